@@ -1,0 +1,54 @@
+# Everything starts here, from a bare clone with python3 and pip: each target
+# makes .venv and installs into it first, unless that is done already.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+# The stamp carries pyproject.toml's checksum: what was installed for this
+# very file is not installed again, whatever the dates of the files say.
+STAMP := $(VENV)/.installed-$(shell cksum < pyproject.toml | cut -d' ' -f1)
+
+.DEFAULT_GOAL := help
+.PHONY: help tour test lint types format bench fuzz clean
+
+help: ## Print this list.
+	@echo "usage: make <target>"
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  \1\t\2/p' Makefile | expand -t 12
+
+tour: $(STAMP) ## Walk through the eight stages on one small program.
+	@$(BIN)/python -m stages.tour
+
+test: lint types ## Check everything: style, types, tests.
+	$(BIN)/python -m pytest
+
+lint: $(STAMP) ## Check style and layout of the code.
+	$(BIN)/ruff check --quiet
+	$(BIN)/ruff format --quiet --check
+
+types: $(STAMP) ## Check the types, strictly.
+	$(BIN)/mypy
+
+format: $(STAMP) ## Write the code in the one layout, mend what can be mended.
+	$(BIN)/ruff check --quiet --fix-only
+	$(BIN)/ruff format
+
+bench: $(STAMP) ## Measure fx beside torch.fx.
+	$(BIN)/python -m pytest tests/benchmarks -o python_files='bench_*.py'
+
+fuzz: $(STAMP) ## Run the property tests for much longer than `make test`.
+	$(BIN)/python -m pytest -q -m hypothesis --hypothesis-profile=fuzz
+
+clean: ## Remove what was made here: .venv, caches, builds.
+	rm -rf $(VENV) build dist site .benchmarks .hypothesis
+	rm -rf .mypy_cache .pytest_cache .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(STAMP):
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and \
+	    "fx needs Python 3.11 or newer: make PYTHON=python3.11 …")'
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "installing into $(VENV) (torch is large: a minute or two)"
+	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[dev]'
+	@rm -f $(VENV)/.installed-*
+	@touch $@

@@ -1,0 +1,78 @@
+"""Stage 05, codegen: symbolic_trace, from a function to a module in one call.
+
+The stages in a row: a `Tracer` (04) runs the function and has a `Graph` (02),
+and a `GraphModule` is the graph as code.  What torch.fx has in its file of
+this name is found here too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from torch import nn
+
+from .arguments import Value
+from .concrete_args import PH, PHBase, PHWithMeta
+from .graph_module import GraphModule
+from .tracer import Tracer
+from .wrapping import ProxyableClassMeta, wrap
+
+__all__ = [
+    "PH",
+    "PHBase",
+    "PHWithMeta",
+    "ProxyableClassMeta",
+    "Tracer",
+    "is_fx_symbolic_tracing",
+    "is_fx_tracing",
+    "symbolic_trace",
+    "wrap",
+]
+
+
+def symbolic_trace(
+    root: nn.Module | Callable[..., Value],
+    concrete_args: dict[str, Value] | None = None,
+) -> GraphModule:
+    """Record what a module or function does, as a module that does it.
+
+        class Net(nn.Module): ...
+        gm = symbolic_trace(Net())
+        print(gm.code)
+
+    Args:
+        root: a module, whose forward is recorded, or a plain function.
+        concrete_args: values for some inputs, by name: code may branch on
+            them, and they are checked when the result runs. `fx.PH` inside
+            of nested values stays symbolic.
+
+    Returns:
+        A GraphModule named after the module's class or the function. It
+        shares the root's submodules, parameters and buffers.
+
+    Raises:
+        TypeError: `root` has no name, hence is no plain function.
+        TraceError: the code does what no graph can express.
+        Whatever the code itself raises.
+
+    torch.fx: _symbolic_trace.py, symbolic_trace
+    """
+    if isinstance(root, nn.Module):
+        name = type(root).__name__
+    else:
+        name = _name_of(root)
+    tracer = Tracer()
+    graph = tracer.trace(root, concrete_args)
+    return GraphModule(tracer.root, graph, name)
+
+
+def _name_of(function: Callable[..., Value]) -> str:
+    """A function's name; TypeError if it has none."""
+    name = getattr(function, "__name__", None)
+    if isinstance(name, str):
+        return name
+    raise TypeError(
+        "symbolic_trace takes an nn.Module or a plain Python function, not "
+        f"{function!r}, a {type(function).__name__}: trace a function that "
+        "calls it, as in symbolic_trace(lambda x: called(x))"
+    )

@@ -1,0 +1,233 @@
+"""Stage 02, use-def: what may stand in a node's args, and walking over it.
+
+An argument is a Node, a constant, or a container of arguments.  Containers
+are tuples (named ones too), lists, dicts, slices and dataclasses, nested as
+deep as you like.  Two functions know this grammar, and everything that has to
+look inside arguments is written with them:
+
+    map_aggregate(a, fn)   rebuild `a`, each leaf replaced by fn(leaf)
+    map_arg(a, fn)         rebuild `a`, each Node replaced by fn(node)
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, overload
+
+import torch
+
+from .immutable_collections import immutable_dict, immutable_list
+from .linked_list import Link
+from .opcodes import Target
+
+if TYPE_CHECKING:
+    from .node import Node
+
+__all__ = [
+    "BaseArgumentTypes",
+    "Argument",
+    "Target",
+    "Value",
+    "base_types",
+    "map_aggregate",
+    "map_arg",
+]
+
+Value: TypeAlias = Any
+"""A value of the user's program, which fx passes on and knows nothing of."""
+
+Argument: TypeAlias = object
+"""What args and kwargs are made of: a Node, a constant, or a tuple, list,
+dict with string keys, slice or dataclass of Arguments.  Any object can be a
+constant, so the alias promises nothing: narrow with `isinstance` or `match`,
+or ask `node.input_at(0)` for a Node."""
+
+BaseArgumentTypes: TypeAlias = (
+    str
+    | int
+    | float
+    | bool
+    | complex
+    | torch.dtype
+    | torch.Tensor
+    | torch.device
+    | torch.memory_format
+    | torch.layout
+    | torch._ops.OpOverload
+    | torch.SymInt
+    | torch.SymBool
+    | torch.SymFloat
+)
+"""The constants that a trace accepts as they are."""
+
+base_types: Final[tuple[type, ...]] = (
+    str,
+    int,
+    float,
+    bool,
+    complex,
+    torch.dtype,
+    torch.Tensor,
+    torch.device,
+    torch.memory_format,
+    torch.layout,
+    torch._ops.OpOverload,
+    torch.SymInt,
+    torch.SymBool,
+    torch.SymFloat,
+)
+"""BaseArgumentTypes as a tuple, for `isinstance`."""
+
+LEAVES: Final[frozenset[type]] = frozenset(
+    (*base_types, type(None), type(...), range)
+)
+"""Exact types of constants: nothing to look for inside them."""
+
+NO_KWARGS: Final[immutable_dict[str, Argument]] = immutable_dict()
+"""The kwargs of every node that has none."""
+
+T = TypeVar("T")
+
+
+@overload
+def map_aggregate(
+    a: tuple[object, ...], fn: Callable[[Argument], Argument]
+) -> tuple[Argument, ...]: ...
+@overload
+def map_aggregate(
+    a: list[T], fn: Callable[[Argument], Argument]
+) -> immutable_list[Argument]: ...
+@overload
+def map_aggregate(
+    a: dict[str, T], fn: Callable[[Argument], Argument]
+) -> immutable_dict[str, Argument]: ...
+@overload
+def map_aggregate(
+    a: object, fn: Callable[[Argument], Argument]
+) -> Argument: ...
+def map_aggregate(a: object, fn: Callable[[Argument], Argument]) -> Argument:
+    """Rebuild `a` with each leaf, Node or constant, replaced by `fn(leaf)`.
+
+    Args:
+        a: an argument. Lists and dicts come back immutable, tuples and named
+            tuples as what they are, dict keys as they are.
+        fn: called once for each leaf, from left to right.
+
+    Cost: O(size of `a`).
+
+    torch.fx: node.py, map_aggregate
+    """
+    kind = type(a)
+    if kind in LEAVES:
+        return fn(a)
+    rebuild = _REBUILD.get(kind)
+    if rebuild is not None:
+        return rebuild(a, fn)
+    for base in (tuple, list, dict, slice):
+        if isinstance(a, base):
+            return _REBUILD[base](a, fn)
+    if dataclasses.is_dataclass(a) and not isinstance(a, type):
+        return _map_dataclass(a, fn)
+    return fn(a)
+
+
+def _map_tuple(
+    a: tuple[object, ...], fn: Callable[[Argument], Argument]
+) -> tuple[Argument, ...]:
+    """A tuple again; a named tuple keeps its class."""
+    items = tuple([map_aggregate(item, fn) for item in a])
+    make: Callable[..., tuple[Argument, ...]] = type(a)
+    return make(*items) if hasattr(a, "_fields") else items
+
+
+def _map_list(
+    a: list[object], fn: Callable[[Argument], Argument]
+) -> immutable_list[Argument]:
+    """An immutable list."""
+    return immutable_list([map_aggregate(item, fn) for item in a])
+
+
+def _map_dict(
+    a: dict[str, object], fn: Callable[[Argument], Argument]
+) -> immutable_dict[str, Argument]:
+    """An immutable dict with the same keys."""
+    return immutable_dict([(k, map_aggregate(a[k], fn)) for k in a])
+
+
+def _map_slice(a: slice, fn: Callable[[Argument], Argument]) -> slice:
+    """A slice with start, stop and step mapped."""
+    start, stop, step = a.start, a.stop, a.step
+    return slice(
+        map_aggregate(start, fn),
+        map_aggregate(stop, fn),
+        map_aggregate(step, fn),
+    )
+
+
+def _map_dataclass(a: Value, fn: Callable[[Argument], Argument]) -> Argument:
+    """A dataclass with Nodes inside is a container; without, a constant."""
+    if not _nodes_in(a):
+        return fn(a)
+    fields = {
+        field.name: map_aggregate(getattr(a, field.name), fn)
+        for field in dataclasses.fields(a)
+        if field.init
+    }
+    return type(a)(**fields)
+
+
+_REBUILD: Final[dict[type, Callable[[Value, Value], Argument]]] = {
+    tuple: _map_tuple,
+    list: _map_list,
+    immutable_list: _map_list,
+    dict: _map_dict,
+    immutable_dict: _map_dict,
+    slice: _map_slice,
+}
+
+
+def _nodes_in(a: Value) -> bool:
+    """Whether some field of a dataclass holds a Node, at any depth."""
+    found: list[Argument] = []
+    for field in dataclasses.fields(a):
+        map_arg(getattr(a, field.name), found.append)
+    return bool(found)
+
+
+@overload
+def map_arg(
+    a: tuple[object, ...], fn: Callable[[Node], Argument]
+) -> tuple[Argument, ...]: ...
+@overload
+def map_arg(
+    a: list[T], fn: Callable[[Node], Argument]
+) -> immutable_list[Argument]: ...
+@overload
+def map_arg(
+    a: dict[str, T], fn: Callable[[Node], Argument]
+) -> immutable_dict[str, Argument]: ...
+@overload
+def map_arg(a: object, fn: Callable[[Node], Argument]) -> Argument: ...
+def map_arg(a: object, fn: Callable[[Node], Argument]) -> Argument:
+    """Rebuild `a` with each Node replaced by `fn(node)`.
+
+    Args:
+        a: an argument, as for `map_aggregate`.
+        fn: called once for each occurrence of a Node, from left to right.
+
+    Raises:
+        AssertionError: `fn` is not callable.
+
+    Cost: O(size of `a`).
+
+    torch.fx: node.py, map_arg
+    """
+    if not callable(fn):
+        raise AssertionError("torch.fx.map_arg(a, fn): fn must be a callable")
+    node_fn: Callable[[Value], Argument] = fn
+
+    def on_leaf(leaf: Argument) -> Argument:
+        return node_fn(leaf) if isinstance(leaf, Link) else leaf
+
+    return map_aggregate(a, on_leaf)

@@ -1,0 +1,134 @@
+"""Stage 01, linked-list graph: names that are unique and legal in Python.
+
+The value of each node becomes a variable of generated code, so its name must
+be an identifier, must not hide a keyword or a builtin, and must be its own.
+Names stay close to what they stand for: the first addition is `add`, the next
+ones are `add_1`, `add_2`.
+"""
+
+from __future__ import annotations
+
+import builtins
+import keyword
+import re
+from functools import lru_cache
+from typing import Final
+
+from .opcodes import Target
+
+RESERVED: Final[frozenset[str]] = frozenset(
+    ("inf", "nan", "NoneType", "torch", "device", "fx_pytree", "pytree")
+)
+"""Names that generated code uses for its own globals."""
+
+_BUILTINS: Final[dict[str, object]] = vars(builtins)
+_TAKEN: Final = frozenset(keyword.kwlist) | set(_BUILTINS) | RESERVED
+
+_not_identifier = re.compile(r"[^0-9a-zA-Z_]+")
+_hump = re.compile(r"(?<=[a-z])([A-Z])")
+
+
+class Namespace:
+    """Gives out names, each at most once.
+
+    - An object gets one name, and keeps it.
+    - No two objects share a name.
+    - No name hides a keyword, a builtin or a reserved global, unless the
+      object is that builtin.
+
+    torch.fx: graph.py, _Namespace
+    """
+
+    def __init__(self) -> None:
+        """Make a namespace in which no name is used."""
+        self._obj_to_name: dict[object, str] = {}
+        self._used_names: set[str] = set()
+        self._base_count: dict[str, int] = {}
+
+    def create_name(self, candidate: str, obj: object | None = None) -> str:
+        """A name that nobody has, as close to `candidate` as can be.
+
+        Args:
+            candidate: the wish, any string; what cannot stand in an
+                identifier becomes an underscore.
+            obj: if given (hashable), the object that the name is for: asked
+                again for the same object, the same name comes back.
+
+        Cost: O(1) amortised, however often one candidate comes.
+
+        torch.fx: graph.py, _Namespace.create_name
+        """
+        if obj is not None:
+            known = self._obj_to_name.get(obj)
+            if known is not None:
+                return known
+        used, counts = self._used_names, self._base_count
+        name, base, number = candidate, candidate, -1
+        if candidate not in counts or candidate[-1].isdigit():
+            name, base, number = _parse(candidate)
+        if number < 0 or name in used:
+            number = counts.get(base, 0)
+            if name in _TAKEN and not _is_builtin(name, obj):
+                number += 1
+                name = f"{base}_{number}"
+        while name in used:
+            number += 1
+            name = f"{base}_{number}"
+        used.add(name)
+        counts[base] = number
+        if obj is not None:
+            self._obj_to_name[obj] = name
+        return name
+
+    def reserve(self, name: str, obj: object) -> None:
+        """Give `obj` exactly `name`, which nobody has yet."""
+        self._used_names.add(name)
+        self._obj_to_name[obj] = name
+
+    def is_used(self, name: str) -> bool:
+        """Whether `name` has been given out."""
+        return name in self._used_names
+
+
+def _is_builtin(name: str, obj: object | None) -> bool:
+    """Whether `name` is the builtin name of `obj` itself."""
+    return obj is not None and _BUILTINS.get(name) is obj
+
+
+def _parse(candidate: str) -> tuple[str, str, int]:
+    """Clean a candidate and split it: ("a_7", "a", 7); no number is -1."""
+    if not (candidate.isidentifier() and candidate.isascii()):
+        candidate = _not_identifier.sub("_", candidate) or "_unnamed"
+        if candidate[0].isdigit():
+            candidate = f"_{candidate}"
+    base, _, tail = candidate.rpartition("_")
+    if base and tail.isdigit():
+        return candidate, base, int(tail)
+    return candidate, candidate, -1
+
+
+def is_parameter_name(name: str) -> bool:
+    """Whether `name` can be a parameter or a keyword in a Python call."""
+    return name.isidentifier() and not keyword.iskeyword(name)
+
+
+def target_to_str(target: Target) -> str:
+    """The name that a node asks for, made from its target.
+
+    `torch.relu` gives "relu", "layer.0" stays, `operator.__getitem__` gives
+    "getitem", "toUpper" gives "to_upper".
+
+    torch.fx: graph.py, Graph._target_to_str
+    """
+    if isinstance(target, str):
+        return snake_case(target)
+    name = getattr(target, "__name__", None)
+    return snake_case(name if name else type(target).__name__, magic=False)
+
+
+@lru_cache(maxsize=4096)
+def snake_case(name: str, *, magic: bool = True) -> str:
+    """`name` in Python's style: no capitals, and no dunders if `magic`."""
+    if magic and name.startswith("__") and name.endswith("__"):
+        name = name[2:-2]
+    return _hump.sub(r"_\1", name).lower()

@@ -1,0 +1,485 @@
+"""The public surface of torch.fx, name by name, and what fx has of it.
+
+    python -m tests.checks.api_surface --write
+
+brings tests/api_surface.toml up to date: names that torch.fx has and the
+file has not are added, names that are gone are dropped, parameters are
+written anew.  A status or reason written by hand is kept.  A row without a
+reason is judged afresh by looking into fx:
+
+    same     fx has it, with the same parameters
+    differs  fx has it; the reason says what is different
+    out      fx has it not; the reason says why
+    later    it belongs to a stage whose files are not there yet
+
+What counts as public: of a module the names in `__all__` and those it
+defines, of a class its methods, properties and attributes, each without a
+leading underscore, and `__init__`.  The names of a module, or of a class,
+that is out are not listed one by one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import importlib
+import inspect
+import json
+import logging
+import re
+import sys
+import textwrap
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Final, Literal, TypeAlias, TypeVar, get_args
+
+import torch
+import torch.fx
+
+from tests.checks.sources import ROOT
+
+FILE = ROOT / "tests" / "api_surface.toml"
+TORCH = "2.13"
+"""The torch whose surface stands in the file."""
+
+Status: TypeAlias = Literal["same", "differs", "out", "later"]
+Kind: TypeAlias = Literal["module", "class", "function", "data"]
+Object: TypeAlias = Any
+"""Whatever a module or class holds under a name."""
+
+HEADER: Final = f"""\
+# The public surface of torch.fx {TORCH}, and what fx has of it.
+#
+# same     fx has it, with the same parameters
+# differs  fx has it; the reason says what is different
+# out      fx has it not; the reason says why
+# later    it belongs to a stage that is not built yet
+#
+# New rows: python -m tests.checks.api_surface --write
+# Status and reason are written by hand and kept.
+"""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One name of torch.fx and what became of it here.
+
+    `key` is the name under its module: "Graph.lint" in module "fx.graph";
+    the module itself has the key "".
+    """
+
+    module: str
+    key: str
+    kind: Kind
+    parameters: str | None
+    status: Status
+    reason: str = ""
+
+    @property
+    def name(self) -> str:
+        """The full dotted name in fx."""
+        return f"{self.module}.{self.key}" if self.key else self.module
+
+
+@dataclass(frozen=True)
+class Item:
+    """What is found under a name: of which kind, called how."""
+
+    kind: Kind
+    parameters: str | None = None
+
+
+Surface: TypeAlias = dict[tuple[str, str], Item]
+"""(module, key) → what is there."""
+
+
+# --- looking at objects ----------------------------------------------------
+
+
+def describe(found: Object) -> Item:
+    """The kind of an object, and its parameters if it is called."""
+    if isinstance(found, ModuleType):
+        return Item("module")
+    if inspect.isclass(found):
+        return Item("class")
+    if isinstance(found, staticmethod | classmethod):
+        found = found.__func__
+    if inspect.isroutine(found):
+        return Item("function", parameters(found))
+    return Item("data")
+
+
+def parameters(function: Callable[..., object]) -> str | None:
+    """Names, order, kinds and defaults of the parameters, as text.
+
+    Annotations are left out and `torch.fx` reads `fx`, so that the two
+    libraries compare equal.  None where Python does not know (C functions).
+    """
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        return None
+    bare = signature.replace(
+        parameters=_without_annotations(signature),
+        return_annotation=signature.empty,
+    )
+    text = str(bare).replace("torch.fx.", "fx.")
+    text = re.sub(r"<module '([\w.]+)'[^>]*>", r"\1", text)
+    return re.sub(r" at 0x[0-9a-f]+", "", text)
+
+
+def _without_annotations(
+    signature: inspect.Signature,
+) -> list[inspect.Parameter]:
+    """The parameters, bare.
+
+    A default that *is* `Parameter.empty` (as of `Graph.placeholder`) looks
+    like none; it shows where it follows a default, and is written `...`.
+    """
+    bare = []
+    defaults = False
+    for parameter in signature.parameters.values():
+        lost = parameter.default is parameter.empty and (
+            parameter.kind is parameter.POSITIONAL_OR_KEYWORD and defaults
+        )
+        default = ... if lost else parameter.default
+        defaults = defaults or default is not parameter.empty
+        bare.append(
+            parameter.replace(annotation=parameter.empty, default=default)
+        )
+    return bare
+
+
+def members(cls: type, package: str) -> dict[str, Item]:
+    """What a class offers: methods, properties, attributes, `__init__`.
+
+    Bases count as far as they are private or written in C: other bases have
+    rows of their own.
+    """
+    found: dict[str, Item] = {}
+    for base in reversed(cls.__mro__):
+        hidden = base.__name__.startswith("_") and _is_of(base, package)
+        if base is cls or hidden or base.__module__ == "torch._C":
+            for name, value in vars(base).items():
+                if name == "__init__" or not name.startswith("_"):
+                    found[name] = describe(value)
+            for name in _attributes(base):
+                found.setdefault(name, Item("data"))
+    return found
+
+
+def _is_of(base: type, package: str) -> bool:
+    """Is the class defined in that package?"""
+    return f"{base.__module__}.".startswith(f"{package}.")
+
+
+def _attributes(cls: type) -> Iterator[str]:
+    """Public attributes: annotated in the class, or set by `__init__`."""
+    try:
+        tree = ast.parse(textwrap.dedent(inspect.getsource(cls)))
+    except (OSError, TypeError):
+        return
+    for node in ast.walk(tree):
+        match node:
+            case ast.ClassDef(body=body):
+                names = [
+                    part.target.id
+                    for part in body
+                    if isinstance(part, ast.AnnAssign)
+                    and isinstance(part.target, ast.Name)
+                ]
+            case ast.FunctionDef(name="__init__"):
+                names = [
+                    part.attr
+                    for part in ast.walk(node)
+                    if isinstance(part, ast.Attribute)
+                    and isinstance(part.ctx, ast.Store)
+                    and ast.unparse(part.value) == "self"
+                ]
+            case _:
+                names = []
+        yield from (name for name in names if not name.startswith("_"))
+
+
+# --- torch.fx --------------------------------------------------------------
+
+
+def torch_modules() -> list[str]:
+    """Every module of torch.fx, found by its file and not imported."""
+    (folder,) = map(Path, torch.fx.__path__)
+    return sorted(
+        ".".join(["torch.fx", *_module_parts(file.relative_to(folder))])
+        for file in folder.rglob("*.py")
+    )
+
+
+def _module_parts(file: Path) -> tuple[str, ...]:
+    """The dotted name of a file, in parts."""
+    parts = file.with_suffix("").parts
+    return parts[:-1] if parts[-1] == "__init__" else parts
+
+
+def public_names(module: ModuleType) -> set[str]:
+    """What a module offers: `__all__`, and what it defines itself.
+
+    An experimental module offers what its `__all__` says and no more.
+    """
+    source = inspect.getsource(module)
+    defined = {
+        name
+        for node in ast.parse(source).body
+        for name in _bound(node, with_imports=module.__name__ == "torch.fx")
+        if not name.startswith("_")
+    }
+    listed = set(getattr(module, "__all__", ()))
+    if listed and ".experimental." in module.__name__:
+        defined = set()
+    return {
+        name
+        for name in defined | listed
+        if not isinstance(
+            getattr(module, name, None), logging.Logger | TypeVar | ModuleType
+        )
+    }
+
+
+def _bound(node: ast.stmt, *, with_imports: bool) -> list[str]:
+    """The names that a statement at the top of a module binds."""
+    match node:
+        case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
+            return [name]
+        case ast.Assign(targets=targets):
+            return [t.id for t in targets if isinstance(t, ast.Name)]
+        case ast.AnnAssign(target=ast.Name(id=name)):
+            return [name]
+        case ast.ImportFrom(names=names) if with_imports:
+            return [alias.asname or alias.name for alias in names]
+    return []
+
+
+def module_surface(name: str) -> Surface:
+    """(our module, key) → what torch.fx has there, for one of its modules."""
+    module = importlib.import_module(name)
+    ours = name.removeprefix("torch.")
+    found: Surface = {}
+    for public in sorted(public_names(module)):
+        value = getattr(module, public, None)
+        found[ours, public] = describe(value)
+        if inspect.isclass(value) and value.__module__ == name:
+            for member, item in sorted(members(value, "torch.fx").items()):
+                found[ours, f"{public}.{member}"] = item
+    return found
+
+
+def torch_surface(rows: Mapping[tuple[str, str], Row]) -> Surface:
+    """All of torch.fx, but nothing inside of what `rows` says is out."""
+    found: Surface = {}
+    for name in torch_modules():
+        ours = name.removeprefix("torch.")
+        found[ours, ""] = Item("module")
+        if _is_listed(rows.get((ours, ""))):
+            inside = module_surface(name)
+            found |= {
+                (module, key): item
+                for (module, key), item in inside.items()
+                if "." not in key
+                or _is_listed(rows.get((module, key.partition(".")[0])))
+            }
+    return found
+
+
+def _is_listed(row: Row | None) -> bool:
+    """Are the names inside this one listed too?"""
+    return row is None or row.status in ("same", "differs")
+
+
+# --- fx --------------------------------------------------------------------
+
+
+def look_up(module: str, key: str) -> Item | None:
+    """What fx has under a name; None if nothing."""
+    try:
+        home = importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if f"{module}.".startswith(f"{error.name}."):
+            return None
+        raise
+    outer, _, inner = key.partition(".")
+    if not outer:
+        return Item("module")
+    if outer not in vars(home):
+        return None
+    value = vars(home)[outer]
+    if not inner:
+        return describe(value)
+    if not inspect.isclass(value):
+        return None
+    return _member(value, inner)
+
+
+def _member(cls: type, name: str) -> Item | None:
+    """What one of our classes, or a base of it, has under a name."""
+    missing = object()
+    found = inspect.getattr_static(cls, name, missing)
+    if found is not missing:
+        return describe(found)
+    attributes = {a for base in cls.__mro__ for a in _attributes(base)}
+    return Item("data") if name in attributes else None
+
+
+# --- the file --------------------------------------------------------------
+
+
+def load(text: str) -> dict[tuple[str, str], Row]:
+    """The rows of the file.
+
+    Raises:
+        ValueError: a row has an unknown status, kind or field.
+    """
+    rows = {}
+    for module, keys in tomllib.loads(text).items():
+        for key, fields in keys.items():
+            try:
+                row = Row(
+                    module,
+                    key,
+                    kind=fields.pop("kind"),
+                    parameters=fields.pop("parameters", None),
+                    status=fields.pop("status"),
+                    reason=fields.pop("reason", ""),
+                )
+            except KeyError as error:
+                raise ValueError(f"{module} {key}: no {error}") from None
+            if fields or row.status not in get_args(Status):
+                raise ValueError(f"{row.name}: {row.status} {fields}")
+            rows[module, key] = row
+    return rows
+
+
+def dump(rows: Mapping[tuple[str, str], Row]) -> str:
+    """The file's text, in its one form: a table for each module."""
+    lines = [HEADER.rstrip()]
+    for (module, key), row in sorted(rows.items()):
+        if not key:
+            lines += ["", f"[{json.dumps(module)}]"]
+        fields = {
+            "kind": row.kind,
+            "parameters": row.parameters,
+            "status": row.status,
+            "reason": row.reason or None,
+        }
+        inside = ", ".join(
+            f"{name} = {json.dumps(value, ensure_ascii=False)}"
+            for name, value in fields.items()
+            if value is not None
+        )
+        lines.append(f"{json.dumps(key)} = {{ {inside} }}")
+    return "\n".join(lines) + "\n"
+
+
+def updated(rows: Mapping[tuple[str, str], Row]) -> dict[tuple[str, str], Row]:
+    """The rows brought up to date with torch.fx; statuses by hand kept."""
+    new = dict(rows)
+    while True:  # a class judged `same` brings in its members
+        surface = torch_surface(new)
+        judged = {
+            place: _judged(new.get(place), place, item)
+            for place, item in surface.items()
+        }
+        if judged == new:
+            return new
+        new = judged
+
+
+def _judged(old: Row | None, place: tuple[str, str], item: Item) -> Row:
+    """The row of one name: as it was, or judged by what fx has."""
+    found = look_up(*place)
+    if old is not None and _stands(old, found):
+        return replace(old, kind=item.kind, parameters=item.parameters)
+    status: Status = "out"
+    if found:
+        status = "same" if found == item else "differs"
+    return Row(*place, item.kind, item.parameters, status)
+
+
+def _stands(old: Row, found: Item | None) -> bool:
+    """Is a judgement made before, by hand, still to be kept?"""
+    if old.status == "later" and found:
+        return False
+    return bool(old.reason) or old.status == "same"
+
+
+# --- comparing -------------------------------------------------------------
+
+
+def row_problems(row: Row, found: Item | None) -> Iterator[str]:
+    """What is wrong with a row, given what fx has under its name."""
+    if row.status != "same" and not row.reason:
+        yield f"{row.name}: {row.status}, but no reason is given"
+    match row.status:
+        case "same":
+            wanted = Item(row.kind, row.parameters)
+            if found is None:
+                yield f"{row.name}: fx has it not"
+            elif found.kind != wanted.kind:
+                yield f"{row.name}: a {found.kind}, not a {wanted.kind}"
+            elif found != wanted:
+                yield (
+                    f"{row.name}: takes {found.parameters}, "
+                    f"torch.fx {wanted.parameters}"
+                )
+        case "differs":
+            if found is None:
+                yield f"{row.name}: fx has it not, so it does not differ"
+        case "out" | "later":
+            if found is not None:
+                yield f"{row.name}: is {row.status}, yet fx has it"
+
+
+def surface_problems(
+    rows: Mapping[tuple[str, str], Row], surface: Surface
+) -> Iterator[str]:
+    """Names of torch.fx without a row, and rows that torch.fx knows not."""
+    for place, item in surface.items():
+        name = ".".join(filter(None, place))
+        row = rows.get(place)
+        if row is None:
+            yield f"{name}: torch.fx has it, the file has not"
+        elif (row.kind, row.parameters) != (item.kind, item.parameters):
+            yield f"{name}: is a {item.kind} {item.parameters} in torch.fx"
+    for place, row in rows.items():
+        if place not in surface:
+            yield f"{row.name}: torch.fx has it not"
+
+
+def main() -> int:
+    """Report on the file, or with --write bring it up to date."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument(
+        "--write", action="store_true", help="bring the file up to date"
+    )
+    write = parser.parse_args().write
+    rows = load(FILE.read_text(encoding="utf-8")) if FILE.exists() else {}
+    if write:
+        rows = updated(rows)
+        FILE.write_text(dump(rows), encoding="utf-8")
+    for status in get_args(Status):
+        number = sum(row.status == status for row in rows.values())
+        print(f"{status:8}{number:5}")
+    wrong = [
+        *surface_problems(rows, torch_surface(rows)),
+        *(
+            problem
+            for (module, key), row in rows.items()
+            for problem in row_problems(row, look_up(module, key))
+        ),
+    ]
+    print(*wrong, sep="\n", end="\n" if wrong else "")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

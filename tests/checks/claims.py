@@ -1,0 +1,337 @@
+"""What the source documents claim, and the tests that check each claim.
+
+    python -m tests.checks.claims --write
+
+brings the `test` lists of tests/claims.toml up to date with the tests.  A
+test says itself which claims it checks:
+
+- a parity program by `@program(claims=("claim-id",))`,
+- any other test by `@pytest.mark.claims("claim-id")`, on the function, on
+  its class, or as the file's `pytestmark`.
+
+Both are read from the text of the tests, nothing is imported or run.  All
+else in tests/claims.toml is written by hand and kept as it is.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import json
+import sys
+import tomllib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final, Literal, TypeAlias, get_args
+
+from tests.checks.sources import ROOT, Function, Source, read_tree
+
+LEDGER = ROOT / "tests" / "claims.toml"
+PROGRAMS = "tests/parity/programs/"
+PROGRAM_TEST = "tests/parity/test_programs.py::test_program"
+
+Row: TypeAlias = dict[str, Any]
+"""A row as the TOML reader gives it: nothing in it is checked yet."""
+
+Holds: TypeAlias = Literal["holds", "changed", "n/a"]
+
+HEADER: Final = """\
+# What the five source documents say about torch.fx, claim by claim.
+#
+# stage    where it is taught
+# sources  the documents, `where` the place in them
+# holds    is it so in torch 2.13?  holds | changed | n/a; `torch` says how
+# note     what else to know
+# test     the tests that check it, derived from the tests:
+#          python -m tests.checks.claims --write
+"""
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One row of tests/claims.toml."""
+
+    id: str
+    stage: int
+    sources: tuple[str, ...]
+    where: str
+    text: str
+    holds: Holds
+    torch: str = ""
+    note: str = ""
+    test: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A test that says which claims it checks."""
+
+    test: str
+    claims: tuple[str, ...]
+    where: str
+    problem: str | None = None
+
+
+# --- the ledger ------------------------------------------------------------
+
+
+def load(text: str) -> list[Claim]:
+    """The claims of a ledger.
+
+    Raises:
+        ValueError: a row lacks a field, or has one that is unknown or wrong.
+    """
+    rows = tomllib.loads(text).get("claim", [])
+    return [_claim(row) for row in rows]
+
+
+def _claim(row: Row) -> Claim:
+    """One row, checked."""
+    plain: Row = {
+        key: tuple(value) if isinstance(value, list) else value
+        for key, value in row.items()
+    }
+    try:
+        claim = Claim(**plain)
+    except TypeError as error:
+        raise ValueError(f"claim {row.get('id')!r}: {error}") from None
+    for name, value in vars(claim).items():
+        if not _fits(name, value):
+            raise ValueError(f"claim {claim.id!r}: {name} = {value!r}")
+    return claim
+
+
+def _fits(name: str, value: object) -> bool:
+    """May the field have this value?"""
+    match name:
+        case "stage":
+            return value in range(1, 9)
+        case "holds":
+            return value in get_args(Holds)
+        case "sources" | "test":
+            return isinstance(value, tuple) and all(
+                isinstance(item, str) for item in value
+            )
+    return isinstance(value, str)
+
+
+def dump(claims: Iterable[Claim]) -> str:
+    """The ledger's text, in its one form."""
+    return "\n".join([HEADER, *map(_row, claims)])
+
+
+def _row(claim: Claim) -> str:
+    """One claim as TOML; empty remarks are left out."""
+    lines = ["[[claim]]", f"id = {_quoted(claim.id)}", f"stage = {claim.stage}"]
+    lines.append(f"sources = {_quoted(claim.sources)}")
+    for name in ("where", "text", "holds", "torch", "note"):
+        if value := getattr(claim, name):
+            lines.append(f"{name} = {_quoted(value)}")
+    if len(claim.test) > 1:
+        tests = "".join(f"    {_quoted(test)},\n" for test in claim.test)
+        lines.append(f"test = [\n{tests}]")
+    else:
+        lines.append(f"test = {_quoted(claim.test)}")
+    return "\n".join(lines) + "\n"
+
+
+def _quoted(value: str | Sequence[str]) -> str:
+    """A string or a list of strings as TOML (JSON's form is legal there)."""
+    return json.dumps(value, ensure_ascii=False)
+
+
+def with_tests(claims: Iterable[Claim], marks: Iterable[Mark]) -> list[Claim]:
+    """The claims, each with the tests that say they check it."""
+    tests: dict[str, set[str]] = {}
+    for mark in marks:
+        for claim in mark.claims:
+            tests.setdefault(claim, set()).add(mark.test)
+    return [
+        replace(claim, test=tuple(sorted(tests.get(claim.id, ()))))
+        for claim in claims
+    ]
+
+
+# --- the tests -------------------------------------------------------------
+
+
+def read_tests(root: Path = ROOT) -> list[Source]:
+    """The files in which tests are looked for."""
+    return read_tree(root, "tests")
+
+
+def marks(sources: Iterable[Source]) -> Iterator[Mark]:
+    """Every test or program that names a claim."""
+    for source in sources:
+        path = str(source.path)
+        if path.startswith(PROGRAMS):
+            yield from _programs(source)
+        elif source.path.name.startswith("test_"):
+            yield from _tests(source)
+
+
+def _programs(source: Source) -> Iterator[Mark]:
+    """The parity programs of a file that name a claim."""
+    for node in source.tree.body:
+        if isinstance(node, ast.FunctionDef):
+            name = f"{source.path.stem}.{node.name}"
+            for call in _decorators(node, "program"):
+                for keyword in call.keywords:
+                    if keyword.arg == "claims":
+                        yield _mark(
+                            f"{PROGRAM_TEST}[{name}]",
+                            source,
+                            call,
+                            [keyword.value],
+                        )
+
+
+def _tests(source: Source) -> Iterator[Mark]:
+    """The tests of a file that name a claim, by any mark above them."""
+    inherited = [
+        call
+        for node in source.tree.body
+        if isinstance(node, ast.Assign)
+        and ast.unparse(node.targets[0]) == "pytestmark"
+        for call in _calls(node.value, "claims")
+    ]
+    for scope, node in _test_functions(source.tree.body, []):
+        owners = [*scope, node]
+        calls = [c for owner in owners for c in _decorators(owner, "claims")]
+        name = "::".join([str(source.path), *(owner.name for owner in owners)])
+        for call in [*inherited, *calls]:
+            mark = _mark(name, source, call, call.args)
+            yield replace(mark, problem=mark.problem or _never_run(owners))
+    yield from _stray(source)
+
+
+def _test_functions(
+    body: Sequence[ast.stmt], scope: list[ast.ClassDef]
+) -> Iterator[tuple[list[ast.ClassDef], Function]]:
+    """Functions that pytest collects, with the classes around them."""
+    for node in body:
+        if isinstance(node, ast.ClassDef) and node.name.startswith("Test"):
+            yield from _test_functions(node.body, [*scope, node])
+        elif isinstance(node, Function) and node.name.startswith("test"):
+            yield scope, node
+
+
+def _stray(source: Source) -> Iterator[Mark]:
+    """Marks on functions that pytest does not collect."""
+    collected = {node for _, node in _test_functions(source.tree.body, [])}
+    for node in ast.walk(source.tree):
+        if isinstance(node, Function) and node not in collected:
+            for call in _decorators(node, "claims"):
+                mark = _mark(node.name, source, call, call.args)
+                yield replace(mark, problem=f"{node.name} is no test")
+
+
+def _decorators(node: Function | ast.ClassDef, name: str) -> Iterator[ast.Call]:
+    """The decorators of that name, called with arguments."""
+    for decorator in node.decorator_list:
+        yield from _calls(decorator, name)
+
+
+def _calls(node: ast.expr, name: str) -> Iterator[ast.Call]:
+    """The calls of a function of that name in an expression."""
+    for part in ast.walk(node):
+        match part:
+            case ast.Call(
+                func=ast.Name(id=called) | ast.Attribute(attr=called)
+            ):
+                if called == name:
+                    yield part
+
+
+def _never_run(owners: Iterable[Function | ast.ClassDef]) -> str | None:
+    """Why the test does not count: a claim is not held by a skipped test."""
+    for owner in owners:
+        for decorator in owner.decorator_list:
+            text = ast.unparse(decorator)
+            if text.startswith(("pytest.mark.skip", "pytest.mark.xfail")):
+                return f"{owner.name} is marked {text}"
+    return None
+
+
+def _mark(
+    test: str, source: Source, call: ast.Call, arguments: list[ast.expr]
+) -> Mark:
+    """A mark with the ids that stand in it as plain strings."""
+    where = source.at(call)
+    try:
+        values = [ast.literal_eval(argument) for argument in arguments]
+    except ValueError:
+        return Mark(test, (), where, "claims must be plain strings")
+    flat = [
+        item
+        for value in values
+        for item in (value if isinstance(value, tuple | list) else [value])
+    ]
+    if not flat or not all(isinstance(item, str) for item in flat):
+        return Mark(test, (), where, "claims must be plain strings")
+    return Mark(test, tuple(flat), where)
+
+
+# --- both together ---------------------------------------------------------
+
+
+def problems(
+    claims: Sequence[Claim], found: Sequence[Mark], built: Iterable[int]
+) -> Iterator[str]:
+    """What does not fit between the ledger and the tests.
+
+    Args:
+        claims: the rows of the ledger.
+        found: the marks of the tests.
+        built: the stages whose claims must have a test.
+    """
+    ids = [claim.id for claim in claims]
+    for double in sorted({id for id in ids if ids.count(id) > 1}):
+        yield f"two claims are called {double!r}"
+    for mark in found:
+        if mark.problem:
+            yield f"{mark.where}: {mark.problem}"
+        for unknown in sorted(set(mark.claims) - set(ids)):
+            yield f"{mark.where}: no claim is called {unknown!r}"
+    for claim, derived in zip(claims, with_tests(claims, found), strict=True):
+        if claim.test != derived.test:
+            yield (
+                f"{claim.id}: `test` is out of date, run "
+                "python -m tests.checks.claims --write"
+            )
+        must = claim.stage in built and claim.holds != "n/a"
+        if must and not derived.test:
+            yield f"{claim.id}: no test checks this claim of a built stage"
+        if claim.holds != "holds" and not claim.torch:
+            yield f"{claim.id}: `torch` must say how it is in torch 2.13"
+
+
+def main() -> int:
+    """Report, or with --write update, the tests of the claims."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument(
+        "--write",
+        action="store_true",
+        help="bring tests/claims.toml up to date",
+    )
+    write = parser.parse_args().write
+    claims = load(LEDGER.read_text(encoding="utf-8"))
+    found = list(marks(read_tests()))
+    if write:
+        claims = with_tests(claims, found)
+        LEDGER.write_text(dump(claims), encoding="utf-8")
+    for stage in range(1, 9):
+        rows = [claim for claim in claims if claim.stage == stage]
+        tested = [claim for claim in rows if claim.test]
+        print(f"stage {stage:02d}: {len(tested)} of {len(rows)} have tests")
+        untested = [claim.id for claim in rows if not claim.test]
+        if untested:
+            print("    without:", " ".join(untested))
+    wrong = list(problems(claims, found, built=()))
+    print(*wrong, sep="\n", end="\n" if wrong else "")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

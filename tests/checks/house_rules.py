@@ -1,0 +1,388 @@
+"""The house rules for the code of fx/, one check a rule.
+
+Each check takes a `Source` (or all) and yields a sentence for each breach.
+What ruff and mypy hold already (unused names, layout, annotations) is not
+held again here.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+import re
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from tests.checks.sources import (
+    Definition,
+    Function,
+    Source,
+    decorator_names,
+    functions,
+    lines_of,
+    public_definitions,
+)
+
+COLUMNS = 80
+FILE_LINES = 900
+FILE_CODE_LINES = 450
+FUNCTION_MEDIAN = 8
+FUNCTION_P90 = 25
+FUNCTION_MAX = 60
+
+TYPE_IGNORES = {"fx/immutable_collections.py": 2}
+"""Files that silence the type checker, and how often; all others never."""
+
+# --- sizes -----------------------------------------------------------------
+
+
+class Length(NamedTuple):
+    """How long one function is: its lines, docstrings aside."""
+
+    lines: int
+    where: str
+
+
+def lengths(sources: Sequence[Source]) -> list[Length]:
+    """All functions, the shortest first.
+
+    Mere declarations (overloads, protocol members: nothing in the body but a
+    docstring and `...`) are left out: they would flatter the median.
+    """
+    return sorted(
+        Length(
+            len(set(lines_of(function)) - source.docstring_lines),
+            f"{source.at(function)} {function.name}",
+        )
+        for source in sources
+        for function in functions(source)
+        if not _is_declaration(function)
+    )
+
+
+def _is_declaration(function: Function) -> bool:
+    """Is there nothing in the body but a docstring and `...`?"""
+    return all(
+        isinstance(node, ast.Expr)
+        and isinstance(node.value, ast.Constant)
+        and (node.value.value is ... or isinstance(node.value.value, str))
+        for node in function.body
+    )
+
+
+def quantile(ordered: Sequence[Length], share: float) -> int:
+    """The length that `share` of the functions do not exceed."""
+    return ordered[max(math.ceil(share * len(ordered)) - 1, 0)].lines
+
+
+def function_problems(sources: Sequence[Source]) -> Iterator[str]:
+    """Functions that are too long, one by one or taken together."""
+    ordered = lengths(sources)
+    for length in ordered:
+        if length.lines > FUNCTION_MAX:
+            yield f"{length.where}: {length.lines} lines (max {FUNCTION_MAX})"
+    for share, limit in ((0.5, FUNCTION_MEDIAN), (0.9, FUNCTION_P90)):
+        if ordered and (found := quantile(ordered, share)) > limit:
+            yield (
+                f"{share:.0%} of the functions have up to {found} lines, "
+                f"not {limit}"
+            )
+
+
+def file_problems(source: Source) -> Iterator[str]:
+    """Files that are too long, lines that are too wide."""
+    lines = source.text.splitlines()
+    if len(lines) > FILE_LINES:
+        yield f"{source.path}: {len(lines)} lines (max {FILE_LINES})"
+    code = len(source.code_lines)
+    if code > FILE_CODE_LINES:
+        yield f"{source.path}: {code} lines of code (max {FILE_CODE_LINES})"
+    for number, line in enumerate(lines, 1):
+        if len(line) > COLUMNS:
+            yield f"{source.at(number)}: {len(line)} columns (max {COLUMNS})"
+
+
+# --- types -----------------------------------------------------------------
+
+
+def any_problems(source: Source) -> Iterator[str]:
+    """`Any` outside a named alias (`Value: TypeAlias = Any`)."""
+    aliased = {
+        line
+        for node in ast.walk(source.tree)
+        if isinstance(node, ast.AnnAssign)
+        and ast.unparse(node.annotation).endswith("TypeAlias")
+        for line in lines_of(node)
+    }
+    for node in ast.walk(source.tree):
+        if _says_any(node) and lines_of(node)[0] not in aliased:
+            yield f"{source.at(node)}: `Any` outside a named TypeAlias"
+
+
+def _says_any(node: ast.AST) -> bool:
+    """Is it the name `Any`, also quoted or under another name?"""
+    match node:
+        case ast.Name(id="Any") | ast.Attribute(attr="Any"):
+            return True
+        case ast.alias(name="Any", asname=str()):
+            return True
+        case ast.Constant(value=str() as text):
+            return _quotes_any(text)
+    return False
+
+
+def _quotes_any(text: str) -> bool:
+    """Is the string a quoted type with `Any` in it?"""
+    if not re.search(r"\bAny\b", text):
+        return False
+    try:
+        quoted = ast.parse(text.strip(), mode="eval")
+    except SyntaxError:
+        return False  # prose
+    return any(
+        isinstance(node, ast.Name) and node.id == "Any"
+        for node in ast.walk(quoted)
+    )
+
+
+def ignores(source: Source) -> list[tuple[int, str]]:
+    """(line, comment) of each `type: ignore`."""
+    return [
+        (line, comment)
+        for line, comment in source.comments
+        if re.match(r"(type|pyright|mypy)\s*:\s*ignore", comment)
+    ]
+
+
+def ignore_problems(source: Source) -> Iterator[str]:
+    """Type errors silenced without a code and a reason, or too often."""
+    found = ignores(source)
+    for line, comment in found:
+        if not re.match(r"(type|pyright): ignore\[[\w, -]+\]", comment):
+            yield f"{source.at(line)}: `{comment}` names no error code"
+        elif not re.search(r"\]\s+# \w", comment):
+            yield f"{source.at(line)}: `{comment}` gives no reason"
+    allowed = TYPE_IGNORES.get(str(source.path), 0)
+    if len(found) != allowed:
+        yield f"{source.path}: {len(found)} ignores, not {allowed}"
+
+
+# --- what a function may not do --------------------------------------------
+
+
+def hidden_problems(source: Source) -> Iterator[str]:
+    """`global`, and imports anywhere but at the top."""
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.Global):
+            yield f"{source.at(node)}: global {', '.join(node.names)}"
+    inner = {
+        node
+        for function in functions(source)
+        for node in ast.walk(function)
+        if isinstance(node, ast.Import | ast.ImportFrom)
+    }
+    for node in sorted(inner, key=lambda node: node.lineno):
+        yield f"{source.at(node)}: import inside a function"
+
+
+# --- documentation ---------------------------------------------------------
+
+_INHERITED = frozenset({"deleter", "overload", "override", "setter"})
+"""Decorators of definitions whose contract stands elsewhere."""
+
+
+def docstring_problems(source: Source) -> Iterator[str]:
+    """Public names without a docstring that begins with a sentence."""
+    for name, node in public_definitions(source.tree.body):
+        if decorator_names(node) & _INHERITED:
+            continue
+        fault = _docstring_fault(node)
+        if fault:
+            yield f"{source.at(node)}: {name} {fault}"
+
+
+def _docstring_fault(node: Definition) -> str | None:
+    """What is wrong with the docstring, if anything."""
+    text = ast.get_docstring(node)
+    if not text:
+        return "has no docstring"
+    first = text.splitlines()[0]
+    if not first.endswith((".", "?", "!", '."', ".)")):
+        return f"begins with no sentence: {first!r}"
+    if " " not in first:
+        return f"begins with a single word: {first!r}"
+    return None
+
+
+# --- importing a module does nothing else ----------------------------------
+
+REGISTRATIONS = {
+    "fx/codegen.py": r"Graph\._codegen_class = CodeGen$",
+    "fx/immutable_collections.py": r"[\w.]*register_pytree_node\(",
+}
+"""What importing fx may change elsewhere: file, pattern of the statement."""
+
+_BUILTINS = frozenset(
+    """__import__ compile delattr eval exec input open print setattr""".split()
+)
+_METHODS = frozenset(
+    """
+    basicConfig connect filterwarnings getenv import_module makedirs
+    manual_seed mkdir putenv read_text seed set_default_dtype simplefilter
+    system write_text
+    """.split()
+)
+"""Functions whose call at import time is an effect, or depends on one."""
+
+
+def side_effect_problems(source: Source) -> Iterator[str]:
+    """What importing the file would do beyond binding its own names.
+
+    Looked at is what runs at import: the module's and the classes' bodies,
+    and what stands under `if`, `try` or `for` in them.  Constants may be
+    built from calls, and a table that this file made may be filled; a
+    breach is
+
+    - a statement that is only a call, unless on such a table;
+    - an assignment to, or deletion of, an attribute or item of anything that
+      this file did not make;
+    - a call of a function known for its effect (print, open, getenv, …);
+    - `with`, `while`, `assert`, `raise`.
+    """
+    own = _own_tables(source.tree)
+    for node in _import_time(source.tree.body):
+        if not _is_registration(source, node) and (fault := _effect(node, own)):
+            yield f"{source.at(node)}: at import: {fault}"
+
+
+def stale_registrations(sources: Sequence[Source]) -> Iterator[str]:
+    """Registrations that are allowed, though they are not made any more."""
+    for source in sources:
+        if str(source.path) in REGISTRATIONS:
+            nodes = _import_time(source.tree.body)
+            if not any(_is_registration(source, node) for node in nodes):
+                yield f"{source.path}: no `{REGISTRATIONS[str(source.path)]}`"
+
+
+def _is_registration(source: Source, node: ast.stmt) -> bool:
+    """Is it what this very file may do at import?"""
+    pattern = REGISTRATIONS.get(str(source.path))
+    return (
+        pattern is not None
+        and isinstance(node, ast.Assign | ast.Expr)
+        and re.match(pattern, ast.unparse(node)) is not None
+    )
+
+
+def _import_time(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
+    """Every statement that runs when the file is imported."""
+    for node in body:
+        yield node
+        match node:
+            case ast.ClassDef():
+                yield from _import_time(node.body)
+            case ast.If() | ast.For():
+                yield from _import_time(node.body + node.orelse)
+            case ast.Try():
+                handlers = [s for h in node.handlers for s in h.body]
+                yield from _import_time(
+                    node.body + handlers + node.orelse + node.finalbody
+                )
+
+
+def _own_tables(tree: ast.Module) -> set[str]:
+    """Names bound at the top of the file to something built there.
+
+    A bare name or attribute on the right (`table = other.table`) makes
+    nothing new: writing into it would be felt elsewhere.
+    """
+    own: set[str] = set()
+    for node in tree.body:
+        match node:
+            case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                pass
+            case ast.AnnAssign(target=ast.Name(id=name), value=value):
+                pass
+            case _:
+                continue
+        if isinstance(
+            value,
+            ast.Dict
+            | ast.DictComp
+            | ast.List
+            | ast.ListComp
+            | ast.Set
+            | ast.SetComp,
+        ):
+            own.add(name)
+    return own
+
+
+def _effect(node: ast.stmt, own: set[str]) -> str | None:
+    """What a statement does beyond binding names of this file."""
+    text = ast.unparse(node).splitlines()[0]
+    match node:
+        case ast.While() | ast.With() | ast.Assert() | ast.Raise():
+            return text
+        case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(id=x)))):
+            return None if x in own else text
+        case ast.Expr(value=value):
+            return None if isinstance(value, ast.Constant) else text
+        case ast.Assign(targets=targets) | ast.Delete(targets=targets):
+            written = targets
+        case ast.AugAssign(target=target) | ast.AnnAssign(target=target):
+            written = [target]
+        case ast.For(target=target):
+            written = [target]
+        case _:
+            written = []
+    if any(_writes_elsewhere(target, own) for target in written):
+        return text
+    return _known_effect(node)
+
+
+def _writes_elsewhere(target: ast.expr, own: set[str]) -> bool:
+    """Does a target change something that this file did not make?"""
+    match target:
+        case ast.Name():
+            return False
+        case ast.Tuple(elts=parts) | ast.List(elts=parts):
+            return any(_writes_elsewhere(part, own) for part in parts)
+        case ast.Subscript(value=ast.Name(id=name)):
+            return name not in own
+    return True
+
+
+def _known_effect(node: ast.stmt) -> str | None:
+    """A call of a function known for its effect, if it runs at import."""
+    evaluated: list[ast.AST] = [node]
+    while evaluated:
+        part = evaluated.pop()
+        match part:
+            case ast.Call(func=ast.Name(id=name)) if name in _BUILTINS:
+                return ast.unparse(part)
+            case ast.Call(func=ast.Attribute(attr=name)) if name in _METHODS:
+                return ast.unparse(part)
+        evaluated += _evaluated(part)
+    return None
+
+
+def _evaluated(node: ast.AST) -> list[ast.AST]:
+    """The parts that are evaluated where a node stands; not inner bodies."""
+    match node:
+        case ast.Lambda(args=args):
+            return _defaults(args)
+        case ast.FunctionDef(args=args) | ast.AsyncFunctionDef(args=args):
+            return [*node.decorator_list, *_defaults(args)]
+        case ast.ClassDef(bases=bases, keywords=keywords):
+            return [*node.decorator_list, *bases, *keywords]
+        case ast.If(test=head) | ast.For(iter=head):
+            return [head]
+        case ast.Try():
+            return []
+    return list(ast.iter_child_nodes(node))
+
+
+def _defaults(args: ast.arguments) -> list[ast.AST]:
+    """The default values of parameters."""
+    return [*args.defaults, *filter(None, args.kw_defaults)]

@@ -1,0 +1,187 @@
+"""Reading the project's own code: what the checks of this folder share.
+
+A *check* is a function from one `Source` (or all of them) to an iterator of
+sentences, one for each place where a rule is broken.  A test demands that
+there is none in fx/; another feeds the check a small bad source and demands
+the sentence, so that no check can pass because it sees nothing.
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import re
+import tokenize
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path, PurePosixPath
+from typing import TypeAlias
+
+ROOT = Path(__file__).resolve().parents[2]
+
+Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
+Definition: TypeAlias = Function | ast.ClassDef
+Documented: TypeAlias = ast.Module | Definition
+
+_LAYOUT = frozenset(
+    {
+        tokenize.COMMENT,
+        tokenize.DEDENT,
+        tokenize.ENCODING,
+        tokenize.ENDMARKER,
+        tokenize.INDENT,
+        tokenize.NEWLINE,
+        tokenize.NL,
+    }
+)
+"""Tokens that alone make no line a line of code."""
+
+_STAGE = re.compile(r"Stage (0[1-8]), ([a-z][a-z -]*): ")
+"""How the docstring of each file with a stage begins."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """A Python file: where it lies under its tree's root, and its text."""
+
+    path: PurePosixPath
+    text: str
+
+    @cached_property
+    def tree(self) -> ast.Module:
+        """The parsed file."""
+        return ast.parse(self.text, str(self.path))
+
+    @cached_property
+    def module(self) -> str:
+        """The dotted name: `fx.passes` for fx/passes/__init__.py."""
+        parts = self.path.with_suffix("").parts
+        return ".".join(parts[:-1] if self.is_init else parts)
+
+    @property
+    def is_init(self) -> bool:
+        """Is this a package's `__init__.py`?"""
+        return self.path.name == "__init__.py"
+
+    @cached_property
+    def heading(self) -> tuple[int, str] | None:
+        """(number, name) of the stage, if the docstring begins with one."""
+        found = _STAGE.match(ast.get_docstring(self.tree) or "")
+        return (int(found[1]), found[2]) if found else None
+
+    @property
+    def stage(self) -> int | None:
+        """The number of the stage, if the docstring begins with one."""
+        return self.heading[0] if self.heading else None
+
+    @cached_property
+    def docstring_lines(self) -> frozenset[int]:
+        """Lines of strings that stand alone: docstrings, also of fields."""
+        return frozenset(
+            line
+            for node in ast.walk(self.tree)
+            if is_docstring(node)
+            for line in lines_of(node)
+        )
+
+    @cached_property
+    def code_lines(self) -> frozenset[int]:
+        """Lines that are neither blank nor only comment or docstring."""
+        tokens = tokenize.generate_tokens(io.StringIO(self.text).readline)
+        code = {
+            line
+            for token in tokens
+            if token.type not in _LAYOUT
+            for line in range(token.start[0], token.end[0] + 1)
+        }
+        return frozenset(code) - self.docstring_lines
+
+    @cached_property
+    def comments(self) -> list[tuple[int, str]]:
+        """(line, text) of each comment, without its `#`."""
+        tokens = tokenize.generate_tokens(io.StringIO(self.text).readline)
+        return [
+            (token.start[0], token.string.removeprefix("#").strip())
+            for token in tokens
+            if token.type == tokenize.COMMENT
+        ]
+
+    def at(self, node: ast.AST | int) -> str:
+        """`path:line`, the start of a sentence about that place."""
+        line = node if isinstance(node, int) else getattr(node, "lineno", 1)
+        return f"{self.path}:{line}"
+
+
+def snippet(text: str, path: str = "fx/sample.py") -> Source:
+    """A made-up file: food for a check that must complain."""
+    return Source(PurePosixPath(path), text)
+
+
+def read_tree(root: Path, package: str) -> list[Source]:
+    """Every Python file under root/package, in order of path."""
+    return [
+        Source(
+            PurePosixPath(file.relative_to(root).as_posix()),
+            file.read_text(encoding="utf-8"),
+        )
+        for file in sorted((root / package).rglob("*.py"))
+        if "__pycache__" not in file.parts
+    ]
+
+
+def library() -> list[Source]:
+    """Every Python file of fx/; fails where there is none."""
+    sources = read_tree(ROOT, "fx")
+    if not sources:
+        raise FileNotFoundError(f"no Python file in {ROOT / 'fx'}")
+    return sources
+
+
+def lines_of(node: ast.AST) -> range:
+    """The lines that a statement or expression covers."""
+    first = getattr(node, "lineno", 1)
+    return range(first, (getattr(node, "end_lineno", None) or first) + 1)
+
+
+def is_docstring(node: ast.AST) -> bool:
+    """Is it a string that stands alone as a statement?"""
+    return (
+        isinstance(node, ast.Expr)
+        and isinstance(node.value, ast.Constant)
+        and isinstance(node.value.value, str)
+    )
+
+
+def functions(source: Source) -> Iterator[Function]:
+    """Every function and method of a file, the nested ones too."""
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node
+
+
+def public_definitions(
+    body: list[ast.stmt], prefix: str = ""
+) -> Iterator[tuple[str, Definition]]:
+    """(qualified name, definition) of what a user of the file may call.
+
+    Functions and classes at the top, methods of those classes; none whose
+    name begins with an underscore.  Definitions under `if` are seen too.
+    """
+    for node in body:
+        if isinstance(node, ast.If | ast.Try):
+            yield from public_definitions(node.body + node.orelse, prefix)
+        elif isinstance(node, Definition) and not node.name.startswith("_"):
+            yield prefix + node.name, node
+            if isinstance(node, ast.ClassDef):
+                yield from public_definitions(
+                    node.body, f"{prefix}{node.name}."
+                )
+
+
+def decorator_names(node: Definition) -> set[str]:
+    """Last names of the decorators: `{"setter"}` for `@name.setter`."""
+    plain = (
+        d.func if isinstance(d, ast.Call) else d for d in node.decorator_list
+    )
+    return {ast.unparse(d).rpartition(".")[2] for d in plain}

@@ -1,0 +1,226 @@
+"""fx has of torch.fx what tests/api_surface.toml says, no less and no more."""
+
+from __future__ import annotations
+
+import importlib
+import textwrap
+from pathlib import Path
+
+import pytest
+import torch
+
+from tests.checks.api_surface import (
+    FILE,
+    TORCH,
+    Item,
+    Row,
+    describe,
+    dump,
+    load,
+    look_up,
+    members,
+    parameters,
+    public_names,
+    row_problems,
+    surface_problems,
+    torch_surface,
+    updated,
+)
+from tests.checks.sources import library
+
+needs_torch = pytest.mark.skipif(
+    not torch.__version__.startswith(f"{TORCH}."),
+    reason=f"the file is about torch {TORCH}, this is {torch.__version__}",
+)
+
+
+def test_every_row_is_true_of_fx() -> None:
+    rows = load(FILE.read_text(encoding="utf-8"))
+    wrong = [
+        problem
+        for (module, key), row in rows.items()
+        for problem in row_problems(row, look_up(module, key))
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_nothing_is_put_off_to_a_stage_that_is_built() -> None:
+    rows = load(FILE.read_text(encoding="utf-8")).values()
+    built = {
+        f"stage {source.stage:02d}" for source in library() if source.stage
+    }
+    late = [
+        f"{row.name}: {row.reason} is there: run "
+        "python -m tests.checks.api_surface --write"
+        for row in rows
+        if row.status == "later" and row.reason in built
+    ]
+    assert not late, "\n".join(late)
+
+
+@needs_torch
+def test_every_name_of_torch_fx_has_a_row() -> None:
+    rows = load(FILE.read_text(encoding="utf-8"))
+    wrong = list(surface_problems(rows, torch_surface(rows)))
+    assert not wrong, "\n".join(wrong)
+
+
+def test_the_file_is_in_its_one_form() -> None:
+    text = FILE.read_text(encoding="utf-8")
+    assert dump(load(text)) == text
+
+
+# --- the checks can fail ---------------------------------------------------
+
+SAME = Row("fx.m", "f", "function", "(a, b=1)", "same")
+
+
+@pytest.mark.parametrize(
+    ("row", "found", "complaint"),
+    [
+        (SAME, None, "fx.m.f: fx has it not"),
+        (SAME, Item("class"), "fx.m.f: a class, not a function"),
+        (
+            SAME,
+            Item("function", "(a, *, b=1)"),
+            "fx.m.f: takes (a, *, b=1), torch.fx (a, b=1)",
+        ),
+        (
+            Row("fx.m", "f", "data", None, "differs"),
+            Item("data"),
+            "fx.m.f: differs, but no reason is given",
+        ),
+        (
+            Row("fx.m", "f", "data", None, "differs", "why"),
+            None,
+            "fx.m.f: fx has it not, so it does not differ",
+        ),
+        (
+            Row("fx.m", "f", "data", None, "out", "why"),
+            Item("data"),
+            "fx.m.f: is out, yet fx has it",
+        ),
+        (
+            Row("fx.m", "f", "data", None, "later"),
+            None,
+            "fx.m.f: later, but no reason is given",
+        ),
+    ],
+)
+def test_a_row_that_is_not_true_is_seen(
+    row: Row, found: Item | None, complaint: str
+) -> None:
+    assert list(row_problems(row, found)) == [complaint]
+
+
+def test_a_row_that_is_true_is_fine() -> None:
+    assert not list(row_problems(SAME, Item("function", "(a, b=1)")))
+    out = Row("fx.m", "f", "data", None, "out", "why")
+    assert not list(row_problems(out, None))
+
+
+@needs_torch
+def test_a_name_without_a_row_and_a_row_without_a_name_are_seen() -> None:
+    rows = load(FILE.read_text(encoding="utf-8"))
+    lost = rows.pop(("fx.graph", "Graph.lint"))
+    made_up = Row("fx.graph", "Graph.lent", "function", "(self)", "same")
+    rows["fx.graph", "Graph.lent"] = made_up
+    changed = Row("fx.node", "map_arg", "function", "(a)", "same")
+    rows["fx.node", "map_arg"] = changed
+    assert list(surface_problems(rows, torch_surface(rows))) == [
+        "fx.graph.Graph.lint: torch.fx has it, the file has not",
+        "fx.node.map_arg: is a function (a, fn) in torch.fx",
+        "fx.graph.Graph.lent: torch.fx has it not",
+    ]
+    again = updated(rows)
+    assert again["fx.graph", "Graph.lint"] == lost
+    assert ("fx.graph", "Graph.lent") not in again
+
+
+@needs_torch
+def test_what_is_out_is_not_listed_inside() -> None:
+    rows = load(FILE.read_text(encoding="utf-8"))
+    place = ("fx.graph", "Graph")
+    rows[place] = Row(*place, "class", None, "out", "why")
+    surface = torch_surface(rows)
+    assert place in surface
+    assert ("fx.graph", "Graph.lint") not in surface
+
+
+# --- looking at objects ----------------------------------------------------
+
+
+class _Hidden:
+    def inherited(self) -> None: ...
+
+
+class Sample(_Hidden):
+    """A class with one member of each kind."""
+
+    annotated: int
+    constant = 3
+
+    def __init__(self, a: int, *, b: str = "x") -> None:
+        self.set = a
+        self._private = b
+
+    @property
+    def computed(self) -> int:
+        return 1
+
+    @staticmethod
+    def static(a: int) -> None: ...
+
+    @classmethod
+    def made(cls) -> None: ...
+
+    def _hidden(self) -> None: ...
+
+
+def test_members_of_a_class() -> None:
+    data = Item("data")
+    assert members(Sample, __name__) == {
+        "inherited": Item("function", "(self)"),
+        "annotated": data,
+        "constant": data,
+        "__init__": Item("function", "(self, a, *, b='x')"),
+        "set": data,
+        "computed": data,
+        "static": Item("function", "(a)"),
+        "made": Item("function", "(cls)"),
+    }
+
+
+def test_defaults_are_compared_by_what_they_print() -> None:
+    def f(a: int, /, b: object = torch.fx.Node, *c: int) -> None: ...
+
+    assert parameters(f) == "(a, /, b=<class 'fx.node.Node'>, *c)"
+    assert parameters(torch.fx.Graph.placeholder) == (
+        "(self, name, type_expr=None, default_value=Ellipsis)"
+    )
+    assert parameters(lambda m=torch, n=len: None) == (
+        "(m=torch, n=<built-in function len>)"
+    )
+    assert describe(len).kind == "function"
+    assert describe(torch).kind == "module"
+
+
+def test_public_names_of_a_module(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = """
+        import logging
+        from os import path
+        from typing import TypeVar
+        __all__ = ["listed"]
+        log = logging.getLogger()
+        T = TypeVar("T")
+        x: int = 1
+        _y = 2
+        def f(): ...
+        class C: ...
+        """
+    (tmp_path / "made_up.py").write_text(textwrap.dedent(text))
+    monkeypatch.syspath_prepend(str(tmp_path))
+    module = importlib.import_module("made_up")
+    assert public_names(module) == {"C", "f", "listed", "x"}

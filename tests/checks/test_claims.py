@@ -1,0 +1,178 @@
+"""tests/claims.toml and the tests agree, both ways."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.checks.claims import (
+    LEDGER,
+    PROGRAM_TEST,
+    Claim,
+    Mark,
+    dump,
+    load,
+    marks,
+    problems,
+    read_tests,
+    with_tests,
+)
+from tests.checks.sources import library, snippet
+from tests.parity import programs as _programs  # registers them
+from tests.parity.harness import PROGRAMS
+
+ROW = Claim("a-claim", 2, ("000",), "000 Node", "It is so.", "holds")
+
+
+def test_the_ledger_agrees_with_the_tests() -> None:
+    claims = load(LEDGER.read_text(encoding="utf-8"))
+    built = {source.stage for source in library() if source.stage}
+    wrong = list(problems(claims, list(marks(read_tests())), built))
+    assert not wrong, "\n".join(wrong)
+
+
+def test_the_ledger_is_in_its_one_form() -> None:
+    text = LEDGER.read_text(encoding="utf-8")
+    assert dump(load(text)) == text
+
+
+def test_all_claims_of_the_documents_are_there() -> None:
+    claims = load(LEDGER.read_text(encoding="utf-8"))
+    assert len({claim.id for claim in claims}) == 283
+    assert {number for claim in claims for number in claim.sources} == {
+        *("000", "001", "002", "003", "004")
+    }
+
+
+def test_programs_read_from_the_text_are_the_registered_ones() -> None:
+    assert _programs is not None
+    read = {
+        (mark.test, claim)
+        for mark in marks(read_tests())
+        if mark.test.startswith(PROGRAM_TEST)
+        for claim in mark.claims
+    }
+    registered = {
+        (f"{PROGRAM_TEST}[{program.name}]", claim)
+        for program in PROGRAMS.values()
+        for claim in program.claims
+    }
+    assert read == registered
+
+
+# --- reading the tests -----------------------------------------------------
+
+
+def read(text: str, path: str = "tests/library/test_x.py") -> list[Mark]:
+    """The marks of a made-up file."""
+    return list(marks([snippet(text, path)]))
+
+
+def test_programs_and_marks_are_read() -> None:
+    program = "@program(claims=('a', 'b'))\ndef moves(lib): ..."
+    (mark,) = read(program, "tests/parity/programs/nodes.py")
+    assert mark.test == (
+        "tests/parity/test_programs.py::test_program[nodes.moves]"
+    )
+    assert mark.claims == ("a", "b")
+    text = (
+        "pytestmark = [pytest.mark.slow, pytest.mark.claims('z')]\n"
+        "@pytest.mark.claims('a')\nclass TestIt:\n"
+        "    @pytest.mark.claims('b', 'c')\n    def test_one(self): ...\n"
+        "def test_two(): ...\n"
+    )
+    found = with_tests([ROW_OF[id] for id in "abcz"], read(text))
+    one = "tests/library/test_x.py::TestIt::test_one"
+    two = "tests/library/test_x.py::test_two"
+    assert [row.test for row in found] == [(one,), (one,), (one,), (one, two)]
+
+
+ROW_OF = {id: Claim(id, 2, ("000",), "x", "x", "holds") for id in "abcz"}
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        (
+            "@pytest.mark.skip('no')\n@pytest.mark.claims('a')\n"
+            "def test_x(): ...",
+            "test_x is marked pytest.mark.skip('no')",
+        ),
+        (
+            "@pytest.mark.xfail\nclass TestX:\n"
+            "    @pytest.mark.claims('a')\n    def test_x(self): ...",
+            "TestX is marked pytest.mark.xfail",
+        ),
+        ("@pytest.mark.claims('a')\ndef check(): ...", "check is no test"),
+        (
+            "@pytest.mark.claims(NAMES)\ndef test_x(): ...",
+            "claims must be plain strings",
+        ),
+        (
+            "@pytest.mark.claims()\ndef test_x(): ...",
+            "claims must be plain strings",
+        ),
+    ],
+)
+def test_marks_that_hold_nothing_are_seen(text: str, problem: str) -> None:
+    assert [mark.problem for mark in read(text)] == [problem]
+
+
+# --- comparing -------------------------------------------------------------
+
+
+def complaints(*rows: Claim, mark: Mark | None = None) -> str:
+    """What is wrong with made-up rows and at most one test."""
+    return "\n".join(problems(rows, [mark] if mark else [], built={1, 2}))
+
+
+def test_a_claim_without_a_test_is_seen() -> None:
+    assert "no test checks this claim" in complaints(ROW)
+    later = Claim("late", 3, ("000",), "x", "x", "holds")
+    absent = Claim("gone", 2, ("000",), "x", "x", "n/a", torch="C++ only")
+    assert complaints(later, absent) == ""
+
+
+def test_a_test_of_an_unknown_claim_is_seen() -> None:
+    mark = Mark("tests/t.py::test_x", ("b-claim",), "tests/t.py:3")
+    later = Claim("late", 3, ("000",), "x", "x", "holds")
+    assert complaints(later, mark=mark) == (
+        "tests/t.py:3: no claim is called 'b-claim'"
+    )
+
+
+def test_a_list_that_is_out_of_date_is_seen() -> None:
+    mark = Mark("tests/t.py::test_x", ("a-claim",), "tests/t.py:3")
+    assert "out of date" in complaints(ROW, mark=mark)
+    (row,) = with_tests([ROW], [mark])
+    assert row.test == ("tests/t.py::test_x",)
+    assert complaints(row, mark=mark) == ""
+    assert "out of date" in complaints(row)
+
+
+def test_two_rows_of_one_name_and_mute_changes_are_seen() -> None:
+    changed = Claim("c", 3, ("000",), "x", "x", "changed")
+    assert complaints(changed, changed).splitlines() == [
+        "two claims are called 'c'",
+        "c: `torch` must say how it is in torch 2.13",
+        "c: `torch` must say how it is in torch 2.13",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "right"),
+    [
+        ("stage = 2", "stage = 9"),
+        ("stage = 2", 'stage = "2"'),
+        ('holds = "holds"', 'holds = "maybe"'),
+        ('text = "It is so."', "text = 3"),
+        ('sources = ["000"]', 'sources = "000"'),
+        ("test = []", "tests = []"),
+        ('where = "000 Node"\n', ""),
+    ],
+)
+def test_a_row_that_is_wrong_is_refused(wrong: str, right: str) -> None:
+    text = dump([ROW])
+    assert load(text) == [ROW]
+    assert wrong in text
+    with pytest.raises(ValueError, match="claim 'a-claim': "):
+        load(text.replace(wrong, right))

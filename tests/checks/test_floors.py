@@ -1,0 +1,205 @@
+"""Floors: no stage knows a later one, and every prefix is a program."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.checks.floors import (
+    import_problems,
+    imports,
+    stage_problems,
+    write_prefix,
+    write_stage,
+)
+from tests.checks.sources import ROOT, Source, library, snippet
+
+LOW = '"""Stage 01, list: low."""\n'
+MID = '"""Stage 02, use: mid."""\n'
+
+
+def file_of(stage: int, name: str, body: str = "") -> Source:
+    """A made-up file of a stage."""
+    text = f'"""Stage 0{stage}, s{"abc"[stage - 1]}: x."""\n{body}'
+    return snippet(text, f"fx/{name}.py")
+
+
+# --- imports ---------------------------------------------------------------
+
+
+def test_no_import_goes_up() -> None:
+    assert list(import_problems(library())) == []
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "from .high import X",
+        "from . import high",
+        "def f() -> None:\n    from .high import X",
+        "from typing import TYPE_CHECKING\n"
+        "if TYPE_CHECKING:\n    from .high import X",
+        "from ..fx.high import X",
+    ],
+)
+def test_an_upward_import_is_seen(body: str) -> None:
+    low, high = file_of(1, "low", body), file_of(2, "high")
+    (problem,) = import_problems([low, high])
+    assert problem.endswith(": stage 01 imports fx.high of stage 02")
+
+
+def test_upward_imports_across_packages_are_seen() -> None:
+    low = snippet(LOW + "from ..node import Node", "fx/passes/low.py")
+    node = snippet(MID, "fx/node.py")
+    (problem,) = import_problems([low, node])
+    assert problem == (
+        "fx/passes/low.py:2: stage 01 imports fx.node of stage 02"
+    )
+
+
+@pytest.mark.parametrize(
+    ("body", "complaint"),
+    [
+        ("import fx", "package root"),
+        ("from fx import Node", "package root"),
+        ("from . import Node", "package root"),
+        ("import fx.low", "absolute name"),
+        ("from fx.low import X", "absolute name"),
+        ("import importlib\nimportlib.import_module('fx.low')", "absolute"),
+        ("__import__('fx')", "package root"),
+        ("from .gone import X", "not there"),
+    ],
+)
+def test_the_root_and_absolute_names_are_seen(
+    body: str, complaint: str
+) -> None:
+    problems = import_problems([file_of(1, "low"), file_of(2, "user", body)])
+    assert complaint in "\n".join(problems)
+
+
+def test_downward_imports_are_fine() -> None:
+    low = file_of(1, "low")
+    high = file_of(2, "high", "import torch.fx\nfrom .low import X, Y\n")
+    assert list(import_problems([low, high])) == []
+    modules = frozenset({"fx.low", "fx.high"})
+    found = {found.module for found in imports(high, modules)}
+    assert found == {"torch.fx", "fx.low"}
+
+
+# --- headings --------------------------------------------------------------
+
+
+def test_every_file_says_its_stage() -> None:
+    assert list(stage_problems(library())) == []
+
+
+def test_a_file_without_a_stage_is_seen() -> None:
+    (problem,) = stage_problems([snippet('"""A file."""', "fx/a.py")])
+    assert problem.startswith("fx/a.py: the docstring does not begin")
+
+
+def test_two_names_for_one_stage_are_seen() -> None:
+    one = snippet('"""Stage 01, list: x."""', "fx/a.py")
+    two = snippet('"""Stage 01, chain: x."""', "fx/b.py")
+    (problem,) = stage_problems([one, two])
+    assert "'chain' here and 'list' in fx/a.py" in problem
+
+
+def test_a_gap_between_stages_is_seen() -> None:
+    assert list(stage_problems([file_of(1, "a"), file_of(3, "b")])) == [
+        "no file is of stage [2]"
+    ]
+
+
+def test_a_package_that_holds_something_is_seen() -> None:
+    init = snippet("from .reinplace import x", "fx/passes/__init__.py")
+    (problem,) = stage_problems([init])
+    assert problem.endswith("may hold a docstring alone")
+    assert not list(stage_problems([snippet("import x", "fx/__init__.py")]))
+
+
+# --- every prefix is a program ---------------------------------------------
+
+
+def stages(sources: list[Source]) -> list[int]:
+    """The stages that have files."""
+    return sorted({source.stage for source in sources if source.stage})
+
+
+def import_prefixes(
+    sources: list[Source], folder: Path
+) -> subprocess.CompletedProcess[str]:
+    """Try to import the stages 01 to k, for each k."""
+    arguments: list[str] = []
+    for last in stages(sources):
+        tree = folder / f"stages-01-{last:02d}"
+        modules = write_prefix(sources, last, tree)
+        arguments += [str(tree), *modules, "--"]
+    return subprocess.run(
+        [sys.executable, "-m", "tests.checks.import_prefixes", *arguments],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def typecheck_prefixes(sources: list[Source], folder: Path) -> list[str]:
+    """Run mypy on the stages 01 to k, for each k; what it complained of.
+
+    One tree grows from stage to stage, and mypy keeps what it knows of the
+    stages before (and of torch), so that all runs together cost about one.
+    """
+    complaints = []
+    for last in stages(sources):
+        write_stage(sources, last, folder)
+        run = subprocess.run(
+            [
+                *(sys.executable, "-m", "mypy"),
+                *("--config-file", str(ROOT / "pyproject.toml")),
+                *("--strict", "--no-error-summary", "--no-pretty", "fx"),
+            ],
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if run.returncode:
+            complaints.append(f"stages 01-{last:02d}: {run.stdout}{run.stderr}")
+    return complaints
+
+
+def test_every_prefix_imports(tmp_path: Path) -> None:
+    run = import_prefixes(library(), tmp_path)
+    assert (run.returncode, run.stdout) == (0, ""), run.stdout + run.stderr
+
+
+def test_every_prefix_type_checks(tmp_path: Path) -> None:
+    complaints = typecheck_prefixes(library(), tmp_path)
+    assert not complaints, "\n".join(complaints)
+
+
+def test_a_prefix_that_does_not_import_is_seen(tmp_path: Path) -> None:
+    low = file_of(1, "low", "import fx.high\n")
+    run = import_prefixes([low, file_of(2, "high")], tmp_path)
+    assert run.returncode == 1
+    assert run.stdout.strip() == (
+        "stages-01-01: import fx.low: "
+        "ModuleNotFoundError: No module named 'fx.high'"
+    )
+
+
+def test_a_prefix_that_does_not_type_check_is_seen(tmp_path: Path) -> None:
+    hidden = (
+        "from typing import TYPE_CHECKING\n\n"
+        "if TYPE_CHECKING:\n    from .high import High\n\n\n"
+        "def use(x: 'High') -> 'High':\n    return x\n"
+    )
+    low = file_of(1, "low", hidden)
+    high = file_of(2, "high", "class High: ...\n")
+    (complaint,) = typecheck_prefixes([low, high], tmp_path)
+    assert complaint.startswith("stages 01-01: fx/low.py:5: error:")
+    assert "import-not-found" in complaint

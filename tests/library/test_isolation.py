@@ -1,0 +1,325 @@
+"""Stage 04: traces do not touch each other, nor code that is not traced."""
+
+from __future__ import annotations
+
+import math
+import sys
+import threading
+import types
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+import fx
+from fx import patching, tracer
+from fx.patching import TRACES
+
+
+class Block(nn.Module):
+    """A module with everything that is patched: calls, parameters, math."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(width))
+        self.inner = nn.Sequential(nn.Linear(width, width), nn.ReLU())
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.inner(x * self.scale) + math.sqrt(4.0)
+
+
+class Net(nn.Module):
+    """Blocks in a row; the depth tells the threads' graphs apart."""
+
+    def __init__(self, depth: int) -> None:
+        super().__init__()
+        self.blocks = nn.ModuleList(Block(3) for _ in range(depth))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for block in self.blocks:
+            x = block(x)
+        return x
+
+
+def state_of_patches() -> tuple[object, ...]:
+    """What stands in every place that a trace of `Net` patches."""
+    return (
+        vars(nn.Module)["__call__"],
+        vars(nn.Module)["__getattr__"],
+        math.sqrt,
+        math.floor,
+        TRACES.current,
+        dict(TRACES._open),
+        dict(TRACES._undoing),
+        dict(TRACES._patches),
+    )
+
+
+CLEAN = state_of_patches()
+
+
+@pytest.fixture(autouse=True)
+def nothing_stays_patched() -> Iterator[None]:
+    """Every test here ends as it began."""
+    assert state_of_patches() == CLEAN
+    yield
+    assert state_of_patches() == CLEAN
+
+
+@contextmanager
+def switch_interval(seconds: float) -> Iterator[None]:
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(seconds)
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(before)
+
+
+@pytest.mark.claims("patch-module-getattr-call")
+def test_module_is_patched_inside_forward_only() -> None:
+    seen = []
+
+    class Spy(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            seen.append(state_of_patches()[:2])
+            return x
+
+    fx.Tracer().trace(Spy())
+    assert seen[0][0] is not CLEAN[0]
+    assert seen[0][1] is not CLEAN[1]
+
+
+def test_eight_threads_trace_while_two_run_eager_modules() -> None:
+    expected = {n: str(fx.Tracer().trace(Net(n))) for n in range(1, 9)}
+    errors: list[object] = []
+    stop = threading.Event()
+    rounds = 12
+
+    def traces(depth: int) -> None:
+        try:
+            for _ in range(rounds):
+                graph = fx.Tracer().trace(Net(depth))
+                if str(graph) != expected[depth]:
+                    errors.append(f"wrong graph of depth {depth}:\n{graph}")
+        except BaseException as raised:
+            errors.append(raised)
+
+    eager = Net(3)
+    x = torch.ones(2, 3)
+    right = eager(x)
+
+    def runs() -> None:
+        try:
+            while not stop.is_set():
+                if not torch.equal(eager(x), right):
+                    errors.append("an eager call gave another result")
+                if type(eager.blocks[0].scale) is not nn.Parameter:
+                    errors.append("an eager read gave no parameter")
+        except BaseException as raised:
+            errors.append(raised)
+
+    tracers = [threading.Thread(target=traces, args=(n,)) for n in expected]
+    runners = [threading.Thread(target=runs) for _ in range(2)]
+    with switch_interval(1e-5):
+        for thread in (*runners, *tracers):
+            thread.start()
+        for thread in tracers:
+            thread.join()
+        stop.set()
+        for thread in runners:
+            thread.join()
+    assert errors == []
+
+
+def test_traces_that_end_in_the_order_they_began() -> None:
+    """The first of two overlapping traces ends while the second runs on."""
+    inside, go_on = threading.Event(), threading.Event()
+    graphs: dict[str, fx.Graph] = {}
+
+    class Waits(nn.Module):
+        def __init__(self, arrive: threading.Event, leave: threading.Event):
+            super().__init__()
+            self.linear = nn.Linear(2, 2)
+            self.arrive, self.leave = arrive, leave
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            x = self.linear(x)
+            self.arrive.set()
+            assert self.leave.wait(10)
+            return self.linear(x) + math.sqrt(x[0, 0])
+
+    first_inside = threading.Event()
+
+    def first() -> None:
+        module = Waits(first_inside, inside)
+        graphs["first"] = fx.Tracer().trace(module)
+        go_on.set()
+
+    def second() -> None:
+        assert first_inside.wait(10)
+        graphs["second"] = fx.Tracer().trace(Waits(inside, go_on))
+
+    threads = [threading.Thread(target=f) for f in (first, second)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(20)
+    assert str(graphs["first"]) == str(graphs["second"])
+    assert "math.sqrt" in str(graphs["second"])
+
+
+def test_a_thread_that_forward_starts_runs_eagerly() -> None:
+    child = nn.Linear(2, 2)
+    seen: list[object] = []
+
+    class Starts(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            work = threading.Thread(
+                target=lambda: seen.append(child(torch.ones(2)))
+            )
+            work.start()
+            work.join()
+            return x + 1
+
+    graph = fx.Tracer().trace(Starts())
+    assert [node.op for node in graph.nodes] == [
+        "placeholder",
+        "call_function",
+        "output",
+    ]
+    assert type(seen[0]) is torch.Tensor
+
+
+def test_a_trace_inside_a_trace() -> None:
+    inner: list[fx.Graph] = []
+
+    class Outer(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.linear = nn.Linear(3, 3)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            inner.append(fx.Tracer().trace(Net(1)))
+            return self.linear(x)
+
+    graph = fx.Tracer().trace(Outer())
+    assert str(inner[0]) == str(fx.Tracer().trace(Net(1)))
+    assert [str(n.target) for n in graph.nodes] == ["x", "linear", "output"]
+
+
+class Injected(BaseException):
+    """Raised by the test at a chosen line."""
+
+
+def run_raising_at(
+    act: Callable[[], object], files: tuple[str, ...], count: int
+) -> bool:
+    """Run `act`, raising at the count-th line executed in `files`.
+
+    Returns whether there were so many lines.
+    """
+    left = count
+
+    def on_line(frame: FrameType, event: str, arg: object) -> Any:
+        nonlocal left
+        if event == "line":
+            left -= 1
+            if left == 0:
+                raise Injected(f"{frame.f_code.co_filename}:{frame.f_lineno}")
+        return on_line
+
+    def on_call(frame: FrameType, event: str, arg: object) -> Any:
+        return on_line if frame.f_code.co_filename in files else None
+
+    before = sys.gettrace()
+    sys.settrace(on_call)
+    try:
+        act()
+    except Injected:
+        pass
+    finally:
+        sys.settrace(before)
+    return left <= 0
+
+
+def unwritten_module() -> types.ModuleType:
+    """A Python module with a wrapped function, and one that calls it."""
+    module = types.ModuleType("wrapped_for_isolation")
+    exec(
+        "import fx, math\n"
+        "from math import floor\n"
+        "@fx.wrap\n"
+        "def leaf(x): return x\n"
+        "fx.wrap('len')\n"
+        "def root(x):\n"
+        "    return leaf(x) + math.sqrt(x) + floor(x) + len(x)\n",
+        vars(module),
+    )
+    return module
+
+
+def test_an_exception_at_any_line_leaves_nothing_patched() -> None:
+    module = unwritten_module()
+    names = dict(vars(module))
+    net = Net(1)
+    attributes = set(vars(net))
+    files = (str(patching.__file__), str(tracer.__file__))
+
+    def act() -> None:
+        fx.Tracer().trace(net)
+        fx.Tracer().trace(module.root)
+
+    count = 0
+    while True:
+        count += 1
+        more = run_raising_at(act, files, count)
+        assert state_of_patches() == CLEAN, f"after line {count}"
+        assert dict(vars(module)) == names, f"after line {count}"
+        assert set(vars(net)) == attributes, f"after line {count}"
+        if not more:
+            break
+    assert count > 300, "the trace ran far fewer lines than it has"
+    assert "leaf" in str(fx.Tracer().trace(module.root))
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [ValueError, KeyboardInterrupt, SystemExit, GeneratorExit, RecursionError],
+)
+def test_an_exception_in_forward_comes_through(
+    kind: type[BaseException],
+) -> None:
+    class Fails(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            y = x + torch.ones(3)
+            raise kind("from forward")
+            return y
+
+    net = Fails()
+    with pytest.raises(kind):
+        fx.Tracer().trace(net)
+    assert not hasattr(net, "_tensor_constant0")
+
+
+def test_an_undoing_given_up_for_good_is_finished_by_the_next_trace() -> None:
+    """Interrupted twice, an undoing leaves patches; the next trace ends them."""
+    fx.Tracer().trace(Net(1))
+    patches = patching.Patches()
+    names: dict[str, Any] = {"sqrt": math.sqrt}
+
+    class Dead:
+        pass
+
+    dead: Any = Dead()
+    patches._undoing[dead] = threading.get_ident()
+    live: Any = Dead()
+    with patches.during(live):
+        patches.patch(patching.Place(names, "sqrt"), lambda f: lambda x: 0)
+        assert names["sqrt"] is not math.sqrt
+    assert names["sqrt"] is math.sqrt
+    assert not patches._undoing

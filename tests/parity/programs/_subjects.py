@@ -1,0 +1,167 @@
+"""What several parity programs trace, and how they make it for each library.
+
+Functions that are to be traced carry `no_type_check` instead of annotations:
+an annotation would become part of the graph and of the generated code.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import textwrap
+import types
+from collections.abc import Callable, Iterator
+from typing import Any, TypeAlias, no_type_check
+
+import torch
+from torch import nn
+from torch.fx import _symbolic_trace as torch_tracing
+
+Value: TypeAlias = Any
+"""A class or value of the library under test, or of a module made here."""
+
+
+class Overview(nn.Module):
+    """The module of the documents' overview: get_attr, add, call, clamp."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.param = nn.Parameter(torch.rand(3, 4))
+        self.linear = nn.Linear(4, 5)
+
+    @no_type_check
+    def forward(self, x):
+        return self.linear(x + self.param).clamp(min=0.0, max=1.0)
+
+
+class Inner(nn.Module):
+    """A user's module with a leaf in it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(1)
+        self.l = nn.Linear(2, 2)
+
+    @no_type_check
+    def forward(self, x):
+        return torch.neg(self.l(x))
+
+
+class Outer(nn.Module):
+    """A user's module that calls another one, twice."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.foo = Inner()
+
+    @no_type_check
+    def forward(self, x):
+        return self.foo(self.foo(x) + 1)
+
+
+class Root(nn.Module):
+    """A module whose forward is a given function of (self, *inputs)."""
+
+    def __new__(cls, forward: Callable[..., object], **parts: object) -> Root:
+        """Give every instance a class of its own, with its own forward."""
+        named = type("Root", (cls,), {"forward": forward})
+        return super().__new__(named)
+
+    def __init__(self, forward: Callable[..., object], **parts: object) -> None:
+        super().__init__()
+        for name, part in parts.items():
+            if type(part) is torch.Tensor:
+                self.register_buffer(name, part)
+            else:
+                setattr(self, name, part)
+
+
+def subclass(base: Value, **members: object) -> Value:
+    """A subclass of `base`, a class of either library, with `members`."""
+    return type("Custom", (base,), dict(members))
+
+
+def trace_with(lib: Value, root: object, **members: object) -> Value:
+    """The Graph of `root` by a Tracer subclass with `members`."""
+    return subclass(lib.Tracer, **members)().trace(root)
+
+
+def proxy(lib: Value, name: str = "x") -> Value:
+    """A Proxy of a new placeholder in a new Graph, outside any trace."""
+    return lib.Proxy(lib.Graph().placeholder(name))
+
+
+def proxies(lib: Value, *names: str) -> list[Value]:
+    """Proxies of new placeholders in one new Graph, with one tracer."""
+    graph = lib.Graph()
+    tracer = lib.proxy.GraphAppendingTracer(graph)
+    return [lib.Proxy(graph.placeholder(name), tracer) for name in names]
+
+
+def node_line(node: Value) -> str:
+    """'op target args kwargs' of a Node, the same in both libraries."""
+    target = node.target
+    if not isinstance(target, str):
+        target = f"{target.__module__}.{target.__name__}"
+    return f"{node.op} {target} {node.args} {dict(node.kwargs)}"
+
+
+def lines(graph: Value) -> list[str]:
+    """A line for every Node of `graph`, with its name."""
+    return [f"{node.name}: {node_line(node)}" for node in graph.nodes]
+
+
+def new_nodes(graph: Value, act: Callable[[], object]) -> list[str]:
+    """The lines of the Nodes that `act` adds to `graph`."""
+    before = set(graph.nodes)
+    act()
+    return [node_line(node) for node in graph.nodes if node not in before]
+
+
+@contextlib.contextmanager
+def wraps_undone() -> Iterator[None]:
+    """Forget, in torch.fx, what was wrapped inside."""
+    registry = torch_tracing._wrapped_fns_to_patch
+    before = dict(registry)
+    try:
+        yield
+    finally:
+        registry.clear()
+        registry.update(before)
+
+
+@contextlib.contextmanager
+def module_of(
+    source: str, *, name: str = "user_code", **names: object
+) -> Iterator[Value]:
+    """A Python module made of `source`, importable while inside.
+
+    Args:
+        source: its text; what it wraps with torch.fx is forgotten after.
+        name: its `__name__`.
+        names: globals that `source` finds, as `lib=lib`.
+    """
+    module = types.ModuleType(name)
+    module.__dict__.update(names)
+    shadowed = sys.modules.get(name)
+    sys.modules[name] = module
+    try:
+        with wraps_undone():
+            text = textwrap.dedent(source)
+            code = compile(text, f"<{name}>", "exec", dont_inherit=True)
+            exec(code, module.__dict__)
+            yield module
+    finally:
+        del sys.modules[name]
+        if shadowed is not None:
+            sys.modules[name] = shadowed
+
+
+def without_wraps(code: str) -> list[str]:
+    """The lines of generated code that say something, but no wrap lines."""
+    return [
+        line
+        for line in code.splitlines()
+        if line.strip() and not ("wrap(" in line and line[0] != " ")
+    ]

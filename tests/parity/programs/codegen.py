@@ -1,0 +1,488 @@
+"""Generated code: one statement per node, and what each looks like."""
+
+from __future__ import annotations
+
+import builtins
+import gc
+import math
+import operator
+import sys
+import weakref
+from typing import Any, no_type_check
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from tests.parity.harness import Lib, Seen, error, program, show
+from tests.parity.programs._subjects import (
+    Inner,
+    Outer,
+    Overview,
+    Root,
+    Value,
+    lines,
+    module_of,
+)
+
+
+def body(gm: Value) -> list[str]:
+    """The statements of generated code, after the def line."""
+    code = gm.code.splitlines()
+    start = next(i for i, line in enumerate(code) if line.startswith("def "))
+    return [line.strip() for line in code[start + 1 :] if line.strip()]
+
+
+def statements(lib: Lib, *calls: tuple[Value, ...]) -> list[str]:
+    """The statements of calls (target, args, kwargs) on two inputs."""
+    g = lib.Graph()
+    x, y = g.placeholder("x"), g.placeholder("y")
+    named = {"x": x, "y": y}
+
+    def put_in(value: Value) -> Value:
+        return named.get(value, value) if isinstance(value, str) else value
+
+    for target, args, kwargs in calls:
+        new_args = tuple(put_in(a) for a in args)
+        new_kwargs = {k: put_in(v) for k, v in kwargs.items()}
+        g.call_function(target, new_args, new_kwargs)
+    g.output((x, y))
+    return body(lib.GraphModule({}, g))[:-1]
+
+
+def double(x: Value) -> Value:
+    """A function of the user's."""
+    return x * 2
+
+
+class Doubler:
+    """A class with a method to call."""
+
+    @staticmethod
+    def double(x: Value) -> Value:
+        return x * 2
+
+
+@program(claims=("fx-three-components",))
+def trace_change_and_generate(lib: Lib) -> Seen:
+    root = Root(
+        lambda self, x: torch.add(x, self.w), w=nn.Parameter(torch.ones(2))
+    )
+    gm = lib.symbolic_trace(root)
+    before = [type(gm.graph).__name__, gm.code, gm(torch.ones(2) * 3)]
+    for node in gm.graph.nodes:
+        if node.target is torch.add:
+            node.target = torch.mul
+    gm.graph.lint()
+    gm.recompile()
+    return [*before, gm.code, gm(torch.ones(2) * 3), isinstance(gm, nn.Module)]
+
+
+@program(claims=("overview-example-code", "codegen-frees-dead-values"))
+def the_code_of_the_overview_module(lib: Lib) -> Seen:
+    gm = lib.symbolic_trace(Overview())
+    expected = """
+
+def forward(self, x):
+    param = self.param
+    add = x + param;  x = param = None
+    linear = self.linear(add);  add = None
+    clamp = linear.clamp(min = 0.0, max = 1.0);  linear = None
+    return clamp
+    """
+    return [
+        gm.code == "\n" + expected or gm.code,
+        gm.code,
+        gm(torch.ones(3, 4)),
+    ]
+
+
+@program(claims=("codegen-object", "codegen-python-code"))
+def python_code_is_source_and_globals(lib: Lib) -> Seen:
+    gm = lib.symbolic_trace(lambda x: torch.relu(x) + math.floor(x))
+    code = gm.graph.python_code("self")
+    names = dict(code.globals)
+    exec(code.src, names)
+    plain = lib.Graph()
+    plain.output(plain.placeholder("x"))
+    return [
+        type(code).__name__,
+        code.src == gm.code,
+        names["forward"](gm, torch.tensor(1.5)),
+        code.globals["math_floor"] is math.floor,
+        code.globals["torch"] is torch,
+        plain.python_code("self").src,
+        plain.python_code(root_module="mod").src,
+        error(lambda: plain.python_code()).partition("(")[0],
+        lib.CodeGen.__name__,
+    ]
+
+
+@program(claims=("codegen-python-code",))
+def another_name_for_the_root(lib: Lib) -> Seen:
+    graph = lib.Tracer().trace(Outer())
+    return graph.python_code("root.of.it").src
+
+
+@program(claims=("codegen-node-by-node",))
+def one_statement_per_node_in_order(lib: Lib) -> Seen:
+    gm = lib.symbolic_trace(Overview())
+    names = [n.name for n in gm.graph.nodes if n.op != "placeholder"]
+    starts = [line.split(" ")[0] for line in body(gm)]
+    return [names, starts, len(body(gm)) == len(names)]
+
+
+@program(claims=("codegen-placeholder-signature",))
+def placeholders_are_the_parameters(lib: Lib) -> Seen:
+    g = lib.Graph()
+    x, y = g.placeholder("x"), g.placeholder("y", default_value=3)
+    g.placeholder("*rest")
+    more = g.placeholder("**more")
+    g.output((y, x, more))
+    gm = lib.GraphModule({}, g)
+    return [gm.code, gm(1), gm(1, 2, 3, k=4)]
+
+
+@program(claims=("codegen-get-attr",))
+def attributes_are_paths_from_self(lib: Lib) -> Seen:
+    g = lib.Graph()
+    targets = ("w", "a.b.w", "seq.0.w", "a b.w", "0")
+    g.output([g.get_attr(t) for t in targets])
+    gm = lib.GraphModule({t: nn.Parameter(torch.ones(1)) for t in targets}, g)
+    return [gm.code, [float(v) for v in gm()]]
+
+
+@program(claims=("codegen-call-module",))
+def module_calls_are_paths_with_arguments(lib: Lib) -> Seen:
+    class Own(nn.Module):
+        def forward(self, *args: Any, **kwargs: Any) -> Any:
+            return [args, kwargs]
+
+    g = lib.Graph()
+    x = g.placeholder("x")
+    own = g.call_module("own", (x, [x, 1]), {"k": x, "flag": True})
+    other = g.call_module("deep.own", (), {"out": own})
+    last = g.call_module("list.0", (other, (x,)))
+    g.output(last)
+    gm = lib.GraphModule({"own": Own(), "deep.own": Own(), "list.0": Own()}, g)
+    return [gm.code, gm(7)]
+
+
+@program(claims=("codegen-call-method",))
+def method_calls_are_written_on_their_first_argument(lib: Lib) -> Seen:
+    g = lib.Graph()
+    x = g.placeholder("x")
+    clamp = g.call_method("clamp", (x,), {"min": 0.0, "max": 1.0})
+    view = g.call_method("reshape", (clamp, 2, -1))
+    call = g.call_method("__getitem__", (view, 0))
+    const = g.call_method("format", ("{} {}", 1, x))
+    g.output((call, const))
+    gm = lib.GraphModule({}, g)
+    return [gm.code, gm(torch.ones(2, 2))[0]]
+
+
+@program(claims=("codegen-call-method",))
+def a_dotted_method_name_is_a_chain(lib: Lib) -> Seen:
+    g = lib.Graph()
+    x = g.placeholder("x")
+    g.output(g.call_method("T.relu", (x,)))
+    gm = lib.GraphModule({}, g)
+    return [gm.code, gm(torch.tensor([[-1.0, 2.0]]))]
+
+
+@program(claims=("codegen-magic-template",))
+def operators_are_written_as_operators(lib: Lib) -> Seen:
+    return statements(
+        lib,
+        (operator.add, ("x", 1), {}),
+        (operator.sub, (1, "x"), {}),
+        (operator.mul, ("x", [1, 2]), {}),
+        (operator.getitem, ("x", 0), {}),
+        (operator.getitem, ("x", (slice(None), None, ...)), {}),
+        (operator.neg, ("x",), {}),
+        (operator.pos, ("x",), {}),
+        (operator.invert, ("x",), {}),
+        (operator.pow, ("x", -2), {}),
+        (operator.matmul, ("x", "y"), {}),
+        (operator.and_, ("x", True), {}),
+        (operator.eq, ("x", "text"), {}),
+        (operator.lshift, ("x", 2), {}),
+        (operator.floordiv, ("x", 2.0), {}),
+        (operator.abs, ("x",), {}),
+        (operator.not_, ("x",), {}),
+        (operator.contains, ("x", 1), {}),
+        (operator.concat, ("x", "y"), {}),
+        (operator.is_, ("x", None), {}),
+        (operator.index, ("x",), {}),
+    )
+
+
+@program(claims=("codegen-magic-template",))
+def in_place_operators_are_written_as_statements(lib: Lib) -> Seen:
+    return statements(
+        lib,
+        (operator.iadd, ("x", 1), {}),
+        (operator.isub, ("x", "y"), {}),
+        (operator.imul, ("x", 2), {}),
+        (operator.itruediv, ("x", 2), {}),
+        (operator.ifloordiv, ("x", 2), {}),
+        (operator.imod, ("x", 2), {}),
+        (operator.ipow, ("x", 2), {}),
+        (operator.imatmul, ("x", "y"), {}),
+        (operator.iand, ("x", 1), {}),
+        (operator.ior, ("x", 1), {}),
+        (operator.ixor, ("x", 1), {}),
+        (operator.ilshift, ("x", 1), {}),
+        (operator.irshift, ("x", 1), {}),
+        (operator.setitem, ("x", 0, "y"), {}),
+        (operator.setitem, ("x", (slice(1, None), "k"), 1.0), {}),
+        (operator.delitem, ("x", 0), {}),
+    )
+
+
+@program(claims=("codegen-magic-template",))
+def in_place_operators_run_in_place(lib: Lib) -> Seen:
+    g = lib.Graph()
+    x = g.placeholder("x")
+    a = g.call_function(operator.iadd, (x, 1))
+    g.call_function(operator.setitem, (a, 0, 9))
+    b = g.call_function(operator.imul, (a, 2))
+    g.output((x, b))
+    gm = lib.GraphModule({}, g)
+    given = torch.ones(2)
+    return [gm.code, gm(given), given]
+
+
+@program(claims=("codegen-function-names",))
+def functions_are_called_by_their_names(lib: Lib) -> Seen:
+    return statements(
+        lib,
+        (torch.relu, ("x",), {}),
+        (F.relu, ("x",), {"inplace": False}),
+        (F.gelu, ("x",), {"approximate": "none"}),
+        (F.layer_norm, ("x", (2,)), {}),
+        (torch.linalg.norm, ("x",), {}),
+        (torch.special.expit, ("x",), {}),
+        (torch.ops.aten.add.Tensor, ("x", 1), {}),
+        (torch.ops.aten.add, ("x", 1), {}),
+        (torch.Tensor.relu, ("x",), {}),
+        (torch.Tensor, ((1, 2),), {}),
+        (torch.device, ("cpu",), {}),
+        (torch.nn.init.calculate_gain, ("relu",), {}),
+        (len, ("x",), {}),
+        (print, ("x",), {"end": ""}),
+        (isinstance, ("x", 1), {}),
+        (math.sqrt, ("x",), {}),
+        (double, ("x",), {}),
+        (Doubler.double, ("x",), {}),
+        (Doubler, (), {}),
+        (np.ones, (2,), {}),
+        (sys.getsizeof, ("x",), {}),
+    )
+
+
+@program(claims=("codegen-function-names",))
+def functions_bound_by_name_are_in_the_globals(lib: Lib) -> Seen:
+    g = lib.Graph()
+    x = g.placeholder("x")
+    for target in (math.sqrt, double, len, torch.relu, Doubler.double):
+        x = g.call_function(target, (x,))
+    g.output(x)
+    names = g.python_code("self").globals
+    bound = {
+        k: v
+        for k, v in names.items()
+        if v in (math.sqrt, double, len, torch.relu)
+    }
+    return [(k, v.__qualname__) for k, v in bound.items()]
+
+
+@program(claims=("codegen-function-names",))
+def functions_of_one_name_are_told_apart(lib: Lib) -> Seen:
+    with (
+        module_of("def f(x):\n    return x + 1", name="one.f") as one,
+        module_of("def f(x):\n    return x + 2", name="one_f") as two,
+    ):
+        g = lib.Graph()
+        x = g.placeholder("one_f_f")
+        y = g.call_function(one.f, (x,))
+        z = g.call_function(two.f, (y,), name="len")
+        g.output((y, z, g.call_function(one.f, (z,))))
+        gm = lib.GraphModule({}, g)
+        return [gm.code, gm(1)]
+
+
+@program(claims=("codegen-function-names",))
+def lambdas_and_local_functions_as_targets(lib: Lib) -> Seen:
+    def local(x: Value) -> Value:
+        return x - 1
+
+    g = lib.Graph()
+    x = g.placeholder("x")
+    y = g.call_function(local, (x,))
+    z = g.call_function(lambda v: v * 10, (y,))
+    w = g.call_function(lambda v: v * 100, (z,))
+    g.output(w)
+    gm = lib.GraphModule({}, g)
+    return [lines(g), gm.code, gm(3)]
+
+
+@program(claims=("codegen-function-names",))
+def getattr_is_written_with_a_dot_when_it_can_be(lib: Lib) -> Seen:
+    return statements(
+        lib,
+        (getattr, ("x", "shape"), {}),
+        (getattr, ("x", "not identifier"), {}),
+        (getattr, ("x", "shape", None), {}),
+        (getattr, (torch.float32, "itemsize"), {}),
+        (setattr, ("x", "note", 1), {}),
+        (hasattr, ("x", "shape"), {}),
+    )
+
+
+@program(claims=("codegen-output-return",))
+def output_is_the_return_statement(lib: Lib) -> Seen:
+    outputs: list[Value] = [
+        lambda x, add: (add, [x, 1]),
+        lambda x, add: add,
+        lambda x, add: None,
+        lambda x, add: {"a": add, 1: (x,), "b": {}},
+        lambda x, add: [add, slice(x, None), ..., 1.5, "text"],
+        lambda x, add: ((), [], {}, ((add,),)),
+    ]
+    seen = []
+    for output in outputs:
+        g = lib.Graph()
+        x = g.placeholder("x")
+        g.output(output(x, g.call_function(operator.add, (x, 1))))
+        seen.append(body(lib.GraphModule({}, g)))
+    return seen
+
+
+@program(claims=("codegen-frees-dead-values",))
+def values_are_set_to_none_after_their_last_use(lib: Lib) -> Seen:
+    @no_type_check
+    def f(x, y, z):
+        a = x + y
+        b = torch.cat([a, a, x])
+        torch.neg(b)
+        c = b.sum(dim=0, out=a)
+        return a, c, z
+
+    return body(lib.symbolic_trace(f))
+
+
+@program(claims=("codegen-last-use-reverse-scan",))
+def a_value_lives_until_its_last_reader(lib: Lib) -> Seen:
+    @no_type_check
+    def f(x):
+        mid = x * 2
+        a = torch.relu(mid)
+        b = torch.neg(mid)
+        c = torch.add(b, mid)
+        return a + c
+
+    code = body(lib.symbolic_trace(f))
+    return [
+        code,
+        [
+            i
+            for i, line in enumerate(code)
+            if "mul = " in line.partition(";")[2]
+        ],
+    ]
+
+
+@program(claims=("codegen-memory-released",))
+def a_dead_value_is_freed_while_forward_still_runs(lib: Lib) -> Seen:
+    watched: list[weakref.ref[Value]] = []
+    alive: list[bool] = []
+
+    def watch(x: Value) -> Value:
+        watched.append(weakref.ref(x))
+        return x
+
+    def look(x: Value) -> Value:
+        gc.collect()
+        alive.append(watched[0]() is not None)
+        return x
+
+    g = lib.Graph()
+    x = g.placeholder("x")
+    mid = g.call_function(torch.mul, (x, 2))
+    seen = g.call_function(watch, (mid,))
+    first = g.call_function(look, (x,))
+    used = g.call_function(torch.add, (seen, first))
+    after = g.call_function(look, (used,))
+    g.output(after)
+    out = lib.GraphModule({}, g)(torch.ones(2))
+    return [alive, out]
+
+
+@program(claims=("codegen-builtin-globals",))
+def names_every_generated_function_can_use(lib: Lib) -> Seen:
+    g = lib.Graph()
+    g.output((math.inf, -math.inf, type(None) is not None))
+    code = g.python_code("self")
+    gm = lib.GraphModule({}, g)
+    return [
+        sorted(code.globals),
+        code.globals["NoneType"] is type(None),
+        code.globals["device"] is torch.device,
+        code.src,
+        gm(),
+    ]
+
+
+@program(claims=("codegen-no-import-lines",))
+def generated_code_imports_nothing(lib: Lib) -> Seen:
+    with module_of("import math\ndef f(x):\n    return math.sqrt(x)") as user:
+        gm = lib.symbolic_trace(user.f)
+        code = gm.code
+    return [
+        "import" in code.replace("fx._symbolic_trace", ""),
+        "import" in lib.symbolic_trace(Overview()).code,
+    ]
+
+
+@program(claims=("codegen-node-by-node",))
+def names_of_nodes_that_python_forbids(lib: Lib) -> Seen:
+    g = lib.Graph()
+    names = (
+        "class",
+        "len",
+        "None",
+        "print",
+        "self_",
+        "x.y",
+        "1st",
+        "über",
+        "inf",
+    )
+    inputs = [g.placeholder(n) for n in ("x", "input", "type", "sum")]
+    named = [
+        g.create_node("call_function", double, (inputs[0],), name=n)
+        for n in names
+    ]
+    g.output((inputs, named))
+    gm = lib.GraphModule({}, g)
+    return [[n.name for n in g.nodes], gm.code, gm(1, 2, 3, 4)]
+
+
+@program(claims=("codegen-node-by-node",))
+def names_that_collide_with_functions_in_the_code(lib: Lib) -> Seen:
+    g = lib.Graph()
+    x = g.placeholder("math_sqrt")
+    y = g.call_function(math.sqrt, (x,), name=None)
+    z = g.create_node("call_function", double, (y,), name="tests_parity")
+    w = g.call_function(builtins.abs, (z,))
+    g.output(w)
+    gm = lib.GraphModule({}, g)
+    return [gm.code, gm(4)]
+
+
+@program(claims=("codegen-call-module",))
+def values_used_by_module_calls_are_freed_too(lib: Lib) -> Seen:
+    root = Root(lambda self, x: self.a(self.b(x)) * x, a=Inner(), b=nn.ReLU())
+    return show(lib.symbolic_trace(root), torch.ones(2))

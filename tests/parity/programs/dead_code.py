@@ -1,0 +1,239 @@
+"""Removing what has no use and no effect."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import TypeAlias
+
+import torch
+from torch import nn
+from torch.nn import functional
+
+from tests.parity.harness import Lib, Made, Seen, error, names, program
+from tests.parity.programs.graph_lint import Tree
+from tests.parity.programs.use_def import inputs
+
+Build: TypeAlias = Callable[[Made, Made], object]
+"""Adds a call that reads the node given second to the graph given first."""
+
+
+def survivors(lib: Lib, *calls: Build) -> Seen:
+    """For each call that nobody reads, what is left after elimination."""
+    seen = []
+    for call in calls:
+        g, x = inputs(lib, "x")
+        call(g, x)
+        g.output(x)
+        changed = g.eliminate_dead_code()
+        seen.append((changed, names(g.nodes)[1:-1]))
+    return seen
+
+
+@program()
+def dead_code_is_removed_with_what_it_alone_needs(lib: Lib) -> Seen:
+    g, x, y = inputs(lib, "xy")
+    used = g.call_function(torch.relu, (x,))
+    dead = g.call_function(torch.abs, (y,))
+    g.call_function(operator.add, (dead, used))
+    g.call_method("view", (dead,))
+    g.get_attr("weight")
+    g.output(used)
+    first = g.eliminate_dead_code()
+    return first, g.eliminate_dead_code(), str(g), error(g.lint)
+
+
+@program()
+def inputs_and_output_are_never_dead(lib: Lib) -> Seen:
+    g, _x, _y = inputs(lib, "xy")
+    g.output(None)
+    return g.eliminate_dead_code(), names(g.nodes)
+
+
+@program()
+def a_callback_says_what_must_stay(lib: Lib) -> Seen:
+    g, x = inputs(lib, "x")
+    for op in (torch.relu, torch.abs, torch._assert):
+        g.call_function(op, (x,))
+    g.output(x)
+    asked: list[str] = []
+
+    def stays(node: Made) -> bool:
+        asked.append(node.name)
+        return node.op != "call_function" or node.target is torch.abs
+
+    changed = g.eliminate_dead_code(is_impure_node=stays)
+    again = g.eliminate_dead_code(lambda node: node.op == "placeholder")
+    return changed, sorted(asked), again, names(g.nodes)
+
+
+@program(claims=("lint-topological",))
+def dead_code_is_not_removed_from_a_broken_graph(lib: Lib) -> Seen:
+    g, x = inputs(lib, "x")
+    a = g.call_function(torch.relu, (x,))
+    b = g.call_function(torch.abs, (a,))
+    g.output(x)
+    b.append(a)
+    raised = error(g.eliminate_dead_code, chars=90)
+    return raised, names(g.nodes)
+
+
+@program(claims=("lint-opcode", "lint-unique-names"))
+def dead_code_is_removed_only_if_lint_is_content(lib: Lib) -> Seen:
+    seen = []
+    for field, value in (("op", "bogus"), ("name", "x")):
+        g, x = inputs(lib, "x")
+        n = g.call_function(torch.relu, (x,))
+        g.output(x)
+        setattr(n, field, value)
+        seen.append((error(g.eliminate_dead_code), len(g.nodes)))
+    return seen
+
+
+@program()
+def known_effects_are_kept(lib: Lib) -> Seen:
+    aten = torch.ops.aten
+    return survivors(
+        lib,
+        lambda g, x: g.call_function(torch._assert, (x, "text")),
+        lambda g, x: g.call_function(operator.setitem, (x, 0, 1)),
+        lambda g, x: g.call_function(torch.rand, (2,)),
+        lambda g, x: g.call_function(torch.rand_like, (x,)),
+        lambda g, x: g.call_function(torch.bernoulli, (x,)),
+        lambda g, x: g.call_function(aten.relu_.default, (x,)),
+        lambda g, x: g.call_function(aten.relu_, (x,)),
+        lambda g, x: g.call_function(aten.add.out, (x, x), {"out": x}),
+        lambda g, x: g.call_function(aten.rand.default, ([2],)),
+    )
+
+
+@program()
+def pure_and_unknown_calls_are_dropped(lib: Lib) -> Seen:
+    return survivors(
+        lib,
+        lambda g, x: g.call_function(torch.relu, (x,)),
+        lambda g, x: g.call_function(torch.ops.aten.relu.default, (x,)),
+        lambda g, x: g.call_function(functional.relu, (x,)),
+        lambda g, x: g.call_function(operator.add, (x, 1)),
+        lambda g, x: g.call_function(len, (x,)),
+        lambda g, x: g.call_function(inputs, (x,)),
+        lambda g, x: g.call_method("view", (x, -1)),
+        lambda g, x: g.call_method("append", (x, 1)),
+        lambda g, x: g.get_attr("weight"),
+    )
+
+
+@program(
+    differs="effects-known",
+    ours=[
+        (False, ["relu_"]),
+        (False, ["relu_"]),
+        (False, ["relu_"]),
+        (False, ["relu"]),
+        (False, ["mul_"]),
+        (False, ["requires_grad_"]),
+        (False, ["iadd"]),
+        (False, ["add"]),
+        (False, ["view", "zero_"]),
+        (False, ["setitem"]),
+    ],
+)
+def writes_through_python_functions_are_kept(lib: Lib) -> Seen:
+    return survivors(
+        lib,
+        lambda g, x: g.call_function(torch.relu_, (x,)),
+        lambda g, x: g.call_function(functional.relu_, (x,)),
+        lambda g, x: g.call_method("relu_", (x,)),
+        lambda g, x: g.call_function(functional.relu, (x,), {"inplace": True}),
+        lambda g, x: g.call_method("mul_", (x, 2)),
+        lambda g, x: g.call_method("requires_grad_", (x,)),
+        lambda g, x: g.call_function(operator.iadd, (x, 1)),
+        lambda g, x: g.call_function(torch.add, (x, 1), {"out": x}),
+        lambda g, x: g.call_method("zero_", (g.call_method("view", (x, -1)),)),
+        lambda g, x: g.call_method("__setitem__", (x, 0, 1)),
+    )
+
+
+@program(
+    differs="dce-bare-graph",
+    ours=(True, "no error", ["x", "output"]),
+)
+def dead_module_calls_of_a_graph_without_owner(lib: Lib) -> Seen:
+    g, x = inputs(lib, "x")
+    g.call_module("layer", (x,))
+    g.output(x)
+    answers: list[bool] = []
+    raised = error(lambda: answers.append(g.eliminate_dead_code()))
+    return bool(answers), raised.partition(":")[0], names(g.nodes)
+
+
+@program(
+    differs="dce-unknown",
+    ours=("no error", ["x", "layer", "inputs", "output"]),
+)
+def unknown_calls_are_kept_on_request(lib: Lib) -> Seen:
+    g, x = inputs(lib, "x")
+    g.call_module("layer", (x,))
+    g.call_function(inputs, (x,))
+    g.call_function(torch.relu, (x,))
+    g.output(x)
+    raised = error(lambda: g.eliminate_dead_code(unknown="keep"))
+    return raised.partition(":")[0], names(g.nodes)
+
+
+@program()
+def modules_are_dropped_unless_they_say_otherwise(lib: Lib) -> Seen:
+    owner = Tree()
+    owner.block[1]._is_impure = True  # type: ignore[assignment]
+    g = lib.Graph(owner)
+    x = g.placeholder("x")
+    for target in ("linear", "block.0", "block.1"):
+        g.call_module(target, (x,))
+    g.output(x)
+    return g.eliminate_dead_code(), names(g.nodes)
+
+
+@program(
+    differs="effects-known",
+    ours=(False, ["x", "bn", "inplace", "output"]),
+)
+def modules_that_write_are_kept(lib: Lib) -> Seen:
+    owner = nn.Module()
+    owner.bn, owner.inplace = nn.BatchNorm1d(2), nn.ReLU(inplace=True)
+    g = lib.Graph(owner)
+    x = g.placeholder("x")
+    for target in ("bn", "inplace"):
+        g.call_module(target, (x,))
+    g.output(x)
+    return g.eliminate_dead_code(), names(g.nodes)
+
+
+@program()
+def impurity_of_single_nodes(lib: Lib) -> Seen:
+    g, x = inputs(lib, "x")
+    aten = torch.ops.aten
+    functions = (
+        (torch.relu, torch._assert, operator.setitem, operator.add, len),
+        (torch.rand, torch.randn, torch.randperm, torch.rand_like),
+        (aten.relu.default, aten.relu_.default, aten.add.out, aten.relu_),
+        (aten.rand.default, aten.bernoulli.default),
+    )
+    made = [g.call_function(f, ()) for group in functions for f in group]
+    made += [x, g.get_attr("w"), g.call_method("view", (x,)), g.output(x)]
+    return [
+        [n.is_impure() for n in made],
+        [n.is_impure(impure_random=False) for n in made],
+    ]
+
+
+@program()
+def a_function_can_be_declared_to_have_an_effect(lib: Lib) -> Seen:
+    def speak(value: object) -> None:
+        print(value)
+
+    def build(g: Made, x: Made) -> None:
+        g.call_function(speak, (x,))
+
+    before = survivors(lib, build)
+    declared = lib.node.has_side_effect(speak) is speak
+    return before, declared, survivors(lib, build)

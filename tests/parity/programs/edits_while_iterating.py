@@ -1,0 +1,326 @@
+"""Editing a graph while walking over its nodes, forwards and backwards."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator
+from typing import TypeAlias
+
+import torch
+
+from tests.parity.harness import Lib, Made, Seen, names, program
+from tests.parity.programs.linked_list_graph import letters
+
+Nodes: TypeAlias = dict[str, Made]
+Act: TypeAlias = Callable[[Made, Nodes, Made], object]
+"""What is done to (graph, its first nodes by name, the current node)."""
+
+
+def walk(way: Iterator[Made], act: Callable[[Made], object]) -> list[str]:
+    """The names a loop meets that acts on each node; 30 at most."""
+    met = []
+    for node in way:
+        met.append(node.name)
+        if len(met) == 30:
+            return [*met, "…"]
+        act(node)
+    return met
+
+
+def both_ways(lib: Lib, act: Act) -> list[Seen]:
+    """What loops over a, b, c, d, e meet and leave, forwards and back."""
+    seen: list[Seen] = []
+    for way in (iter, reversed):
+        g, *nodes = letters(lib, "abcde")
+        by_name = {n.name: n for n in nodes}
+
+        def do(n: Made, g: Made = g, by_name: Nodes = by_name) -> object:
+            return act(g, by_name, n)
+
+        met = walk(way(g.nodes), do)
+        left = (names(g.nodes), names(reversed(g.nodes)), len(g.nodes))
+        in_order = names(sorted(g.nodes)) == names(g.nodes)
+        seen.append((met, left, in_order))
+    return seen
+
+
+def is_node(g: Made, link: Made) -> bool:
+    """Whether a link is no sentinel and no erased node."""
+    return link is not g._root and not link._erased
+
+
+@program(claims=("nodes-mutation-while-iterating",))
+def erase_the_current_node_twice_and_insert_once(lib: Lib) -> Seen:
+    def act(g: Made, by_name: Nodes, n: Made) -> None:
+        if n.name in "bd":
+            g.erase_node(n)
+        if n.name == "c":
+            with g.inserting_after(n):
+                g.placeholder("new")
+
+    return both_ways(lib, act)
+
+
+@program(claims=("nodes-mutation-while-iterating",))
+def erase_every_node_as_it_comes(lib: Lib) -> Seen:
+    return both_ways(lib, lambda g, by_name, n: g.erase_node(n))
+
+
+@program(claims=("nodes-mutation-while-iterating",))
+def erase_the_next_node(lib: Lib) -> Seen:
+    def act(g: Made, by_name: Nodes, n: Made) -> None:
+        if is_node(g, n.next):
+            g.erase_node(n.next)
+
+    return both_ways(lib, act)
+
+
+@program(claims=("nodes-mutation-while-iterating",))
+def erase_the_previous_node(lib: Lib) -> Seen:
+    def act(g: Made, by_name: Nodes, n: Made) -> None:
+        if is_node(g, n.prev):
+            g.erase_node(n.prev)
+
+    return both_ways(lib, act)
+
+
+@program(claims=("nodes-mutation-while-iterating",))
+def erase_current_and_both_neighbours(lib: Lib) -> Seen:
+    def act(g: Made, by_name: Nodes, n: Made) -> None:
+        if n.name == "c":
+            for letter in "bcd":
+                g.erase_node(by_name[letter])
+
+    return both_ways(lib, act)
+
+
+@program(claims=("nodes-mutation-while-iterating",))
+def erase_current_then_what_its_old_links_lead_to(lib: Lib) -> Seen:
+    def act(g: Made, by_name: Nodes, n: Made) -> None:
+        if n.name == "c":
+            for letter in "cdb":
+                g.erase_node(by_name[letter])
+
+    return both_ways(lib, act)
+
+
+@program(claims=("nodes-mutation-while-iterating",))
+def erase_everything_at_the_first_node(lib: Lib) -> Seen:
+    def act(g: Made, by_name: Nodes, n: Made) -> None:
+        for node in list(g.nodes):
+            g.erase_node(node)
+
+    return both_ways(lib, act)
+
+
+@program(claims=("nodes-mutation-while-iterating",))
+def insert_after_the_current_node(lib: Lib) -> Seen:
+    def act(g: Made, by_name: Nodes, n: Made) -> None:
+        if n.name in by_name:
+            with g.inserting_after(n):
+                g.placeholder(f"{n.name}_after")
+
+    return both_ways(lib, act)
+
+
+@program(claims=("nodes-mutation-while-iterating",))
+def insert_before_the_current_node(lib: Lib) -> Seen:
+    def act(g: Made, by_name: Nodes, n: Made) -> None:
+        if n.name in by_name:
+            with g.inserting_before(n):
+                g.placeholder(f"{n.name}_before")
+
+    return both_ways(lib, act)
+
+
+@program(claims=("nodes-mutation-while-iterating",))
+def inserting_after_each_node_it_meets_never_ends(lib: Lib) -> Seen:
+    def act(g: Made, by_name: Nodes, n: Made) -> None:
+        with g.inserting_after(n):
+            g.placeholder("again")
+
+    return both_ways(lib, act)
+
+
+@program(claims=("nodes-mutation-while-iterating",))
+def insert_at_both_ends(lib: Lib) -> Seen:
+    def act(g: Made, by_name: Nodes, n: Made) -> None:
+        if n.name == "c":
+            g.placeholder("last")
+            with g.inserting_before():
+                g.placeholder("first")
+
+    return both_ways(lib, act)
+
+
+@program(claims=("nodes-mutation-while-iterating",))
+def insert_where_the_erased_current_node_was(lib: Lib) -> Seen:
+    def act(g: Made, by_name: Nodes, n: Made) -> None:
+        if n.name == "c":
+            g.erase_node(n)
+            with g.inserting_after(by_name["b"]):
+                g.placeholder("instead")
+
+    return both_ways(lib, act)
+
+
+@program(claims=("nodes-mutation-while-iterating", "node-append"))
+def move_the_current_node_one_place_later(lib: Lib) -> Seen:
+    def act(g: Made, by_name: Nodes, n: Made) -> None:
+        if n.name == "b":
+            by_name["c"].append(n)
+
+    return both_ways(lib, act)
+
+
+@program(claims=("nodes-mutation-while-iterating", "node-prepend"))
+def move_the_current_node_one_place_earlier(lib: Lib) -> Seen:
+    moved = []
+
+    def act(g: Made, by_name: Nodes, n: Made) -> None:
+        if n.name == "c" and (g, n) not in moved:
+            moved.append((g, n))
+            by_name["b"].prepend(n)
+
+    return both_ways(lib, act)
+
+
+@program(claims=("nodes-mutation-while-iterating", "node-append"))
+def move_the_current_node_to_the_end(lib: Lib) -> Seen:
+    moved = []
+
+    def act(g: Made, by_name: Nodes, n: Made) -> None:
+        if n.name == "b" and (g, n) not in moved:
+            moved.append((g, n))
+            by_name["e"].append(n)
+
+    return both_ways(lib, act)
+
+
+@program(claims=("nodes-mutation-while-iterating", "node-prepend"))
+def move_the_current_node_to_the_start(lib: Lib) -> Seen:
+    moved = []
+
+    def act(g: Made, by_name: Nodes, n: Made) -> None:
+        if n.name == "d" and (g, n) not in moved:
+            moved.append((g, n))
+            by_name["a"].prepend(n)
+
+    return both_ways(lib, act)
+
+
+@program(claims=("nodes-mutation-while-iterating",))
+def move_the_next_node_away(lib: Lib) -> Seen:
+    def act(g: Made, by_name: Nodes, n: Made) -> None:
+        if n.name == "b":
+            by_name["e"].append(by_name["c"])
+        if n.name == "d":
+            by_name["a"].prepend(by_name["c"])
+
+    return both_ways(lib, act)
+
+
+@program(claims=("nodes-mutation-while-iterating",))
+def erase_current_and_move_what_stood_behind_it(lib: Lib) -> Seen:
+    def act(g: Made, by_name: Nodes, n: Made) -> None:
+        if n.name == "b":
+            g.erase_node(n)
+            by_name["e"].append(by_name["c"])
+
+    return both_ways(lib, act)
+
+
+@program(claims=("nodes-mutation-while-iterating",))
+def move_a_node_that_was_met_ahead_of_the_loop(lib: Lib) -> Seen:
+    def act(g: Made, by_name: Nodes, n: Made) -> None:
+        if n.name == "c" and by_name["a"] < n < by_name["e"]:
+            by_name["e"].append(by_name["a"])
+
+    return both_ways(lib, act)
+
+
+@program(claims=("node-list-cpp-iterator", "nodes-mutation-while-iterating"))
+def an_iterator_standing_on_an_erased_node_walks_on(lib: Lib) -> Seen:
+    g, a, b, c, d = letters(lib, "abcd")
+    there, back = iter(g.nodes), reversed(g.nodes)
+    seen = [next(there).name, next(there).name, next(back).name]
+    for node in (b, d):
+        g.erase_node(node)
+    return seen, names(there), names(back), names([a, c])
+
+
+@program(claims=("node-list-cpp-iterator", "nodes-mutation-while-iterating"))
+def an_iterator_at_the_last_node_meets_what_is_added(lib: Lib) -> Seen:
+    g, *_ = letters(lib, "ab")
+    there = iter(g.nodes)
+    seen = [next(there).name, next(there).name]
+    g.placeholder("c")
+    return seen, names(there)
+
+
+@program(claims=("node-list-cpp-iterator", "nodes-mutation-while-iterating"))
+def an_iterator_looks_at_the_list_when_it_is_asked(lib: Lib) -> Seen:
+    g = lib.Graph()
+    there = iter(g.nodes)
+    g.placeholder("late")
+    return names(there)
+
+
+@program(claims=("nodes-mutation-while-iterating", "erase-after-replace"))
+def remove_all_relus_in_one_walk(lib: Lib) -> Seen:
+    g = lib.Graph()
+    value = g.placeholder("x")
+    for op in (torch.relu, torch.relu, torch.abs, torch.relu, torch.neg):
+        value = g.call_function(op, (value,))
+    g.output(value)
+    for node in g.nodes:
+        if node.target is torch.relu:
+            node.replace_all_uses_with(node.args[0])
+            g.erase_node(node)
+    g.lint()
+    return str(g)
+
+
+@program(claims=("nodes-mutation-while-iterating", "inserting-after"))
+def double_all_additions_in_one_walk(lib: Lib) -> Seen:
+    g = lib.Graph()
+    x, y = g.placeholder("x"), g.placeholder("y")
+    total = g.call_function(operator.add, (x, y))
+    total = g.call_function(operator.add, (total, y))
+    g.output(total)
+    met = []
+    for node in g.nodes:
+        met.append(node.name)
+        if node.target is operator.add:
+            with g.inserting_after(node):
+                new = g.call_function(operator.mul, (node, 2))
+            node.replace_all_uses_with(new, lambda u, new=new: u is not new)
+    g.lint()
+    return met, str(g)
+
+
+@program(claims=("nodes-mutation-while-iterating", "erase-updates-producers"))
+def erase_a_dead_chain_walking_backwards(lib: Lib) -> Seen:
+    g = lib.Graph()
+    x = g.placeholder("x")
+    g.output(x)
+    value = x
+    for op in (torch.relu, torch.abs, torch.neg):
+        value = g.call_function(op, (value,))
+    for node in reversed(g.nodes):
+        if node.op == "call_function" and not node.users:
+            g.erase_node(node)
+    return names(g.nodes), names(x.users)
+
+
+@program(claims=("nodes-mutation-while-iterating",))
+def users_may_not_change_under_a_loop_over_them(lib: Lib) -> Seen:
+    g = lib.Graph()
+    x, y = g.placeholder("x"), g.placeholder("y")
+    calls = [g.call_function(torch.relu, (x,)) for _ in range(3)]
+    try:
+        for user in x.users:
+            user.replace_input_with(x, y)
+    except RuntimeError as raised:
+        return str(raised), names(x.users), names(y.users), names(calls)
+    return "no error", names(x.users)

@@ -1,0 +1,406 @@
+"""What the graph's own methods do with input that is wrong."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import itertools
+from functools import partial
+
+import torch
+
+from tests.parity.harness import Lib, Made, Seen, error, names, program
+from tests.parity.programs.use_def import edges, inputs
+
+
+@dataclasses.dataclass
+class Box:
+    """A user's dataclass."""
+
+    content: object
+    label: str = "box"
+
+
+def kind(said: str) -> str:
+    """The type of the error alone."""
+    return said.partition(":")[0]
+
+
+def state(g: Made) -> Seen:
+    """All that a refused change must leave alone."""
+    return str(g), names(reversed(g.nodes)), len(g.nodes), edges(g)
+
+
+@program(claims=("create-node-steps",))
+def args_must_be_a_tuple_and_kwargs_a_dict(lib: Lib) -> Seen:
+    g, x = inputs(lib, "x")
+    before = state(g)
+    raised = [
+        error(lambda: g.call_function(torch.relu, [x])),
+        error(lambda: g.call_function(torch.relu, x)),
+        error(lambda: g.call_function(torch.relu, "x")),
+        error(lambda: g.call_function(torch.relu, (x,), [1])),
+        error(lambda: g.call_method("relu", [x])),
+        error(lambda: g.call_module("m", (x,), "k")),
+    ]
+    return raised, state(g) == before
+
+
+@program(claims=("create-node-steps", "opcode-unknown-rejected"))
+def a_refused_node_leaves_no_trace_among_the_nodes(lib: Lib) -> Seen:
+    g, x = inputs(lib, "x")
+    before = state(g)
+    raised = [
+        kind(error(lambda: g.create_node("bogus", "x", (x,)))),
+        kind(error(lambda: g.create_node("call_function", "relu", (x,)))),
+        kind(error(lambda: g.create_node("call_method", torch.relu, (x,)))),
+        kind(error(lambda: g.create_node("call_function", 3, (x,)))),
+    ]
+    return raised, state(g) == before, names(x.users)
+
+
+@program(
+    claims=("create-node-steps",),
+    differs="refused-node-keeps-no-name",
+    ours="fresh",
+)
+def a_refused_node_uses_up_no_name(lib: Lib) -> Seen:
+    g = lib.Graph()
+    error(lambda: g.create_node("bogus", "fresh"))
+    return g.placeholder("fresh").name
+
+
+@program(claims=("inserting-before", "inserting-after"))
+def insert_points_take_nodes_alone(lib: Lib) -> Seen:
+    g, _x = inputs(lib, "x")
+    raised = [
+        kind(error(lambda: g.inserting_before("x"))),
+        kind(error(lambda: g.inserting_after(3))),
+    ]
+    return raised, g._insert == g._root.prepend
+
+
+@program(
+    claims=("inserting-before", "inserting-after"),
+    differs="insert-at-erased",
+    ours=("AssertionError", "AssertionError", ["x", "y"], ["y", "x"]),
+)
+def nothing_can_be_inserted_beside_an_erased_node(lib: Lib) -> Seen:
+    g, _x, gone, _y = inputs(lib, "xgy")
+    g.erase_node(gone)
+
+    def insert(before: bool) -> None:
+        place = g.inserting_before if before else g.inserting_after
+        with place(gone):
+            g.placeholder("new")
+
+    raised = [kind(error(partial(insert, before))) for before in (True, False)]
+    return (*raised, names(g.nodes), names(reversed(g.nodes)))
+
+
+@program(
+    claims=("insert-point-permanent", "erase-node"),
+    differs="insert-at-erased",
+    ours=("AssertionError", ["x", "y"], ["y", "x"], 2),
+)
+def nothing_lands_at_a_point_whose_node_is_erased_later(lib: Lib) -> Seen:
+    g, x, gone, y = inputs(lib, "xgy")
+    g.inserting_before(gone)
+    g.erase_node(gone)
+    x.append(y)
+    raised = kind(error(lambda: g.placeholder("new")))
+    return raised, names(g.nodes), names(reversed(g.nodes)), len(g.nodes)
+
+
+@program(
+    claims=("node-append", "node-prepend", "erase-node"),
+    differs="move-erased",
+    ours=(["AssertionError"] * 4, ["x", "y"], ["y", "x"], 2),
+)
+def an_erased_node_can_neither_move_nor_be_a_place(lib: Lib) -> Seen:
+    g, x, gone, y = inputs(lib, "xgy")
+    g.erase_node(gone)
+    raised = [
+        kind(error(partial(act, node)))
+        for act, node in (
+            (x.append, gone),
+            (x.prepend, gone),
+            (gone.append, y),
+            (gone.prepend, y),
+        )
+    ]
+    return raised, names(g.nodes), names(reversed(g.nodes)), len(g.nodes)
+
+
+@program(
+    claims=("node-append",),
+    differs="move-loose",
+    ours=("AssertionError", ["x"], 1),
+)
+def a_node_made_by_hand_does_not_slip_in_uncounted(lib: Lib) -> Seen:
+    g, x = inputs(lib, "x")
+    loose = lib.Node(g, "loose", "call_function", torch.relu, (x,), {})
+    raised = kind(error(lambda: x.append(loose)))
+    return raised, names(g.nodes), len(g.nodes)
+
+
+@program(claims=("node-append", "node-prepend"))
+def moving_takes_nodes_alone(lib: Lib) -> Seen:
+    g, x = inputs(lib, "x")
+    raised = [
+        error(lambda: x.append("y")) != "no error",
+        error(lambda: x.prepend(None)) != "no error",
+    ]
+    return raised, names(g.nodes), names(reversed(g.nodes)), len(g.nodes)
+
+
+@program(
+    claims=("usedef-on-create", "lint-ownership"),
+    differs="args-checked",
+    ours=["RuntimeError: Argument 'y' of Node 'relu' does not belong"] * 3,
+)
+def inputs_of_another_graph_are_refused(lib: Lib) -> Seen:
+    g, x = inputs(lib, "x")
+    _h, y = inputs(lib, "y")
+    raised = [error(lambda: g.call_function(torch.relu, ([y],)), chars=44)]
+    n = g.call_function(torch.relu, (x,))
+    raised.append(error(lambda: setattr(n, "args", (y,)), chars=44))
+    raised.append(error(lambda: n.update_kwarg("k", {"k": y}), chars=44))
+    return raised
+
+
+@program(
+    claims=("usedef-on-create", "erase-node"),
+    differs="args-checked",
+    ours=(["RuntimeError"] * 5, True),
+)
+def erased_inputs_are_refused(lib: Lib) -> Seen:
+    g, x, gone = inputs(lib, "xg")
+    n = g.call_function(torch.relu, (x,))
+    g.output(n)
+    g.erase_node(gone)
+    before = state(g)
+    raised = [
+        error(lambda: g.call_function(torch.abs, (gone,))),
+        error(lambda: setattr(n, "args", (gone,))),
+        error(lambda: n.insert_arg(0, [gone])),
+        error(lambda: n.replace_input_with(x, gone)),
+        error(lambda: x.replace_all_uses_with(gone)),
+    ]
+    return [kind(said) for said in raised], state(g) == before
+
+
+@program(
+    claims=("rauw-redirects-users", "usedef-on-args-assign"),
+    differs="args-checked",
+    ours=(["RuntimeError"] * 2, True),
+)
+def uses_cannot_be_moved_into_another_graph(lib: Lib) -> Seen:
+    g, x = inputs(lib, "x")
+    n = g.call_function(torch.relu, (x,))
+    _h, y = inputs(lib, "y")
+    before = state(g)
+    raised = [
+        kind(error(lambda: x.replace_all_uses_with(y))),
+        kind(error(lambda: n.replace_input_with(x, y))),
+    ]
+    return raised, state(g) == before
+
+
+@program(
+    claims=("usedef-on-args-assign", "usedef-on-kwargs-assign"),
+    differs="args-checked",
+    ours=["AssertionError", "AssertionError", "AssertionError", "tuple"],
+)
+def assigned_args_and_kwargs_have_their_types_too(lib: Lib) -> Seen:
+    g, x = inputs(lib, "x")
+    n = g.call_function(torch.relu, (x,))
+    return [
+        kind(error(lambda: setattr(n, "args", [x]))),
+        kind(error(lambda: setattr(n, "args", x))),
+        kind(error(lambda: setattr(n, "kwargs", [("k", x)]))),
+        type(n.args).__name__,
+    ]
+
+
+@program(
+    claims=("usedef-nested-containers",),
+    differs="args-checked",
+    ours=("TypeError", "TypeError", []),
+)
+def nodes_in_sets_are_refused(lib: Lib) -> Seen:
+    g, x = inputs(lib, "x")
+    raised = [
+        kind(error(lambda: g.call_function(print, ({x, 1},)))),
+        kind(error(lambda: g.call_function(print, ([frozenset([x])],)))),
+    ]
+    return (*raised, names(x.users))
+
+
+@program(
+    claims=("usedef-nested-containers",),
+    differs="dataclass-arguments",
+    ours=(["x", "y"], ["print_1"], "Box", "[y]"),
+)
+def nodes_in_dataclasses_are_inputs(lib: Lib) -> Seen:
+    g, x, y = inputs(lib, "xy")
+    n = g.call_function(print, (Box([x]), Box(y)))
+    found, users = names(n.all_input_nodes), names(x.users)
+    n.replace_input_with(x, y)
+    box = n.args[0]
+    return found, users, type(box).__name__, repr(box.content)
+
+
+@program(claims=("usedef-nested-containers",))
+def dataclasses_without_nodes_stay_as_they_are(lib: Lib) -> Seen:
+    g = lib.Graph()
+    box = Box([1])
+    n = g.call_function(print, (box, Box), {"k": box})
+    content = type(box.content).__name__
+    return n.args[0] is box, n.args[1] is Box, n.kwargs["k"] is box, content
+
+
+@program(
+    claims=("opcode-placeholder",),
+    differs="names-validated",
+    ours=(["ValueError"] * 9, 0),
+)
+def parameters_must_be_identifiers(lib: Lib) -> Seen:
+    g = lib.Graph()
+    wishes = ("class", "None", "x y", "1x", "x.y", "", "x=1", "***x", "*")
+    raised = [kind(error(partial(g.placeholder, wish))) for wish in wishes]
+    return raised, len(g.nodes)
+
+
+@program(claims=("opcode-placeholder",))
+def odd_parameters_that_are_legal(lib: Lib) -> Seen:
+    g = lib.Graph()
+    wishes = ("_", "match", "torch", "len", "naïve", "*args", "**kwargs")
+    return [(g.placeholder(wish).name, wish) for wish in wishes]
+
+
+@program(
+    claims=("opcode-call-function", "usedef-on-kwargs-assign"),
+    differs="names-validated",
+    ours=(["ValueError"] * 7, []),
+)
+def keywords_must_be_identifiers(lib: Lib) -> Seen:
+    g, x = inputs(lib, "x")
+    wishes = ("class", "from", "a b", "1x", "", "min=0, max")
+    raised = [
+        kind(error(partial(g.call_function, print, (), {wish: x})))
+        for wish in wishes
+    ]
+    n = g.call_function(print, ())
+    raised.append(kind(error(lambda: setattr(n, "kwargs", {"is": x}))))
+    return raised, names(x.users)
+
+
+@program(
+    claims=("usedef-on-kwargs-assign",),
+    differs="names-validated",
+    ours=["ValueError", "ValueError", "ValueError"],
+)
+def keywords_must_be_strings(lib: Lib) -> Seen:
+    g, x = inputs(lib, "x")
+    n = g.call_function(print, (x,))
+    return [
+        kind(error(lambda: g.call_function(print, (), {1: x}))),
+        kind(error(lambda: setattr(n, "kwargs", {None: x}))),
+        kind(error(lambda: n.update_kwarg(2, x))),
+    ]
+
+
+@program(
+    claims=("opcode-call-method",),
+    differs="names-validated",
+    ours=["ValueError"] * 4,
+)
+def methods_must_be_identifiers(lib: Lib) -> Seen:
+    g, x = inputs(lib, "x")
+    wishes = ("a b", "x()", "", "1x")
+    return [kind(error(partial(g.call_method, w, (x,)))) for w in wishes]
+
+
+@program(claims=("usedef-on-args-assign",))
+def positions_of_arguments_out_of_range(lib: Lib) -> Seen:
+    g, x = inputs(lib, "x")
+    n = g.call_function(torch.relu, (x,))
+    before = state(g)
+    raised = [
+        error(lambda: n.update_arg(1, x)),
+        error(lambda: n.update_arg(-2, x)),
+        error(lambda: n.insert_arg(2, x), chars=50),
+        error(lambda: n.insert_arg(-1, x), chars=50),
+    ]
+    return raised, state(g) == before
+
+
+@program(claims=("erase-node",))
+def erasing_takes_nodes_alone(lib: Lib) -> Seen:
+    g, _x = inputs(lib, "x")
+    return kind(error(lambda: g.erase_node("x"))), names(g.nodes)
+
+
+@program(claims=("erase-node-with-users", "erase-node"))
+def having_users_is_complained_of_first(lib: Lib) -> Seen:
+    g, _x = inputs(lib, "x")
+    h, y = inputs(lib, "y")
+    h.output(y)
+    return error(lambda: g.erase_node(y))
+
+
+@program(
+    claims=("graph-root-sentinel",),
+    differs="sentinel-is-fixed",
+    ours=(["AssertionError"] * 2 + ["RuntimeError"], ["x"], ["x"], 1),
+)
+def the_sentinel_cannot_be_moved_or_erased(lib: Lib) -> Seen:
+    g, x = inputs(lib, "x")
+    raised = [
+        kind(error(lambda: x.append(g._root))),
+        kind(error(lambda: x.prepend(g._root))),
+        kind(error(lambda: g.erase_node(g._root))),
+    ]
+    there = names(itertools.islice(g.nodes, 5))
+    back = names(itertools.islice(reversed(g.nodes), 5))
+    return raised, there, back, len(g.nodes)
+
+
+@program(claims=("graph-copy-val-map", "graph-copy"))
+def a_copy_of_a_graph_out_of_order_fails(lib: Lib) -> Seen:
+    g, x = inputs(lib, "x")
+    a = g.call_function(torch.relu, (x,))
+    b = g.call_function(torch.abs, (a,))
+    g.output(b)
+    b.append(a)
+    return (
+        error(lambda: lib.Graph().graph_copy(g, {})),
+        error(lambda: copy.deepcopy(g)),
+    )
+
+
+@program(claims=("node-copy",))
+def a_transform_that_fails_leaves_no_copy(lib: Lib) -> Seen:
+    g, x = inputs(lib, "x")
+    n = g.call_function(torch.relu, (x,))
+    h = lib.Graph()
+    raised = error(lambda: h.node_copy(n, lambda m: {}[m]))
+    return raised, len(h.nodes), h.placeholder("relu").name
+
+
+@program(claims=("node-type-expr",))
+def odd_types_are_kept(lib: Lib) -> Seen:
+    g = lib.Graph()
+    kinds = (..., 3, "no type", [int], (int, str), 2.5)
+    made = [g.placeholder("x", type_expr=k) for k in kinds]
+    return [n.type == k for n, k in zip(made, kinds, strict=True)]
+
+
+@program(claims=("node-meta",))
+def meta_can_hold_nodes_and_is_not_followed(lib: Lib) -> Seen:
+    g, x, y = inputs(lib, "xy")
+    x.meta["other"] = y
+    h = copy.deepcopy(g)
+    first = next(iter(h.nodes))
+    return names(y.users), first.meta["other"] is y, edges(g)

@@ -1,0 +1,347 @@
+"""Editing graph modules: submodules, hooks, checks, copies."""
+
+from __future__ import annotations
+
+import copy
+import operator
+from typing import no_type_check
+
+import torch
+from torch import nn
+
+from tests.parity.harness import Lib, Seen, error, program, show
+from tests.parity.programs._subjects import (
+    Inner,
+    Outer,
+    Overview,
+    Root,
+    Value,
+    lines,
+)
+
+
+def modules_of(gm: Value) -> list[str]:
+    """The dotted names of a module's submodules."""
+    return [name for name, _ in gm.named_modules() if name]
+
+
+@program(claims=("lint-targets",))
+def lint_walks_every_target(lib: Lib) -> Seen:
+    def damaged(root: nn.Module, *names: str) -> Value:
+        gm = lib.symbolic_trace(root)
+        for name in names:
+            parent, _, last = name.rpartition(".")
+            delattr(gm.get_submodule(parent), last)
+        return gm.graph
+
+    alone = lib.Graph()
+    alone.output(alone.call_module("nowhere.at.all", (alone.get_attr("w"),)))
+    whole = lib.symbolic_trace(Overview()).graph
+    return [
+        error(whole.lint),
+        error(damaged(Overview(), "linear").lint, chars=90),
+        error(damaged(Overview(), "param").lint, chars=90),
+        error(damaged(Outer(), "foo.l").lint, chars=90),
+        error(damaged(Outer(), "foo").lint, chars=90),
+        error(alone.lint),
+    ]
+
+
+@program(claims=("lint-targets",))
+def lint_wants_modules_to_be_called(lib: Lib) -> Seen:
+    gm = lib.symbolic_trace(Overview())
+    gm.linear = (
+        nn.Parameter(torch.ones(1)) if not hasattr(gm, "linear") else gm.linear
+    )
+    del gm.linear
+    gm.linear = torch.ones(2)
+    deep = lib.symbolic_trace(Outer())
+    del deep.foo.l
+    deep.foo.l = "not a module"
+    return [error(gm.graph.lint, chars=60), error(deep.graph.lint, chars=60)]
+
+
+@program()
+def submodules_are_added_and_deleted_by_path(lib: Lib) -> Seen:
+    gm = lib.symbolic_trace(Outer())
+    added = [
+        gm.add_submodule("extra", nn.ReLU()),
+        gm.add_submodule("a.b.c", nn.ReLU()),
+        gm.add_submodule("foo.more", nn.Tanh()),
+        gm.add_submodule("foo.l.weight.c", nn.ReLU()),
+    ]
+    seen = [added, modules_of(gm)]
+    deleted = [
+        gm.delete_submodule("a.b.c"),
+        gm.delete_submodule("a.b.c"),
+        gm.delete_submodule("missing.at.all"),
+        gm.delete_submodule("foo.l.weight"),
+        gm.delete_submodule("foo.more"),
+    ]
+    return [*seen, deleted, modules_of(gm), gm(torch.ones(2))]
+
+
+@program()
+def unused_submodules_are_deleted_together(lib: Lib) -> Seen:
+    class Both(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.used, self.unused = nn.Linear(2, 2), nn.Linear(2, 2)
+            self.deep, self.read = Outer(), nn.Linear(2, 2)
+
+        @no_type_check
+        def forward(self, x):
+            return self.deep(self.used(x)) + self.read.weight
+
+    gm = lib.symbolic_trace(Both())
+    gm.add_submodule("added.deep", nn.ReLU())
+    gm.add_submodule("deep.other", nn.ReLU())
+    gm.add_submodule("used.child", nn.ReLU())
+    before = modules_of(gm)
+    gm.delete_all_unused_submodules()
+    gm.graph.lint()
+    return [before, modules_of(gm), gm.code]
+
+
+@program()
+def submodules_of_a_called_module_count_as_used(lib: Lib) -> Seen:
+    g = lib.Graph()
+    g.output(g.call_module("outer", (g.placeholder("x"),)))
+    gm = lib.GraphModule({"outer": Outer()}, g)
+    gm.delete_all_unused_submodules()
+    kept = modules_of(gm)
+    call = list(g.nodes)[1]
+    call.replace_all_uses_with(call.args[0])
+    g.erase_node(call)
+    gm.delete_all_unused_submodules()
+    return [kept, modules_of(gm)]
+
+
+@program()
+def hooks_on_creating_and_erasing_nodes(lib: Lib) -> Seen:
+    gm = lib.symbolic_trace(lambda x: torch.relu(x))
+    events: list[str] = []
+
+    def created(node: Value) -> None:
+        events.append(f"created {node.name}")
+
+    def erased(node: Value) -> None:
+        events.append(f"erased {node.name}")
+
+    gm._register_create_node_hook(created)
+    gm._register_erase_node_hook(erased)
+    x, relu, _ = gm.graph.nodes
+    with gm.graph.inserting_after(relu):
+        new = gm.graph.call_function(torch.neg, (x,))
+    gm.graph.erase_node(new)
+    gm._unregister_create_node_hook(created)
+    gm._unregister_erase_node_hook(erased)
+    with gm.graph.inserting_after(relu):
+        gm.graph.erase_node(gm.graph.call_function(torch.neg, (x,)))
+    return [
+        *events,
+        error(lambda: gm._register_create_node_hook(3)).partition(":")[0],
+    ]
+
+
+@program()
+def a_hook_on_replacing_nodes(lib: Lib) -> Seen:
+    gm = lib.symbolic_trace(lambda x: torch.relu(x) + torch.relu(x))
+    events: list[tuple[str, str, str]] = []
+
+    def replaced(old: Value, new: str, user: Value) -> None:
+        events.append((old.name, new, user.name))
+
+    x, first, second, add, _ = gm.graph.nodes
+    with gm._set_replace_hook(replaced):
+        second.replace_all_uses_with(first)
+        add.args = (first, x)
+        add.name = "total"
+        first.replace_input_with(x, second)
+    second.replace_all_uses_with(x)
+    return [events, lines(gm.graph)]
+
+
+@program()
+def hooks_come_along_in_deep_copies(lib: Lib) -> Seen:
+    gm = lib.symbolic_trace(lambda x: torch.relu(x))
+    events: list[str] = []
+
+    def created(node: Value) -> None:
+        events.append(f"created {node.name}")
+
+    def copied(new: Value) -> None:
+        events.append(f"copied {type(new).__name__}")
+
+    gm._register_create_node_hook(created)
+    gm._register_deepcopy_hook(copied)
+    other = copy.deepcopy(gm)
+    other.graph.call_function(torch.neg, (next(iter(other.graph.nodes)),))
+    gm._unregister_deepcopy_hook(copied)
+    copy.deepcopy(gm)
+    return events
+
+
+@program()
+def a_deep_copy_shares_nothing(lib: Lib) -> Seen:
+    gm = lib.symbolic_trace(Overview())
+    gm.meta["note"] = ["mine"]
+    list(gm.graph.nodes)[2].meta["tag"] = "kept"
+    other = copy.deepcopy(gm)
+    x = torch.ones(3, 4)
+    same = torch.equal(other(x), gm(x))
+    other.meta["note"].append("theirs")
+    nodes = list(other.graph.nodes)
+    nodes[2].target = torch.mul
+    other.recompile()
+    return [
+        same,
+        other.linear is gm.linear,
+        other.param is gm.param,
+        other.graph is gm.graph,
+        other.graph.owning_module is other,
+        type(other).__name__,
+        type(other) is type(gm),
+        gm.meta,
+        nodes[2].meta.get("tag"),
+        gm.code == other.code,
+        other.training,
+    ]
+
+
+@program()
+def a_deep_copy_keeps_what_its_graph_refers_to(lib: Lib) -> Seen:
+    gm = lib.symbolic_trace(Outer())
+    gm.extra = nn.Linear(2, 2)
+    gm.note = "a plain attribute"
+    gm.register_buffer("unused", torch.ones(1))
+    gm.eval()
+    deep, shallow = copy.deepcopy(gm), copy.copy(gm)
+    names = ("extra", "note", "unused")
+    return [
+        [hasattr(deep, n) for n in names],
+        modules_of(deep),
+        deep.training,
+        modules_of(shallow),
+        shallow.foo.l is gm.foo.l,
+        shallow.graph is gm.graph,
+        type(shallow).__name__,
+        shallow.code == gm.code,
+    ]
+
+
+@program()
+def attributes_the_user_asked_to_preserve(lib: Lib) -> Seen:
+    gm = lib.symbolic_trace(lambda x: x + 1)
+    gm.meta["_user_preserved_attributes"] = {"note": "kept"}
+    return [copy.deepcopy(gm).note, hasattr(gm, "note")]
+
+
+@program()
+def a_deep_copy_of_a_graph_alone(lib: Lib) -> Seen:
+    gm = lib.symbolic_trace(Overview())
+    graph = copy.deepcopy(gm.graph)
+    names = [n.name for n in graph.nodes]
+    same = str(graph) == str(gm.graph)
+    add = next(n for n in graph.nodes if n.target is operator.add)
+    add.target = operator.mul
+    return [
+        graph.owning_module is None,
+        names,
+        same,
+        "x * param" in lib.GraphModule(gm, graph).code,
+        "x + param" in gm.code,
+    ]
+
+
+@program()
+def dead_nodes_are_eliminated(lib: Lib) -> Seen:
+    @no_type_check
+    def forward(self, x):
+        torch.neg(x)
+        self.act(x * 2)
+        unused = self.w + 1
+        del unused
+        torch._assert(x.sum() > 0, "positive")
+        return torch.relu(x)
+
+    gm = lib.symbolic_trace(
+        Root(forward, act=nn.ReLU(), w=nn.Parameter(torch.ones(1)))
+    )
+    changed = gm.graph.eliminate_dead_code()
+    again = gm.graph.eliminate_dead_code()
+    gm.recompile()
+    return [changed, again, *show(gm, torch.ones(2))]
+
+
+@program(claims=("graphmodule-is-module",))
+def training_flags_follow_train_and_eval(lib: Lib) -> Seen:
+    layers = nn.Sequential(nn.Dropout(1.0), Inner()).eval()
+    gm = lib.symbolic_trace(layers)
+    x = torch.ones(2)
+    quiet = gm(x)
+    gm.train()
+    return [
+        lib.symbolic_trace(layers).training,
+        [m.training for m in gm.modules()],
+        torch.equal(quiet, gm(x)),
+        [m.training for m in gm.eval().modules()],
+        lib.symbolic_trace(Outer()).training,
+    ]
+
+
+@program(claims=("graphmodule-is-module",))
+def parameters_move_and_load_like_any_modules(lib: Lib) -> Seen:
+    model = Overview()
+    gm = lib.symbolic_trace(model)
+    state = {
+        name: torch.zeros_like(v) for name, v in model.state_dict().items()
+    }
+    loaded = gm.load_state_dict(state)
+    gm.double()
+    return [
+        sorted(gm.state_dict()) == sorted(model.state_dict()),
+        str(loaded),
+        str(gm(torch.ones(3, 4, dtype=torch.float64)).dtype),
+        len(list(gm.parameters())),
+        str(model.linear.weight.dtype),
+    ]
+
+
+@program(claims=("graphmodule-is-module",))
+def a_graph_module_can_be_scripted(lib: Lib) -> Seen:
+    gm = lib.symbolic_trace(Overview())
+    scripted = torch.jit.script(gm)
+    x = torch.ones(3, 4)
+    return [
+        torch.equal(scripted(x), gm(x)),
+        type(scripted).__name__,
+        "clamp" in scripted.code,
+    ]
+
+
+@program(claims=("graphmodule-graph-assignment",))
+def nested_graph_modules_are_recompiled_together(lib: Lib) -> Seen:
+    inner = lib.symbolic_trace(lambda x: torch.neg(x))
+    g = lib.Graph()
+    g.output(g.call_module("inner", (g.placeholder("x"),)))
+    outer = lib.GraphModule({"inner": inner}, g)
+    next(
+        n for n in inner.graph.nodes if n.target is torch.neg
+    ).target = torch.abs
+    stale = outer(torch.tensor(2.0))
+    outer.recompile()
+    return [stale, outer(torch.tensor(2.0)), inner.code]
+
+
+@program(claims=("graphmodule-root-module",))
+def a_new_graph_that_needs_more_of_the_root(lib: Lib) -> Seen:
+    gm = lib.symbolic_trace(lambda x: x + 1)
+    gm.add_submodule("act", nn.ReLU())
+    x, add, _ = gm.graph.nodes
+    with gm.graph.inserting_after(add):
+        act = gm.graph.call_module("act", (add,))
+    add.replace_all_uses_with(act, delete_user_cb=lambda user: user is not act)
+    gm.graph.lint()
+    gm.recompile()
+    return [*show(gm, torch.tensor(-3.0)), x.name]

@@ -1,0 +1,350 @@
+"""Saving graph modules: pickles, folders, packages of code."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import importlib
+import io
+import math
+import pickle
+import sys
+import tempfile
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import no_type_check
+
+import torch
+from torch import nn
+
+from tests.parity.harness import Lib, Seen, error, program, show
+from tests.parity.programs._subjects import (
+    Inner,
+    Outer,
+    Overview,
+    Value,
+    lines,
+    module_of,
+    without_wraps,
+)
+
+
+class Everything(nn.Module):
+    """Children, a parameter, a buffer, a constant."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.linear = nn.Linear(4, 4)
+        self.norm = nn.BatchNorm1d(4)
+        self.act = nn.Hardtanh()
+        self.param = nn.Parameter(torch.ones(4))
+        self.register_buffer("buffer", torch.ones(4) * 2)
+
+    @no_type_check
+    def forward(self, x):
+        x = self.norm(self.linear(x) * self.param)
+        return self.act(x + self.buffer) - torch.tensor([1.0, 2.0, 3.0, 4.0])
+
+
+@no_type_check
+def with_math(x):
+    return x * math.sqrt(x.numel()) + 1
+
+
+@no_type_check
+def with_random(x):
+    return x + torch.rand(x.shape[0])
+
+
+def pickled(gm: Value) -> Value:
+    """`gm` after a round trip through pickle."""
+    return pickle.loads(pickle.dumps(gm))
+
+
+@contextlib.contextmanager
+def folder_of(gm: Value, *names: str) -> Iterator[Value]:
+    """The package that to_folder wrote, imported."""
+    with tempfile.TemporaryDirectory() as parent:
+        name = "written_by_fx"
+        gm.to_folder(Path(parent) / name, *names)
+        sys.path.insert(0, parent)
+        importlib.invalidate_caches()
+        try:
+            yield importlib.import_module(name)
+        finally:
+            sys.path.remove(parent)
+            for loaded in [m for m in sys.modules if m.split(".")[0] == name]:
+                del sys.modules[loaded]
+
+
+@program(claims=("graphmodule-is-module",))
+def a_pickled_graph_module_computes_the_same(lib: Lib) -> Seen:
+    gm = lib.symbolic_trace(Everything().eval())
+    new = pickled(gm)
+    x = torch.linspace(-1, 1, 8).reshape(2, 4)
+    return [
+        torch.equal(new(x), gm(x)),
+        new.code == gm.code,
+        str(new.graph) == str(gm.graph),
+        type(new).__name__,
+        isinstance(new, lib.GraphModule),
+        sorted(new.state_dict()) == sorted(gm.state_dict()),
+        new.training,
+        new.graph.owning_module is new,
+        new.linear is gm.linear,
+        error(new.graph.lint),
+    ]
+
+
+@program()
+def pickling_keeps_attributes_and_modules_nobody_uses(lib: Lib) -> Seen:
+    gm = lib.symbolic_trace(Outer())
+    gm.note = "kept"
+    gm.extra = nn.Linear(2, 2)
+    gm.meta["tag"] = [1]
+    new = pickled(gm)
+    return [
+        new.note,
+        type(new.extra).__name__,
+        new.meta,
+        [n for n, _ in new.named_modules()],
+        torch.equal(new(torch.ones(2)), gm(torch.ones(2))),
+    ]
+
+
+@program()
+def stack_traces_survive_pickling(lib: Lib) -> Seen:
+    gm = lib.symbolic_trace(Overview())
+    for node in gm.graph.nodes:
+        node.meta["stack_trace"] = f"trace of {node.name}"
+    return [n.meta.get("stack_trace") for n in pickled(gm).graph.nodes]
+
+
+@program()
+def nested_graph_modules_are_pickled_whole(lib: Lib) -> Seen:
+    inner = lib.symbolic_trace(Inner())
+    g = lib.Graph()
+    x = g.placeholder("x")
+    g.output(g.call_function(torch.neg, (g.call_module("inner", (x,)),)))
+    gm = lib.GraphModule({"inner": inner}, g, "Holder")
+    new = pickled(gm)
+    x = torch.ones(2)
+    return [
+        torch.equal(new(x), gm(x)),
+        isinstance(new.inner, lib.GraphModule),
+        new.inner.code == inner.code,
+        lines(new.graph),
+        type(new).__name__,
+    ]
+
+
+@program()
+def graphs_with_trees_of_inputs_are_pickled(lib: Lib) -> Seen:
+    gm = lib.symbolic_trace(
+        lambda x: {"sum": x["a"] + x["b"]},
+        concrete_args={"x": {"a": lib.PH, "b": lib.PH}},
+    )
+    copied = copy.deepcopy(gm)
+    given = {"a": 1, "b": 2}
+    return [copied(given), copied.code == gm.code]
+
+
+@program()
+def wrapped_functions_are_pickled_by_name(lib: Lib) -> Seen:
+    source = """
+    lib.wrap("leaf")
+
+    def leaf(x, scale=2):
+        return x * scale
+
+    def f(x):
+        return leaf(x, scale=3) + 1
+    """
+    with module_of(source, lib=lib, name="pickled_user") as user:
+        gm = lib.symbolic_trace(user.f)
+        new = pickled(gm)
+        return [
+            lines(new.graph),
+            without_wraps(new.code) == without_wraps(gm.code),
+            new(5),
+            lines(pickled(new).graph),
+        ]
+
+
+@program()
+def functions_of_math_are_pickled(lib: Lib) -> Seen:
+    new = pickled(lib.symbolic_trace(with_math))
+    return [lines(new.graph), without_wraps(new.code), new(torch.ones(4))]
+
+
+@program()
+def annotations_and_defaults_survive_pickling(lib: Lib) -> Seen:
+    source = """
+    import torch
+    from typing import Optional
+
+    def f(x: torch.Tensor, n: Optional[int] = None, s=float("inf")) -> torch.Tensor:
+        return x + s
+    """
+    with module_of(source) as user:
+        gm = lib.symbolic_trace(user.f)
+        new = pickled(gm)
+    return [new.code == gm.code, new.code, new(torch.ones(1), s=1)]
+
+
+@program(
+    differs="pickle-keeps-the-graph",
+    ours=[
+        ["x", "renamed", "output"],
+        "tag",
+        True,
+        [False, False],
+        ["placeholder", "call_function", "call_function", "output"],
+    ],
+)
+def pickling_keeps_names_types_meta_and_random_nodes(lib: Lib) -> Seen:
+    gm = lib.symbolic_trace(lambda x: torch.relu(x))
+    relu = list(gm.graph.nodes)[1]
+    relu.name, relu.type = "renamed", torch.Tensor
+    relu.meta["tag"] = "tag"
+    gm.recompile()
+    new = list(pickled(gm).graph.nodes)
+    g = lib.Graph()
+    x = g.placeholder("x")
+    rand = g.call_function(torch.rand, (2,))
+    g.output(g.call_function(torch.add, (x, rand)))
+    random = pickled(lib.GraphModule({}, g))
+    zero = torch.zeros(2)
+    repeats = [torch.equal(random(zero), random(zero)) for _ in range(2)]
+    return [
+        [n.name for n in new],
+        new[1].meta.get("tag"),
+        new[1].type is torch.Tensor,
+        repeats,
+        [n.op for n in random.graph.nodes],
+    ]
+
+
+@program(
+    differs="pickle-keeps-the-graph",
+    ours=["no error", 3],
+)
+def a_graph_that_cannot_be_traced_again_is_pickled(lib: Lib) -> Seen:
+    g = lib.Graph()
+    g.output(g.call_function(len, (g.placeholder("x"),)))
+    data = pickle.dumps(lib.GraphModule({}, g))
+    raised = error(lambda: pickle.loads(data)).partition(":")[0]
+    return [
+        raised,
+        None if raised != "no error" else pickle.loads(data)([1, 2, 3]),
+    ]
+
+
+@program()
+def torch_save_and_load(lib: Lib) -> Seen:
+    gm = lib.symbolic_trace(Everything().eval())
+    file = io.BytesIO()
+    torch.save(gm, file)
+    file.seek(0)
+    new = torch.load(file, weights_only=False)
+    file.seek(0)
+    x = torch.ones(2, 4)
+    refused = error(lambda: torch.load(file)).partition(":")[0]
+    return [torch.equal(new(x), gm(x)), refused]
+
+
+@program(claims=("to-folder",))
+def a_folder_can_be_imported(lib: Lib) -> Seen:
+    torch.manual_seed(0)
+    gm = lib.symbolic_trace(nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4)))
+    gm.eval()
+    x = torch.linspace(-1, 1, 8).reshape(2, 4)
+    with folder_of(gm) as package:
+        new = package.FxModule().eval()
+        files = sorted(p.name for p in Path(package.__file__).parent.iterdir())
+        return [
+            [f for f in files if f != "__pycache__"],
+            torch.equal(new(x), gm(x)),
+            sorted(new.state_dict()) == sorted(gm.state_dict()),
+            type(new).__bases__[0] is nn.Module,
+            isinstance(new, lib.GraphModule),
+        ]
+
+
+@program(claims=("to-folder",))
+def a_folder_with_a_class_name_of_its_own(lib: Lib) -> Seen:
+    gm = lib.symbolic_trace(lambda x, y=math.inf: torch.relu(x) + y)
+    with folder_of(gm, "Foo") as package:
+        new = package.Foo()
+        return [new(torch.ones(2), 1), new(torch.ones(1)), type(new).__name__]
+
+
+@program(claims=("to-folder",))
+def children_that_have_no_constructor_text_are_pickled(lib: Lib) -> Seen:
+    gm = lib.symbolic_trace(Everything().eval())
+    x = torch.linspace(-1, 1, 8).reshape(2, 4)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        with folder_of(gm) as package:
+            new = package.FxModule().eval()
+            files = sorted(
+                p.name for p in Path(package.__file__).parent.iterdir()
+            )
+            same = torch.equal(new(x), gm(x))
+    said = [str(w.message)[:58] for w in caught if "children" in str(w.message)]
+    return [[f for f in files if f != "__pycache__"], same, said]
+
+
+@program(
+    claims=("to-folder",),
+    differs="to-folder-imports",
+    ours=["no error", ("tensor", "torch.float32", [3.0, 3.0, 3.0, 3.0])],
+)
+def a_folder_with_functions_of_other_modules(lib: Lib) -> Seen:
+    gm = lib.symbolic_trace(with_math)
+    outputs: list[object] = []
+
+    def run() -> None:
+        with folder_of(gm) as package:
+            outputs.append(package.FxModule()(torch.ones(4)))
+
+    return [error(run).partition(":")[0], *outputs]
+
+
+@program(
+    claims=("to-folder",),
+    differs="to-folder-imports",
+    ours=["no error", 3],
+)
+def a_folder_with_trees_of_inputs(lib: Lib) -> Seen:
+    gm = lib.symbolic_trace(
+        lambda x: x["a"] + x["b"],
+        concrete_args={"x": {"a": lib.PH, "b": lib.PH}},
+    )
+    outputs: list[object] = []
+
+    def run() -> None:
+        with folder_of(gm) as package:
+            outputs.append(package.FxModule()({"a": 1, "b": 2}))
+
+    return [error(run).partition(":")[0], *outputs]
+
+
+@program()
+def the_code_and_its_globals_are_enough_to_run_it(lib: Lib) -> Seen:
+    gm = lib.symbolic_trace(with_random)
+    names = dict(gm.graph.python_code("self").globals)
+    exec(gm.code, names)
+    return [
+        names["forward"](gm, torch.zeros(3)).shape,
+        *show(gm)[:1],
+    ]
+
+
+@program()
+def a_deep_copy_after_a_round_trip(lib: Lib) -> Seen:
+    gm = copy.deepcopy(pickled(copy.deepcopy(lib.symbolic_trace(Outer()))))
+    again = lib.symbolic_trace(gm)
+    return [gm.code, again.code == gm.code, type(gm).__name__]

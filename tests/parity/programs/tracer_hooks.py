@@ -1,0 +1,395 @@
+"""The tracer's own methods and flags: where a subclass steps in."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any, no_type_check
+
+import torch
+from torch import nn
+
+from tests.parity.harness import Lib, Seen, error, program, show
+from tests.parity.programs._subjects import (
+    Inner,
+    Outer,
+    Overview,
+    Root,
+    Value,
+    lines,
+    node_line,
+    proxy,
+    subclass,
+    trace_with,
+)
+
+
+@program(claims=("tracer-hooks-overridable",))
+def a_tracer_may_decide_what_is_true(lib: Lib) -> Seen:
+    asked: list[str] = []
+
+    def to_bool(self: Value, obj: Value) -> bool:
+        asked.append(node_line(obj.node))
+        return True
+
+    @no_type_check
+    def f(x):
+        return x + 1 if x > 0 else x - 1
+
+    return [lines(trace_with(lib, f, to_bool=to_bool)), asked]
+
+
+@program(claims=("tracer-hooks-overridable", "iter-raises-trace-error"))
+def a_tracer_may_iterate(lib: Lib) -> Seen:
+    def each(self: Value, obj: Value) -> object:
+        return iter([obj[0], obj[1]])
+
+    @no_type_check
+    def f(x):
+        first, *rest = x
+        return sum([i for i in x]) + first, rest  # noqa: C416
+
+    return lines(trace_with(lib, f, iter=each))
+
+
+@program(claims=("tracerbase-flags",))
+def the_flags_of_a_tracer_are_class_attributes(lib: Lib) -> Seen:
+    base = lib.proxy.TracerBase
+    flags = (
+        "record_stack_traces",
+        "check_mutable_operations",
+        "trace_asserts",
+        "proxy_buffer_attributes",
+        "traced_func_name",
+    )
+    changed = subclass(lib.Tracer, proxy_buffer_attributes=True)
+    return [
+        [getattr(base, flag) for flag in flags],
+        [getattr(lib.Tracer(), flag) for flag in flags],
+        [getattr(changed(), flag) for flag in flags],
+        issubclass(lib.Tracer, base),
+    ]
+
+
+@program(claims=("tracerbase-state",))
+def every_tracer_has_graph_scope_and_module_stack(lib: Lib) -> Seen:
+    names = ("graph", "scope", "module_stack", "node_name_to_scope")
+    appending = lib.proxy.GraphAppendingTracer(lib.Graph())
+    tracing = lib.Tracer()
+    before = [hasattr(tracing, name) for name in names[1:]]
+    graph = tracing.trace(lambda x: x + 1)
+    return [
+        [name in lib.proxy.TracerBase.__annotations__ for name in names],
+        [hasattr(appending, name) for name in names],
+        before,
+        [hasattr(tracing, name) for name in names],
+        tracing.graph is graph,
+        (tracing.scope.module_path, tracing.scope.module_type),
+        dict(tracing.module_stack),
+        isinstance(tracing.module_stack, dict),
+    ]
+
+
+@program(claims=("tracer-create-node-hook",))
+def create_node_may_refuse(lib: Lib) -> Seen:
+    def create_node(
+        self: Value, kind: str, target: Value, *rest: Any, **named: Any
+    ) -> Value:
+        if kind == "call_method" and target.endswith("_"):
+            raise RuntimeError(f"no in-place operations, but {target}")
+        return lib.Tracer.create_node(self, kind, target, *rest, **named)
+
+    def trace(root: object) -> str:
+        return error(lambda: trace_with(lib, root, create_node=create_node))
+
+    return [trace(lambda x: x.add_(1)), trace(lambda x: x.add(1))]
+
+
+@program(claims=("tracer-create-node-hook",))
+def create_node_may_add_to_every_node(lib: Lib) -> Seen:
+    count = iter(range(100))
+
+    def create_node(self: Value, *args: Any, **kwargs: Any) -> Value:
+        node = lib.Tracer.create_node(self, *args, **kwargs)
+        node.meta["number"] = next(count)
+        return node
+
+    graph = trace_with(lib, Overview(), create_node=create_node)
+    return [(n.name, n.meta["number"]) for n in graph.nodes]
+
+
+@program(claims=("tracer-proxy-method",))
+def proxy_chooses_the_class_of_proxies(lib: Lib) -> Seen:
+    own = subclass(lib.Proxy, shout=lambda self: self.relu() * 2)
+    seen: list[str] = []
+
+    @no_type_check
+    def f(self, x):
+        y = self.sub(x) + self.w
+        seen.extend(type(v).__name__ for v in (x, y, torch.relu(y), self.w))
+        return y.shout()
+
+    root = Root(f, sub=nn.ReLU(), w=nn.Parameter(torch.ones(1)))
+    graph = trace_with(lib, root, proxy=lambda self, node: own(node, self))
+    return [seen, lines(graph)]
+
+
+@program(claims=("create-proxy-steps",))
+def create_proxy_lowers_creates_and_wraps(lib: Lib) -> Seen:
+    steps: list[str] = []
+
+    def create_arg(self: Value, a: object) -> Value:
+        steps.append(f"create_arg {type(a).__name__}")
+        return base.create_arg(self, a)
+
+    def create_node(self: Value, kind: str, *rest: Any) -> Value:
+        steps.append(f"create_node {kind}")
+        return base.create_node(self, kind, *rest)
+
+    def wrap_node(self: Value, node: Value) -> Value:
+        steps.append(f"proxy {node.name}")
+        return base.proxy(self, node)
+
+    base = lib.proxy.GraphAppendingTracer
+    spy = subclass(
+        base, create_arg=create_arg, create_node=create_node, proxy=wrap_node
+    )
+    graph = lib.Graph()
+    p = lib.Proxy(graph.placeholder("x"), spy(graph))
+    total = p + 1
+    order = [s.split()[0] for s in steps]
+    return [
+        type(total).__name__,
+        total.node is list(graph.nodes)[-1],
+        order[0],
+        order[-2:],
+        steps[-2:],
+        sorted(set(order[:-2])),
+    ]
+
+
+@program(claims=("create-proxy-steps",))
+def all_three_steps_serve_every_kind_of_node(lib: Lib) -> Seen:
+    steps: list[str] = []
+
+    def create_node(self: Value, *args: Any, **named: Any) -> Value:
+        node = lib.Tracer.create_node(self, *args, **named)
+        steps.append(f"create_node {node.name}")
+        return node
+
+    def wrap_node(self: Value, node: Value) -> Value:
+        steps.append(f"proxy {node.name}")
+        return lib.Tracer.proxy(self, node)
+
+    trace_with(lib, Overview(), create_node=create_node, proxy=wrap_node)
+    return steps
+
+
+@program(claims=("create-proxy-factory",))
+def create_proxy_takes_name_type_and_factory(lib: Lib) -> Seen:
+    t = lib.proxy.GraphAppendingTracer(lib.Graph())
+    made: list[Value] = []
+
+    def factory(node: Value) -> Value:
+        made.append(node)
+        return lib.Proxy(node, t)
+
+    p = t.create_proxy(
+        "placeholder",
+        "x",
+        (),
+        {},
+        name="n",
+        type_expr=int,
+        proxy_factory_fn=factory,
+    )
+    q = t.create_proxy("call_function", operator.add, (p, 1), {}, "total")
+    return [
+        made == [p.node],
+        (p.node.name, p.node.target, p.node.type is int),
+        (q.node.name, q.node.type),
+        str(t.graph),
+    ]
+
+
+class Stacked(nn.Module):
+    """Its forward's lines are what stack traces name."""
+
+    @no_type_check
+    def forward(self, x):
+        y = x * 3  # the line of mul
+        return torch.relu(y)
+
+
+@program(claims=("record-stack-traces",))
+def stack_traces_name_the_line_in_forward(lib: Lib) -> Seen:
+    with_flag = trace_with(lib, Stacked(), record_stack_traces=True)
+    without = lib.Tracer().trace(Stacked())
+    texts = {n.name: n.stack_trace for n in with_flag.nodes}
+    return [
+        "y = x * 3  # the line of mul" in texts["mul"],
+        "tracer_hooks.py" in texts["mul"],
+        "return torch.relu(y)" in texts["relu"],
+        "in forward" in texts["relu"],
+        [n.stack_trace for n in without.nodes],
+    ]
+
+
+def relu_of_triple(x: Value) -> Value:
+    """A function not called forward."""
+    y = x * 3  # in a function
+    return torch.relu(y)
+
+
+def last_line(node: Value) -> str:
+    """The last line of a Node's stack trace, markers aside."""
+    trace = str(node.stack_trace)
+    said = [line.strip(" ~^") for line in trace.splitlines()]
+    return [line for line in said if line][-1]
+
+
+@program(
+    claims=("record-stack-traces",),
+    differs="stack-traces-are-the-users",
+    ours=[
+        ["y = x * 3  # the line of mul", "return torch.relu(y)"],
+        ["y = x * 3  # in a function", "return torch.relu(y)"],
+    ],
+)
+def stack_traces_end_at_the_users_line_in_any_function(lib: Lib) -> Seen:
+    seen = []
+    for root in (Stacked(), relu_of_triple):
+        graph = trace_with(lib, root, record_stack_traces=True)
+        calls = [n for n in graph.nodes if n.op == "call_function"]
+        seen.append([last_line(n) for n in calls])
+    return seen
+
+
+@program(claims=("check-mutable-operations",))
+def mutating_functions_are_refused_on_demand(lib: Lib) -> Seen:
+    def trace(root: object, **flags: object) -> str:
+        return error(lambda: trace_with(lib, root, **flags), chars=32)
+
+    on = {"check_mutable_operations": True}
+    return [
+        trace(lambda x: torch.relu_(x), **on),
+        trace(lambda x: torch.relu(x), **on),
+        trace(lambda x: x.add_(1), **on),
+        trace(lambda x: x.add(1).mul_(2), **on),
+        trace(lambda x: torch.relu_(x)),
+    ]
+
+
+@program(
+    claims=("trace-asserts",),
+    differs="trace-asserts-works",
+    ours=[
+        "no error",
+        ["placeholder", "call_function", "call_function", "call_method"],
+        ["assert_fn"],
+        "AssertionError: Assertion failed",
+        "no error",
+    ],
+)
+def assertions_on_proxies_are_recorded_on_demand(lib: Lib) -> Seen:
+    @no_type_check
+    def f(x):
+        assert x > 0
+        return x.neg()
+
+    raised = error(lambda: trace_with(lib, f, trace_asserts=True))
+    if raised != "no error":
+        return [raised]
+    graph = trace_with(lib, f, trace_asserts=True)
+    gm = lib.GraphModule(nn.Module(), graph)
+    return [
+        raised,
+        [n.op for n in graph.nodes][:-1],
+        [
+            n.target.__name__
+            for n in graph.nodes
+            if n.op == "call_function" and n.target is not operator.gt
+        ],
+        error(lambda: gm(torch.tensor(-1.0))),
+        error(lambda: gm(torch.tensor(1.0))),
+    ]
+
+
+@program(claims=("trace-asserts", "bool-raises-trace-error"))
+def without_the_flag_an_assertion_is_control_flow(lib: Lib) -> Seen:
+    @no_type_check
+    def f(x):
+        assert x > 0, "positive"
+        return x
+
+    return [
+        error(lambda: lib.symbolic_trace(f)),
+        error(lambda: trace_with(lib, f, trace_asserts=False)),
+    ]
+
+
+@program(claims=("scope-object",))
+def a_scope_is_a_path_and_a_module_type(lib: Lib) -> Seen:
+    scope = lib.proxy.Scope("a.b", Inner)
+    root = lib.Tracer().scope
+    return [
+        scope.module_path,
+        scope.module_type is Inner,
+        (root.module_path, root.module_type),
+    ]
+
+
+@program(claims=("scope-context-manager",))
+def a_scope_is_overwritten_in_place_and_restored(lib: Lib) -> Seen:
+    scope = lib.proxy.Scope("", None)
+
+    def now() -> tuple[object, object]:
+        kind = scope.module_type
+        return scope.module_path, kind and kind.__name__
+
+    seen: list[object] = [now()]
+    manager = lib.proxy.ScopeContextManager(scope, lib.proxy.Scope("a", Outer))
+    seen.append(now())
+    with manager as entered:
+        seen += [entered is scope, now()]
+        inner = lib.proxy.Scope("a.b", Inner)
+        with lib.proxy.ScopeContextManager(scope, inner) as again:
+            seen += [again is scope, now()]
+        seen.append(now())
+    return [*seen, now()]
+
+
+@program(claims=("scope-context-manager",))
+def a_scope_is_restored_after_an_exception(lib: Lib) -> Seen:
+    scope = lib.proxy.Scope("", None)
+
+    def fail() -> None:
+        inner = lib.proxy.Scope("a", Inner)
+        with lib.proxy.ScopeContextManager(scope, inner):
+            raise KeyError("inside")
+
+    return [error(fail), scope.module_path, scope.module_type]
+
+
+@program(claims=("node-name-to-scope",))
+def every_node_is_entered_with_its_scope(lib: Lib) -> Seen:
+    @no_type_check
+    def forward(self, x):
+        return self.outer(x + 1) * self.act(x)
+
+    tracer = lib.Tracer()
+    tracer.trace(Root(forward, outer=Outer(), act=nn.ReLU()))
+    return [
+        (name, path, kind and kind.__name__)
+        for name, (path, kind) in tracer.node_name_to_scope.items()
+    ]
+
+
+@program(claims=("tracer-proxy-method", "create-proxy-factory"))
+def attributes_come_from_the_tracers_proxies_too(lib: Lib) -> Seen:
+    p = proxy(lib)
+    values = [p.shape, p.shape[0], p.foo.bar, p.foo()]
+    return [
+        [type(v).__name__ for v in values],
+        [v.tracer is p.tracer for v in values],
+        show(lib.symbolic_trace(lambda x: x.shape[0] + x.a.b()))[1],
+    ]

@@ -1,0 +1,27 @@
+"""Every parity program sees the same in torch.fx and in fx, or a known row."""
+
+from __future__ import annotations
+
+import pytest
+import torch.fx
+
+import fx
+from tests.parity import programs as _programs  # registers them
+from tests.parity.harness import PROGRAMS, SAME, Program, plain
+
+assert _programs is not None
+
+
+@pytest.mark.parametrize(
+    "program", [pytest.param(p, id=p.name) for p in PROGRAMS.values()]
+)
+@pytest.mark.filterwarnings("ignore")
+def test_program(program: Program) -> None:
+    """Equal notes, or exactly the difference that is written down."""
+    ours = program.seen_by(fx)
+    theirs = program.seen_by(torch.fx)
+    if program.ours is SAME:
+        assert ours == theirs
+    else:
+        assert ours == plain(program.ours)
+        assert theirs != ours, "the difference is gone: drop its row"

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import torch
 from torch import nn
 
 from .arguments import Value
 from .concrete_args import PH, PHBase, PHWithMeta
 from .graph_module import GraphModule
+from .patching import is_fx_tracing
 from .tracer import Tracer
 from .wrapping import ProxyableClassMeta, wrap
 
@@ -76,3 +78,11 @@ def _name_of(function: Callable[..., Value]) -> str:
         f"{function!r}, a {type(function).__name__}: trace a function that "
         "calls it, as in symbolic_trace(lambda x: called(x))"
     )
+
+
+def is_fx_symbolic_tracing() -> bool:
+    """Whether a symbolic trace runs here, and torch.compile does not.
+
+    torch.fx: _symbolic_trace.py, is_fx_symbolic_tracing
+    """
+    return is_fx_tracing() and not torch.compiler.is_compiling()

@@ -24,7 +24,7 @@ from types import (
     MethodType,
     WrapperDescriptorType,
 )
-from typing import Final
+from typing import ClassVar, Final, NamedTuple, TypeAlias
 
 import torch
 
@@ -33,7 +33,7 @@ from .global_names import GlobalNames
 from .immutable_collections import immutable_dict, immutable_list
 from .namespace import is_parameter_name
 from .node import Node
-from .qualified_names import _get_qualified_name, _type_repr, resolves_to
+from .qualified_names import _type_repr, resolves_to
 
 MAX_DEPTH: Final = 64
 """How deep containers are written inside each other.  Python reads 200 nested
@@ -92,14 +92,17 @@ class ConstantPrinter:
             return self._variables[value]
         if kind in _BY_REPR:
             return repr(value)
-        write = _WRITERS.get(kind) or _writer_of(value, kind)
-        if write is None:
-            return self._names.constant(value)
-        if depth > MAX_DEPTH and kind in _CONTAINERS:
+        scalar = self._SCALARS.get(kind)
+        if scalar is not None:
+            return scalar(self, value)
+        container = self._CONTAINERS.get(_container_kind(value, kind))
+        if container is None:
+            return self._named(value)
+        if depth > MAX_DEPTH:
             return self._too_deep(value)
-        return write(self, value, depth + 1)
+        return container(self, value, depth + 1)
 
-    def items(self, values: Iterable[Value], depth: int) -> str:
+    def items(self, values: Iterable[Value], depth: int = 0) -> str:
         """Expressions with commas between them."""
         return ", ".join([self.text(value, depth) for value in values])
 
@@ -115,14 +118,14 @@ class ConstantPrinter:
 
     # -- scalars -----------------------------------------------------------
 
-    def _int(self, value: int, depth: int) -> str:
+    def _int(self, value: int) -> str:
         """An int, unless it has more digits than Python would write."""
         try:
             return repr(value)
         except ValueError:
             return self._names.constant(value)
 
-    def _float(self, value: float, depth: int) -> str:
+    def _float(self, value: float) -> str:
         """A float, to the last bit."""
         if math.isfinite(value):
             return repr(value)
@@ -130,7 +133,7 @@ class ConstantPrinter:
             return self._names.spelled["nan"]
         return f"{'-' if value < 0 else ''}{self._names.spelled['inf']}"
 
-    def _complex(self, value: complex, depth: int) -> str:
+    def _complex(self, value: complex) -> str:
         """A complex number, to the last bit.
 
         `repr` writes a sum, which loses the sign of a zero and can only be
@@ -139,10 +142,10 @@ class ConstantPrinter:
         real, imag = value.real, value.imag
         if cmath.isfinite(value) and not _sum_loses_sign(real, imag):
             return repr(value)
-        parts = self.items((real, imag), depth)
+        parts = f"{self._float(real)}, {self._float(imag)}"
         return f"{self._names.builtin('complex')}({parts})"
 
-    def _ellipsis(self, value: Value, depth: int) -> str:
+    def _ellipsis(self, value: Value) -> str:
         """The object `...`."""
         return self._names.builtin("Ellipsis")
 
@@ -173,107 +176,153 @@ class ConstantPrinter:
 
     def _frozenset(self, value: frozenset[Value], depth: int) -> str:
         """A frozen set."""
-        name = self._names.builtin("frozenset")
-        return f"{name}({{{self.items(value, depth)}}})" if value else f"{name}()"
+        items = f"{{{self.items(value, depth)}}}" if value else ""
+        return f"{self._names.builtin('frozenset')}({items})"
 
     def _slice(self, value: slice, depth: int) -> str:
         """A slice; what is in it may be nodes."""
         parts = self.items((value.start, value.stop, value.step), depth)
         return f"{self._names.builtin('slice')}({parts})"
 
-    def _range(self, value: range, depth: int) -> str:
+    def _range(self, value: range) -> str:
         """A range, its step left out if it is 1."""
         parts = [value.start, value.stop, value.step]
         parts = parts[:2] if value.step == 1 else parts
-        return f"{self._names.builtin('range')}({self.items(parts, depth)})"
+        return f"{self._names.builtin('range')}({self.items(parts)})"
 
-    def _size(self, value: torch.Size, depth: int) -> str:
+    def _size(self, value: torch.Size) -> str:
         """The shape of a tensor, which is a tuple of its own type."""
-        sizes = self.items(value, depth)
+        sizes = self.items(value)
         return f"{self._names.in_torch('torch.Size')}([{sizes}])"
 
     def _named_tuple(self, value: tuple[Value, ...], depth: int) -> str:
         """A call of the named tuple's class."""
-        cls = type(value)
-        name = self._names.name_of(cls, _get_qualified_name(cls))
-        return f"{name}{self._tuple(value, depth)}"
+        cls = self._names.name_of(type(value))
+        return f"{cls}{self._tuple(value, depth)}"
 
     def _dataclass(self, value: Value, depth: int) -> str:
         """A call of the dataclass, with a keyword for each field."""
-        cls = type(value)
         fields = [
             f"{field.name}={self.text(getattr(value, field.name), depth)}"
             for field in dataclasses.fields(value)
             if field.init
         ]
-        name = self._names.name_of(cls, _get_qualified_name(cls))
-        return f"{name}({', '.join(fields)})"
+        return f"{self._names.name_of(type(value))}({', '.join(fields)})"
 
     # -- what has a name ---------------------------------------------------
 
-    def _of_torch(self, value: object, depth: int) -> str:
+    def _of_torch(self, value: object) -> str:
         """A dtype, layout or memory format: a name in the module torch."""
         path = repr(value)
         if resolves_to(path, value):
             return self._names.in_torch(path)
         return self._names.constant(value)
 
-    def _device(self, value: torch.device, depth: int) -> str:
+    def _device(self, value: torch.device) -> str:
         """A call of torch.device."""
-        index = "" if value.index is None else f", index={value.index}"
-        return f"{self._names.spelled['device']}(type={value.type!r}{index})"
+        return self._names.spelled["device"] + repr(value).removeprefix("device")
 
-    def _enum(self, value: Enum, depth: int) -> str:
+    def _named(self, value: Value) -> str:
+        """A function, class, operator or Enum member; else a global."""
+        kind = type(value)
+        if issubclass(kind, Enum):
+            return self._enum(value)
+        if issubclass(kind, _FUNCTIONS):
+            hint = _type_repr(value) if issubclass(kind, type) else ""
+            return self._names.name_of(value, hint)
+        return self._names.constant(value)
+
+    def _enum(self, value: Enum) -> str:
         """A member of an Enum; combined flags are no members."""
-        cls = type(value)
-        name = value._name_
-        members = cls.__members__
-        if name is None or members.get(name) is not value:
-            return self._names.constant(value)
-        if not is_parameter_name(name):
-            return self._names.constant(value)
-        return f"{self._names.name_of(cls, cls.__name__)}.{name}"
+        cls, name = type(value), value._name_
+        if cls.__members__.get(name) is value and is_parameter_name(name):
+            return f"{self._names.name_of(cls, cls.__name__)}.{name}"
+        return self._names.constant(value)
 
-    def _named(self, value: Value, depth: int) -> str:
-        """A function, method, class or operator."""
-        hint = _type_repr(value) if isinstance(value, type) else ""
-        return self._names.name_of(value, hint)
+    # -- which is which ----------------------------------------------------
 
+    _SCALARS: ClassVar[dict[type, Callable[[ConstantPrinter, Value], str]]] = {
+        int: _int,
+        float: _float,
+        complex: _complex,
+        type(...): _ellipsis,
+        range: _range,
+        torch.Size: _size,
+        torch.dtype: _of_torch,
+        torch.layout: _of_torch,
+        torch.memory_format: _of_torch,
+        torch.qscheme: _of_torch,
+        torch.device: _device,
+    }
+    """Exact type -> how it is written: what has no arguments in it."""
 
-Writer = Callable[[ConstantPrinter, Value, int], str]
-
-_WRITERS: Final[dict[type, Writer]] = {
-    int: ConstantPrinter._int,
-    float: ConstantPrinter._float,
-    complex: ConstantPrinter._complex,
-    type(...): ConstantPrinter._ellipsis,
-    tuple: ConstantPrinter._tuple,
-    list: ConstantPrinter._list,
-    immutable_list: ConstantPrinter._list,
-    dict: ConstantPrinter._dict,
-    immutable_dict: ConstantPrinter._dict,
-    set: ConstantPrinter._set,
-    frozenset: ConstantPrinter._frozenset,
-    slice: ConstantPrinter._slice,
-    range: ConstantPrinter._range,
-    torch.Size: ConstantPrinter._size,
-    torch.dtype: ConstantPrinter._of_torch,
-    torch.layout: ConstantPrinter._of_torch,
-    torch.memory_format: ConstantPrinter._of_torch,
-    torch.qscheme: ConstantPrinter._of_torch,
-    torch.device: ConstantPrinter._device,
-}
-"""How each exact type is written."""
+    _CONTAINERS: ClassVar[dict[object, Writer]] = {
+        tuple: _tuple,
+        list: _list,
+        immutable_list: _list,
+        dict: _dict,
+        immutable_dict: _dict,
+        set: _set,
+        frozenset: _frozenset,
+        slice: _slice,
+        NamedTuple: _named_tuple,
+        dataclasses.dataclass: _dataclass,
+    }
+    """Kind of container -> how it is written: what has arguments in it."""
 
 
-def _writer_of(value: Value, kind: type) -> Writer | None:
-    """How a value is written whose exact type is in no table."""
-    if issubclass(kind, Enum):
-        return ConstantPrinter._enum
+Writer: TypeAlias = Callable[[ConstantPrinter, Value, int], str]
+"""Writes a value that is inside so many containers."""
+
+
+def _container_kind(value: Value, kind: type) -> object:
+    """The exact type of a value, or what its class was made with."""
     if issubclass(kind, tuple) and hasattr(kind, "_fields"):
-        return ConstantPrinter._named_tuple
-    if issubclass(kind, _FUNCTIONS):
-        return ConstantPrinter._named
+        return NamedTuple
     if dataclasses.is_dataclass(kind) and holds_node(value):
-        return ConstantPrinter._dataclass
-    return None
+        return dataclasses.dataclass
+    return kind
+
+
+def _sum_loses_sign(real: float, imag: float) -> bool:
+    """Whether `real + imag * 1j` has other signs than the two parts."""
+    if _is_negative_zero(imag):
+        return True
+    return real == 0 and (_is_negative_zero(real) or imag < 0)
+
+
+def _is_negative_zero(x: float) -> bool:
+    """Whether `x` is -0.0."""
+    return x == 0 and math.copysign(1, x) < 0
+
+
+def holds_node(value: Value) -> bool:
+    """Whether there is a Node somewhere in an argument.
+
+    Nothing of the user's is called and nothing recurses.
+
+    Cost: O(size of `value`).
+    """
+    seen: set[int] = set()
+    stack: list[Value] = [value]
+    while stack:
+        part = stack.pop()
+        if isinstance(part, Node):
+            return True
+        if id(part) not in seen:
+            seen.add(id(part))
+            stack += _parts(part)
+    return False
+
+
+def _parts(value: Value) -> Iterable[Value]:
+    """What is directly inside an argument."""
+    if isinstance(value, tuple | list):
+        return value
+    if isinstance(value, dict):
+        return value.values()
+    if isinstance(value, slice):
+        return value.start, value.stop, value.step
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return [getattr(value, f.name) for f in dataclasses.fields(value)]
+    return ()

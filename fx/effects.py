@@ -159,6 +159,8 @@ def has_side_effect(fn: Callable[P, R]) -> Callable[P, R]:
     return fn
 
 
+_REGISTERED: Final = "is registered as having an effect"
+
 _OF_OPCODE: Final = {
     "placeholder": Effect("impure", "a parameter is part of the signature"),
     "output": Effect("impure", "the output is what the function returns"),
@@ -272,7 +274,7 @@ def _of_function(node: Node) -> Effect:
     except TypeError:  # not hashable, so it cannot have been registered
         registered = False
     if registered:
-        return Effect("impure", f"{pretty_target(target)} is registered")
+        return Effect("impure", f"{pretty_target(target)} {_REGISTERED}")
     known = _rules.get(id(target))
     rule = _rule(target) if known is None else known[1]
     return rule if isinstance(rule, Effect) else rule(node)
@@ -336,7 +338,7 @@ def _operator_rule(
         return None
     name = schema_of(operators[0]).name
     if name in EFFECTFUL_OPERATORS or any(map(_is_effectful, operators)):
-        return Effect("impure", f"{name} is registered as having an effect")
+        return Effect("impure", f"{name} {_REGISTERED}")
     outs, functional = ["out"], []
     for op in operators:
         written = _written(op)
@@ -399,7 +401,7 @@ def _higher_order_rule(op: HigherOrderOperator) -> Rule:
     """Operators that call others: what they do is in what they are given."""
     name = _name(op)
     if name in EFFECTFUL_OPERATORS or _is_effectful(op):
-        return Effect("impure", f"{name} is registered as having an effect")
+        return Effect("impure", f"{name} {_REGISTERED}")
     if name.startswith("higher_order::auto_functionalized"):
         return _auto_functionalized
     return Effect("unknown", f"{name} runs what it is given")
@@ -412,7 +414,7 @@ def _auto_functionalized(node: Node) -> Effect:
         isinstance(inner, OpOverload)
         and schema_of(inner).name in EFFECTFUL_OPERATORS
     ):
-        return Effect("impure", f"{inner} is registered as having an effect")
+        return Effect("impure", f"{inner} {_REGISTERED}")
     return Effect("pure", f"{inner} writes into copies")
 
 
@@ -466,7 +468,7 @@ def _method_rule(name: str) -> Rule:
     if name.endswith("_") and not name.endswith("__"):
         return Effect("impure", f"`.{name}()` works in place, by its name")
     if name in IN_PLACE_METHODS:
-        return Effect("impure", f"`.{name}()` changes its object")
+        return Effect("impure", f"`.{name}()` is called for what it changes")
     if not hasattr(torch.Tensor, name):
         return Effect("unknown", f"tensors have no method `{name}`")
     packet = getattr(torch.ops.aten, name, None)
@@ -518,8 +520,9 @@ def _parts(
     module: nn.Module, graph_class: type
 ) -> Iterator[tuple[str, Effect]]:
     """The effects of a module of torch.nn itself, then of its children."""
-    name = type(module).__qualname__
-    for _, applies, what in _module_effects(type(module)):
+    cls: Value = type(module)  # a class is hashable, but not to mypy
+    name = cls.__qualname__
+    for _, applies, what in _module_effects(cls):
         if applies(module):
             yield "", Effect("impure", f"{name} {what}")
     for kind in ("_forward_pre_hooks", "_forward_hooks"):
@@ -532,7 +535,7 @@ def _parts(
 
 
 @functools.lru_cache(maxsize=256)
-def _module_effects(cls: type) -> list[ModuleEffect]:
+def _module_effects(cls: type[object]) -> list[ModuleEffect]:
     """What instances of a class of torch.nn might do."""
     return [one for one in MODULE_EFFECTS if issubclass(cls, one.cls)]
 

@@ -81,8 +81,10 @@ class GraphModule(nn.Module):
     _erase_node_hooks: list[NodeHook]
     _deepcopy_hooks: list[Callable[[GraphModule], object]]
 
-    # TorchScript compiles properties, unless they are listed here.
+    # TorchScript, which compiles properties and evaluates annotations, is to
+    # leave ours alone.
     __jit_unused_properties__: ClassVar[list[str]] = ["graph", "code"]
+    __jit_ignored_attributes__: ClassVar[list[str]] = list(__annotations__)
 
     def __new__(cls, *args: object, **kwargs: object) -> Self:
         """Make an instance, in a class of its own.

@@ -66,9 +66,13 @@ class Link:
         """
         if x is self:
             return
-        x._unlink()
+        if x._next is not x:
+            x._unlink()
         before = self._prev
-        x._sort_key = _key_between(before, self)
+        if self._sort_key:
+            x._sort_key = _key_between(before, self)
+        else:  # this is the sentinel: the end is open
+            x._sort_key = before._sort_key + GAP
         x._prev = before
         x._next = self
         before._next = x
@@ -110,14 +114,14 @@ class Link:
 
 
 def _key_between(before: Link, after: Link) -> int:
-    """An order key for a link about to stand between two neighbours."""
-    low, high = before._sort_key, after._sort_key
-    if not high:  # after is the sentinel: the end is open
-        return low + GAP
-    if high - low < 2:
+    """An order key for a link about to stand between two neighbours.
+
+    `after` is not the sentinel; `before` may be, its key is 0.
+    """
+    low = before._sort_key
+    if after._sort_key - low < 2:
         _make_room(before)
-        high = after._sort_key or low + 2 * GAP
-    return (low + high) // 2
+    return (low + after._sort_key) // 2
 
 
 def _make_room(start: Link) -> None:

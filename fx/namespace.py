@@ -121,14 +121,14 @@ def target_to_str(target: Target) -> str:
     torch.fx: graph.py, Graph._target_to_str
     """
     if isinstance(target, str):
+        if target.startswith("__") and target.endswith("__"):
+            target = target[2:-2]
         return snake_case(target)
     name = getattr(target, "__name__", None)
-    return snake_case(name if name else type(target).__name__, magic=False)
+    return snake_case(name or type(target).__name__)
 
 
 @lru_cache(maxsize=4096)
-def snake_case(name: str, *, magic: bool = True) -> str:
-    """`name` in Python's style: no capitals, and no dunders if `magic`."""
-    if magic and name.startswith("__") and name.endswith("__"):
-        name = name[2:-2]
+def snake_case(name: str) -> str:
+    """`name` in Python's style: a capital in a word becomes _ and a small."""
     return _hump.sub(r"_\1", name).lower()

@@ -88,7 +88,7 @@ class NamedNode(Link, Generic[GraphT_co]):
         """
         if x.graph is not self.graph or self._erased:
             raise AssertionError(_why_not_beside(self, x))
-        super().prepend(x)
+        Link.prepend(self, x)
 
     def append(self: Self, x: Self) -> None:
         """Move `x` right behind this node: `self.next.prepend(x)`.
@@ -103,7 +103,7 @@ class NamedNode(Link, Generic[GraphT_co]):
         """
         if x.graph is not self.graph or self._erased:
             raise AssertionError(_why_not_beside(self, x))
-        super().append(x)
+        Link.append(self, x)
 
     def __repr__(self) -> str:
         """The node's name."""

@@ -202,16 +202,17 @@ class TracerBase:
 
         Raises:
             RuntimeError: `check_mutable_operations`, and the function writes
-                to an argument.
+                to an argument; a trace that has ended records more.
 
         torch.fx: proxy.py, TracerBase.create_node
         """
         if self.check_mutable_operations and kind == "call_function":
             if callable(target):
                 check_for_mutable_operation(target, args, kwargs)
-        node = self.graph.create_node(
-            kind, target, args, kwargs, name, type_expr
-        )
+        graph = self.graph
+        if graph._root._prev.op == "output":
+            self._check_unfinished(kind, target)
+        node = graph.create_node(kind, target, args, kwargs, name, type_expr)
         scope = self.scope
         self.node_name_to_scope[node._name] = (
             scope.module_path,
@@ -220,15 +221,14 @@ class TracerBase:
         if fx_traceback.has_preserved_node_meta():
             fx_traceback.inherit(node)
         elif self.module_stack:
-            node.meta["nn_module_stack"] = self._module_stack_now()
+            node.meta["nn_module_stack"] = self.module_stack.copy()
         if self.record_stack_traces and not node.stack_trace:
             if trace := frames.user_stack():
                 node.stack_trace = trace
         return node
 
-    def _module_stack_now(self) -> OrderedDict[str, tuple[str, Value]]:
-        """A copy of the open module calls, for a node to keep."""
-        return self.module_stack.copy()
+    def _check_unfinished(self, kind: Opcode, target: Target) -> None:
+        """Called when a node is recorded and the graph has its output."""
 
     def proxy(self, node: Node) -> Proxy:
         """The proxy that user code gets for a node.
@@ -738,23 +738,25 @@ def _common_tracer(
     function: object, args: tuple[Value, ...], kwargs: dict[str, Value]
 ) -> TracerBase:
     """The tracer of all the proxies among the arguments of a call."""
-    found: dict[TracerBase, None] = {}
-    nested = False
-    for arg in (*args, *kwargs.values()) if kwargs else args:
-        if isinstance(arg, Proxy):
-            found[arg.tracer] = None
-        elif isinstance(arg, (tuple, list, dict)):
-            nested = True
-    if nested:
-        for leaf in pytree.tree_leaves((args, kwargs)):
-            if isinstance(leaf, Proxy):
-                found[leaf.tracer] = None
-    if len(found) > 1:
+    tracers = [
+        arg.tracer
+        for arg in (*args, *kwargs.values())
+        if isinstance(arg, Proxy)
+    ]
+    if any(isinstance(arg, (tuple, list, dict)) for arg in args):
+        leaves = pytree.tree_leaves((args, kwargs))
+        tracers += [leaf.tracer for leaf in leaves if isinstance(leaf, Proxy)]
+    elif not tracers:
+        leaves = pytree.tree_leaves(kwargs)
+        tracers = [leaf.tracer for leaf in leaves if isinstance(leaf, Proxy)]
+    first = tracers[0]
+    if any(tracer is not first for tracer in tracers):
         raise RuntimeError(
-            f"Found multiple different tracers {list(found)} while trying to "
-            f"trace operations {function}"
+            "Found multiple different tracers "
+            f"{list(dict.fromkeys(tracers))} while trying to trace "
+            f"operations {function}"
         )
-    return next(iter(found))
+    return first
 
 
 @functools.lru_cache(maxsize=4096)

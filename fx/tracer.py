@@ -186,9 +186,6 @@ class Tracer(TracerBase):
             function = self._root_method(root)
             self.root = root
             self.root_module_name = type(root).__name__
-            self.submodule_paths = {
-                module: name for name, module in root.named_modules()
-            }
         else:
             function = root
             self.root = nn.Module()
@@ -207,8 +204,9 @@ class Tracer(TracerBase):
         self.module_stack.clear()
         self.num_calls.clear()
         self._added.clear()
-        self._state = _State(self.root)
-        self.tensor_attrs = dict(_constants_of(self.root))
+        state = self._state = _State(self.root)
+        self.submodule_paths = state.modules
+        self.tensor_attrs = state.constants
         return function
 
     def _root_method(self, root: nn.Module) -> Value:
@@ -455,18 +453,22 @@ class Tracer(TracerBase):
         torch.fx: _symbolic_trace.py, Tracer.create_arg
         """
         kind = type(a)
-        if kind is not Proxy and kind not in _PLAIN:
-            node = self._state_node(a)
-            if node is not None:
-                return node
-            if isinstance(a, tuple) and hasattr(a, "_fields"):
-                items = tuple([self.create_arg(item) for item in a])
-                return self.create_node("call_function", kind, items, {})
-            if isinstance(a, _CONSTANTS):
-                return self._fetch(self._constant_path(a))
-            if type(kind) is ProxyableClassMeta:
-                name = self.get_fresh_qualname(f"_{kind.__name__}_constant_")
-                return self._fetch(self._store(name, a))
+        if kind is Proxy:
+            proxied: Node = a.node
+            return proxied
+        if kind in _PLAIN:
+            return TracerBase.create_arg(self, a)
+        node = self._state_node(a)
+        if node is not None:
+            return node
+        if isinstance(a, tuple) and hasattr(a, "_fields"):
+            items = tuple([self.create_arg(item) for item in a])
+            return self.create_node("call_function", kind, items, {})
+        if isinstance(a, _CONSTANTS):
+            return self._fetch(self._constant_path(a))
+        if type(kind) is ProxyableClassMeta:
+            name = self.get_fresh_qualname(f"_{kind.__name__}_constant_")
+            return self._fetch(self._store(name, a))
         return super().create_arg(a)
 
     def _state_node(self, a: Value) -> Node | None:
@@ -522,31 +524,15 @@ class Tracer(TracerBase):
             number += 1
         return f"{prefix}{number}"
 
-    def create_node(
-        self,
-        kind: Opcode,
-        target: Target,
-        args: tuple[Argument, ...],
-        kwargs: dict[str, Argument],
-        name: str | None = None,
-        type_expr: Value = None,
-    ) -> Node:
-        """Add a node to the graph: see `TracerBase.create_node`.
-
-        Raises:
-            RuntimeError: the trace has ended, and the node would stand behind
-                the graph's output.
-        """
-        graph = self.graph
-        if graph._root._prev.op == "output":
-            if graph._insert == graph._root.prepend:
-                raise RuntimeError(
-                    f"a Proxy of a finished trace is used: {kind} of "
-                    f"{target} would stand after the output of its graph. "
-                    "To edit the graph, set an insert point "
-                    "(graph.inserting_before) and wrap its nodes: Proxy(node)"
-                )
-        return super().create_node(kind, target, args, kwargs, name, type_expr)
+    def _check_unfinished(self, kind: Opcode, target: Target) -> None:
+        """Refuse a node that would stand behind the graph's output."""
+        if self.graph._insert == self.graph._root.prepend:
+            raise RuntimeError(
+                f"a Proxy of a finished trace is used: {kind} of {target} "
+                "would stand after the output of its graph. To edit the "
+                "graph, set an insert point (graph.inserting_before) and "
+                "wrap its nodes: Proxy(node)"
+            )
 
     def __deepcopy__(self, memo: dict[int, Value]) -> Tracer:
         """A copy; Python modules cannot be copied and are shared."""
@@ -561,22 +547,42 @@ class Tracer(TracerBase):
 
 
 _PLAIN: Final = frozenset(
-    (str, int, float, bool, complex, type(None), tuple, list, dict, slice)
+    (str, int, float, bool, complex, type(None), tuple, list, dict, slice, set)
 )
 """Exact types that `Tracer.create_arg` has nothing to add to."""
 
 
+_NO_CONSTANTS: Final = _PLAIN | {OrderedDict}
+"""Exact types of most attributes of a module, which are passed over fast."""
+
+
 class _State:
-    """The parameters and buffers of a root, by identity, for one trace."""
+    """What a root's hierarchy holds and where, found in one walk.
+
+    Attributes:
+        modules: module -> the first dotted path that leads to it.
+        parameters: parameter -> its first dotted path.
+        buffers: buffer -> its first dotted path.
+        constants: tensors and the like that are plain attributes -> path.
+    """
 
     def __init__(self, root: nn.Module) -> None:
-        """Note where each is."""
-        self.parameters: dict[torch.Tensor, str] = {
-            value: name for name, value in root.named_parameters()
-        }
-        self.buffers: dict[torch.Tensor, str] = {
-            value: name for name, value in root.named_buffers()
-        }
+        """Walk through the modules of `root`."""
+        self.modules: dict[nn.Module, str] = {}
+        self.parameters: dict[Value, str] = {}
+        self.buffers: dict[Value, str] = {}
+        self.constants: dict[Value, str] = {}
+        for path, module in root.named_modules(remove_duplicate=False):
+            prefix = f"{path}." if path else ""
+            self.modules.setdefault(module, path)
+            for name, value in vars(module).items():
+                kind = type(value)
+                if kind not in _NO_CONSTANTS and isinstance(value, _CONSTANTS):
+                    self.constants[value] = prefix + name
+            for name, parameter in module._parameters.items():
+                self.parameters.setdefault(parameter, prefix + name)
+            for name, buffer in module._buffers.items():
+                self.buffers.setdefault(buffer, prefix + name)
 
 
 def _path_among(
@@ -584,14 +590,6 @@ def _path_among(
 ) -> str | None:
     """The name of `value` itself among named values."""
     return next((name for name, other in named if other is value), None)
-
-
-def _constants_of(root: nn.Module) -> Iterable[tuple[Value, str]]:
-    """Tensors and the like that are plain attributes in the hierarchy."""
-    for prefix, module in root.named_modules(remove_duplicate=False):
-        for name, value in vars(module).items():
-            if isinstance(value, _CONSTANTS):
-                yield value, f"{prefix}.{name}" if prefix else name
 
 
 def _all_positional(
@@ -638,8 +636,9 @@ class _Run:
         self._visit(function.__globals__)
         for module in self._tracer._autowrap_search:
             self._visit(vars(module))
-        for submodule in self._tracer.root.modules():
-            self._patch_own_call(type(submodule))
+        modules = self._tracer.submodule_paths or ()
+        for kind in dict.fromkeys(map(type, modules)):
+            self._patch_own_call(kind)
 
     def _patch_leaf(self, place: Place, leaf: Callable[..., Value]) -> None:
         """Have calls of a leaf function come here."""

@@ -49,9 +49,7 @@ def type_text(kind: Value, names: GlobalNames) -> str:
     if not isinstance(kind, type) and not hasattr(kind, "__metadata__"):
         origin = getattr(kind, "__origin__", None)
     return (
-        _plain(kind, names)
-        if origin is None
-        else _generic(kind, origin, names)
+        _plain(kind, names) if origin is None else _generic(kind, origin, names)
     )
 
 

@@ -19,12 +19,14 @@ names the row of docs/differences.md and says what fx shows instead:
 
 from __future__ import annotations
 
+import contextlib
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import torch
+from torch.fx import _symbolic_trace as torch_tracing
 
 Lib: TypeAlias = Any
 """`torch.fx` or `fx`: programs are written against both, so untyped."""
@@ -55,7 +57,20 @@ class Program:
 
     def seen_by(self, lib: Lib) -> Seen:
         """What the program sees in `lib`, in a form fit to compare."""
-        return plain(self.run(lib))
+        with _torch_wraps_kept():
+            return plain(self.run(lib))
+
+
+@contextlib.contextmanager
+def _torch_wraps_kept() -> Iterator[None]:
+    """Forget what was wrapped with torch.fx inside: it has no unwrap."""
+    registry = torch_tracing._wrapped_fns_to_patch
+    before = dict(registry)
+    try:
+        yield
+    finally:
+        registry.clear()
+        registry.update(before)
 
 
 PROGRAMS: dict[str, Program] = {}

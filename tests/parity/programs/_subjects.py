@@ -15,7 +15,6 @@ from typing import Any, TypeAlias, no_type_check
 
 import torch
 from torch import nn
-from torch.fx import _symbolic_trace as torch_tracing
 
 Value: TypeAlias = Any
 """A class or value of the library under test, or of a module made here."""
@@ -120,25 +119,13 @@ def new_nodes(graph: Value, act: Callable[[], object]) -> list[str]:
 
 
 @contextlib.contextmanager
-def wraps_undone() -> Iterator[None]:
-    """Forget, in torch.fx, what was wrapped inside."""
-    registry = torch_tracing._wrapped_fns_to_patch
-    before = dict(registry)
-    try:
-        yield
-    finally:
-        registry.clear()
-        registry.update(before)
-
-
-@contextlib.contextmanager
 def module_of(
     source: str, *, name: str = "user_code", **names: object
 ) -> Iterator[Value]:
     """A Python module made of `source`, importable while inside.
 
     Args:
-        source: its text; what it wraps with torch.fx is forgotten after.
+        source: its text.
         name: its `__name__`.
         names: globals that `source` finds, as `lib=lib`.
     """
@@ -147,11 +134,10 @@ def module_of(
     shadowed = sys.modules.get(name)
     sys.modules[name] = module
     try:
-        with wraps_undone():
-            text = textwrap.dedent(source)
-            code = compile(text, f"<{name}>", "exec", dont_inherit=True)
-            exec(code, module.__dict__)
-            yield module
+        text = textwrap.dedent(source)
+        code = compile(text, f"<{name}>", "exec", dont_inherit=True)
+        exec(code, module.__dict__)
+        yield module
     finally:
         del sys.modules[name]
         if shadowed is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import importlib
 from typing import Any, NamedTuple, no_type_check
 
 import torch
@@ -201,7 +202,7 @@ def a_tuple_of_concrete_args_for_starred_parameters(lib: Lib) -> Seen:
 
 @program(claims=("concrete-args",))
 def placeholders_that_carry_a_key(lib: Lib) -> Seen:
-    tracing = __import__(f"{lib.__name__}._symbolic_trace", fromlist=["x"])
+    tracing = importlib.import_module(f"{lib.__name__}._symbolic_trace")
     keyed = tracing.PHWithMeta(ph_key="the key")
     keyed.note = 5
     graph = lib.Tracer().trace(

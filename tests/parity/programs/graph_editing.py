@@ -323,9 +323,9 @@ def a_copy_into_another_graph_needs_a_transform(lib: Lib) -> Seen:
     g, x = inputs(lib, "x")
     n = g.call_function(torch.relu, (x,))
     h = lib.Graph()
-    raised = error(lambda: h.node_copy(n), chars=45)
+    raised = error(lambda: h.node_copy(n), chars=43)
     if raised == "no error":
-        raised = error(h.lint, chars=45)
+        raised = error(h.lint, chars=43)
     return raised, names(h.nodes), len(x.users) - 1
 
 
@@ -418,8 +418,8 @@ def nodes_are_found_after_changes(lib: Lib) -> Seen:
 @program(claims=("opcode-output",))
 def the_output_node_is_the_last_one(lib: Lib) -> Seen:
     g, x = inputs(lib, "x")
-    raised = error(g.output_node)
+    raised = error(g.output_node, chars=40)
     out = g.output(x)
     found = g.output_node() is out
     g.placeholder("late")
-    return raised, found, error(g.output_node)
+    return raised, found, error(g.output_node, chars=40)

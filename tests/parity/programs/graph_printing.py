@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import io
 import math
 import operator
@@ -91,10 +92,29 @@ def function_targets_print_with_qualified_names(lib: Lib) -> Seen:
         torch.nn.Linear,
         overview,
         getattr,
-        str.upper,
     )
     made = (g.call_function(f, (x,)) for f in functions)
     return [n.format_node() for n in made]
+
+
+@program(
+    claims=("graph-str-target-names",),
+    differs="callable-without-name",
+    ours=[
+        "[target=builtins.str.upper](args = (), kwargs = {})",
+        "[target=functools.partial](args = (), kwargs = {})",
+    ],
+)
+def odd_callables_print_too(lib: Lib) -> Seen:
+    g = lib.Graph()
+    seen = []
+    for function in (str.upper, functools.partial(abs)):
+        try:
+            line = g.call_function(function, ()).format_node()
+        except AttributeError as raised:
+            line = f"AttributeError: {raised}"
+        seen.append(line[line.find("[target") :])
+    return seen
 
 
 @program(claims=("graph-str-target-names",))
@@ -239,6 +259,13 @@ def format_node_writes_a_typed_parameter_once(lib: Lib) -> Seen:
 @program(claims=("graph-print-tabular",))
 def table_of_the_overview(lib: Lib) -> Seen:
     return printed(overview(lib).print_tabular)
+
+
+@program(claims=("graph-print-tabular",))
+def table_of_a_graph_with_short_names(lib: Lib) -> Seen:
+    g = lib.Graph()
+    g.call_method("t", (g.placeholder("x"),), {"k": 1})
+    return printed(g.print_tabular)
 
 
 @program(claims=("graph-print-tabular",))

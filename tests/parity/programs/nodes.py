@@ -52,8 +52,8 @@ def unknown_opcodes_are_refused(lib: Lib) -> Seen:
     g = lib.Graph()
     x = g.placeholder("x")
     raised = [
-        error(partial(g.create_node, op, "x", (x,)))
-        for op in ("foo", "", "Placeholder", "call_functio")
+        error(partial(g.create_node, op, "x", (x,)), chars=28)
+        for op in ("foo", "bar", "Foo", "get")
     ]
     return raised, len(g.nodes), names(g.nodes), names(x.users)
 

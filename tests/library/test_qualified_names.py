@@ -1,0 +1,242 @@
+"""Names of callables: torch.fx's text, and no surprise where it has none."""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import gc
+import inspect
+import math
+import operator
+import types
+import weakref
+from collections.abc import Callable, Iterator
+from typing import Any, TypeAlias
+
+import pytest
+import torch
+import torch.fx
+from torch.nn import functional
+
+from fx import qualified_names
+from fx.qualified_names import (
+    _get_qualified_name,
+    _type_repr,
+    is_from_torch,
+    pretty_target,
+    resolves_to,
+)
+
+Anything: TypeAlias = Any
+
+
+def a_function(x: object) -> object:
+    return x
+
+
+class Box:
+    def method(self) -> None: ...
+
+    def __call__(self) -> None: ...
+
+
+a_lambda = lambda x: x  # noqa: E731
+annotated: Callable[[Anything], Anything] = lambda x: x  # noqa: E731
+in_a_list = [lambda x: x]
+twins = (lambda x: x), (lambda x: -x)
+
+
+def _overloads() -> Iterator[object]:
+    for name in torch._C._dispatch_get_all_op_names():
+        namespace, _, rest = name.partition("::")
+        base, _, overload = rest.partition(".")
+        if namespace in ("aten", "prims", "profiler"):
+            packet = getattr(getattr(torch.ops, namespace), base)
+            yield packet
+            yield getattr(packet, overload or "default")
+
+
+def _callables() -> list[object]:
+    """Everything callable in the modules that programs call into."""
+    homes: list[object] = [
+        torch, torch.Tensor, functional, torch._C._nn, torch.fft,
+        torch.linalg, torch.nn.init, torch.special, torch.functional,
+        torch._VF, builtins, operator, math, inspect, types, str, list,
+    ]  # fmt: skip
+    found = [getattr(home, name, None) for home in homes for name in dir(home)]
+    own = [a_function, Box, Box.method, Box().method, Box(), a_lambda]
+    return [*filter(callable, found), *own, *_overloads()]
+
+
+CALLABLES = _callables()
+
+
+def _torch(ask: Callable[[Anything], str], obj: object) -> str | None:
+    """What torch.fx answers, or None if it cannot."""
+    try:
+        return ask(obj)
+    except (AttributeError, RuntimeError):
+        return None
+
+
+def test_every_callable_has_the_name_that_torch_fx_gives_it() -> None:
+    assert len(CALLABLES) > 6000
+    named = 0
+    for obj in CALLABLES:
+        expected = _torch(torch.fx.node._get_qualified_name, obj)
+        ours = _get_qualified_name(obj)
+        if expected is not None:
+            named += 1
+            assert ours == expected, obj
+    assert named > 0.9 * len(CALLABLES)
+
+
+def test_every_target_prints_as_in_torch_fx() -> None:
+    for obj in ["a.b", *CALLABLES]:
+        expected = _torch(torch.fx.Node._pretty_print_target, obj)
+        ours = pretty_target(obj)
+        assert expected is None or ours == expected, obj
+
+
+def test_the_second_answer_is_the_first() -> None:
+    # The second comes out of the cache, where there is one.
+    first = [_get_qualified_name(obj) for obj in CALLABLES]
+    assert first == [_get_qualified_name(obj) for obj in CALLABLES]
+
+
+def test_from_torch_is_what_torch_fx_says() -> None:
+    for obj in [torch, 1, None, torch.float32, *CALLABLES]:
+        expected = torch.fx.graph._is_from_torch(obj)
+        assert is_from_torch(obj) == expected, obj
+
+
+@pytest.mark.parametrize(
+    "module",
+    [
+        "torch", "torch.x", "torch.x.y", "torchvision", "xtorch", "", "torch.",
+        "torch..x", "torch._dynamo", "torch._dynamo.x", "torch._inductor.x.y",
+        "torch._inductor", "torch.x._dynamo.y", "torch.x._dynamo",
+    ],
+)  # fmt: skip
+def test_from_torch_goes_by_the_module(module: str) -> None:
+    def function() -> None: ...
+
+    function.__module__ = module
+    expected = torch.fx.graph._is_from_torch(function)
+    assert is_from_torch(function) == expected
+
+
+def test_names_of_what_programs_call() -> None:
+    names: dict[str, object] = {
+        "len": len,
+        "torch.relu": torch.relu,
+        "torch.Tensor.relu": torch.Tensor.relu,
+        "torch.Tensor.backward": torch.Tensor.backward,
+        "torch.nn.functional.dropout": functional.dropout,
+        "torch._C._nn.gelu": functional.gelu,
+        "torch.ops.aten.add.Tensor": torch.ops.aten.add.Tensor,
+        "torch.ops.aten.add": torch.ops.aten.add,
+        "_operator.add": operator.add,
+        "math.sqrt": math.sqrt,
+        f"{__name__}.a_function": a_function,
+        f"{__name__}.a_lambda": a_lambda,
+        f"{__name__}.annotated": annotated,
+    }
+    assert {_get_qualified_name(obj): obj for obj in names.values()} == names
+    assert pretty_target(operator.add) == "operator.add"
+    assert pretty_target(len) == "builtins.len"
+
+
+@pytest.mark.parametrize(
+    ("func", "name"),
+    [
+        (functools.partial(a_function), "functools.partial"),
+        (Box(), f"{__name__}.Box"),
+        ([].append, "builtins.list.append"),
+        (str.upper, "builtins.str.upper"),
+        (torch.Generator().manual_seed, "torch._C.Generator.manual_seed"),
+        (in_a_list[0], f"{__name__}.<lambda>"),
+        (twins[1], f"{__name__}.<lambda>"),
+        (eval("lambda x: x"), f"{__name__}.<lambda>"),
+    ],
+)
+def test_callables_that_torch_fx_cannot_name(func: object, name: str) -> None:
+    answer = _torch(torch.fx.node._get_qualified_name, func)
+    # A lambda that is not assigned is a line of source to torch.fx.
+    assert answer is None or not answer.isidentifier()
+    assert _get_qualified_name(func) == name
+    assert pretty_target(func) == name
+
+
+def test_a_name_resolves_to_the_object_alone() -> None:
+    assert resolves_to("torch.relu", torch.relu)
+    assert resolves_to("torch.ops.aten.add.Tensor", torch.ops.aten.add.Tensor)
+    assert resolves_to("len", len)
+    assert resolves_to(f"{__name__}.a_function", a_function)
+    for text in ("torch.relu", "torch", "relu", "torch.nope", "nope.relu", ""):
+        assert not resolves_to(text, torch.relu_), text
+        assert not resolves_to(text, None), text
+    assert not resolves_to("torch.classes.no.thing", None)
+
+
+def test_a_name_can_lie_and_resolving_tells() -> None:
+    @functools.wraps(functional.relu)
+    def mine(x: torch.Tensor) -> None: ...
+
+    text = _get_qualified_name(mine)
+    assert text == "torch.nn.functional.relu"
+    assert is_from_torch(mine)
+    assert not resolves_to(text, mine)
+
+
+def test_the_cache_keeps_no_user_function_alive() -> None:
+    def mine() -> None: ...
+
+    @functools.wraps(torch.nn.functional.relu)
+    def disguised() -> None: ...
+
+    gone: list[weakref.ref[Anything]] = [
+        weakref.ref(mine),
+        weakref.ref(disguised),
+    ]
+    for func in (mine, disguised, Box()):
+        assert _get_qualified_name(func) == _get_qualified_name(func)
+    del mine, disguised, func
+    gc.collect()
+    assert [ref() for ref in gone] == [None, None]
+
+
+def test_the_cache_goes_by_identity() -> None:
+    class Alike:
+        """Equal to everything, with the hash of a function of torch."""
+
+        def __eq__(self, other: object) -> bool:
+            return True
+
+        def __hash__(self) -> int:
+            return hash(torch.relu)
+
+    assert _get_qualified_name(torch.relu) == "torch.relu"
+    assert _get_qualified_name(Alike()).endswith("Alike")
+
+
+def test_the_cache_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(qualified_names, "_KNOWN_LIMIT", 8)
+    monkeypatch.setattr(qualified_names, "_known", {})
+    most = 0
+    for obj in CALLABLES[:200]:
+        _get_qualified_name(obj)
+        most = max(most, len(qualified_names._known))
+    assert most == 8
+
+
+@pytest.mark.parametrize(
+    "obj",
+    [
+        int, torch.Tensor, Box, list[int], list, dict[str, torch.Tensor],
+        int | None, ..., a_function, None, "text", 3, type(None), tuple[()],
+        Callable[[int], str], torch.nn.Module, len,
+    ],
+)  # fmt: skip
+def test_types_are_written_as_in_torch_fx(obj: object) -> None:
+    assert _type_repr(obj) == torch.fx.node._type_repr(obj)

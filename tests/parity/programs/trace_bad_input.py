@@ -1,0 +1,418 @@
+"""Bad input to tracing, code generation and graph modules."""
+
+from __future__ import annotations
+
+import functools
+import operator
+from typing import Any, no_type_check
+
+import torch
+from torch import nn
+
+from tests.parity.harness import Lib, Seen, error, program
+from tests.parity.programs._subjects import (
+    Inner,
+    Overview,
+    Root,
+    Value,
+    lines,
+    module_of,
+    proxy,
+)
+
+
+def kind(act: Value) -> str:
+    """The type of what `act` raises, or 'no error'."""
+    return error(act).partition(":")[0]
+
+
+@program()
+def forwards_that_raise_keep_their_exception(lib: Lib) -> Seen:
+    class OwnError(Exception):
+        """Of the user's."""
+
+    @no_type_check
+    def raising(self, x):
+        raise OwnError("from forward", x.sum())
+
+    @no_type_check
+    def deep(x):
+        return {"a": [x.y.z(1)]}["b"]
+
+    return [
+        error(lambda: lib.symbolic_trace(Root(raising)), chars=15),
+        error(lambda: lib.symbolic_trace(deep)),
+        error(lambda: lib.symbolic_trace(lambda x: x.shape + undefined)),  # type: ignore[name-defined]  # noqa: F821
+        error(lambda: lib.symbolic_trace(lambda x: 1 / 0)),
+    ]
+
+
+@program()
+def values_that_cannot_be_returned(lib: Lib) -> Seen:
+    @no_type_check
+    def generating(x):
+        yield x
+
+    @no_type_check
+    async def waiting(x):
+        return x
+
+    def trace(root: Value) -> str:
+        return error(lambda: lib.symbolic_trace(root), chars=45)
+
+    class Own:
+        """No argument of any graph."""
+
+    said = trace(waiting)
+    return [
+        trace(generating),
+        said.partition("<")[0],
+        trace(lambda x: {x: 1}),
+        trace(lambda x: {1, 2}),
+        trace(lambda x: (x, lambda y: y)),
+        trace(lambda x: Own()).partition("<")[0],
+        trace(lambda x: iter([x])),
+    ]
+
+
+@program()
+def roots_without_self_or_forward(lib: Lib) -> Seen:
+    class NoForward(nn.Module):
+        """Has no forward."""
+
+    class Selfless(nn.Module):
+        @staticmethod
+        def forward(x: Value) -> Value:
+            return x
+
+    class Starred(nn.Module):
+        def forward(*args: Any) -> Any:
+            return args[1]
+
+    return [
+        kind(lambda: lib.symbolic_trace(NoForward())),
+        kind(lambda: lib.symbolic_trace(Starred())),
+        kind(lambda: lib.symbolic_trace(functools.partial(torch.add, 1))),
+        kind(lambda: lib.symbolic_trace(Overview)),
+        kind(lambda: lib.symbolic_trace(None)),
+        kind(lambda: lib.symbolic_trace("forward")),
+        kind(lambda: lib.symbolic_trace()),
+    ]
+
+
+@program()
+def proxies_where_python_wants_a_value(lib: Lib) -> Seen:
+    @no_type_check
+    def looking_up(x):
+        return [10, 20][x]
+
+    @no_type_check
+    def formatting(x):
+        return x + int(f"{x:d}")
+
+    @no_type_check
+    def matching(x):
+        match x:
+            case [a, b]:
+                return a + b
+            case _:
+                return x
+
+    @no_type_check
+    def entering(x):
+        with x:
+            return x
+
+    @no_type_check
+    def deleting(x):
+        del x[0]
+        return x
+
+    @no_type_check
+    def assigning(x):
+        x[0] = 1
+        return x
+
+    def trace(root: Value) -> str:
+        return error(lambda: lib.symbolic_trace(root), chars=44)
+
+    return [
+        trace(looking_up),
+        trace(formatting),
+        trace(entering),
+        trace(deleting),
+        trace(assigning),
+        trace(lambda x: max(x, 1)),
+        trace(lambda x: sorted([x, 1])),
+        trace(lambda x: {x.a: 1}[x]),
+        trace(lambda x: "a" * x),
+        trace(lambda x: next(x)),
+        trace(lambda x: range(3)[x]),
+        kind(lambda: lib.symbolic_trace(matching)),
+    ]
+
+
+@program()
+def what_module_level_bugs_look_like(lib: Lib) -> Seen:
+    return [
+        error(lambda: lib.GraphModule(nn.Module()), chars=12).partition("(")[0],
+        error(lambda: lib.Tracer().trace(), chars=12).partition("(")[0],
+        error(lambda: lib.Proxy(), chars=12).partition("(")[0],
+        kind(lambda: lib.Proxy(None)),
+        kind(lambda: lib.proxy.GraphAppendingTracer()),
+        kind(lambda: proxy(lib).tracer.create_proxy("call_function")),
+    ]
+
+
+@program()
+def targets_that_the_root_lacks(lib: Lib) -> Seen:
+    g = lib.Graph()
+    g.output(g.get_attr("missing.path"))
+    module = lib.Graph()
+    module.output(
+        module.call_module("linear.missing", (module.placeholder("x"),))
+    )
+    return [
+        error(lambda: lib.GraphModule(nn.Module(), g), chars=50),
+        error(lambda: lib.GraphModule(Overview(), module), chars=50),
+        error(lambda: lib.GraphModule({}, g), chars=50),
+        error(lambda: lib.GraphModule({"missing": 1}, g), chars=50),
+    ]
+
+
+@program()
+def graphs_whose_code_fails_when_it_runs(lib: Lib) -> Seen:
+    def run(build: Value, *inputs: object) -> str:
+        g = lib.Graph()
+        build(g, g.placeholder("x"))
+        gm = lib.GraphModule({"linear": nn.Linear(2, 2)}, g)
+        return error(lambda: gm(*inputs), chars=40)
+
+    def missing_method(g: Value, x: Value) -> None:
+        g.output(g.call_method("no_such_method", (x,)))
+
+    def unknown_keyword(g: Value, x: Value) -> None:
+        g.output(g.call_function(torch.relu, (x,), {"no_such": 1}))
+
+    def wrong_shape(g: Value, x: Value) -> None:
+        g.output(g.call_module("linear", (x,)))
+
+    def not_called(g: Value, x: Value) -> None:
+        g.output(g.call_module("linear.weight", (x,)))
+
+    return [
+        run(missing_method, torch.ones(1)),
+        run(unknown_keyword, torch.ones(1)).partition("(")[0],
+        run(wrong_shape, torch.ones(1, 3)),
+        kind(lambda: run(not_called, torch.ones(2))),
+    ]
+
+
+@program()
+def edits_that_lint_or_codegen_refuse(lib: Lib) -> Seen:
+    def lint_after(edit: Value) -> str:
+        graph = lib.symbolic_trace(Overview()).graph
+        edit(graph, {n.name: n for n in graph.nodes})
+        return kind(graph.lint)
+
+    def use_before_def(g: Value, n: Value) -> None:
+        n["add"].args = (n["clamp"], n["param"])
+
+    def foreign(g: Value, n: Value) -> None:
+        n["add"].args = (lib.Graph().placeholder("y"), 1)
+
+    def erase_used(g: Value, n: Value) -> None:
+        g.erase_node(n["add"])
+
+    def unknown_op(g: Value, n: Value) -> None:
+        n["add"].op = "no_such_op"
+
+    return [
+        lint_after(use_before_def),
+        lint_after(foreign),
+        kind(lambda: lint_after(erase_used)),
+        lint_after(unknown_op),
+    ]
+
+
+def build_error(lib: Lib, build: Value) -> str:
+    """What building a graph, and a module of it, raises; 'runs' if nothing."""
+    g = lib.Graph()
+    try:
+        build(g)
+        lib.GraphModule({}, g)
+    except Exception as raised:
+        return type(raised).__name__
+    return "runs"
+
+
+@program(
+    differs="names-validated",
+    ours=["ValueError"] * 12,
+)
+def names_of_parameters_are_checked_when_given(lib: Lib) -> Seen:
+    names = (
+        "class",
+        "None",
+        "x y",
+        "1x",
+        "x.y",
+        "",
+        "'x'",
+        "x=1",
+        "x, y",
+        "x: int",
+        "***x",
+        "x\nprint()",
+    )
+
+    def with_parameter(name: str) -> str:
+        return build_error(lib, lambda g: g.output(g.placeholder(name)))
+
+    return [with_parameter(name) for name in names]
+
+
+@program(
+    differs="names-validated",
+    ours=["ValueError"] * 5,
+)
+def names_of_keyword_arguments_are_checked_when_given(lib: Lib) -> Seen:
+    def with_keyword(name: str) -> str:
+        def build(g: Value) -> None:
+            g.output(
+                g.call_function(torch.relu, (g.placeholder("x"),), {name: 1})
+            )
+
+        return build_error(lib, build)
+
+    names = ("class", "a b", "1x", "", "min=0.0, max=print(), out")
+    return [with_keyword(name) for name in names]
+
+
+@program(
+    differs="names-validated",
+    ours=["ValueError", "ValueError", "ValueError"],
+)
+def targets_of_methods_and_attributes_are_checked_when_given(lib: Lib) -> Seen:
+    def method(g: Value) -> None:
+        g.output(g.call_method('x"y', (g.placeholder("x"),)))
+
+    def attribute(g: Value) -> None:
+        g.output(g.create_node("get_attr", "", (), {}))
+
+    def module(g: Value) -> None:
+        g.output(g.create_node("call_method", "", (g.placeholder("x"),), {}))
+
+    return [build_error(lib, build) for build in (method, attribute, module)]
+
+
+@program(
+    differs="names-validated",
+    ours=["ValueError", "ValueError"],
+)
+def injected_code_does_not_reach_the_compiler(lib: Lib) -> Seen:
+    with module_of("ran = []", name="injected") as injected:
+        code = "__import__('injected').ran.append(1)"
+
+        def parameter(g: Value) -> None:
+            g.output(g.placeholder(f"x={code}"))
+
+        def keyword(g: Value) -> None:
+            x = g.placeholder("x")
+            g.output(g.call_function(torch.relu, (x,), {f"a={code}, b": 1}))
+
+        seen = [build_error(lib, build) for build in (parameter, keyword)]
+        return [f"{said} and ran" if injected.ran else said for said in seen]
+
+
+@program(
+    differs="no-output",
+    ours=["RuntimeError", "RuntimeError", "runs"],
+)
+def a_graph_without_output_has_no_code(lib: Lib) -> Seen:
+    def empty(g: Value) -> None:
+        del g
+
+    def placeholders(g: Value) -> None:
+        g.placeholder("x")
+
+    def whole(g: Value) -> None:
+        g.output(g.placeholder("x"))
+
+    return [build_error(lib, build) for build in (empty, placeholders, whole)]
+
+
+@program(
+    differs="graph-shape-checked",
+    ours=["RuntimeError", "RuntimeError", "RuntimeError", "RuntimeError"],
+)
+def signatures_that_python_refuses(lib: Lib) -> Seen:
+    def twice(g: Value) -> None:
+        g.placeholder("x")
+        g.output(g.create_node("placeholder", "x", (), {}, name="other"))
+
+    def default_first(g: Value) -> None:
+        g.placeholder("x", default_value=1)
+        g.output(g.placeholder("y"))
+
+    def two_stars(g: Value) -> None:
+        g.placeholder("*args")
+        g.output(g.placeholder("*more"))
+
+    def named_self(g: Value) -> None:
+        g.placeholder("x")
+        g.output(g.placeholder("self"))
+
+    builds = (twice, default_first, two_stars, named_self)
+    return [build_error(lib, build) for build in builds]
+
+
+@program(
+    differs="keyword-only-parameters",
+    ours=["no error", 6],
+)
+def a_keyword_only_parameter_after_a_default(lib: Lib) -> Seen:
+    @no_type_check
+    def f(x, y=2, *, z):
+        return x + y + z
+
+    raised = kind(lambda: lib.symbolic_trace(f))
+    return [
+        raised,
+        lib.symbolic_trace(f)(1, z=3) if raised == "no error" else None,
+    ]
+
+
+@program()
+def attributes_assigned_to_modules_while_tracing(lib: Lib) -> Seen:
+    @no_type_check
+    def forward(self, x):
+        self.sub.kept = x + 1
+        return self.sub(self.sub.kept)
+
+    root = Root(forward, sub=Inner())
+    return lines(lib.Tracer().trace(root))
+
+
+@program()
+def a_submodule_replaced_while_tracing(lib: Lib) -> Seen:
+    @no_type_check
+    def forward(self, x):
+        y = self.sub(x)
+        self.sub = nn.ReLU()
+        return self.sub(y)
+
+    return [
+        error(lambda: lib.symbolic_trace(Root(forward, sub=nn.Tanh()))),
+        error(lambda: lib.symbolic_trace(Root(lambda self, x: self.gone(x)))),
+    ]
+
+
+@program()
+def wrong_arguments_for_the_tracer(lib: Lib) -> Seen:
+    return [
+        kind(lambda: lib.Tracer(autowrap_modules=(3,))),
+        kind(lambda: lib.Tracer(no_such_option=True)),
+        kind(lambda: lib.Tracer().path_of_module(nn.ReLU())),
+        kind(lambda: lib.Tracer().create_arg(operator.add)),
+    ]

@@ -1,21 +1,70 @@
-"""fx: torch.fx built again, as eight stages a person can read."""
+"""fx: torch.fx built again, as eight stages that a person can read.
+
+    gm = fx.symbolic_trace(module)   trace: run it with proxies
+    print(gm.graph)                  a graph of nodes, to look at and edit
+    print(gm.code)                   the same as Python, compiled and callable
+
+The names here are those of torch.fx, and so are the modules below it
+(`fx.node`, `fx.graph`, `fx.proxy`, …). The stage of each file is in its first
+line.
+"""
 
 from . import (
-    annotate,
-    arguments,
-    effects,
-    graph,
+    # stage 02
     immutable_collections,
-    lint,
-    node,
+    arguments,
     operator_schemas,
-    proxy,
+    node,
+    effects,
+    lint,
+    graph,
+    # stage 03
     traceback,
+    proxy,
+    annotate,
+    # stage 04
     tracer,
+    # stage 05
+    codegen,
+    graph_module,
+    _symbolic_trace,
 )
-from .concrete_args import PH
-from .graph import Graph
 from .node import Node, map_arg
-from .proxy import Proxy
-from .tracer import Tracer
+from .effects import has_side_effect
+from .graph import Graph
+from .proxy import Proxy, TraceError
 from .wrapping import ProxyableClassMeta, wrap
+from .concrete_args import PH
+from .tracer import Tracer
+from .codegen import CodeGen
+from .graph_module import GraphModule
+from ._symbolic_trace import symbolic_trace
+
+__all__ = [
+    "CodeGen",
+    "Graph",
+    "GraphModule",
+    "Node",
+    "PH",
+    "Proxy",
+    "ProxyableClassMeta",
+    "TraceError",
+    "Tracer",
+    "annotate",
+    "arguments",
+    "codegen",
+    "effects",
+    "graph",
+    "graph_module",
+    "has_side_effect",
+    "immutable_collections",
+    "lint",
+    "map_arg",
+    "node",
+    "operator_schemas",
+    "proxy",
+    "symbolic_trace",
+    "traceback",
+    "tracer",
+    "wrap",
+]

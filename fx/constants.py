@@ -39,7 +39,7 @@ MAX_DEPTH: Final = 64
 """How deep containers are written inside each other.  Python reads 200 nested
 brackets, of which a call and its operands need some."""
 
-_BY_REPR: Final = frozenset((str, bool, bytes, type(None)))
+_BY_REPR: Final = frozenset((str, int, bool, bytes, type(None)))
 """Exact types whose `repr` is right as it is."""
 
 _FUNCTIONS: Final = (
@@ -91,7 +91,10 @@ class ConstantPrinter:
         if kind is Node:
             return self._variables[value]
         if kind in _BY_REPR:
-            return repr(value)
+            try:
+                return repr(value)
+            except ValueError:  # an int of more digits than Python reads
+                return self._names.constant(value)
         scalar = self._SCALARS.get(kind)
         if scalar is not None:
             return scalar(self, value)
@@ -117,13 +120,6 @@ class ConstantPrinter:
         return self._names.constant(value)
 
     # -- scalars -----------------------------------------------------------
-
-    def _int(self, value: int) -> str:
-        """An int, unless it has more digits than Python would write."""
-        try:
-            return repr(value)
-        except ValueError:
-            return self._names.constant(value)
 
     def _float(self, value: float) -> str:
         """A float, to the last bit."""
@@ -220,7 +216,9 @@ class ConstantPrinter:
 
     def _device(self, value: torch.device) -> str:
         """A call of torch.device."""
-        return self._names.spelled["device"] + repr(value).removeprefix("device")
+        return self._names.spelled["device"] + repr(value).removeprefix(
+            "device"
+        )
 
     def _named(self, value: Value) -> str:
         """A function, class, operator or Enum member; else a global."""
@@ -242,7 +240,6 @@ class ConstantPrinter:
     # -- which is which ----------------------------------------------------
 
     _SCALARS: ClassVar[dict[type, Callable[[ConstantPrinter, Value], str]]] = {
-        int: _int,
         float: _float,
         complex: _complex,
         type(...): _ellipsis,

@@ -101,6 +101,16 @@ EFFECTFUL_OPERATORS: Final = frozenset(
         "profiler::_record_function_enter",
         "profiler::_record_function_enter_new",
         "profiler::_record_function_exit",
+        "streams::fork",
+        "streams::join",
+        "streams::record_event",
+        "streams::record_stream",
+        "streams::sync_dealloc",
+        "streams::synchronize_device",
+        "streams::synchronize_event",
+        "streams::synchronize_stream",
+        "streams::wait_event",
+        "streams::wait_stream",
     )
 )
 """Operators that are called for their effect, though no schema says so."""

@@ -52,7 +52,7 @@ from .effect_tables import (
     ModuleEffect,
 )
 from .node import Node
-from .operator_schemas import builtin_name, python_signature, schema_of
+from .operator_schemas import builtin_name, python_signature
 from .qualified_names import (
     _get_qualified_name,
     is_from_torch,
@@ -244,14 +244,14 @@ def _fixed_rules() -> Iterator[tuple[object, Rule]]:
     """The rules of `operator` and `math`, and of what stands in a table."""
     for module in (cmath, math, operator):
         for name, function in vars(module).items():
-            if isinstance(function, BuiltinFunctionType) and name != "call":
-                name = name.strip("_")
-                text = f"{module.__name__}.{name}"
-                if name in IN_PLACE_OPERATORS:
-                    effect = Effect("impure", f"{text} works in place")
-                else:
-                    effect = Effect("pure", f"{text} returns a value")
-                yield function, effect
+            bare = name.strip("_")
+            text = f"{module.__name__}.{bare}"
+            if not isinstance(function, BuiltinFunctionType) or bare == "call":
+                continue
+            if bare in IN_PLACE_OPERATORS:
+                yield function, Effect("impure", f"{text} works in place")
+            else:
+                yield function, Effect("pure", f"{text} returns a value")
     for function in (*PURE_TORCH, *map(vars(builtins).get, PURE_BUILTINS)):
         effect = Effect("pure", f"{pretty_target(function)} returns a value")
         yield function, effect
@@ -336,7 +336,7 @@ def _operator_rule(
     """What schemas and tags say of a function that ends in `operators`."""
     if not operators:
         return None
-    name = schema_of(operators[0]).name
+    name = operators[0]._schema.name
     if name in EFFECTFUL_OPERATORS or any(map(_is_effectful, operators)):
         return Effect("impure", f"{name} {_REGISTERED}")
     outs, functional = ["out"], []
@@ -374,7 +374,7 @@ def _written(op: Operator) -> list[torch._C.Argument]:
     """The arguments that an operator's schema marks as written."""
     return [
         argument
-        for argument in schema_of(op).arguments
+        for argument in op._schema.arguments
         if argument.alias_info is not None and argument.alias_info.is_write
     ]
 
@@ -387,7 +387,7 @@ def _of_schema(op: Operator) -> Parameters:
             None if argument.kwarg_only else place,
             argument.default_value if argument.has_default_value() else ...,
         )
-        for place, argument in enumerate(schema_of(op).arguments)
+        for place, argument in enumerate(op._schema.arguments)
     }
 
 
@@ -412,7 +412,7 @@ def _auto_functionalized(node: Node) -> Effect:
     inner = node.args[0] if node.args else None
     if inner in side_effect_registry or (
         isinstance(inner, OpOverload)
-        and schema_of(inner).name in EFFECTFUL_OPERATORS
+        and inner._schema.name in EFFECTFUL_OPERATORS
     ):
         return Effect("impure", f"{inner} {_REGISTERED}")
     return Effect("pure", f"{inner} writes into copies")

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import builtins
 import math
-from collections.abc import Hashable, Iterable, Set
+from collections.abc import Hashable, Iterable
 from types import BuiltinFunctionType, MethodType, ModuleType
 from typing import Final
 
@@ -70,7 +70,7 @@ class GlobalNames:
         self.values: dict[str, Value] = {}
         self.spelled: dict[str, str] = {}
         self._namespace = Namespace()
-        self._taken: Set[str] = frozenset(taken)
+        self._taken = {*taken}
         self._known: dict[Hashable, str] = {}
         for name, obj in PREFILLED.items():
             if name in self._taken:
@@ -126,16 +126,29 @@ class GlobalNames:
         known = self._known.get(key)
         if known is not None:
             return known
-        name = self._namespace.create_name(hint)
-        while name in self._taken or name in self.values:
-            name = self._namespace.create_name(hint)
+        name = self._known[key] = self._free_name(hint)
         self.values[name] = obj
-        self._known[key] = name
         return name
 
     def constant(self, value: Value) -> str:
         """A global for a constant, named after its type."""
         return self.bind(f"_constant_{_type_name(value)}", value)
+
+    def scratch(self, name: str) -> str:
+        """A variable for code that is not a node's; its name is kept free."""
+        key = ("scratch", name)
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = self._free_name(name)
+            self._taken.add(known)
+        return known
+
+    def _free_name(self, hint: str) -> str:
+        """A name that neither a variable nor a global has."""
+        name = self._namespace.create_name(hint)
+        while name in self._taken or name in self.values:
+            name = self._namespace.create_name(hint)
+        return name
 
     def claim(self, name: str, obj: Value) -> None:
         """Make `obj` a global under exactly this name.

@@ -378,14 +378,14 @@ class Graph(OrderedGraph[Node]):
             Whether something was erased.
 
         Raises:
-            RuntimeError: a node is used before it is defined; nothing has
-                been erased then.
+            RuntimeError: the graph's structure is broken, for instance a
+                node is used before it is defined; nothing has been erased.
 
         Cost: O(nodes + uses).
 
         torch.fx: graph.py, Graph.eliminate_dead_code
         """
-        for problem in lint.order_problems(self):
+        for problem in lint.structure_problems(self):
             raise problem.kind(problem.message)
         must_stay = is_impure_node or effects.keeper(unknown)
         changed = False

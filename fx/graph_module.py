@@ -6,7 +6,7 @@ same paths as the module it was traced from.
 
     edit gm.graph  →  gm.recompile()  →  gm.code and gm(x) are new
 
-Each instance has a class of its own, for `forward` is looked up in the class.
+Each instance has a class of its own, for that is where `forward` is found.
 `recompile` makes the new function first and puts it there last, so that other
 threads may call the module meanwhile, and a graph that Python refuses leaves
 it as it was.
@@ -149,7 +149,9 @@ class GraphModule(nn.Module):
     @graph.setter
     def graph(self, g: Graph) -> None:
         if not isinstance(g, Graph):
-            raise AssertionError(f"Expected a Graph instance, but got {type(g)}")
+            raise AssertionError(
+                f"Expected a Graph instance, but got {type(g)}"
+            )
         graph, owner = vars(self).get("_graph"), g.owning_module
         self._graph, g.owning_module = g, self
         try:
@@ -198,9 +200,6 @@ class GraphModule(nn.Module):
             self._in_spec = codegen.pytree_info.in_spec
             self._out_spec = codegen.pytree_info.out_spec
         cls = type(self)
-        if "_wrapped_call" not in vars(cls):
-            cls._wrapped_call = _WrappedCall(cls, vars(cls).get("__call__"))
-            cls.__call__ = call_wrapped
         cls._program = program
         cls.forward = program.forward
         return program.code
@@ -347,9 +346,11 @@ class GraphModule(nn.Module):
     def __deepcopy__(self, memo: dict[int, Value]) -> GraphModule:
         """A copy with a graph of its own, and all attributes copied.
 
+        Its class is called GraphModule.
+
         torch.fx: graph_module.py, GraphModule.__deepcopy__
         """
-        new = _make(type(self), type(self).__name__)
+        new = _make(type(self))
         memo[id(self)] = new
         graph = copy.deepcopy(self._graph, memo)
         state = copy.deepcopy(_state(self), memo)
@@ -375,11 +376,12 @@ class GraphModule(nn.Module):
     def __copy__(self) -> GraphModule:
         """A module with the same graph, which belongs to the copy then.
 
-        Attributes are shared; empty modules made for paths are not.
+        Attributes are shared; the empty modules that were made for paths are
+        not. Its class is called GraphModule.
 
         torch.fx: graph_module.py, GraphModule.__copy__
         """
-        new = _make(type(self), type(self).__name__)
+        new = _make(type(self))
         nn.Module.__init__(new)
         _take_targets(new, self, self._graph)
         for name, value in _state(self).items():
@@ -406,8 +408,8 @@ class GraphModule(nn.Module):
     def __reduce__(self) -> tuple[Value, ...]:
         """Pickle the graph itself: names, types and meta survive.
 
-        Its class must be importable; if it is local to a function, the
-        nearest base class that is not stands for it.
+        A class that is local to a function cannot be pickled; its nearest
+        base class that is not stands for it.
         """
         cls = type(self)
         made = _make, (_importable(cls), cls.__name__)
@@ -421,7 +423,8 @@ class GraphModule(nn.Module):
         """Take the attributes over and make the code."""
         attributes = dict(state)
         graph = attributes.pop("_graph")
-        super().__setstate__(attributes)
+        restore: Callable[[dict[str, Value]], None] = super().__setstate__
+        restore(attributes)
         self.graph = graph
 
     # -- hooks -------------------------------------------------------------
@@ -494,13 +497,15 @@ class _WrappedCall:
     """
 
     def __init__(
-        self, cls: type[nn.Module], cls_call: Callable[..., Value] | None
+        self,
+        cls: type[nn.Module],
+        cls_call: Callable[..., Value] | None = None,
     ) -> None:
         """Make it for a class.
 
         Args:
             cls: the class that an instance has to itself.
-            cls_call: what `__call__` did there before, if it had one.
+            cls_call: what to call instead of what the class inherits.
         """
         self.cls = cls
         self.cls_call = cls_call
@@ -558,15 +563,22 @@ def _class_for(cls: type[GraphModule]) -> type[GraphModule]:
     copies of copies do not pile up classes.
     """
     base = next(c for c in cls.__mro__ if not c.__qualname__.endswith(_IMPL))
-    names = {
+    members = {
         "__module__": __name__,
         "__qualname__": f"GraphModule.__new__.<locals>.{_IMPL}",
+        "__call__": call_wrapped,
     }
-    made = types.new_class(_IMPL, (base,), exec_body=lambda ns: ns.update(names))
-    return cast("type[GraphModule]", made)
+    made = cast(
+        "type[GraphModule]",
+        types.new_class(
+            _IMPL, (base,), exec_body=lambda ns: ns.update(members)
+        ),
+    )
+    made._wrapped_call = _WrappedCall(made)
+    return made
 
 
-def _make(cls: type[GraphModule], name: str) -> GraphModule:
+def _make(cls: type[GraphModule], name: str = "GraphModule") -> GraphModule:
     """An instance without attributes, its class being called `name`."""
     new = cls.__new__(cls)
     type(new).__name__ = name

@@ -96,21 +96,29 @@ class Link:
         before._next = after
         after._prev = before
 
-    def __lt__(self, other: Self) -> bool:
+    def __lt__(self, other: object) -> bool:
         """Whether this link stands before `other` in their ring."""
-        return self._sort_key < other._sort_key
+        if isinstance(other, Link):
+            return self._sort_key < other._sort_key
+        return NotImplemented
 
-    def __gt__(self, other: Self) -> bool:
+    def __gt__(self, other: object) -> bool:
         """Whether this link stands behind `other` in their ring."""
-        return self._sort_key > other._sort_key
+        if isinstance(other, Link):
+            return self._sort_key > other._sort_key
+        return NotImplemented
 
-    def __le__(self, other: Self) -> bool:
+    def __le__(self, other: object) -> bool:
         """Whether this link is `other` or stands before it."""
-        return self._sort_key <= other._sort_key
+        if isinstance(other, Link):
+            return self._sort_key <= other._sort_key
+        return NotImplemented
 
-    def __ge__(self, other: Self) -> bool:
+    def __ge__(self, other: object) -> bool:
         """Whether this link is `other` or stands behind it."""
-        return self._sort_key >= other._sort_key
+        if isinstance(other, Link):
+            return self._sort_key >= other._sort_key
+        return NotImplemented
 
 
 def _key_between(before: Link, after: Link) -> int:

@@ -45,12 +45,20 @@ def problems(graph: Graph) -> Iterator[Problem]:
 
     Cost: O(nodes + uses).
     """
-    structural = list(chain(_nodes(graph), _uses(graph)))
+    structural = list(structure_problems(graph))
     yield from structural
     if not structural:
         yield from _parameters(graph)
         yield from _output(graph)
         yield from _targets(graph)
+
+
+def structure_problems(graph: Graph) -> Iterator[Problem]:
+    """What is wrong with opcodes, owners, names, order and users.
+
+    Cost: O(nodes + uses).
+    """
+    return chain(_nodes(graph), _uses(graph))
 
 
 def _nodes(graph: Graph) -> Iterator[Problem]:
@@ -77,7 +85,7 @@ def _uses(graph: Graph) -> Iterator[Problem]:
         for arg in node._inputs:
             if arg.graph is not graph or arg._erased:
                 yield Problem(node, _foreign(arg, node))
-            elif not arg._sort_key < node._sort_key:
+            elif not 0 < arg._sort_key < node._sort_key:
                 yield Problem(
                     node,
                     f"Argument '{arg}' of Node '{node}' was used before it "
@@ -197,11 +205,6 @@ def _path(node: Node, owner: object) -> Iterator[Problem]:
                 "reference an nn.Module",
             )
             return
-
-
-def order_problems(graph: Graph) -> Iterator[Problem]:
-    """The faults that a walk from the end to the start would trip over."""
-    return _uses(graph)
 
 
 def excerpt(graph: Graph, node: Node | None, around: int = 5) -> str:

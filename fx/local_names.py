@@ -9,13 +9,10 @@ builtins and other variables, should somebody have renamed a node badly.
 
 from __future__ import annotations
 
-import keyword
-import unicodedata
 from collections.abc import Iterable
-from functools import lru_cache
-from typing import Final, NoReturn
+from typing import NoReturn
 
-from .namespace import RESERVED, Namespace, is_builtin_name
+from .namespace import _TAKEN, Namespace
 from .node import Node
 
 
@@ -44,9 +41,9 @@ class LocalNames(dict[Node, str]):
         super().__init__({node: node.name for node in nodes})
         self.roots = frozenset(("self", root.partition(".")[0]))
         self.parameters = {
-            node: exact(str(node.target)).lstrip("*")
+            node: exact(node.target).lstrip("*")
             for node in self
-            if node.op == "placeholder"
+            if node.op == "placeholder" and isinstance(node.target, str)
         }
         theirs = set(self.roots)
         for node, parameter in self.parameters.items():
@@ -72,10 +69,10 @@ class LocalNames(dict[Node, str]):
 
     def __missing__(self, node: Node) -> NoReturn:
         """Say of an argument node that it is not in the graph."""
-        state = "was erased from" if node._erased else "is not in"
+        users = ", ".join(map(str, node.users))
         raise RuntimeError(
-            f"Node {node} {state} the graph, but is used as an argument there: "
-            "replace its uses by a node of the graph (replace_all_uses_with)"
+            f"Node {node}, used by {users}, was erased or is of another graph: "
+            "pass a node of this graph instead (node.replace_input_with)"
         )
 
 
@@ -86,7 +83,7 @@ def _are_legal(names: set[str], count: int) -> bool:
         and set(map(type, names)) <= {str}
         and all(map(str.isidentifier, names))
         and "".join(names).isascii()
-        and names.isdisjoint(TAKEN)
+        and names.isdisjoint(_TAKEN)
     )
 
 

@@ -74,6 +74,9 @@ _PLAIN: Final[dict[str, object]] = {
     "StorageType": torch.UntypedStorage,
     "StreamObjType": torch.Stream,
     "StringType": str,
+    "SymBoolType": bool,
+    "SymFloatType": float,
+    "SymIntType": int,
     "TensorType": torch.Tensor,
     "VarType": t,
 }
@@ -125,8 +128,7 @@ def _signature(schema: FunctionSchema) -> Signature:
             Parameter(names[i], kind, default=default, annotation=annotation)
         )
     returns = tuple([_python_type(value.type) for value in schema.returns])
-    only = returns[0] if returns else None
-    result = returns if len(returns) > 1 else only
+    result = returns[0] if len(returns) == 1 else returns or None
     return Signature(parameters, return_annotation=result)
 
 
@@ -182,14 +184,9 @@ def _overload(op: OpOverload[..., Value]) -> Overload:
     """The one way to call an OpOverload."""
     known = _known.get(op)
     if known is None:
-        schema = schema_of(op)
-        known = _known[op] = Overload(schema, _signature(schema))
+        known = Overload(op._schema, _signature(op._schema))
+        _known[op] = known
     return known
-
-
-def schema_of(op: OpOverload[..., Value]) -> FunctionSchema:
-    """The schema of one overload."""
-    return op._schema
 
 
 @functools.cache
@@ -331,15 +328,13 @@ def type_matches(signature_type: Value, argument_type: Value) -> bool:
     if signature_type is argument_type:
         return True
     origin: object = typing.get_origin(signature_type)
-    inner = typing.get_args(signature_type)
     if origin is typing.Union:
-        return any(type_matches(one, argument_type) for one in inner)
+        union = typing.get_args(signature_type)
+        return any(type_matches(one, argument_type) for one in union)
     if origin is list:
-        return _list_matches(inner[0], argument_type)
+        return _list_matches(typing.get_args(signature_type)[0], argument_type)
     if signature_type is int and argument_type is torch.dtype:
         return True  # schemas write dtypes as ints
-    if signature_type is numbers.Number and argument_type in (int, float):
-        return True
     classes = isinstance(signature_type, type) and isinstance(
         argument_type, type
     )
@@ -389,14 +384,12 @@ def normalize_function(
     torch.fx: operator_schemas.py, normalize_function
     """
     kwargs = kwargs or {}
-    keywords_only = normalize_to_only_use_kwargs
+    only_kwargs = normalize_to_only_use_kwargs
     if not isinstance(target, _WITH_SCHEMA) and hasattr(target, "_op"):
         target = target._op  # noqa: SLF001  (ExecuTorch's wrapper of an op)
     if not isinstance(target, _WITH_SCHEMA):
         signature = python_signature(target)
-        if signature is None:
-            return None
-        return _normalize(signature, args, kwargs, keywords_only)
+        return _normalize(signature, args, kwargs, only_kwargs)
     fitting = [
         signature
         for signature in get_signature_for_torch_op(target) or ()
@@ -407,9 +400,8 @@ def normalize_function(
             raise _ambiguous(target, fitting)
         types = (arg_types or (), kwarg_types or {})
         fitting = [one for one in fitting if _types_fit(one, *types)]
-    if not fitting:
-        return None
-    return _normalize(fitting[0], args, kwargs, keywords_only)
+    signature = fitting[0] if fitting else None
+    return _normalize(signature, args, kwargs, only_kwargs)
 
 
 _WITH_SCHEMA: Final = (BuiltinFunctionType, OpOverload, OpOverloadPacket)
@@ -449,8 +441,8 @@ def python_signature(function: Callable[..., Value]) -> Signature | None:
     Some functions of torch.nn.functional are two, chosen by a flag: their
     signature is that of both, if they agree.
     """
-    branches = boolean_dispatched.get(function)
-    if branches is not None:
+    if function in boolean_dispatched:
+        branches = boolean_dispatched[function]
         yes = inspect.signature(inspect.unwrap(branches["if_true"]))
         no = inspect.signature(inspect.unwrap(branches["if_false"]))
         return yes if yes.parameters == no.parameters else None
@@ -461,29 +453,28 @@ def python_signature(function: Callable[..., Value]) -> Signature | None:
 
 
 def _normalize(
-    signature: Signature,
+    signature: Signature | None,
     args: tuple[Argument, ...],
     kwargs: Mapping[str, Argument],
-    only_use_kwargs: bool,
+    only_kwargs: bool,
 ) -> ArgsKwargsPair | None:
     """The arguments with defaults, as many by position as were given so."""
+    if signature is None:
+        return None
     parameters = signature.parameters
     nameable = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
     by_name = all(one.kind in nameable for one in parameters.values())
     # `uniform(input, from, to)`: only `from` itself cannot be a keyword.
-    if not by_name and list(parameters) != _FROM_TO:
+    if not by_name and [*parameters] != ["input", "from", "to", "generator"]:
         return None
     bound = signature.bind(*args, **kwargs)
     bound.apply_defaults()
     items = list(bound.arguments.items())
-    by_position = 0 if only_use_kwargs else len(args)
+    by_position = 0 if only_kwargs else len(args)
     return ArgsKwargsPair(
         tuple([value for _, value in items[:by_position]]),
         dict(items[by_position:]),
     )
-
-
-_FROM_TO: Final = ["input", "from", "to", "generator"]
 
 
 def _normalize_function_or_error(
@@ -545,6 +536,5 @@ def normalize_module(
     if getattr(torch.nn, cls.__name__, None) is not cls:
         return None
     signature = inspect.signature(inspect.unwrap(module.forward))
-    return _normalize(
-        signature, args, kwargs or {}, normalize_to_only_use_kwargs
-    )
+    only_kwargs = normalize_to_only_use_kwargs
+    return _normalize(signature, args, kwargs or {}, only_kwargs)

@@ -13,6 +13,7 @@ edited; what has none is pickled.
 
 from __future__ import annotations
 
+import builtins
 import io
 import keyword
 import re
@@ -21,7 +22,7 @@ import textwrap
 import warnings
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, NoneType
 from typing import Final
 
 import torch
@@ -46,6 +47,9 @@ _WRITTEN: Final = (
 """Modules whose repr, evaluated, makes such a module again."""
 
 _word = re.compile(r"[^\W\d]\w*")
+
+_private = re.compile(r"\b__\w*(?<!__)\b")
+"""A name that means another inside a class."""
 
 
 def write_folder(
@@ -105,9 +109,13 @@ def write_folder(
 
 
 def _named_in(code: PythonCode) -> dict[str, Value]:
-    """The globals that the code names, with what they stand for."""
-    words = set(_word.findall(code.src))
-    return {k: v for k, v in code.globals.items() if k in words}
+    """The globals that the code names and Python would not know."""
+    words = set(_word.findall(code.src)) - {"torch"}
+    return {
+        name: value
+        for name, value in code.globals.items()
+        if name in words and vars(builtins).get(name, words) is not value
+    }
 
 
 def _check_class_name(name: str, taken: Mapping[str, Value]) -> None:
@@ -126,12 +134,8 @@ def _import(name: str, value: Value) -> str:
     """The statement that binds `name` to `value`; "" if it has no name."""
     if isinstance(value, ModuleType):
         return _from("", value.__name__, name) if _is_imported(value) else ""
-    if isinstance(value, float):
-        return _from("math", repr(value).lstrip("-"), name)
-    if value is type(None):
-        return _from("types", "NoneType", name)
     module, attribute = _home(value)
-    held = getattr(sys.modules.get(module), attribute, None)
+    held = getattr(sys.modules.get(module), attribute, _home)
     # Another thread's trace may have put a stand-in there.
     same = original_of(held) is value
     return _from(module, attribute, name) if same else ""
@@ -143,7 +147,11 @@ def _is_imported(module: ModuleType) -> bool:
 
 
 def _home(value: Value) -> tuple[str, str]:
-    """The module and the name that a function or class says it has."""
+    """The module that an object says it is in, and its name there."""
+    if isinstance(value, float):
+        return "math", repr(value)  # inf and nan
+    if value is NoneType:
+        return "types", "NoneType"  # says builtins, where it is not
     module = getattr(value, "__module__", None)
     name = getattr(value, "__name__", None)
     named = isinstance(module, str) and isinstance(name, str)
@@ -209,17 +217,13 @@ def _header(imports: Mapping[str, str]) -> Iterator[str]:
     unnamed = [name for name, statement in imports.items() if not statement]
     if unnamed:
         yield ""
+        yield f"# {', '.join(unnamed)}"
         yield "globals().update("
         yield "    torch.load("
-        yield f"        {_beside(_GLOBALS)},"
+        yield f"        __file__.removesuffix('module.py') + {_GLOBALS!r},"
         yield "        weights_only=False,"
         yield "    )"
-        yield f")  # {', '.join(unnamed)}"
-
-
-def _beside(file: str) -> str:
-    """An expression for the path of a file in the folder."""
-    return f'__file__.removesuffix("module.py") + {file!r}'
+        yield ")"
 
 
 def _class(
@@ -232,16 +236,24 @@ def _class(
     """The wrap statements of the code, then the class around it."""
     lines = code.src.rstrip().split("\n")
     start = code._prologue_start - 1
+    forward = "\n".join(lines[start:])
     yield from filter(None, ["", *lines[:start]])
-    yield ""
-    yield ""
+    yield "\n"
+    if mangled := _private.search(forward) is not None:
+        yield f"{forward}\n\n"
     yield f"class {class_name}(torch.nn.Module):"
     yield "    def __init__(self):"
     yield "        super().__init__()"
-    for statement in _init(module, pickled, loose):
+    statements = list(_init(module, pickled, loose))
+    if any("here / " in statement for statement in statements):
+        statements.insert(0, "here = pathlib.Path(__file__).parent")
+        statements.insert(0, "import pathlib")
+    for statement in statements:
         yield f"        {statement}"
     yield ""
-    yield textwrap.indent("\n".join(lines[start:]), "    ")
+    yield (
+        "    forward = forward" if mangled else textwrap.indent(forward, "    ")
+    )
 
 
 def _init(
@@ -251,23 +263,28 @@ def _init(
     yield from _children(module, pickled)
     yield from _own_state(module)
     if loose:
-        yield f"loaded = torch.load({_beside(_ATTRIBUTES)}, weights_only=False)"
+        yield f"loaded = torch.load(here / {_ATTRIBUTES!r}, weights_only=False)"
     for name in loose:
+        value = f"loaded[{name!r}]"
         if name in module._buffers:
-            value = f"loaded[{name!r}]"
             yield f"self.register_buffer({name!r}, {value}, persistent=False)"
         else:
-            yield f"setattr(self, {name!r}, loaded[{name!r}])"
-    yield "self.load_state_dict("
-    yield f"    torch.load({_beside('state_dict.pt')}, weights_only=False),"
-    yield "    assign=True,"
-    yield ")"
+            yield _assign(name, value)
+    if module.state_dict():
+        state = "torch.load(here / 'state_dict.pt', weights_only=False)"
+        yield f"self.load_state_dict({state}, assign=True)"
     yield from _flags(module, pickled)
 
 
-def _children(
-    module: nn.Module, pickled: Mapping[str, str]
-) -> Iterator[str]:
+def _assign(name: str, value: str) -> str:
+    """A statement that sets an attribute."""
+    if name.isidentifier() and not keyword.iskeyword(name):
+        if not _private.match(name):
+            return f"self.{name} = {value}"
+    return f"setattr(self, {name!r}, {value})"
+
+
+def _children(module: nn.Module, pickled: Mapping[str, str]) -> Iterator[str]:
     """The statements that make the child modules."""
     first = {id(None): "None"}
     for name, child in module._modules.items():
@@ -275,13 +292,12 @@ def _children(
         if id(child) in first:
             value = first[id(child)]
         elif name in pickled:
-            file = _beside(pickled[name])
-            value = f"torch.load({file}, weights_only=False)"
+            value = f"torch.load(here / {pickled[name]!r}, weights_only=False)"
             comment = f"  # {_in_a_line(child)}"
         else:
             value = f"torch.nn.{child!r}"
         first.setdefault(id(child), f"getattr(self, {name!r})")
-        yield f"self.add_module({name!r}, {value}){comment}"
+        yield _assign(name, value) + comment
 
 
 def _in_a_line(child: nn.Module | None) -> str:
@@ -293,11 +309,12 @@ def _in_a_line(child: nn.Module | None) -> str:
 def _own_state(module: nn.Module) -> Iterator[str]:
     """The statements that make room for the module's own tensors."""
     for name, parameter in module._parameters.items():
-        value = "None"
-        if parameter is not None:
-            flag = f"requires_grad={parameter.requires_grad}"
-            value = f"torch.nn.Parameter({_empty(parameter)}, {flag})"
-        yield f"self.register_parameter({name!r}, {value})"
+        if parameter is None:
+            yield f"self.register_parameter({name!r}, None)"
+            continue
+        flag = f"requires_grad={parameter.requires_grad}"
+        value = f"torch.nn.Parameter({_empty(parameter)}, {flag})"
+        yield _assign(name, value)
     for name, buffer in module._buffers.items():
         if buffer is None:
             yield f"self.register_buffer({name!r}, None)"

@@ -81,8 +81,8 @@ def compile_forward(
     """
     key = _new_key(co_fields)
     namespace = dict(code.globals)
-    loader = _Loader(code.src)
-    linecache.lazycache(key, {"__name__": key, "__loader__": loader})
+    lines = [f"{line}\n" for line in code.src.split("\n")]
+    linecache.cache[key] = len(code.src), None, lines, key
     try:
         # dont_inherit: without it this file's `annotations` future would turn
         # the annotations of the generated function into strings.
@@ -95,18 +95,6 @@ def compile_forward(
     # The code, not the function: a traceback holds the code alone.
     weakref.finalize(forward.__code__, _forget, key).atexit = False
     return Program(forward, code, nodes)
-
-
-class _Loader:
-    """Gives `linecache` the text, which is not split into lines until then."""
-
-    def __init__(self, src: str) -> None:
-        """Keep the text."""
-        self._src = src
-
-    def get_source(self, name: str) -> str:
-        """The text, of which the loader has but one."""
-        return self._src
 
 
 def _forget(key: str) -> None:

@@ -60,7 +60,7 @@ def _join(kinds: Iterable[Value], names: GlobalNames) -> str:
 
 def _generic(kind: Value, origin: Value, names: GlobalNames) -> str:
     """`list[int]`, `typing.Union[int, str]`."""
-    if type(kind).__module__ == "typing":
+    if type(kind).__module__ == "typing" and hasattr(kind, "__args__"):
         origin = _ALIASES.get(origin, origin)
     name = names.name_of(origin, _type_repr(origin))
     args = typing.get_args(kind) or getattr(kind, "__args__", ())

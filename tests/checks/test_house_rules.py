@@ -205,7 +205,7 @@ def test_private_and_inherited_names_need_no_docstring() -> None:
     [
         "print('hello')",
         "register(f)",
-        "Graph._codegen_class = CodeGen",
+        "Graph._make_codegen = CodeGen",
         "torch.table['x'] = 1",
         "for x in y:\n    other[x] = 1",
         "del torch.table",
@@ -248,7 +248,7 @@ def test_building_constants_is_no_effect() -> None:
 
 
 def test_the_registrations_are_allowed_in_their_files_only() -> None:
-    line = "Graph._codegen_class = CodeGen"
+    line = "Graph._make_codegen = staticmethod(default_codegen)"
     home, other = snippet(line, "fx/codegen.py"), snippet(line, "fx/emit.py")
     assert not list(side_effect_problems(home))
     assert len(list(side_effect_problems(other))) == 1

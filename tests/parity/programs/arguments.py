@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import enum
 import pickle
 from collections import OrderedDict, defaultdict
 from functools import partial
@@ -94,6 +95,48 @@ def containers_that_nodes_keep(lib: Lib) -> Seen:
     )
     made = [g.call_function(print, (v,), {"k": v}) for v in values]
     return [(kinds(n.args), kinds(n.kwargs), repr(n.args)) for n in made]
+
+
+@program(claims=("usedef-nested-containers",))
+def constants_are_kept_as_they_are(lib: Lib) -> Seen:
+    g = lib.Graph()
+    values = (
+        torch.ones(1),
+        object(),
+        torch.nn.ReLU(),
+        int,
+        abs,
+        lambda: 1,
+        b"bytes",
+        {1, 2},
+        frozenset([1]),
+        1j,
+        torch.Generator(),
+        enum.Enum("Colour", "RED").RED,  # type: ignore[attr-defined]
+        iter([1]),
+        NotImplemented,
+        True,
+        torch.float32,
+        torch.device("cpu"),
+        torch.ops.aten.add.Tensor,
+    )
+    same = []
+    for value in values:
+        n = g.call_function(print, (value, [value]), {"k": value})
+        same.append([v is value for v in (n.args[0], n.args[1][0])])
+        same.append([n.kwargs["k"] is value])
+    return same
+
+
+@program(claims=("usedef-on-create", "usedef-on-kwargs-assign"))
+def args_and_kwargs_of_other_classes(lib: Lib) -> Seen:
+    g = lib.Graph()
+    x = g.placeholder("x")
+    sized = g.call_function(print, torch.Size([1]))
+    ordered = g.call_function(print, (), OrderedDict(b=1, a=x))
+    sized.kwargs = defaultdict(list, k=[x])
+    kwargs = (kinds(sized.kwargs), kinds(ordered.kwargs), list(ordered.kwargs))
+    return kinds(sized.args), kwargs, names(x.users)
 
 
 @program(claims=("usedef-nested-containers",))

@@ -271,7 +271,7 @@ def annotated_parameters_that_are_taken_apart(lib: Lib) -> Seen:
 
 @program(
     differs="concrete-args-checked",
-    ours=["ValueError", "no error"],
+    ours=["TypeError", "no error"],
 )
 def a_misspelt_key_of_concrete_args(lib: Lib) -> Seen:
     def trace(args: Value) -> str:

@@ -284,7 +284,7 @@ def a_parameter_becomes_get_attr(lib: Lib) -> Seen:
     def forward(self, x):
         node = tracer.create_arg(param)
         seen.append((node.op, node.target))
-        seen.append(error(lambda: tracer.create_arg(stranger)))
+        seen.append(error(lambda: tracer.create_arg(stranger), chars=40))
         return torch.add(x, param) + self.sub.w
 
     sub = Root(lambda self, x: x, w=nn.Parameter(torch.ones(1)))

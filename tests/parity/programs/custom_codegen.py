@@ -67,6 +67,23 @@ def a_graph_owns_a_code_generator(lib: Lib) -> Seen:
 
 
 @program(claims=("codegen-object",))
+def the_class_of_a_graphs_code_generator(lib: Lib) -> Seen:
+    trees = {"x": {"a": lib.PH}}
+    gm = lib.symbolic_trace(lambda x: x["a"] + 1, concrete_args=trees)
+    own = list_codegen(lib)
+    graph = lib.Graph()
+    first = graph._codegen
+    graph.set_codegen(own)
+    return [
+        type(first) is lib.CodeGen,
+        first is lib.Graph()._codegen,
+        graph._codegen is own,
+        type(gm.graph._codegen).__name__,
+        isinstance(gm.graph._codegen, lib.CodeGen),
+    ]
+
+
+@program(claims=("codegen-object",))
 def inputs_as_one_list(lib: Lib) -> Seen:
     gm = lib.symbolic_trace(lambda a, b: a + b)
     gm.graph.set_codegen(list_codegen(lib))

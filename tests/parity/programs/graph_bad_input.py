@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-import itertools
+import signal
+from collections.abc import Callable
 from functools import partial
 
 import torch
@@ -24,6 +25,21 @@ class Box:
 def kind(said: str) -> str:
     """The type of the error alone."""
     return said.partition(":")[0]
+
+
+def in_time(act: Callable[[], object]) -> str:
+    """The type of the error, TimeoutError after a fifth of a second."""
+
+    def stop(*_: object) -> None:
+        raise TimeoutError("it may never end")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, 0.2)
+    try:
+        return kind(error(act))
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def state(g: Made) -> Seen:
@@ -133,14 +149,20 @@ def an_erased_node_can_neither_move_nor_be_a_place(lib: Lib) -> Seen:
 
 
 @program(
-    claims=("node-append",),
-    differs="move-loose",
-    ours=("AssertionError", ["x"], 1),
+    claims=("node-append", "erase-node"),
+    differs="loose-nodes",
+    ours=(["AssertionError", "AssertionError", "RuntimeError"], ["x"], 1),
 )
-def a_node_made_by_hand_does_not_slip_in_uncounted(lib: Lib) -> Seen:
+def a_node_made_by_hand_does_not_slip_into_the_count(lib: Lib) -> Seen:
     g, x = inputs(lib, "x")
-    loose = lib.Node(g, "loose", "call_function", torch.relu, (x,), {})
-    raised = kind(error(lambda: x.append(loose)))
+    loose = lib.Node(g, "loose", "call_function", torch.relu, (), {})
+
+    def insert_beside() -> None:
+        with g.inserting_before(loose):
+            g.placeholder("new")
+
+    acts = (lambda: x.append(loose), insert_beside, lambda: g.erase_node(loose))
+    raised = [kind(error(act)) for act in acts]
     return raised, names(g.nodes), len(g.nodes)
 
 
@@ -353,18 +375,23 @@ def having_users_is_complained_of_first(lib: Lib) -> Seen:
 @program(
     claims=("graph-root-sentinel",),
     differs="sentinel-is-fixed",
-    ours=(["AssertionError"] * 2 + ["RuntimeError"], ["x"], ["x"], 1),
+    ours=(
+        ["AssertionError", "AssertionError", "RuntimeError"],
+        (True, True),
+        (True, True),
+        1,
+    ),
 )
 def the_sentinel_cannot_be_moved_or_erased(lib: Lib) -> Seen:
     g, x = inputs(lib, "x")
     raised = [
-        kind(error(lambda: x.append(g._root))),
-        kind(error(lambda: x.prepend(g._root))),
-        kind(error(lambda: g.erase_node(g._root))),
+        in_time(lambda: x.append(g._root)),
+        in_time(lambda: x.prepend(g._root)),
+        in_time(lambda: g.erase_node(g._root)),
     ]
-    there = names(itertools.islice(g.nodes, 5))
-    back = names(itertools.islice(reversed(g.nodes), 5))
-    return raised, there, back, len(g.nodes)
+    root = g._root  # no loop over the nodes: a broken ring has no end
+    there = (root._next is x, x._next is root)
+    return raised, there, (root._prev is x, x._prev is root), len(g.nodes)
 
 
 @program(claims=("graph-copy-val-map", "graph-copy"))
@@ -404,3 +431,44 @@ def meta_can_hold_nodes_and_is_not_followed(lib: Lib) -> Seen:
     h = copy.deepcopy(g)
     first = next(iter(h.nodes))
     return names(y.users), first.meta["other"] is y, edges(g)
+
+
+@program(
+    claims=("opcode-output",),
+    differs="empty-graph-output-node",
+    ours="AssertionError",
+)
+def an_empty_graph_has_no_output_node(lib: Lib) -> Seen:
+    return kind(error(lib.Graph().output_node))
+
+
+@program(
+    claims=("rauw-redirects-users", "replace-input-with"),
+    differs="args-checked",
+    ours=(False, False, True),
+)
+def uses_are_replaced_by_nodes_alone(lib: Lib) -> Seen:
+    g, x = inputs(lib, "x")
+    n = g.call_function(torch.relu, (x,))
+    before = state(g)
+    accepted = (
+        error(lambda: x.replace_all_uses_with("x")) == "no error",
+        error(lambda: n.replace_input_with(x, 3)) == "no error",
+    )
+    return (*accepted, state(g) == before)
+
+
+@program(claims=("node-attributes",))
+def nodes_and_graphs_are_no_values(lib: Lib) -> Seen:
+    g, x = inputs(lib, "x")
+    return [
+        error(lambda: list(x)),
+        error(lambda: x + 1),
+        error(lambda: len(x)),
+        error(lambda: x()),
+        error(lambda: x[0]),
+        error(lambda: len(g)),
+        error(lambda: list(g)),
+        error(lambda: x in g),
+        (g == g, g != lib.Graph(), bool(lib.Graph())),
+    ]

@@ -184,6 +184,21 @@ def a_call_is_an_ordinary_module_call(lib: Lib) -> Seen:
     ]
 
 
+@program(claims=("graphmodule-call-wrapped",))
+def the_class_of_a_graph_module_wraps_its_calls(lib: Lib) -> Seen:
+    gm = lib.symbolic_trace(add_one)
+    wrapped = type(gm)._wrapped_call
+    gm.recompile()
+    return [
+        type(gm).__call__.__name__,
+        "__call__" in vars(type(gm)),
+        type(wrapped).__name__,
+        type(gm)._wrapped_call is wrapped,
+        gm._wrapped_call(gm, torch.ones(1)),
+        type(gm).__call__(gm, torch.ones(1)),
+    ]
+
+
 @program(claims=("graphmodule-call-wrapped", "graphmodule-call-path"))
 def a_subclass_with_a_call_of_its_own(lib: Lib) -> Seen:
     def tens(self: Value, *args: Any) -> Any:

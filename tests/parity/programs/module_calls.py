@@ -190,18 +190,23 @@ def the_path_of_a_module_below_the_root(lib: Lib) -> Seen:
 
     type(root).forward = asking
     tracer.trace(root)
-    stranger = error(lambda: tracer.path_of_module(Inner()))
+    stranger = error(lambda: tracer.path_of_module(Inner()), chars=37)
     return [seen, paths(), stranger]
 
 
 @program(claims=("path-of-module",))
 def calling_a_module_outside_the_root_is_an_error(lib: Lib) -> Seen:
     stranger = Inner()
-    return [
-        error(lambda: lib.symbolic_trace(lambda x: stranger(x))),
-        error(lambda: lib.symbolic_trace(Root(lambda self, x: stranger(x)))),
-        error(lambda: lib.symbolic_trace(lambda x: nn.ReLU()(x))),
+    roots: list[Value] = [
+        lambda x: stranger(x),
+        Root(lambda self, x: stranger(x)),
+        lambda x: nn.ReLU()(x),
     ]
+
+    def trace(root: Value) -> str:
+        return error(lambda: lib.Tracer().trace(root), chars=37)
+
+    return [trace(root) for root in roots]
 
 
 def stack_of(node: Value) -> list[object]:

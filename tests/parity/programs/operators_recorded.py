@@ -120,16 +120,32 @@ def a_proxy_has_no_division_of_python_2(lib: Lib) -> Seen:
 
 @program(claims=("magic-tracer-of-first-operand",))
 def the_first_operands_tracer_records(lib: Lib) -> Seen:
-    p, q = proxy(lib, "x"), proxy(lib, "y")
-    r = p + q
-    s = q - p
+    graph = lib.Graph()
+    tracers = [lib.proxy.GraphAppendingTracer(graph) for _ in range(2)]
+    nodes = [graph.placeholder(name) for name in ("x", "y")]
+    p, q = map(lib.Proxy, nodes, tracers)
     return [
-        r.node.graph is p.node.graph,
-        r.tracer is p.tracer,
-        s.node.graph is q.node.graph,
+        (p + q).tracer is p.tracer,
+        (q - p).tracer is q.tracer,
+        lines(graph),
+    ]
+
+
+@program(
+    claims=("magic-tracer-of-first-operand",),
+    differs="args-checked",
+    ours=[
+        "RuntimeError: Argument 'y' of Node 'add' does not belong",
+        ["x: placeholder x () {}"],
+        ["y: placeholder y () {}"],
+    ],
+)
+def operands_of_two_graphs_do_not_mix(lib: Lib) -> Seen:
+    p, q = proxy(lib, "x"), proxy(lib, "y")
+    return [
+        error(lambda: p + q, chars=43),
         lines(p.node.graph),
         lines(q.node.graph),
-        error(p.node.graph.lint, chars=8),
     ]
 
 

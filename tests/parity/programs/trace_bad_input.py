@@ -411,7 +411,6 @@ def a_submodule_replaced_while_tracing(lib: Lib) -> Seen:
 @program()
 def wrong_arguments_for_the_tracer(lib: Lib) -> Seen:
     return [
-        kind(lambda: lib.Tracer(autowrap_modules=(3,))),
         kind(lambda: lib.Tracer(no_such_option=True)),
         kind(lambda: lib.Tracer().path_of_module(nn.ReLU())),
         kind(lambda: lib.Tracer().create_arg(operator.add)),

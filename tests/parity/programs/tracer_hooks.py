@@ -393,3 +393,48 @@ def attributes_come_from_the_tracers_proxies_too(lib: Lib) -> Seen:
         [v.tracer is p.tracer for v in values],
         show(lib.symbolic_trace(lambda x: x.shape[0] + x.a.b()))[1],
     ]
+
+
+@program(claims=("create-proxy-steps",))
+def create_proxy_can_be_overridden(lib: Lib) -> Seen:
+    kinds: list[str] = []
+
+    def create_proxy(self: Value, kind: str, *args: Any, **named: Any) -> Value:
+        kinds.append(kind)
+        return lib.Tracer.create_proxy(self, kind, *args, **named)
+
+    graph = trace_with(lib, Overview(), create_proxy=create_proxy)
+    return [kinds, lines(graph)]
+
+
+@program(claims=("tracer-hooks-overridable",))
+def names_and_paths_can_be_overridden(lib: Lib) -> Seen:
+    def path_of_module(self: Value, mod: nn.Module) -> str:
+        return f"moved.{lib.Tracer.path_of_module(self, mod)}"
+
+    def get_fresh_qualname(self: Value, prefix: str) -> str:
+        return f"own{prefix}"
+
+    graph = trace_with(
+        lib,
+        Root(lambda self, x: self.act(x) + torch.ones(1), act=nn.ReLU()),
+        path_of_module=path_of_module,
+        get_fresh_qualname=get_fresh_qualname,
+    )
+    return lines(graph)
+
+
+@program(claims=("tracer-hooks-overridable",))
+def trace_can_be_extended(lib: Lib) -> Seen:
+    def trace(self: Value, root: Value, concrete_args: Value = None) -> Value:
+        graph = lib.Tracer.trace(self, root, concrete_args)
+        for node in graph.nodes:
+            node.meta["seen"] = True
+        return graph
+
+    tracer = subclass(lib.Tracer, trace=trace)()
+    graph = tracer.trace(Overview())
+    return [
+        [n.meta.get("seen") for n in graph.nodes],
+        graph._tracer_cls is type(tracer),
+    ]

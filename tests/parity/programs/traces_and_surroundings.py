@@ -8,6 +8,7 @@ from typing import no_type_check
 
 import torch
 from torch import nn
+from torch.nn.utils import parametrize
 
 from tests.parity.harness import Lib, Seen, error, program, show
 from tests.parity.programs._subjects import (
@@ -186,3 +187,58 @@ def a_proxy_of_another_trace(lib: Lib) -> Seen:
         return error(lambda: lib.Tracer().trace(root)).partition(":")[0]
 
     return [trace(operator.add), trace(lambda x, y: y.add(x))]
+
+
+@program()
+def a_parametrised_attribute_is_a_module_call(lib: Lib) -> Seen:
+    class Symmetric(nn.Module):
+        @no_type_check
+        def forward(self, w):
+            return w.triu() + w.triu(1).transpose(-1, -2)
+
+    class Weighted(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.w = nn.Parameter(torch.arange(4.0).reshape(2, 2))
+            self.linear = nn.Linear(2, 2)
+
+        @no_type_check
+        def forward(self, x):
+            return self.linear(x) @ self.w
+
+    model = Weighted()
+    parametrize.register_parametrization(model, "w", Symmetric())
+    parametrize.register_parametrization(model.linear, "weight", Symmetric())
+    gm = lib.symbolic_trace(model)
+    x = torch.ones(1, 2)
+    return [lines(gm.graph), gm.code, torch.equal(gm(x), model(x))]
+
+
+@program()
+def properties_and_plain_attributes_of_modules(lib: Lib) -> Seen:
+    class Own(nn.Module):
+        scale = 3
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.w = nn.Parameter(torch.ones(2))
+            self.sizes = {"a": [1, 2]}
+            self.none = None
+            self.register_parameter("absent", None)
+            self.register_buffer("gone", None)
+
+        @property
+        def doubled(self) -> Value:
+            return self.w * 2
+
+        @no_type_check
+        def helper(self, x):
+            return x + self.w
+
+        @no_type_check
+        def forward(self, x):
+            if self.absent is None and self.gone is None and self.none is None:
+                x = self.helper(x) * self.doubled * self.scale
+            return x * self.sizes["a"][1] + getattr(self, "missing", 7)
+
+    return show(lib.symbolic_trace(Own()), torch.ones(2))

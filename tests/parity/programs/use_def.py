@@ -148,7 +148,7 @@ def inputs_are_found_in_nested_containers(lib: Lib) -> Seen:
 def inputs_are_found_deep_down(lib: Lib) -> Seen:
     g, x, y = inputs(lib, "xy")
     deep: object = x
-    for turn in range(60):
+    for turn in range(120):
         deep = [deep] if turn % 2 else (deep, {"k": y})
     n = g.call_function(print, (deep,))
     return names(n.all_input_nodes), repr(n.args).count("(")

@@ -88,9 +88,9 @@ def wrap_is_for_module_level(lib: Lib) -> Seen:
     """
     with module_of(source, lib=lib) as user:
         return [
-            error(user.wrapping, chars=80),
-            error(lambda: lib.wrap(len), chars=80),
-            user.Body.text,
+            error(user.wrapping, chars=48),
+            error(lambda: lib.wrap(len), chars=48),
+            user.Body.text[:48],
             lines(lib.Tracer().trace(lambda x: user.f(x) + 1)),
         ]
 
@@ -329,7 +329,7 @@ def wrapping_twice_wraps_once(lib: Lib) -> Seen:
 
 @program(
     differs="wrap-checked",
-    ours=["RuntimeError", "RuntimeError", "RuntimeError"],
+    ours=["TypeError", "TypeError", "TypeError"],
 )
 def wrap_refuses_classes_and_other_callables(lib: Lib) -> Seen:
     source = """

@@ -1,0 +1,155 @@
+"""The command line: `python -m tests.benchmarks --help`."""
+
+from __future__ import annotations
+
+import argparse
+import cProfile
+import io
+import pstats
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import torch
+
+from tests.benchmarks.measure import Rounds
+from tests.benchmarks.operations import BENCHMARKS, OURS, Benchmark, select
+from tests.benchmarks.report import (
+    CLOSE,
+    Row,
+    as_json,
+    captions,
+    header,
+    line,
+    measured,
+)
+
+__all__ = ["main"]
+
+
+def main(
+    argv: Sequence[str] | None = None,
+    benchmarks: Mapping[str, Benchmark] = BENCHMARKS,
+) -> int:
+    """Measure, print the table; the exit status.
+
+    Args:
+        argv: the arguments; by default those of the process.
+        benchmarks: what there is to measure.
+
+    Returns:
+        1 if `--check` and a goal is missed by more than 20 %, else 0.
+    """
+    parser = _parser()
+    options = parser.parse_args(argv)
+    try:
+        chosen = select(options.only, benchmarks)
+    except ValueError as problem:
+        parser.error(str(problem))
+    ready = [bench for bench in chosen if not bench.missing()]
+    if options.list:
+        print(captions(chosen))
+        return 0
+    # One thread: that is what the clock sees, and what is compared.
+    torch.set_num_threads(1)
+    rows = _run(ready, options)
+    _print_rest(chosen, ready)
+    if options.json is not None:
+        options.json.write_text(as_json(rows) + "\n", encoding="utf-8")
+    return int(options.check and bool(_missed(rows)))
+
+
+def _parser() -> argparse.ArgumentParser:
+    """What the command line can say."""
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.benchmarks",
+        description="Measure fx beside torch.fx. Numbers are µs a node, "
+        "medians of rounds in which both run in turn; ratio is torch/ours.",
+    )
+    add = parser.add_argument
+    add(
+        "--only",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="this operation only; trace* is all that begin so; repeatable",
+    )
+    add("--full", action="store_true", help="100,000 nodes as well")
+    add("--size", type=int, metavar="N", help="this size instead of all")
+    add("--rounds", type=int, metavar="N", help="at most so many (9)")
+    add("--json", type=Path, metavar="FILE", help="write all rounds to it")
+    add(
+        "--check",
+        action="store_true",
+        help="exit status 1 if a goal is missed by more than 20 %%",
+    )
+    add(
+        "--profile",
+        type=int,
+        nargs="?",
+        const=10,
+        metavar="N",
+        help="under each goal missed, the N functions that take most (10)",
+    )
+    add("--list", action="store_true", help="say what there is, and stop")
+    return parser
+
+
+def _run(
+    benchmarks: Sequence[Benchmark], options: argparse.Namespace
+) -> list[Row]:
+    """Measure and print row by row."""
+    rounds = Rounds(most=options.rounds) if options.rounds else Rounds()
+    print(header())
+    rows = []
+    for bench in benchmarks:
+        for size in _sizes(bench, options):
+            row = measured(bench, size, rounds)
+            rows.append(row)
+            print(line(row), flush=True)
+            if options.profile and row.verdict in ("close", "MISSED"):
+                print(_profile(bench, size, options.profile))
+    return rows
+
+
+def _sizes(bench: Benchmark, options: argparse.Namespace) -> Sequence[int]:
+    """The sizes to measure an operation at."""
+    if options.size:
+        return (options.size,)
+    return (*bench.sizes, *(bench.full if options.full else ()))
+
+
+def _profile(bench: Benchmark, size: int, functions: int) -> str:
+    """Where our time goes, by the time inside each function itself."""
+    task = bench.make(OURS, size)
+    task.run(task.setup())
+    given = task.setup()
+    profiler = cProfile.Profile()
+    profiler.runcall(task.run, given)
+    text = io.StringIO()
+    stats = pstats.Stats(profiler, stream=text)
+    stats.strip_dirs().sort_stats("tottime").print_stats(functions)
+    lines = text.getvalue().splitlines()
+    return "\n".join(f"    {each}" for each in lines if each.strip())
+
+
+def _print_rest(
+    chosen: Sequence[Benchmark], ready: Sequence[Benchmark]
+) -> None:
+    """What the operations are, and which cannot be measured yet."""
+    print(f"\n{captions(ready)}")
+    for bench in chosen:
+        if missing := bench.missing():
+            files = ", ".join(f"{OURS.name}.{file}" for file in missing)
+            print(f"{bench.name}: not measured, there is no {files} yet")
+
+
+def _missed(rows: Sequence[Row]) -> list[Row]:
+    """The rows that are too far from their goals."""
+    return [
+        row for row in rows if row.reached is not None and row.reached < CLOSE
+    ]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,455 @@
+"""What is measured, one function an operation, and the goal of each.
+
+A function gets a library and a size and returns the `Task` that is timed;
+both libraries must end with equal results. Its docstring is the caption
+under the table: what program is measured.
+
+    @benchmark(at_least(2))
+    def graph_copy(lib: Library, size: int) -> Task:
+        '''Graph.graph_copy of the mixed chain into an empty graph.'''
+
+An operation whose modules fx does not have yet is passed over, and the table
+says so.
+
+`beside=` is the place for a third program that runs in the same rounds: a
+floor (`compile()` alone, eager execution) or the plain version of something
+that fx does in a clever way, so that the table shows what the cleverness is
+worth.
+"""
+
+from __future__ import annotations
+
+import builtins
+import copy
+import fnmatch
+import importlib
+import importlib.util
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from tests.benchmarks import programs
+from tests.benchmarks.measure import A_CALL, A_NODE, BYTES, Made, Task, Unit
+from tests.parity.harness import plain
+
+# -- libraries -------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Library:
+    """`torch.fx` or `fx`, by its import path; their files have one layout."""
+
+    name: str
+
+    def has(self, module: str) -> bool:
+        """Whether there is such a file. One that fails to import counts."""
+        return importlib.util.find_spec(f"{self.name}.{module}") is not None
+
+    def module(self, path: str) -> Made:
+        """A file of the library, such as "passes.shape_prop"."""
+        return importlib.import_module(f"{self.name}.{path}")
+
+    @property
+    def root(self) -> Made:
+        """The package itself."""
+        return importlib.import_module(self.name)
+
+    def trace(self, root: nn.Module) -> Made:
+        """The graph of a module."""
+        return self.root.Tracer().trace(root)
+
+    def compiled(self, root: nn.Module) -> Made:
+        """A new GraphModule that does what a module does."""
+        graph_module = self.module("graph_module").GraphModule
+        return graph_module(root, self.trace(root))
+
+
+TORCH = Library("torch.fx")
+OURS = Library("fx")
+
+
+# -- goals -----------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Goal:
+    """What an operation shall reach.
+
+    Attributes:
+        bound: the number to reach.
+        of: it is the ratio torch/ours, at least; or our own number, at most.
+    """
+
+    bound: float
+    of: Literal["ratio", "ours"] = "ratio"
+
+    def reached(self, ratio: float, ours: float) -> float:
+        """How much of the goal is reached: 1 is all of it, 2 twice that."""
+        return ratio / self.bound if self.of == "ratio" else self.bound / ours
+
+    def __str__(self) -> str:
+        """As the table shows it."""
+        return f"{'≥' if self.of == 'ratio' else '≤'} {self.bound:g}"
+
+
+def at_least(ratio: float) -> Goal:
+    """Be so many times as fast as torch.fx."""
+    return Goal(ratio)
+
+
+def at_most(ours: float) -> Goal:
+    """Take no more than this, whatever torch.fx takes."""
+    return Goal(ours, "ours")
+
+
+# -- the register ----------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Beside:
+    """A third program that runs in the same rounds, for comparison.
+
+    Attributes:
+        label: what it is.
+        make: the task at a size.
+        subtract: what it takes is taken off both libraries' numbers.
+    """
+
+    label: str
+    make: Callable[[int], Task]
+    subtract: bool = False
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """An operation that is measured.
+
+    Attributes:
+        name: what `--only` selects by.
+        make: the task of a library at a size.
+        caption: what program is measured.
+        goals: size -> goal; a size without one has that of None.
+        sizes: what is measured, in nodes.
+        full: further sizes, with `--full`.
+        unit: what is measured.
+        needs: the files of fx without which it is passed over.
+        beside: what is measured beside both.
+    """
+
+    name: str
+    make: Callable[[Library, int], Task]
+    caption: str
+    goals: Mapping[int | None, Goal]
+    sizes: Sequence[int]
+    full: Sequence[int]
+    unit: Unit
+    needs: Sequence[str]
+    beside: Beside | None
+
+    def missing(self) -> list[str]:
+        """The files it needs and fx does not have."""
+        return [file for file in self.needs if not OURS.has(file)]
+
+    def goal(self, size: int) -> Goal | None:
+        """What shall be reached at a size."""
+        return self.goals.get(size, self.goals.get(None))
+
+    def seen(self, lib: Library, size: int) -> object:
+        """What comes out when a library does it, as plain data."""
+        task = self.make(lib, size)
+        return plain(task.show(task.run(task.setup())))
+
+
+BENCHMARKS: dict[str, Benchmark] = {}
+"""All operations by name, in the order of the stages."""
+
+
+def benchmark(
+    goal: Goal | Mapping[int | None, Goal] | None,
+    *,
+    sizes: Sequence[int] = (1_000, 10_000),
+    full: Sequence[int] = (100_000,),
+    unit: Unit = A_NODE,
+    needs: Sequence[str] = (),
+    beside: Beside | None = None,
+) -> Callable[[Callable[[Library, int], Task]], Callable[[Library, int], Task]]:
+    """Register an operation under its function's name.
+
+    Args:
+        goal: for all sizes, or by size; None if there is none.
+        sizes: what is measured, in nodes.
+        full: further sizes, with `--full`.
+        unit: what is measured.
+        needs: the files of fx that it uses, from stage 05 on.
+        beside: what is measured beside both.
+    """
+    goals = {None: goal} if isinstance(goal, Goal) else dict(goal or {})
+
+    def register(
+        make: Callable[[Library, int], Task],
+    ) -> Callable[[Library, int], Task]:
+        name = make.__name__.replace("_", "-")
+        caption = " ".join((make.__doc__ or "").split())
+        if not caption or name in BENCHMARKS:
+            raise ValueError(f"{name}: no docstring, or twice the same name")
+        BENCHMARKS[name] = Benchmark(
+            name, make, caption, goals, sizes, full, unit, needs, beside
+        )
+        return make
+
+    return register
+
+
+def select(
+    patterns: Iterable[str], benchmarks: Mapping[str, Benchmark]
+) -> list[Benchmark]:
+    """The benchmarks whose names match one of the patterns; all if none.
+
+    Raises:
+        ValueError: a pattern matches no name.
+    """
+    wanted: set[str] = set()
+    for one in patterns:
+        found = fnmatch.filter(benchmarks, one)
+        if not found:
+            known = ", ".join(benchmarks)
+            raise ValueError(f"no benchmark is called {one!r}, but {known}")
+        wanted.update(found)
+    return [
+        each
+        for name, each in benchmarks.items()
+        if name in wanted or not wanted
+    ]
+
+
+# -- stages 01 and 02: graphs ----------------------------------------------
+
+
+def _text(graph: Made) -> str:
+    """The printed graph."""
+    return str(graph)
+
+
+@benchmark(at_least(2))
+def graph_copy(lib: Library, size: int) -> Task:
+    """Graph.graph_copy of the mixed chain into an empty graph."""
+    graph = lib.trace(programs.Mixed(size))
+
+    def run(_: Made) -> Made:
+        new = lib.root.Graph()
+        new.output(new.graph_copy(graph, {}))
+        return new
+
+    return Task(run, len(graph.nodes), show=_text)
+
+
+@benchmark(at_least(2))
+def deepcopy(lib: Library, size: int) -> Task:
+    """copy.deepcopy of the graph of the mixed chain."""
+    graph = lib.trace(programs.Mixed(size))
+    return Task(lambda _: copy.deepcopy(graph), len(graph.nodes), show=_text)
+
+
+@benchmark(at_most(700), sizes=(10_000,), full=(), unit=BYTES)
+def memory(lib: Library, size: int) -> Task:
+    """What tracemalloc sees of a copy of the mixed chain by graph_copy."""
+    return graph_copy(lib, size)
+
+
+@benchmark(at_least(2))
+def eliminate_dead_code(lib: Library, size: int) -> Task:
+    """Graph.eliminate_dead_code of a chain with as many dead nodes as live.
+
+    Each run has a fresh copy of the graph, which no module owns.
+    """
+    graph = lib.trace(programs.HalfDead(size))
+
+    def run(fresh: Made) -> Made:
+        fresh.eliminate_dead_code()
+        return fresh
+
+    return Task(run, len(graph.nodes), lambda: copy.deepcopy(graph), show=_text)
+
+
+@benchmark(at_least(0.5), needs=("codegen", "graph_module"))
+def lint(lib: Library, size: int) -> Task:
+    """Graph.lint of the mixed chain, in a GraphModule."""
+    graph = lib.compiled(programs.Mixed(size)).graph
+    return Task(lambda _: graph.lint(), len(graph.nodes))
+
+
+# -- stages 03 and 04: tracing ---------------------------------------------
+
+
+def _tracing(lib: Library, root: nn.Module) -> Task:
+    """Trace a module, with a new Tracer each time."""
+    nodes = len(lib.trace(root).nodes)
+    return Task(lambda _: lib.trace(root), nodes, show=_text)
+
+
+@benchmark(at_least(4))
+def trace_mixed(lib: Library, size: int) -> Task:
+    """Tracer().trace of the mixed chain.
+
+    Functions of torch, operators, methods with and without keywords, and
+    two parameters that are read again and again, in turn.
+    """
+    return _tracing(lib, programs.Mixed(size))
+
+
+@benchmark(at_least(5))
+def trace_functions(lib: Library, size: int) -> Task:
+    """Tracer().trace of a chain of torch functions alone."""
+    return _tracing(lib, programs.Functions(size))
+
+
+@benchmark(at_least(3))
+def trace_operators(lib: Library, size: int) -> Task:
+    """Tracer().trace of a chain of Python operators alone."""
+    return _tracing(lib, programs.Operators(size))
+
+
+@benchmark(at_least(4))
+def trace_modules(lib: Library, size: int) -> Task:
+    """Tracer().trace of a binary tree of modules with Linear and ReLU leaves.
+
+    There are as many user modules, which are traced through, as leaves,
+    which are nodes; for 10,000 nodes the tree is 13 modules deep.
+    """
+    return _tracing(lib, programs.nested(size))
+
+
+# -- stage 05: code --------------------------------------------------------
+
+
+def _compile_alone(size: int) -> Task:
+    """Let Python compile what torch.fx writes for the mixed chain."""
+    graph = TORCH.trace(programs.Mixed(size))
+    source = graph.python_code("self").src
+    return Task(
+        lambda _: builtins.compile(source, "<benchmark>", "exec"),
+        len(graph.nodes),
+    )
+
+
+@benchmark(at_least(3), needs=("codegen", "graph_module"))
+def python_code(lib: Library, size: int) -> Task:
+    """Graph.python_code of the mixed chain."""
+    graph = lib.compiled(programs.Mixed(size)).graph
+    return Task(lambda _: graph.python_code("self").src, len(graph.nodes))
+
+
+@benchmark(
+    at_least(1.6),
+    needs=("codegen", "graph_module"),
+    beside=Beside("compile() alone", _compile_alone),
+)
+def recompile(lib: Library, size: int) -> Task:
+    """GraphModule.recompile of the mixed chain."""
+    module = lib.compiled(programs.Mixed(size))
+    return Task(
+        lambda _: module.recompile(),
+        len(module.graph.nodes),
+        show=lambda _: module.code,
+    )
+
+
+_CALLS = 1_000
+
+
+def _calling(module: nn.Module) -> Task:
+    """Call a module again and again."""
+    x = torch.ones(1)
+
+    def run(_: Made) -> Tensor:
+        for _ in range(_CALLS):
+            result: Tensor = module(x)
+        return result
+
+    return Task(run, _CALLS)
+
+
+@benchmark(
+    at_least(1),
+    sizes=(1,),
+    full=(),
+    unit=A_CALL,
+    needs=("codegen", "graph_module"),
+    beside=Beside("an nn.Module", lambda _: _calling(programs.Identity())),
+)
+def call(lib: Library, size: int) -> Task:
+    """Calling a GraphModule that returns its input: what a call adds."""
+    return _calling(lib.compiled(programs.Identity()))
+
+
+# -- stage 06: interpreting ------------------------------------------------
+
+_X = torch.tensor([-1.0, 0.5, 1.0, 2.0])
+
+
+def _eager(size: int) -> Task:
+    """Run the mixed chain without any fx."""
+    module = programs.Mixed(size)
+    nodes = len(TORCH.trace(module).nodes)
+    return Task(torch.no_grad()(lambda _: module(_X)), nodes)
+
+
+@benchmark(
+    at_least(3),
+    needs=("interpreter",),
+    beside=Beside("eager alone", _eager, subtract=True),
+)
+def interpreter(lib: Library, size: int) -> Task:
+    """Interpreter.run of the mixed chain on four numbers, less eager's time.
+
+    The Interpreter is made once; gradients are off.
+    """
+    module = lib.compiled(programs.Mixed(size))
+    made = lib.module("interpreter").Interpreter(module)
+    return Task(
+        torch.no_grad()(lambda _: made.run(_X)), len(module.graph.nodes)
+    )
+
+
+@benchmark(at_least(4), needs=("interpreter",))
+def transformer(lib: Library, size: int) -> Task:
+    """Transformer(module).transform() of the mixed chain, unchanged."""
+    module = lib.compiled(programs.Mixed(size))
+    make = lib.module("interpreter").Transformer
+    return Task(
+        lambda _: make(module).transform(),
+        len(module.graph.nodes),
+        show=lambda new: new.code,
+    )
+
+
+# -- stage 07: rewriting ---------------------------------------------------
+
+
+@benchmark(
+    {1_000: at_least(5), 10_000: at_least(25), 20_000: at_least(80)},
+    sizes=(1_000, 10_000, 20_000),
+    full=(),
+    needs=("subgraph_rewriter",),
+)
+def replace_pattern(lib: Library, size: int) -> Task:
+    """replace_pattern of relu(x) + 1 by sigmoid(x), n/4 matches in n nodes.
+
+    Each run has a fresh copy of the module.
+    """
+    module = lib.compiled(programs.Matches(size))
+    replace = lib.module("subgraph_rewriter").replace_pattern
+
+    def run(fresh: Made) -> Made:
+        replace(fresh, programs.pattern, programs.replacement)
+        return fresh
+
+    return Task(
+        run,
+        len(module.graph.nodes),
+        lambda: copy.deepcopy(module),
+        show=lambda new: new.code,
+    )

@@ -1,0 +1,952 @@
+"""GraphModule: what it holds, how it is called, recompiled, copied, pickled."""
+
+from __future__ import annotations
+
+import copy
+import gc
+import inspect
+import io
+import linecache
+import operator
+import pickle
+import sys
+import threading
+import time
+import warnings
+import weakref
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple, no_type_check
+
+import pytest
+import torch
+from torch import nn
+from torch.utils import _pytree as pytree
+
+from fx._symbolic_trace import (
+    PH,
+    Tracer,
+    is_fx_symbolic_tracing,
+    is_fx_tracing,
+    symbolic_trace,
+)
+from fx.arguments import Argument, Value
+from fx.graph import Graph
+from fx.graph_module import GraphModule, _WrappedCall
+from fx.node import Node
+from fx.protocols import PythonCode
+
+X = torch.linspace(-1, 1, 12).reshape(3, 4)
+
+
+class Net(nn.Module):
+    """A parameter, a buffer, a leaf, a nested leaf, a constant."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(4, 4)
+        self.param = nn.Parameter(torch.ones(4))
+        self.register_buffer("buffer", torch.ones(4) * 2)
+        self.inner = Inner()
+        self.unused = nn.ReLU()
+
+    @no_type_check
+    def forward(self, x):
+        x = self.linear(x) * self.param + self.buffer
+        return self.inner(x) - torch.ones(4)
+
+
+class Inner(nn.Module):
+    """Traced through; its leaf has the path inner.act."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.act = nn.Tanh()
+
+    @no_type_check
+    def forward(self, x):
+        return self.act(x)
+
+
+class Tagged(GraphModule):
+    """A user's subclass, with state and methods of its own."""
+
+    def __init__(
+        self, root: nn.Module, graph: Graph, tag: str = "new"
+    ) -> None:
+        super().__init__(root, graph, "Tagged")
+        self.tag = tag
+
+    def shout(self) -> str:
+        return self.tag.upper()
+
+
+class OwnTracer(Tracer):
+    """A tracer that can be imported."""
+
+
+def chain(count: int) -> Graph:
+    graph = Graph()
+    last = graph.placeholder("x")
+    for _ in range(count):
+        last = graph.call_function(torch.neg, (last,))
+    graph.output(last)
+    return graph
+
+
+def module_of(
+    build: Callable[[Graph, Node], Argument], root: Value = None
+) -> GraphModule:
+    """A GraphModule of one parameter, `x`."""
+    graph = Graph()
+    graph.output(build(graph, graph.placeholder("x")))
+    return GraphModule({} if root is None else root, graph)
+
+
+def calling(path: str, root: Value) -> GraphModule:
+    return module_of(lambda graph, x: graph.call_module(path, (x,)), root)
+
+
+def node_named(gm: GraphModule, name: str) -> Node:
+    return next(node for node in gm.graph.nodes if node.name == name)
+
+
+def through_pickle(value: Value) -> Value:
+    return pickle.loads(pickle.dumps(value))
+
+
+class TestConstruction:
+    @pytest.mark.claims("graphmodule-is-module", "graphmodule-root-module")
+    def test_what_the_targets_name_is_shared_with_the_root(self) -> None:
+        net = Net()
+        gm = symbolic_trace(net)
+        assert gm.linear is net.linear
+        assert gm.param is net.param
+        assert gm.inner.act is net.inner.act  # type: ignore[union-attr]
+        assert gm.inner is not net.inner
+        assert not hasattr(gm, "unused")
+        assert set(dict(gm.named_buffers())) == {"buffer", "_tensor_constant0"}
+        assert torch.equal(gm(X), net(X))
+
+    @pytest.mark.claims("graphmodule-root-dict")
+    def test_a_dict_gives_the_paths(self) -> None:
+        act, extra = nn.ReLU(), nn.Tanh()
+        parts = {"a.b.act": extra, "a.b": nn.Module(), "act": act, "no": 1}
+        graph = Graph()
+        x = graph.placeholder("x")
+        for path in ("a.b.act", "a.b", "act"):
+            x = graph.call_module(path, (x,))
+        graph.output(x)
+        gm = GraphModule(parts, graph)
+        assert gm.act is act
+        assert gm.get_submodule("a.b.act") is extra
+        assert gm.get_submodule("a.b") is parts["a.b"]
+        assert not hasattr(gm, "no")
+
+    def test_a_dict_that_lacks_a_target_is_refused(self) -> None:
+        with pytest.raises(RuntimeError, match="Node act referenced target"):
+            calling("act", {"other": 1})
+
+    def test_a_module_that_lacks_a_target_is_refused(self) -> None:
+        with pytest.raises(AttributeError, match="'a.b' leads nowhere"):
+            calling("a.b", nn.Module())
+
+    @pytest.mark.parametrize("root", ["no root", None, 3])
+    def test_another_root_is_refused(self, root: Value) -> None:
+        with pytest.raises(RuntimeError, match="Unsupported type"):
+            GraphModule(root, chain(1))
+
+    @pytest.mark.claims("graphmodule-class-name")
+    def test_the_class_has_the_given_name(self) -> None:
+        assert type(GraphModule({}, chain(1))).__name__ == "GraphModule"
+        named = GraphModule({}, chain(1), "Foo")
+        assert type(named).__name__ == "Foo"
+        assert repr(named) == "Foo()"
+
+    def test_the_training_flag_is_the_roots(self) -> None:
+        assert not symbolic_trace(Net().eval()).training
+        assert symbolic_trace(Net()).training
+
+    @pytest.mark.claims("graphmodule-class-per-instance")
+    def test_each_instance_has_a_class_and_none_are_nested(self) -> None:
+        first = symbolic_trace(Net())
+        again = symbolic_trace(first)
+        other = type(first)(first, copy.deepcopy(first.graph))
+        copies = copy.deepcopy(copy.deepcopy(other)), copy.copy(other)
+        modules = (first, again, other, *copies, through_pickle(other))
+        assert len({type(gm) for gm in modules}) == len(modules)
+        for gm in modules:
+            assert type(gm).__mro__[1:] == (GraphModule, nn.Module, object)
+            assert type(gm).__qualname__.endswith("GraphModuleImpl")
+
+    @pytest.mark.parametrize(
+        "name", ["graph", "code", "meta", "recompile", "_graph", "training"]
+    )
+    def test_a_target_that_would_hide_our_own_is_refused(
+        self, name: str
+    ) -> None:
+        with pytest.raises(RuntimeError) as caught:
+            calling(f"{name}.act", {f"{name}.act": nn.ReLU()})
+        assert f"needs '{name}.act'" in str(caught.value)
+        assert f"node.target = 'my_{name}.act'" in str(caught.value)
+
+    def test_a_submodule_of_the_root_that_would_hide_our_own(self) -> None:
+        with pytest.raises(RuntimeError, match="Node graph needs 'graph'"):
+            symbolic_trace(nn.Sequential().add_module("graph", nn.ReLU()) or _WithGraph())
+
+    def test_the_remedy_works(self) -> None:
+        graph = Tracer().trace(_WithGraph())
+        next(n for n in graph.nodes if n.op == "call_module").target = "my_graph"
+        gm = GraphModule({"my_graph": nn.ReLU()}, graph)
+        assert torch.equal(gm(X), X.relu())
+
+
+class _WithGraph(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.graph = nn.ReLU()
+
+    @no_type_check
+    def forward(self, x):
+        return self.graph(x)
+
+
+class TestRecompile:
+    @pytest.mark.claims("graphmodule-edit-needs-recompile")
+    def test_code_and_forward_are_new_after_it_and_not_before(self) -> None:
+        gm = symbolic_trace(lambda x: torch.neg(x))
+        before, forward = gm.code, type(gm).forward
+        node_named(gm, "neg").target = torch.abs
+        assert gm.code == before and gm(torch.tensor(-2.0)) == 2.0
+        assert gm(torch.tensor(2.0)) == -2.0
+        code = gm.recompile()
+        assert isinstance(code, PythonCode)
+        assert code.src == gm.code != before
+        assert gm(torch.tensor(2.0)) == 2.0
+        assert type(gm).forward is not forward
+
+    @pytest.mark.claims("graphmodule-graph-assignment")
+    def test_assigning_a_graph_recompiles(self) -> None:
+        gm = symbolic_trace(lambda x: torch.neg(x))
+        graph = Tracer().trace(lambda x: torch.abs(x))
+        gm.graph = graph
+        assert "torch.abs" in gm.code
+        assert graph.owning_module is gm
+        with pytest.raises(AssertionError, match="Expected a Graph instance"):
+            gm.graph = "graph"  # type: ignore[assignment]
+
+    def test_child_graph_modules_are_recompiled(self) -> None:
+        child = symbolic_trace(lambda x: torch.neg(x))
+        gm = calling("child", {"child": child})
+        node_named(child, "neg").target = torch.abs
+        gm.recompile()
+        assert gm(torch.tensor(2.0)) == 2.0
+
+    def test_a_graph_without_output_is_refused(self) -> None:
+        for empty in (Graph(), _without_output()):
+            with pytest.raises(RuntimeError, match="the Graph has no output"):
+                GraphModule({}, empty)
+
+    def test_a_refused_edit_leaves_everything_as_it_was(self) -> None:
+        gm = symbolic_trace(lambda x: torch.neg(x))
+        code, forward, state = gm.code, type(gm).forward, dict(vars(gm))
+        gm.graph.erase_node(gm.graph.output_node())
+        with pytest.raises(RuntimeError, match="has no output"):
+            gm.recompile()
+        assert (gm.code, type(gm).forward) == (code, forward)
+        assert vars(gm) == state
+        assert gm(torch.tensor(2.0)) == -2.0
+
+    def test_a_refused_graph_is_not_taken(self) -> None:
+        gm = symbolic_trace(lambda x: torch.neg(x))
+        other = GraphModule({}, chain(2))
+        graph, bad = gm.graph, other.graph
+        bad.erase_node(bad.output_node())
+        with pytest.raises(RuntimeError, match="has no output"):
+            gm.graph = bad
+        assert gm.graph is graph
+        assert graph.owning_module is gm
+        assert bad.owning_module is other
+
+    def test_code_that_python_refuses_names_the_node(self) -> None:
+        gm = symbolic_trace(lambda x: torch.neg(x))
+        code = gm.code
+        gm.graph.on_generate_code(lambda _: partial(map, _broken))
+        with pytest.raises(RuntimeError) as caught:
+            gm.recompile()
+        text = str(caught.value)
+        assert "SyntaxError" in text
+        assert "line 5: neg = torch.neg(x)" in text
+        assert "Node neg: %neg" in text
+        assert gm.code == code and gm(torch.tensor(2.0)) == -2.0
+
+    @pytest.mark.claims("recompile-exec-compile")
+    def test_forward_is_a_function_of_the_class(self) -> None:
+        gm = symbolic_trace(Net())
+        assert vars(type(gm))["forward"].__name__ == "forward"
+        assert inspect.getsource(gm.forward).rstrip() == gm.code.strip()
+        key = type(gm).forward.__code__.co_filename
+        first = inspect.getsourcelines(Net.forward)[1]
+        line = Net.forward.__code__.co_firstlineno
+        assert first in (line, line - 1)
+        assert key.endswith(f" from {__file__}:{line} in forward")
+
+    def test_threads_call_while_another_recompiles(self) -> None:
+        gm = symbolic_trace(lambda x: torch.neg(torch.abs(x)))
+        end, done = time.monotonic() + 0.5, threading.Event()
+        wrong: list[object] = []
+
+        def call() -> None:
+            while not done.is_set():
+                try:
+                    result = gm(torch.tensor(2.0)).item()
+                    if result not in (-2.0, 2.0):
+                        wrong.append(result)
+                except Exception as error:
+                    wrong.append(error)
+
+        threads = [threading.Thread(target=call) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        while time.monotonic() < end:
+            node = node_named(gm, "neg")
+            node.target = torch.neg if node.target is torch.abs else torch.abs
+            gm.recompile()
+        done.set()
+        for thread in threads:
+            thread.join()
+        assert wrong == []
+
+
+def _without_output() -> Graph:
+    graph = Graph()
+    graph.call_function(torch.neg, (graph.placeholder("x"),))
+    return graph
+
+
+def _broken(piece: str) -> str:
+    return piece.replace("torch.neg(x)", "torch.neg(x) +")
+
+
+class TestCalling:
+    @pytest.mark.claims("graphmodule-call-wrapped")
+    def test_call_hands_over_to_a_wrapped_call(self) -> None:
+        gm = symbolic_trace(Net())
+        assert type(gm).__call__.__name__ == "call_wrapped"
+        assert isinstance(type(gm)._wrapped_call, _WrappedCall)
+
+    @pytest.mark.claims("graphmodule-call-path")
+    def test_hooks_fire_and_gradients_flow(self) -> None:
+        net = Net()
+        gm = symbolic_trace(net)
+        fired: list[str] = []
+        gm.register_forward_pre_hook(lambda m, args: fired.append("pre"))
+        gm.register_forward_hook(lambda m, args, out: fired.append("post"))
+        gm(X).sum().backward()
+        assert fired == ["pre", "post"]
+        assert net.param.grad is not None
+
+    def test_a_subclass_may_have_a_call_of_its_own(self) -> None:
+        class Doubling(GraphModule):
+            def __call__(self, *args: Any, **kwargs: Any) -> Any:
+                return super().__call__(*args, **kwargs) * 2
+
+        gm = Doubling({}, chain(1))
+        assert gm(torch.tensor(1.0)) == -2.0
+
+    def test_what_replaces_module_call_is_used(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        gm = symbolic_trace(lambda x: x)
+        monkeypatch.setattr(nn.Module, "__call__", lambda self, x: "patched")
+        assert gm(X) == "patched"
+
+    def test_a_subclass_type_checks_and_keeps_its_methods(self) -> None:
+        net = Net()
+        gm = Tagged(net, Tracer().trace(net), "hello")
+        graph: Graph = gm.graph
+        assert gm.shout() == "HELLO"
+        assert isinstance(gm, Tagged)
+        assert graph.owning_module is gm
+
+    def test_torch_compile_takes_it(self) -> None:
+        gm = symbolic_trace(Net())
+        compiled = torch.compile(gm, backend="eager")
+        assert torch.equal(compiled(X), gm(X))
+
+    @pytest.mark.claims("graphmodule-is-module")
+    def test_torchscript_takes_it(self) -> None:
+        gm = symbolic_trace(Net())
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)
+            scripted = torch.jit.script(gm)
+        assert torch.equal(scripted(X), gm(X))
+
+
+class TestErrorsInGeneratedCode:
+    def test_the_line_and_the_node_are_shown(
+        self, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        gm = module_of(
+            lambda g, x: g.call_method("no_such", (g.call_method("neg", (x,)),))
+        )
+        with pytest.raises(AttributeError, match="no_such"):
+            gm(X)
+        out, said = capsys.readouterr()
+        assert out == ""
+        assert said.startswith("Traceback (most recent call last)")
+        _, _, shown = said.partition("Call using an FX-traced Module, ")
+        assert shown.splitlines() == [
+            "line 6 of the traced Module's generated forward function:",
+            "    neg = x.neg();  x = None",
+            "    no_such = neg.no_such();  neg = None",
+            "",
+            "~" * 36 + "~~~ <--- HERE",
+            "    return no_such",
+            "",
+            "    ",
+            "",
+            "That line is Node no_such",
+        ]
+
+    def test_the_users_line_is_shown_if_it_is_known(
+        self, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        gm = module_of(lambda g, x: g.call_method("no_such", (x,)))
+        node_named(gm, "no_such").stack_trace = (
+            '  File "net.py", line 1, in outer\n    f(x)\n'
+            '  File "net.py", line 7, in f\n    x.no_such()\n'
+        )
+        with pytest.raises(AttributeError):
+            gm(X)
+        said = capsys.readouterr().err
+        assert said.endswith(
+            "That line is Node no_such, recorded at\n"
+            '  File "net.py", line 7, in f\n    x.no_such()\n'
+        )
+
+    def test_the_message_is_about_the_nodes_that_were_compiled(
+        self, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        gm = module_of(lambda g, x: g.call_method("no_such", (x,)))
+        with gm.graph.inserting_before(node_named(gm, "no_such")):
+            gm.graph.call_method("neg", (node_named(gm, "x"),))
+        with pytest.raises(AttributeError):
+            gm(X)
+        assert "That line is Node no_such" in capsys.readouterr().err
+
+    def test_an_error_from_deeper_prints_nothing(
+        self, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        gm = symbolic_trace(Net())
+        with pytest.raises(RuntimeError, match="mat1 and mat2"):
+            gm(torch.ones(2))
+        assert capsys.readouterr() == ("", "")
+
+    def test_a_nested_module_is_shown_once(
+        self, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        inner = module_of(lambda g, x: g.call_method("no_such", (x,)))
+        outer = calling("inner", {"inner": inner})
+        with pytest.raises(AttributeError):
+            outer(X)
+        said = capsys.readouterr().err
+        assert said.count("Call using an FX-traced Module") == 1
+        assert "no_such = x.no_such()" in said
+
+    def test_the_traceback_reaches_the_generated_frame(
+        self, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        gm = module_of(lambda g, x: g.call_method("no_such", (x,)))
+        with pytest.raises(AttributeError) as caught:
+            gm(X)
+        assert caught.traceback[-1].frame.code.name == "forward"
+        assert "x.no_such()" in str(caught.traceback[-1].statement)
+        assert capsys.readouterr().err
+
+
+class TestText:
+    def test_str_is_modules_and_code_and_a_hint(self) -> None:
+        gm = symbolic_trace(Inner())
+        assert str(gm) == (
+            f"{gm!r}\n{gm.code}\n# To see more debug info, please use "
+            "`graph_module.print_readable()`"
+        )
+
+    def test_children_are_printed_inside(
+        self, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        child = symbolic_trace(lambda x: torch.neg(x))
+        gm = calling("child", {"child": child})
+        node_named(child, "neg").target = torch.abs
+        text = gm.print_readable()
+        assert capsys.readouterr().out == f"{text}\n"
+        assert text.startswith("class GraphModule(torch.nn.Module):\n    def ")
+        assert "\n    class child(torch.nn.Module):\n        def" in text
+        assert "torch.abs(x)" in text  # written anew from the graph
+        assert gm.print_readable(print_output=False) == text
+        assert capsys.readouterr().out == ""
+
+
+class TestSubmodules:
+    def test_add_and_delete(self) -> None:
+        gm = symbolic_trace(Inner())
+        assert gm.add_submodule("a.b", nn.ReLU())
+        assert not gm.add_submodule("a.b.training.c", nn.ReLU())
+        assert isinstance(gm.get_submodule("a.b"), nn.ReLU)
+        assert gm.delete_submodule("a.b")
+        assert not gm.delete_submodule("a.b")
+        assert not gm.delete_submodule("a.missing.b")
+
+    def test_what_no_node_needs_is_deleted(self) -> None:
+        graph = Graph()
+        x = graph.placeholder("x")
+        graph.call_module("a.whole", (x,))
+        graph.get_attr("b.linear.weight")
+        graph.get_attr("c.fetched")
+        graph.output(x)
+        root = nn.Module()
+        for path in ("a.whole", "a.no", "b.linear", "b.no.deep", "c.fetched"):
+            graph_path = path.split(".")
+            _put(root, graph_path, nn.Sequential(nn.ReLU()))
+        root.get_submodule("b").linear = nn.Linear(1, 1)
+        gm = GraphModule(root, graph)
+        gm.add_submodule("a.no", nn.ReLU())
+        gm.add_submodule("b.no.deep", nn.ReLU())
+        gm.add_submodule("d", nn.ReLU())
+        gm.delete_all_unused_submodules()
+        assert [name for name, _ in gm.named_modules()] == [
+            "",
+            "a",
+            "a.whole",
+            "a.whole.0",
+            "b",
+            "b.linear",
+            "c",
+            "c.fetched",
+            "c.fetched.0",
+        ]
+
+    def test_a_shared_module_keeps_what_either_path_needs(self) -> None:
+        shared = nn.Module()
+        shared.x, shared.y, shared.z = nn.ReLU(), nn.ReLU(), nn.ReLU()
+        graph = Graph()
+        x = graph.placeholder("x")
+        graph.output(
+            graph.call_module("b.y", (graph.call_module("a.x", (x,)),))
+        )
+        gm = GraphModule({"a.x": shared.x, "b.y": shared.y}, graph)
+        gm.a = gm.b = shared
+        gm.delete_all_unused_submodules()
+        assert list(shared._modules) == ["x", "y"]
+        assert torch.equal(gm(X), X.relu())
+
+    def test_deleting_is_linear(self) -> None:
+        def seconds(count: int) -> float:
+            graph = Graph()
+            x = graph.placeholder("x")
+            parts: dict[str, Value] = {}
+            for index in range(count):
+                x = graph.call_module(f"m{index}", (x,))
+                parts[f"m{index}"] = nn.Module()
+            graph.output(x)
+            gm = GraphModule(parts, graph)
+            begin = time.perf_counter()
+            gm.delete_all_unused_submodules()
+            return time.perf_counter() - begin
+
+        seconds(10)
+        assert seconds(4000) < 40 * max(seconds(400), 1e-3)
+
+
+def _put(root: nn.Module, path: list[str], module: nn.Module) -> None:
+    for atom in path[:-1]:
+        if not hasattr(root, atom):
+            setattr(root, atom, nn.Module())
+        root = getattr(root, atom)
+    setattr(root, path[-1], module)
+
+
+class Seen(NamedTuple):
+    """What a hook was told."""
+
+    kind: str
+    name: str
+
+
+class TestHooks:
+    def test_create_and_erase(self) -> None:
+        gm = symbolic_trace(lambda x: torch.neg(x))
+        seen: list[Seen] = []
+
+        def created(node: Node) -> None:
+            seen.append(Seen("created", node.name))
+
+        def erased(node: Node) -> None:
+            seen.append(Seen("erased", node.name))
+
+        gm._register_create_node_hook(created)
+        gm._register_erase_node_hook(erased)
+        x = node_named(gm, "x")
+        gm.graph.erase_node(gm.graph.call_function(torch.abs, (x,)))
+        gm._unregister_create_node_hook(created)
+        gm._unregister_erase_node_hook(erased)
+        gm.graph.erase_node(gm.graph.call_function(torch.abs, (x,)))
+        assert seen == [("created", "abs_1"), ("erased", "abs_1")]
+
+    def test_replacing_during_a_block(self) -> None:
+        gm = symbolic_trace(lambda x: torch.neg(torch.abs(x)))
+        x, inner, outer, _ = gm.graph.nodes
+        seen: list[tuple[str, str, str]] = []
+
+        def replaced(*, old: Node, new: str, user: Node) -> None:
+            seen.append((old.name, new, user.name))
+
+        with gm._set_replace_hook(replaced):
+            inner.replace_all_uses_with(x)
+        outer.replace_input_with(x, inner)
+        assert seen == [("abs_1", "x", "neg")]
+        with (
+            pytest.raises(ZeroDivisionError),
+            gm._set_replace_hook(replaced),
+        ):
+            raise ZeroDivisionError
+        assert gm._replace_hooks == []
+
+    def test_only_callables_are_taken(self) -> None:
+        gm = symbolic_trace(lambda x: x)
+        hook: Value = "no hook"
+        for register in (
+            gm._register_replace_node_hook,
+            gm._register_create_node_hook,
+            gm._register_erase_node_hook,
+            gm._register_deepcopy_hook,
+        ):
+            with pytest.raises(AssertionError, match="must be a callable"):
+                register(hook)
+
+    def test_deep_copies_are_reported_and_have_the_hooks_too(self) -> None:
+        gm = symbolic_trace(lambda x: x)
+        copies: list[GraphModule] = []
+        gm._register_deepcopy_hook(copies.append)
+        gm._register_create_node_hook(len)  # type: ignore[arg-type]
+        copied = copy.deepcopy(gm)
+        assert len(copies) == 0  # it was copied too: a list of its own
+        gm._unregister_deepcopy_hook(copies.append)
+        hook = copied._deepcopy_hooks[0]
+        assert getattr(hook, "__self__", None) == [copied]
+        assert copied._create_node_hooks == [len]
+
+
+class TestDeepCopy:
+    def test_nothing_is_shared_and_nothing_is_lost(self) -> None:
+        gm = symbolic_trace(Net().eval())
+        gm.note = {"list": [1]}
+        gm.extra = nn.ReLU()
+        gm.register_buffer("loose", torch.ones(1), persistent=False)
+        gm.meta["tag"] = [1]
+        gm.register_forward_hook(_plus_one)
+        new = copy.deepcopy(gm)
+        assert torch.equal(new(X), gm(X))
+        assert new.code == gm.code and str(new.graph) == str(gm.graph)
+        assert new.graph is not gm.graph and new.graph.owning_module is new
+        assert new.linear is not gm.linear
+        assert new.note == gm.note and new.note is not gm.note
+        assert isinstance(new.extra, nn.ReLU) and new.extra is not gm.extra
+        assert new.meta == gm.meta and new.meta["tag"] is not gm.meta["tag"]
+        assert list(new.state_dict()) == list(gm.state_dict())
+        assert not new.training
+        assert type(new).__name__ == "GraphModule"
+
+    def test_a_copy_edited_leaves_the_original(self) -> None:
+        gm = symbolic_trace(lambda x: torch.neg(x))
+        new = copy.deepcopy(gm)
+        node_named(new, "neg").target = torch.abs
+        new.recompile()
+        assert gm(torch.tensor(2.0)) == -2.0
+        assert new(torch.tensor(2.0)) == 2.0
+
+    def test_state_dict_hooks_come_along(self) -> None:
+        gm = symbolic_trace(Net())
+        gm._register_state_dict_hook(_drop_everything)
+        assert copy.deepcopy(gm).state_dict() == {}
+
+    def test_attributes_of_a_subclass_come_along(self) -> None:
+        net = Net()
+        new = copy.deepcopy(Tagged(net, Tracer().trace(net), "mine"))
+        assert isinstance(new, Tagged)
+        assert new.shout() == "MINE"
+
+    def test_a_subclass_may_initialise_its_copies(self) -> None:
+        class Counting(GraphModule):
+            made = 0
+
+            def _deepcopy_init(self) -> Callable[..., None]:
+                type(self).__mro__[1].made += 1  # type: ignore[attr-defined]
+                return GraphModule.__init__
+
+        net = Net()
+        gm = Counting(net, Tracer().trace(net))
+        gm.note = 1
+        new = copy.deepcopy(gm)
+        assert Counting.made == 1
+        assert new.note == 1
+        assert torch.equal(new(X), gm(X))
+
+    def test_attributes_to_preserve_are_taken_from_meta(self) -> None:
+        gm = symbolic_trace(lambda x: x)
+        gm.meta["_user_preserved_attributes"] = {"note": "kept"}
+        assert copy.deepcopy(gm).note == "kept"
+
+    def test_nodes_among_the_attributes_are_the_copies_nodes(self) -> None:
+        gm = symbolic_trace(lambda x: torch.neg(x))
+        gm.meta["first"] = node_named(gm, "x")
+        new = copy.deepcopy(gm)
+        assert new.meta["first"] is node_named(new, "x")
+
+    def test_it_may_refer_to_itself(self) -> None:
+        gm = symbolic_trace(lambda x: x)
+        gm.meta["self"] = gm
+        gm._register_create_node_hook(gm.meta.__contains__)
+        assert copy.deepcopy(gm).meta["self"] is not gm
+
+    def test_a_module_that_holds_it_can_be_copied(self) -> None:
+        pair = nn.Sequential(symbolic_trace(Net()), symbolic_trace(Inner()))
+        assert torch.equal(copy.deepcopy(pair)(X), pair(X))
+
+    def test_a_missing_submodule_is_no_obstacle(self) -> None:
+        gm = calling("act", {"act": nn.ReLU()})
+        gm.delete_submodule("act")
+        assert copy.deepcopy(gm).code == gm.code
+
+
+def _plus_one(module: nn.Module, args: Value, out: torch.Tensor) -> Value:
+    return out + 1
+
+
+def _drop_everything(
+    module: nn.Module, state: dict[str, Value], prefix: str, local: Value
+) -> dict[str, Value]:
+    state.clear()
+    return state
+
+
+class TestCopy:
+    def test_graph_and_attributes_are_shared(self) -> None:
+        gm = symbolic_trace(Net())
+        gm.note = ["mine"]
+        gm.extra = nn.ReLU()
+        gm.register_forward_hook(_plus_one)
+        new = copy.copy(gm)
+        assert new.graph is gm.graph and gm.graph.owning_module is new
+        assert new.linear is gm.linear and new.extra is gm.extra
+        assert new.note is gm.note and new.meta is gm.meta
+        assert new.inner is not gm.inner
+        assert torch.equal(new(X), gm(X))
+        assert list(new.state_dict()) == list(gm.state_dict())
+
+    def test_modules_and_hooks_added_later_are_not(self) -> None:
+        gm = symbolic_trace(Net())
+        new = copy.copy(gm)
+        new.add_submodule("inner.more", nn.ReLU())
+        new.add_submodule("more", nn.ReLU())
+        new.register_forward_hook(_plus_one)
+        new._register_create_node_hook(len)  # type: ignore[arg-type]
+        assert not hasattr(gm.inner, "more") and not hasattr(gm, "more")
+        assert gm._create_node_hooks == []
+        assert not torch.equal(new(X), gm(X))
+
+    def test_a_replica_leaves_the_graph_to_the_original(self) -> None:
+        gm = symbolic_trace(Net())
+        replica = gm._replicate_for_data_parallel()
+        assert replica._is_replica
+        assert gm.graph.owning_module is gm
+        assert torch.equal(replica(X), gm(X))
+
+
+class TestPickle:
+    def test_nothing_is_lost(self) -> None:
+        gm = symbolic_trace(Net().eval())
+        gm.note = {"list": [1]}
+        gm.extra = nn.ReLU()
+        gm.meta["tag"] = [1]
+        gm.register_forward_hook(_plus_one)
+        relu = node_named(gm, "act" if False else "linear")
+        relu.type, relu.meta["deep"] = torch.Tensor, {"a": [1]}
+        relu.stack_trace = "trace"
+        relu.name = "renamed"
+        gm.recompile()
+        new = through_pickle(gm)
+        assert new.code == gm.code and str(new.graph) == str(gm.graph)
+        assert torch.equal(new(X), gm(X))
+        assert new.note == {"list": [1]} and new.meta == {"tag": [1]}
+        assert isinstance(new.extra, nn.ReLU)
+        assert type(new).__name__ == "Net"
+        assert not new.training
+        assert new.graph.owning_module is new
+        node = node_named(new, "renamed")
+        assert node.type is torch.Tensor
+        assert node.meta == {"deep": {"a": [1]}, "stack_trace": "trace"}
+        assert new._tracer_cls is Tracer
+        key = type(new).forward.__code__.co_filename
+        assert key.partition(" from ")[2] == (
+            type(gm).forward.__code__.co_filename.partition(" from ")[2]
+        )
+
+    def test_random_nodes_stay_random(self) -> None:
+        gm = module_of(
+            lambda g, x: g.call_function(
+                torch.add, (x, g.call_function(torch.rand, (4,)))
+            )
+        )
+        new = through_pickle(gm)
+        assert not torch.equal(new(X), new(X))
+
+    def test_a_graph_that_cannot_be_traced_is_pickled(self) -> None:
+        gm = module_of(lambda g, x: g.call_function(len, (x,)))
+        assert through_pickle(gm)([1, 2, 3]) == 3
+
+    def test_an_edit_without_recompile_is_pickled(self) -> None:
+        gm = symbolic_trace(lambda x: torch.neg(x))
+        node_named(gm, "neg").target = torch.abs
+        assert through_pickle(gm)(torch.tensor(2.0)) == 2.0
+        assert gm(torch.tensor(2.0)) == -2.0
+
+    def test_subclasses_and_nested_modules_come_back_as_they_are(self) -> None:
+        net = Net()
+        child = Tagged(net, Tracer().trace(net), "child")
+        gm = calling("a.child", {"a.child": child})
+        new = through_pickle(gm)
+        back = new.get_submodule("a.child")
+        assert isinstance(back, Tagged) and back.shout() == "CHILD"
+        assert torch.equal(new(X), gm(X))
+
+    def test_a_local_subclass_comes_back_as_its_base(self) -> None:
+        class Local(Tagged):
+            pass
+
+        net = Net()
+        new = through_pickle(Local(net, Tracer().trace(net)))
+        assert type(new).__mro__[1] is Tagged
+        assert type(new).__name__ == "Tagged"
+
+    def test_a_tracer_comes_back_unless_it_is_local(self) -> None:
+        class Local(Tracer):
+            pass
+
+        for tracer, found in ((OwnTracer(), OwnTracer), (Local(), None)):
+            gm = GraphModule(nn.Module(), tracer.trace(lambda x: x))
+            assert gm._tracer_cls is found
+            assert through_pickle(gm)._tracer_cls is found
+
+    def test_trees_of_inputs_come_back(self) -> None:
+        tree = {"x": {"a": PH, "b": (PH, PH)}}
+        gm = symbolic_trace(_add_up, tree)
+        spec: pytree.TreeSpec = gm._in_spec
+        for new in (through_pickle(gm), copy.deepcopy(gm), copy.copy(gm)):
+            assert new({"a": 1, "b": (2, 3)}) == {"sum": 6}
+            assert new._in_spec == spec
+
+    def test_it_may_refer_to_itself(self) -> None:
+        gm = symbolic_trace(lambda x: x)
+        gm.meta["self"] = gm
+        new = through_pickle(gm)
+        assert new.meta["self"] is new
+
+    def test_torch_save_and_load(self) -> None:
+        gm = symbolic_trace(Net())
+        file = io.BytesIO()
+        torch.save(gm, file)
+        file.seek(0)
+        new = torch.load(file, weights_only=False)
+        assert torch.equal(new(X), gm(X))
+
+
+@no_type_check
+def _add_up(x):
+    return {"sum": x["a"] + x["b"][0] + x["b"][1]}
+
+
+class TestSize:
+    def test_a_hundred_thousand_nodes(self) -> None:
+        begin = time.perf_counter()
+        gm = GraphModule({}, chain(100_000))
+        new = through_pickle(gm)
+        copied = copy.deepcopy(gm)
+        assert len(new.graph.nodes) == len(copied.graph.nodes) == 100_002
+        assert new(torch.tensor(2.0)) == copied(torch.tensor(2.0)) == 2.0
+        assert time.perf_counter() - begin < 30
+
+    def test_a_module_is_freed_with_its_lines(self) -> None:
+        gm = symbolic_trace(Net())
+        key = type(gm).forward.__code__.co_filename
+        dead = [
+            weakref.ref(gm),
+            weakref.ref(type(gm)),
+            weakref.ref(gm.graph),
+            weakref.ref(type(gm).forward.__code__),
+        ]
+        del gm
+        gc.collect()
+        assert [ref() for ref in dead] == [None] * 4
+        assert key not in linecache.cache
+
+    def test_old_code_is_freed_by_recompile(self) -> None:
+        gm = symbolic_trace(Net())
+        code = weakref.ref(type(gm).forward.__code__)
+        gm.recompile()
+        gc.collect()
+        assert code() is None
+
+
+class TestSymbolicTrace:
+    @pytest.mark.claims("symbolic-trace", "symbolic-trace-steps")
+    def test_it_is_tracer_graph_and_graph_module(self) -> None:
+        net = Net()
+        gm = symbolic_trace(net)
+        tracer = Tracer()
+        graph = tracer.trace(net)
+        assert gm.code == GraphModule(tracer.root, graph).code
+        assert type(gm).__name__ == "Net"
+        assert type(symbolic_trace(_add_up, None and {})).__name__ == "_add_up"
+
+    @pytest.mark.parametrize(
+        "root", [partial(torch.add, 1), Tracer(), "text", 3]
+    )
+    def test_what_has_no_name_is_refused(self, root: Value) -> None:
+        with pytest.raises(TypeError, match="symbolic_trace takes an nn.Mod"):
+            symbolic_trace(root)
+
+    def test_whether_a_trace_runs(self) -> None:
+        seen: list[bool] = []
+
+        def look(x: Value) -> Value:
+            seen.extend((is_fx_tracing(), is_fx_symbolic_tracing()))
+            return x
+
+        symbolic_trace(look)
+        assert seen == [True, True]
+        assert not is_fx_tracing() and not is_fx_symbolic_tracing()
+
+    def test_a_graph_module_can_be_traced_again(self) -> None:
+        gm = symbolic_trace(Net())
+        assert symbolic_trace(gm).code == gm.code
+        outer = symbolic_trace(nn.Sequential(gm, Inner()))
+        assert torch.equal(outer(X), Inner()(gm(X)))
+
+    @pytest.mark.claims("fx-three-components", "graphmodule-two-ways")
+    def test_both_ends_are_modules_and_both_ways_agree(self) -> None:
+        def edit(graph: Graph) -> None:
+            for node in graph.nodes:
+                if node.target is operator.add:
+                    node.target = operator.mul
+
+        tracer = Tracer()
+        graph = tracer.trace(Net())
+        edit(graph)
+        before = GraphModule(tracer.root, graph)
+        after = symbolic_trace(Net())
+        edit(after.graph)
+        after.recompile()
+        assert before.code == after.code
+        assert " * buffer" in after.code

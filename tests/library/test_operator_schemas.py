@@ -1,0 +1,491 @@
+"""Signatures of torch's operators: the same as torch.fx's, case by case."""
+
+from __future__ import annotations
+
+import inspect
+import numbers
+import operator
+import typing
+import warnings
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any, TypeAlias
+
+import pytest
+import torch
+import torch.fx.operator_schemas as theirs
+from torch import nn
+from torch.nn import functional
+
+import fx.operator_schemas as ours
+from fx.operator_schemas import (
+    check_for_mutable_operation,
+    create_type_hint,
+    get_signature_for_torch_op,
+    normalize_function,
+    normalize_module,
+    type_matches,
+)
+
+Anything: TypeAlias = Any
+Function: TypeAlias = Callable[..., Anything]
+
+FUNCTIONS: list[Function] = [
+    torch.add, torch.sub, torch.mul, torch.div, torch.matmul, torch.cat,
+    torch.stack, torch.relu, torch.relu_, torch.sum, torch.mean, torch.max,
+    torch.sort, torch.topk, torch.where, torch.clamp, torch.zeros, torch.ones,
+    torch.full, torch.arange, torch.rand, torch.rand_like, torch.randn,
+    torch.empty_like, torch.softmax, torch.layer_norm, torch.conv2d,
+    torch.batch_norm, torch.dropout, torch.bernoulli, torch.normal,
+    torch.index_put, torch.gather, torch.split, torch.chunk, torch.transpose,
+    torch.permute, torch.reshape, torch.squeeze, torch.unsqueeze, torch.cumsum,
+    torch.std, torch.var, torch.einsum, torch.lstm, torch.eq, torch.pow,
+    torch.quantize_per_tensor, torch.fft.fft, torch.linalg.norm,
+    functional.gelu, functional.linear, functional.one_hot,
+]  # fmt: skip
+
+
+def _overloads() -> list[Anything]:
+    """All overloads, and all packets, of torch's own operators."""
+    found: list[Anything] = []
+    for name in torch._C._dispatch_get_all_op_names():
+        namespace, _, rest = name.partition("::")
+        base, _, overload = rest.partition(".")
+        if namespace in ("aten", "prims", "quantized"):
+            packet = getattr(getattr(torch.ops, namespace), base)
+            found += [packet, getattr(packet, overload or "default")]
+    return found
+
+
+OPERATORS = _overloads()
+
+Optional: Anything = typing.Optional
+GENERATOR = (torch.Generator, Optional[torch.Generator])
+"""Where torch.fx's annotation is `typing.Generator`, which takes nothing."""
+
+
+def _same(mine: inspect.Signature, other: inspect.Signature) -> bool:
+    """Whether two signatures are equal, Generator aside."""
+    ours_, theirs_ = mine.parameters.values(), other.parameters.values()
+    return [*map(str, _shape(ours_))] == [*map(str, _shape(theirs_))] and all(
+        a.annotation == b.annotation
+        for a, b in zip(ours_, theirs_, strict=True)
+        if a.annotation not in GENERATOR and not _is_special(b.annotation)
+    )
+
+
+def _is_special(annotation: object) -> bool:
+    """A type variable, made by each library for itself, or a script class.
+
+    For the classes of torch.classes we say Any, which matches as little.
+    """
+    return "~t" in str(annotation) or "ScriptClass" in str(annotation)
+
+
+def _shape(parameters: Anything) -> list[object]:
+    return [(p.name, p.kind, p.default) for p in parameters]
+
+
+def _theirs(op: Function) -> Anything:
+    """What torch.fx answers; it stumbles over a few types and names."""
+    try:
+        return theirs.get_signature_for_torch_op(op, return_schemas=True)
+    except (NameError, ValueError) as error:
+        return error
+
+
+def test_all_signatures_are_those_of_torch_fx() -> None:
+    compared = stumbled = 0
+    for op in [*FUNCTIONS, *OPERATORS, len, operator.add, abs]:
+        expected = _theirs(op)
+        signatures, schemas = get_signature_for_torch_op(
+            op, return_schemas=True
+        )
+        assert get_signature_for_torch_op(op) == signatures
+        if isinstance(expected, Exception):
+            stumbled += 1
+            assert signatures
+            continue
+        assert (signatures is None) == (expected[0] is None), op
+        assert list(map(str, schemas or ())) == [*map(str, expected[1] or ())]
+        for mine, other in zip(
+            signatures or (), expected[0] or (), strict=True
+        ):
+            compared += 1
+            assert _same(mine, other), (op, mine, other)
+            if mine.return_annotation is not torch.Generator:
+                same = mine.return_annotation == other.return_annotation
+                assert same or _is_special(other.return_annotation)
+    assert compared > 5000
+    assert 0 < stumbled < 20
+
+
+def test_every_function_has_overloads_to_compare() -> None:
+    assert len(FUNCTIONS) > 40
+    assert [op for op in FUNCTIONS if not get_signature_for_torch_op(op)] == []
+
+
+def only_signature(op: Function) -> inspect.Signature:
+    """The signature of an operator that has one overload."""
+    signatures = get_signature_for_torch_op(op)
+    assert signatures is not None
+    assert len(signatures) == 1
+    return signatures[0]
+
+
+def test_annotations_of_one_operator() -> None:
+    signature = only_signature(torch.ops.aten.add.Tensor)
+    assert str(signature) == (
+        "(input: torch.Tensor, other: torch.Tensor, *, "
+        "alpha: numbers.Number = 1) -> torch.Tensor"
+    )
+    signature = only_signature(torch.ops.aten.topk.default)
+    assert str(signature) == (
+        "(input: torch.Tensor, k: int, dim: int = -1, largest: bool = True, "
+        "sorted: bool = True) -> (<class 'torch.Tensor'>, "
+        "<class 'torch.Tensor'>)"
+    )
+
+
+def test_what_is_no_operator_has_no_signature() -> None:
+    def mine() -> None: ...
+
+    for func in (mine, nn.Linear, functional.relu, str.upper, Ellipsis):
+        assert get_signature_for_torch_op(func) is None  # type: ignore[arg-type]
+    assert get_signature_for_torch_op(mine, return_schemas=True) == (None, None)
+
+
+def test_a_generator_is_a_generator() -> None:
+    # torch.fx: `typing.Generator`, which no torch.Generator matches.
+    signature = only_signature(torch.ops.aten.bernoulli.default)
+    annotation = signature.parameters["generator"].annotation
+    assert type_matches(annotation, torch.Generator)
+    assert type_matches(annotation, type(None))
+
+
+def test_types_that_torch_fx_cannot_read() -> None:
+    # torch.fx: NameError, name 'tVal' is not defined.
+    signatures = get_signature_for_torch_op(torch.ops.aten.keys)
+    assert signatures
+    assert str(signatures[0]) == "(input: Dict[str, ~t]) -> List[str]"
+
+
+def test_a_name_that_comes_twice() -> None:
+    # torch.fx: ValueError, duplicate parameter name: 'input'.
+    op = torch.ops.aten.conv_tbc_backward.default
+    signature = only_signature(op)
+    assert list(signature.parameters)[:2] == ["self", "input"]
+
+
+def test_a_signature_is_made_once_for_each_definition() -> None:
+    # Not once for each name: torch.fx shows the first definition for ever.
+    make: Anything = torch.library.Library
+    seen = []
+    for parameter in ("x", "renamed"):
+        library = make("fx_schema_tests", "DEF")
+        library.define(f"twice(Tensor {parameter}) -> Tensor")
+        op = torch.ops.fx_schema_tests.twice.default
+        signature = only_signature(op)
+        assert only_signature(op) is signature
+        seen.append(str(signature))
+        library._destroy()
+    assert seen == [
+        "(x: torch.Tensor) -> torch.Tensor",
+        "(renamed: torch.Tensor) -> torch.Tensor",
+    ]
+
+
+# -- normalize ---------------------------------------------------------------
+
+X = torch.ones(2, 3)
+
+CALLS: list[tuple[Function, tuple[Anything, ...], dict[str, Anything]]] = [
+    (torch.relu, (X,), {}),
+    (torch.ops.aten.add.Tensor, (X, X), {}),
+    (torch.ops.aten.add.Tensor, (X,), {"other": X}),
+    (torch.ops.aten.add.Tensor, (), {"input": X, "other": X, "alpha": 2}),
+    (torch.ops.aten.add.Tensor, (X,), {}),
+    (torch.ops.aten.clamp.default, (X, 0), {}),
+    (torch.ops.aten.relu, (X,), {}),
+    (torch.ops.aten.uniform_.default, (X, 0.0, 1.0), {}),
+    (torch.ops.aten.uniform_.default, (X,), {}),
+    (torch.ops.aten.random_.to, (X, 3), {}),
+    (torch.conv2d, (X, X), {"bias": None, "padding": "same"}),
+    (torch.matmul, (X, X), {}),
+    (torch.sin, (X,), {"no": 1}),
+    (torch.cat, ([X, X],), {"dim": 1}),
+    (torch.softmax, (X, 1), {"dtype": torch.float64}),
+    (functional.relu, (X,), {}),
+    (functional.relu, (X, True), {}),
+    (functional.max_pool2d, (X, 2), {"return_indices": False}),
+    (functional.adaptive_max_pool1d, (X, 2), {}),
+    (functional.dropout, (), {"input": X, "p": 0.3}),
+    (functional.scaled_dot_product_attention, (X, X, X), {}),
+    (functional.gelu, (X,), {}),
+    (len, ([1],), {}),
+    (operator.add, (X, X), {}),
+    (print, (X,), {}),
+]
+
+
+def _attempt(act: Callable[[], object]) -> object:
+    """The result, or the type of the error."""
+    try:
+        return act()
+    except (RuntimeError, TypeError, ValueError) as error:
+        return type(error).__name__
+
+
+@pytest.mark.parametrize("only_kwargs", [False, True])
+@pytest.mark.parametrize(
+    "call", CALLS, ids=lambda c: str(c[0]).split(" at ")[0]
+)
+def test_calls_are_normalized_as_in_torch_fx(
+    call: tuple[Function, tuple[Anything, ...], dict[str, Anything]],
+    only_kwargs: bool,
+) -> None:
+    target, args, kwargs = call
+    flag = {"normalize_to_only_use_kwargs": only_kwargs}
+    mine = _attempt(lambda: normalize_function(target, args, kwargs, **flag))  # type: ignore[arg-type]
+    other = _attempt(
+        lambda: theirs.normalize_function(target, args, kwargs, **flag)  # type: ignore[arg-type]
+    )
+    assert str(mine) == str(other)
+
+
+def test_most_calls_can_be_normalized() -> None:
+    done = [_attempt(lambda c=c: normalize_function(*c)) for c in CALLS]  # type: ignore[misc]
+    assert sum(isinstance(one, ours.ArgsKwargsPair) for one in done) >= 18
+
+
+def test_a_call_written_in_one_way() -> None:
+    relu = normalize_function(functional.relu, (1,))
+    assert relu == ((1,), {"inplace": False})
+    add = torch.ops.aten.add.Tensor
+    spelled = normalize_function(add, (1,), {"other": 2})
+    assert spelled == ((1,), {"other": 2, "alpha": 1})
+    only = normalize_function(add, (1, 2), None, None, None, True)
+    assert only == ((), {"input": 1, "other": 2, "alpha": 1})
+
+
+TYPED: list[tuple[Function, tuple[Anything, ...], tuple[Anything, ...]]] = [
+    (torch.add, (1, 2), (torch.Tensor, torch.Tensor)),
+    (torch.add, (1, 2), (torch.Tensor, int)),
+    (torch.add, (1, 2), (torch.Tensor, float)),
+    (torch.sum, (1, 2), (str, str)),
+    (torch.sum, (1, 2), (torch.Tensor, int)),
+    (torch.sum, (1, 2), (torch.Tensor, list[int])),
+    (torch.mean, (1, 2), (torch.Tensor, tuple[int, int])),
+    (torch.clamp, (1, 2, 3), (torch.Tensor, int, int)),
+    (torch.clamp, (1, 2, 3), (torch.Tensor, torch.Tensor, torch.Tensor)),
+    (torch.ops.aten.add, (1, 2), (torch.Tensor, torch.Tensor)),
+    (torch.split, (1, 2), (torch.Tensor, int)),
+    (torch.split, (1, 2), (torch.Tensor, list[int])),
+    (torch.full, ((2,), 1), (tuple[int, ...], int)),
+    (torch.div, (1, 2), (torch.Tensor, torch.Tensor)),
+    (torch.max, (1, 2), (torch.Tensor, torch.Tensor)),
+    (torch.max, (1, 2), (torch.Tensor, int)),
+    (torch.where, (1, 2, 3), (torch.Tensor, torch.Tensor, float)),
+    (torch.pow, (1, 2), (int, torch.Tensor)),
+]
+
+
+@pytest.mark.parametrize("call", TYPED, ids=lambda c: f"{c[0].__name__}{c[2]}")
+def test_types_choose_the_overload_as_in_torch_fx(
+    call: tuple[Function, tuple[Anything, ...], tuple[Anything, ...]],
+) -> None:
+    target, args, types = call
+    mine = normalize_function(target, args, {}, types)
+    other = theirs.normalize_function(target, args, {}, types)
+    assert str(mine) == str(other)
+    named = dict(enumerate(types[1:], 1))
+    assert named  # every call has two arguments to tell apart
+
+
+def test_without_types_an_ambiguous_call_is_an_error() -> None:
+    for library in (theirs, ours):
+        with pytest.raises(RuntimeError) as caught:
+            library.normalize_function(torch.max, (X, X))
+        text = str(caught.value)
+        assert text.startswith(
+            f"Tried to normalize arguments to {torch.typename(torch.max)} but "
+            "the schema match "
+            "was ambiguous! Please provide argument types to the "
+            "normalize_arguments() call. Available schemas:\n(input: torch."
+        )
+
+
+def test_keyword_types_choose_too() -> None:
+    pair = normalize_function(
+        torch.add,
+        (1,),
+        {"other": 2},
+        (torch.Tensor,),
+        {"other": torch.Tensor},
+    )
+    assert pair == ((1,), {"other": 2, "alpha": 1})
+
+
+def test_a_function_written_in_c_without_a_signature_is_not_normalized() -> (
+    None
+):
+    # torch.fx: ValueError, no signature found.
+    assert normalize_function(torch.Tensor.relu, (X,)) is None
+
+
+def test_nonzero_is_normalized() -> None:
+    # torch.fx: None, its own table of exceptions is never read.
+    assert theirs.normalize_function(torch.nonzero, (X,)) is None
+    pair = normalize_function(torch.nonzero, (1,), None, None, None, True)
+    assert pair == ((), {"input": 1})
+
+
+def test_a_wrapped_operator_is_looked_into() -> None:
+    wrapper: Anything = SimpleNamespace(_op=torch.ops.aten.relu.default)
+    assert normalize_function(wrapper, (1,)) == ((1,), {})
+
+
+def test_what_cannot_be_normalized_can_be_an_error() -> None:
+    pair = ours._normalize_function_or_error(functional.relu, (1,))
+    assert pair == ((1,), {"inplace": False})
+    pair = ours._normalize_function_or_error(
+        torch.relu, (1,), normalize_to_only_use_kwargs=True
+    )
+    assert pair.kwargs == {"input": 1}
+    for library in (theirs, ours):
+        with pytest.raises(RuntimeError, match="Failed to normalize function"):
+            library._normalize_function_or_error(torch.sin, (1,), {"no": 2})
+
+
+MODULES: list[tuple[str, tuple[Anything, ...], dict[str, Anything]]] = [
+    ("0", (1,), {}),
+    ("0", (), {"input": 1}),
+    ("1", (1,), {"output_size": 3}),
+    ("2", (1,), {}),
+    ("3", (1, 2, 3), {"need_weights": False}),
+    ("4.0", (1,), {}),
+    ("0", (1, 2, 3), {}),
+    ("9", (1,), {}),
+]
+
+
+@pytest.mark.parametrize("only_kwargs", [False, True])
+@pytest.mark.parametrize("call", MODULES, ids=str)
+def test_module_calls_are_normalized_as_in_torch_fx(
+    call: tuple[str, tuple[Anything, ...], dict[str, Anything]],
+    only_kwargs: bool,
+) -> None:
+    class Custom(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x
+
+    root = nn.Sequential(
+        nn.Linear(2, 2),
+        nn.MaxUnpool2d(2),
+        Custom(),
+        nn.MultiheadAttention(2, 1),
+        nn.Sequential(nn.ReLU()),
+    )
+    target, args, kwargs = call
+    mine = _attempt(
+        lambda: normalize_module(root, target, args, kwargs, only_kwargs)
+    )
+    other = _attempt(
+        lambda: theirs.normalize_module(root, target, args, kwargs, only_kwargs)
+    )
+    assert str(mine) == str(other)
+
+
+def test_a_module_that_is_not_there() -> None:
+    with pytest.raises(RuntimeError, match="Tried to normalize node with"):
+        normalize_module(nn.Sequential(), "0", ())
+
+
+# -- types and mutation -------------------------------------------------------
+
+List: Anything = typing.List  # noqa: UP006  (as in signatures)
+
+SIGNATURE_TYPES: list[Anything] = [
+    torch.Tensor, int, float, bool, str, numbers.Number, torch.dtype,
+    List[int], List[torch.Tensor], List[float], Optional[int],
+    Optional[torch.Tensor], Optional[List[int]], List[bool], type(None), Any,
+    List[numbers.Number],
+]  # fmt: skip
+ARGUMENT_TYPES: list[Anything] = [
+    torch.Tensor, nn.Parameter, int, float, bool, str, torch.dtype,
+    type(None), list[int], list[torch.Tensor], list[bool], list[float],
+    tuple[int, ...], tuple[int, int], tuple[torch.Tensor, int], tuple[()],
+    List[int], dict[str, int], Any, complex,
+]  # fmt: skip
+
+
+def test_types_match_as_in_torch_fx() -> None:
+    matched = 0
+    for signature in SIGNATURE_TYPES:
+        for argument in ARGUMENT_TYPES:
+            mine = type_matches(signature, argument)
+            other = theirs.type_matches(signature, argument)
+            assert mine == other, (signature, argument)
+            matched += mine
+    assert matched > 40
+
+
+def test_lists_of_optional_things_match() -> None:
+    # torch.fx: "Does not support nested parametric types", and False.
+    annotation = List[Optional[torch.Tensor]]
+    assert type_matches(annotation, list[torch.Tensor])
+    assert not type_matches(annotation, list[int])
+    with pytest.warns(UserWarning, match="nested parametric types"):
+        assert not theirs.type_matches(annotation, list[torch.Tensor])
+
+
+@pytest.mark.parametrize(
+    "types",
+    [
+        [], (), [int], (int,), [int, bool], [bool, int], (int, str),
+        [nn.Module, nn.Linear, nn.ReLU], [nn.Linear, nn.ReLU], int, "x", None,
+        (bool, bool), [list, tuple], {"a": int},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_type_hints_are_those_of_torch_fx(types: object) -> None:
+    assert create_type_hint(types) == theirs.create_type_hint(types)
+
+
+def test_a_hint_for_what_are_no_types() -> None:
+    for library in (theirs, ours):
+        with pytest.warns(UserWarning, match="not able to successfully create"):
+            assert library.create_type_hint([int, 3]) == [int, 3]
+
+
+MUTATING: list[tuple[Function, tuple[Anything, ...], dict[str, Anything]]] = [
+    (torch.relu_, (X,), {}),
+    (torch.ops.aten.add_.Tensor, (X, X), {}),
+    (torch.sin, (X,), {"out": X}),
+    (torch.ops.aten.sin.out, (X,), {"out": X}),
+]
+
+
+@pytest.mark.parametrize("call", [*MUTATING, *CALLS], ids=str)
+def test_mutable_calls_are_refused_as_in_torch_fx(
+    call: tuple[Function, tuple[Anything, ...], dict[str, Anything]],
+) -> None:
+    def ask(check: Callable[..., None]) -> str:
+        try:
+            check(*call)
+        except RuntimeError as error:
+            return str(error)
+        return "fine"
+
+    mine = ask(check_for_mutable_operation)
+    assert mine == ask(theirs.check_for_mutable_operation)
+    if any(call is one for one in MUTATING):
+        assert mine.startswith("Tried to trace mutable operation aten::")
+
+
+def test_no_warning_comes_from_ours() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for argument in ARGUMENT_TYPES:
+            for signature in SIGNATURE_TYPES:
+                type_matches(signature, argument)

@@ -1,0 +1,221 @@
+"""Generated text: compiled, found by debuggers, and freed with its code."""
+
+from __future__ import annotations
+
+import gc
+import inspect
+import linecache
+import re
+import threading
+import traceback
+from collections.abc import Mapping
+
+import pytest
+import torch
+
+from fx.arguments import Value
+from fx.graph import Graph
+from fx.graph_module import GraphModule
+from fx.node import Node
+from fx.protocols import PythonCode
+from fx.source import Program, compile_forward, last_frame
+
+TEXT = """
+
+
+def forward(self, x):
+    doubled = x * 2
+    raise ValueError("no line like this")
+"""
+
+
+def compiled(
+    text: str = TEXT,
+    fields: Mapping[str, Value] | None = None,
+    lines: dict[int, int | None] | None = None,
+    nodes: tuple[Node, ...] = (),
+    **names: Value,
+) -> Program:
+    code = PythonCode(text, names, lines or {}, 4)
+    return compile_forward(code, nodes, fields or {})
+
+
+def key_of(program: Program) -> str:
+    return program.forward.__code__.co_filename
+
+
+def some_nodes() -> tuple[Node, ...]:
+    graph = Graph()
+    x = graph.placeholder("x")
+    graph.output(graph.call_function(torch.relu, (x,)))
+    return tuple(graph.nodes)
+
+
+class TestTheKey:
+    def test_it_is_a_number_that_grows(self) -> None:
+        keys = [key_of(compiled()) for _ in range(3)]
+        numbers = [
+            int(re.fullmatch(r"<eval_with_key>\.(\d+)", key)[1])  # type: ignore[index]
+            for key in keys
+        ]
+        assert numbers == sorted(set(numbers))
+
+    def test_it_says_which_function_was_traced(self) -> None:
+        fields = {"co_name": "f", "co_filename": "a.py", "co_firstlineno": 3}
+        assert key_of(compiled(fields=fields)).endswith(" from a.py:3 in f")
+
+    def test_half_a_description_is_left_out(self) -> None:
+        assert "a.py" not in key_of(compiled(fields={"co_filename": "a.py"}))
+
+    def test_threads_never_share_one(self) -> None:
+        keys: list[str] = []
+
+        def work() -> None:
+            keys.extend(key_of(compiled()) for _ in range(50))
+
+        threads = [threading.Thread(target=work) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(set(keys)) == len(keys) == 200
+
+
+class TestTheFunction:
+    def test_its_globals_are_a_copy(self) -> None:
+        names: dict[str, Value] = {"two": 2}
+        code = PythonCode("def forward(self): return two", names, {}, 1)
+        forward = compile_forward(code, (), {}).forward
+        assert forward(None) == 2
+        assert names == {"two": 2}
+        assert "forward" not in forward.__globals__
+
+    def test_annotations_are_objects_not_strings(self) -> None:
+        program = compiled("def forward(self, x: int): return x")
+        assert inspect.get_annotations(program.forward) == {"x": int}
+
+
+class TestTheLines:
+    @pytest.mark.claims("debug-step-generated-code")
+    def test_linecache_and_inspect_find_them(self) -> None:
+        program = compiled()
+        lines = linecache.getlines(key_of(program))
+        assert "".join(lines).rstrip("\n") == TEXT.rstrip("\n")
+        assert inspect.getsource(program.forward) == TEXT.lstrip("\n")
+        assert inspect.getsourcelines(program.forward)[1] == 4
+
+    def test_a_key_that_ends_in_brackets_is_found_too(self) -> None:
+        fields = {"co_filename": "a", "co_firstlineno": 1}
+        program = compiled(fields={**fields, "co_name": "<lambda>"})
+        assert linecache.getline(key_of(program), 5) == "    doubled = x * 2\n"
+        assert inspect.getsource(program.forward) == TEXT.lstrip("\n")
+
+    def test_checking_the_cache_does_not_lose_them(self) -> None:
+        program = compiled()
+        linecache.checkcache()
+        assert linecache.getlines(key_of(program))
+
+    def test_separators_that_python_does_not_know_split_no_line(self) -> None:
+        program = compiled("def forward(self):\n    '\x0c\u2028'\n    return 1")
+        assert linecache.getline(key_of(program), 3) == "    return 1\n"
+
+    def test_a_traceback_shows_them(self) -> None:
+        with pytest.raises(ValueError) as caught:
+            compiled().forward(None, 1)
+        text = "".join(traceback.format_exception(caught.value))
+        assert '    raise ValueError("no line like this")' in text
+
+    def test_they_go_with_the_function(self) -> None:
+        program = compiled()
+        key = key_of(program)
+        assert key in linecache.cache
+        del program
+        gc.collect()
+        assert key not in linecache.cache
+
+    def test_a_traceback_that_is_kept_keeps_them(self) -> None:
+        program = compiled()
+        key = key_of(program)
+        with pytest.raises(ValueError) as caught:
+            program.forward(None, 1)
+        error: ValueError | None = caught.value
+        del program, caught
+        gc.collect()
+        assert "no line like this" in linecache.getline(key, 6)
+        error = None
+        gc.collect()
+        assert error is None and key not in linecache.cache
+
+    def test_a_line_knows_its_node(self) -> None:
+        nodes = some_nodes()
+        program = compiled(lines={1: 0, 2: 1}, nodes=nodes)
+        assert program.line(5) == (5, "    doubled = x * 2", nodes[0])
+        assert program.line(6).node is nodes[1]
+        assert program.line(4) == (4, "def forward(self, x):", None)
+        assert program.line(99) == (99, "", None)
+        assert program.line(0) == (0, "", None)
+
+
+class TestTextThatPythonRefuses:
+    def test_a_syntax_error_names_line_and_node(self) -> None:
+        nodes = some_nodes()
+        nodes[1].stack_trace = '  File "net.py", line 7, in f\n    x.relu()\n'
+        before = dict(linecache.cache)
+        with pytest.raises(RuntimeError) as caught:
+            compiled(
+                "\n\n\ndef forward(self, x):\n    relu = x +\n",
+                lines={1: 1},
+                nodes=nodes,
+            )
+        text = str(caught.value)
+        assert "SyntaxError: invalid syntax" in text
+        assert "line 5: relu = x +" in text
+        assert "Node relu: %relu : [num_users=1] = call_function" in text
+        assert 'File "net.py", line 7, in f' in text
+        assert "recompile()" in text
+        assert isinstance(caught.value.__cause__, SyntaxError)
+        assert linecache.cache == before
+
+    def test_an_error_while_it_is_defined_names_its_line(self) -> None:
+        with pytest.raises(RuntimeError, match="NameError") as caught:
+            compiled("\n\n\ndef forward(self, x: Missing):\n    return x")
+        assert "line 4: def forward(self, x: Missing):" in str(caught.value)
+
+    def test_a_text_too_deep_for_python_is_refused_with_words(self) -> None:
+        deep = "(" * 500 + ")" * 500
+        with pytest.raises(RuntimeError, match="too many nested parentheses"):
+            compiled(f"def forward(self):\n    return {deep}")
+
+
+class TestLastFrame:
+    def test_the_innermost_frame_is_the_last(self) -> None:
+        trace = (
+            '  File "a.py", line 1, in f\n    g(x)\n'
+            '  File "b.py", line 2, in g\n    x + 1\n'
+        )
+        assert last_frame(trace) == '  File "b.py", line 2, in g\n    x + 1'
+
+    def test_there_may_be_none(self) -> None:
+        assert last_frame("") == ""
+        assert last_frame("no frames here") == ""
+
+
+class TestManyModules:
+    def test_nothing_is_left_of_modules_that_are_gone(self) -> None:
+        graph = Graph()
+        graph.output(graph.placeholder("x"))
+
+        def generated() -> int:
+            keys = list(linecache.cache)
+            return sum(key.startswith("<eval_with_key>") for key in keys)
+
+        gc.collect()
+        before = generated()
+        kept = GraphModule({}, graph)
+        for _ in range(100):
+            kept.recompile()
+        gc.collect()
+        assert generated() == before + 1
+        del kept, graph
+        gc.collect()
+        assert generated() == before

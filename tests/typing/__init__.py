@@ -1,0 +1,1 @@
+"""What a type checker tells the users of fx."""

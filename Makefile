@@ -16,7 +16,7 @@ help: ## Print this list.
 	@echo "usage: make <target>"
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  \1\t\2/p' Makefile | expand -t 12
 
-tour: $(STAMP) ## Walk through the eight stages on one small program.
+tour: $(STAMP) ## Trace, show and run two real networks; where to begin.
 	@$(BIN)/python -m stages.tour
 
 test: lint types ## Check everything: style, types, tests.
@@ -34,7 +34,7 @@ format: $(STAMP) ## Write the code in the one layout, mend what can be mended.
 	$(BIN)/ruff format
 
 bench: $(STAMP) ## Measure fx beside torch.fx.
-	$(BIN)/python -m pytest tests/benchmarks -o python_files='bench_*.py'
+	@$(BIN)/python -m tests.benchmarks
 
 fuzz: $(STAMP) ## Run the property tests for much longer than `make test`.
 	$(BIN)/python -m pytest -q -m hypothesis --hypothesis-profile=fuzz

@@ -53,31 +53,16 @@ def symbolic_trace(
         shares the root's submodules, parameters and buffers.
 
     Raises:
-        TypeError: `root` has no name, hence is no plain function.
+        AssertionError: `root` is neither a module nor a plain function.
         TraceError: the code does what no graph can express.
         Whatever the code itself raises.
 
     torch.fx: _symbolic_trace.py, symbolic_trace
     """
-    if isinstance(root, nn.Module):
-        name = type(root).__name__
-    else:
-        name = _name_of(root)
     tracer = Tracer()
     graph = tracer.trace(root, concrete_args)
-    return GraphModule(tracer.root, graph, name)
-
-
-def _name_of(function: Callable[..., Value]) -> str:
-    """A function's name; TypeError if it has none."""
-    name = getattr(function, "__name__", None)
-    if isinstance(name, str):
-        return name
-    raise TypeError(
-        "symbolic_trace takes an nn.Module or a plain Python function, not "
-        f"{function!r}, a {type(function).__name__}: trace a function that "
-        "calls it, as in symbolic_trace(lambda x: called(x))"
-    )
+    named = type(root) if isinstance(root, nn.Module) else root
+    return GraphModule(tracer.root, graph, getattr(named, "__name__", "root"))
 
 
 def is_fx_symbolic_tracing() -> bool:

@@ -123,7 +123,7 @@ DRAWS_IF: Final[dict[str, Sequence[str]]] = {
     "rrelu": ("training",),
     "scaled_dot_product_attention": ("dropout_p",),
 }
-"""Operators that draw random numbers only if all these arguments are set."""
+"""Operators of aten that draw random numbers only if all these are set."""
 
 FUNCTIONAL_DRAWS_IF: Final[dict[str, Sequence[str]]] = {
     "alpha_dropout": ("p", "training"),

@@ -269,19 +269,27 @@ operator of a library is put in: those can go, or be defined anew."""
 def _of_function(node: Node) -> Effect:
     """The effect of a call_function node."""
     target = node.target
-    try:
-        registered = target in side_effect_registry
-    except TypeError:  # not hashable, so it cannot have been registered
-        registered = False
-    if registered:
+    if _is_registered(target):
         return Effect("impure", f"{pretty_target(target)} {_REGISTERED}")
     known = _rules.get(id(target))
     rule = _rule(target) if known is None else known[1]
     return rule if isinstance(rule, Effect) else rule(node)
 
 
+def _is_registered(target: object) -> bool:
+    """Whether `target` is in the registry."""
+    try:
+        return target in side_effect_registry
+    except TypeError:  # it is not hashable, so it cannot be
+        return False
+
+
 def _rule(target: object) -> Rule:
     """The rule of a function that is not in `_rules`."""
+    # torch itself wraps functions: importing torch.compile's parts replaces
+    # torch.manual_seed.
+    if _is_registered(getattr(target, "__wrapped__", None)):
+        return Effect("impure", f"what it wraps {_REGISTERED}")
     if isinstance(target, FunctionType) and not is_from_torch(target):
         return _unknown(target)
     if isinstance(target, CustomOpDef):
@@ -349,7 +357,7 @@ def _operator_rule(
         else:
             names = " and ".join(f"`{one.name}`" for one in written)
             return Effect("impure", f"{_name(op)} writes into {names}")
-    base = name.rpartition("::")[2]
+    base = name.removeprefix("aten::")
     parameters = _of_schema(functional[0]) if len(functional) == 1 else {}
     whens = [_by_keyword(out) for out in dict.fromkeys(outs)]
     whens += _statistics(base, name, parameters)
@@ -410,7 +418,7 @@ def _higher_order_rule(op: HigherOrderOperator) -> Rule:
 def _auto_functionalized(node: Node) -> Effect:
     """A mutable operator on copies: only a registered effect is left."""
     inner = node.args[0] if node.args else None
-    if inner in side_effect_registry or (
+    if _is_registered(inner) or (
         isinstance(inner, OpOverload)
         and inner._schema.name in EFFECTFUL_OPERATORS
     ):

@@ -147,7 +147,7 @@ class Emitter:
         """A parameter; and a line, if the variable has another name."""
         kind = self._annotation(node)
         default = f" = {self._text(node.args[0])}" if node.args else ""
-        target = exact(_path_of(node))
+        target = _path_of(node)
         self.parameters.append(f"{target}{kind}{default}")
         variable, parameter = self.variables[node], target.lstrip("*")
         return "" if variable == parameter else f"{variable} = {parameter}"
@@ -159,19 +159,20 @@ class Emitter:
     def call_module(self, node: Node) -> str:
         """`linear = self.linear(x)`."""
         module = self._attribute(self._root, _path_of(node))
-        call = f"{module}({self._arguments(node, node.args)})"
-        return self._assign(node, call)
+        arguments = self._arguments(node, node.args)
+        return self._assign(node, f"{module}({arguments})")
 
     def call_method(self, node: Node) -> str:
         """`clamp = x.clamp(min = 0.0)`."""
-        if not node.args:
+        args = node.args
+        if not args:
             raise RuntimeError(
                 f"Node {node} calls the method {node.target!r} of nothing: "
                 "its first argument must be the object"
             )
-        owner, *args = node.args
-        method = self._attribute(self._primary(owner), _path_of(node))
-        return self._assign(node, f"{method}({self._arguments(node, args)})")
+        method = self._attribute(self._primary(args[0]), _path_of(node))
+        arguments = self._arguments(node, args[1:])
+        return self._assign(node, f"{method}({arguments})")
 
     def call_function(self, node: Node) -> str:
         """`add = x + y`, `name = x.name`, `relu = torch.relu(x)`."""
@@ -185,8 +186,8 @@ class Emitter:
             return self._assign(node, f"{self._primary(args[0])}.{args[1]}")
         if node.meta.get("is_wrapped") and spelling.isidentifier():
             self.wrapped[spelling] = None
-        call = f"{spelling}({self._arguments(node, args)})"
-        return self._assign(node, call)
+        arguments = self._arguments(node, args)
+        return self._assign(node, f"{spelling}({arguments})")
 
     def output(self, node: Node) -> str:
         """`return relu`."""
@@ -242,21 +243,24 @@ class Emitter:
         """What each item of the output is, one a line; None: on one line."""
         return None
 
-    def _texts(self, args: Iterable[Argument]) -> list[str]:
-        """Arguments as Python; the common ones are nodes."""
+    def _texts(self, args: tuple[Argument, ...]) -> list[str]:
+        """Arguments as Python."""
         names, text = self.variables, self._text
         return [names[a] if type(a) is Node else text(a) for a in args]
 
-    def _arguments(self, node: Node, args: Iterable[Argument]) -> str:
+    def _arguments(self, node: Node, args: tuple[Argument, ...]) -> str:
         """What stands between the parentheses of a call."""
+        kwargs = node.kwargs
+        if len(args) == 1 and not kwargs:
+            return self._text(args[0])
         parts = self._texts(args)
-        for key, arg in node.kwargs.items():
+        for key in kwargs:
             if not is_parameter_name(key):
                 raise RuntimeError(
                     f"Node {node} has the keyword {key!r}, which is no "
                     "identifier in Python: give node.kwargs another key"
                 )
-            parts.append(f"{key} = {self._text(arg)}")
+            parts.append(f"{key} = {self._text(kwargs[key])}")
         return ", ".join(parts)
 
     def _primary(self, arg: Argument) -> str:
@@ -266,7 +270,10 @@ class Emitter:
 
     def _attribute(self, owner: str, path: str) -> str:
         """`self.layers` and, where a dot cannot be, `getattr(layers, "0")`."""
-        for atom in exact(path).split("."):
+        atoms = path.split(".")
+        if all(map(is_attribute_name, atoms)):
+            return f"{owner}.{path}"
+        for atom in atoms:
             if is_attribute_name(atom):
                 owner = f"{owner}.{atom}"
             else:
@@ -325,9 +332,11 @@ def _is_attribute_access(node: Node) -> bool:
 def _path_of(node: Node) -> str:
     """The target of a node whose opcode wants a string."""
     target = node.target
+    if type(target) is str:
+        return target
     if not isinstance(target, str):
         _refuse_target(node)
-    return target
+    return exact(target)
 
 
 def _refuse_target(node: Node) -> NoReturn:

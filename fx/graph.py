@@ -336,6 +336,8 @@ class Graph(OrderedGraph[Node]):
 
         torch.fx: graph.py, Graph.erase_node
         """
+        if to_erase is self._root:
+            raise RuntimeError("the sentinel of a Graph cannot be erased")
         if to_erase.users:
             users = to_erase.users
             raise RuntimeError(
@@ -563,14 +565,17 @@ class Graph(OrderedGraph[Node]):
         torch.fx: graph.py, Graph.print_tabular (which needs tabulate)
         """
         header = ("opcode", "name", "target", "args", "kwargs")
-        rows = [header] + [
+        rows = [
             (n.op, n._name, str(n.target), str(n._args), str(n._kwargs))
             for n in self._nodes
         ]
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        rows.insert(1, cast("tuple[str, str, str, str, str]",
-                            tuple("-" * width for width in widths)))
-        for row in rows:
+        columns = zip(header, *rows, strict=True)
+        widths = [
+            max(len(head) + 2, *map(len, cells), 0)
+            for head, *cells in columns
+        ]
+        rule = ["-" * width for width in widths]
+        for row in (header, rule, *rows):
             cells = zip(row, widths, strict=True)
             print("  ".join(cell.ljust(w) for cell, w in cells).rstrip())
 

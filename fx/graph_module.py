@@ -48,6 +48,9 @@ _GENERATED: Final = frozenset(
 )
 """The attributes that `recompile` makes, or that it makes them from."""
 
+_SPECS: Final = frozenset(("_in_spec", "_out_spec"))
+"""What `recompile` makes too, if inputs or outputs are nested."""
+
 _PRESERVED: Final = "_user_preserved_attributes"
 """Key of `meta`: a dict of attributes that a deep copy gets once more."""
 
@@ -91,7 +94,14 @@ class GraphModule(nn.Module):
 
         torch.fx: graph_module.py, GraphModule.__new__
         """
-        return super().__new__(cast("type[Self]", _class_for(cls)))
+        base = _base_of(cls)
+        new = super().__new__(cast("type[Self]", _class_below(base)))
+        if base is not cls:
+            # As in type(gm)(root, graph). The class of `new` stands beside
+            # `cls`, and Python initialises instances of `cls` only.
+            initialise: Callable[..., None] = base.__init__
+            initialise(new, *args, **kwargs)
+        return new
 
     def __init__(
         self,
@@ -280,8 +290,8 @@ class GraphModule(nn.Module):
         """
         program = self._program
         needed = {path.partition(".")[0] for path in _fetched(program.nodes)}
-        needed.update(("_in_spec", "_out_spec"))
-        attributes = {k: v for k, v in _state(self).items() if k in needed}
+        needed |= _SPECS
+        attributes = {k: v for k, v in vars(self).items() if k in needed}
         write_folder(self, program.code, attributes, Path(folder), module_name)
 
     # -- submodules --------------------------------------------------------
@@ -556,13 +566,18 @@ def _where_it_failed(error: Exception, program: Program) -> str:
 # -- classes ---------------------------------------------------------------
 
 
-def _class_for(cls: type[GraphModule]) -> type[GraphModule]:
-    """A new class for one instance of `cls`.
+def _base_of(cls: type[GraphModule]) -> type[GraphModule]:
+    """The class that somebody wrote, if `cls` is one of an instance.
 
-    If `cls` is such a class itself, the new one stands beside it, not below:
-    copies of copies do not pile up classes.
+    Classes of instances stand side by side below it: copies of copies do not
+    pile them up.
     """
-    base = next(c for c in cls.__mro__ if not c.__qualname__.endswith(_IMPL))
+    mro = cast("tuple[type[GraphModule], ...]", cls.__mro__)
+    return next(c for c in mro if not c.__qualname__.endswith(_IMPL))
+
+
+def _class_below(base: type[GraphModule]) -> type[GraphModule]:
+    """A new class for one instance of `base`."""
     members = {
         "__module__": __name__,
         "__qualname__": f"GraphModule.__new__.<locals>.{_IMPL}",
@@ -580,7 +595,7 @@ def _class_for(cls: type[GraphModule]) -> type[GraphModule]:
 
 def _make(cls: type[GraphModule], name: str = "GraphModule") -> GraphModule:
     """An instance without attributes, its class being called `name`."""
-    new = cls.__new__(cls)
+    new = cls.__new__(_base_of(cls))
     type(new).__name__ = name
     return new
 
@@ -616,8 +631,11 @@ class _Attributes(nn.Module):
 
 def _state(module: GraphModule) -> dict[str, Value]:
     """The attributes, without what `recompile` makes again."""
-    kept = vars(module).items()
-    return {name: value for name, value in kept if name not in _GENERATED}
+    made = _GENERATED
+    if isinstance(module._graph._codegen, _PyTreeCodeGen):
+        made |= _SPECS
+    held = vars(module)
+    return {name: held[name] for name in held if name not in made}
 
 
 def _take_state(new: GraphModule, root: nn.Module, graph: Graph) -> None:
@@ -628,9 +646,9 @@ def _take_state(new: GraphModule, root: nn.Module, graph: Graph) -> None:
 
 _OWN: Final = frozenset(
     (*dir(GraphModule), *GraphModule.__annotations__, *vars(nn.Module()))
-) - {"_in_spec", "_out_spec"}
-"""Names that mean something in every GraphModule, specs of inputs aside:
-those are fetched by a node when such a module is traced again."""
+).difference(_SPECS)
+"""Names that mean something in every GraphModule. A spec may be fetched: that
+is what a trace of a module with nested inputs does."""
 
 
 def _fetched(nodes: Iterable[Node]) -> dict[str, Node]:

@@ -107,8 +107,10 @@ def _parse(candidate: str) -> tuple[str, str, int]:
     return candidate, candidate, -1
 
 
-def is_parameter_name(name: str) -> bool:
+def is_parameter_name(name: object) -> bool:
     """Whether `name` can be a parameter or a keyword in a Python call."""
+    if not isinstance(name, str):
+        return False
     return name.isidentifier() and not keyword.iskeyword(name)
 
 
@@ -118,14 +120,21 @@ def target_to_str(target: Target) -> str:
     `torch.relu` gives "relu", "layer.0" stays, `operator.__getitem__` gives
     "getitem", "toUpper" gives "to_upper".
 
+    Raises:
+        AssertionError: the target is neither a string nor callable.
+
     torch.fx: graph.py, Graph._target_to_str
     """
     if isinstance(target, str):
         if target.startswith("__") and target.endswith("__"):
             target = target[2:-2]
         return snake_case(target)
-    name = getattr(target, "__name__", None)
-    return snake_case(name or type(target).__name__)
+    if not callable(target):
+        raise AssertionError(
+            f"Expected target to be str, got {type(target)}: give a callable "
+            "for call_function, and a string for all other opcodes"
+        )
+    return snake_case(getattr(target, "__name__", type(target).__name__))
 
 
 @lru_cache(maxsize=4096)

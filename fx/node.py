@@ -155,8 +155,8 @@ class Node(NamedNode["Graph"]):
         self.users = {}
         self.type = return_type
         self.meta = {}
-        if op == "placeholder":
-            _check_parameter(target)
+        if op != "call_function":
+            _check_spelling(op, str(target))
         if args or kwargs:
             self._update_args_kwargs(args, kwargs)
 
@@ -166,7 +166,8 @@ class Node(NamedNode["Graph"]):
 
         torch.fx: graph.py, Graph._root
         """
-        root = cls(graph, "", "output", "", (), {})
+        root = cls(graph, "", "output", "root", (), {})
+        root.target = ""
         root.op = cast(Opcode, "root")  # no opcode, and no loop ever sees it
         return root
 
@@ -263,7 +264,7 @@ class Node(NamedNode["Graph"]):
         """
         inputs: dict[Node, None] = {}
         simple = type(args) is tuple
-        for arg in args:
+        for arg in args if simple else ():
             kind = type(arg)
             if kind is Node:
                 inputs[cast(Node, arg)] = None
@@ -289,6 +290,7 @@ class Node(NamedNode["Graph"]):
         tuple[Argument, ...], immutable_dict[str, Argument], dict[Node, None]
     ]:
         """Immutable copies of the arguments, and the nodes inside."""
+        self._check_containers((args, kwargs))
         for key in kwargs:
             if not is_parameter_name(key):
                 self._refuse_keyword(key)
@@ -305,6 +307,15 @@ class Node(NamedNode["Graph"]):
         named = map_aggregate(dict(kwargs), visit) if kwargs else NO_KWARGS
         return frozen, named, inputs
 
+    def _check_containers(self, both: tuple[object, object]) -> None:
+        """Raise unless args are in a row and kwargs have names."""
+        args, kwargs = both
+        if not isinstance(args, (tuple, list)) or not isinstance(kwargs, dict):
+            raise AssertionError(
+                f"args must be a tuple, got {type(args)}, and kwargs a dict, "
+                f"got {type(kwargs)}, in Node {self}"
+            )
+
     def _check_set(self, items: set[object] | frozenset[object]) -> None:
         """Raise if a set among the arguments holds a Node."""
         for item in items:
@@ -313,6 +324,16 @@ class Node(NamedNode["Graph"]):
                     f"Node {self} has Node {item} inside a set, where its "
                     "use cannot be tracked: pass a list or a tuple"
                 )
+
+    def _check_node(self, node: object) -> None:
+        """Raise unless `node` is a node that this one's graph has."""
+        if not isinstance(node, Node):
+            raise TypeError(
+                f"uses of Node {self} can go to another Node only, not to "
+                f"{node!r}: assign args or kwargs to put a constant there"
+            )
+        if node.graph is not self.graph or node._erased:
+            self._refuse_input(node)
 
     def _refuse_keyword(self, key: object) -> NoReturn:
         """Raise the error for a keyword that no call can have."""
@@ -399,8 +420,7 @@ class Node(NamedNode["Graph"]):
 
         torch.fx: node.py, Node.replace_all_uses_with
         """
-        if replace_with.graph is not self.graph or replace_with._erased:
-            self._refuse_input(replace_with)
+        self._check_node(replace_with)
         if propagate_meta:
             if replace_with.meta:
                 raise AssertionError(
@@ -426,6 +446,7 @@ class Node(NamedNode["Graph"]):
 
         torch.fx: node.py, Node.replace_input_with
         """
+        self._check_node(new_input)
         for hook in self._replace_hooks():
             hook(old=old_input, new=new_input._name, user=self)
 
@@ -572,14 +593,19 @@ def _node_at(graph: Graph, place: int) -> Node:
     return next(n for i, n in enumerate(graph._nodes) if i == place)
 
 
-def _check_parameter(target: object) -> None:
-    """Raise unless a placeholder's target can be a parameter."""
-    name = str(target)
-    bare = name.removeprefix("*").removeprefix("*")
-    if not is_parameter_name(bare):
+def _check_spelling(op: Opcode, target: str) -> None:
+    """Raise unless Python code can say a target that is a string."""
+    if op == "placeholder":
+        bare = target.removeprefix("*").removeprefix("*")
+        legal, need = is_parameter_name(bare), "parameter name"
+    elif op == "call_method":
+        legal = all(map(str.isidentifier, target.split(".")))
+        need = "method name"
+    else:
+        legal = op == "output" or "" not in target.split(".")
+        need = "dotted path"
+    if not legal:
         raise ValueError(
-            f"placeholder target {name!r} is no parameter name: use an "
-            "identifier that is no keyword, with * or ** in front for the rest"
+            f"{op} target {target!r} is no {need}: use identifiers"
+            + (" that are no keywords" if op == "placeholder" else "")
         )
-
-

@@ -49,7 +49,7 @@ def format_node(node: Node, *, tensor_metadata: bool = False) -> str:
     if node.op == "output":
         return f"return {node.args[0] if node.args else None}"
     kind = f"{_type_repr(node.type)} " if node.type is not None else ""
-    if tensor_metadata:
+    if tensor_metadata and node.op.startswith("call_"):
         kind = _tensor_text(node) or kind
     head = f"%{node.name} : {kind}[num_users={len(node.users)}] = {node.op}"
     target = f"[target={pretty_target(node.target)}]"

@@ -81,13 +81,15 @@ class NamedNode(Link, Generic[GraphT_co]):
             x: a node of the same graph.
 
         Raises:
-            AssertionError: `x` is of another graph, or this node is erased.
-                Neither list is changed.
+            AssertionError: `x` is of another graph, or one of the two nodes
+                is erased. Neither list is changed.
 
         torch.fx: node.py, Node.prepend
         """
-        if x.graph is not self.graph or self._erased:
+        if x.graph is not self.graph or x._erased or self._erased:
             raise AssertionError(_why_not_beside(self, x))
+        if not x._sort_key and x._next is not x:
+            raise AssertionError("the sentinel of a Graph cannot be moved")
         Link.prepend(self, x)
 
     def append(self: Self, x: Self) -> None:
@@ -101,8 +103,10 @@ class NamedNode(Link, Generic[GraphT_co]):
 
         torch.fx: node.py, Node.append
         """
-        if x.graph is not self.graph or self._erased:
+        if x.graph is not self.graph or x._erased or self._erased:
             raise AssertionError(_why_not_beside(self, x))
+        if not x._sort_key and x._next is not x:
+            raise AssertionError("the sentinel of a Graph cannot be moved")
         Link.append(self, x)
 
     def __repr__(self) -> str:
@@ -116,11 +120,12 @@ class NamedNode(Link, Generic[GraphT_co]):
 
 def _why_not_beside(place: NamedNode[object], x: NamedNode[object]) -> str:
     """Why `x` cannot be moved to `place`, for the error."""
-    if place._erased:
-        return (
-            f"Node {place} was erased from its graph, so {x} cannot be put "
-            f"beside it: move {x} beside a node that is still in the graph"
-        )
+    for node in (place, x):
+        if node._erased:
+            return (
+                f"Node {node} was erased from its graph: it can neither move "
+                "nor be a place to move to. Use nodes that are in the graph"
+            )
     return (
         f"Attempting to move a Node into a different Graph: {x} cannot be "
         f"put beside {place}; copy it there with graph.node_copy({x})"

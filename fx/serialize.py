@@ -27,6 +27,7 @@ from typing import Final
 
 import torch
 from torch import nn
+from torch.utils import _pytree as pytree
 
 from .arguments import Value
 from .protocols import PythonCode
@@ -82,12 +83,13 @@ def write_folder(
     imports = {name: _import(name, value) for name, value in named.items()}
     unnamed = {name: named[name] for name in named if not imports[name]}
     loose = {**attributes, **_unsaved_buffers(module)}
+    kept = {name: _without_spec(value) for name, value in loose.items()}
     _check_picklable(unnamed, "the code uses")
-    _check_picklable(loose, "the module has the attribute")
+    _check_picklable(kept, "the module has the attribute")
 
     folder.mkdir(exist_ok=True)
     _save(unnamed, folder / _GLOBALS)
-    _save(loose, folder / _ATTRIBUTES)
+    _save(kept, folder / _ATTRIBUTES)
     torch.save(module.state_dict(), folder / "state_dict.pt")
     pickled = _save_children(module, folder)
     text = "\n".join(
@@ -177,6 +179,16 @@ def _check_picklable(values: Mapping[str, Value], what: str) -> None:
             ) from error
 
 
+def _without_spec(value: Value) -> Value:
+    """The value; for the spec of a tree, such a tree.
+
+    torch warns when a pickled spec is loaded.
+    """
+    if isinstance(value, pytree.TreeSpec):
+        return pytree.tree_unflatten([0] * value.num_leaves, value)
+    return value
+
+
 def _save(values: Mapping[str, Value], file: Path) -> None:
     """Pickle the values, if there are any."""
     if values:
@@ -264,12 +276,14 @@ def _init(
     yield from _own_state(module)
     if loose:
         yield f"loaded = torch.load(here / {_ATTRIBUTES!r}, weights_only=False)"
-    for name in loose:
-        value = f"loaded[{name!r}]"
+    for name, value in loose.items():
+        text = f"loaded[{name!r}]"
         if name in module._buffers:
-            yield f"self.register_buffer({name!r}, {value}, persistent=False)"
+            yield f"self.register_buffer({name!r}, {text}, persistent=False)"
+        elif isinstance(value, pytree.TreeSpec):
+            yield _assign(name, f"torch.utils._pytree.tree_structure({text})")
         else:
-            yield _assign(name, value)
+            yield _assign(name, text)
     if module.state_dict():
         state = "torch.load(here / 'state_dict.pt', weights_only=False)"
         yield f"self.load_state_dict({state}, assign=True)"
@@ -278,9 +292,9 @@ def _init(
 
 def _assign(name: str, value: str) -> str:
     """A statement that sets an attribute."""
-    if name.isidentifier() and not keyword.iskeyword(name):
-        if not _private.match(name):
-            return f"self.{name} = {value}"
+    plain = name.isidentifier() and not keyword.iskeyword(name)
+    if plain and not _private.match(name):
+        return f"self.{name} = {value}"
     return f"setattr(self, {name!r}, {value})"
 
 

@@ -337,9 +337,10 @@ class Tracer(TracerBase):
         path = paths.get(mod)
         if path is None:
             raise NameError(
-                f"module is not installed as a submodule: {type(mod).__name__}"
-                f" is not in the hierarchy of {type(self.root).__name__}. "
-                "Assign it to an attribute of a module that is"
+                "module is not installed as a submodule\n"
+                f"  A {type(mod).__name__} is called that is not in the "
+                f"hierarchy of {type(self.root).__name__}. Assign it to an "
+                "attribute of a module that is."
             )
         return path
 
@@ -477,9 +478,10 @@ class Tracer(TracerBase):
             path = self._parameter_path(a)
             if path is None:
                 raise NameError(
-                    "parameter is not a member of this module: a Parameter of "
-                    f"shape {tuple(a.shape)} is used, but no module in "
-                    f"{type(self.root).__name__} has it. Register it there"
+                    "parameter is not a member of this module\n"
+                    f"  A Parameter of shape {tuple(a.shape)} is used, but no "
+                    f"module in {type(self.root).__name__} has it. Assign it "
+                    "to an attribute of one."
                 )
         elif isinstance(a, torch.Tensor):
             path = self._buffer_path(a)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import torch
 
-from tests.benchmarks.measure import Rounds
+from tests.benchmarks.measure import A_CALL, Rounds
 from tests.benchmarks.operations import BENCHMARKS, OURS, Benchmark, select
 from tests.benchmarks.report import (
     CLOSE,
@@ -114,7 +114,7 @@ def _run(
 
 def _sizes(bench: Benchmark, options: argparse.Namespace) -> Sequence[int]:
     """The sizes to measure an operation at."""
-    if options.size:
+    if options.size and bench.unit is not A_CALL:
         return (options.size,)
     return (*bench.sizes, *(bench.full if options.full else ()))
 

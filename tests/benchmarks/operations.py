@@ -186,7 +186,9 @@ def benchmark(
         needs: the files of fx that it uses, from stage 05 on.
         beside: what is measured beside both.
     """
-    goals = {None: goal} if isinstance(goal, Goal) else dict(goal or {})
+    goals: Mapping[int | None, Goal] = (
+        {None: goal} if isinstance(goal, Goal) else goal or {}
+    )
 
     def register(
         make: Callable[[Library, int], Task],
@@ -365,8 +367,9 @@ def _calling(module: nn.Module) -> Task:
     x = torch.ones(1)
 
     def run(_: Made) -> Tensor:
+        result = x
         for _ in range(_CALLS):
-            result: Tensor = module(x)
+            result = module(x)
         return result
 
     return Task(run, _CALLS)

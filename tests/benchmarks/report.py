@@ -164,7 +164,10 @@ def header() -> str:
     """The head of the table."""
     columns = ("operation", "size", "torch", "ours", "ratio", "goal", "", "")
     title = _LAYOUT.format(*columns).rstrip()
-    return f"{title}\n{'-' * 78}"
+    return (
+        "µs a node, or as said; ratio is torch/ours, the median of rounds\n"
+        f"in which both run in turn\n\n{title}\n{'-' * 78}"
+    )
 
 
 def line(row: Row) -> str:

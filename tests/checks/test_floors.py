@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from stages.floors import source_files
 from tests.checks.floors import (
     import_problems,
     imports,
@@ -94,6 +95,17 @@ def test_downward_imports_are_fine() -> None:
 
 def test_every_file_says_its_stage() -> None:
     assert list(stage_problems(library())) == []
+
+
+def test_the_course_reads_the_same_stages() -> None:
+    ours = {
+        (str(source.path), *source.heading)
+        for source in library()
+        if source.heading
+    }
+    assert ours == {
+        (f"fx/{file.path}", file.stage, file.title) for file in source_files()
+    }
 
 
 def test_a_file_without_a_stage_is_seen() -> None:

@@ -9,14 +9,13 @@ import io
 import linecache
 import operator
 import pickle
-import sys
 import threading
 import time
 import warnings
 import weakref
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple, no_type_check
+from typing import NamedTuple, no_type_check
 
 import pytest
 import torch
@@ -71,9 +70,7 @@ class Inner(nn.Module):
 class Tagged(GraphModule):
     """A user's subclass, with state and methods of its own."""
 
-    def __init__(
-        self, root: nn.Module, graph: Graph, tag: str = "new"
-    ) -> None:
+    def __init__(self, root: nn.Module, graph: Graph, tag: str = "new") -> None:
         super().__init__(root, graph, "Tagged")
         self.tag = tag
 
@@ -148,7 +145,7 @@ class TestConstruction:
             calling("act", {"other": 1})
 
     def test_a_module_that_lacks_a_target_is_refused(self) -> None:
-        with pytest.raises(AttributeError, match="'a.b' leads nowhere"):
+        with pytest.raises(AttributeError, match=r"'a\.b' leads nowhere"):
             calling("a.b", nn.Module())
 
     @pytest.mark.parametrize("root", ["no root", None, 3])
@@ -172,6 +169,7 @@ class TestConstruction:
         first = symbolic_trace(Net())
         again = symbolic_trace(first)
         other = type(first)(first, copy.deepcopy(first.graph))
+        assert torch.equal(other(X), first(X))
         copies = copy.deepcopy(copy.deepcopy(other)), copy.copy(other)
         modules = (first, again, other, *copies, through_pickle(other))
         assert len({type(gm) for gm in modules}) == len(modules)
@@ -192,11 +190,13 @@ class TestConstruction:
 
     def test_a_submodule_of_the_root_that_would_hide_our_own(self) -> None:
         with pytest.raises(RuntimeError, match="Node graph needs 'graph'"):
-            symbolic_trace(nn.Sequential().add_module("graph", nn.ReLU()) or _WithGraph())
+            symbolic_trace(_WithGraph())
 
     def test_the_remedy_works(self) -> None:
         graph = Tracer().trace(_WithGraph())
-        next(n for n in graph.nodes if n.op == "call_module").target = "my_graph"
+        next(
+            n for n in graph.nodes if n.op == "call_module"
+        ).target = "my_graph"
         gm = GraphModule({"my_graph": nn.ReLU()}, graph)
         assert torch.equal(gm(X), X.relu())
 
@@ -271,7 +271,7 @@ class TestRecompile:
     def test_code_that_python_refuses_names_the_node(self) -> None:
         gm = symbolic_trace(lambda x: torch.neg(x))
         code = gm.code
-        gm.graph.on_generate_code(lambda _: partial(map, _broken))
+        gm.graph.on_generate_code(lambda _: _break)
         with pytest.raises(RuntimeError) as caught:
             gm.recompile()
         text = str(caught.value)
@@ -324,8 +324,8 @@ def _without_output() -> Graph:
     return graph
 
 
-def _broken(piece: str) -> str:
-    return piece.replace("torch.neg(x)", "torch.neg(x) +")
+def _break(pieces: list[str]) -> list[str]:
+    return [piece.replace("neg(x)", "neg(x) +") for piece in pieces]
 
 
 class TestCalling:
@@ -348,7 +348,7 @@ class TestCalling:
 
     def test_a_subclass_may_have_a_call_of_its_own(self) -> None:
         class Doubling(GraphModule):
-            def __call__(self, *args: Any, **kwargs: Any) -> Any:
+            def __call__(self, *args: Value, **kwargs: Value) -> Value:
                 return super().__call__(*args, **kwargs) * 2
 
         gm = Doubling({}, chain(1))
@@ -506,10 +506,12 @@ class TestSubmodules:
         graph.get_attr("c.fetched")
         graph.output(x)
         root = nn.Module()
-        for path in ("a.whole", "a.no", "b.linear", "b.no.deep", "c.fetched"):
-            graph_path = path.split(".")
-            _put(root, graph_path, nn.Sequential(nn.ReLU()))
-        root.get_submodule("b").linear = nn.Linear(1, 1)
+        for name, child in (
+            ("a", nn.ModuleDict({"whole": nn.Sequential(nn.ReLU())})),
+            ("b", nn.ModuleDict({"linear": nn.Linear(1, 1)})),
+            ("c", nn.ModuleDict({"fetched": nn.Sequential(nn.ReLU())})),
+        ):
+            root.add_module(name, child)
         gm = GraphModule(root, graph)
         gm.add_submodule("a.no", nn.ReLU())
         gm.add_submodule("b.no.deep", nn.ReLU())
@@ -551,20 +553,12 @@ class TestSubmodules:
                 parts[f"m{index}"] = nn.Module()
             graph.output(x)
             gm = GraphModule(parts, graph)
-            begin = time.perf_counter()
+            begin = time.process_time()
             gm.delete_all_unused_submodules()
-            return time.perf_counter() - begin
+            return time.process_time() - begin
 
-        seconds(10)
-        assert seconds(4000) < 40 * max(seconds(400), 1e-3)
-
-
-def _put(root: nn.Module, path: list[str], module: nn.Module) -> None:
-    for atom in path[:-1]:
-        if not hasattr(root, atom):
-            setattr(root, atom, nn.Module())
-        root = getattr(root, atom)
-    setattr(root, path[-1], module)
+        few, many = (min(seconds(n) for _ in range(3)) for n in (300, 3000))
+        assert many < 40 * few
 
 
 class Seen(NamedTuple):
@@ -629,18 +623,22 @@ class TestHooks:
         gm = symbolic_trace(lambda x: x)
         copies: list[GraphModule] = []
         gm._register_deepcopy_hook(copies.append)
-        gm._register_create_node_hook(len)  # type: ignore[arg-type]
+        gm._register_create_node_hook(_ignore)
         copied = copy.deepcopy(gm)
-        assert len(copies) == 0  # it was copied too: a list of its own
+        assert copies == [copied]
+        assert copied._create_node_hooks == [_ignore]
         gm._unregister_deepcopy_hook(copies.append)
-        hook = copied._deepcopy_hooks[0]
-        assert getattr(hook, "__self__", None) == [copied]
-        assert copied._create_node_hooks == [len]
+        copy.deepcopy(gm)
+        assert copies == [copied]
+
+
+def _ignore(node: Node) -> None:
+    """A hook that does nothing."""
 
 
 class TestDeepCopy:
     def test_nothing_is_shared_and_nothing_is_lost(self) -> None:
-        gm = symbolic_trace(Net().eval())
+        gm: Value = symbolic_trace(Net().eval())
         gm.note = {"list": [1]}
         gm.extra = nn.ReLU()
         gm.register_buffer("loose", torch.ones(1), persistent=False)
@@ -667,7 +665,7 @@ class TestDeepCopy:
         assert new(torch.tensor(2.0)) == 2.0
 
     def test_state_dict_hooks_come_along(self) -> None:
-        gm = symbolic_trace(Net())
+        gm: Value = symbolic_trace(Net())
         gm._register_state_dict_hook(_drop_everything)
         assert copy.deepcopy(gm).state_dict() == {}
 
@@ -686,7 +684,7 @@ class TestDeepCopy:
                 return GraphModule.__init__
 
         net = Net()
-        gm = Counting(net, Tracer().trace(net))
+        gm: Value = Counting(net, Tracer().trace(net))
         gm.note = 1
         new = copy.deepcopy(gm)
         assert Counting.made == 1
@@ -733,7 +731,7 @@ def _drop_everything(
 
 class TestCopy:
     def test_graph_and_attributes_are_shared(self) -> None:
-        gm = symbolic_trace(Net())
+        gm: Value = symbolic_trace(Net())
         gm.note = ["mine"]
         gm.extra = nn.ReLU()
         gm.register_forward_hook(_plus_one)
@@ -751,7 +749,7 @@ class TestCopy:
         new.add_submodule("inner.more", nn.ReLU())
         new.add_submodule("more", nn.ReLU())
         new.register_forward_hook(_plus_one)
-        new._register_create_node_hook(len)  # type: ignore[arg-type]
+        new._register_create_node_hook(_ignore)
         assert not hasattr(gm.inner, "more") and not hasattr(gm, "more")
         assert gm._create_node_hooks == []
         assert not torch.equal(new(X), gm(X))
@@ -766,15 +764,15 @@ class TestCopy:
 
 class TestPickle:
     def test_nothing_is_lost(self) -> None:
-        gm = symbolic_trace(Net().eval())
+        gm: Value = symbolic_trace(Net().eval())
         gm.note = {"list": [1]}
         gm.extra = nn.ReLU()
         gm.meta["tag"] = [1]
         gm.register_forward_hook(_plus_one)
-        relu = node_named(gm, "act" if False else "linear")
-        relu.type, relu.meta["deep"] = torch.Tensor, {"a": [1]}
-        relu.stack_trace = "trace"
-        relu.name = "renamed"
+        linear = node_named(gm, "linear")
+        linear.type, linear.meta = torch.Tensor, {"deep": {"a": [1]}}
+        linear.stack_trace = "trace"
+        linear.name = "renamed"
         gm.recompile()
         new = through_pickle(gm)
         assert new.code == gm.code and str(new.graph) == str(gm.graph)
@@ -789,8 +787,9 @@ class TestPickle:
         assert node.meta == {"deep": {"a": [1]}, "stack_trace": "trace"}
         assert new._tracer_cls is Tracer
         key = type(new).forward.__code__.co_filename
-        assert key.partition(" from ")[2] == (
-            type(gm).forward.__code__.co_filename.partition(" from ")[2]
+        assert (
+            key.partition(" from ")[2]
+            == (type(gm).forward.__code__.co_filename.partition(" from ")[2])
         )
 
     def test_random_nodes_stay_random(self) -> None:
@@ -863,19 +862,22 @@ class TestPickle:
 
 
 @no_type_check
+def _negate(x):
+    return torch.neg(x)
+
+
+@no_type_check
 def _add_up(x):
     return {"sum": x["a"] + x["b"][0] + x["b"][1]}
 
 
 class TestSize:
     def test_a_hundred_thousand_nodes(self) -> None:
-        begin = time.perf_counter()
         gm = GraphModule({}, chain(100_000))
         new = through_pickle(gm)
         copied = copy.deepcopy(gm)
         assert len(new.graph.nodes) == len(copied.graph.nodes) == 100_002
         assert new(torch.tensor(2.0)) == copied(torch.tensor(2.0)) == 2.0
-        assert time.perf_counter() - begin < 30
 
     def test_a_module_is_freed_with_its_lines(self) -> None:
         gm = symbolic_trace(Net())
@@ -902,19 +904,18 @@ class TestSize:
 class TestSymbolicTrace:
     @pytest.mark.claims("symbolic-trace", "symbolic-trace-steps")
     def test_it_is_tracer_graph_and_graph_module(self) -> None:
-        net = Net()
-        gm = symbolic_trace(net)
+        gm = symbolic_trace(Net())
         tracer = Tracer()
-        graph = tracer.trace(net)
+        graph = tracer.trace(Net())
         assert gm.code == GraphModule(tracer.root, graph).code
         assert type(gm).__name__ == "Net"
-        assert type(symbolic_trace(_add_up, None and {})).__name__ == "_add_up"
+        assert type(symbolic_trace(_negate)).__name__ == "_negate"
 
     @pytest.mark.parametrize(
         "root", [partial(torch.add, 1), Tracer(), "text", 3]
     )
     def test_what_has_no_name_is_refused(self, root: Value) -> None:
-        with pytest.raises(TypeError, match="symbolic_trace takes an nn.Mod"):
+        with pytest.raises(TypeError, match="symbolic_trace takes an nn"):
             symbolic_trace(root)
 
     def test_whether_a_trace_runs(self) -> None:

@@ -156,7 +156,7 @@ def attributes_are_paths_from_self(lib: Lib) -> Seen:
 @program(claims=("codegen-call-module",))
 def module_calls_are_paths_with_arguments(lib: Lib) -> Seen:
     class Own(nn.Module):
-        def forward(self, *args: Any, **kwargs: Any) -> Any:
+        def forward(self, *args: Any, **kwargs: Any) -> object:
             return [args, kwargs]
 
     g = lib.Graph()
@@ -318,14 +318,15 @@ def lambdas_and_local_functions_as_targets(lib: Lib) -> Seen:
     def local(x: Value) -> Value:
         return x - 1
 
+    named = lambda v: v * 10  # noqa: E731
+    unnamed = [lambda v: v * 100, lambda v: v + 0.5]
     g = lib.Graph()
-    x = g.placeholder("x")
-    y = g.call_function(local, (x,))
-    z = g.call_function(lambda v: v * 10, (y,))
-    w = g.call_function(lambda v: v * 100, (z,))
-    g.output(w)
+    value = g.placeholder("x")
+    for target in (local, named, *unnamed, local):
+        value = g.call_function(target, (value,))
+    g.output(value)
     gm = lib.GraphModule({}, g)
-    return [lines(g), gm.code, gm(3)]
+    return [lines(g), str(g), gm.code, gm(3)]
 
 
 @program(claims=("codegen-function-names",))
@@ -452,7 +453,6 @@ def names_of_nodes_that_python_forbids(lib: Lib) -> Seen:
     names = (
         "class",
         "len",
-        "None",
         "print",
         "self_",
         "x.y",

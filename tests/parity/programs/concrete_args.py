@@ -172,10 +172,18 @@ def fixed_parameters_of_a_module(lib: Lib) -> Seen:
 
     root = Root(forward, act=torch.nn.ReLU())
     gm = lib.symbolic_trace(root, {"mode": "double", "extra": None})
-    return [
-        gm.code.replace("torch.fx", "fx"),
-        gm(torch.ones(1), "double", None),
-    ]
+    said = [line for line in gm.code.splitlines() if "is_none" not in line]
+    return [said, gm(torch.ones(1), "double", None)]
+
+
+@program(
+    differs="library-functions-by-name",
+    ours=["_assert_is_none = fx_concrete_args__assert_is_none(y_1, "],
+)
+def how_the_librarys_own_assertion_is_written(lib: Lib) -> Seen:
+    gm = lib.symbolic_trace(lambda x, y: x, concrete_args={"y": None})
+    said = [line for line in gm.code.splitlines() if "is_none" in line]
+    return [line.strip().partition("'")[0] for line in said]
 
 
 @program(claims=("concrete-args",))

@@ -74,7 +74,7 @@ class Injected:
         return f"__import__({path!r}, fromlist=['x']).Seeds.append('ran')"
 
 
-def identity(*args: Any, **kwargs: Any) -> Any:
+def identity(*args: Any, **kwargs: Any) -> Value:
     """What it is given: the constants as the function received them."""
     return args[0] if args else kwargs["k"]
 

@@ -13,7 +13,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from tests.parity.harness import Lib, Made, Seen, names, program, show
+from tests.parity.harness import Lib, Made, Seen, error, names, program, show
 
 INPUT = torch.linspace(-2, 2, 6).reshape(2, 3)
 
@@ -392,9 +392,22 @@ def dead_code_goes_in_child_graph_modules_too(lib: Lib) -> Seen:
     return changed, [(names(c.graph.nodes), c.code) for c in children]
 
 
-@program(claims=("graph-denotes-function",))
-def a_graph_without_output_returns_nothing(lib: Lib) -> Seen:
+@program(
+    claims=("graph-denotes-function",),
+    differs="no-output",
+    ours="RuntimeError: the Graph has no output",
+)
+def a_graph_without_output_is_no_function(lib: Lib) -> Seen:
     g = lib.Graph()
     g.call_function(torch.neg, (g.placeholder("x"),))
-    gm = lib.GraphModule(nn.Module(), g)
-    return gm.code, gm(INPUT)
+    return error(lambda: lib.GraphModule(nn.Module(), g), chars=23)
+
+
+@program(claims=("opcode-call-method",))
+def methods_with_odd_names_are_called(lib: Lib) -> Seen:
+    seen = []
+    for name in ("a.b", "naïve", "match", "_", "__call__"):
+        g = lib.Graph()
+        g.output(g.call_method(name, (g.placeholder("x"), 1)))
+        seen.append(lib.GraphModule(nn.Module(), g).code)
+    return seen

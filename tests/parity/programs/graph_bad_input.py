@@ -232,13 +232,14 @@ def uses_cannot_be_moved_into_another_graph(lib: Lib) -> Seen:
 @program(
     claims=("usedef-on-args-assign", "usedef-on-kwargs-assign"),
     differs="args-checked",
-    ours=["AssertionError", "AssertionError", "AssertionError", "tuple"],
+    ours=["no error", "tuple", "AssertionError", "AssertionError", "tuple"],
 )
 def assigned_args_and_kwargs_have_their_types_too(lib: Lib) -> Seen:
     g, x = inputs(lib, "x")
     n = g.call_function(torch.relu, (x,))
     return [
         kind(error(lambda: setattr(n, "args", [x]))),
+        type(n.args).__name__,
         kind(error(lambda: setattr(n, "args", x))),
         kind(error(lambda: setattr(n, "kwargs", [("k", x)]))),
         type(n.args).__name__,
@@ -342,6 +343,19 @@ def methods_must_be_identifiers(lib: Lib) -> Seen:
     g, x = inputs(lib, "x")
     wishes = ("a b", "x()", "", "1x")
     return [kind(error(partial(g.call_method, w, (x,)))) for w in wishes]
+
+
+@program(
+    claims=("opcode-get-attr", "opcode-call-module"),
+    differs="names-validated",
+    ours=(["ValueError"] * 8, 0),
+)
+def dotted_paths_have_no_empty_steps(lib: Lib) -> Seen:
+    g = lib.Graph()
+    wishes = ("", "a..b", ".a", "a.")
+    raised = [kind(error(partial(g.get_attr, wish))) for wish in wishes]
+    raised += [kind(error(partial(g.call_module, wish))) for wish in wishes]
+    return raised, len(g.nodes)
 
 
 @program(claims=("usedef-on-args-assign",))

@@ -201,7 +201,7 @@ def the_class_of_a_graph_module_wraps_its_calls(lib: Lib) -> Seen:
 
 @program(claims=("graphmodule-call-wrapped", "graphmodule-call-path"))
 def a_subclass_with_a_call_of_its_own(lib: Lib) -> Seen:
-    def tens(self: Value, *args: Any) -> Any:
+    def tens(self: Value, *args: Any) -> Value:
         return super(cls, self).__call__(*args) * 10
 
     graph = lib.Tracer().trace(add_one)

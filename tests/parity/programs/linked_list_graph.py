@@ -125,7 +125,7 @@ def nodes_are_created_at_the_end(lib: Lib) -> Seen:
 @program(claims=("graph-init-state",))
 def graph_takes_owner_and_tracer_and_starts_empty(lib: Lib) -> Seen:
     signature = inspect.signature(lib.Graph.__init__)
-    owner = lib.GraphModule(torch.nn.Module(), lib.Graph())
+    owner = torch.nn.Module()
     owned, free = lib.Graph(owner), lib.Graph(owning_module=None)
     parameters = [(p.name, p.kind.name) for p in signature.parameters.values()]
     defaults = [

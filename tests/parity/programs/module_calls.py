@@ -390,7 +390,7 @@ def calling_forward_itself_enters_a_leaf(lib: Lib) -> Seen:
 @program(claims=("module-call-goes-to-call-module",))
 def keyword_arguments_reach_leaf_modules(lib: Lib) -> Seen:
     class Own(nn.Module):
-        def forward(self, *args: Any, **kwargs: Any) -> Any:
+        def forward(self, *args: Any, **kwargs: Any) -> object:
             return args, kwargs
 
     root = Root(

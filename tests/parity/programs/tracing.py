@@ -156,7 +156,7 @@ def every_parameter_gets_its_placeholder(lib: Lib) -> Seen:
         return a + b
 
     @functools.wraps(plain)
-    def decorated(*args: Any, **kwargs: Any) -> Any:
+    def decorated(*args: Any, **kwargs: Any) -> Value:
         return plain(*args, **kwargs) * 2
 
     @no_type_check

@@ -1,0 +1,368 @@
+"""The benchmarks measure equal work, in turn, and judge it rightly."""
+
+from __future__ import annotations
+
+import gc
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.benchmarks.__main__ import main
+from tests.benchmarks.measure import (
+    A_CALL,
+    A_NODE,
+    BYTES,
+    Rounds,
+    Task,
+    Unit,
+    allocated,
+    measure,
+    seconds,
+)
+from tests.benchmarks.operations import (
+    BENCHMARKS,
+    OURS,
+    TORCH,
+    Benchmark,
+    Beside,
+    Goal,
+    Library,
+    at_least,
+    at_most,
+    select,
+)
+from tests.benchmarks.report import DifferentWork, check_same_work, measured
+
+TINY = 40
+QUICK = Rounds(most=1, least=1, sample=0.0)
+
+
+def ready(name: str) -> Benchmark:
+    """A benchmark, unless what it measures is not written yet."""
+    if missing := BENCHMARKS[name].missing():
+        pytest.skip(f"fx has no {', '.join(missing)} yet")
+    return BENCHMARKS[name]
+
+
+# -- the operations --------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", BENCHMARKS)
+def test_both_libraries_do_the_same_work(name: str) -> None:
+    check_same_work(ready(name), TINY)
+
+
+@pytest.mark.parametrize("name", BENCHMARKS)
+def test_every_benchmark_runs(name: str) -> None:
+    bench = ready(name)
+    size = bench.sizes[0] if bench.unit is A_CALL else TINY
+    row = measured(bench, size, QUICK)
+    assert row.torch > 0
+    assert row.ours > 0
+    assert len(row.ratios) == 1
+
+
+@pytest.mark.parametrize("name", BENCHMARKS)
+def test_programs_have_about_as_many_nodes_as_their_size_says(
+    name: str,
+) -> None:
+    bench = ready(name)
+    if bench.unit is not A_CALL:
+        for size in (TINY, 2_000):
+            assert size <= bench.make(OURS, size).count <= size + 4
+
+
+@pytest.mark.parametrize("name", BENCHMARKS)
+def test_a_run_leaves_the_next_one_the_same_to_do(name: str) -> None:
+    task = ready(name).make(OURS, TINY)
+    first = str(task.show(task.run(task.setup())))
+    assert str(task.show(task.run(task.setup()))) == first
+
+
+def test_every_run_has_half_of_the_nodes_to_erase() -> None:
+    task = ready("eliminate-dead-code").make(OURS, TINY)
+    for _ in range(2):
+        given = task.setup()
+        before = len(given.nodes)
+        assert len(task.run(given).nodes) == before - TINY // 2
+
+
+def test_every_run_has_a_match_in_four_nodes_to_replace() -> None:
+    task = ready("replace-pattern").make(OURS, TINY)
+    for _ in range(2):
+        given = task.setup()
+        assert "sigmoid(" not in given.code
+        assert task.run(given).code.count("sigmoid(") == TINY // 4
+
+
+# -- the measuring ---------------------------------------------------------
+
+
+class Machine:
+    """A clock that only moves when work is done, and who did work when."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.ran: list[str] = []
+        self.collecting: list[bool] = []
+
+    def clock(self) -> float:
+        """The time on the clock."""
+        return self.now
+
+    def takes(self, who: str, *times: float) -> Task:
+        """A task that takes each of these times in turn, per 1 node."""
+        turns = iter(times)
+
+        def run(_: object) -> str:
+            self.now += next(turns)
+            self.ran.append(who)
+            self.collecting.append(gc.isenabled())
+            return who
+
+        return Task(run, 1)
+
+    def setup(self) -> None:
+        """Something slow that must not be counted."""
+        self.now += 100.0
+
+    def unit(self) -> Unit:
+        """Seconds of this machine."""
+        return Unit(
+            "s", 1.0, lambda task, loops: seconds(task, loops, self.clock)
+        )
+
+
+@pytest.fixture
+def machine() -> Machine:
+    return Machine()
+
+
+def test_rounds_alternate_and_the_first_run_does_not_count(
+    machine: Machine,
+) -> None:
+    tasks = {
+        "torch": machine.takes("torch", 90, 1, 2, 3),
+        "ours": machine.takes("ours", 90, 4, 5, 6),
+    }
+    samples = measure(tasks, machine.unit(), Rounds(most=3, sample=0.0))
+    assert samples == {"torch": [1, 2, 3], "ours": [4, 5, 6]}
+    assert machine.ran == ["torch", "ours"] * 2 + ["ours", "torch"] + [
+        "torch",
+        "ours",
+    ]
+
+
+def test_setup_is_not_timed(machine: Machine) -> None:
+    task = replace(machine.takes("ours", 1, 3), setup=machine.setup)
+    assert seconds(task, 2, machine.clock) == 2
+
+
+def test_what_is_too_slow_runs_once(machine: Machine) -> None:
+    slow = Rounds(too_slow=-1)
+    tasks = {"torch": machine.takes("torch", 1)}
+    assert len(measure(tasks, A_NODE, slow)["torch"]) == 1
+    assert machine.ran == ["torch"]
+
+
+def test_short_runs_are_repeated_and_long_ones_are_few() -> None:
+    rounds = Rounds(most=9, least=3, budget=4.0, sample=0.03)
+    assert rounds.loops(0.001) == 30
+    assert rounds.loops(1.0) == 1
+    assert rounds.number(0.01) == 9
+    assert rounds.number(0.8) == 5
+    assert rounds.number(60.0) == 3
+    assert Rounds(most=1).number(0.01) == 1
+
+
+def test_the_collector_is_off_while_timing_and_on_again_after(
+    machine: Machine,
+) -> None:
+    def fails(_: object) -> None:
+        raise ZeroDivisionError
+
+    assert gc.isenabled()
+    tasks = {"ours": machine.takes("ours", 1, 1, 1, 1)}
+    measure(tasks, machine.unit(), Rounds(most=3, sample=0.0))
+    assert machine.collecting == [False] * 4
+    assert gc.isenabled()
+    with pytest.raises(ZeroDivisionError):
+        measure({"ours": Task(fails, 1)})
+    assert gc.isenabled()
+    assert gc.get_freeze_count() == 0
+
+
+def test_bytes_are_those_that_are_kept() -> None:
+    def run(_: object) -> bytes:
+        bytes(500_000)  # gone at once
+        return bytes(100_000)
+
+    assert 100_000 <= allocated(Task(run, 1)) < 102_000
+
+
+# -- the judging -----------------------------------------------------------
+
+
+def fake(
+    theirs: Task,
+    ours: Task,
+    goal: Goal | None = None,
+    *,
+    unit: Unit = A_NODE,
+    beside: Beside | None = None,
+) -> Benchmark:
+    """A benchmark of two tasks that are there already."""
+
+    def make(lib: Library, size: int) -> Task:
+        return theirs if lib is TORCH else ours
+
+    goals: dict[int | None, Goal] = {} if goal is None else {None: goal}
+    return Benchmark("fake", make, "A fake.", goals, (1,), (), unit, (), beside)
+
+
+def timed(
+    machine: Machine, theirs: tuple[float, ...], ours: tuple[float, ...]
+) -> tuple[Task, Task]:
+    """Two tasks; the two runs that do not count are put in front."""
+    return (
+        replace(machine.takes("x", 1, 1, *theirs), count=2),
+        replace(machine.takes("x", 1, 1, *ours), count=2),
+    )
+
+
+def test_the_ratio_is_the_median_of_the_rounds(machine: Machine) -> None:
+    # A round in which all is slow, and one in which one library is, do not
+    # count: the ratio of the medians would be 2.5.
+    tasks = timed(machine, (2, 20, 40), (1, 8, 10))
+    rounds = Rounds(most=3, sample=0.0)
+    row = measured(fake(*tasks, unit=machine.unit()), 1, rounds)
+    assert row.ratios == [2, 2.5, 4]
+    assert row.ratio == 2.5
+    assert (row.torch, row.ours) == (10, 4)
+
+
+def test_what_is_subtracted_is_taken_off_both(machine: Machine) -> None:
+    floor = Beside("floor", lambda _: machine.takes("x", 1, 1), subtract=True)
+    tasks = timed(machine, (7,), (3,))
+    bench = fake(*tasks, unit=machine.unit(), beside=floor)
+    row = measured(bench, 1, QUICK)
+    assert (row.torch, row.ours, row.beside) == (3, 1, 0.5)
+    assert row.ratio == 3
+
+
+@pytest.mark.parametrize(
+    ("goal", "verdict"),
+    [
+        (at_least(2), "met"),
+        (at_least(2.4), "close"),
+        (at_least(2.6), "MISSED"),
+        (at_most(1), "met"),
+        (at_most(0.9), "close"),
+        (at_most(0.7), "MISSED"),
+        (None, ""),
+    ],
+)
+def test_goals(machine: Machine, goal: Goal | None, verdict: str) -> None:
+    tasks = timed(machine, (4,), (2,))
+    row = measured(fake(*tasks, goal, unit=machine.unit()), 1, QUICK)
+    assert (row.ratio, row.ours) == (2, 1)
+    assert row.verdict == verdict
+
+
+def test_different_results_are_not_compared() -> None:
+    bench = fake(Task(lambda _: "one", 1), Task(lambda _: "two", 1))
+    with pytest.raises(DifferentWork, match="one\nand fx\ntwo"):
+        measured(bench, 1, QUICK)
+
+
+def test_different_sizes_are_not_compared() -> None:
+    bench = fake(Task(lambda _: "same", 1), Task(lambda _: "same", 2))
+    with pytest.raises(DifferentWork, match=r"has 1 nodes, fx 2"):
+        measured(bench, 1, QUICK)
+
+
+# -- the command line ------------------------------------------------------
+
+
+@pytest.fixture
+def spin() -> Iterator[Callable[[int], Task]]:
+    """Makes a task that takes so many times as long as another."""
+
+    def make(times: int) -> Task:
+        def run(_: object) -> None:
+            for _ in range(20_000 * times):
+                pass
+
+        return Task(run, 1)
+
+    yield make
+
+
+def test_a_goal_that_is_missed_is_the_exit_status(
+    spin: Callable[[int], Task], capsys: pytest.CaptureFixture[str]
+) -> None:
+    def status(goal: Goal, *options: str) -> int:
+        bench = fake(spin(4), spin(1), goal)
+        return main(["--rounds=1", *options], {"fake": bench})
+
+    assert status(at_least(2), "--check") == 0
+    assert status(at_least(9)) == 0
+    assert status(at_least(9), "--check") == 1
+    assert capsys.readouterr().out.count("MISSED") == 2
+
+
+def test_what_misses_its_goal_is_profiled(
+    spin: Callable[[int], Task], capsys: pytest.CaptureFixture[str]
+) -> None:
+    bench = fake(spin(1), spin(1), at_least(9))
+    main(["--rounds=1", "--profile=3"], {"fake": bench})
+    assert "(run)" in capsys.readouterr().out
+
+
+def test_json_has_every_round(
+    spin: Callable[[int], Task], tmp_path: Path
+) -> None:
+    file = tmp_path / "rows.json"
+    bench = fake(spin(1), spin(1), at_least(9))
+    main(["--rounds=3", f"--json={file}"], {"fake": bench})
+    (row,) = json.loads(file.read_text(encoding="utf-8"))["rows"]
+    assert row["name"] == "fake"
+    assert row["goal"] == "≥ 9"
+    assert row["verdict"] == "MISSED"
+    assert len(row["ratios"]) == 3
+
+
+def test_what_fx_does_not_have_is_said(
+    spin: Callable[[int], Task], capsys: pytest.CaptureFixture[str]
+) -> None:
+    bench = replace(fake(spin(1), spin(1)), needs=("graph", "no_such_file"))
+    assert bench.missing() == ["no_such_file"]
+    main([], {"fake": bench})
+    assert "there is no fx.no_such_file yet" in capsys.readouterr().out
+
+
+def test_benchmarks_are_selected_by_name() -> None:
+    traces = [bench.name for bench in select(["trace-*"], BENCHMARKS)]
+    assert traces[0] == "trace-mixed"
+    assert all(name.startswith("trace-") for name in traces)
+    assert select([], BENCHMARKS) == list(BENCHMARKS.values())
+    with pytest.raises(ValueError, match="no benchmark is called 'trase'"):
+        select(["trase"], BENCHMARKS)
+
+
+def test_a_wrong_name_is_a_wrong_command(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with pytest.raises(SystemExit) as raised:
+        main(["--only=trase"])
+    assert raised.value.code == 2
+    assert "graph-copy" in capsys.readouterr().err
+
+
+def test_bytes_have_one_goal_and_calls_no_size() -> None:
+    assert BENCHMARKS["memory"].unit is BYTES
+    assert BENCHMARKS["memory"].goal(10_000) == at_most(700)
+    assert BENCHMARKS["call"].sizes == (1,)

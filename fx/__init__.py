@@ -28,7 +28,12 @@ from . import (
     codegen,
     graph_module,
     _symbolic_trace,
+    # stage 06
+    interpreter,
 )
+from .passes import fake_tensor_prop as _fake_tensor_prop
+from .passes import profiling as _profiling
+from .passes import shape_prop as _shape_prop
 from .node import Node, map_arg
 from .effects import has_side_effect
 from .graph import Graph
@@ -39,17 +44,20 @@ from .tracer import Tracer
 from .codegen import CodeGen
 from .graph_module import GraphModule
 from ._symbolic_trace import symbolic_trace
+from .interpreter import Interpreter, Transformer
 
 __all__ = [
     "CodeGen",
     "Graph",
     "GraphModule",
+    "Interpreter",
     "Node",
     "PH",
     "Proxy",
     "ProxyableClassMeta",
     "TraceError",
     "Tracer",
+    "Transformer",
     "annotate",
     "arguments",
     "codegen",
@@ -58,6 +66,7 @@ __all__ = [
     "graph_module",
     "has_side_effect",
     "immutable_collections",
+    "interpreter",
     "lint",
     "map_arg",
     "node",

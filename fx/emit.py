@@ -15,7 +15,6 @@ from __future__ import annotations
 import keyword
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import lru_cache
 from typing import Final, NoReturn, Protocol
 
 from .arguments import Argument
@@ -32,6 +31,8 @@ from .type_text import type_text
 
 COUNTER: Final = "# COUNTER: "
 """Begins the line that tells a code transformer's output which node is next."""
+
+_KEYWORDS: Final = frozenset(keyword.kwlist)
 
 
 class OutputWriter(Protocol):
@@ -271,7 +272,7 @@ class Emitter:
     def _attribute(self, owner: str, path: str) -> str:
         """`self.layers` and, where a dot cannot be, `getattr(layers, "0")`."""
         atoms = path.split(".")
-        if all(map(is_attribute_name, atoms)):
+        if path.isascii() and _are_identifiers(atoms):
             return f"{owner}.{path}"
         for atom in atoms:
             if is_attribute_name(atom):
@@ -345,16 +346,19 @@ def _refuse_target(node: Node) -> NoReturn:
     raise RuntimeError(f"Node {node} has a target that cannot be written")
 
 
-@lru_cache(maxsize=4096)
 def is_attribute_name(name: str) -> bool:
     """Whether `x.name` is the attribute `name` of x.
 
     Not if it is a keyword, and not if Python would read the identifier in
     another spelling: it takes compatibility characters apart.
     """
-    if not name.isidentifier() or keyword.iskeyword(name):
-        return False
-    return name.isascii() or unicodedata.normalize("NFKC", name) == name
+    ascii_ = name.isascii() or unicodedata.normalize("NFKC", name) == name
+    return ascii_ and _are_identifiers([name])
+
+
+def _are_identifiers(names: list[str]) -> bool:
+    """Whether each can be a variable."""
+    return all(map(str.isidentifier, names)) and _KEYWORDS.isdisjoint(names)
 
 
 def quoted(text: str) -> str:

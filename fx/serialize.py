@@ -47,6 +47,7 @@ _WRITTEN: Final = (
 )
 """Modules whose repr, evaluated, makes such a module again."""
 
+_file_name = re.compile(r"\w+")
 _word = re.compile(r"[^\W\d]\w*")
 
 _private = re.compile(r"\b__\w*(?<!__)\b")
@@ -208,7 +209,7 @@ def _save_children(module: nn.Module, folder: Path) -> dict[str, str]:
     for index, (name, child) in enumerate(module.named_children()):
         if not _has_python_form(child):
             # A dot keeps the number apart from names: they have none.
-            stem = name if name.isidentifier() else f"child.{index}"
+            stem = name if _file_name.fullmatch(name) else f"child.{index}"
             files[name] = f"{stem}.pt"
             torch.save(child, folder / files[name])
     return files
@@ -225,7 +226,8 @@ def _has_python_form(child: nn.Module) -> bool:
 
 def _header(imports: Mapping[str, str]) -> Iterator[str]:
     """The imports, and the objects that have none."""
-    yield from sorted({"import torch", *filter(None, imports.values())})
+    statements = {"import torch", *filter(None, imports.values())}
+    yield from sorted(statements, key=lambda line: (line[0] == "f", line))
     unnamed = [name for name, statement in imports.items() if not statement]
     if unnamed:
         yield ""
@@ -249,19 +251,19 @@ def _class(
     lines = code.src.rstrip().split("\n")
     start = code._prologue_start - 1
     forward = "\n".join(lines[start:])
-    yield from filter(None, ["", *lines[:start]])
-    yield "\n"
+    wraps = [line for line in lines[:start] if line]
+    yield from ["", *wraps, "\n"] if wraps else ["\n"]
     if mangled := _private.search(forward) is not None:
         yield f"{forward}\n\n"
     yield f"class {class_name}(torch.nn.Module):"
     yield "    def __init__(self):"
-    yield "        super().__init__()"
     statements = list(_init(module, pickled, loose))
     if any("here / " in statement for statement in statements):
-        statements.insert(0, "here = pathlib.Path(__file__).parent")
-        statements.insert(0, "import pathlib")
-    for statement in statements:
-        yield f"        {statement}"
+        yield "        from pathlib import Path"
+        yield ""
+        statements.insert(0, "here = Path(__file__).parent")
+    yield "        super().__init__()"
+    yield from (f"        {statement}" for statement in statements)
     yield ""
     yield (
         "    forward = forward" if mangled else textwrap.indent(forward, "    ")

@@ -32,6 +32,7 @@ import textwrap
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Final, Literal, TypeAlias, TypeVar, get_args
@@ -260,6 +261,7 @@ def _bound(node: ast.stmt, *, with_imports: bool) -> list[str]:
     return []
 
 
+@cache
 def module_surface(name: str) -> Surface:
     """(our module, key) → what torch.fx has there, for one of its modules."""
     module = importlib.import_module(name)
@@ -407,7 +409,7 @@ def _judged(old: Row | None, place: tuple[str, str], item: Item) -> Row:
 
 def _stands(old: Row, found: Item | None) -> bool:
     """Is a judgement made before, by hand, still to be kept?"""
-    if old.status == "later" and found:
+    if old.status in ("out", "later") and found:
         return False
     return bool(old.reason) or old.status == "same"
 

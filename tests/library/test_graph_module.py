@@ -842,7 +842,9 @@ class TestPickle:
         tree = {"x": {"a": PH, "b": (PH, PH)}}
         gm = symbolic_trace(_add_up, tree)
         spec: pytree.TreeSpec = gm._in_spec
-        for new in (through_pickle(gm), copy.deepcopy(gm), copy.copy(gm)):
+        copies: list[GraphModule] = [through_pickle(gm), copy.deepcopy(gm)]
+        copies.append(copy.copy(gm))
+        for new in copies:
             assert new({"a": 1, "b": (2, 3)}) == {"sum": 6}
             assert new._in_spec == spec
 
@@ -882,7 +884,7 @@ class TestSize:
     def test_a_module_is_freed_with_its_lines(self) -> None:
         gm = symbolic_trace(Net())
         key = type(gm).forward.__code__.co_filename
-        dead = [
+        dead: list[weakref.ref[Value]] = [
             weakref.ref(gm),
             weakref.ref(type(gm)),
             weakref.ref(gm.graph),

@@ -314,19 +314,37 @@ def functions_of_one_name_are_told_apart(lib: Lib) -> Seen:
 
 
 @program(claims=("codegen-function-names",))
-def lambdas_and_local_functions_as_targets(lib: Lib) -> Seen:
+def named_lambdas_and_local_functions_as_targets(lib: Lib) -> Seen:
     def local(x: Value) -> Value:
         return x - 1
 
     named = lambda v: v * 10  # noqa: E731
-    unnamed = [lambda v: v * 100, lambda v: v + 0.5]
     g = lib.Graph()
     value = g.placeholder("x")
-    for target in (local, named, *unnamed, local):
+    for target in (local, named, local):
         value = g.call_function(target, (value,))
     g.output(value)
     gm = lib.GraphModule({}, g)
     return [lines(g), str(g), gm.code, gm(3)]
+
+
+@program(
+    claims=("codegen-function-names",),
+    differs="lambda-names",
+    ours=[
+        "_lambda_ = tests_parity_programs_codegen_lambda_(x);  x = None",
+        "_lambda__1 = tests_parity_programs_codegen_lambda__1(_lambda_);  "
+        "_lambda_ = None",
+        "return _lambda__1",
+    ],
+)
+def lambdas_that_are_not_assigned_to_a_name(lib: Lib) -> Seen:
+    g = lib.Graph()
+    value = g.placeholder("x")
+    for target in (lambda v: v * 100, lambda v: v + 0.5):
+        value = g.call_function(target, (value,))
+    g.output(value)
+    return body(lib.GraphModule({}, g))
 
 
 @program(claims=("codegen-function-names",))

@@ -200,3 +200,57 @@ def what_torch_says_of_proxies_before_it_asks_them(lib: Lib) -> Seen:
         error(lambda: torch.tensor(p), chars=20),
         error(lambda: torch.add(p, [q]), chars=40),  # type: ignore[call-overload]
     ]
+
+
+@program(claims=("torch-function-function-call",))
+def functions_of_torch_of_every_make(lib: Lib) -> Seen:
+    @no_type_check
+    def f(x, w):
+        x = F.max_pool2d(x, 2, stride=1)
+        x, where = F.max_pool2d(x, kernel_size=2, return_indices=True)
+        x = F.adaptive_avg_pool2d(x, (2, 2)) + F.avg_pool2d(x, 1)
+        x = F.interpolate(x, scale_factor=2.0, mode="nearest")
+        x = F.conv2d(x, w, padding="same")
+        x = torch.nn.functional.group_norm(x, 1)
+        parts = torch.split(x, 1, dim=2)[0] + torch.chunk(x, 2, 3)[1]
+        y = torch.stft(x.flatten(), 4, return_complex=True, window=w.flatten())
+        z = (
+            torch.norm(x)
+            + torch.tensordot(x, x, dims=4)
+            + torch.cdist(x, x).sum()
+        )
+        grid = torch.meshgrid(x[0, 0, 0], x[0, 0, 1], indexing="ij")
+        lost = F.cross_entropy(x[0, 0], where[0, 0, 0], reduction="sum")
+        one = torch.ops.aten.mul.Tensor(z, 2)
+        two = torch.ops.aten.max.dim(x, 0)[0]
+        return parts, y, z, grid, lost, one, two, torch.unique(where)
+
+    graph = lib.Tracer().trace(f)
+    return [str(graph), graph.python_code("self").src]
+
+
+@program(claims=("torch-function-function-call",))
+def modules_of_torch_entered_all_the_way(lib: Lib) -> Seen:
+    torch.manual_seed(0)
+    modules: list[nn.Module] = [
+        nn.Conv2d(1, 2, 2, padding_mode="circular", padding=1),
+        nn.Embedding(4, 2, max_norm=1.0),
+        nn.GroupNorm(1, 2),
+        nn.Softmax(dim=0),
+        nn.MaxPool1d(2, return_indices=True),
+        nn.Bilinear(2, 2, 1),
+        nn.Upsample(scale_factor=2),
+        nn.PReLU(),
+        nn.CosineSimilarity(),
+        nn.LayerNorm(2),
+        nn.Unflatten(0, (1, 2)),
+    ]
+    seen = []
+    for module in modules:
+        tracer = subclass(
+            lib.Tracer, is_leaf_module=lambda self, m, name: False
+        )
+        graph = tracer().trace(module)
+        gm = lib.GraphModule(module, graph)
+        seen.append((type(module).__name__, gm.code))
+    return seen

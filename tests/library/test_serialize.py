@@ -1,0 +1,381 @@
+"""to_folder: the package it writes can be read, moved, edited and imported."""
+
+from __future__ import annotations
+
+import importlib
+import itertools
+import math
+import operator
+import os
+import subprocess
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import NamedTuple, no_type_check
+
+import pytest
+import torch
+from torch import nn
+
+from fx._symbolic_trace import PH, symbolic_trace, wrap
+from fx.arguments import Argument, Value
+from fx.graph import Graph
+from fx.graph_module import GraphModule
+from fx.node import Node
+
+ROOT = Path(__file__).parents[2]
+X = torch.linspace(-1, 1, 8).reshape(2, 4)
+
+_numbers = itertools.count()
+
+
+class Pair(NamedTuple):
+    """A container of inputs, and a constant."""
+
+    left: Value
+    right: Value
+
+
+@wrap
+def leaf(x: Value, scale: float = 2.0) -> Value:
+    """Branches, and so must stay a leaf."""
+    return x * scale if x.sum() > 0 else x
+
+
+@no_type_check
+def uses_leaf(x):
+    return leaf(x, scale=3.0) + leaf(-x)
+
+
+@no_type_check
+def uses_math(x):
+    return x * math.sqrt(x.numel()) + math.inf
+
+
+@no_type_check
+def adds_up(x, pair):
+    return {"sum": x["a"] + x["b"] + pair.left * pair.right}
+
+
+class Everything(nn.Module):
+    """Children with and without a Python form, and all kinds of tensors."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.linear = nn.Linear(4, 4, dtype=torch.float64)
+        self.norm = nn.BatchNorm1d(4, dtype=torch.float64)
+        self.act = nn.Hardtanh()
+        self.holder = nn.ModuleDict({"act": nn.Tanh()})
+        self.param = nn.Parameter(torch.ones(4, dtype=torch.float64))
+        self.counts = nn.Parameter(torch.arange(4), requires_grad=False)
+        self.register_buffer("saved", torch.ones(4) * 2)
+        self.register_buffer("loose", torch.ones(4) * 3, persistent=False)
+        self.__private = nn.Parameter(torch.ones(4))
+
+    @no_type_check
+    def forward(self, x):
+        x = self.norm(self.linear(x) * self.param) + self.counts
+        x = self.holder.act(self.act(x + self.saved + self.loose))
+        return x * self.__private - torch.tensor([1.0, 2.0, 3.0, 4.0])
+
+
+class Written(NamedTuple):
+    """A package that was written, and what it holds."""
+
+    folder: Path
+    package: ModuleType
+
+    @property
+    def text(self) -> str:
+        return (self.folder / "module.py").read_text()
+
+    @property
+    def files(self) -> list[str]:
+        names = (path.name for path in self.folder.iterdir())
+        return sorted(name for name in names if name != "__pycache__")
+
+
+@pytest.fixture
+def write(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Callable[..., Written]]:
+    """Writes a module, moves the package elsewhere, and imports it."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    before = set(sys.modules)
+
+    def written(gm: GraphModule, class_name: str = "FxModule") -> Written:
+        name = f"written_{next(_numbers)}"
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Was not able to save")
+            gm.to_folder(tmp_path / "first", class_name)
+        folder = (tmp_path / "first").rename(tmp_path / name)
+        importlib.invalidate_caches()
+        return Written(folder, importlib.import_module(name))
+
+    yield written
+    for name in set(sys.modules) - before:
+        if name.startswith("written_"):
+            del sys.modules[name]
+
+
+def graph_module(
+    build: Callable[[Graph, Node], Argument], **parts: Value
+) -> GraphModule:
+    graph = Graph()
+    graph.output(build(graph, graph.placeholder("x")))
+    return GraphModule(parts, graph)
+
+
+class TestWhatIsWritten:
+    @pytest.mark.claims("to-folder")
+    def test_files_and_class(self, write: Callable[..., Written]) -> None:
+        gm = symbolic_trace(nn.Sequential(nn.Linear(4, 4), nn.ReLU()))
+        written = write(gm)
+        new = written.package.FxModule()
+        assert written.files == [
+            "1.pt",
+            "__init__.py",
+            "module.py",
+            "state_dict.pt",
+        ]
+        assert torch.equal(new(X), gm(X))
+        assert type(new).__mro__[1] is nn.Module
+        assert "class FxModule(torch.nn.Module):" in written.text
+
+    def test_the_class_can_have_another_name(
+        self, write: Callable[..., Written]
+    ) -> None:
+        new = write(symbolic_trace(uses_leaf), "Foo").package.Foo()
+        assert type(new).__name__ == "Foo"
+
+    @pytest.mark.parametrize("name", ["class", "a b", "", "Foo; import os"])
+    def test_a_name_that_is_none_is_refused(
+        self, name: str, tmp_path: Path
+    ) -> None:
+        gm = symbolic_trace(uses_leaf)
+        with pytest.raises(ValueError, match="cannot be the name of the class"):
+            gm.to_folder(tmp_path / "package", name)
+        assert not (tmp_path / "package").exists()
+
+    def test_a_name_that_the_code_uses_is_refused(self, tmp_path: Path) -> None:
+        gm = symbolic_trace(uses_math)
+        taken = next(k for k in gm.recompile().globals if k.startswith("math"))
+        with pytest.raises(ValueError, match="cannot be the name of the class"):
+            gm.to_folder(tmp_path / "package", taken)
+
+    def test_children_that_were_pickled_are_warned_of(
+        self, tmp_path: Path
+    ) -> None:
+        gm = graph_module(lambda g, x: g.call_module("act", (x,)), act=nn.ELU())
+        with pytest.warns(UserWarning, match="Was not able to save") as caught:
+            gm.to_folder(tmp_path / "package")
+        assert "['act']" in str(caught[0].message)
+        assert caught[0].filename == __file__
+
+    def test_a_folder_can_be_written_again(self, tmp_path: Path) -> None:
+        for gm in (symbolic_trace(uses_leaf), symbolic_trace(uses_math)):
+            gm.to_folder(tmp_path / "package")
+        assert "math" in (tmp_path / "package" / "module.py").read_text()
+
+    def test_the_compiled_code_is_written_not_the_edited_graph(
+        self, write: Callable[..., Written]
+    ) -> None:
+        gm = graph_module(lambda g, x: g.call_function(torch.neg, (x,)))
+        next(n for n in gm.graph.nodes if n.name == "neg").target = torch.abs
+        assert torch.equal(write(gm).package.FxModule()(X), -X)
+
+
+class TestTheModuleComesBack:
+    def test_with_all_its_state(self, write: Callable[..., Written]) -> None:
+        gm = symbolic_trace(Everything().eval())
+        gm.linear.bias.requires_grad_(False)  # type: ignore[union-attr]
+        new = write(gm).package.FxModule()
+        x = X.double()
+        assert torch.equal(new(x), gm(x))
+        old_state, new_state = gm.state_dict(), new.state_dict()
+        assert list(old_state) == list(new_state)
+        for name, tensor in old_state.items():
+            assert tensor.dtype == new_state[name].dtype, name
+        for name, parameter in gm.named_parameters():
+            found = new.get_parameter(name)
+            assert found.requires_grad == parameter.requires_grad, name
+        modes = {name: m.training for name, m in gm.named_modules()}
+        assert modes == {name: m.training for name, m in new.named_modules()}
+
+    def test_in_training_mode(self, write: Callable[..., Written]) -> None:
+        gm = symbolic_trace(Everything())
+        new = write(gm).package.FxModule()
+        assert new.training and new.norm.training
+
+    def test_with_a_module_under_two_names(
+        self, write: Callable[..., Written]
+    ) -> None:
+        shared = nn.Linear(4, 4)
+        gm = graph_module(
+            lambda g, x: g.call_module(
+                "a", (g.call_module("b", (g.call_module("no", (x,)),)),)
+            ),
+            a=shared,
+            b=shared,
+            no=nn.Identity(),
+        )
+        gm.register_module("nothing", None)
+        new = write(gm).package.FxModule()
+        assert new.a is new.b and new.nothing is None
+        assert torch.equal(new(X), gm(X))
+
+    def test_with_names_that_are_no_identifiers(
+        self, write: Callable[..., Written], tmp_path: Path
+    ) -> None:
+        names = ("class", "0", "a/b", "__private", "quote'", "new\nline")
+        graph = Graph()
+        x = graph.placeholder("x")
+        for name in names:
+            x = graph.call_module(name, (x,))
+        graph.output(x)
+        gm = GraphModule({name: nn.ELU() for name in names}, graph)
+        written = write(gm)
+        assert torch.equal(written.package.FxModule()(X), gm(X))
+        assert [path.name for path in tmp_path.iterdir()] == [
+            written.folder.name
+        ]
+
+    def test_with_hooks_on_a_child(self, write: Callable[..., Written]) -> None:
+        linear = nn.Linear(4, 4)
+        linear.register_forward_hook(_negate)
+        gm = graph_module(
+            lambda g, x: g.call_module("linear", (x,)), linear=linear
+        )
+        assert torch.equal(write(gm).package.FxModule()(X), gm(X))
+
+    def test_with_nested_graph_modules(
+        self, write: Callable[..., Written]
+    ) -> None:
+        gm = graph_module(
+            lambda g, x: g.call_module("child", (x,)),
+            child=symbolic_trace(uses_leaf),
+        )
+        new = write(gm).package.FxModule()
+        assert isinstance(new.child, GraphModule)
+        assert torch.equal(new(X), gm(X))
+
+    def test_with_attributes_that_are_no_tensors(
+        self, write: Callable[..., Written]
+    ) -> None:
+        gm = graph_module(
+            lambda g, x: g.call_function(torch.mul, (x, g.get_attr("factor"))),
+            factor=3,
+        )
+        new = write(gm).package.FxModule()
+        assert new.factor == 3 and torch.equal(new(X), X * 3)
+
+    def test_with_a_repr_that_would_be_code(
+        self, write: Callable[..., Written]
+    ) -> None:
+        gm = graph_module(lambda g, x: g.call_module("m", (x,)), m=Sly())
+        written = write(gm)
+        assert written.package.FxModule()(1) == 1
+        assert not hasattr(sys, "sly")
+
+
+def _negate(module: nn.Module, args: Value, out: torch.Tensor) -> torch.Tensor:
+    return -out
+
+
+class Sly(nn.Module):
+    """A module whose repr tries to leave the comment that it is put in."""
+
+    def __repr__(self) -> str:
+        return "\n        import sys; sys.sly = 1\r\n\x00\u2028"
+
+    @no_type_check
+    def forward(self, x):
+        return x
+
+
+class TestWhatTheCodeNames:
+    def test_functions_of_other_modules_are_imported(
+        self, write: Callable[..., Written]
+    ) -> None:
+        gm = symbolic_trace(uses_math)
+        written = write(gm)
+        assert "from math import sqrt as math_sqrt\n" in written.text
+        assert "from math import inf\n" in written.text
+        assert torch.equal(written.package.FxModule()(X), gm(X))
+
+    def test_wrapped_functions_are_wrapped_again(
+        self, write: Callable[..., Written]
+    ) -> None:
+        gm = symbolic_trace(uses_leaf)
+        new = write(gm).package.FxModule()
+        assert torch.equal(new(X), gm(X))
+        again = symbolic_trace(new)
+        calls = [n.target for n in again.graph.nodes if n.target is leaf]
+        assert len(calls) == 2
+
+    def test_trees_of_inputs(self, write: Callable[..., Written]) -> None:
+        tree = {"x": {"a": PH, "b": PH}, "pair": Pair(PH, PH)}
+        gm = symbolic_trace(adds_up, tree)
+        new = write(gm).package.FxModule()
+        assert new({"a": 1, "b": 2}, Pair(3, 4)) == {"sum": 15}
+        assert (new._in_spec, new._out_spec) == (gm._in_spec, gm._out_spec)
+
+    def test_objects_without_a_name_are_pickled(
+        self, write: Callable[..., Written]
+    ) -> None:
+        weights = torch.tensor([1.0, 2.0, 3.0, 4.0])
+        first = operator.itemgetter(0)
+        gm = graph_module(
+            lambda g, x: g.call_function(
+                first, (g.call_function(torch.mul, (x, weights)),)
+            )
+        )
+        written = write(gm)
+        assert "module.globals.pt" in written.files
+        assert torch.equal(written.package.FxModule()(X), gm(X))
+
+    def test_types_in_annotations(self, write: Callable[..., Written]) -> None:
+        graph = Graph()
+        graph.output(graph.placeholder("x", type_expr=Pair), type_expr=Path)
+        forward = write(GraphModule({}, graph)).package.FxModule.forward
+        assert forward.__annotations__ == {"x": Pair, "return": Path}
+
+    def test_an_object_that_cannot_be_pickled_is_refused(
+        self, tmp_path: Path
+    ) -> None:
+        gm = graph_module(lambda g, x: g.call_function(lambda y: y, (x,)))
+        with pytest.raises(RuntimeError) as caught:
+            gm.to_folder(tmp_path / "package")
+        assert "can be neither imported nor pickled" in str(caught.value)
+        assert "<lambda>" in str(caught.value)
+        assert not (tmp_path / "package").exists()
+
+    def test_names_that_a_class_would_change(
+        self, write: Callable[..., Written]
+    ) -> None:
+        graph = Graph()
+        graph.output(graph.placeholder("__x"))
+        new = write(GraphModule({}, graph)).package.FxModule()
+        assert new(__x=3) == 3
+
+
+def test_another_process_can_import_it(tmp_path: Path) -> None:
+    gm = symbolic_trace(uses_math)
+    gm.to_folder(tmp_path / "package")
+    program = (
+        "import torch; from package import FxModule; "
+        "print(FxModule()(torch.ones(1)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == "tensor([inf])\n"

@@ -31,9 +31,11 @@ from . import (
     # stage 06
     interpreter,
 )
-from .passes import fake_tensor_prop as _fake_tensor_prop
-from .passes import profiling as _profiling
-from .passes import shape_prop as _shape_prop
+from .passes import (  # so that fx.passes.shape_prop is there
+    fake_tensor_prop as _fake_tensor_prop,
+    profiling as _profiling,
+    shape_prop as _shape_prop,
+)
 from .node import Node, map_arg
 from .effects import has_side_effect
 from .graph import Graph

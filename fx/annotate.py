@@ -8,7 +8,7 @@ from .proxy import Proxy
 __all__ = ["annotate"]
 
 
-def annotate(val: Value, type: Value) -> Value:  # noqa: A002 (torch's name)
+def annotate(val: Value, type: Value) -> Value:
     """Give the node of a proxy a type, which generated code will show.
 
     Args:

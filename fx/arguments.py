@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from .node import Node
 
 __all__ = [
-    "BaseArgumentTypes",
     "Argument",
+    "BaseArgumentTypes",
     "Target",
     "Value",
     "base_types",

@@ -183,10 +183,8 @@ IN_PLACE_METHODS: Final = frozenset(
         "__setstate__",
         "backward",
         "module_load",
-        "record_stream",
         "register_hook",
         "register_post_accumulate_grad_hook",
-        "retain_grad",
     )
 )
 """Methods of tensors and of Python's containers that change their object."""

@@ -8,7 +8,7 @@ with it.  `classify` answers with one of three words and its reason:
     unknown   the code that runs is a user's, or is not there to be read
 
 The answer comes from what torch itself says where it says something (the
-schema of an operator, the tags on it), else from the tables below.  It is
+schema of an operator, the tags on it), else from `effect_tables`.  It is
 about one node as the graph has it: a flag that is computed at run time counts
 as set, and the object of a method call is taken for a tensor if tensors have
 a method of that name.
@@ -262,8 +262,9 @@ _rules: Final[dict[int, tuple[object, Rule]]] = {
 }
 """id of a function of torch or Python → the function and its rule.
 
-By identity, as a user's callable may define `==`.  No user's function and no
-operator of a library is put in: those can go, or be defined anew."""
+By identity, as a user's callable may define `==`.  No user's function is put
+in, so that it can go, and no operator of a library, for which an effect can
+be registered at any time."""
 
 
 def _of_function(node: Node) -> Effect:

@@ -127,20 +127,19 @@ class Emitter:
         if method is None:
             raise NotImplementedError(f"node: {op} {node.target}")
         statement = method(node)
-        if not statement:
+        if op == "placeholder":
+            self.write_line(statement, index)
             return
-        if op == "placeholder" or op == "output":
-            end = "\n"
-            self.origins += [index] * statement.count("\n")
-        else:
-            end = self._end(node)
-        self.pieces += (statement, end)
+        self.pieces += (statement, self._end(node))
         self.origins.append(index)
+        if op == "output":
+            self.origins += [index] * statement.count("\n")
 
     def write_line(self, text: str, index: int | None) -> None:
         """Write what is no node's statement; `text` ends its lines itself."""
-        self.pieces.append(text)
-        self.origins += [index] * text.count("\n")
+        if text:
+            self.pieces.append(text)
+            self.origins += [index] * text.count("\n")
 
     # -- one method for each opcode ----------------------------------------
 
@@ -151,7 +150,7 @@ class Emitter:
         target = _path_of(node)
         self.parameters.append(f"{target}{kind}{default}")
         variable, parameter = self.variables[node], target.lstrip("*")
-        return "" if variable == parameter else f"{variable} = {parameter}"
+        return "" if variable == parameter else f"{variable} = {parameter}\n"
 
     def get_attr(self, node: Node) -> str:
         """`weight = self.linear.weight`."""
@@ -296,6 +295,8 @@ class Emitter:
 
     def _end(self, node: Node) -> str:
         """The end of a node's line, which frees what is not read again."""
+        if node.op == "output":
+            return "\n"
         dead = self._dead.get(node)
         if not node.users:
             dead = [*dead, node] if dead else [node]

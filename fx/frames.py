@@ -62,6 +62,12 @@ def user_stack() -> str:
     return "".join(summary.format()).strip()
 
 
+def stack_note() -> dict[str, str]:
+    """The note about the user's frames that a node keeps, if there are any."""
+    trace = user_stack()
+    return {"stack_trace": trace} if trace else {}
+
+
 def where() -> str:
     """The user's line and expression, for the end of an error message."""
     frame = user_frame()
@@ -82,9 +88,7 @@ def where() -> str:
 def _expression(frame: FrameType) -> str:
     """The source of what is being evaluated in `frame`, if on one line."""
     code = frame.f_code
-    position = next(
-        islice(code.co_positions(), frame.f_lasti // 2, None), None
-    )
+    position = next(islice(code.co_positions(), frame.f_lasti // 2, None), None)
     if position is None:
         return ""
     first, last, start, end = position

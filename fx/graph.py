@@ -22,18 +22,18 @@ import torch
 from . import effects, lint
 from .arguments import NO_KWARGS, Argument, Target, Value, map_arg
 from .dotted_path import MISSING, walk
+from .namespace import target_to_str
 from .node import Node
 from .opcodes import Opcode
 from .ordered_graph import OrderedGraph
-from .namespace import target_to_str
 from .pickling import Row, add_rows, to_rows
 from .protocols import (
     CodeGenerator,
     CodeOptions,
     GraphOwner,
     GraphTracer,
-    PyTreeInfo,
     PythonCode,
+    PyTreeInfo,
     TransformCodeFunc,
     no_code_gen,
 )
@@ -280,6 +280,16 @@ class Graph(OrderedGraph[Node]):
         for hook in getattr(self._owning_module, hooks, ()):
             hook(node)
 
+    @property
+    def is_finished(self) -> bool:
+        """Whether the last node is an output."""
+        return self._root._prev.op == "output"
+
+    @property
+    def inserts_at_end(self) -> bool:
+        """Whether the next node will be the last."""
+        return self._insert == self._root.prepend
+
     # -- finding and removing nodes ----------------------------------------
 
     def output_node(self) -> Node:
@@ -347,9 +357,10 @@ class Graph(OrderedGraph[Node]):
         if to_erase.graph is not self:
             message = f"Attempting to remove {to_erase} from wrong graph!"
             raise RuntimeError(message)
-        if to_erase._erased:
+        if to_erase._erased or to_erase._next is to_erase:
+            state = "erased already" if to_erase._erased else "in no list"
             raise RuntimeError(
-                f"Tried to erase Node {to_erase}, which is erased already"
+                f"Tried to erase Node {to_erase}, which is {state}"
             )
         if self._owning_module is not None:
             self._tell_owner("_erase_node_hooks", to_erase)
@@ -571,8 +582,7 @@ class Graph(OrderedGraph[Node]):
         ]
         columns = zip(header, *rows, strict=True)
         widths = [
-            max(len(head) + 2, *map(len, cells), 0)
-            for head, *cells in columns
+            max(len(head) + 2, *map(len, cells), 0) for head, *cells in columns
         ]
         rule = ["-" * width for width in widths]
         for row in (header, rule, *rows):
@@ -633,9 +643,7 @@ class Graph(OrderedGraph[Node]):
             record_func,
             tuple(additional_meta or ()),
         )
-        return self._codegen._gen_python_code(
-            self._nodes, root_module, options
-        )
+        return self._codegen._gen_python_code(self._nodes, root_module, options)
 
     def process_inputs(self, *args: Value) -> Value:
         """A caller's inputs, as the placeholders take them.
@@ -696,8 +704,8 @@ def _is_state(owner: GraphOwner, path: str) -> bool:
     holder: object = owner
     found: object = owner
     atom = ""
-    for _, atom, value in walk(owner, path):
-        holder, found = found, value
+    for step in walk(owner, path):
+        holder, found, atom = found, step.value, step.atom
     if isinstance(found, (torch.nn.Module, torch.nn.Parameter)):
         return True
     return found is not MISSING and atom in getattr(holder, "_buffers", {})

@@ -70,7 +70,6 @@ class GraphModule(nn.Module):
 
     meta: dict[str, Value]
     _wrapped_call: ClassVar[_WrappedCall]
-    _program: ClassVar[Program]
     _graph: Graph
     _code: str
     _lineno_map: dict[int, int | None] | None
@@ -209,9 +208,8 @@ class GraphModule(nn.Module):
         if isinstance(codegen := self._graph._codegen, _PyTreeCodeGen):
             self._in_spec = codegen.pytree_info.in_spec
             self._out_spec = codegen.pytree_info.out_spec
-        cls = type(self)
-        cls._program = program
-        cls.forward = program.forward
+        self._wrapped_call.program = program
+        type(self).forward = program.forward
         return program.code
 
     def print_readable(
@@ -221,7 +219,7 @@ class GraphModule(nn.Module):
         include_device: bool = False,
         colored: bool = False,
         *,
-        fast_sympy_print: bool = False,
+        fast_sympy_print: object = False,
         expanded_def: bool = False,
         additional_meta: list[str] | None = None,
     ) -> str:
@@ -288,7 +286,7 @@ class GraphModule(nn.Module):
 
         torch.fx: graph_module.py, GraphModule.to_folder
         """
-        program = self._program
+        program = self._wrapped_call.program
         needed = {path.partition(".")[0] for path in _fetched(program.nodes)}
         needed |= _SPECS
         attributes = {k: v for k, v in vars(self).items() if k in needed}
@@ -419,7 +417,8 @@ class GraphModule(nn.Module):
         """Pickle the graph itself: names, types and meta survive.
 
         A class that is local to a function cannot be pickled; its nearest
-        base class that is not stands for it.
+        base class that is not stands for it. In torch.package, "fx.**" must
+        be extern.
         """
         cls = type(self)
         made = _make, (_importable(cls), cls.__name__)
@@ -503,8 +502,13 @@ def call_wrapped(self: GraphModule, *args: Value, **kwargs: Value) -> Value:
 class _WrappedCall:
     """Calls a module and, if its generated code fails, shows where.
 
+    Attributes:
+        program: the generated code; set by `recompile`.
+
     torch.fx: graph_module.py, _WrappedCall
     """
+
+    program: Program
 
     def __init__(
         self,
@@ -532,7 +536,7 @@ class _WrappedCall:
                 return self.cls_call(obj, *args, **kwargs)
             return self._above.__call__(obj, *args, **kwargs)
         except Exception as error:
-            if message := _where_it_failed(error, obj._program):
+            if message := _where_it_failed(error, self.program):
                 print(message, file=sys.stderr)
             raise
 
@@ -632,7 +636,7 @@ class _Attributes(nn.Module):
 def _state(module: GraphModule) -> dict[str, Value]:
     """The attributes, without what `recompile` makes again."""
     made = _GENERATED
-    if isinstance(module._graph._codegen, _PyTreeCodeGen):
+    if isinstance(module.graph._codegen, _PyTreeCodeGen):
         made |= _SPECS
     held = vars(module)
     return {name: held[name] for name in held if name not in made}

@@ -32,7 +32,7 @@ def _no_mutation(self: object, *args: object, **kwargs: object) -> NoReturn:
     raise TypeError(f"{kind!r} object does not support mutation. {_HELP}")
 
 
-class immutable_list(list[T]):  # noqa: N801 (torch.fx's name)
+class immutable_list(list[T]):
     """A list that cannot be changed, and so can be hashed.
 
     Raises:
@@ -65,7 +65,7 @@ class immutable_list(list[T]):  # noqa: N801 (torch.fx's name)
         return type(self), (tuple(self),)
 
 
-class immutable_dict(dict[K, V]):  # noqa: N801 (torch.fx's name)
+class immutable_dict(dict[K, V]):
     """A dict that cannot be changed, and so can be hashed.
 
     Raises:

@@ -154,9 +154,7 @@ class Interpreter:
         args_list.clear()
         return self.run(initial_env=env)
 
-    def _bind(
-        self, args: tuple[Value, ...], kwargs: dict[str, Value]
-    ) -> None:
+    def _bind(self, args: tuple[Value, ...], kwargs: dict[str, Value]) -> None:
         """Get inputs ready for `placeholder`; raise if one has no place."""
         self.args_iter, self._keywords = iter(args), dict(kwargs)
         if type(self).placeholder is not Interpreter.placeholder:
@@ -511,8 +509,8 @@ class Transformer(Interpreter):
         """
         with fx_traceback.preserve_node_meta():
             result = self.run(enable_io_processing=False)
-        old = self.graph._root._prev
-        if old.op == "output":
+        if self.graph.is_finished:
+            old = self.graph.output_node()
             new = self.new_graph.output(
                 self.tracer.create_arg(result), type_expr=old.type
             )
@@ -560,5 +558,3 @@ class Transformer(Interpreter):
         torch.fx: interpreter.py, Transformer.call_function
         """
         return self.tracer.create_proxy("call_function", target, args, kwargs)
-
-

@@ -201,7 +201,6 @@ class LinkedList(Generic[LinkT]):
                 yield link
             link = link._prev
 
-
     def erase(self, link: LinkT) -> None:
         """Take `link` out for good; loops that stand on it can go on.
 

@@ -64,6 +64,13 @@ def structure_problems(graph: Graph) -> Iterator[Problem]:
 def _nodes(graph: Graph) -> Iterator[Problem]:
     """Each node has a legal opcode, this graph, and a name of its own."""
     names: dict[str, Node] = {}
+    count = sum(1 for _ in graph._nodes)
+    if count != len(graph._nodes):
+        message = (
+            f"the Graph counts {len(graph._nodes)} nodes but has {count}: a "
+            "Node made by hand was put among them; use graph.create_node"
+        )
+        yield Problem(None, message)
     for node in graph._nodes:
         if node.op not in OPCODES:
             message = f"Node {node} had unknown opcode {node.op}!"
@@ -181,10 +188,10 @@ def _targets(graph: Graph) -> Iterator[Problem]:
                 f"{torch.typename(target)} but {expected} is expected",
                 ValueError,
             )
-        elif owner is not None and op in ("get_attr", "call_module"):
-            if (op, target) not in checked:
-                checked.add((op, target))
-                yield from _path(node, owner)
+        elif op in ("get_attr", "call_module") and owner is not None:
+            key = (op, target)
+            yield from () if key in checked else _path(node, owner)
+            checked.add(key)
 
 
 def _path(node: Node, owner: object) -> Iterator[Problem]:

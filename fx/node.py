@@ -30,7 +30,6 @@ from .arguments import (
     map_arg,
 )
 from .immutable_collections import immutable_dict
-from .linked_list import Link
 from .namespace import is_parameter_name
 from .node_text import format_node
 from .opcodes import OPCODES, Opcode, check_target

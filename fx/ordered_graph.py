@@ -17,7 +17,6 @@ from .linked_list import Link, LinkedList
 from .namespace import Namespace, target_to_str
 from .opcodes import Opcode, Target, check_target
 
-
 GraphT_co = TypeVar("GraphT_co", covariant=True)
 
 
@@ -235,8 +234,9 @@ class OrderedGraph(Generic[NodeT]):
 
     def _check_place(self, n: NodeT, side: str) -> None:
         """Raise unless new nodes can go beside `n`."""
-        if n.graph is not self or n._erased:
-            state = "was erased" if n.graph is self else "is in another graph"
+        loose = n._next is n and n is not self._root
+        if n.graph is not self or n._erased or loose:
+            state = "was erased" if n._erased else "is not among its nodes"
             raise AssertionError(
                 f"Node to insert {side} is not in graph. "
                 f"{n} {state}: give a node of this graph"
@@ -256,10 +256,10 @@ class OrderedGraph(Generic[NodeT]):
 class NamedGraph(OrderedGraph["NamedNode[NamedGraph]"]):
     """A graph without values: what stage 01 can build, edit and print.
 
-        graph = NamedGraph()
-        x = graph.create_node("placeholder", "x")
-        with graph.inserting_before(x):
-            graph.create_node("get_attr", "weight")
+    graph = NamedGraph()
+    x = graph.create_node("placeholder", "x")
+    with graph.inserting_before(x):
+        graph.create_node("get_attr", "weight")
     """
 
     def __init__(self) -> None:

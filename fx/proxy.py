@@ -206,11 +206,10 @@ class TracerBase:
 
         torch.fx: proxy.py, TracerBase.create_node
         """
-        if self.check_mutable_operations and kind == "call_function":
-            if callable(target):
-                check_for_mutable_operation(target, args, kwargs)
+        if self.check_mutable_operations and callable(target):
+            check_for_mutable_operation(target, args, kwargs)
         graph = self.graph
-        if graph._root._prev.op == "output":
+        if graph.is_finished:
             self._check_unfinished(kind, target)
         node = graph.create_node(kind, target, args, kwargs, name, type_expr)
         scope = self.scope
@@ -223,8 +222,7 @@ class TracerBase:
         elif self.module_stack:
             node.meta["nn_module_stack"] = self.module_stack.copy()
         if self.record_stack_traces and not node.stack_trace:
-            if trace := frames.user_stack():
-                node.stack_trace = trace
+            node.meta.update(frames.stack_note())
         return node
 
     def _check_unfinished(self, kind: Opcode, target: Target) -> None:
@@ -384,9 +382,7 @@ def _lower_other(tracer: TracerBase, a: Value) -> Argument:
     )
 
 
-def _lower_tuple_subclass(
-    tracer: TracerBase, a: tuple[Value, ...]
-) -> Argument:
+def _lower_tuple_subclass(tracer: TracerBase, a: tuple[Value, ...]) -> Argument:
     """A tuple of the same class, named or not."""
     items = [tracer.create_arg(item) for item in a]
     make: Callable[..., Argument] = type(a)
@@ -580,9 +576,9 @@ class Proxy:
 
     # Typed by assignment, so that a checker knows `proxy + 1` is a Proxy.
     # That each row of operators.py is here is held by a test.
-    # (`object` promises a bool for == and !=, and a Proxy is none.)
-    __eq__ = _records(operator.eq)  # type: ignore[assignment]
-    __ne__ = _records(operator.ne)  # type: ignore[assignment]
+    # `object` promises a bool for == and !=, and a Proxy is none.
+    __eq__ = _records(operator.eq)  # type: ignore[assignment]  # no bool
+    __ne__ = _records(operator.ne)  # type: ignore[assignment]  # no bool
     __lt__ = _records(operator.lt)
     __le__ = _records(operator.le)
     __gt__ = _records(operator.gt)

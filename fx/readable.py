@@ -99,7 +99,7 @@ class ReadableEmitter(Emitter):
             return super().run()
         self._enter("", _INPUTS, None)
         super().run()
-        self._leave("", len(self.nodes) - 1)
+        self._leave("", self.origins[-1])
 
     def write(self, index: int, node: Node) -> None:
         """Write one node, with a comment and a profiler range around it."""
@@ -283,7 +283,7 @@ def _annotation_note(meta: dict[str, Value]) -> str:
         text = _shown(value)
         long = f"{text[:_LONG]}..." if len(text) > _LONG else value
         shown.append(f"{_literal(key)}: {_literal(long)}")
-    return _one_line(f" Annotation: {{{', '.join(shown)}}}")
+    return f" Annotation: {{{_one_line(', '.join(shown))}}}"
 
 
 def _recompute_note(meta: dict[str, Value]) -> str:

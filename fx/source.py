@@ -117,7 +117,10 @@ def _line(code: PythonCode, nodes: Sequence[Node], number: int) -> Line:
     lines = code.src.split("\n")
     text = lines[number - 1] if 0 < number <= len(lines) else ""
     index = (code._lineno_map or {}).get(number - code._prologue_start)
-    return Line(number, text, None if index is None else nodes[index])
+    # A user's code generator can say what it likes.
+    if index is None or index >= len(nodes):
+        return Line(number, text, None)
+    return Line(number, text, nodes[index])
 
 
 def _why_refused(

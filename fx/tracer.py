@@ -17,7 +17,6 @@ nodes of the module they belong to, or of the root.
 from __future__ import annotations
 
 import copy
-import functools
 import inspect
 import math
 from collections import OrderedDict
@@ -40,7 +39,7 @@ from .concrete_args import (
 from .graph import Graph
 from .node import Node
 from .opcodes import Opcode
-from .patching import TRACES, Place
+from .patching import TRACES
 from .protocols import PyTreeInfo
 from .proxy import (
     ParameterProxy,
@@ -49,15 +48,8 @@ from .proxy import (
     ScopeContextManager,
     TracerBase,
 )
-from .wrapping import (
-    ProxyableClassMeta,
-    all_wrapped_globals,
-    find_proxy,
-    function_stand_in,
-    original_of,
-    record_leaf,
-    wrapped_globals,
-)
+from .trace_run import TraceRun
+from .wrapping import ProxyableClassMeta, original_of
 
 __all__ = ["Tracer"]
 
@@ -157,7 +149,7 @@ class Tracer(TracerBase):
         """
         function = self._start(root)
         try:
-            run = _Run(self)
+            run = TraceRun(self)
             opened = TRACES.during(run)
             call, inputs = self.create_args_for_root(
                 function, isinstance(root, nn.Module), concrete_args
@@ -260,10 +252,10 @@ class Tracer(TracerBase):
             )
         args: list[Value] = [self.root] if is_module else []
         free = names[1:] if is_module else names
-        if isinstance(concrete_args, tuple) and concrete_args:
-            if (varargs or varkw) and len(names) == 1:
-                flat = self._flat_placeholders(concrete_args)
-                return root_fn, [*args, *flat]
+        takes_rest = bool(varargs or varkw) and len(names) == 1
+        if takes_rest and concrete_args and isinstance(concrete_args, tuple):
+            flat = self._flat_placeholders(concrete_args)
+            return root_fn, [*args, *flat]
         concrete = by_name(concrete_args, free)
         make = RootInputs(self, function, concrete)
         rest = [name for name in (varargs, varkw) if name]
@@ -528,7 +520,7 @@ class Tracer(TracerBase):
 
     def _check_unfinished(self, kind: Opcode, target: Target) -> None:
         """Refuse a node that would stand behind the graph's output."""
-        if self.graph._insert == self.graph._root.prepend:
+        if self.graph.inserts_at_end:
             raise RuntimeError(
                 f"a Proxy of a finished trace is used: {kind} of {target} "
                 "would stand after the output of its graph. To edit the "
@@ -587,9 +579,7 @@ class _State:
                 self.buffers.setdefault(buffer, prefix + name)
 
 
-def _path_among(
-    value: Value, named: Iterable[tuple[str, Value]]
-) -> str | None:
+def _path_among(value: Value, named: Iterable[tuple[str, Value]]) -> str | None:
     """The name of `value` itself among named values."""
     return next((name for name, other in named if other is value), None)
 
@@ -614,150 +604,3 @@ def _all_positional(
         function.__defaults__,
         function.__closure__,
     )
-
-
-# -- what the stand-ins ask ------------------------------------------------
-
-
-class _Run:
-    """One run of a tracer: an `Interceptor`."""
-
-    def __init__(self, tracer: Tracer) -> None:
-        """Begin with no attribute read and no module visited."""
-        self._tracer = tracer
-        self._proxies: dict[str, Proxy] = {}
-        self._visited: set[int] = set()
-        self._leaves = set(tracer._autowrap_function_ids)
-
-    def patch(self, function: FunctionType) -> None:
-        """Patch what a trace of `function` has to see."""
-        TRACES.patch(Place(nn.Module, "__call__"), _module_call)
-        TRACES.patch(Place(nn.Module, "__getattr__"), _module_getattr)
-        for place, leaf in all_wrapped_globals():
-            self._patch_leaf(place, leaf)
-        self._visit(function.__globals__)
-        for module in self._tracer._autowrap_search:
-            self._visit(vars(module))
-        modules = self._tracer.submodule_paths or ()
-        for kind in dict.fromkeys(map(type, modules)):
-            self._patch_own_call(kind)
-
-    def _patch_leaf(self, place: Place, leaf: Callable[..., Value]) -> None:
-        """Have calls of a leaf function come here."""
-        self._leaves.add(id(leaf))
-        TRACES.patch(place, function_stand_in)
-
-    def _visit(self, namespace: dict[str, Value]) -> None:
-        """Patch the leaf functions among the globals of a module, once."""
-        if id(namespace) in self._visited:
-            return
-        self._visited.add(id(namespace))
-        for place, leaf in wrapped_globals(namespace, must_exist=True):
-            self._patch_leaf(place, leaf)
-        leaves = self._tracer._autowrap_function_ids
-        for name, value in list(namespace.items()):
-            if id(value) in leaves and not name.startswith("_"):
-                TRACES.patch(Place(namespace, name), function_stand_in)
-
-    def _patch_own_call(self, kind: type[nn.Module]) -> None:
-        """Have calls of modules whose class has its own `__call__` come here.
-
-        Generated modules have one too, which goes on to nn.Module's.
-        """
-        for base in kind.__mro__:
-            if base is nn.Module:
-                return
-            own = vars(base).get("__call__")
-            if own is not None:
-                if own.__module__ != "fx.graph_module":
-                    TRACES.patch(Place(base, "__call__"), _own_call)
-                return
-
-    def call_module(
-        self,
-        module: nn.Module,
-        original: Callable[..., Value],
-        args: tuple[Value, ...],
-        kwargs: dict[str, Value],
-    ) -> Value:
-        """A call of a module: the tracer decides."""
-        forward = getattr(module, "forward", module)
-        self._visit(getattr(forward, "__globals__", {}))
-        call = functools.partial(original, module)
-        return self._tracer.call_module(module, call, args, kwargs)
-
-    def call_overridden(
-        self,
-        module: nn.Module,
-        original: Callable[..., Value],
-        args: tuple[Value, ...],
-        kwargs: dict[str, Value],
-    ) -> Value:
-        """A call of a module with its own `__call__`.
-
-        A leaf is recorded whatever that method does; otherwise the method
-        runs, and calls nn.Module's in its turn.
-        """
-        path = self._tracer.path_of_module(module)
-        if self._tracer.is_leaf_module(module, path):
-            return self.call_module(module, original, args, kwargs)
-        return original(module, *args, **kwargs)
-
-    def read_attribute(
-        self, module: nn.Module, name: str, value: Value
-    ) -> Value:
-        """What is read from a module: the tracer decides."""
-        return self._tracer.getattr(name, value, self._proxies)
-
-    def call_function(
-        self,
-        function: Callable[..., Value],
-        args: tuple[Value, ...],
-        kwargs: dict[str, Value],
-    ) -> Value:
-        """A call of a global: recorded if a leaf meets a proxy."""
-        if id(function) in self._leaves:
-            proxy = find_proxy(args, kwargs)
-            if proxy is not None:
-                return record_leaf(proxy, function, args, kwargs)
-        return function(*args, **kwargs)
-
-
-def _module_call(original: Callable[..., Value]) -> Callable[..., Value]:
-    """What stands in for nn.Module.__call__."""
-
-    @functools.wraps(original)
-    def stand_in(mod: nn.Module, *args: Value, **kwargs: Value) -> Value:
-        trace = TRACES.current
-        if trace is None:
-            return original(mod, *args, **kwargs)
-        return trace.call_module(mod, original, args, kwargs)
-
-    return stand_in
-
-
-def _own_call(original: Callable[..., Value]) -> Callable[..., Value]:
-    """What stands in for the `__call__` of a module class of its own."""
-
-    @functools.wraps(original)
-    def stand_in(mod: nn.Module, *args: Value, **kwargs: Value) -> Value:
-        trace = TRACES.current
-        if isinstance(trace, _Run):
-            return trace.call_overridden(mod, original, args, kwargs)
-        return original(mod, *args, **kwargs)
-
-    return stand_in
-
-
-def _module_getattr(original: Callable[..., Value]) -> Callable[..., Value]:
-    """What stands in for nn.Module.__getattr__."""
-
-    @functools.wraps(original)
-    def stand_in(mod: nn.Module, name: str) -> Value:
-        value = original(mod, name)
-        trace = TRACES.current
-        if trace is None:
-            return value
-        return trace.read_attribute(mod, name, value)
-
-    return stand_in

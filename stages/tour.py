@@ -1,7 +1,7 @@
 """`make tour`: two real networks traced, shown and run, and the way in.
 
-    python -m stages.tour            what fits the screen
-    python -m stages.tour --all      every line of graph, table and code
+python -m stages.tour            what fits the screen
+python -m stages.tour --all      every line of graph, table and code
 """
 
 from __future__ import annotations

@@ -47,7 +47,9 @@ class FakeTensorProp(Interpreter):
         torch.fx: passes/fake_tensor_prop.py, FakeTensorProp.propagate
         """
         fakes = [
-            self._mode.from_tensor(arg) if isinstance(arg, torch.Tensor) else arg
+            self._mode.from_tensor(arg)
+            if isinstance(arg, torch.Tensor)
+            else arg
             for arg in args
         ]
         return self.propagate_dont_convert_inputs(*fakes)

@@ -38,9 +38,9 @@ class Record(NamedTuple):
 class Profiler(Interpreter):
     """Records time and output bytes of each node.
 
-        profiler = Profiler(gm)
-        profiler.run(x)
-        print(profiler.table())
+    profiler = Profiler(gm)
+    profiler.run(x)
+    print(profiler.table())
     """
 
     records: list[Record]
@@ -61,7 +61,9 @@ class Profiler(Interpreter):
             if isinstance(leaf, torch.Tensor)
         ]
         size = sum(t.numel() * t.element_size() for t in tensors)
-        shape = tuple(result.shape) if isinstance(result, torch.Tensor) else None
+        shape = (
+            tuple(result.shape) if isinstance(result, torch.Tensor) else None
+        )
         self.records.append(Record(n, seconds, size, shape))
         return result
 

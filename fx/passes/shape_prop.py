@@ -78,9 +78,7 @@ def _memory_format(tensor: torch.Tensor) -> torch.memory_format | None:
         torch.channels_last,
         torch.channels_last_3d,
     ):
-        if is_contiguous_for_memory_format(
-            tensor, memory_format=memory_format
-        ):
+        if is_contiguous_for_memory_format(tensor, memory_format=memory_format):
             return memory_format
     return None
 

@@ -26,6 +26,7 @@ __all__ = [
     "Task",
     "Unit",
     "allocated",
+    "collector_off",
     "measure",
     "seconds",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 import platform
 import statistics
@@ -20,6 +21,7 @@ __all__ = [
     "Row",
     "as_json",
     "captions",
+    "check_same_work",
     "header",
     "line",
     "measured",
@@ -117,9 +119,26 @@ def check_same_work(bench: Benchmark, size: int) -> None:
     theirs, ours = bench.seen(TORCH, size), bench.seen(OURS, size)
     if theirs != ours:
         raise DifferentWork(
-            f"{bench.name} at {size} nodes: torch.fx gives\n{theirs}\n"
-            f"and fx\n{ours}"
+            f"{bench.name}: results differ at {size} nodes:\n"
+            + "\n".join(
+                difflib.unified_diff(
+                    _lines(theirs),
+                    _lines(ours),
+                    "torch.fx",
+                    "fx",
+                    "",
+                    "",
+                    1,
+                    "",
+                )
+            )
         )
+
+
+def _lines(seen: object) -> list[str]:
+    """What was seen, line by line."""
+    items = seen if isinstance(seen, list) else [seen]
+    return [each for item in items for each in str(item).splitlines()]
 
 
 def _row(bench: Benchmark, size: int, count: int, samples: Samples) -> Row:

@@ -271,10 +271,14 @@ def test_goals(machine: Machine, goal: Goal | None, verdict: str) -> None:
     assert row.verdict == verdict
 
 
-def test_different_results_are_not_compared() -> None:
-    bench = fake(Task(lambda _: "one", 1), Task(lambda _: "two", 1))
-    with pytest.raises(DifferentWork, match="one\nand fx\ntwo"):
+def test_different_results_are_not_compared(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    bench = fake(Task(lambda _: "1\n2", 1), Task(lambda _: "1\n3", 1))
+    with pytest.raises(DifferentWork, match=r"\n 1\n-2\n\+3$"):
         measured(bench, 1, QUICK)
+    assert main([], {"fake": bench}) == 1
+    assert "fake: results differ" in capsys.readouterr().out
 
 
 def test_different_sizes_are_not_compared() -> None:

@@ -30,7 +30,7 @@ import re
 import sys
 import textwrap
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -183,26 +183,28 @@ def _attributes(cls: type) -> Iterator[str]:
         tree = ast.parse(textwrap.dedent(inspect.getsource(cls)))
     except (OSError, TypeError):
         return
-    for node in ast.walk(tree):
+    for node in getattr(tree.body[0], "body", []):
         match node:
-            case ast.ClassDef(body=body):
-                names = [
-                    part.target.id
-                    for part in body
-                    if isinstance(part, ast.AnnAssign)
-                    and isinstance(part.target, ast.Name)
-                ]
-            case ast.FunctionDef(name="__init__"):
-                names = [
-                    part.attr
-                    for part in ast.walk(node)
-                    if isinstance(part, ast.Attribute)
-                    and isinstance(part.ctx, ast.Store)
-                    and ast.unparse(part.value) == "self"
-                ]
+            case ast.AnnAssign(target=ast.Name(id=name)):
+                names = [name]
+            case ast.FunctionDef(name="__init__", body=body):
+                names = list(_set_on_self(body))
             case _:
                 names = []
         yield from (name for name in names if not name.startswith("_"))
+
+
+def _set_on_self(body: Iterable[ast.AST]) -> Iterator[str]:
+    """The `x` of each `self.x = …`, but not those of an inner class."""
+    for node in body:
+        match node:
+            case ast.ClassDef() | ast.FunctionDef() | ast.Lambda():
+                continue
+            case ast.Attribute(
+                value=ast.Name(id="self"), attr=name, ctx=ast.Store()
+            ):
+                yield name
+        yield from _set_on_self(ast.iter_child_nodes(node))
 
 
 # --- torch.fx --------------------------------------------------------------

@@ -164,6 +164,12 @@ class Sample(_Hidden):
         self.set = a
         self._private = b
 
+        class Inner:
+            nested: int
+
+            def __init__(self) -> None:
+                self.not_ours = 1
+
     @property
     def computed(self) -> int:
         return 1

@@ -178,7 +178,13 @@ IMPURE = [
     Row("x.bernoulli(0.5)", "impure", "aten::bernoulli draws"),
     Row("x.multinomial(1)", "impure", "draws"),
     Row("loss.backward()", "impure", "for what it changes"),
-    Row("loss.register_hook(print)", "impure", "what it changes", runs=False),
+    Row("loss.retain_grad()", "impure", "aten::retain_grad writes into"),
+    Row("loss.register_hook(print)", "impure", "for what it changes"),
+    Row(
+        "leaf.register_post_accumulate_grad_hook(print)",
+        "impure",
+        "for what it changes",
+    ),
     # methods of Python's containers
     Row("items.append(3)", "impure", "for what it changes"),
     Row("items.clear()", "impure", "for what it changes"),

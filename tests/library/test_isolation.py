@@ -16,8 +16,14 @@ import torch
 from torch import nn
 
 import fx
-from fx import patching, tracer
+from fx import patching, trace_run, tracer
+from fx.arguments import Value
 from fx.patching import TRACES
+
+tiny = types.ModuleType("tiny")
+"""A module to wrap: two functions, where math has sixty."""
+tiny.half = lambda x: x / 2  # type: ignore[attr-defined]  # a new global
+tiny.twice = lambda x: x * 2  # type: ignore[attr-defined]  # a new global
 
 
 class Block(nn.Module):
@@ -29,7 +35,8 @@ class Block(nn.Module):
         self.inner = nn.Sequential(nn.Linear(width, width), nn.ReLU())
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.inner(x * self.scale) + math.sqrt(4.0)
+        y: torch.Tensor = self.inner(x * self.scale)
+        return y + math.sqrt(4.0)
 
 
 class Net(nn.Module):
@@ -94,37 +101,43 @@ def test_module_is_patched_inside_forward_only() -> None:
     assert seen[0][1] is not CLEAN[1]
 
 
+def keep_tracing(depth: int, expected: str, errors: list[object]) -> None:
+    """What each tracing thread does."""
+    try:
+        for _ in range(12):
+            graph = str(fx.Tracer().trace(Net(depth)))
+            errors.extend([graph] if graph != expected else [])
+    except BaseException as raised:
+        errors.append(raised)
+
+
+def keep_running(
+    net: Net, x: torch.Tensor, stop: threading.Event, errors: list[object]
+) -> None:
+    """What each thread with an eager module does."""
+    right = net(x)
+    try:
+        while not stop.is_set():
+            assert torch.equal(net(x), right)
+            assert type(net.get_parameter("blocks.0.scale")) is nn.Parameter
+    except BaseException as raised:
+        errors.append(raised)
+
+
 def test_eight_threads_trace_while_two_run_eager_modules() -> None:
-    expected = {n: str(fx.Tracer().trace(Net(n))) for n in range(1, 9)}
     errors: list[object] = []
     stop = threading.Event()
-    rounds = 12
-
-    def traces(depth: int) -> None:
-        try:
-            for _ in range(rounds):
-                graph = fx.Tracer().trace(Net(depth))
-                if str(graph) != expected[depth]:
-                    errors.append(f"wrong graph of depth {depth}:\n{graph}")
-        except BaseException as raised:
-            errors.append(raised)
-
-    eager = Net(3)
-    x = torch.ones(2, 3)
-    right = eager(x)
-
-    def runs() -> None:
-        try:
-            while not stop.is_set():
-                if not torch.equal(eager(x), right):
-                    errors.append("an eager call gave another result")
-                if type(eager.blocks[0].scale) is not nn.Parameter:
-                    errors.append("an eager read gave no parameter")
-        except BaseException as raised:
-            errors.append(raised)
-
-    tracers = [threading.Thread(target=traces, args=(n,)) for n in expected]
-    runners = [threading.Thread(target=runs) for _ in range(2)]
+    tracers = [
+        threading.Thread(
+            target=keep_tracing,
+            args=(depth, str(fx.Tracer().trace(Net(depth))), errors),
+        )
+        for depth in range(1, 9)
+    ]
+    eager = (Net(3), torch.ones(2, 3), stop, errors)
+    runners = [
+        threading.Thread(target=keep_running, args=eager) for _ in range(2)
+    ]
     with switch_interval(1e-5):
         for thread in (*runners, *tracers):
             thread.start()
@@ -151,7 +164,8 @@ def test_traces_that_end_in_the_order_they_began() -> None:
             x = self.linear(x)
             self.arrive.set()
             assert self.leave.wait(10)
-            return self.linear(x) + math.sqrt(x[0, 0])
+            y: torch.Tensor = self.linear(x)
+            return y + math.sqrt(x[0, 0])
 
     first_inside = threading.Event()
 
@@ -205,7 +219,8 @@ def test_a_trace_inside_a_trace() -> None:
 
         def forward(self, x: torch.Tensor) -> torch.Tensor:
             inner.append(fx.Tracer().trace(Net(1)))
-            return self.linear(x)
+            y: torch.Tensor = self.linear(x)
+            return y
 
     graph = fx.Tracer().trace(Outer())
     assert str(inner[0]) == str(fx.Tracer().trace(Net(1)))
@@ -225,7 +240,7 @@ def run_raising_at(
     """
     left = count
 
-    def on_line(frame: FrameType, event: str, arg: object) -> Any:
+    def on_line(frame: FrameType, event: str, arg: object) -> Value:
         nonlocal left
         if event == "line":
             left -= 1
@@ -233,7 +248,7 @@ def run_raising_at(
                 raise Injected(f"{frame.f_code.co_filename}:{frame.f_lineno}")
         return on_line
 
-    def on_call(frame: FrameType, event: str, arg: object) -> Any:
+    def on_call(frame: FrameType, event: str, arg: object) -> Value:
         return on_line if frame.f_code.co_filename in files else None
 
     before = sys.gettrace()
@@ -250,14 +265,15 @@ def run_raising_at(
 def unwritten_module() -> types.ModuleType:
     """A Python module with a wrapped function, and one that calls it."""
     module = types.ModuleType("wrapped_for_isolation")
+    sys.modules["tiny"] = tiny
     exec(
-        "import fx, math\n"
-        "from math import floor\n"
+        "import fx, tiny\n"
+        "from tiny import twice\n"
         "@fx.wrap\n"
         "def leaf(x): return x\n"
         "fx.wrap('len')\n"
         "def root(x):\n"
-        "    return leaf(x) + math.sqrt(x) + floor(x) + len(x)\n",
+        "    return leaf(x) + tiny.half(x) + twice(x) + len(x)\n",
         vars(module),
     )
     return module
@@ -268,11 +284,11 @@ def test_an_exception_at_any_line_leaves_nothing_patched() -> None:
     names = dict(vars(module))
     net = Net(1)
     attributes = set(vars(net))
-    files = (str(patching.__file__), str(tracer.__file__))
+    files = tuple(str(part.__file__) for part in (patching, trace_run, tracer))
 
     def act() -> None:
-        fx.Tracer().trace(net)
-        fx.Tracer().trace(module.root)
+        fx.Tracer((tiny,)).trace(net)
+        fx.Tracer((tiny,)).trace(module.root)
 
     count = 0
     while True:
@@ -296,9 +312,8 @@ def test_an_exception_in_forward_comes_through(
 ) -> None:
     class Fails(nn.Module):
         def forward(self, x: torch.Tensor) -> torch.Tensor:
-            y = x + torch.ones(3)
+            self.last = x + torch.ones(3)
             raise kind("from forward")
-            return y
 
     net = Fails()
     with pytest.raises(kind):
@@ -307,7 +322,7 @@ def test_an_exception_in_forward_comes_through(
 
 
 def test_an_undoing_given_up_for_good_is_finished_by_the_next_trace() -> None:
-    """Interrupted twice, an undoing leaves patches; the next trace ends them."""
+    """Interrupted twice, an undoing stays announced; nobody waits for it."""
     fx.Tracer().trace(Net(1))
     patches = patching.Patches()
     names: dict[str, Any] = {"sqrt": math.sqrt}

@@ -162,7 +162,7 @@ def test_erasing_around_the_loop_is_harmless(walk: Walk, offset: int) -> None:
 
 
 def test_the_loop_meets_what_is_inserted_ahead_of_it() -> None:
-    links, items = ring(3)
+    links, _ = ring(3)
     met = []
     for item in links:
         met.append(item.number)

@@ -470,7 +470,13 @@ MUTATING: list[tuple[Function, tuple[Anything, ...], dict[str, Anything]]] = [
 ]
 
 
-@pytest.mark.parametrize("call", [*MUTATING, *CALLS], ids=_name)
+AMBIGUOUS: list[tuple[Function, tuple[Anything, ...], dict[str, Anything]]] = [
+    (torch.ops.aten.add_, (X, X), {}),
+    (torch.ops.aten.fill_, (X, 1), {}),
+]
+
+
+@pytest.mark.parametrize("call", [*MUTATING, *AMBIGUOUS, *CALLS], ids=_name)
 def test_mutable_calls_are_refused_as_in_torch_fx(
     call: tuple[Function, tuple[Anything, ...], dict[str, Anything]],
 ) -> None:

@@ -1,12 +1,15 @@
-"""to_folder: the package it writes can be read, moved, edited and imported."""
+"""GraphModules on disk: pickles, and packages that can be read and edited."""
 
 from __future__ import annotations
 
+import copy
 import importlib
+import io
 import itertools
 import math
 import operator
 import os
+import pickle
 import subprocess
 import sys
 import warnings
@@ -18,8 +21,9 @@ from typing import NamedTuple, no_type_check
 import pytest
 import torch
 from torch import nn
+from torch.utils import _pytree as pytree
 
-from fx._symbolic_trace import PH, symbolic_trace, wrap
+from fx._symbolic_trace import PH, Tracer, symbolic_trace, wrap
 from fx.arguments import Argument, Value
 from fx.graph import Graph
 from fx.graph_module import GraphModule
@@ -82,6 +86,18 @@ class Everything(nn.Module):
         return x * self.__private - torch.tensor([1.0, 2.0, 3.0, 4.0])
 
 
+class Tagged(GraphModule):
+    """A user's subclass, with state of its own."""
+
+    def __init__(self, root: nn.Module, graph: Graph, tag: str) -> None:
+        super().__init__(root, graph, "Tagged")
+        self.tag = tag
+
+
+class OwnTracer(Tracer):
+    """A tracer that can be imported."""
+
+
 class Written(NamedTuple):
     """A package that was written, and what it holds."""
 
@@ -120,6 +136,14 @@ def write(
     for name in set(sys.modules) - before:
         if name.startswith("written_"):
             del sys.modules[name]
+
+
+def through_pickle(value: Value) -> Value:
+    return pickle.loads(pickle.dumps(value))
+
+
+def node_named(gm: GraphModule, name: str) -> Node:
+    return next(node for node in gm.graph.nodes if node.name == name)
 
 
 def graph_module(
@@ -273,6 +297,19 @@ class TestTheModuleComesBack:
         new = write(gm).package.FxModule()
         assert new.factor == 3 and torch.equal(new(X), X * 3)
 
+    def test_with_a_buffer_that_is_not_in_its_state_dict(
+        self, write: Callable[..., Written]
+    ) -> None:
+        gm = graph_module(
+            lambda g, x: g.call_function(torch.mul, (x, g.get_attr("loose"))),
+            loose=torch.ones(4),
+        )
+        gm.register_buffer("loose", torch.ones(4) * 3, persistent=False)
+        new = write(gm).package.FxModule()
+        assert torch.equal(new(X), X * 3)
+        assert "loose" in dict(new.named_buffers())
+        assert new.state_dict() == {}
+
     def test_with_a_repr_that_would_be_code(
         self, write: Callable[..., Written]
     ) -> None:
@@ -361,6 +398,106 @@ class TestWhatTheCodeNames:
         graph.output(graph.placeholder("__x"))
         new = write(GraphModule({}, graph)).package.FxModule()
         assert new(__x=3) == 3
+
+
+class TestPickle:
+    def test_nothing_is_lost(self) -> None:
+        gm: Value = symbolic_trace(Everything().eval())
+        gm.note = {"list": [1]}
+        gm.extra = nn.ReLU()
+        gm.meta["tag"] = [1]
+        gm.register_forward_hook(_negate)
+        linear = node_named(gm, "linear")
+        linear.type, linear.meta = torch.Tensor, {"deep": {"a": [1]}}
+        linear.stack_trace = "trace"
+        linear.name = "renamed"
+        gm.recompile()
+        new = through_pickle(gm)
+        assert new.code == gm.code and str(new.graph) == str(gm.graph)
+        assert torch.equal(new(X.double()), gm(X.double()))
+        assert new.note == {"list": [1]} and new.meta == {"tag": [1]}
+        assert isinstance(new.extra, nn.ReLU)
+        assert type(new).__name__ == "Everything"
+        assert not new.training
+        assert new.graph.owning_module is new
+        node = node_named(new, "renamed")
+        assert node.type is torch.Tensor
+        assert node.meta == {"deep": {"a": [1]}, "stack_trace": "trace"}
+        assert new._tracer_cls is Tracer
+        keys = [type(g).forward.__code__.co_filename for g in (gm, new)]
+        assert keys[0] != keys[1]
+        assert len({key.partition(" from ")[2] for key in keys}) == 1
+
+    def test_random_nodes_stay_random(self) -> None:
+        gm = graph_module(
+            lambda g, x: g.call_function(
+                torch.add, (x, g.call_function(torch.rand, (4,)))
+            )
+        )
+        new = through_pickle(gm)
+        assert not torch.equal(new(X.double()), new(X.double()))
+
+    def test_a_graph_that_cannot_be_traced_is_pickled(self) -> None:
+        gm = graph_module(lambda g, x: g.call_function(len, (x,)))
+        assert through_pickle(gm)([1, 2, 3]) == 3
+
+    def test_an_edit_without_recompile_is_pickled(self) -> None:
+        gm = symbolic_trace(lambda x: torch.neg(x))
+        node_named(gm, "neg").target = torch.abs
+        assert through_pickle(gm)(torch.tensor(2.0)) == 2.0
+        assert gm(torch.tensor(2.0)) == -2.0
+
+    def test_subclasses_and_nested_modules_come_back_as_they_are(self) -> None:
+        net = Everything()
+        child = Tagged(net, Tracer().trace(net), "child")
+        gm = graph_module(
+            lambda g, x: g.call_module("child", (x,)), child=child
+        )
+        new = through_pickle(gm)
+        assert isinstance(new.child, Tagged) and new.child.tag == "child"
+        assert torch.equal(new(X.double()), gm(X.double()))
+
+    def test_a_local_subclass_comes_back_as_its_base(self) -> None:
+        class Local(Tagged):
+            pass
+
+        net = Everything()
+        new = through_pickle(Local(net, Tracer().trace(net), "local"))
+        assert type(new).__mro__[1] is Tagged
+        assert (type(new).__name__, new.tag) == ("Tagged", "local")
+
+    def test_a_tracer_comes_back_unless_it_is_local(self) -> None:
+        class Local(Tracer):
+            pass
+
+        for tracer, found in ((OwnTracer(), OwnTracer), (Local(), None)):
+            gm = GraphModule(nn.Module(), tracer.trace(lambda x: x))
+            assert gm._tracer_cls is found
+            assert through_pickle(gm)._tracer_cls is found
+
+    def test_trees_of_inputs_come_back(self) -> None:
+        tree = {"x": {"a": PH, "b": PH}, "pair": Pair(PH, PH)}
+        gm = symbolic_trace(adds_up, tree)
+        spec: pytree.TreeSpec = gm._in_spec
+        copies: list[GraphModule] = [through_pickle(gm), copy.deepcopy(gm)]
+        copies.append(copy.copy(gm))
+        for new in copies:
+            assert new({"a": 1, "b": 2}, Pair(3, 4)) == {"sum": 15}
+            assert new._in_spec == spec
+
+    def test_it_may_refer_to_itself(self) -> None:
+        gm = symbolic_trace(lambda x: x)
+        gm.meta["self"] = gm
+        new = through_pickle(gm)
+        assert new.meta["self"] is new
+
+    def test_torch_save_and_load(self) -> None:
+        gm = symbolic_trace(Everything())
+        file = io.BytesIO()
+        torch.save(gm, file)
+        file.seek(0)
+        new = torch.load(file, weights_only=False)
+        assert torch.equal(new(X.double()), gm(X.double()))
 
 
 def test_another_process_can_import_it(tmp_path: Path) -> None:

@@ -152,6 +152,7 @@ class TestTheLines:
         assert program.line(5) == (5, "    doubled = x * 2", nodes[0])
         assert program.line(6).node is nodes[1]
         assert program.line(4) == (4, "def forward(self, x):", None)
+        assert compiled(lines={1: 7}, nodes=nodes).line(5).node is None
         assert program.line(99) == (99, "", None)
         assert program.line(0) == (0, "", None)
 

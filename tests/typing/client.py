@@ -97,7 +97,7 @@ def use_softplus(node: fx.Node) -> None:
     with node.graph.inserting_before(node):
         x = fx.Proxy(node.input_at(0))
         small = torch.log(1 + torch.exp(x))
-        result = torch.where(x > 20.0, -(-x), small)
+        result = torch.where(x > 20.0, abs(x), small)
     assert isinstance(result, fx.Proxy)
     node.replace_all_uses_with(result.node)
     node.graph.erase_node(node)

@@ -157,6 +157,19 @@ def lint_finds_inputs_that_are_in_no_list(lib: Lib) -> Seen:
     return found, error(g.lint)
 
 
+@program(claims=("lint-ownership", "node-append"))
+def a_node_that_nobody_counted_does_not_pass(lib: Lib) -> Seen:
+    g, x = inputs(lib, "x")
+    g.output(x)
+    loose = lib.Node(g, "loose", "call_function", torch.abs, (x,), {})
+
+    def slip_in() -> None:
+        x.append(loose)
+        g.lint()
+
+    return error(slip_in) != "no error"
+
+
 @program(claims=("lint-ownership",))
 def lint_finds_a_node_that_was_given_away(lib: Lib) -> Seen:
     g, x = inputs(lib, "x")

@@ -225,6 +225,9 @@ def tensor_metadata_prints_on_request(lib: Lib) -> Seen:
     x.meta["val"] = relu.meta["val"] = torch.zeros(2, 3)
     neg = g.call_function(torch.neg, (x,))
     neg.meta["val"] = 3
+    late = g.call_function(torch.abs, (x,))
+    late.meta["example_value"] = torch.zeros(4, dtype=torch.int64)
+    g.call_method("t", (x,)).meta["tensor_meta"] = torch.ones(2, 2).bool()
     return [
         [n.format_node(include_tensor_metadata=True) for n in g.nodes],
         [n.format_node() for n in g.nodes],

@@ -109,7 +109,7 @@ def targets_become_snake_case_identifiers(lib: Lib) -> Seen:
         nn.Linear,
     )
     modules = ("foo.bar", "layers.0.conv1", "a.b.c.d", "convReLU", "0")
-    methods = ("__getitem__", "toUpper", "add_", "__len__", "size")
+    methods = ("__getitem__", "toUpper", "add_", "__len__", "__x", "x__")
     return [
         names(g.call_function(f, (x,)) for f in functions),
         names(g.call_module(m, (x,)) for m in modules),

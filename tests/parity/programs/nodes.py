@@ -334,6 +334,45 @@ def long_graphs_and_their_nodes_can_be_pickled_and_copied(lib: Lib) -> Seen:
 
 
 @program()
+def pickle_keeps_what_hangs_on_a_node(lib: Lib) -> Seen:
+    g = lib.Graph()
+    x, y = g.placeholder("x"), g.placeholder("y")
+    n = g.call_function(operator.getitem, (x, slice(y, None, x)))
+    m = g.call_function(torch.add, (n, [x, {"k": (y, None)}]))
+    g.output(m, type_expr=torch.Tensor)
+    x.cost, x.meta["next"], y.meta["plain"] = 5, n, [1, "text"]
+    x.prepend(y)
+    first = pickle.loads(pickle.dumps(g))
+    first.lint()
+    y2, x2, n2, m2, out = first.nodes
+    return (
+        str(first) == str(g),
+        (x2.cost, x2.meta["next"] is n2, y2.meta, out.type is torch.Tensor),
+        (m2.target is torch.add, n2.args[1].start is y2),
+        (names(x2.users), names(y2.users), y2 < x2 < n2 < m2),
+        error(lambda: pickle.dumps(first)),
+    )
+
+
+@program(
+    differs="graph-pickle-operators",
+    ours=["no error", "no error"],
+)
+def operators_and_packets_can_be_pickled_in_a_graph(lib: Lib) -> Seen:
+    seen = []
+    for target in (torch.ops.aten.add.Tensor, torch.ops.aten.add):
+        g = lib.Graph()
+        g.output(g.call_function(target, (g.placeholder("x"), 1)))
+        said = error(partial(pickle.dumps, g)).partition(":")[0]
+        if said == "no error":
+            back = pickle.loads(pickle.dumps(g))
+            _, call, _ = back.nodes
+            said = said if call.target is target else "another target"
+        seen.append(said)
+    return seen
+
+
+@program()
 def a_node_survives_pickle_with_its_graph(lib: Lib) -> Seen:
     g = lib.Graph()
     x = g.placeholder("x")

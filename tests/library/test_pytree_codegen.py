@@ -1,0 +1,213 @@
+"""Functions with nested inputs, of graphs with flat ones; boxed calls."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import pytest
+import torch
+import torch.fx
+from torch.utils import _pytree as pytree
+
+import fx
+from fx._pytree import tree_flatten_spec
+from fx.codegen import _BoxedCodeGen, _PyTreeCodeGen, default_codegen
+from fx.graph import Graph
+from fx.protocols import PyTreeInfo
+from tests.library.generated import (
+    Lib,
+    Value,
+    overview,
+    run,
+)
+
+
+class Pair(NamedTuple):
+    first: object
+    second: object
+
+
+# -- nested inputs and outputs -----------------------------------------------
+
+
+def pytree_graph(
+    lib: Lib,
+    names: Sequence[str],
+    inputs: Value,
+    placeholders: Sequence[str],
+    **types: Value,
+) -> Value:
+    """A graph that returns its placeholders, with nested inputs."""
+    graph = lib.Graph()
+    made = [graph.placeholder(name, types.get(name)) for name in placeholders]
+    graph.output(made)
+    in_spec = pytree.tree_structure(inputs)
+    out_spec = pytree.tree_structure({"all": [0] * len(made)})
+    if lib is fx:
+        info: Value = PyTreeInfo([*names], in_spec, out_spec)
+        graph.set_codegen(_PyTreeCodeGen(info))
+    else:
+        info = torch.fx.graph._PyTreeInfo([*names], in_spec, out_spec)
+        graph.set_codegen(torch.fx.graph._PyTreeCodeGen(info))
+    return graph
+
+
+PYTREES: tuple[dict[str, Value], ...] = (
+    {
+        "names": ["x", "y"],
+        "inputs": ([1, 2], 3),
+        "placeholders": ["x_1", "x_2", "y_1"],
+    },
+    {
+        "names": ["self", "x"],
+        "inputs": (0, [1, 2]),
+        "placeholders": ["x_1", "x_2"],
+        "x_1": int,
+        "x_2": list[int],
+    },
+    {
+        "names": ["a", "b", "k"],
+        "inputs": ((1, 2), {"k": 3}),
+        "placeholders": ["a_1", "b_1", "k_1"],
+        "k_1": int,
+    },
+    {"names": ["x"], "inputs": ([],), "placeholders": []},
+)
+
+
+@pytest.mark.parametrize("expanded", [False, True])
+@pytest.mark.parametrize("case", PYTREES, ids=lambda case: str(case["names"]))
+def test_nested_inputs_as_torch_writes_them(
+    case: dict[str, Value], expanded: bool
+) -> None:
+    theirs = pytree_graph(torch.fx, **case)
+    ours = pytree_graph(fx, **case)
+    options = {"expanded_def": expanded}
+    assert (
+        ours.python_code("self", **options).src
+        == theirs.python_code("self", **options).src
+    )
+
+
+def call_nested(graph: Graph, *args: Value) -> Value:
+    codegen = graph._codegen
+    assert isinstance(codegen, _PyTreeCodeGen)
+    info = codegen.pytree_info
+    specs: Value = type("Root", (), {})()
+    specs._in_spec, specs._out_spec = info.in_spec, info.out_spec
+    return run(graph, *args, root=specs)
+
+
+def test_nested_inputs_run() -> None:
+    graph = pytree_graph(fx, **PYTREES[0])
+    assert call_nested(graph, [1, 2], 3) == {"all": [1, 2, 3]}
+    keywords = pytree_graph(fx, **PYTREES[2])
+    assert call_nested(keywords, 1, 2, 3) == {"all": [1, 2, 3]}
+    assert graph.process_inputs([1, 2], 3) == [1, 2, 3]
+    assert graph.process_outputs([1, 2, 3]) == {"all": [1, 2, 3]}
+
+
+def test_nested_inputs_whose_names_are_taken() -> None:
+    names = ["pytree", "fx_pytree"]
+    inputs = ([1, 2], 3)
+    graph = pytree_graph(fx, names, inputs, ["a", "b", "c"])
+    assert call_nested(graph, [1, 2], 3) == {"all": [1, 2, 3]}
+
+
+def test_two_parameters_are_not_taken_for_args_and_kwargs() -> None:
+    inputs = ((1, 2), {"k": 3})
+    graph = pytree_graph(fx, ["x", "y"], inputs, ["a", "b", "c"])
+    assert call_nested(graph, (1, 2), {"k": 3}) == {"all": [1, 2, 3]}
+
+
+def test_defaults_beside_nested_inputs() -> None:
+    graph = Graph()
+    a, b = graph.placeholder("x_1"), graph.placeholder("x_2")
+    y = graph.placeholder("y", int, default_value="a = b: #")
+    graph.output([a, b, y])
+    spec = pytree.tree_structure(([1, 2], 3))
+    graph.set_codegen(default_codegen(PyTreeInfo(["x", "y"], spec, None)))
+    assert call_nested(graph, [1, 2]) == [1, 2, "a = b: #"]
+    assert call_nested(graph, [1, 2], 3) == [1, 2, 3]
+
+
+def test_without_output_spec_outputs_stay_flat() -> None:
+    spec = pytree.tree_structure(([1],))
+    codegen = default_codegen(PyTreeInfo(["x"], spec, None))
+    assert codegen.process_outputs(7) == 7
+    assert codegen.generate_output((1, 2)) == "return (1, 2)"
+
+
+@pytest.mark.parametrize(
+    "tree",
+    [
+        3,
+        [1, (2, {"a": 3})],
+        {"b": 1, "a": [2]},
+        (),
+        Pair(1, [2]),
+        torch.max(torch.eye(2), 1),
+    ],
+    ids=repr,
+)
+def test_flattening_is_that_of_torch(tree: Value) -> None:
+    spec = pytree.tree_structure(tree)
+    ours = tree_flatten_spec(tree, spec)
+    theirs = torch.fx._pytree.tree_flatten_spec(tree, spec)
+    assert len(ours) == len(theirs)
+    assert all(a is b for a, b in zip(ours, theirs, strict=True))
+
+
+def test_flattening_reads_what_the_spec_knows() -> None:
+    spec = pytree.tree_structure([{"a": 0}, 0])
+    assert tree_flatten_spec([{"a": 1, "b": 2}, 3, 4], spec) == [1, 3]
+    with pytest.raises(KeyError):
+        tree_flatten_spec([{"b": 2}, 3], spec)
+
+
+class Box:
+    def __init__(self, inside: Value) -> None:
+        self.inside = inside
+
+
+def test_flattening_of_registered_types() -> None:
+    fx._pytree.register_pytree_flatten_spec(Box, lambda box, _: [box.inside])
+    pytree.register_pytree_node(
+        Box, lambda box: ([box.inside], None), lambda inside, _: Box(*inside)
+    )
+    spec = pytree.tree_structure(Box([1, 2]))
+    try:
+        assert tree_flatten_spec(Box([3, 4]), spec) == [3, 4]
+    finally:
+        fx._pytree._deregister_pytree_flatten_spec(Box)
+    assert tree_flatten_spec(Box([3, 4]), spec) == [3, 4]
+    with pytest.raises(RuntimeError, match="different from expected spec"):
+        tree_flatten_spec(Box([3, 4, 5]), spec)
+
+
+# -- the boxed calling convention --------------------------------------------
+
+
+def test_boxed_calls() -> None:
+    texts = []
+    for lib, make in (
+        (torch.fx, torch.fx.graph._BoxedCodeGen),
+        (fx, _BoxedCodeGen),
+    ):
+        graph: Value = lib.Graph()
+        overview(lib, graph)
+        graph.set_codegen(make())
+        texts.append(graph.python_code("self").src)
+    assert texts[0] == texts[1]
+
+
+def test_a_boxed_call_empties_the_list() -> None:
+    graph = Graph()
+    names = ("args_list", "args_iter", "x")
+    nodes = [graph.placeholder(name, int) for name in names]
+    graph.output(nodes)
+    graph.set_codegen(_BoxedCodeGen())
+    box = [1, 2, 3]
+    assert run(graph, box) == [1, 2, 3]
+    assert box == []

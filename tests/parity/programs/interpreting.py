@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 from tests.parity.harness import Lib, Made, Seen, error, program, show
+from tests.parity.programs._subjects import subclass
 
 
 class Net(nn.Module):
@@ -112,19 +113,20 @@ def swap(lib: Lib, base: str) -> Made:
     parent = getattr(lib, base)
 
     @no_type_check
-    class Swap(parent):
-        def call_function(self, target, args, kwargs):
-            if target is torch.sigmoid:
-                return torch.neg(*args, **kwargs)
-            return super().call_function(target, args, kwargs)
+    def call_function(self, target, args, kwargs):
+        if target is torch.sigmoid:
+            return torch.neg(*args, **kwargs)
+        return parent.call_function(self, target, args, kwargs)
 
-        def call_method(self, target, args, kwargs):
-            if target == "neg":
-                call_self, *args_tail = args
-                return call_self.sigmoid(*args_tail, **kwargs)
-            return super().call_method(target, args, kwargs)
+    @no_type_check
+    def call_method(self, target, args, kwargs):
+        if target == "neg":
+            call_self, *args_tail = args
+            return call_self.sigmoid(*args_tail, **kwargs)
+        return parent.call_method(self, target, args, kwargs)
 
-    return Swap
+    methods = {"call_function": call_function, "call_method": call_method}
+    return subclass(parent, **methods)
 
 
 @no_type_check
@@ -248,11 +250,10 @@ def each_method_by_itself(lib: Lib) -> Seen:
 @program(claims=("interp-output",))
 def the_output_can_be_wrapped(lib: Lib) -> Seen:
     @no_type_check
-    class Wraps(lib.Interpreter):
-        def output(self, target, args, kwargs):
-            return {"result": args[0]}
+    def output(self, target, args, kwargs):
+        return {"result": args[0]}
 
-    return Wraps(traced(lib)).run(X)
+    return subclass(lib.Interpreter, output=output)(traced(lib)).run(X)
 
 
 @program(
@@ -293,7 +294,7 @@ def inputs_in_one_list(lib: Lib) -> Seen:
 
 @program(claims=("interp-run",))
 def errors_say_which_node_was_running(lib: Lib) -> Seen:
-    gm = lib.symbolic_trace(lambda x: torch.relu(x).missing(3))
+    gm = lib.symbolic_trace(lambda x: (x + 1).missing(3))
     keyed = lib.symbolic_trace(lambda x: x["no such key"])
     seen = []
     for module, value in ((gm, X), (keyed, {"k": 1})):
@@ -367,20 +368,24 @@ def what_a_transformer_keeps_of_a_node(lib: Lib) -> Seen:
 
 @program(claims=("transformer-produces-module",))
 def operations_on_proxies_in_a_transformer(lib: Lib) -> Seen:
+    parent = lib.Transformer
+
     @no_type_check
-    class Decompose(lib.Transformer):
-        def call_function(self, target, args, kwargs):
-            if target is torch.relu:
-                (x,) = args
-                return (x > 0) * x
-            return super().call_function(target, args, kwargs)
+    def call_function(self, target, args, kwargs):
+        if target is torch.relu:
+            (x,) = args
+            return (x > 0) * x
+        return parent.call_function(self, target, args, kwargs)
 
-        def call_module(self, target, args, kwargs):
-            if target == "inner.0":
-                return args[0].relu() + torch.ones(3)
-            return super().call_module(target, args, kwargs)
+    @no_type_check
+    def call_module(self, target, args, kwargs):
+        if target == "inner.0":
+            return args[0].relu() + torch.ones(3)
+        return parent.call_module(self, target, args, kwargs)
 
-    return show(Decompose(traced(lib)).transform(), X)
+    methods = {"call_function": call_function, "call_module": call_module}
+    decompose = subclass(parent, **methods)
+    return show(decompose(traced(lib)).transform(), X)
 
 
 @program(claims=("node-meta", "interp-node-by-node"))

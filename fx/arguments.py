@@ -13,7 +13,15 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, overload
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Final,
+    TypeAlias,
+    TypeVar,
+    get_args,
+    overload,
+)
 
 import torch
 
@@ -49,34 +57,19 @@ BaseArgumentTypes: TypeAlias = (
     | float
     | bool
     | complex
-    | torch.dtype
-    | torch.Tensor
-    | torch.device
-    | torch.memory_format
-    | torch.layout
-    | torch._ops.OpOverload
     | torch.SymInt
-    | torch.SymBool
     | torch.SymFloat
+    | torch.SymBool
+    | torch.Tensor
+    | torch.dtype
+    | torch.device
+    | torch.layout
+    | torch.memory_format
+    | torch._ops.OpOverload
 )
 """The constants that a trace accepts as they are."""
 
-base_types: Final[tuple[type, ...]] = (
-    str,
-    int,
-    float,
-    bool,
-    complex,
-    torch.dtype,
-    torch.Tensor,
-    torch.device,
-    torch.memory_format,
-    torch.layout,
-    torch._ops.OpOverload,
-    torch.SymInt,
-    torch.SymBool,
-    torch.SymFloat,
-)
+base_types: Final[tuple[type, ...]] = get_args(BaseArgumentTypes)
 """BaseArgumentTypes as a tuple, for `isinstance`."""
 
 LEAVES: Final[frozenset[type]] = frozenset(

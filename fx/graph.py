@@ -532,7 +532,7 @@ class Graph(OrderedGraph[Node]):
         names = self._graph_namespace
         return {
             "rows": to_rows(self),
-            "names": (names._used_names, names._base_count),
+            "names": (names._used, names._counts),
             "tracer": (self._tracer_cls, self._tracer_extras),
             "pytree_info": self._pytree_info,
             "codegen": vars(self).get("_codegen"),
@@ -544,7 +544,7 @@ class Graph(OrderedGraph[Node]):
         Graph.__init__(self, None, *state["tracer"])
         add_rows(self, cast("list[Row]", state["rows"]))
         names = self._graph_namespace
-        names._used_names, names._base_count = state["names"]
+        names._used, names._counts = state["names"]
         self._pytree_info = state["pytree_info"]
         self._co_fields = state["co_fields"]
         if state["codegen"] is not None:
@@ -608,12 +608,12 @@ class Graph(OrderedGraph[Node]):
         root_module: str,
         *,
         verbose: bool = False,
+        additional_meta: list[str] | None = None,
         include_stride: bool = False,
         include_device: bool = False,
         colored: bool = False,
-        expanded_def: bool = False,
         record_func: bool = False,
-        additional_meta: list[str] | None = None,
+        expanded_def: bool = False,
     ) -> PythonCode:
         """The graph as Python source, and the globals that it names.
 

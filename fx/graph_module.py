@@ -491,14 +491,6 @@ class GraphModule(nn.Module):
         self._deepcopy_hooks.remove(_hook("deepcopy", f))
 
 
-def call_wrapped(self: GraphModule, *args: Value, **kwargs: Value) -> Value:
-    """The `__call__` of every GraphModule's class.
-
-    torch.fx: graph_module.py, GraphModule.recompile (call_wrapped)
-    """
-    return self._wrapped_call(self, *args, **kwargs)
-
-
 class _WrappedCall:
     """Calls a module and, if its generated code fails, shows where.
 
@@ -510,35 +502,35 @@ class _WrappedCall:
 
     program: Program
 
-    def __init__(
-        self,
-        cls: type[nn.Module],
-        cls_call: Callable[..., Value] | None = None,
-    ) -> None:
-        """Make it for a class.
-
-        Args:
-            cls: the class that an instance has to itself.
-            cls_call: what to call instead of what the class inherits.
-        """
-        self.cls = cls
-        self.cls_call = cls_call
-        # Where `super(cls, obj)` would find `__call__`: in nn.Module or in a
-        # user's class. Looked up there at each call, for tracing patches it.
-        self._above = next(c for c in cls.__mro__[1:] if "__call__" in vars(c))
+    def __init__(self, base: type[nn.Module]) -> None:
+        """Make it for a class below `base`."""
+        # Where `super().__call__` would be: in nn.Module or a user's class.
+        # Looked up there at each call, for tracing patches it.
+        self._above = next(c for c in base.__mro__ if "__call__" in vars(c))
 
     def __call__(
         self, obj: GraphModule, *args: Value, **kwargs: Value
     ) -> Value:
         """Call `obj`."""
         try:
-            if self.cls_call is not None:
-                return self.cls_call(obj, *args, **kwargs)
             return self._above.__call__(obj, *args, **kwargs)
         except Exception as error:
             if message := _where_it_failed(error, self.program):
                 print(message, file=sys.stderr)
             raise
+
+
+def _caller(wrapped_call: _WrappedCall) -> Callable[..., Value]:
+    """The `__call__` of the class that has this `_wrapped_call`.
+
+    torch.fx: graph_module.py, GraphModule.recompile (call_wrapped)
+    """
+    call = wrapped_call.__call__  # bound once, which saves a lookup a call
+
+    def call_wrapped(self: GraphModule, *args: Value, **kwargs: Value) -> Value:
+        return call(self, *args, **kwargs)
+
+    return call_wrapped
 
 
 def _where_it_failed(error: Exception, program: Program) -> str:
@@ -582,19 +574,19 @@ def _base_of(cls: type[GraphModule]) -> type[GraphModule]:
 
 def _class_below(base: type[GraphModule]) -> type[GraphModule]:
     """A new class for one instance of `base`."""
+    wrapped_call = _WrappedCall(base)
     members = {
         "__module__": __name__,
         "__qualname__": f"GraphModule.__new__.<locals>.{_IMPL}",
-        "__call__": call_wrapped,
+        "__call__": _caller(wrapped_call),
+        "_wrapped_call": wrapped_call,
     }
-    made = cast(
+    return cast(
         "type[GraphModule]",
         types.new_class(
             _IMPL, (base,), exec_body=lambda ns: ns.update(members)
         ),
     )
-    made._wrapped_call = _WrappedCall(made)
-    return made
 
 
 def _make(cls: type[GraphModule], name: str = "GraphModule") -> GraphModule:

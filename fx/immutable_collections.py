@@ -43,18 +43,11 @@ class immutable_list(list[T]):
 
     __slots__ = ()
 
-    __delitem__ = _no_mutation
-    __iadd__ = _no_mutation
-    __imul__ = _no_mutation
-    __setitem__ = _no_mutation
-    append = _no_mutation
-    clear = _no_mutation
-    extend = _no_mutation
-    insert = _no_mutation
-    pop = _no_mutation
-    remove = _no_mutation
-    reverse = _no_mutation
-    sort = _no_mutation
+    append = extend = insert = _no_mutation
+    clear = pop = remove = _no_mutation
+    reverse = sort = _no_mutation
+    __setitem__ = __delitem__ = _no_mutation
+    __iadd__ = __imul__ = _no_mutation
 
     def __hash__(self) -> int:  # type: ignore[override]  # list has none
         """The hash of the items, as a tuple's."""
@@ -76,14 +69,9 @@ class immutable_dict(dict[K, V]):
 
     __slots__ = ()
 
-    __delitem__ = _no_mutation
-    __ior__ = _no_mutation
-    __setitem__ = _no_mutation
-    clear = _no_mutation
-    pop = _no_mutation
-    popitem = _no_mutation
-    setdefault = _no_mutation
-    update = _no_mutation
+    setdefault = update = _no_mutation
+    clear = pop = popitem = _no_mutation
+    __setitem__ = __delitem__ = __ior__ = _no_mutation
 
     def __hash__(self) -> int:  # type: ignore[override]  # dict has none
         """The hash of the items, whatever their order."""

@@ -41,9 +41,9 @@ class Namespace:
 
     def __init__(self) -> None:
         """Make a namespace in which no name is used."""
-        self._obj_to_name: dict[object, str] = {}
-        self._used_names: set[str] = set()
-        self._base_count: dict[str, int] = {}
+        self._names: dict[object, str] = {}
+        self._used: set[str] = set()
+        self._counts: dict[str, int] = {}
 
     def create_name(self, candidate: str, obj: object | None = None) -> str:
         """A name that nobody has, as close to `candidate` as can be.
@@ -59,10 +59,10 @@ class Namespace:
         torch.fx: graph.py, _Namespace.create_name
         """
         if obj is not None:
-            known = self._obj_to_name.get(obj)
+            known = self._names.get(obj)
             if known is not None:
                 return known
-        used, counts = self._used_names, self._base_count
+        used, counts = self._used, self._counts
         name, base, number = candidate, candidate, -1
         if candidate not in counts or candidate[-1].isdigit():
             name, base, number = _parse(candidate)
@@ -77,17 +77,17 @@ class Namespace:
         used.add(name)
         counts[base] = number
         if obj is not None:
-            self._obj_to_name[obj] = name
+            self._names[obj] = name
         return name
 
     def reserve(self, name: str, obj: object) -> None:
         """Give `obj` exactly `name`, which nobody has yet."""
-        self._used_names.add(name)
-        self._obj_to_name[obj] = name
+        self._used.add(name)
+        self._names[obj] = name
 
     def is_used(self, name: str) -> bool:
         """Whether `name` has been given out."""
-        return name in self._used_names
+        return name in self._used
 
 
 def _is_builtin(name: str, obj: object | None) -> bool:

@@ -25,7 +25,7 @@ import operator
 import sys
 import types
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final, Self
 
 import torch
@@ -466,22 +466,22 @@ class Proxy:
             tracer: what records; by default, a tracer that adds to the
                 node's own graph.
         """
-        if tracer is None:
-            tracer = GraphAppendingTracer(node.graph)
-        self.tracer = tracer
         self.node = node
+        self.tracer = (
+            GraphAppendingTracer(node.graph) if tracer is None else tracer
+        )
 
     def __repr__(self) -> str:
         """The name of the node."""
         return f"Proxy({self.node.name})"
 
-    def __getattr__(self, k: str) -> Attribute:
+    def __getattr__(self, name: str) -> Attribute:
         """An attribute of the value; nothing is recorded before it is used.
 
         `x.shape` is a fetch but `x.relu()` is one call, and which of the two
         it will be is not known yet.
         """
-        return Attribute(self, k)
+        return Attribute(self, name)
 
     def __call__(self, *args: Value, **kwargs: Value) -> Proxy:
         """Record a call of the value itself."""
@@ -520,8 +520,8 @@ class Proxy:
     def __torch_function__(
         cls,
         orig_method: Callable[..., Value],
-        types: tuple[type, ...],
-        args: tuple[Value, ...] | None = None,
+        types: Sequence[type],
+        args: tuple[Value, ...] = (),
         kwargs: dict[str, Value] | None = None,
     ) -> Proxy:
         """Record a call of torch that has a proxy among its arguments.
@@ -538,7 +538,7 @@ class Proxy:
 
         torch.fx: proxy.py, Proxy.__torch_function__
         """
-        args, kwargs = args or (), kwargs or {}
+        kwargs = kwargs or {}
         tracer = _common_tracer(orig_method, args, kwargs)
         if isinstance(orig_method, torch._C.ScriptMethod):
             args = (orig_method.owner, *args)
@@ -640,10 +640,10 @@ class Attribute(Proxy):
         self.attr = attr
         self.tracer = root.tracer
 
-    def __getattr__(self, k: str) -> Value:
+    def __getattr__(self, name: str) -> Value:
         """Make the node when it is first asked for."""
-        if k != "node":
-            return Attribute(self, k)
+        if name != "node":
+            return Attribute(self, name)
         args = (self.root, self.attr)
         fetch = self.tracer.create_proxy("call_function", getattr, args, {})
         self.node = fetch.node
@@ -678,25 +678,23 @@ class ParameterProxy(Proxy):
         Raises:
             AssertionError: `param` is no Parameter.
         """
-        super().__init__(node, tracer)
         if not isinstance(param, torch.nn.Parameter):
             raise AssertionError(f"Expected Parameter, got {type(param)}")
-        self.param = param
+        super().__init__(node, tracer)
         self.name = name
+        self.param = param
 
     def __repr__(self) -> str:
         """The path of the parameter."""
         return f"ParameterProxy({self.name})"
 
-    @property
-    def shape(self) -> torch.Size:
-        """The parameter's shape."""
-        return self.param.shape
+    def numel(self) -> int:
+        """How many elements it has."""
+        return self.param.numel()
 
-    @property
-    def ndim(self) -> int:
-        """How many dimensions it has."""
-        return self.param.ndim
+    def nelement(self) -> int:
+        """How many elements it has: `numel` by its other name."""
+        return self.numel()
 
     def size(self) -> torch.Size:
         """The parameter's shape."""
@@ -704,15 +702,17 @@ class ParameterProxy(Proxy):
 
     def dim(self) -> int:
         """How many dimensions it has."""
-        return self.param.dim()
+        return len(self.size())
 
-    def numel(self) -> int:
-        """How many elements it has."""
-        return self.param.numel()
+    @property
+    def shape(self) -> torch.Size:
+        """The parameter's shape."""
+        return self.size()
 
-    def nelement(self) -> int:
-        """How many elements it has."""
-        return self.param.nelement()
+    @property
+    def ndim(self) -> int:
+        """How many dimensions it has."""
+        return self.dim()
 
 
 def assert_fn(x: object) -> None:

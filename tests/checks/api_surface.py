@@ -135,7 +135,7 @@ def parameters(function: Callable[..., object]) -> str | None:
 def _without_annotations(
     signature: inspect.Signature,
 ) -> list[inspect.Parameter]:
-    """The parameters, bare.
+    """The parameters, bare; keyword-only ones by name, as no call can tell.
 
     A default that *is* `Parameter.empty` (as of `Graph.placeholder`) looks
     like none; it shows where it follows a default, and is written `...`.
@@ -151,7 +151,10 @@ def _without_annotations(
         bare.append(
             parameter.replace(annotation=parameter.empty, default=default)
         )
-    return bare
+    named = [p for p in bare if p.kind is p.KEYWORD_ONLY]
+    first = [p for p in bare if p.kind < inspect.Parameter.KEYWORD_ONLY]
+    rest = [p for p in bare if p.kind is p.VAR_KEYWORD]
+    return [*first, *sorted(named, key=lambda p: p.name), *rest]
 
 
 def members(cls: type, package: str) -> dict[str, Item]:
@@ -230,7 +233,7 @@ def public_names(module: ModuleType) -> set[str]:
 
     An experimental module offers what its `__all__` says and no more.
     """
-    source = inspect.getsource(module)
+    source = Path(str(module.__file__)).read_text()  # may be empty
     defined = {
         name
         for node in ast.parse(source).body

@@ -18,6 +18,7 @@ from rich.text import Text
 from torch import nn
 
 import fx
+from fx.passes.profiling import Profiler
 from stages.floors import source_files, stage_titles
 from tests.zoo import ZOO, Network
 
@@ -60,6 +61,7 @@ def visit(
     console.print(listing("print(gm.graph)", graph, lines, width))
     console.print(node_table(traced.graph, lines // 2))
     console.print(source("print(gm.code)", code, lines, width))
+    console.print(time_table(traced, inputs, lines // 2))
     difference = largest_difference(model, traced, inputs)
     agrees = difference == 0.0
     mark = "[green]as eager[/]" if agrees else "[red]not as eager[/]"
@@ -142,6 +144,23 @@ def node_table(graph: fx.Graph, most: int) -> RenderableType:
             str(node.args),
             str(len(node.users)),
         )
+    return table
+
+
+def time_table(
+    traced: fx.GraphModule, inputs: Sequence[torch.Tensor], most: int
+) -> RenderableType:
+    """Shape, time and size of each node's value, the slowest first."""
+    profiler = Profiler(traced)
+    with torch.no_grad():
+        profiler.run(*inputs)
+    table = Table(title="Profiler(gm).run(x)", title_justify="left")
+    for column in ("node", "shape", "ms", "KiB"):
+        table.add_column(column, overflow="ellipsis", no_wrap=True)
+    slowest = sorted(profiler.records, key=lambda r: r.seconds, reverse=True)
+    for node, seconds, size, shape in slowest[:most]:
+        ms, kib = f"{seconds * 1e3:.2f}", f"{size / 1024:.0f}"
+        table.add_row(node.name, str(list(shape or ())), ms, kib)
     return table
 
 

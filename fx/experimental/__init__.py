@@ -1,0 +1,1 @@
+"""Stage 08, reinplace: `make_fx`, under torch.fx's path."""

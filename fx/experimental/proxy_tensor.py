@@ -30,6 +30,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias, get_args
 import torch
 import torch.backends.mha
 from torch import nn
+from torch._C import _DisableTorchDispatch
 from torch._ops import OpOverload
 from torch._subclasses.fake_impls import fast_detach
 from torch._subclasses.fake_tensor import (
@@ -37,6 +38,7 @@ from torch._subclasses.fake_tensor import (
     FakeTensorMode,
     unset_fake_temporarily,
 )
+from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import (
     TorchDispatchMode,
@@ -134,10 +136,14 @@ def _capture(
     capture = _Capture(_state(f))
     try:
         names = capture.add_inputs(f, inputs, in_spec)
-        with _recording(capture), fakes or contextlib.nullcontext():
-            # Entered last: what is recorded is seen before it is made fake.
-            with _Mode(capture, table):
-                result = f(*pytree.tree_unflatten(inputs, in_spec))
+        # Of the modes, the last sees an operator first: it is recorded, then
+        # made fake.
+        with (
+            _recording(capture),
+            fakes or contextlib.nullcontext(),
+            _Mode(capture, table),
+        ):
+            result = f(*pytree.tree_unflatten(inputs, in_spec))
         capture.add_output(result, names, in_spec)
     finally:
         capture.forget()
@@ -273,8 +279,8 @@ _METADATA: Final = (
 @functools.lru_cache(maxsize=4096)
 def _operator(func: OpOverload) -> _Operator:
     """What a capture has to know of `func`, looked up once."""
-    composite = torch._C._dispatch_has_kernel_for_dispatch_key(
-        func.name(), "CompositeImplicitAutograd"
+    composite = func.has_kernel_for_dispatch_key(
+        torch._C.DispatchKey.CompositeImplicitAutograd
     )
     return _Operator(
         func.overloadpacket.__name__,
@@ -294,7 +300,7 @@ _PLAIN: Final = frozenset((torch.Tensor, nn.Parameter, FakeTensor))
 """Types of tensors with no behaviour of their own."""
 
 
-class _Mode(TorchDispatchMode):
+class _Mode(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's
     """Sees each operator, and has it recorded.
 
     Attributes:
@@ -308,7 +314,7 @@ class _Mode(TorchDispatchMode):
             capture: what records.
             table: what to decompose, and how.
         """
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]  # torch's
         self._capture = capture
         self._table = table
         self.paused = False
@@ -324,10 +330,10 @@ class _Mode(TorchDispatchMode):
         kwargs = kwargs or {}
         if self.paused or func is torch.ops.prim.device.default:
             return func(*args, **kwargs)
-        if not _PLAIN.issuperset(types):
-            if self._capture.is_foreign(args, kwargs):
-                # The subclass says what it is made of, in operators again.
-                return NotImplemented
+        plain = _PLAIN.issuperset(types)
+        if not plain and self._capture.is_foreign(args, kwargs):
+            # The subclass says what it is made of, in operators again.
+            return NotImplemented
         if func in self._table:
             with self:
                 result = self._table[func](*args, **kwargs)
@@ -366,7 +372,7 @@ class _Constant(NamedTuple):
     """
 
     value: Value
-    storage: int
+    storage: object
 
 
 _State: TypeAlias = dict[int, tuple[str, torch.Tensor]]
@@ -440,7 +446,10 @@ class _Capture(GraphAppendingTracer):
     # -- one operator ------------------------------------------------------
 
     def run(
-        self, func: OpOverload, args: tuple[Value, ...], kwargs: dict[str, Value]
+        self,
+        func: OpOverload,
+        args: tuple[Value, ...],
+        kwargs: dict[str, Value],
     ) -> Value:
         """Run an operator and add its node, if there is no exception.
 
@@ -470,14 +479,12 @@ class _Capture(GraphAppendingTracer):
         self._bind(result, node, constant)
         return result
 
-    def _bind(
-        self, value: Value, node: Node, constant: Value = None
-    ) -> Value:
+    def _bind(self, value: Value, node: Node, constant: Value = None) -> Value:
         """Note that `node` has made a value; what its meta says of it."""
         if isinstance(value, torch.Tensor):
             self._know(value, node)
             if constant is not None:
-                storage = value.untyped_storage()._cdata
+                storage = _memory(value)
                 self._constants[id(value)] = _Constant(constant, storage)
             else:
                 self._constants.pop(id(value), None)
@@ -524,7 +531,7 @@ class _Capture(GraphAppendingTracer):
             return None
         if self._fakes is None:
             self._fakes = FakeTensorMode(allow_fallback_kernels=True)
-        with torch._C._DisableTorchDispatch():
+        with _DisableTorchDispatch():
             empty = torch.empty_strided(
                 value.shape, value.stride(), dtype=value.dtype, device="meta"
             )
@@ -588,7 +595,10 @@ class _Capture(GraphAppendingTracer):
     # -- constants ---------------------------------------------------------
 
     def _read(
-        self, func: OpOverload, args: tuple[Value, ...], kwargs: dict[str, Value]
+        self,
+        func: OpOverload,
+        args: tuple[Value, ...],
+        kwargs: dict[str, Value],
     ) -> Value:
         """A number out of a tensor, which must not depend on the inputs."""
         values = self._constant_values(args, kwargs)
@@ -643,7 +653,7 @@ class _Capture(GraphAppendingTracer):
     def _overwrite(self, leaves: list[Value]) -> None:
         """Forget constants whose memory may be written to."""
         storages = {
-            leaf.untyped_storage()._cdata
+            _memory(leaf)
             for leaf in leaves
             if isinstance(leaf, torch.Tensor) and id(leaf) in self._known
         }
@@ -687,6 +697,12 @@ def _is_small(value: Value) -> bool:
         for leaf in leaves
         if isinstance(leaf, torch.Tensor)
     )
+
+
+def _memory(tensor: torch.Tensor) -> object:
+    """What tells the memory of a tensor from all others, now and later."""
+    refer: Callable[[object], object] = StorageWeakRef
+    return refer(tensor.untyped_storage())
 
 
 def _copy_of_small(tensor: torch.Tensor) -> torch.Tensor | None:

@@ -74,7 +74,7 @@ def _parser() -> argparse.ArgumentParser:
         action="append",
         default=[],
         metavar="NAME",
-        help="this operation only; trace* is all that begin so; repeatable",
+        help="only operations whose names begin so: trace; repeatable",
     )
     add("--full", action="store_true", help="100,000 nodes as well")
     add("--size", type=int, metavar="N", help="this size instead of all")

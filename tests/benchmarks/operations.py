@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import builtins
 import copy
-import fnmatch
 import importlib
 import importlib.util
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -206,19 +205,21 @@ def benchmark(
 
 
 def select(
-    patterns: Iterable[str], benchmarks: Mapping[str, Benchmark]
+    beginnings: Iterable[str], benchmarks: Mapping[str, Benchmark]
 ) -> list[Benchmark]:
-    """The benchmarks whose names match one of the patterns; all if none.
+    """The benchmarks whose names begin with one of these; all if none.
 
     Raises:
-        ValueError: a pattern matches no name.
+        ValueError: no name begins so.
     """
     wanted: set[str] = set()
-    for one in patterns:
-        found = fnmatch.filter(benchmarks, one)
+    for beginning in beginnings:
+        found = [name for name in benchmarks if name.startswith(beginning)]
         if not found:
             known = ", ".join(benchmarks)
-            raise ValueError(f"no benchmark is called {one!r}, but {known}")
+            raise ValueError(
+                f"no benchmark is {beginning!r}; there are {known}"
+            )
         wanted.update(found)
     return [
         each

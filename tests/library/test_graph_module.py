@@ -767,12 +767,13 @@ def _takes_a_root(x):
 
 
 class TestSize:
-    def test_a_hundred_thousand_nodes(self) -> None:
+    def test_a_hundred_thousand_nodes_are_copied_and_pickled(self) -> None:
         gm = GraphModule({}, chain(100_000))
-        new = through_pickle(gm)
-        copied = copy.deepcopy(gm)
-        assert len(new.graph.nodes) == len(copied.graph.nodes) == 100_002
-        assert new(torch.tensor(2.0)) == copied(torch.tensor(2.0)) == 2.0
+        for make in (through_pickle, copy.deepcopy):
+            new = make(gm)
+            assert len(new.graph.nodes) == 100_002
+            assert new(torch.tensor(2.0)) == 2.0
+            del new
 
     @pytest.mark.parametrize("root", [Net(), _takes_a_root])
     def test_a_module_is_freed_with_its_lines(self, root: Value) -> None:

@@ -275,7 +275,8 @@ def test_enum_members_as_keys_and_items() -> None:
 
 
 def test_two_classes_of_one_name() -> None:
-    other: Value = getattr(enum, "Enum")("Colour", {"RED": 5})
+    make: Value = enum.Enum
+    other = make("Colour", {"RED": 5})
     value = (Colour.RED, other["RED"])
     assert constant_through(value) == value
 
@@ -318,8 +319,6 @@ def nested(depth: int, kind: str, inside: Value) -> Value:
                 value = slice(None, value)
             case "pair":
                 value = Pair(1, value)
-            case "point":
-                value = Point(value)
     return value
 
 
@@ -335,12 +334,10 @@ def unnested(depth: int, kind: str, value: Value) -> Value:
                 value = value.stop
             case "pair":
                 value = value.second
-            case "point":
-                value = value.x
     return value
 
 
-KINDS = ("list", "tuple", "dict", "slice", "pair", "point")
+KINDS = ("list", "tuple", "dict", "slice", "pair")
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -363,7 +360,7 @@ def test_nodes_deeper_than_that(kind: str) -> None:
         graph.python_code("self")
 
 
-@pytest.mark.parametrize("kind", KINDS[:-1])
+@pytest.mark.parametrize("kind", KINDS)
 def test_constants_of_any_depth(kind: str) -> None:
     graph = Graph()
     graph.output(graph.call_function(identity, (nested(250, kind, 7),)))
@@ -416,7 +413,6 @@ def test_parameters_hide_no_global(name: str) -> None:
     constants = everything(graph, x)
     code = graph.python_code("self")
     root: Value = type("Root", (), {"0": "zero"})()
-    code.globals["wrap"] = code.globals.get("wrap", None)
     forward = defined_without_wrapping(code)
     result = forward(root, **{name: torch.tensor(4.0)})
     assert same(result[0][0], constants)

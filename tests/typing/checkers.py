@@ -14,16 +14,20 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @dataclass(frozen=True)
 class Problem:
-    """What a checker says about a line: an error, or less than that."""
+    """What a checker says about a line: an error, or less than that.
 
-    file: Path
+    Files go by name: what mypy kept of an earlier run may have the path that
+    a temporary file had then.
+    """
+
+    file: str
     line: int
     code: str
     message: str
     is_error: bool
 
     def __str__(self) -> str:
-        return f"{self.file.name}:{self.line}: {self.message} [{self.code}]"
+        return f"{self.file}:{self.line}: {self.message} [{self.code}]"
 
 
 def run(*command: str, **variables: str) -> str:
@@ -57,7 +61,7 @@ def mypy(files: Iterable[Path]) -> list[Problem]:
     text = run("mypy", "--strict", "--output=json", *map(str, files))
     return [
         Problem(
-            (ROOT / said["file"]).resolve(),
+            Path(said["file"]).name,
             said["line"],
             said["code"],
             said["message"],
@@ -97,7 +101,7 @@ def pyright(files: Iterable[Path]) -> list[Problem]:
     report = run_pyright(python, *map(str, files))
     return [
         Problem(
-            Path(said["file"]).resolve(),
+            Path(said["file"]).name,
             said["range"]["start"]["line"] + 1,
             said.get("rule", "syntax"),
             said["message"],

@@ -88,7 +88,7 @@ def torch_client() -> str:
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """The files to be checked, by name."""
-    folder = tmp_path_factory.mktemp("typing").resolve()
+    folder = tmp_path_factory.mktemp("typing")
     texts = {"torch_client.py": torch_client(), "mismarked.py": MISMARKED}
     for name, text in texts.items():
         (folder / name).write_text(text, encoding="utf-8")
@@ -103,8 +103,8 @@ def report(request: pytest.FixtureRequest, files: dict[str, Path]) -> Report:
     check: Callable[[Iterable[Path]], list[Problem]] = request.param
     problems = check(files.values())
     by_name = {
-        name: [problem for problem in problems if problem.file == file]
-        for name, file in files.items()
+        name: [problem for problem in problems if problem.file == name]
+        for name in files
     }
     return Report(check.__name__, by_name)
 

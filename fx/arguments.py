@@ -180,6 +180,11 @@ _REBUILD: Final[dict[type, Callable[[Value, Value], Argument]]] = {
 }
 
 
+def _leaf_type(a: object) -> type:
+    """The type of an argument, a Node's being that of None: a leaf."""
+    return type(None) if isinstance(a, Link) else type(a)
+
+
 def _nodes_in(a: Value) -> bool:
     """Whether some field of a dataclass holds a Node, at any depth."""
     found: list[Argument] = []
@@ -219,6 +224,8 @@ def map_arg(a: object, fn: Callable[[Node], Argument]) -> Argument:
     if not callable(fn):
         raise AssertionError("torch.fx.map_arg(a, fn): fn must be a callable")
     node_fn: Callable[[Value], Argument] = fn
+    if type(a) is tuple and LEAVES.issuperset(map(_leaf_type, a)):
+        return tuple([node_fn(x) if isinstance(x, Link) else x for x in a])
 
     def on_leaf(leaf: Argument) -> Argument:
         return node_fn(leaf) if isinstance(leaf, Link) else leaf

@@ -365,10 +365,7 @@ class Graph(OrderedGraph[Node]):
         if self._owning_module is not None:
             self._tell_owner("_erase_node_hooks", to_erase)
         self._nodes.erase(to_erase)
-        to_erase._update_args_kwargs(
-            map_arg(to_erase._args, _nothing),
-            map_arg(dict(to_erase._kwargs), _nothing),
-        )
+        to_erase._drop_inputs()
 
     def eliminate_dead_code(
         self,
@@ -523,6 +520,7 @@ class Graph(OrderedGraph[Node]):
             copies[old_output] = new_output
         memo.update((id(node), copies[node]) for node in copies)
         new._pytree_info = self._pytree_info
+        new._co_fields = self._co_fields
         if "_codegen" in vars(self):
             new._codegen = copy.deepcopy(self._codegen)
         return new
@@ -533,7 +531,7 @@ class Graph(OrderedGraph[Node]):
         return {
             "rows": to_rows(self),
             "names": (names._used, names._counts),
-            "tracer": (self._tracer_cls, self._tracer_extras),
+            "tracer": (_importable(self._tracer_cls), self._tracer_extras),
             "pytree_info": self._pytree_info,
             "codegen": vars(self).get("_codegen"),
             "co_fields": self._co_fields,
@@ -695,8 +693,13 @@ class Graph(OrderedGraph[Node]):
         return target_to_str(target)
 
 
-def _nothing(node: Node) -> None:
-    """What an erased node has in place of its argument nodes."""
+def _importable(
+    tracer_cls: type[GraphTracer] | None,
+) -> type[GraphTracer] | None:
+    """A tracer's class if pickle can find it again, else None."""
+    if tracer_cls is None or "<locals>" in tracer_cls.__qualname__:
+        return None
+    return tracer_cls
 
 
 def _is_state(owner: GraphOwner, path: str) -> bool:

@@ -17,7 +17,7 @@ proxies, to record another graph (`Transformer`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from operator import attrgetter
 from typing import Final, cast
 
@@ -30,7 +30,7 @@ from .graph import Graph
 from .graph_module import GraphModule
 from .liveness import last_uses
 from .node import Node
-from .opcodes import Opcode
+from .opcodes import OPCODES, Opcode
 from .proxy import Proxy
 from .tracer import Tracer
 
@@ -183,7 +183,7 @@ class Interpreter:
     def _run_nodes(self) -> Value:
         """Run the nodes in order; the value of the output, None without."""
         env, frees = self.env, self.user_to_last_uses
-        run = self.run_node if self._is_watched() else self._run_plainly
+        run = self.run_node if self._is_watched() else self._plain_step()
         collect = self.garbage_collect_values
         for node in self.graph.nodes:
             if node not in env:
@@ -193,8 +193,9 @@ class Interpreter:
                     self._explain(raised, node)
                     raise
                 if collect:
-                    for dead in frees.get(node, ()):
-                        del env[dead]
+                    if node in frees:
+                        for dead in frees[node]:
+                            del env[dead]
                     if not node.users and node.op != "output":
                         del env[node]
             if node.op == "output":
@@ -205,7 +206,7 @@ class Interpreter:
         """Whether `run_node`, or what it calls to fetch, must be called.
 
         They need not if nobody overrides them and new nodes inherit nothing:
-        then `_run_plainly` does the same in one step.
+        then `_plain_step` does the same at once.
         """
         if fx_traceback.has_preserved_node_meta():
             return True
@@ -215,8 +216,19 @@ class Interpreter:
             for step in _STEPS
         )
 
-    def _run_plainly(self, n: Node) -> Value:
+    def _plain_step(self) -> Callable[[Node], Value]:
         """What `run_node` does if nothing on its way is overridden."""
+        methods = {op: getattr(self, op) for op in OPCODES}
+        fetch = self._fetch
+
+        def step(n: Node) -> Value:
+            args, kwargs = fetch(n)
+            return methods[n.op](n.target, args, kwargs)
+
+        return step
+
+    def _fetch(self, n: Node) -> tuple[tuple[Value, ...], Value]:
+        """The values of the arguments of `n`, most of which are flat."""
         env = self.env
         args = []
         for arg in n._args:
@@ -231,7 +243,7 @@ class Interpreter:
         kwargs: Value = n._kwargs
         if kwargs:
             kwargs = self.map_nodes_to_values(kwargs, n)
-        return getattr(self, n.op)(n.target, tuple(args), kwargs)
+        return tuple(args), kwargs
 
     def run_node(self, n: Node) -> Value:
         """Run one node and return its value.
@@ -369,6 +381,9 @@ class Interpreter:
 
         torch.fx: interpreter.py, Interpreter.fetch_args_kwargs_from_env
         """
+        own = type(self).map_nodes_to_values
+        if own is Interpreter.map_nodes_to_values:
+            return self._fetch(n)
         args = cast("tuple[Value, ...]", self.map_nodes_to_values(n._args, n))
         kwargs = cast(
             "dict[str, Value]", self.map_nodes_to_values(n._kwargs, n)

@@ -11,7 +11,6 @@ from __future__ import annotations
 import builtins
 import keyword
 import re
-from functools import lru_cache
 from typing import Final
 
 from .opcodes import Target
@@ -97,6 +96,7 @@ def _is_builtin(name: str, obj: object | None) -> bool:
 
 def _parse(candidate: str) -> tuple[str, str, int]:
     """Clean a candidate and split it: ("a_7", "a", 7); no number is -1."""
+    candidate = candidate.replace(".", "_")
     if not (candidate.isidentifier() and candidate.isascii()):
         candidate = _not_identifier.sub("_", candidate) or "_unnamed"
         if candidate[0].isdigit():
@@ -137,7 +137,7 @@ def target_to_str(target: Target) -> str:
     return snake_case(getattr(target, "__name__", type(target).__name__))
 
 
-@lru_cache(maxsize=4096)
 def snake_case(name: str) -> str:
     """`name` in Python's style: a capital in a word becomes _ and a small."""
-    return _hump.sub(r"_\1", name).lower()
+    small = name.lower()
+    return small if small == name else _hump.sub(r"_\1", name).lower()

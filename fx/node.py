@@ -279,7 +279,9 @@ class Node(NamedNode["Graph"]):
             node.users.pop(self, None)
         self._args = args
         self._kwargs = cast("immutable_dict[str, Argument]", kwargs)
-        self._inputs = tuple(inputs)
+        # Most nodes read each of their arguments once: one tuple serves both.
+        same = len(inputs) == len(args) and not kwargs
+        self._inputs = cast("tuple[Node, ...]", args) if same else tuple(inputs)
         for node in inputs:
             node.users[self] = None
 
@@ -354,6 +356,13 @@ class Node(NamedNode["Graph"]):
             "from another graph, make sure to use ``arg_transform`` on "
             "node_copy() to remap values"
         )
+
+    def _drop_inputs(self) -> None:
+        """Put None in place of each argument node: what erasing does."""
+        if self._inputs:
+            self._update_args_kwargs(
+                map_arg(self._args, _nothing), map_arg(self._kwargs, _nothing)
+            )
 
     def update_arg(self, idx: int, arg: Argument) -> None:
         """Make `arg` the positional argument at `idx`.
@@ -585,6 +594,10 @@ class Node(NamedNode["Graph"]):
             if node is self:
                 return _node_at, (self.graph, place)
         raise TypeError(f"Node {self} is in no graph and cannot be pickled")
+
+
+def _nothing(node: Node) -> None:
+    """What an erased node has in place of its argument nodes."""
 
 
 def _node_at(graph: Graph, place: int) -> Node:

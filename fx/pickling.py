@@ -58,7 +58,7 @@ def to_rows(graph: Graph) -> list[Row]:
             node._name,
             node.type,
             _outgoing_meta(node.meta, number),
-            vars(node),
+            getattr(node, "__dict__", {}),
         )
         for node in graph._nodes
     ]
@@ -77,7 +77,8 @@ def add_rows(graph: Graph, rows: list[Row]) -> None:
             _incoming(row.kwargs, nodes),
             row.type,
         )
-        vars(node).update(row.extra)
+        if row.extra:
+            vars(node).update(row.extra)
         graph._add(node)
         nodes.append(node)
     for row, node in zip(rows, nodes, strict=True):

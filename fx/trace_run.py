@@ -37,6 +37,7 @@ class TraceRun:
         self._tracer = tracer
         self._proxies: dict[str, Proxy] = {}
         self._visited: set[int] = set()
+        self._seen: set[type] = set()
         self._leaves = set(tracer._autowrap_function_ids)
 
     def patch(self, function: FunctionType) -> None:
@@ -91,8 +92,11 @@ class TraceRun:
         kwargs: dict[str, Value],
     ) -> Value:
         """A call of a module: the tracer decides."""
-        forward = getattr(module, "forward", module)
-        self._visit(getattr(forward, "__globals__", {}))
+        kind = type(module)
+        if kind not in self._seen or "forward" in vars(module):
+            self._seen.add(kind)
+            forward = getattr(module, "forward", module)
+            self._visit(getattr(forward, "__globals__", {}))
         call = functools.partial(original, module)
         return self._tracer.call_module(module, call, args, kwargs)
 

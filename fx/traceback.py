@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import Final, NamedTuple
 
@@ -54,6 +54,7 @@ class _State(NamedTuple):
 
 _state: ContextVar[_State] = ContextVar("fx node meta")
 _OFF: Final = _State(False, {})
+_NOTHING: Final[AbstractContextManager[None]] = nullcontext()
 
 
 def has_preserved_node_meta() -> bool:
@@ -92,8 +93,9 @@ def preserve_node_meta(enable: bool = True) -> Iterator[None]:
         yield
 
 
-@contextmanager
-def set_current_meta(node: Node, pass_name: str = "") -> Iterator[None]:
+def set_current_meta(
+    node: Node, pass_name: str = ""
+) -> AbstractContextManager[None]:
     """Say that `node` is what nodes recorded in this block come from.
 
     Args:
@@ -105,13 +107,11 @@ def set_current_meta(node: Node, pass_name: str = "") -> Iterator[None]:
     torch.fx: traceback.py, set_current_meta
     """
     if not has_preserved_node_meta() or not node.meta:
-        yield
-        return
+        return _NOTHING
     meta = dict(node.meta)
     sources = list(meta.get("from_node", ()))
     meta["from_node"] = [*sources, (node.name, pass_name)]
-    with _during(_State(True, meta)):
-        yield
+    return _during(_State(True, meta))
 
 
 @contextmanager

@@ -45,7 +45,6 @@ from .proxy import (
     ParameterProxy,
     Proxy,
     Scope,
-    ScopeContextManager,
     TracerBase,
 )
 from .trace_run import TraceRun
@@ -360,17 +359,20 @@ class Tracer(TracerBase):
         torch.fx: _symbolic_trace.py, Tracer.call_module
         """
         path = self.path_of_module(m)
-        with ScopeContextManager(self.scope, Scope(path, type(m))):
-            calls = self.num_calls.get(path, 0)
-            self.num_calls[path] = calls + 1
-            call = f"{path}@{calls}" if calls else path
-            self.module_stack[call] = (path, type(m))
-            try:
-                if not self.is_leaf_module(m, path):
-                    return forward(*args, **kwargs)
-                return self.create_proxy("call_module", path, args, kwargs)
-            finally:
-                self.module_stack.pop(call, None)
+        calls = self.num_calls.get(path, 0)
+        self.num_calls[path] = calls + 1
+        call = f"{path}@{calls}" if calls else path
+        scope, here = self.scope, (path, type(m))
+        before = scope.module_path, scope.module_type
+        try:
+            scope.module_path, scope.module_type = here
+            self.module_stack[call] = here
+            if not self.is_leaf_module(m, path):
+                return forward(*args, **kwargs)
+            return self.create_proxy("call_module", path, args, kwargs)
+        finally:
+            self.module_stack.pop(call, None)
+            scope.module_path, scope.module_type = before
 
     def getattr(
         self,
@@ -546,8 +548,8 @@ _PLAIN: Final = frozenset(
 """Exact types that `Tracer.create_arg` has nothing to add to."""
 
 
-_NO_CONSTANTS: Final = _PLAIN | {OrderedDict}
-"""Exact types of most attributes of a module, which are passed over fast."""
+_EVERY_MODULE: Final = frozenset(vars(nn.Module()))
+"""The attributes that each module has, none of which is a constant."""
 
 
 class _State:
@@ -561,22 +563,37 @@ class _State:
     """
 
     def __init__(self, root: nn.Module) -> None:
-        """Walk through the modules of `root`."""
+        """Walk through the modules of `root`, each once."""
         self.modules: dict[nn.Module, str] = {}
         self.parameters: dict[Value, str] = {}
         self.buffers: dict[Value, str] = {}
         self.constants: dict[Value, str] = {}
-        for path, module in root.named_modules(remove_duplicate=False):
-            prefix = f"{path}." if path else ""
-            self.modules.setdefault(module, path)
-            for name, value in vars(module).items():
-                kind = type(value)
-                if kind not in _NO_CONSTANTS and isinstance(value, _CONSTANTS):
-                    self.constants[value] = prefix + name
-            for name, parameter in module._parameters.items():
-                self.parameters.setdefault(parameter, prefix + name)
-            for name, buffer in module._buffers.items():
-                self.buffers.setdefault(buffer, prefix + name)
+        ahead = [("", root)]
+        while ahead:
+            path, module = ahead.pop()
+            if module not in self.modules:
+                self.modules[module] = path
+                self._note(module, f"{path}." if path else "", ahead)
+
+    def _note(
+        self,
+        module: nn.Module,
+        prefix: str,
+        ahead: list[tuple[str, nn.Module]],
+    ) -> None:
+        """Note what one module holds; its children are visited next."""
+        for name in vars(module).keys() - _EVERY_MODULE:
+            value = vars(module)[name]
+            if isinstance(value, _CONSTANTS):
+                self.constants[value] = prefix + name
+        for name, parameter in module._parameters.items():
+            self.parameters.setdefault(parameter, prefix + name)
+        for name, buffer in module._buffers.items():
+            self.buffers.setdefault(buffer, prefix + name)
+        for name in reversed(module._modules):
+            child = module._modules[name]
+            if child is not None:
+                ahead.append((prefix + name, child))
 
 
 def _path_among(value: Value, named: Iterable[tuple[str, Value]]) -> str | None:

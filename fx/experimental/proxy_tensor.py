@@ -110,8 +110,9 @@ def make_fx(
     """
     if tracing_mode not in get_args(TracingMode):
         raise AssertionError(
-            f"Unexpected tracing type: {tracing_mode}. Use 'real', or 'fake' "
-            "for shapes without data; shapes are never symbolic here"
+            f"tracing_mode must be real/fake, got {tracing_mode}: 'real' "
+            "computes, 'fake' finds shapes without data; shapes are never "
+            "symbolic here"
         )
     table = dict(decomposition_table or {})
 
@@ -144,7 +145,7 @@ def _capture(
             _Mode(capture, table),
         ):
             result = f(*pytree.tree_unflatten(inputs, in_spec))
-        capture.add_output(result, names, in_spec)
+        capture.add_output(f, result, names, in_spec)
     finally:
         capture.forget()
     name = getattr(f, "__name__", type(f).__name__)
@@ -435,13 +436,22 @@ class _Capture(GraphAppendingTracer):
         return names
 
     def add_output(
-        self, result: Value, names: list[str], in_spec: pytree.TreeSpec
+        self,
+        f: Callable[..., Value],
+        result: Value,
+        names: list[str],
+        in_spec: pytree.TreeSpec,
     ) -> None:
         """Make the output, flat if the inputs were nested."""
-        if not all(child.is_leaf() for child in child_specs(in_spec)):
+        returns = None
+        if all(child.is_leaf() for child in child_specs(in_spec)):
+            notes = getattr(inspect.unwrap(f), "__annotations__", {})
+            returns = notes.get("return")
+        else:
             result, out_spec = pytree.tree_flatten(result)
             self.graph._pytree_info = PyTreeInfo(names, in_spec, out_spec)
-        self.create_node("output", "output", (self.create_arg(result),), {})
+        output = self.create_arg(result)
+        self.create_node("output", "output", (output,), {}, type_expr=returns)
 
     # -- one operator ------------------------------------------------------
 
@@ -550,6 +560,9 @@ class _Capture(GraphAppendingTracer):
             return known.node
         if isinstance(a, torch.Tensor):
             return self._fetch(a)
+        if isinstance(a, tuple) and hasattr(a, "_fields"):
+            items = tuple([self.create_arg(item) for item in a])
+            return self.create_node("call_function", type(a), items, {})
         return TracerBase.create_arg(self, a)
 
     def is_foreign(

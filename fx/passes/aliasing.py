@@ -1,4 +1,4 @@
-"""Stage 08, reinplace: which values share memory, and which operators make them.
+"""Stage 08, reinplace: which values share memory, by what operators.
 
 Two kinds of questions, which `reinplace` asks at every node.  What is this
 operator: a view (and of which argument), a write, the in-place or the inverse
@@ -26,8 +26,7 @@ from torch._ops import OpOverload, OpOverloadPacket
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils import _pytree as pytree
 
-from ..arguments import Argument, Target, Value, map_aggregate
-from ..effect_tables import UPDATES_STATISTICS_IF
+from ..arguments import Argument, Target, Value, map_aggregate, map_arg
 from ..graph_module import GraphModule
 from ..interpreter import Interpreter
 from ..node import Node
@@ -37,10 +36,12 @@ __all__ = [
     "Geometry",
     "OperatorFacts",
     "Storages",
+    "arguments_of",
     "facts_of",
     "geometry",
+    "is_item",
+    "nodes_in",
     "propagate",
-    "same_place",
     "tensors_in",
 ]
 
@@ -109,7 +110,8 @@ def _facts(op: Operator) -> OperatorFacts:
     """What is known of an operator."""
     base = _base_name(op)
     arguments = op._schema.arguments
-    views, writes = [], []
+    views: list[Parameter] = []
+    writes: list[Parameter] = []
     for place, argument in enumerate(arguments):
         if argument.alias_info is not None:
             into = writes if argument.alias_info.is_write else views
@@ -173,7 +175,9 @@ def _is_twin(
         and self is not None
         and self.is_write
         and all(info is None for info in others)
-        and _parameters_fit(schema.arguments, twin.arguments)
+        and schema.arguments[0].type == twin.arguments[0].type
+        # The first may have another name: it is given by position.
+        and _parameters_fit(schema.arguments[1:], twin.arguments[1:])
     )
 
 
@@ -274,18 +278,6 @@ def geometry(tensor: torch.Tensor) -> Geometry:
     )
 
 
-def same_place(one: torch.Tensor, other: torch.Tensor) -> bool:
-    """Whether two tensors are the same elements of the same storage."""
-    return storage_id(one) == storage_id(other) and geometry(
-        one
-    ) == geometry(other)
-
-
-def storage_id(tensor: torch.Tensor) -> int:
-    """What is equal for two tensors that are alive iff they share storage."""
-    return id(tensor.untyped_storage())
-
-
 def tensors_in(value: Value) -> list[torch.Tensor]:
     """The tensors with a storage in a value: itself, or in a list or tuple."""
     if isinstance(value, torch.Tensor):
@@ -319,9 +311,9 @@ class _Propagation(Interpreter):
         return value
 
 
-def propagate(gm: GraphModule, sample_args: tuple[Value, ...]) -> (
-    tuple[FakeTensorMode, dict[Node, Value]]
-):
+def propagate(
+    gm: GraphModule, sample_args: tuple[Value, ...]
+) -> tuple[FakeTensorMode, dict[Node, Value]]:
     """Run a graph without data.
 
     Args:
@@ -353,8 +345,8 @@ def propagate(gm: GraphModule, sample_args: tuple[Value, ...]) -> (
 class DisjointSets:
     """Numbers in sets that can be merged; each set has one that names it."""
 
-    def __init__(self) -> None:
-        self._parent: list[int] = []
+    def __init__(self, count: int = 0) -> None:
+        self._parent = list(range(count))
 
     def add(self) -> int:
         """A new number, alone in its set.  They count from 0."""
@@ -395,18 +387,29 @@ class Storages:
         self.sets = DisjointSets()
         self.size: list[int] = []
         self.of: dict[Node, tuple[int, ...]] = {}
-        numbers: dict[int, int] = {}
+        self._numbers: dict[int, int] = {}
+        # No storage made later can have the identity of one of these.
+        self._alive: list[torch.UntypedStorage] = []
         for node, value in values.items():
             found: dict[int, None] = {}
             for tensor in tensors_in(value) if node.op != "output" else ():
-                key = storage_id(tensor)
-                if key not in numbers:
-                    numbers[key] = self.sets.add()
-                    self.size.append(tensor.untyped_storage().nbytes())
-                found[numbers[key]] = None
+                found[self._number(tensor.untyped_storage())] = None
             self.of[node] = tuple(found)
         for node in values:
             self._merge_declared(node)
+
+    def _number(self, storage: torch.UntypedStorage) -> int:
+        """The number of a storage, a new one if it has none."""
+        number = self._numbers.setdefault(id(storage), len(self.sets))
+        if number == len(self.sets):
+            self.sets.add()
+            self._alive.append(storage)
+            self.size.append(storage.nbytes())
+        return number
+
+    def number_of(self, tensor: torch.Tensor) -> int | None:
+        """The number of a tensor's storage; None if no node lives there."""
+        return self._numbers.get(id(tensor.untyped_storage()))
 
     def classes(self, node: Node) -> list[int]:
         """The names of the sets that the value of a node is in."""
@@ -437,10 +440,7 @@ class Storages:
         """
         facts = facts_of(node.target)
         if facts is None:
-            values = self.of[node]
-            return node.target is operator.getitem and (
-                not values or set(values) <= set(self.of[of])
-            )
+            return is_item(node)
         if facts.writes:
             return False
         if any(one.of(node) is of for one in facts.views):
@@ -451,20 +451,32 @@ class Storages:
 
 def arguments_of(node: Node) -> list[Node]:
     """The nodes among the arguments, as often as they stand there."""
+    if not node.kwargs and all(isinstance(a, Node) for a in node.args):
+        return [arg for arg in node.args if isinstance(arg, Node)]
+    return nodes_in((node.args, dict(node.kwargs)))
+
+
+def nodes_in(argument: Argument) -> list[Node]:
+    """The nodes in an argument, as often as they stand there."""
     found: list[Node] = []
-
-    def visit(leaf: Argument) -> Argument:
-        if isinstance(leaf, Node):
-            found.append(leaf)
-        return leaf
-
-    map_aggregate(node.args, visit)
-    map_aggregate(dict(node.kwargs), visit)
+    map_arg(argument, found.append)
     return found
 
 
-def has_silent_writes(target: Target) -> bool:
-    """Whether an operator may write what its schema does not mention."""
+def is_item(node: Node) -> bool:
+    """Whether a node takes an item out of what an operator returned."""
+    source = node.args[0] if node.args else None
+    return (
+        node.target is operator.getitem
+        and isinstance(source, Node)
+        and source.op == "call_function"
+        and _gives_several(source.target)
+    )
+
+
+def _gives_several(target: Target) -> bool:
+    """Whether an operator returns a tuple or a list."""
     if not isinstance(target, OpOverload):
-        return True
-    return _base_name(target) in UPDATES_STATISTICS_IF
+        return False
+    returns = target._schema.returns
+    return len(returns) != 1 or str(returns[0].type) != "Tensor"

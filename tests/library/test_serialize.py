@@ -471,9 +471,6 @@ class TestPickle:
         assert gm._tracer_cls is OwnTracer
         assert through_pickle(gm)._tracer_cls is OwnTracer
 
-    @pytest.mark.xfail(
-        strict=True, reason="Graph.__getstate__ keeps local tracer classes"
-    )
     def test_a_local_tracer_does_not(self) -> None:
         class Local(Tracer):
             pass
@@ -482,9 +479,6 @@ class TestPickle:
         assert gm._tracer_cls is None
         assert through_pickle(gm)._tracer_cls is None
 
-    @pytest.mark.xfail(
-        strict=True, reason="pickled PyTreeInfo: torch warns of LeafSpec"
-    )
     def test_trees_of_inputs_come_back(self) -> None:
         tree = {"x": {"a": PH, "b": PH}, "pair": Pair(PH, PH)}
         gm = symbolic_trace(adds_up, tree)

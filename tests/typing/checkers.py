@@ -72,11 +72,11 @@ def mypy(files: Iterable[Path]) -> list[Problem]:
 
 
 def run_pyright(*arguments: str, **variables: str) -> dict[str, Any]:
-    """The report of the pyright that the package from PyPI brings along.
+    """The report of the pyright that is inside of its Python package.
 
-    The package has pyright's code inside, and its extra `nodejs` is a package
-    with node.  So nothing is fetched when it runs, unless variables of the
-    environment ask for another version: they are put aside.
+    The package's extra `nodejs` brings node, so nothing is fetched when it
+    runs; variables of the environment that ask for another version, or for
+    news of one, are put aside.
     """
     text = run(
         "pyright",

@@ -51,7 +51,7 @@ dict with string keys, slice or dataclass of Arguments.  Any object can be a
 constant, so the alias promises nothing: narrow with `isinstance` or `match`,
 or ask `node.input_at(0)` for a Node."""
 
-BaseArgumentTypes: TypeAlias = (
+BaseArgumentTypes: Final[object] = (
     str
     | int
     | float

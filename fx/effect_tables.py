@@ -60,7 +60,7 @@ PURE_BUILTINS: Final = (
 """Builtins that return a value and do nothing else.  (An iterator among the
 arguments is taken for a value too, though `list` or `sum` would exhaust it.)"""
 
-PURE_TORCH: Final = (
+PURE_TORCH: Final[tuple[object, ...]] = (
     torch.Size,
     torch.as_tensor,
     torch.asarray,

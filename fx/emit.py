@@ -85,10 +85,12 @@ class Emitter:
             counting: write the counters.
         """
         self.nodes = nodes
-        self.variables = LocalNames(nodes, root)
-        self.globals = GlobalNames(self.variables.taken() | {*taken})
+        self.variables: LocalNames = LocalNames(nodes, root)
+        self.globals: GlobalNames = GlobalNames(
+            self.variables.taken() | {*taken}
+        )
         self.parameters: list[str] = []
-        self.returns = ""
+        self.returns: str = ""
         self.wrapped: dict[str, None] = {}
         self.pieces: list[str] = []
         self.origins: list[int | None] = []
@@ -98,7 +100,7 @@ class Emitter:
         self._text = ConstantPrinter(self.variables, self.globals).text
         self._spellings: dict[int, str | Operator] = {}
         self._always_annotate = False
-        self._dead = self._last_uses()
+        self._dead = last_uses(nodes)
         self._methods: Mapping[str, Callable[[Node], str]] = {
             "placeholder": self.placeholder,
             "get_attr": self.get_attr,
@@ -282,16 +284,6 @@ class Emitter:
         return owner
 
     # -- freeing -----------------------------------------------------------
-
-    def _last_uses(self) -> dict[Node, list[Node]]:
-        """What dies with each node; the module, if it is a value, never."""
-        dead = last_uses(self.nodes)
-        for node in self.variables.parameters:
-            if self.variables[node] in self.variables.roots:
-                for nodes in dead.values():
-                    if node in nodes:
-                        nodes.remove(node)
-        return dead
 
     def _end(self, node: Node) -> str:
         """The end of a node's line, which frees what is not read again."""

@@ -101,7 +101,7 @@ class GlobalNames:
         if text.startswith("torch.") and is_from_torch(obj):
             if resolves_to(text, obj):
                 return self.in_torch(text)
-        elif text in _BUILTINS and _BUILTINS[text] is obj:
+        elif text in _BUILTINS:  # a bare name is that of a builtin itself
             name = self.builtin(text)
             self.values[name] = obj
             return name

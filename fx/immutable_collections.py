@@ -8,14 +8,16 @@ to do instead: build a new one and assign it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import NoReturn, Self, TypeVar
+from collections.abc import Callable, Iterable
+from typing import NoReturn, Self, TypeAlias, TypeVar
 
 from torch.utils import _pytree as pytree
 
 T = TypeVar("T")
 K = TypeVar("K")
 V = TypeVar("V")
+
+_Refused: TypeAlias = Callable[..., NoReturn]
 
 _HELP = """
 If you are attempting to modify the kwargs or args of a torch.fx.Node object,
@@ -43,11 +45,18 @@ class immutable_list(list[T]):
 
     __slots__ = ()
 
-    append = extend = insert = _no_mutation
-    clear = pop = remove = _no_mutation
-    reverse = sort = _no_mutation
-    __setitem__ = __delitem__ = _no_mutation
-    __iadd__ = __imul__ = _no_mutation
+    append: _Refused = _no_mutation
+    extend: _Refused = _no_mutation
+    insert: _Refused = _no_mutation
+    clear: _Refused = _no_mutation
+    pop: _Refused = _no_mutation
+    remove: _Refused = _no_mutation
+    reverse: _Refused = _no_mutation
+    sort: _Refused = _no_mutation
+    __setitem__: _Refused = _no_mutation
+    __delitem__: _Refused = _no_mutation
+    __iadd__: _Refused = _no_mutation
+    __imul__: _Refused = _no_mutation
 
     def __hash__(self) -> int:  # type: ignore[override]  # list has none
         """The hash of the items, as a tuple's."""
@@ -69,9 +78,14 @@ class immutable_dict(dict[K, V]):
 
     __slots__ = ()
 
-    setdefault = update = _no_mutation
-    clear = pop = popitem = _no_mutation
-    __setitem__ = __delitem__ = __ior__ = _no_mutation
+    setdefault: _Refused = _no_mutation
+    update: _Refused = _no_mutation
+    clear: _Refused = _no_mutation
+    pop: _Refused = _no_mutation
+    popitem: _Refused = _no_mutation
+    __setitem__: _Refused = _no_mutation
+    __delitem__: _Refused = _no_mutation
+    __ior__: _Refused = _no_mutation
 
     def __hash__(self) -> int:  # type: ignore[override]  # dict has none
         """The hash of the items, whatever their order."""

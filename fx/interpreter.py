@@ -63,6 +63,10 @@ class Interpreter:
     torch.fx: interpreter.py, Interpreter
     """
 
+    module: nn.Module
+    submodules: dict[str, nn.Module]
+    graph: Graph
+
     def __init__(
         self,
         module: nn.Module,
@@ -509,7 +513,7 @@ class Transformer(Interpreter):
     def __init__(self, module: GraphModule) -> None:
         """Make a transformer of a GraphModule, which stays as it is."""
         super().__init__(module)
-        self.new_graph = Graph()
+        self.new_graph: Graph = Graph()
         self.new_graph._pytree_info = self.graph._pytree_info
         self.new_graph.set_codegen(self.graph._codegen)
         self._recorder = _Recorder(self.new_graph, module)

@@ -59,7 +59,7 @@ class LocalNames(dict[Node, str]):
         for node in self:
             wish = exact(node.name)
             name = namespace.create_name(wish)
-            while name in theirs and name != self.parameters.get(node):
+            while name in theirs:
                 name = namespace.create_name(wish)
             self[node] = name
 

@@ -94,6 +94,7 @@ class Node(NamedNode["Graph"]):
         "users",
     )
 
+    op: Opcode
     _args: tuple[Argument, ...]
     _kwargs: immutable_dict[str, Argument]
     _inputs: tuple[Node, ...]
@@ -279,8 +280,8 @@ class Node(NamedNode["Graph"]):
             node.users.pop(self, None)
         self._args = args
         self._kwargs = cast("immutable_dict[str, Argument]", kwargs)
-        # Most nodes read each of their arguments once: one tuple serves both.
-        same = len(inputs) == len(args) and not kwargs
+        # If the arguments are nodes, each once, one tuple serves both.
+        same = simple and not kwargs and len(inputs) == len(args)
         self._inputs = cast("tuple[Node, ...]", args) if same else tuple(inputs)
         for node in inputs:
             node.users[self] = None

@@ -148,7 +148,7 @@ class InsertPoint(Generic[NodeT]):
     ) -> None:
         """Make `insert` the way that `graph` adds nodes from now on."""
         self.graph = graph
-        self.orig_insert = graph._insert
+        self.orig_insert: Callable[[NodeT], None] = graph._insert
         graph._insert = insert
 
     def __enter__(self) -> None:

@@ -26,7 +26,7 @@ import sys
 import types
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
-from typing import Final, Self
+from typing import TYPE_CHECKING, Final, Self, TypeAlias
 
 import torch
 from torch.utils import _pytree as pytree
@@ -403,9 +403,9 @@ class GraphAppendingTracer(TracerBase):
     def __init__(self, graph: Graph) -> None:
         """Make a tracer that adds to `graph`, at its insert point."""
         self.graph = graph
-        self.scope = Scope("", None)
-        self.module_stack = OrderedDict()
-        self.node_name_to_scope = {}
+        self.scope: Scope = Scope("", None)
+        self.module_stack: OrderedDict[str, tuple[str, Value]] = OrderedDict()
+        self.node_name_to_scope: dict[str, tuple[str, Value]] = {}
 
 
 # -- the magic methods -----------------------------------------------------
@@ -436,7 +436,33 @@ def _reflects(
     return method
 
 
-class Proxy:
+_Op: TypeAlias = "Callable[..., Proxy]"
+
+if TYPE_CHECKING:
+
+    class _Like(torch.Tensor):
+        """What a Proxy is to a type checker: torch's functions take it.
+
+        (At run time `isinstance` tells the two apart.) Nothing is promised
+        of what a Proxy does in another way than a tensor.
+        """
+
+        __eq__: Value
+        __ne__: Value
+        __hash__: Value
+        __pos__: Value
+        __neg__: Value
+        __abs__: Value
+        __pow__: Value
+        __rtruediv__: Value
+        shape: Value
+        ndim: Value
+
+else:
+    _Like = object
+
+
+class Proxy(_Like):
     """Stands for the value of a node; what is done with it is recorded.
 
         y = torch.relu(x) + 1     # two nodes
@@ -471,7 +497,7 @@ class Proxy:
             GraphAppendingTracer(node.graph) if tracer is None else tracer
         )
 
-    def __repr__(self) -> str:
+    def __repr__(self) -> str:  # type: ignore[override]  # takes less
         """The name of the node."""
         return f"Proxy({self.node.name})"
 
@@ -557,65 +583,65 @@ class Proxy:
 
     def __getstate__(self) -> dict[str, Value]:
         """The attributes; without this, pickle would get an Attribute."""
-        return self.__dict__
+        return vars(self)
 
     def __setstate__(self, state: dict[str, Value]) -> None:
         """Take the attributes back."""
-        self.__dict__.update(state)
+        vars(self).update(state)
 
     def __deepcopy__(self, memo: dict[int, Value]) -> Self:
         """A proxy of a copied node; what cannot be copied is shared."""
         new = object.__new__(type(self))
         memo[id(self)] = new
-        for key, value in self.__dict__.items():
+        for key, value in vars(self).items():
             try:
-                new.__dict__[key] = copy.deepcopy(value, memo)
+                vars(new)[key] = copy.deepcopy(value, memo)
             except Exception:  # user attributes can be anything
-                new.__dict__[key] = copy.copy(value)
+                vars(new)[key] = copy.copy(value)
         return new
 
     # Typed by assignment, so that a checker knows `proxy + 1` is a Proxy.
     # That each row of operators.py is here is held by a test.
     # `object` promises a bool for == and !=, and a Proxy is none.
-    __eq__ = _records(operator.eq)  # type: ignore[assignment]  # no bool
-    __ne__ = _records(operator.ne)  # type: ignore[assignment]  # no bool
-    __lt__ = _records(operator.lt)
-    __le__ = _records(operator.le)
-    __gt__ = _records(operator.gt)
-    __ge__ = _records(operator.ge)
-    __pos__ = _records(operator.pos)
-    __neg__ = _records(operator.neg)
-    __invert__ = _records(operator.invert)
-    __abs__ = _records(operator.abs)
-    __add__ = _records(operator.add)
-    __sub__ = _records(operator.sub)
-    __mul__ = _records(operator.mul)
-    __matmul__ = _records(operator.matmul)
-    __truediv__ = _records(operator.truediv)
-    __floordiv__ = _records(operator.floordiv)
-    __mod__ = _records(operator.mod)
-    __pow__ = _records(operator.pow)
-    __lshift__ = _records(operator.lshift)
-    __rshift__ = _records(operator.rshift)
-    __and__ = _records(operator.and_)
-    __xor__ = _records(operator.xor)
-    __or__ = _records(operator.or_)
-    __getitem__ = _records(operator.getitem)
-    __radd__ = _reflects(operator.add)
-    __rsub__ = _reflects(operator.sub)
-    __rmul__ = _reflects(operator.mul)
-    __rmatmul__ = _reflects(operator.matmul)
-    __rtruediv__ = _reflects(operator.truediv)
-    __rfloordiv__ = _reflects(operator.floordiv)
-    __rmod__ = _reflects(operator.mod)
-    __rpow__ = _reflects(operator.pow)
-    __rlshift__ = _reflects(operator.lshift)
-    __rrshift__ = _reflects(operator.rshift)
-    __rand__ = _reflects(operator.and_)
-    __rxor__ = _reflects(operator.xor)
-    __ror__ = _reflects(operator.or_)
-    __rgetitem__ = _reflects(operator.getitem)
-    __hash__ = object.__hash__
+    __eq__: _Op = _records(operator.eq)
+    __ne__: _Op = _records(operator.ne)
+    __lt__: _Op = _records(operator.lt)
+    __le__: _Op = _records(operator.le)
+    __gt__: _Op = _records(operator.gt)
+    __ge__: _Op = _records(operator.ge)
+    __pos__: _Op = _records(operator.pos)
+    __neg__: _Op = _records(operator.neg)
+    __invert__: _Op = _records(operator.invert)
+    __abs__: _Op = _records(operator.abs)
+    __add__: _Op = _records(operator.add)
+    __sub__: _Op = _records(operator.sub)
+    __mul__: _Op = _records(operator.mul)
+    __matmul__: _Op = _records(operator.matmul)
+    __truediv__: _Op = _records(operator.truediv)
+    __floordiv__: _Op = _records(operator.floordiv)
+    __mod__: _Op = _records(operator.mod)
+    __pow__: _Op = _records(operator.pow)
+    __lshift__: _Op = _records(operator.lshift)
+    __rshift__: _Op = _records(operator.rshift)
+    __and__: _Op = _records(operator.and_)
+    __xor__: _Op = _records(operator.xor)
+    __or__: _Op = _records(operator.or_)
+    __getitem__: _Op = _records(operator.getitem)
+    __radd__: _Op = _reflects(operator.add)
+    __rsub__: _Op = _reflects(operator.sub)
+    __rmul__: _Op = _reflects(operator.mul)
+    __rmatmul__: _Op = _reflects(operator.matmul)
+    __rtruediv__: _Op = _reflects(operator.truediv)
+    __rfloordiv__: _Op = _reflects(operator.floordiv)
+    __rmod__: _Op = _reflects(operator.mod)
+    __rpow__: _Op = _reflects(operator.pow)
+    __rlshift__: _Op = _reflects(operator.lshift)
+    __rrshift__: _Op = _reflects(operator.rshift)
+    __rand__: _Op = _reflects(operator.and_)
+    __rxor__: _Op = _reflects(operator.xor)
+    __ror__: _Op = _reflects(operator.or_)
+    __rgetitem__: _Op = _reflects(operator.getitem)
+    __hash__: Callable[..., int] = object.__hash__
 
 
 class Attribute(Proxy):
@@ -638,7 +664,7 @@ class Attribute(Proxy):
         """Stand for `root.attr`; records nothing."""
         self.root = root
         self.attr = attr
-        self.tracer = root.tracer
+        self.tracer: TracerBase = root.tracer
 
     def __getattr__(self, name: str) -> Value:
         """Make the node when it is first asked for."""
@@ -646,7 +672,7 @@ class Attribute(Proxy):
             return Attribute(self, name)
         args = (self.root, self.attr)
         fetch = self.tracer.create_proxy("call_function", getattr, args, {})
-        self.node = fetch.node
+        self.node: Node = fetch.node
         return self.node
 
     def __call__(self, *args: Value, **kwargs: Value) -> Proxy:
@@ -681,10 +707,12 @@ class ParameterProxy(Proxy):
         if not isinstance(param, torch.nn.Parameter):
             raise AssertionError(f"Expected Parameter, got {type(param)}")
         super().__init__(node, tracer)
-        self.name = name
+        self.name: str = name
+        self.shape: torch.Size = param.shape
+        self.ndim: int = param.ndim
         self.param = param
 
-    def __repr__(self) -> str:
+    def __repr__(self) -> str:  # type: ignore[override]  # takes less
         """The path of the parameter."""
         return f"ParameterProxy({self.name})"
 
@@ -696,23 +724,13 @@ class ParameterProxy(Proxy):
         """How many elements it has: `numel` by its other name."""
         return self.numel()
 
-    def size(self) -> torch.Size:
+    def size(self) -> torch.Size:  # type: ignore[override]  # takes less
         """The parameter's shape."""
         return self.param.size()
 
     def dim(self) -> int:
         """How many dimensions it has."""
         return len(self.size())
-
-    @property
-    def shape(self) -> torch.Size:
-        """The parameter's shape."""
-        return self.size()
-
-    @property
-    def ndim(self) -> int:
-        """How many dimensions it has."""
-        return self.dim()
 
 
 def assert_fn(x: object) -> None:

@@ -127,13 +127,13 @@ def annotate(annotation_dict: dict[str, Value]) -> Iterator[None]:
 
 
 def set_stack_trace(stack: list[str]) -> None:
-    """Make `stack` the stack trace that new nodes inherit from now on.
+    """Make `stack` the stack trace that new nodes inherit; [] for none.
 
     Does nothing outside `preserve_node_meta()`.
 
     torch.fx: traceback.py, set_stack_trace
     """
-    if has_preserved_node_meta() and stack:
+    if has_preserved_node_meta():
         get_current_meta()["stack_trace"] = "".join(stack)
 
 

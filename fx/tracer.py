@@ -110,11 +110,11 @@ class Tracer(TracerBase):
         self._autowrap_search = list(autowrap_modules)
         self.param_shapes_constant = param_shapes_constant
         self.submodule_paths = None
-        self.root_module_name = ""
-        self.scope = Scope("", None)
-        self.module_stack = OrderedDict()
+        self.root_module_name: str = ""
+        self.scope: Scope = Scope("", None)
+        self.module_stack: OrderedDict[str, tuple[str, Value]] = OrderedDict()
         self.num_calls: dict[str, int] = {}
-        self.node_name_to_scope = {}
+        self.node_name_to_scope: dict[str, tuple[str, Value]] = {}
         self.tensor_attrs: dict[Value, str] = {}
         self._added: list[str] = []
         self._state: _State | None = None
@@ -185,7 +185,7 @@ class Tracer(TracerBase):
                 f"Expected FunctionType, got {type(function)}: trace a module "
                 "or a plain Python function; put anything else inside one"
             )
-        self.graph = Graph(tracer_cls=type(self))
+        self.graph: Graph = Graph(tracer_cls=type(self))
         code = function.__code__
         self.graph._co_fields = {
             "co_name": code.co_name,
@@ -590,8 +590,7 @@ class _State:
             self.parameters.setdefault(parameter, prefix + name)
         for name, buffer in module._buffers.items():
             self.buffers.setdefault(buffer, prefix + name)
-        for name in reversed(module._modules):
-            child = module._modules[name]
+        for name, child in reversed(list(module._modules.items())):
             if child is not None:
                 ahead.append((prefix + name, child))
 

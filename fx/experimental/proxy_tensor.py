@@ -11,7 +11,7 @@ and writes it down:
     ↓ operators of ATen
     _Mode      decompose, or run the operator and have it recorded
     ↓ nodes
-    _Capture   which node has made which tensor; tensors that none has made
+    Capture    which node has made which tensor; tensors that none has made
 
 So a graph has one kind of call, `torch.ops.aten.….…`, and whatever Python,
 modules and autograd did to get there is gone from it.
@@ -22,23 +22,14 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
-import operator
-import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Final, Literal, NamedTuple, TypeAlias, get_args
+from typing import Final, Literal, TypeAlias, get_args
 
 import torch
 import torch.backends.mha
 from torch import nn
-from torch._C import _DisableTorchDispatch
 from torch._ops import OpOverload
-from torch._subclasses.fake_impls import fast_detach
-from torch._subclasses.fake_tensor import (
-    FakeTensor,
-    FakeTensorMode,
-    unset_fake_temporarily,
-)
-from torch.multiprocessing.reductions import StorageWeakRef
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import (
     TorchDispatchMode,
@@ -46,17 +37,14 @@ from torch.utils._python_dispatch import (
     autograd_would_have_decomposed,
 )
 
-from .. import frames
 from .._pytree import child_specs
-from ..arguments import LEAVES, Argument, Value
+from ..arguments import LEAVES, Value
 from ..concrete_args import parameters_of
-from ..graph import NO_DEFAULT, Graph
+from ..graph import NO_DEFAULT
 from ..graph_module import _OWN, GraphModule
-from ..node import Node
-from ..passes.shape_prop import extract_tensor_metadata
 from ..patching import TRACES, Place
 from ..protocols import PyTreeInfo
-from ..proxy import GraphAppendingTracer, TracerBase
+from .capture import PLAIN, Capture, State, operator_of
 
 __all__ = ["make_fx"]
 
@@ -65,9 +53,6 @@ TracingMode: TypeAlias = Literal["real", "fake"]
 
 DecompositionTable: TypeAlias = Mapping[OpOverload, Callable[..., Value]]
 """What to run, and so record, in the place of an operator."""
-
-MAX_CONSTANT: Final = 1
-"""How many elements a constant may have whose value is kept for `item()`."""
 
 
 def make_fx(
@@ -116,7 +101,7 @@ def make_fx(
         )
     table = dict(decomposition_table or {})
 
-    @functools.wraps(f)
+    @functools.wraps(f, updated=())
     def wrapped(*args: Value) -> GraphModule:
         return _capture(f, args, table, tracing_mode)
 
@@ -134,9 +119,9 @@ def _capture(
     fakes = _fake_mode(inputs) if tracing_mode == "fake" else None
     if fakes is not None:
         inputs = [_to_fake(fakes, value) for value in inputs]
-    capture = _Capture(_state(f))
+    capture = Capture(_state(f))
     try:
-        names = capture.add_inputs(f, inputs, in_spec)
+        names = _add_inputs(capture, f, inputs, in_spec)
         # Of the modes, the last sees an operator first: it is recorded, then
         # made fake.
         with (
@@ -145,14 +130,14 @@ def _capture(
             _Mode(capture, table),
         ):
             result = f(*pytree.tree_unflatten(inputs, in_spec))
-        capture.add_output(f, result, names, in_spec)
+        _add_output(capture, f, result, PyTreeInfo(names, in_spec, None))
     finally:
         capture.forget()
     name = getattr(f, "__name__", type(f).__name__)
     return GraphModule(capture.attributes, capture.graph, name)
 
 
-# -- inputs ----------------------------------------------------------------
+# -- inputs and outputs ----------------------------------------------------
 
 
 def _fake_mode(inputs: Iterable[Value]) -> FakeTensorMode:
@@ -168,6 +153,34 @@ def _to_fake(mode: FakeTensorMode, value: Value) -> Value:
     if isinstance(value, torch.Tensor):
         return mode.from_tensor(value, static_shapes=True)
     return value
+
+
+def _add_inputs(
+    capture: Capture,
+    f: Callable[..., Value],
+    inputs: list[Value],
+    in_spec: pytree.TreeSpec,
+) -> list[str]:
+    """Make a placeholder for each leaf of the arguments; their names."""
+    children = child_specs(in_spec)
+    names, defaults = _signature(f, len(children))
+    values = iter(inputs)
+    for name, spec in zip(names, children, strict=True):
+        default = defaults.get(name, NO_DEFAULT)
+        given = type(default) in _DEFAULTS and spec.is_leaf()
+        for count in range(1, spec.num_leaves + 1):
+            node = capture.create_node(
+                "placeholder",
+                f"{name}_{count}",
+                (default,) if given else (),
+                {},
+            )
+            capture.bind(next(values), node)
+    return names
+
+
+_DEFAULTS: Final = LEAVES - {torch.Tensor}
+"""Types of defaults that a placeholder can have."""
 
 
 def _signature(
@@ -190,26 +203,50 @@ def _signature(
     return [f"arg{index}" for index in range(count)], {}
 
 
-def _state(f: Callable[..., Value]) -> _State:
-    """The tensors that `f` has if it is a module: id -> (path, tensor)."""
-    module = inspect.unwrap(f)
-    module = getattr(module, "__self__", module)
-    found: _State = {}
-    if isinstance(module, nn.Module):
-        for path, tensor in (
-            *module.named_parameters(),
-            *module.named_buffers(),
-        ):
-            if path.partition(".")[0] not in _OWN:
-                found[id(tensor)] = path, tensor
+def _add_output(
+    capture: Capture, f: Callable[..., Value], result: Value, info: PyTreeInfo
+) -> None:
+    """Make the output, flat if the inputs were nested."""
+    returns = None
+    if all(child.is_leaf() for child in child_specs(info.in_spec)):
+        notes = getattr(inspect.unwrap(f), "__annotations__", {})
+        returns = notes.get("return")
+    else:
+        result, out_spec = pytree.tree_flatten(result)
+        capture.graph._pytree_info = info._replace(out_spec=out_spec)
+    output = capture.create_arg(result)
+    capture.create_node("output", "output", (output,), {}, type_expr=returns)
+
+
+def _state(f: Callable[..., Value]) -> State:
+    """The tensors that `f` has if it is a module, or a method of one."""
+    owner = inspect.unwrap(f)
+    if isinstance(owner, functools.partial):
+        owner = owner.func
+    owner = getattr(owner, "__self__", owner)
+    found: State = {}
+    if isinstance(owner, nn.Module):
+        for path, value in _attributes(owner):
+            reserved = path.partition(".")[0] in _OWN
+            if isinstance(value, torch.Tensor) and not reserved:
+                found.setdefault(id(value), (path, value))
     return found
+
+
+def _attributes(root: nn.Module) -> Iterator[tuple[str, object]]:
+    """Parameters, buffers and other attributes of a module, with paths."""
+    for prefix, module in root.named_modules():
+        dot = f"{prefix}." if prefix else ""
+        for held in (module._parameters, module._buffers, vars(module)):
+            for name, value in held.items():
+                yield dot + name, value
 
 
 # -- what surrounds a capture ----------------------------------------------
 
 
 @contextlib.contextmanager
-def _recording(capture: _Capture) -> Iterator[None]:
+def _recording(capture: Capture) -> Iterator[None]:
     """Let this thread be captured, and by nobody else, for a block."""
     outer = [
         mode
@@ -242,63 +279,9 @@ def _fast_path(original: Callable[[], bool]) -> Callable[[], bool]:
 
     @functools.wraps(original)
     def stand_in() -> bool:
-        return not isinstance(TRACES.current, _Capture) and original()
+        return not isinstance(TRACES.current, Capture) and original()
 
     return stand_in
-
-
-# -- operators -------------------------------------------------------------
-
-
-class _Operator(NamedTuple):
-    """What a capture has to know of an operator.
-
-    Attributes:
-        name: what its nodes ask to be called.
-        composite: it has a definition in terms of other operators, which
-            autograd would use.
-        reads_data: it gives Python a number out of a tensor.
-        random: its result cannot be computed in advance.
-        writes: it changes an argument.
-    """
-
-    name: str
-    composite: bool
-    reads_data: bool
-    random: bool
-    writes: bool
-
-
-_METADATA: Final = (
-    torch.ops.aten.size.default,
-    torch.ops.aten.stride.default,
-    torch.ops.aten.storage_offset.default,
-)
-"""Operators that are never decomposed."""
-
-
-@functools.lru_cache(maxsize=4096)
-def _operator(func: OpOverload) -> _Operator:
-    """What a capture has to know of `func`, looked up once."""
-    composite = func.has_kernel_for_dispatch_key(
-        torch._C.DispatchKey.CompositeImplicitAutograd
-    )
-    return _Operator(
-        func.overloadpacket.__name__,
-        composite and func not in _METADATA,
-        torch.Tag.data_dependent_output in func.tags,
-        torch.Tag.nondeterministic_seeded in func.tags,
-        func._schema.is_mutable,
-    )
-
-
-_LIFT: Final = torch.ops.aten.lift_fresh_copy.default
-
-_DEFAULTS: Final = LEAVES - {torch.Tensor}
-"""Types of defaults that a placeholder can have."""
-
-_PLAIN: Final = frozenset((torch.Tensor, nn.Parameter, FakeTensor))
-"""Types of tensors with no behaviour of their own."""
 
 
 class _Mode(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's
@@ -308,7 +291,7 @@ class _Mode(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's
         paused: another capture runs inside; this one is to see nothing.
     """
 
-    def __init__(self, capture: _Capture, table: DecompositionTable) -> None:
+    def __init__(self, capture: Capture, table: DecompositionTable) -> None:
         """Make a mode.
 
         Args:
@@ -331,7 +314,7 @@ class _Mode(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's
         kwargs = kwargs or {}
         if self.paused or func is torch.ops.prim.device.default:
             return func(*args, **kwargs)
-        plain = _PLAIN.issuperset(types)
+        plain = PLAIN.issuperset(types)
         if not plain and self._capture.is_foreign(args, kwargs):
             # The subclass says what it is made of, in operators again.
             return NotImplemented
@@ -340,7 +323,7 @@ class _Mode(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's
                 result = self._table[func](*args, **kwargs)
             if result is not NotImplemented:
                 return result
-        what = _operator(func)
+        what = operator_of(func)
         if what.composite:
             leaves = pytree.arg_tree_leaves(*args, **kwargs)
             if autograd_would_have_decomposed(func, leaves):
@@ -349,378 +332,3 @@ class _Mode(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's
                 if result is not NotImplemented:
                     return result
         return self._capture.run(func, args, kwargs)
-
-
-# -- recording -------------------------------------------------------------
-
-
-class _Known(NamedTuple):
-    """What is known of a tensor: the node whose value it is.
-
-    The reference is there for its callback, which forgets a dead tensor.
-    """
-
-    node: Node
-    reference: weakref.ref[torch.Tensor]
-
-
-class _Constant(NamedTuple):
-    """The value of a tensor that does not depend on the inputs.
-
-    Attributes:
-        value: a tensor of its own that always has the same data.
-        storage: what tells the memory of the captured tensor from others.
-    """
-
-    value: Value
-    storage: object
-
-
-_State: TypeAlias = dict[int, tuple[str, torch.Tensor]]
-"""id of a tensor -> where the captured module has it, and the tensor."""
-
-
-class _Capture(GraphAppendingTracer):
-    """Records operators on tensors into a graph: an `Interceptor`.
-
-    Attributes:
-        attributes: what get_attr nodes fetch, by path.
-    """
-
-    def __init__(self, state: _State) -> None:
-        """Begin with an empty graph.
-
-        Args:
-            state: the tensors that have a path already.
-        """
-        super().__init__(Graph())
-        self.attributes: dict[str, Value] = {}
-        self._state = state
-        self._taken = {path for path, _ in state.values()}
-        self._known: dict[int, _Known] = {}
-        self._constants: dict[int, _Constant] = {}
-        self._fakes: FakeTensorMode | None = None
-
-    def forget(self) -> None:
-        """Let go of all tensors, when the capture has ended."""
-        self._known.clear()
-        self._constants.clear()
-
-    def add_inputs(
-        self,
-        f: Callable[..., Value],
-        inputs: list[Value],
-        in_spec: pytree.TreeSpec,
-    ) -> list[str]:
-        """Make a placeholder for each leaf of the arguments of `f`.
-
-        Returns:
-            The names of the parameters.
-        """
-        children = child_specs(in_spec)
-        names, defaults = _signature(f, len(children))
-        values = iter(inputs)
-        for name, spec in zip(names, children, strict=True):
-            default = defaults.get(name, NO_DEFAULT)
-            given = type(default) in _DEFAULTS and spec.is_leaf()
-            for count in range(1, spec.num_leaves + 1):
-                node = self.create_node(
-                    "placeholder",
-                    f"{name}_{count}",
-                    (default,) if given else (),
-                    {},
-                )
-                value = next(values)
-                if isinstance(value, torch.Tensor):
-                    self._bind(value, node)
-        return names
-
-    def add_output(
-        self,
-        f: Callable[..., Value],
-        result: Value,
-        names: list[str],
-        in_spec: pytree.TreeSpec,
-    ) -> None:
-        """Make the output, flat if the inputs were nested."""
-        returns = None
-        if all(child.is_leaf() for child in child_specs(in_spec)):
-            notes = getattr(inspect.unwrap(f), "__annotations__", {})
-            returns = notes.get("return")
-        else:
-            result, out_spec = pytree.tree_flatten(result)
-            self.graph._pytree_info = PyTreeInfo(names, in_spec, out_spec)
-        output = self.create_arg(result)
-        self.create_node("output", "output", (output,), {}, type_expr=returns)
-
-    # -- one operator ------------------------------------------------------
-
-    def run(
-        self,
-        func: OpOverload,
-        args: tuple[Value, ...],
-        kwargs: dict[str, Value],
-    ) -> Value:
-        """Run an operator and add its node, if there is no exception.
-
-        Raises:
-            RuntimeError: it takes a number out of a tensor that is not
-                constant.
-        """
-        if func is torch.ops.aten.lift_fresh.default:
-            # `torch.tensor(…)` is a new tensor each time it is run.
-            func = _LIFT
-        what = _operator(func)
-        if what.reads_data:
-            return self._read(func, args, kwargs)
-        result = func(*args, **kwargs)
-        node = self.create_node(
-            "call_function",
-            func,
-            tuple([self.create_arg(arg) for arg in args]),
-            {key: self.create_arg(arg) for key, arg in kwargs.items()},
-            what.name,
-        )
-        constant = None
-        if func is _LIFT:
-            constant = _copy_of_small(args[0])
-        elif self._constants:
-            constant = self._fold(func, args, kwargs, result)
-        self._bind(result, node, constant)
-        return result
-
-    def _bind(self, value: Value, node: Node, constant: Value = None) -> Value:
-        """Note that `node` has made a value; what its meta says of it."""
-        if isinstance(value, torch.Tensor):
-            self._know(value, node)
-            if constant is not None:
-                storage = _memory(value)
-                self._constants[id(value)] = _Constant(constant, storage)
-            else:
-                self._constants.pop(id(value), None)
-            return self._describe(value, node)
-        if not isinstance(value, (tuple, list)):
-            return None
-        fakes = []
-        for index, item in enumerate(value):
-            each = self.create_node(
-                "call_function", operator.getitem, (node, index), {}
-            )
-            part = None if constant is None else constant[index]
-            fakes.append(self._bind(item, each, part))
-        node.meta["val"] = type(value)(fakes)
-        return node.meta["val"]
-
-    def _know(self, tensor: torch.Tensor, node: Node) -> None:
-        """Remember whose value a tensor is, as long as it lives."""
-        key, known, constants = id(tensor), self._known, self._constants
-
-        def die(_: object) -> None:
-            known.pop(key, None)
-            constants.pop(key, None)
-
-        known[key] = _Known(node, weakref.ref(tensor, die))
-
-    def _describe(self, value: torch.Tensor, node: Node) -> Value:
-        """Fill the meta of the node of a tensor; the tensor as a fake one."""
-        fake = self._fake(value)
-        node.meta["val"] = fake
-        if value.layout is torch.strided and not value.is_nested:
-            node.meta["tensor_meta"] = extract_tensor_metadata(value)
-        return fake
-
-    def _fake(self, value: torch.Tensor) -> FakeTensor | None:
-        """A fake tensor of the same shape, with memory of its own.
-
-        None for what has no strides.
-        """
-        if isinstance(value, FakeTensor):
-            return fast_detach(value.fake_mode, value)
-        strided = value.layout is torch.strided and not value.is_nested
-        if not strided or value.is_quantized:
-            return None
-        if self._fakes is None:
-            self._fakes = FakeTensorMode(allow_fallback_kernels=True)
-        with _DisableTorchDispatch():
-            empty = torch.empty_strided(
-                value.shape, value.stride(), dtype=value.dtype, device="meta"
-            )
-            return FakeTensor(self._fakes, empty, value.device)
-
-    # -- arguments ---------------------------------------------------------
-
-    def create_arg(self, a: Value) -> Argument:
-        """A tensor becomes the node whose value it is.
-
-        Raises:
-            RuntimeError: a fake tensor that nothing in this capture made.
-        """
-        known = self._known.get(id(a))
-        if known is not None:
-            return known.node
-        if isinstance(a, torch.Tensor):
-            return self._fetch(a)
-        if isinstance(a, tuple) and hasattr(a, "_fields"):
-            items = tuple([self.create_arg(item) for item in a])
-            return self.create_node("call_function", type(a), items, {})
-        return TracerBase.create_arg(self, a)
-
-    def is_foreign(
-        self, args: tuple[Value, ...], kwargs: dict[str, Value]
-    ) -> bool:
-        """Whether a tensor among arguments is of a class of its own.
-
-        Those that the graph has made already are taken as they are.
-        """
-        return any(
-            type(leaf) not in _PLAIN and id(leaf) not in self._known
-            for leaf in pytree.arg_tree_leaves(*args, **kwargs)
-            if isinstance(leaf, torch.Tensor)
-        )
-
-    def _fetch(self, tensor: torch.Tensor) -> Node:
-        """A new get_attr node for a tensor that no node has made."""
-        if isinstance(tensor, FakeTensor):
-            raise RuntimeError(
-                "make_fx met a fake tensor that is no input and no result: "
-                f"shape {tuple(tensor.shape)}, in\n  {frames.where()}\n"
-                "  A graph cannot keep it, for it has no data. Pass it to the "
-                "captured function as an argument, or use real tensors."
-            )
-        if id(tensor) not in self._state:
-            self._state[id(tensor)] = self._fresh_path(tensor), tensor
-        path, _ = self._state[id(tensor)]
-        self.attributes[path] = tensor
-        node = self.create_node("get_attr", path, (), {})
-        self._describe(tensor, node)
-        return node
-
-    def _fresh_path(self, tensor: torch.Tensor) -> str:
-        """The first of _tensor_constant0, … that is not taken."""
-        kind = "param" if isinstance(tensor, nn.Parameter) else "tensor"
-        number = 0
-        while f"_{kind}_constant{number}" in self._taken:
-            number += 1
-        path = f"_{kind}_constant{number}"
-        self._taken.add(path)
-        return path
-
-    # -- constants ---------------------------------------------------------
-
-    def _read(
-        self,
-        func: OpOverload,
-        args: tuple[Value, ...],
-        kwargs: dict[str, Value],
-    ) -> Value:
-        """A number out of a tensor, which must not depend on the inputs."""
-        values = self._constant_values(args, kwargs)
-        if values is None:
-            raise RuntimeError(
-                "It appears that you're trying to get value out of a tracing "
-                f"tensor with {func}, in\n  {frames.where()}\n"
-                "  The graph would hold the number of this one run. If code "
-                "branches on it, use torch.where; if it is a setting, pass a "
-                "Python number instead of a tensor."
-            )
-        args, kwargs = values
-        with unset_fake_temporarily():
-            return func(*args, **kwargs)
-
-    def _fold(
-        self,
-        func: OpOverload,
-        args: tuple[Value, ...],
-        kwargs: dict[str, Value],
-        result: Value,
-    ) -> Value:
-        """What an operator gives for constants, None if not all are."""
-        what = _operator(func)
-        leaves = pytree.arg_tree_leaves(*args, **kwargs)
-        if any(id(leaf) in self._constants for leaf in leaves):
-            values = self._constant_values(args, kwargs)
-            if values is not None and not what.random and _is_small(result):
-                args, kwargs = values
-                with unset_fake_temporarily():
-                    return func(*args, **kwargs)
-        if what.writes:
-            self._overwrite(leaves)
-        return None
-
-    def _constant_values(
-        self, args: tuple[Value, ...], kwargs: dict[str, Value]
-    ) -> tuple[tuple[Value, ...], dict[str, Value]] | None:
-        """Arguments with constants for tensors; None if one is none."""
-        for leaf in pytree.arg_tree_leaves(*args, **kwargs):
-            if id(leaf) in self._known and id(leaf) not in self._constants:
-                return None
-
-        def value(leaf: Value) -> Value:
-            constant = self._constants.get(id(leaf))
-            return leaf if constant is None else constant.value
-
-        values: tuple[tuple[Value, ...], dict[str, Value]]
-        values = pytree.tree_map(value, (args, kwargs))
-        return values
-
-    def _overwrite(self, leaves: list[Value]) -> None:
-        """Forget constants whose memory may be written to."""
-        storages = {
-            _memory(leaf)
-            for leaf in leaves
-            if isinstance(leaf, torch.Tensor) and id(leaf) in self._known
-        }
-        for key, constant in list(self._constants.items()):
-            if constant.storage in storages:
-                del self._constants[key]
-
-    # -- traces that this capture runs in ----------------------------------
-
-    def call_module(
-        self,
-        module: nn.Module,
-        original: Callable[..., Value],
-        args: tuple[Value, ...],
-        kwargs: dict[str, Value],
-    ) -> Value:
-        """A call of a module, which is simply made."""
-        return original(module, *args, **kwargs)
-
-    def read_attribute(
-        self, module: nn.Module, name: str, value: Value
-    ) -> Value:
-        """What is read from a module, as it is."""
-        return value
-
-    def call_function(
-        self,
-        function: Callable[..., Value],
-        args: tuple[Value, ...],
-        kwargs: dict[str, Value],
-    ) -> Value:
-        """A call of a global, which is simply made."""
-        return function(*args, **kwargs)
-
-
-def _is_small(value: Value) -> bool:
-    """Whether all tensors in a result are kept as constants."""
-    leaves = pytree.tree_leaves(value)
-    return all(
-        leaf.numel() <= MAX_CONSTANT
-        for leaf in leaves
-        if isinstance(leaf, torch.Tensor)
-    )
-
-
-def _memory(tensor: torch.Tensor) -> object:
-    """What tells the memory of a tensor from all others, now and later."""
-    refer: Callable[[object], object] = StorageWeakRef
-    return refer(tensor.untyped_storage())
-
-
-def _copy_of_small(tensor: torch.Tensor) -> torch.Tensor | None:
-    """A copy of a constant, if its value is kept."""
-    if tensor.numel() > MAX_CONSTANT:
-        return None
-    with unset_fake_temporarily():
-        return tensor.clone()

@@ -384,7 +384,7 @@ class Storages:
 
         Cost: O(nodes + arguments).
         """
-        self.sets = DisjointSets()
+        self.sets: DisjointSets = DisjointSets()
         self.size: list[int] = []
         self.of: dict[Node, tuple[int, ...]] = {}
         self._numbers: dict[int, int] = {}

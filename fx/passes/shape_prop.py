@@ -112,6 +112,9 @@ class ShapeProp(Interpreter):
     torch.fx: passes/shape_prop.py, ShapeProp
     """
 
+    module: nn.Module
+    submodules: dict[str, nn.Module]
+
     def __init__(
         self, gm: GraphModule, fake_mode: FakeTensorMode | None = None
     ) -> None:
@@ -123,7 +126,7 @@ class ShapeProp(Interpreter):
                 default the mode in force, if there is one.
         """
         super().__init__(gm)
-        self.fake_mode = fake_mode or detect_fake_mode()
+        self.fake_mode: FakeTensorMode | None = fake_mode or detect_fake_mode()
         self.fake_module: nn.Module | None = None
         self.real_module = gm
         if self.fake_mode is not None:

@@ -424,11 +424,15 @@ def interpreter(lib: Library, size: int) -> Task:
     )
 
 
-@benchmark(at_least(4), needs=("interpreter",))
+@benchmark(
+    at_least(4),
+    needs=("interpreter",),
+    beside=Beside("compile() alone", _compile_alone),
+)
 def transformer(lib: Library, size: int) -> Task:
     """Transformer(module).transform() of the mixed chain, unchanged.
 
-    Compared is what the nodes do: ours keep their type annotations.
+    What it makes is a GraphModule, and so compiled. Compared is what the nodes do: ours keep their type annotations.
     """
     module = lib.compiled(programs.Mixed(size))
     make = lib.module("interpreter").Transformer

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import torch
 from torch import Tensor, nn
 
@@ -91,8 +93,13 @@ class Tree(nn.Module):
         return y
 
 
+@functools.lru_cache(maxsize=1)
 def nested(size: int) -> nn.Module:
-    """A Tree whose trace has `size` nodes, one for each leaf module."""
+    """A Tree whose trace has `size` nodes, one for each leaf module.
+
+    The libraries are given one and the same: thousands of modules are
+    more than a cache holds, and where they lie in memory would decide.
+    """
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         return Tree(size // 2)

@@ -61,6 +61,9 @@ def node_of_line(graph: Graph, code: PythonCode) -> dict[str, str | None]:
     names = [node.name for node in graph.nodes]
     assert code._lineno_map is not None
     all_lines = code.src.split("\n")
+    lines = range(min(code._lineno_map), max(code._lineno_map) + 1)
+    assert [*code._lineno_map] == [*lines]
+    assert code._prologue_start + lines[-1] == len(all_lines)
     found: dict[str, str | None] = {}
     for line, index in code._lineno_map.items():
         text = all_lines[code._prologue_start + line - 1].strip()

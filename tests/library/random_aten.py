@@ -175,7 +175,11 @@ class Builder:
                 return aten.slice.Tensor, aten.slice_scatter.default, rest
             case 2:
                 rest = (self.rng.randrange(-1, 2),)
-                return aten.diagonal.default, aten.diagonal_scatter.default, rest
+                return (
+                    aten.diagonal.default,
+                    aten.diagonal_scatter.default,
+                    rest,
+                )
         offset = self.rng.choice((None, 0, 1))
         rest = ([2], [self.rng.randrange(1, 4)], offset)
         return aten.as_strided.default, aten.as_strided_scatter.default, rest

@@ -317,7 +317,9 @@ def test_annotations_that_torch_garbles() -> None:
     graph.placeholder("f", takes_ints)
     graph.placeholder("y", [Plain])
     graph.output(None)
-    kinds = function(graph.python_code("self")).__annotations__
+    code = graph.python_code("self")
+    kinds = function(code).__annotations__
+    assert "f : collections_abc_Callable[[int,int],str]" in code.src
     assert kinds["x"] == annotated_int
     assert typing.get_args(kinds["f"]) == typing.get_args(takes_ints)
     assert kinds["y"] == [Plain]

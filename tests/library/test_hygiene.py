@@ -535,6 +535,7 @@ def test_notes_cannot_leave_their_comment() -> None:
     )
     assert function(code)(None, 1) == [-1]
     assert "armed: <Armed>, colour: Colour.RED" in code.src
+    assert "# x raise SystemExit('injected') #" in code.src
 
 
 @pytest.mark.parametrize(

@@ -132,6 +132,16 @@ def test_defaults_beside_nested_inputs() -> None:
     assert call_nested(graph, [1, 2], 3) == [1, 2, 3]
 
 
+def test_defaults_in_front_of_parameters_without_one() -> None:
+    graph = Graph()
+    y = graph.placeholder("y", default_value=5)
+    a = graph.placeholder("x_1")
+    graph.output([y, a])
+    spec = pytree.tree_structure((0, [1]))
+    graph.set_codegen(default_codegen(PyTreeInfo(["y", "x"], spec, None)))
+    assert call_nested(graph, 3, [4]) == [3, 4]
+
+
 def test_without_output_spec_outputs_stay_flat() -> None:
     spec = pytree.tree_structure(([1],))
     codegen = default_codegen(PyTreeInfo(["x"], spec, None))

@@ -223,6 +223,8 @@ class ConstantPrinter:
     def _named(self, value: Value) -> str:
         """A function, class, operator or Enum member; else a global."""
         kind = type(value)
+        if issubclass(kind, Node):
+            return self._variables[value]
         if issubclass(kind, Enum):
             return self._enum(value)
         if issubclass(kind, _FUNCTIONS):
@@ -304,7 +306,7 @@ def holds_node(value: Value) -> bool:
     stack: list[Value] = [value]
     while stack:
         part = stack.pop()
-        if isinstance(part, Node):
+        if issubclass(type(part), Node):
             return True
         if id(part) not in seen:
             seen.add(id(part))
@@ -314,12 +316,13 @@ def holds_node(value: Value) -> bool:
 
 def _parts(value: Value) -> Iterable[Value]:
     """What is directly inside an argument."""
-    if isinstance(value, tuple | list):
-        return value
-    if isinstance(value, dict):
-        return value.values()
-    if isinstance(value, slice):
+    kind = type(value)
+    if issubclass(kind, _SEQUENCES):
+        return value if kind in _SEQUENCES else kind.__mro__ and [*value]
+    if issubclass(kind, dict):
+        return [*dict.values(value)]
+    if kind is slice:
         return value.start, value.stop, value.step
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return [getattr(value, f.name) for f in dataclasses.fields(value)]
+    if dataclasses.is_dataclass(kind):
+        return [getattr(value, field.name) for field in fields(kind)]
     return ()

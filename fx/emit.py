@@ -33,6 +33,7 @@ COUNTER: Final = "# COUNTER: "
 """Begins the line that tells a code transformer's output which node is next."""
 
 _KEYWORDS: Final = frozenset(keyword.kwlist)
+_INDEXED: Final = (Node, tuple, list, dict, str, bytes)
 
 
 class OutputWriter(Protocol):
@@ -308,10 +309,8 @@ def _has_syntax(operator: Operator, node: Node) -> bool:
     if node.kwargs or len(args) != operator.arity:
         return False
     if operator.in_place:
-        return isinstance(args[0], Node)
-    return operator.name != "getitem" or isinstance(
-        args[0], Node | tuple | list | dict | str | bytes
-    )
+        return issubclass(type(args[0]), Node)
+    return operator.name != "getitem" or issubclass(type(args[0]), _INDEXED)
 
 
 def _is_attribute_access(node: Node) -> bool:

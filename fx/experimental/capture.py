@@ -120,11 +120,14 @@ class Capture(GraphAppendingTracer):
         attributes: what get_attr nodes fetch, by path.
     """
 
-    def __init__(self, state: State) -> None:
+    def __init__(
+        self, state: State, mode: FakeTensorMode | None = None
+    ) -> None:
         """Begin with an empty graph.
 
         Args:
             state: the tensors that have a path already.
+            mode: makes operators run without data; None, and they run.
         """
         super().__init__(Graph())
         self.attributes: dict[str, Value] = {}
@@ -133,7 +136,8 @@ class Capture(GraphAppendingTracer):
         self._counts = {"param": 0, "tensor": 0}
         self._known: dict[int, _Known] = {}
         self._constants: dict[int, _Constant] = {}
-        self._fakes: FakeTensorMode | None = None
+        self._mode = mode
+        self._fakes = mode or FakeTensorMode(allow_fallback_kernels=True)
 
     def forget(self) -> None:
         """Let go of all tensors, when the capture has ended."""
@@ -165,15 +169,7 @@ class Capture(GraphAppendingTracer):
         what = operator_of(func)
         if what.reads_data:
             return self._read(func, args, kwargs)
-        try:
-            result = func(*args, **kwargs)
-        except DynamicOutputShapeException as raised:
-            raise RuntimeError(
-                f"the shape of what {func} gives depends on data, in\n"
-                f"  {frames.where()}\n"
-                "  Without data it is unknown: capture with "
-                "tracing_mode='real', which fixes the shape of this one run."
-            ) from raised
+        result = self._call(func, args, kwargs)
         node = self.create_node(
             "call_function",
             func,
@@ -188,6 +184,29 @@ class Capture(GraphAppendingTracer):
             constant = self._fold(func, args, kwargs, result)
         self.bind(result, node, constant)
         return result
+
+    def _call(
+        self,
+        func: OpOverload,
+        args: tuple[Value, ...],
+        kwargs: dict[str, Value],
+    ) -> Value:
+        """Call an operator, without data if that is the mode."""
+        if self._mode is None or func is _LIFT:
+            return func(*args, **kwargs)
+        # A fake mode that is given real tensors alone may run for real.
+        args, kwargs = pytree.tree_map_only(
+            torch.Tensor, self._mode.from_tensor, (args, kwargs)
+        )
+        try:
+            return func(*args, **kwargs)
+        except DynamicOutputShapeException as raised:
+            raise RuntimeError(
+                f"the shape of what {func} gives depends on data, in\n"
+                f"  {frames.where()}\n"
+                "  Without data it is unknown: capture with "
+                "tracing_mode='real', which fixes the shape of this one run."
+            ) from raised
 
     def bind(self, value: Value, node: Node, constant: Value = None) -> Value:
         """Note that `node` has made a value; what its meta says of it."""
@@ -239,8 +258,6 @@ class Capture(GraphAppendingTracer):
         strided = value.layout is torch.strided and not value.is_nested
         if not strided or value.is_quantized:
             return None
-        if self._fakes is None:
-            self._fakes = FakeTensorMode(allow_fallback_kernels=True)
         with _DisableTorchDispatch():
             empty = torch.empty_strided(
                 value.shape, value.stride(), dtype=value.dtype, device="meta"

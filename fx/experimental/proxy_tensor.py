@@ -119,7 +119,7 @@ def _capture(
     fakes = _fake_mode(inputs) if tracing_mode == "fake" else None
     if fakes is not None:
         inputs = [_to_fake(fakes, value) for value in inputs]
-    capture = Capture(_state(f))
+    capture = Capture(_state(f), fakes)
     try:
         names = _add_inputs(capture, f, inputs, in_spec)
         # Of the modes, the last sees an operator first: it is recorded, then

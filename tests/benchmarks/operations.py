@@ -432,7 +432,8 @@ def interpreter(lib: Library, size: int) -> Task:
 def transformer(lib: Library, size: int) -> Task:
     """Transformer(module).transform() of the mixed chain, unchanged.
 
-    What it makes is a GraphModule, and so compiled. Compared is what the nodes do: ours keep their type annotations.
+    What it makes is a GraphModule, and so compiled. Compared is what the
+    nodes do: ours keep their type annotations.
     """
     module = lib.compiled(programs.Mixed(size))
     make = lib.module("interpreter").Transformer

@@ -365,7 +365,7 @@ def inputs_named_like_what_the_code_uses(lib: Lib) -> Seen:
 
 @program(
     differs="hygienic-code",
-    ours=["AttributeError", 3, -1j, True, 7, "# COUNTER: 3"],
+    ours=["AttributeError", 3, complex(0, -1), True, 7, "# COUNTER: 3"],
 )
 def statements_that_python_would_not_parse_or_misread(lib: Lib) -> Seen:
     def run(target: Value, *args: Value) -> object:

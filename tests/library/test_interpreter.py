@@ -1,0 +1,253 @@
+"""Stage 06: what parity with torch.fx cannot show of interpreters."""
+
+from __future__ import annotations
+
+import gc
+import operator
+import weakref
+
+import pytest
+import torch
+import torch.fx
+from torch import nn
+from torch.fx.passes.fake_tensor_prop import FakeTensorProp as TorchProp
+
+import fx
+from fx.arguments import Target, Value
+from fx.passes.fake_tensor_prop import FakeTensorProp
+from fx.passes.profiling import Profiler
+from fx.passes.shape_prop import ShapeProp, TensorMetadata
+from tests.zoo import ZOO, Network, borrow
+
+
+def chain(length: int) -> fx.GraphModule:
+    """X + 1 + 1 + …, as a module."""
+    graph = fx.Graph()
+    node = graph.placeholder("x")
+    for _ in range(length):
+        node = graph.call_function(operator.add, (node, 1))
+    graph.output(node)
+    return fx.GraphModule(nn.Module(), graph)
+
+
+@pytest.mark.parametrize("network", ZOO, ids=lambda n: str(n.name))
+def test_real_networks_run_node_by_node(network: Network) -> None:
+    """The interpreter gives what the code gives, and so does a transform."""
+    inputs = network.inputs()
+    with borrow(network, training=False) as model, torch.no_grad():
+        gm = fx.symbolic_trace(model)
+        right = gm(*inputs)
+        torch.testing.assert_close(
+            fx.Interpreter(gm).run(*inputs), right, rtol=0, atol=0
+        )
+        new = fx.Transformer(gm).transform()
+        assert str(new.graph) == str(gm.graph)
+        assert new.code == gm.code
+
+
+def test_a_chain_of_100_000_nodes_runs_without_recursion() -> None:
+    graph = fx.Graph()
+    node = graph.placeholder("x")
+    for _ in range(100_000):
+        node = graph.call_function(operator.add, (node, 1))
+    graph.output(node)
+    assert fx.Interpreter(nn.Module(), graph=graph).run(0) == 100_000
+
+
+class Peak:
+    """Counts how many of the values it makes are alive at once."""
+
+    def __init__(self) -> None:
+        self.alive: weakref.WeakSet[torch.Tensor] = weakref.WeakSet()
+        self.most = 0
+
+    def next(self, x: torch.Tensor) -> torch.Tensor:
+        result = x + 1
+        self.alive.add(result)
+        self.most = max(self.most, len(self.alive))
+        return result
+
+
+def test_the_peak_of_memory_is_that_of_the_code() -> None:
+    def peak(run: bool) -> int:
+        counter = Peak()
+        graph = fx.Graph()
+        node = graph.placeholder("x")
+        for _ in range(50):
+            node = graph.call_function(counter.next, (node,))
+            graph.call_function(counter.next, (node,))  # used by nobody
+        graph.output(node)
+        gm = fx.GraphModule(nn.Module(), graph)
+        gc.collect()
+        x = torch.ones(3)
+        _ = fx.Interpreter(gm).run(x) if run else gm(x)
+        return counter.most
+
+    assert peak(run=True) == peak(run=False)
+
+
+def test_without_collection_every_value_is_kept() -> None:
+    run = fx.Interpreter(chain(5), garbage_collect_values=False)
+    run.run(0)
+    assert sorted(run.env.values()) == [0, 1, 2, 3, 4, 5, 5]
+
+
+class Traced(fx.Tracer):
+    """Keeps the user's lines."""
+
+    record_stack_traces = True
+
+
+def fails(x: torch.Tensor) -> torch.Tensor:
+    """Traces, and fails when it runs on a vector."""
+    y = torch.relu(x)
+    return torch.mm(y, y)  # this is the user's line
+
+
+def test_an_error_names_node_generated_line_and_users_line() -> None:
+    tracer = Traced()
+    gm = fx.GraphModule(nn.Module(), tracer.trace(fails))
+    with pytest.raises(RuntimeError) as caught:
+        fx.Interpreter(gm).run(torch.ones(3))
+    message = str(caught.value)
+    assert "While executing %mm : " in message
+    assert "Generated code: mm = torch.mm(relu, relu)" in message
+    assert "return torch.mm(y, y)  # this is the user's line" in message
+
+
+def test_an_error_in_a_graph_that_no_code_can_say() -> None:
+    graph = fx.Graph()
+    x = graph.placeholder("x")
+    graph.output(graph.call_function(operator.truediv, (x, 0)))
+    x.target = "not a name"
+    with pytest.raises(ZeroDivisionError, match="While executing %truediv"):
+        fx.Interpreter(nn.Module(), graph=graph).run(1)
+
+
+def test_run_node_is_honoured_though_the_rest_is_plain() -> None:
+    class Watch(fx.Interpreter):
+        def run_node(self, n: fx.Node) -> Value:
+            result = super().run_node(n)
+            seen.append((n.name, result))
+            return result
+
+    seen: list[tuple[str, Value]] = []
+    assert Watch(chain(2)).run(1) == 3
+    assert seen == [("x", 1), ("add", 2), ("add_1", 3), ("output", 3)]
+
+
+def test_map_nodes_to_values_is_honoured_for_flat_arguments() -> None:
+    class Doubles(fx.Interpreter):
+        def map_nodes_to_values(self, args: Value, n: fx.Node) -> Value:
+            mapped = super().map_nodes_to_values(args, n)
+            if n.op == "call_function" and isinstance(mapped, tuple):
+                return tuple(2 * arg for arg in mapped)
+            return mapped
+
+    assert Doubles(chain(1)).run(5) == 12
+
+
+def test_a_transformer_method_may_return_any_value() -> None:
+    class Folds(fx.Transformer):
+        def call_function(
+            self, target: Target, args: tuple[Value, ...], kwargs: Value
+        ) -> Value:
+            if target is operator.add:
+                return args[0]
+            return super().call_function(target, args, kwargs)
+
+    new = Folds(chain(3)).transform()
+    assert [node.op for node in new.graph.nodes] == ["placeholder", "output"]
+    assert new(7) == 7
+
+
+def test_provenance_of_nodes_that_replace_others() -> None:
+    class Swaps(fx.Transformer):
+        def call_function(
+            self, target: Target, args: tuple[Value, ...], kwargs: Value
+        ) -> Value:
+            return torch.sub(*args)
+
+    gm = chain(1)
+    gm.graph.output_node().input_at(0).meta["stack_trace"] = "where add was"
+    (sub,) = (
+        Swaps(gm)
+        .transform()
+        .graph.find_nodes(op="call_function", target=torch.sub)
+    )
+    assert sub.stack_trace == "where add was"
+    assert sub.meta["from_node"][-1][0] == "add"
+
+
+def branches(x: torch.Tensor) -> tuple[torch.Tensor, list[torch.Tensor]]:
+    """Several results, nested."""
+    a, b = torch.split(x, 1, dim=1)
+    return a @ b.t(), [x.int(), x.to(memory_format=torch.contiguous_format)]
+
+
+def test_shapes_with_real_and_with_fake_tensors_are_the_same() -> None:
+    x = torch.randn(4, 2)
+    real, fake = fx.symbolic_trace(branches), fx.symbolic_trace(branches)
+    ShapeProp(real).propagate(x)
+    with torch._subclasses.FakeTensorMode() as mode:
+        pass
+    ShapeProp(fake, mode).propagate(x)
+    for a, b in zip(real.graph.nodes, fake.graph.nodes, strict=True):
+        assert a.meta["tensor_meta"] == b.meta["tensor_meta"], a
+    (split,) = real.graph.find_nodes(op="call_function", target=torch.split)
+    assert [type(m) for m in split.meta["tensor_meta"]] == [TensorMetadata] * 2
+
+
+def test_shapes_of_a_network_without_running_it() -> None:
+    network = next(n for n in ZOO if n.name == "resnet18")
+    with borrow(network, training=False) as model:
+        gm = fx.symbolic_trace(model)
+        mode = torch._subclasses.FakeTensorMode()
+        ShapeProp(gm, mode).propagate(*network.inputs())
+        real = fx.symbolic_trace(model)
+        with torch.no_grad():
+            ShapeProp(real).propagate(*network.inputs())
+    for a, b in zip(gm.graph.nodes, real.graph.nodes, strict=True):
+        assert a.meta["tensor_meta"].shape == b.meta["tensor_meta"].shape
+
+
+def test_an_error_while_shapes_are_propagated_names_the_node() -> None:
+    gm = fx.symbolic_trace(fails)
+    with pytest.raises(RuntimeError, match="ShapeProp error for: node=%mm"):
+        ShapeProp(gm).propagate(torch.ones(3))
+
+
+def test_fake_values_are_those_of_torch() -> None:
+    x = torch.randn(4, 2)
+    ours = fx.symbolic_trace(branches)
+    theirs = torch.fx.symbolic_trace(branches)
+    FakeTensorProp(ours).propagate(x)
+    TorchProp(theirs).propagate(x)
+    for a, b in zip(ours.graph.nodes, theirs.graph.nodes, strict=True):
+        assert a.name == b.name
+        assert described(a.meta.get("val")) == described(b.meta.get("val")), a
+
+
+def described(value: object) -> object:
+    """Kind, dtype, shape and stride of fake tensors in a structure."""
+    if isinstance(value, torch.Tensor):
+        return (value.dtype, tuple(value.shape), value.stride())
+    if isinstance(value, (tuple, list)):
+        return [described(item) for item in value]
+    return value
+
+
+def test_the_profiler_sees_every_node() -> None:
+    gm = fx.symbolic_trace(branches)
+    profiler = Profiler(gm)
+    profiler.run(torch.ones(4, 2))
+    names = [record.node.name for record in profiler.records]
+    assert names == [node.name for node in gm.graph.nodes]
+    by_name = {record.node.name: record for record in profiler.records}
+    assert by_name["matmul"].bytes == 4 * 4 * 4
+    assert by_name["matmul"].shape == (4, 4)
+    assert by_name["split"].shape is None
+    assert all(record.seconds > 0 for record in profiler.records)
+    table = profiler.table(most=3).splitlines()
+    assert len(table) == 4
+    assert table[0].split()[:3] == ["node", "op", "ms"]

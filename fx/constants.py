@@ -317,12 +317,13 @@ def holds_node(value: Value) -> bool:
 def _parts(value: Value) -> Iterable[Value]:
     """What is directly inside an argument."""
     kind = type(value)
-    if issubclass(kind, _SEQUENCES):
-        return value if kind in _SEQUENCES else kind.__mro__ and [*value]
+    for base in (tuple, list):
+        if issubclass(kind, base):
+            return base.__iter__(value)
     if issubclass(kind, dict):
-        return [*dict.values(value)]
+        return dict.values(value)
     if kind is slice:
         return value.start, value.stop, value.step
     if dataclasses.is_dataclass(kind):
-        return [getattr(value, field.name) for field in fields(kind)]
+        return [getattr(value, f.name) for f in dataclasses.fields(kind)]
     return ()

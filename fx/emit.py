@@ -13,7 +13,6 @@ it is the same for all.
 from __future__ import annotations
 
 import keyword
-import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, NoReturn, Protocol
 
@@ -22,8 +21,7 @@ from .constants import ConstantPrinter
 from .global_names import GlobalNames
 from .linked_list import LinkedList
 from .liveness import last_uses
-from .local_names import LocalNames, exact
-from .namespace import is_parameter_name
+from .local_names import LocalNames, as_python_reads, exact
 from .node import Node
 from .opcodes import check_target
 from .operators import Operator, syntax_of
@@ -152,7 +150,8 @@ class Emitter:
         default = f" = {self._text(node.args[0])}" if node.args else ""
         target = _path_of(node)
         self.parameters.append(f"{target}{kind}{default}")
-        variable, parameter = self.variables[node], target.lstrip("*")
+        variable = self.variables[node]
+        parameter = self.variables.parameters[node]
         return "" if variable == parameter else f"{variable} = {parameter}\n"
 
     def get_attr(self, node: Node) -> str:
@@ -254,29 +253,30 @@ class Emitter:
     def _arguments(self, node: Node, args: tuple[Argument, ...]) -> str:
         """What stands between the parentheses of a call."""
         kwargs = node.kwargs
-        if len(args) == 1 and not kwargs:
-            return self._text(args[0])
+        if len(args) < 2 and not kwargs:
+            return self._text(args[0]) if args else ""
         parts = self._texts(args)
         for key in kwargs:
-            if not is_parameter_name(key):
+            if not is_attribute_name(key):
                 raise RuntimeError(
-                    f"Node {node} has the keyword {key!r}, which is no "
-                    "identifier in Python: give node.kwargs another key"
+                    f"Node {node} has the keyword {key!r}, which no call in "
+                    "Python can have: give node.kwargs another key"
                 )
             parts.append(f"{key} = {self._text(kwargs[key])}")
         return ", ".join(parts)
 
     def _primary(self, arg: Argument) -> str:
         """An argument in front of a dot."""
+        if type(arg) is Node:
+            return self.variables[arg]
         text = self._text(arg)
         return f"({text})" if text[0] in "-0123456789" else text
 
     def _attribute(self, owner: str, path: str) -> str:
         """`self.layers` and, where a dot cannot be, `getattr(layers, "0")`."""
-        atoms = path.split(".")
-        if path.isascii() and _are_identifiers(atoms):
+        if is_attribute_name(path):
             return f"{owner}.{path}"
-        for atom in atoms:
+        for atom in path.split("."):
             if is_attribute_name(atom):
                 owner = f"{owner}.{atom}"
             else:
@@ -344,13 +344,9 @@ def is_attribute_name(name: str) -> bool:
     Not if it is a keyword, and not if Python would read the identifier in
     another spelling: it takes compatibility characters apart.
     """
-    ascii_ = name.isascii() or unicodedata.normalize("NFKC", name) == name
-    return ascii_ and _are_identifiers([name])
-
-
-def _are_identifiers(names: list[str]) -> bool:
-    """Whether each can be a variable."""
-    return all(map(str.isidentifier, names)) and _KEYWORDS.isdisjoint(names)
+    if not name.isidentifier() or name in _KEYWORDS:
+        return False
+    return as_python_reads(name) == name
 
 
 def quoted(text: str) -> str:

@@ -47,6 +47,9 @@ _BY_VALUE: Final = frozenset((str, int, bool, bytes))
 """Exact types of which equal objects share one global (0.0 is -0.0, so no
 floats)."""
 
+_NO_OWNER: Final = (ModuleType, type(None))
+"""What a function of a C module is bound to: nothing of interest."""
+
 
 class GlobalNames:
     """Gives objects their names in one generated function.
@@ -175,9 +178,7 @@ def _key(obj: Value) -> Hashable:
         return kind, obj
     if kind is MethodType:
         return id(obj.__func__), id(obj.__self__)
-    if kind is BuiltinFunctionType and not isinstance(
-        obj.__self__, ModuleType | None
-    ):
+    if kind is BuiltinFunctionType and type(obj.__self__) not in _NO_OWNER:
         return obj.__name__, id(obj.__self__)
     return id(obj)
 

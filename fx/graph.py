@@ -451,7 +451,8 @@ class Graph(OrderedGraph[Node]):
         result = self.create_node(
             node.op, node.target, args, kwargs, node._name, node.type
         )
-        result.meta = copy.copy(node.meta)
+        if node.meta:
+            result.meta = copy.copy(node.meta)
         return result
 
     @overload

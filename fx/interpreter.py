@@ -231,22 +231,23 @@ class Interpreter:
 
         return step
 
-    def _fetch(self, n: Node) -> tuple[tuple[Value, ...], Value]:
+    def _fetch(self, n: Node) -> tuple[tuple[Value, ...], dict[str, Value]]:
         """The values of the arguments of `n`, most of which are flat."""
         env = self.env
         args = []
         for arg in n._args:
-            if type(arg) is Node:
-                if arg not in env:
-                    self._refuse_missing(n, arg)
+            if type(arg) is Node and arg in env:
                 args.append(env[arg])
             elif type(arg) in LEAVES:
                 args.append(arg)
             else:
                 args.append(self.map_nodes_to_values(arg, n))
-        kwargs: Value = n._kwargs
-        if kwargs:
-            kwargs = self.map_nodes_to_values(kwargs, n)
+        kwargs: dict[str, Value] = {}
+        for key, arg in n._kwargs.items():
+            if type(arg) in LEAVES:
+                kwargs[key] = arg
+            else:
+                kwargs[key] = self.map_nodes_to_values(arg, n)
         return tuple(args), kwargs
 
     def run_node(self, n: Node) -> Value:

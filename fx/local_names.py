@@ -9,6 +9,7 @@ builtins and other variables, should somebody have renamed a node badly.
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterable
 from typing import NoReturn
 
@@ -41,7 +42,7 @@ class LocalNames(dict[Node, str]):
         super().__init__({node: node.name for node in nodes})
         self.roots = frozenset(("self", root.partition(".")[0]))
         self.parameters = {
-            node: exact(node.target).lstrip("*")
+            node: as_python_reads(exact(node.target).lstrip("*"))
             for node in self
             if node.op == "placeholder" and isinstance(node.target, str)
         }
@@ -85,6 +86,11 @@ def _are_legal(names: set[str], count: int) -> bool:
         and "".join(names).isascii()
         and names.isdisjoint(_TAKEN)
     )
+
+
+def as_python_reads(name: str) -> str:
+    """An identifier as Python spells it: `fi`, if ﬁ is one character."""
+    return name if name.isascii() else unicodedata.normalize("NFKC", name)
 
 
 def exact(text: str) -> str:

@@ -96,11 +96,12 @@ def _is_builtin(name: str, obj: object | None) -> bool:
 
 def _parse(candidate: str) -> tuple[str, str, int]:
     """Clean a candidate and split it: ("a_7", "a", 7); no number is -1."""
-    path = candidate.replace(".", "_") if ".." not in candidate else ""
-    if path.isidentifier() and path.isascii():
-        candidate = path
-    else:
-        candidate = _not_identifier.sub("_", candidate) or "_unnamed"
+    if not (candidate.isidentifier() and candidate.isascii()):
+        path = candidate.replace(".", "_") if ".." not in candidate else ""
+        if path.isidentifier() and path.isascii():
+            candidate = path
+        else:
+            candidate = _not_identifier.sub("_", candidate) or "_unnamed"
         if candidate[0].isdigit():
             candidate = f"_{candidate}"
     base, _, tail = candidate.rpartition("_")

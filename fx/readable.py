@@ -320,12 +320,15 @@ def _literal(value: Value, depth: int = 0) -> str:
 
 def _literals(value: Value, depth: int) -> str:
     """The items of a container."""
-    if not isinstance(value, dict):
-        return ", ".join([_literal(item, depth) for item in value])
-    pairs = value.items()
-    return ", ".join(
-        [f"{_literal(k, depth)}: {_literal(v, depth)}" for k, v in pairs]
-    )
+    if isinstance(value, dict):
+        items = [
+            f"{_literal(key, depth)}: {_literal(item, depth)}"
+            for key, item in value.items()
+        ]
+    else:
+        items = [_literal(item, depth) for item in value]
+    comma = "," if type(value) is tuple and len(value) == 1 else ""
+    return ", ".join(items) + comma
 
 
 def _sizes(sizes: Iterable[Value]) -> str:
@@ -335,8 +338,8 @@ def _sizes(sizes: Iterable[Value]) -> str:
 
 def _one_line(value: Value) -> str:
     """A value as text that stays inside a comment."""
-    text = " ".join(_shown(value).split())
-    return "".join([c if c.isprintable() else "?" for c in text])
+    text = " ".join(_shown(value).splitlines())
+    return "".join([c if c.isprintable() or c == "\t" else "?" for c in text])
 
 
 def _harmless(text: str) -> str:

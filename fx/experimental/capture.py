@@ -195,8 +195,8 @@ class Capture(GraphAppendingTracer):
         if self._mode is None or func is _LIFT:
             return func(*args, **kwargs)
         # A fake mode that is given real tensors alone may run for real.
-        args, kwargs = pytree.tree_map_only(
-            torch.Tensor, self._mode.from_tensor, (args, kwargs)
+        args, kwargs = pytree.tree_map(
+            functools.partial(to_fake, self._mode), (args, kwargs)
         )
         try:
             return func(*args, **kwargs)
@@ -426,6 +426,14 @@ def _is_small(value: Value) -> bool:
         for leaf in leaves
         if isinstance(leaf, torch.Tensor)
     )
+
+
+def to_fake(mode: FakeTensorMode, value: Value) -> Value:
+    """A real tensor as a fake one; another value as it is."""
+    if isinstance(value, torch.Tensor) and not isinstance(value, FakeTensor):
+        with unset_fake_temporarily():
+            return mode.from_tensor(value, static_shapes=True)
+    return value
 
 
 def _memory(tensor: torch.Tensor) -> object:

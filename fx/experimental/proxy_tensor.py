@@ -44,7 +44,7 @@ from ..graph import NO_DEFAULT
 from ..graph_module import _OWN, GraphModule
 from ..patching import TRACES, Place
 from ..protocols import PyTreeInfo
-from .capture import PLAIN, Capture, State, operator_of
+from .capture import PLAIN, Capture, State, operator_of, to_fake
 
 __all__ = ["make_fx"]
 
@@ -118,12 +118,10 @@ def _capture(
     inputs, in_spec = pytree.tree_flatten(args)
     fakes = _fake_mode(inputs) if tracing_mode == "fake" else None
     if fakes is not None:
-        inputs = [_to_fake(fakes, value) for value in inputs]
+        inputs = [to_fake(fakes, value) for value in inputs]
     capture = Capture(_state(f), fakes)
     try:
         names = _add_inputs(capture, f, inputs, in_spec)
-        # Of the modes, the last sees an operator first: it is recorded, then
-        # made fake.
         with (
             _recording(capture),
             fakes or contextlib.nullcontext(),
@@ -146,13 +144,6 @@ def _fake_mode(inputs: Iterable[Value]) -> FakeTensorMode:
         if isinstance(value, FakeTensor):
             return value.fake_mode
     return FakeTensorMode(allow_non_fake_inputs=True, static_shapes=True)
-
-
-def _to_fake(mode: FakeTensorMode, value: Value) -> Value:
-    """A tensor as a fake one; another value as it is."""
-    if isinstance(value, torch.Tensor):
-        return mode.from_tensor(value, static_shapes=True)
-    return value
 
 
 def _add_inputs(

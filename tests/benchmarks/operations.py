@@ -293,6 +293,13 @@ def _tracing(lib: Library, root: nn.Module) -> Task:
     return Task(lambda _: lib.trace(root), nodes, show=_text)
 
 
+@benchmark(None, sizes=(8,), full=(), unit=A_CALL)
+def trace_tiny(lib: Library, size: int) -> Task:
+    """Tracer().trace of eight nodes: what each trace costs beforehand."""
+    module = programs.Mixed(size)
+    return Task(lambda _: lib.trace(module), 1, show=_text)
+
+
 @benchmark(at_least(4))
 def trace_mixed(lib: Library, size: int) -> Task:
     """Tracer().trace of the mixed chain.
@@ -319,10 +326,11 @@ def trace_operators(lib: Library, size: int) -> Task:
 def trace_modules(lib: Library, size: int) -> Task:
     """Tracer().trace of a binary tree of modules with Linear and ReLU leaves.
 
-    There are as many user modules, which are traced through, as leaves,
-    which are nodes; for 10,000 nodes the tree is 13 modules deep.
+    There are as many user modules, which are traced through, as leaves, which
+    are nodes. The tree has 1,000 leaves, ten modules deep; for more nodes
+    it is run several times.
     """
-    return _tracing(lib, programs.nested(size))
+    return _tracing(lib, programs.Nested(size))
 
 
 # -- stage 05: code --------------------------------------------------------

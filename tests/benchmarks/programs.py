@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-
 import torch
 from torch import Tensor, nn
 
@@ -93,16 +91,24 @@ class Tree(nn.Module):
         return y
 
 
-@functools.lru_cache(maxsize=1)
-def nested(size: int) -> nn.Module:
-    """A Tree whose trace has `size` nodes, one for each leaf module.
+class Nested(nn.Module):
+    """A Tree of at most 500 Blocks, run as often as it takes.
 
-    The libraries are given one and the same: thousands of modules are
-    more than a cache holds, and where they lie in memory would decide.
+    Ten thousand modules would be a hundred megabytes, and where they lie in
+    memory would decide.
     """
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
-        return Tree(size // 2)
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.times = max(size // 1_000, 1)
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(0)
+            self.tree = Tree(size // self.times // 2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        for _ in range(self.times):
+            x = self.tree(x)
+        return x
 
 
 class HalfDead(nn.Module):

@@ -485,6 +485,16 @@ def test_a_placeholder_behind_a_variable_of_its_name() -> None:
     assert run(graph, 7) == (2, 7)
 
 
+def test_identifiers_that_python_spells_in_another_way() -> None:
+    graph = Graph()
+    x = graph.placeholder("ﬁ")
+    graph.output((x, graph.call_function(operator.add, (1, 2), name="fi")))
+    assert run(graph, 7) == (7, 3)
+    graph.call_function(identity, (), {"ﬁ": 1})
+    with pytest.raises(RuntimeError, match="keyword 'ﬁ', which no call"):
+        graph.python_code("self")
+
+
 def test_torch_is_renamed_as_documented() -> None:
     graph = Graph()
     x = graph.placeholder("torch")

@@ -18,6 +18,7 @@ import torch.backends.mha
 from torch import nn
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.func import functional_call, functionalize, grad
+from torch.testing._internal.two_tensor import TwoTensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import fx
@@ -30,7 +31,7 @@ aten = torch.ops.aten
 
 
 class Net(nn.Module):
-    """Parameters, a buffer, a plain tensor, and a weight in two places."""
+    """Parameters, a buffer, a plain tensor, and some in two places."""
 
     shift: Tensor
 
@@ -38,6 +39,7 @@ class Net(nn.Module):
         super().__init__()
         torch.manual_seed(0)
         self.body = nn.Sequential(nn.Linear(3, 3), nn.ReLU(), nn.Linear(3, 3))
+        self.body[2].bias = self.body[0].bias
         self.tied: nn.Module = self.body[0]
         self.register_buffer("shift", torch.ones(3))
         self.table = torch.arange(3.0)
@@ -70,7 +72,7 @@ NET_PATHS = [
     "body.0.weight",
     "body.0.bias",
     "body.2.weight",
-    "body.2.bias",
+    "body.0.bias",
     "shift",
     "table",
     "body.0.weight",
@@ -105,15 +107,17 @@ def test_what_is_fetched_is_shared() -> None:
     net = Net()
     gm = make_fx(net)(X)
     with torch.no_grad():
-        net.body[0].weight.add_(1)
+        next(net.parameters()).add_(1)
     torch.testing.assert_close(gm(X), net(X))
 
 
 def test_a_path_that_a_graph_module_needs_itself_is_not_used() -> None:
     class Odd(nn.Module):
+        graph: nn.Module
+
         def __init__(self) -> None:
             super().__init__()
-            self.graph: nn.Module = nn.Linear(3, 3)
+            self.graph = nn.Linear(3, 3)
             self._param_constant0 = nn.Parameter(torch.ones(3))
 
         def forward(self, x: Tensor) -> Tensor:
@@ -167,19 +171,35 @@ def test_numbers_come_out_of_constants() -> None:
         torch.testing.assert_close(gm(X), X * 6)
 
 
-@pytest.mark.parametrize("through", ["view", "expand"])
-def test_a_constant_that_is_overwritten_is_none(through: str) -> None:
-    def f(x: Tensor) -> Tensor:
-        constant = torch.tensor(2.0)
-        alias = constant.view(1) if through == "view" else constant.expand(3)
-        if through == "view":
-            constant.add_(x.sum())
-        else:
-            alias[:1].add_(x.sum())
-        return x * alias[0].item() * constant.item()
+def _writes_to_a_base(x: Tensor) -> Tensor:
+    constant = torch.tensor(2.0)
+    view = constant.view(1)
+    constant.add_(x.sum())
+    return x * view.item()
 
+
+def _writes_to_a_view(x: Tensor) -> Tensor:
+    constant = torch.tensor(2.0)
+    constant.expand(3)[:1].add_(x.sum())
+    return x * constant.item()
+
+
+@pytest.mark.parametrize("f", [_writes_to_a_base, _writes_to_a_view])
+def test_a_constant_that_is_overwritten_is_none(
+    f: Callable[[Tensor], Tensor],
+) -> None:
     with pytest.raises(RuntimeError, match="trying to get value out of"):
         make_fx(f)(X)
+
+
+def test_writes_elsewhere_leave_constants_alone() -> None:
+    def f(x: Tensor) -> Tensor:
+        constant = torch.tensor(2.0)
+        sparse = x.to_sparse().mul_(3)
+        return (sparse.to_dense() + 1).mul_(constant.item())
+
+    gm = make_fx(f)(X)
+    torch.testing.assert_close(gm(X), (X * 3 + 1) * 2)
 
 
 def test_random_numbers_are_no_constants() -> None:
@@ -260,12 +280,20 @@ def _defaulted(x: Tensor, y: Tensor, scale: float = 2.0) -> Tensor:
     return x + y * scale
 
 
+class Pairwise(nn.Module):
+    """A module of two inputs."""
+
+    def forward(self, x: Tensor, y: Tensor) -> Tensor:
+        return x + y
+
+
 @pytest.mark.parametrize(
     ("f", "names"),
     [
         (_starred, ["arg0_1", "arg1_1"]),
         (_keyword, ["arg0_1", "arg1_1"]),
         (_defaulted, ["x_1", "y_1"]),
+        (Pairwise().forward, ["x_1", "y_1"]),
         (torch.add, ["arg0_1", "arg1_1"]),
         (functools.partial(_defaulted, scale=4), ["arg0_1", "arg1_1"]),
     ],
@@ -356,6 +384,22 @@ def test_operators_of_the_user_s_own() -> None:
     assert torch.equal(gm(X), X * 2 + 1)
 
 
+def test_a_tensor_of_its_own_class_says_what_it_is_made_of() -> None:
+    pair = TwoTensor(torch.ones(3), torch.zeros(3))
+    gm = make_fx(lambda x: x * (pair + 1).b)(X)
+    assert targets(gm) == ["add.Tensor", "add.Tensor", "mul.Tensor"]
+    assert gm.get_buffer("_tensor_constant0") is pair.a
+    assert gm.get_buffer("_tensor_constant1") is pair.b
+    torch.testing.assert_close(gm(X), X)
+
+
+def test_what_captures_is_a_plain_function() -> None:
+    net = Net()
+    capture = make_fx(net)
+    assert set(vars(capture)) == {"__wrapped__"}
+    assert vars(capture)["__wrapped__"] is net
+
+
 # -- surroundings ----------------------------------------------------------
 
 
@@ -417,7 +461,7 @@ def test_fused_paths_are_off_in_captures_alone() -> None:
 
 def test_all_is_restored_when_the_function_fails() -> None:
     original = torch.backends.mha.get_fastpath_enabled
-    cached = torch.is_autocast_cache_enabled()
+    torch.set_autocast_cache_enabled(True)
 
     def f(x: Tensor) -> Tensor:
         assert torch.backends.mha.get_fastpath_enabled is not original
@@ -432,7 +476,7 @@ def test_all_is_restored_when_the_function_fails() -> None:
 
     assert targets(make_fx(outer)(X)) == ["add.Tensor"]
     assert torch.backends.mha.get_fastpath_enabled is original
-    assert torch.is_autocast_cache_enabled() is cached
+    assert torch.is_autocast_cache_enabled()
     assert TRACES.current is None
     with Watch() as watch:
         X + 1

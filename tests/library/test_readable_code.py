@@ -39,14 +39,14 @@ def with_meta(lib: Lib, graph: Lib) -> None:
     y.meta["tensor_meta"] = Meta(torch.Size((2,)), torch.int8)
     y.meta["stack_trace"] = (
         'File "lib.py", line 3, in call\n    f(x)\n'
-        'File "my model.py", line 7, in forward\n    y = relu(x)\n'
+        'File "my model.py", line 7, in forward\n    y =\t relu(x)  # so\n'
     )
     z = graph.call_function(torch.neg, (y,))
     z.meta.update(y.meta)
     z.meta["example_value"] = nn.Parameter(torch.ones(1))
     del z.meta["tensor_meta"]
     w = graph.call_function(torch.neg, (z,))
-    w.meta["custom"] = {"note": "n" * 50, "n": 3, "pair": (1, "a")}
+    w.meta["custom"] = {"note": "n" * 50, "n": 3, "pair": (1, "a"), "one": (1,)}
     w.meta["seq_nr"], w.meta["colour"] = 5, Colour.RED
     w.meta["recompute"], w.meta["ac_graph_id"] = Colour.RED, 4
     v = graph.call_function(torch.neg, (w,))

@@ -652,7 +652,11 @@ def numbers_that_depend_on_data(lib: Lib) -> Seen:
     def branches(x: torch.Tensor) -> torch.Tensor:
         return x if x.sum() > 0 else -x
 
+    def in_one_of_many(x: torch.Tensor) -> torch.Tensor:
+        return x * torch.tensor(2.0).expand(3)[0].item()
+
     return [
+        error(lambda: make_fx(lib)(in_one_of_many)(*x())),
         error(lambda: make_fx(lib)(lambda x: x * x.sum().item())(*x())),
         error(lambda: make_fx(lib)(branches)(*x())),
         error(lambda: make_fx(lib)(lambda x: x.tolist())(*x())),

@@ -1,0 +1,218 @@
+"""What schemas say about memory, and who shares it."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any, TypeAlias
+
+import pytest
+import torch
+from torch.fx.passes import reinplace as torch_reinplace
+
+import fx
+from fx.passes.aliasing import (
+    DisjointSets,
+    Storages,
+    facts_of,
+    geometry,
+    is_item,
+    propagate,
+)
+
+aten = torch.ops.aten
+
+Value: TypeAlias = Any
+
+
+def functional_operators() -> list[Value]:
+    """Every overload of every operator of aten that has a kernel."""
+    found = []
+    for schema in torch._C._jit_get_all_schemas():
+        namespace, _, name = schema.name.partition("::")
+        packet = getattr(aten, name, None) if namespace == "aten" else None
+        if packet is not None and schema.overload_name in packet.overloads():
+            found.append(getattr(packet, schema.overload_name or "default"))
+        elif packet is not None and not schema.overload_name:
+            found.append(packet.default)
+    return found
+
+
+# --- operators -------------------------------------------------------------
+
+
+def test_twins_are_those_that_torch_finds() -> None:
+    """And a dropout's, whose first argument has another name in place."""
+    seen = 0
+    for op in functional_operators():
+        facts = facts_of(op)
+        assert facts is not None
+        first = op._schema.arguments[:1]
+        if not first or str(first[0].type) != "Tensor":
+            assert facts.twin is None, op
+            continue
+        try:
+            theirs = torch_reinplace._maybe_get_inplace_op(op)
+        except AssertionError:  # an operator that writes a second argument
+            theirs = None
+        if facts.writes:  # an operator with out= is no functional one
+            theirs = None
+        seen += theirs is not None
+        assert facts.twin is theirs, op
+    assert seen > 150
+
+
+def test_inverses_are_the_documents_four() -> None:
+    found = {
+        str(op): str(facts.view)
+        for op in functional_operators()
+        if (facts := facts_of(op)) is not None and facts.view is not None
+    }
+    assert found == {
+        "aten.as_strided_scatter.default": "aten.as_strided.default",
+        "aten.diagonal_scatter.default": "aten.diagonal.default",
+        "aten.select_scatter.default": "aten.select.int",
+        "aten.slice_scatter.default": "aten.slice.Tensor",
+    }
+
+
+@pytest.mark.parametrize(
+    ("op", "views", "writes"),
+    [
+        (aten.view.default, ["self"], []),
+        (aten.split.Tensor, ["self"], []),
+        (aten.expand_as.default, ["self"], []),
+        (aten.contiguous.default, ["self"], []),
+        (aten.add_.Tensor, [], ["self"]),
+        (aten.add.out, [], ["out"]),
+        (aten.t_.default, [], ["self"]),
+        (aten.add.Tensor, [], []),
+    ],
+)
+def test_views_and_writes(
+    op: Value, views: list[str], writes: list[str]
+) -> None:
+    facts = facts_of(op)
+    assert facts is not None
+    assert [one.name for one in facts.views] == views
+    assert [one.name for one in facts.writes] == writes
+    assert views == [] or facts.twin is None
+
+
+def test_what_is_no_operator_has_no_facts() -> None:
+    assert facts_of(torch.add) is None
+    assert facts_of("add") is None
+    assert facts_of(aten.add) is None
+
+
+def test_random_operators_and_readers_of_strides() -> None:
+    def flags(op: Value) -> tuple[bool, bool]:
+        facts = facts_of(op)
+        assert facts is not None
+        return facts.random, facts.reads_layout
+
+    assert flags(aten.bernoulli.p) == (True, False)
+    assert flags(aten.as_strided.default) == (False, True)
+    assert flags(aten.view.default) == (False, False)
+
+
+def test_an_operator_of_a_library_has_its_twin_too() -> None:
+    with torch.library._scoped_library("fx_aliasing", "DEF") as library:
+        library.define("twice(Tensor self) -> Tensor")
+        library.define("twice_(Tensor(a!) self) -> Tensor(a!)")
+        library.define("other(Tensor self) -> Tensor")
+        library.define("other_(Tensor(a!) self, int n) -> Tensor(a!)")
+        ops = torch.ops.fx_aliasing
+        twice, other = facts_of(ops.twice.default), facts_of(ops.other.default)
+        assert twice is not None
+        assert other is not None
+        assert twice.twin is ops.twice_.default
+        assert other.twin is None
+
+
+# --- geometry --------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("tensor", "span", "overlaps", "fills"),
+    [
+        (torch.ones(2, 3), (0, 6), False, True),
+        (torch.ones(2, 3).t(), (0, 6), False, True),
+        (torch.ones(4, 3)[1:, :2], (3, 11), False, False),
+        (torch.ones(6)[::2], (0, 5), False, False),
+        (torch.ones(1).expand(3), (0, 1), True, False),
+        (torch.ones(5).as_strided((3, 2), (1, 1)), (0, 4), True, False),
+        (torch.ones(()), (0, 1), False, True),
+        (torch.ones(0, 3), (0, 0), False, True),
+        (torch.ones(1, 3).expand(1, 3), (0, 3), False, True),
+    ],
+)
+def test_where_the_elements_are(
+    tensor: torch.Tensor, span: tuple[int, int], overlaps: bool, fills: bool
+) -> None:
+    found = geometry(tensor)
+    assert found.span() == span
+    assert found.overlaps_itself() is overlaps
+    assert found.fills_its_span() is fills
+
+
+# --- storages --------------------------------------------------------------
+
+
+def names_by_storage(gm: fx.GraphModule, *inputs: Value) -> list[set[str]]:
+    """The nodes of each set of storages."""
+    _, values = propagate(gm, inputs)
+    storages = Storages(values)
+    sets: dict[int, set[str]] = {}
+    for node in values:
+        for name in storages.classes(node):
+            sets.setdefault(name, set()).add(node.name)
+    return list(sets.values())
+
+
+def views_graph() -> fx.GraphModule:
+    g = fx.Graph()
+    x, y = g.placeholder("x"), g.placeholder("y")
+    a = g.call_function(aten.add.Tensor, (x, y), name="a")
+    parts = g.call_function(aten.split.Tensor, (a, 1), name="parts")
+    g.call_function(operator.getitem, (parts, 0), name="part")
+    t = g.call_function(aten.t.default, (a,), name="t")
+    g.call_function(aten.contiguous.default, (t,), name="copy")
+    g.call_function(aten._unsafe_view.default, (a, [-1]), name="flat")
+    g.call_function(aten.clone.default, (a,), name="clone")
+    g.output(a)
+    return fx.GraphModule(torch.nn.Module(), g)
+
+
+def test_views_share_the_storage_and_so_does_what_might() -> None:
+    x = torch.ones(2, 2)
+    found = names_by_storage(views_graph(), x, torch.ones(2, 2))
+    family = {"a", "parts", "part", "t", "copy", "flat"}
+    assert found == [{"x"}, {"y"}, family, {"clone"}]
+
+
+def test_inputs_that_share_memory_do_so_without_data() -> None:
+    x = torch.ones(2, 2)
+    found = names_by_storage(views_graph(), x, x[0])
+    assert found[0] == {"x", "y"}
+
+
+def test_an_alias_is_no_use() -> None:
+    gm = views_graph()
+    _, values = propagate(gm, (torch.ones(2, 2), torch.ones(2, 2)))
+    storages = Storages(values)
+    by_name = {n.name: n for n in gm.graph.nodes}
+    a = by_name["a"]
+    aliases = [n for n in a.users if storages.is_alias(n, a)]
+    assert [n.name for n in aliases] == ["parts", "t", "flat"]
+    assert storages.is_alias(by_name["part"], by_name["parts"])
+    assert is_item(by_name["part"])
+    assert not is_item(a)
+
+
+def test_sets_are_merged_and_named() -> None:
+    sets = DisjointSets(4)
+    assert sets.merge(0, 1) == 0
+    assert sets.merge(2, 1) == 2
+    assert [sets.find(i) for i in range(4)] == [2, 2, 2, 3]
+    assert sets.add() == 4
+    assert len(sets) == 5

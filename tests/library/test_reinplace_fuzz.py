@@ -1,0 +1,72 @@
+"""Reinplacing random programs: no one can tell, and a broken rule is found."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import fx
+from fx.passes import reinplace as reinplacing
+from fx.passes.reinplace import reinplace, reinplace_report
+from tests.library.random_aten import random_inputs, random_program
+
+SEEDS = st.integers(min_value=0, max_value=10**9)
+EXAMPLES = max(200, settings().max_examples)
+
+
+def equal(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Equal in size, dtype and every element."""
+    return one.dtype == other.dtype and torch.equal(one, other)
+
+
+def run(gm: fx.GraphModule, seed: int) -> tuple[list[torch.Tensor], ...]:
+    """The results, and the inputs afterwards."""
+    inputs = random_inputs(seed)
+    return [result.clone() for result in gm(*inputs)], inputs
+
+
+def difference(seed: int) -> str | None:
+    """What someone could tell, if anything."""
+    gm = random_program(seed)
+    code, (before, inputs) = gm.code, run(gm, seed)
+    reinplace(gm, *random_inputs(seed))
+    gm.graph.lint()
+    both = f"seed {seed}\n{code}\n{gm.code}"
+    try:
+        after, touched = run(gm, seed)
+    except (RuntimeError, ValueError) as raised:
+        return f"{raised}\n{both}"
+    if not all(map(equal, before, after)):
+        return f"the results differ\n{both}"
+    if not all(map(equal, inputs, touched)):
+        return f"the inputs differ\n{both}"
+    return None
+
+
+@settings(max_examples=EXAMPLES)
+@given(SEEDS)
+def test_no_one_can_tell(seed: int) -> None:
+    found = difference(seed)
+    assert found is None, found
+
+
+def test_the_programs_use_every_rule() -> None:
+    """Otherwise the test above would be green for nothing."""
+    done: set[str] = set()
+    kept: set[str] = set()
+    for seed in range(150):
+        report = reinplace_report(random_program(seed), *random_inputs(seed))
+        done |= {verdict.rule for verdict in report.done}
+        kept |= {verdict.rule for verdict in report.kept}
+    assert done == {"3a", "3b", "5"}
+    assert {"1a", "1b", "1c", "2", "3b"} <= kept
+
+
+@pytest.mark.parametrize("rule", ["1a", "1b", "1c", "2"])
+def test_a_rule_that_is_switched_off_is_missed(
+    rule: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(reinplacing._RULES, rule, lambda plan, call: None)
+    assert any(difference(seed) for seed in range(600))

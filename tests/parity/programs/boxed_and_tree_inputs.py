@@ -1,0 +1,183 @@
+"""Code generators for boxed inputs and trees, and the maps of their lines.
+
+Their names are private in torch.fx, and their roles are not: torch.export and
+the compiler set them on graphs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import operator
+import pickle
+from pathlib import Path
+
+import torch
+from torch import nn
+from torch.utils import _pytree as pytree
+
+from tests.parity.harness import Lib, Seen, error, program
+from tests.parity.programs._subjects import Overview, Value, lines, subclass
+from tests.parity.programs.saving import folder_of
+
+
+def private(lib: Lib, name: str) -> Value:
+    """What torch.fx.graph calls `name`, wherever fx keeps it."""
+    for home in ("graph", "codegen", "protocols"):
+        with contextlib.suppress(ModuleNotFoundError, AttributeError):
+            module = importlib.import_module(f"{lib.__name__}.{home}")
+            return getattr(module, name)
+    return private(lib, name.removeprefix("_"))
+
+
+def two_inputs(lib: Lib) -> Value:
+    """A GraphModule of two inputs."""
+    return lib.symbolic_trace(lambda a, b: torch.relu(a) - b)
+
+
+@program(claims=("codegen-object",))
+def boxed_inputs_are_taken_out_of_a_list(lib: Lib) -> Seen:
+    gm = two_inputs(lib)
+    gm.graph.set_codegen(private(lib, "_BoxedCodeGen")())
+    gm.recompile()
+    given = [torch.ones(2), torch.ones(2) * 3]
+    out = gm(given)
+    none = lib.Graph()
+    none.output(1)
+    none.set_codegen(private(lib, "_BoxedCodeGen")())
+    return [gm.code, out, given, none.python_code("self").src]
+
+
+@program(claims=("codegen-object", "concrete-args"))
+def inputs_and_keywords_as_one_tree(lib: Lib) -> Seen:
+    info, codegen = private(lib, "_PyTreeInfo"), private(lib, "_PyTreeCodeGen")
+    gm = two_inputs(lib)
+    spec = pytree.tree_structure(((0,), {"b": 1}))
+    gm.graph.set_codegen(codegen(info(["a", "b"], spec, None)))
+    gm.recompile()
+    return [gm.code, gm(torch.ones(1), torch.ones(1) * 2)]
+
+
+@program(claims=("codegen-object", "concrete-args"))
+def outputs_put_together_by_a_tree(lib: Lib) -> Seen:
+    info, codegen = private(lib, "_PyTreeInfo"), private(lib, "_PyTreeCodeGen")
+    g = lib.Graph()
+    a, b = g.placeholder("a"), g.placeholder("b")
+    g.output([b, a])
+    spec = pytree.tree_structure(((0, 1),))
+    out = pytree.tree_structure({"first": 0, "second": 0})
+    g.set_codegen(codegen(info(["both"], spec, out)))
+    gm = lib.GraphModule({}, g)
+    list(g.nodes)[-1].meta["desc"] = ["one", "two"]
+    return [
+        gm.code,
+        gm((1, 2)),
+        list(g.process_inputs((1, 2))),
+        g.process_outputs([5, 6]),
+        g.python_code("self", expanded_def=True).src,
+    ]
+
+
+@program(claims=("codegen-node-by-node",))
+def comments_on_inputs_and_outputs(lib: Lib) -> Seen:
+    g = lib.Graph()
+    x, y = g.placeholder("x"), g.placeholder("y", default_value=2)
+    x.meta["desc"] = "the first"
+    out = g.output((y, [x]))
+    out.meta["desc"] = ["what came second", "a list"]
+    return [
+        g.python_code("self", expanded_def=True).src,
+        g.python_code("self").src,
+    ]
+
+
+@program(claims=("codegen-object", "codegen-output-return"))
+def a_custom_return_sees_variables_not_names(lib: Lib) -> Seen:
+    def generate_output(self: Value, output_args: Value) -> str:
+        return f"return [{output_args!r}]"
+
+    g = lib.Graph()
+    x = g.placeholder("x")
+    total = g.call_function(operator.add, (x, 1))
+    other = g.call_function(len, ([total],))
+    total.name = "len"
+    g.output((total, other))
+    g.set_codegen(subclass(lib.CodeGen, generate_output=generate_output)())
+    gm = lib.GraphModule({}, g)
+    return [gm.code, gm(3), repr(total)]
+
+
+@program(claims=("codegen-node-by-node",))
+def the_map_of_lines_follows_a_transformer(lib: Lib) -> Seen:
+    def insert(body: list[str]) -> list[str]:
+        return ["x = x\n", *body]
+
+    gm = lib.symbolic_trace(Overview())
+    plain = dict(gm._lineno_map)
+    gm.graph.on_generate_code(lambda _: insert)
+    code = gm.recompile()
+    return [
+        plain,
+        dict(gm._lineno_map),
+        gm._lineno_map == code._lineno_map,
+        gm._prologue_start == code._prologue_start,
+        gm.code,
+    ]
+
+
+@program()
+def options_for_the_tracer_are_kept_by_graph_and_module(lib: Lib) -> Seen:
+    extras = {"concrete_args": None}
+    graph = lib.Graph(tracer_cls=lib.Tracer, tracer_extras=extras)
+    graph.output(graph.placeholder("x"))
+    gm = lib.GraphModule(nn.Module(), graph)
+    return [
+        gm._tracer_extras == extras,
+        lib.GraphModule(
+            nn.Module(), lib.Tracer().trace(lambda x: x)
+        )._tracer_extras,
+        lines(pickle.loads(pickle.dumps(gm)).graph),
+    ]
+
+
+@program()
+def replicas_for_data_parallel(lib: Lib) -> Seen:
+    gm = lib.symbolic_trace(Overview())
+    replica = gm._replicate_for_data_parallel()
+    x = torch.ones(3, 4)
+    return [
+        replica._is_replica,
+        hasattr(gm, "_is_replica"),
+        torch.equal(replica(x), gm(x)),
+        replica.linear is gm.linear,
+    ]
+
+
+@program(
+    claims=("to-folder",),
+    differs="to-folder-keeps-flags",
+    ours=[[False, True], [True, False]],
+)
+def a_folder_keeps_what_is_frozen_and_in_eval_mode(lib: Lib) -> Seen:
+    model = Overview()
+    model.param.requires_grad_(False)
+    model.linear.eval()
+    gm = lib.symbolic_trace(model)
+    with folder_of(gm) as package:
+        new = package.FxModule()
+        assert Path(package.__file__).exists()
+        return [
+            [new.param.requires_grad, new.linear.weight.requires_grad],
+            [new.training, new.linear.training],
+        ]
+
+
+@program()
+def adding_what_a_boxed_module_cannot_take(lib: Lib) -> Seen:
+    gm = two_inputs(lib)
+    gm.graph.set_codegen(private(lib, "_BoxedCodeGen")())
+    gm.recompile()
+    return [
+        error(lambda: gm([1])).partition(":")[0],
+        error(lambda: gm(1, 2), chars=20),
+    ]

@@ -432,6 +432,15 @@ class Storages:
                     for other in self.of[node]:
                         self.sets.merge(one, other)
 
+    def shares_with_inputs(self, node: Node) -> bool:
+        """Whether a result is in the storage of an argument."""
+        mine = self.of[node]
+        return any(
+            number in mine
+            for arg in node.all_input_nodes
+            for number in self.of[arg]
+        )
+
     def is_alias(self, node: Node, of: Node) -> bool:
         """Whether a node only gives another view of what `of` has.
 

@@ -384,10 +384,10 @@ class Plan:
         if [t.size() for t in old] != [t.size() for t in new]:
             return False
         if facts is not None and not facts.views:
-            shared = {n for arg in arguments_of(node) for n in self.of(arg)}
-            numbers = [self.storages.number_of(tensor) for tensor in new]
-            if any(numbers) == shared.isdisjoint(self.of(node)):
-                return False  # a copy has become a view, or a view a copy
+            numbers = map(self.storages.number_of, new)
+            is_view = any(number is not None for number in numbers)
+            if is_view != self.storages.shares_with_inputs(node):
+                return False
         if [geometry(t) for t in old] != [geometry(t) for t in new]:
             changed[node] = value
         return True

@@ -10,7 +10,7 @@ import gc
 import threading
 import weakref
 from collections.abc import Callable
-from typing import no_type_check
+from typing import Any, no_type_check
 
 import pytest
 import torch
@@ -339,7 +339,7 @@ def test_every_tensor_has_its_value_as_a_fake_one(
 
 
 def test_a_network_and_its_gradients_in_one_graph() -> None:
-    net = Net()
+    net = nn.Sequential(nn.Linear(3, 3), nn.ReLU(), nn.Linear(3, 2))
 
     def step(parameters: Parameters, x: Tensor) -> Parameters:
         def loss(parameters: Parameters) -> Tensor:
@@ -385,7 +385,8 @@ def test_operators_of_the_user_s_own() -> None:
 
 
 def test_a_tensor_of_its_own_class_says_what_it_is_made_of() -> None:
-    pair = TwoTensor(torch.ones(3), torch.zeros(3))
+    make: Callable[..., Any] = TwoTensor
+    pair = make(torch.ones(3), torch.zeros(3))
     gm = make_fx(lambda x: x * (pair + 1).b)(X)
     assert targets(gm) == ["add.Tensor", "add.Tensor", "mul.Tensor"]
     assert gm.get_buffer("_tensor_constant0") is pair.a

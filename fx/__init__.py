@@ -30,12 +30,17 @@ from . import (
     _symbolic_trace,
     # stage 06
     interpreter,
+    # stage 07
+    subgraph_rewriter,
 )
 from .passes import (  # so that fx.passes.shape_prop is there
     fake_tensor_prop as _fake_tensor_prop,
     profiling as _profiling,
+    reinplace as _reinplace,
     shape_prop as _shape_prop,
 )
+from .passes.utils import matcher_utils as _matcher_utils
+from .experimental import proxy_tensor as _proxy_tensor
 from .node import Node, map_arg
 from .effects import has_side_effect
 from .graph import Graph
@@ -47,6 +52,7 @@ from .codegen import CodeGen
 from .graph_module import GraphModule
 from ._symbolic_trace import symbolic_trace
 from .interpreter import Interpreter, Transformer
+from .subgraph_rewriter import replace_pattern
 
 __all__ = [
     "CodeGen",
@@ -74,6 +80,8 @@ __all__ = [
     "node",
     "operator_schemas",
     "proxy",
+    "replace_pattern",
+    "subgraph_rewriter",
     "symbolic_trace",
     "traceback",
     "tracer",

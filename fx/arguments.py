@@ -107,6 +107,9 @@ def map_aggregate(a: object, fn: Callable[[Argument], Argument]) -> Argument:
             tuples as what they are, dict keys as they are.
         fn: called once for each leaf, from left to right.
 
+    Raises:
+        TypeError: a Node is in a key of a dict.
+
     Cost: O(size of `a`).
 
     torch.fx: node.py, map_aggregate
@@ -144,8 +147,19 @@ def _map_list(
 def _map_dict(
     a: dict[str, object], fn: Callable[[Argument], Argument]
 ) -> immutable_dict[str, Argument]:
-    """An immutable dict with the same keys."""
+    """An immutable dict with the same keys, in which there is no Node."""
+    for key in a:
+        if type(key) is not str:
+            map_arg(key, _refuse_key)
     return immutable_dict([(k, map_aggregate(a[k], fn)) for k in a])
+
+
+def _refuse_key(node: Node) -> None:
+    """Raise: `map_aggregate` keeps keys, and so would not see this use."""
+    raise TypeError(
+        f"Node {node} is in a key of a dict, where its use cannot be "
+        "tracked: keys must be constants. Let the dict have it as a value"
+    )
 
 
 def _map_slice(a: slice, fn: Callable[[Argument], Argument]) -> slice:

@@ -122,7 +122,9 @@ class Graph(OrderedGraph[Node]):
             AssertionError: unknown opcode; args no tuple; kwargs no dict.
             ValueError: wrong type of target; an illegal keyword or parameter.
             RuntimeError: an argument node is erased or of another graph.
-            Whatever is raised, the graph is as it was.
+            AssertionError: the insert point is beside an erased node.
+            Whatever is raised, a hook's error too, the graph is as it was
+            (but a name may be used up).
 
         torch.fx: graph.py, Graph.create_node
         """
@@ -136,10 +138,14 @@ class Graph(OrderedGraph[Node]):
             raise AssertionError(f"kwargs must be a dict, got {type(kwargs)}")
         wish = target_to_str(target) if name is None else name
         node = Node(self, wish, op, target, args, kwargs, type_expr)
-        node._name = self._graph_namespace.create_name(wish)
-        if self._owning_module is not None:
-            self._tell_owner("_create_node_hooks", node)
-        self._insert(node)
+        try:
+            node._name = self._graph_namespace.create_name(wish)
+            if self._owning_module is not None:
+                self._tell_owner("_create_node_hooks", node)
+            self._insert(node)
+        except BaseException:
+            node._drop_inputs()  # else they would have a user in no graph
+            raise
         self._nodes._len += 1
         return node
 
@@ -342,10 +348,20 @@ class Graph(OrderedGraph[Node]):
             to_erase: a node of this graph that nobody uses.
 
         Raises:
-            RuntimeError: it has users, is of another graph, or was erased.
+            RuntimeError: it has users, is of another graph, or was erased;
+                also if it is a hook that erased it or gave it a user.
 
         torch.fx: graph.py, Graph.erase_node
         """
+        self._check_erasable(to_erase)
+        if self._owning_module is not None:
+            self._tell_owner("_erase_node_hooks", to_erase)
+            self._check_erasable(to_erase)
+        self._nodes.erase(to_erase)
+        to_erase._drop_inputs()
+
+    def _check_erasable(self, to_erase: Node) -> None:
+        """Raise unless a node is in this graph and nobody uses it."""
         if to_erase is self._root:
             raise RuntimeError("the sentinel of a Graph cannot be erased")
         if to_erase.users:
@@ -362,10 +378,6 @@ class Graph(OrderedGraph[Node]):
             raise RuntimeError(
                 f"Tried to erase Node {to_erase}, which is {state}"
             )
-        if self._owning_module is not None:
-            self._tell_owner("_erase_node_hooks", to_erase)
-        self._nodes.erase(to_erase)
-        to_erase._drop_inputs()
 
     def eliminate_dead_code(
         self,
@@ -492,7 +504,8 @@ class Graph(OrderedGraph[Node]):
         torch.fx: graph.py, Graph.graph_copy
         """
         lookup = val_map.__getitem__
-        for node in g._nodes:
+        # The copies of a graph's own nodes are not to be copied in turn.
+        for node in list(g._nodes) if g is self else g._nodes:
             if node in val_map:
                 continue
             if node.op == "output":

@@ -103,7 +103,8 @@ def _uses(graph: Graph) -> Iterator[Problem]:
                 message = f"Node {node} reads {arg} but is not in its users"
                 yield Problem(node, message)
         for user in node.users:
-            if node not in user._inputs or user._erased:
+            in_no_list = user._erased or user._next is user
+            if node not in user._inputs or in_no_list:
                 message = f"Node {node} has the user {user}, which has it not"
                 yield Problem(node, message)
 

@@ -23,6 +23,9 @@ RESERVED: Final[frozenset[str]] = frozenset(
 _BUILTINS: Final[dict[str, object]] = vars(builtins)
 _TAKEN: Final = frozenset(keyword.kwlist) | set(_BUILTINS) | RESERVED
 
+_MOST_DIGITS: Final = 640
+"""More digits are part of the word: Python may refuse to read the number."""
+
 _not_identifier = re.compile(r"[^0-9a-zA-Z_]+")
 _hump = re.compile(r"(?<=[a-z])([A-Z])")
 
@@ -105,7 +108,7 @@ def _parse(candidate: str) -> tuple[str, str, int]:
         if candidate[0].isdigit():
             candidate = f"_{candidate}"
     base, _, tail = candidate.rpartition("_")
-    if base and tail.isdigit():
+    if base and tail.isdigit() and len(tail) <= _MOST_DIGITS:
         return candidate, base, int(tail)
     return candidate, candidate, -1
 

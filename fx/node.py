@@ -319,13 +319,19 @@ class Node(NamedNode["Graph"]):
             )
 
     def _check_set(self, items: set[object] | frozenset[object]) -> None:
-        """Raise if a set among the arguments holds a Node."""
-        for item in items:
-            if isinstance(item, Node):
+        """Raise if a set among the arguments holds a Node, at any depth."""
+
+        def visit(leaf: Argument) -> None:
+            if isinstance(leaf, Node):
                 raise TypeError(
-                    f"Node {self} has Node {item} inside a set, where its "
+                    f"Node {self} has Node {leaf} inside a set, where its "
                     "use cannot be tracked: pass a list or a tuple"
                 )
+            if isinstance(leaf, frozenset):
+                self._check_set(leaf)
+
+        for item in items:
+            map_aggregate(item, visit)
 
     def _check_node(self, node: object) -> None:
         """Raise unless `node` is a node that this one's graph has."""

@@ -7,11 +7,15 @@ is the number of its row.
 
 from __future__ import annotations
 
+import copy
+import dataclasses
+from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 
-from .arguments import Argument, Target, Value, map_aggregate, map_arg
+from .arguments import Argument, Target, Value, map_aggregate
+from .immutable_collections import immutable_dict
 from .node import Node
 from .opcodes import Opcode
 
@@ -33,6 +37,12 @@ class OpName(NamedTuple):
     overload: str
 
 
+class Numbered(NamedTuple):
+    """Stands in meta for a value that has row numbers inside."""
+
+    value: Value
+
+
 class Row(NamedTuple):
     """A node, written down."""
 
@@ -42,7 +52,7 @@ class Row(NamedTuple):
     kwargs: Argument
     name: str
     type: Value
-    meta: Argument
+    meta: dict[str, Value]
     extra: dict[str, Value]
 
 
@@ -82,7 +92,12 @@ def add_rows(graph: Graph, rows: list[Row]) -> None:
         graph._add(node)
         nodes.append(node)
     for row, node in zip(rows, nodes, strict=True):
-        node.meta = dict(_incoming(row.meta, nodes))
+        node.meta = {
+            key: _incoming(value.value, nodes)
+            if isinstance(value, Numbered)
+            else value
+            for key, value in row.meta.items()
+        }
 
 
 def _outgoing(a: Argument, number: dict[Node, RowNumber]) -> Argument:
@@ -97,27 +112,83 @@ def _outgoing(a: Argument, number: dict[Node, RowNumber]) -> Argument:
 def _outgoing_meta(
     meta: dict[str, Value], number: dict[Node, RowNumber]
 ) -> dict[str, Value]:
-    """Meta keeps its own containers; only direct nodes become numbers."""
-    if not any(isinstance(value, Node) for value in meta.values()):
-        return meta
-    return {key: map_arg(meta[key], number.__getitem__) for key in meta}
+    """Meta with row numbers for the graph's own nodes, at any depth.
+
+    A value without such nodes is pickled as it is. A node of another graph
+    takes that graph with it.
+    """
+
+    def leaf(x: Value) -> Value:
+        return number.get(x, x) if isinstance(x, Node) else x
+
+    def has_own(value: Value) -> bool:
+        return _any_leaf(value, lambda x: isinstance(x, Node) and x in number)
+
+    return {
+        key: Numbered(_rebuild(value, leaf)) if has_own(value) else value
+        for key, value in meta.items()
+    }
 
 
 def _incoming(a: Argument, nodes: list[Node]) -> Value:
     """The argument that a row stands for, its nodes being made already."""
-    if isinstance(a, RowNumber):
-        return nodes[a.row]
-    if isinstance(a, OpName):
-        return _find_op(a)
+
+    def leaf(x: Value) -> Value:
+        return nodes[x.row] if isinstance(x, RowNumber) else _find_op(x)
+
+    return _rebuild(a, leaf)
+
+
+def _rebuild(a: Value, fn: Callable[[Value], Value]) -> Value:
+    """`a` with fn(leaf) for each leaf, and its containers as they are.
+
+    `map_aggregate` makes them immutable, and takes a row number for a tuple.
+    """
+    if isinstance(a, (RowNumber, OpName)):
+        return fn(a)
     if isinstance(a, (tuple, list)):
-        items = [_incoming(item, nodes) for item in a]
+        items = [_rebuild(item, fn) for item in a]
         return type(a)(*items) if hasattr(a, "_fields") else type(a)(items)
     if isinstance(a, dict):
-        return type(a)((k, _incoming(v, nodes)) for k, v in a.items())
+        pairs = {key: _rebuild(value, fn) for key, value in a.items()}
+        if isinstance(a, immutable_dict):
+            return immutable_dict(pairs)
+        new = copy.copy(a)  # a defaultdict, say, stays one
+        new.update(pairs)
+        return new
     if isinstance(a, slice):
-        ends = (a.start, a.stop, a.step)
-        return slice(*(_incoming(end, nodes) for end in ends))
-    return a
+        return slice(*(_rebuild(x, fn) for x in (a.start, a.stop, a.step)))
+    if _is_instance_of_dataclass(a) and _any_leaf(a, _is_mark):
+        fields = [field for field in dataclasses.fields(a) if field.init]
+        names = [field.name for field in fields]
+        return type(a)(**{k: _rebuild(getattr(a, k), fn) for k in names})
+    return fn(a)
+
+
+def _any_leaf(a: Value, test: Callable[[Value], bool]) -> bool:
+    """Whether `test` is true of some leaf of `a`."""
+    items: list[Value] = []
+    if isinstance(a, (tuple, list)) and not _is_mark(a):
+        items = list(a)
+    elif isinstance(a, dict):
+        items = list(a.values())
+    elif isinstance(a, slice):
+        items = [a.start, a.stop, a.step]
+    elif _is_instance_of_dataclass(a):
+        items = [getattr(a, field.name) for field in dataclasses.fields(a)]
+    else:
+        return test(a)
+    return any(_any_leaf(item, test) for item in items)
+
+
+def _is_mark(a: Value) -> bool:
+    """Whether `a` is, or is to be, a mark for something else in a row."""
+    return isinstance(a, (RowNumber, OpName, Node))
+
+
+def _is_instance_of_dataclass(a: Value) -> bool:
+    """Whether `a` is a dataclass's instance, not the class."""
+    return dataclasses.is_dataclass(a) and not isinstance(a, type)
 
 
 def _name_op(target: Value) -> Value:

@@ -216,7 +216,8 @@ class Tracer(TracerBase):
     def _forget_constants(self) -> None:
         """Take away what an unfinished trace put on the root."""
         for name in self._added:
-            delattr(self.root, name)
+            if name in vars(self.root):
+                delattr(self.root, name)
         self._added.clear()
 
     def create_args_for_root(
@@ -582,9 +583,8 @@ class _State:
         ahead: list[tuple[str, nn.Module]],
     ) -> None:
         """Note what one module holds; its children are visited next."""
-        for name in vars(module).keys() - _EVERY_MODULE:
-            value = vars(module)[name]
-            if isinstance(value, _CONSTANTS):
+        for name, value in vars(module).items():
+            if isinstance(value, _CONSTANTS) and name not in _EVERY_MODULE:
                 self.constants[value] = prefix + name
         for name, parameter in module._parameters.items():
             self.parameters.setdefault(parameter, prefix + name)

@@ -1,1 +1,1 @@
-"""Stage 08, reinplace: `make_fx`, under torch.fx's path."""
+"""What torch.fx keeps here, of which fx has make_fx."""

@@ -36,8 +36,19 @@ from ..node import Node
 from ..passes.shape_prop import extract_tensor_metadata
 from ..proxy import GraphAppendingTracer, TracerBase
 
-State: TypeAlias = dict[int, tuple[str, torch.Tensor]]
+State: TypeAlias = dict[int, tuple[str, Value]]
 """id of a tensor -> where the captured module has it, and the tensor."""
+
+_PREFIXES: Final = (
+    (nn.Parameter, "_param_constant"),
+    (torch.Tensor, "_tensor_constant"),
+    (torch.Generator, "_opaque_obj"),
+    (torch.ScriptObject, "_torchbind_obj"),
+)
+"""What a value is called that no module has, by its type."""
+
+_FETCHED: Final = tuple([kind for kind, _ in _PREFIXES])
+"""Types of values that no node can hold, and a get_attr node fetches."""
 
 PLAIN: Final = frozenset((torch.Tensor, nn.Parameter, FakeTensor))
 """Types of tensors with no behaviour of their own."""
@@ -133,7 +144,7 @@ class Capture(GraphAppendingTracer):
         self.attributes: dict[str, Value] = {}
         self._state = state
         self._taken = {path for path, _ in state.values()}
-        self._counts = {"param": 0, "tensor": 0}
+        self._counts = dict.fromkeys(dict(_PREFIXES).values(), 0)
         self._known: dict[int, _Known] = {}
         self._constants: dict[int, _Constant] = {}
         self._mode = mode
@@ -143,10 +154,11 @@ class Capture(GraphAppendingTracer):
         """Let go of all tensors, when the capture has ended."""
         self._known.clear()
         self._constants.clear()
-        for tensor in self.attributes.values():
+        for value in self.attributes.values():
             # `backward` without data has left a gradient without data.
-            if tensor.is_leaf and isinstance(tensor.grad, FakeTensor):
-                tensor.grad = None
+            leaf = isinstance(value, torch.Tensor) and value.is_leaf
+            if leaf and isinstance(value.grad, FakeTensor):
+                value.grad = None
 
     # -- one operator ------------------------------------------------------
 
@@ -275,7 +287,7 @@ class Capture(GraphAppendingTracer):
         known = self._known.get(id(a))
         if known is not None:
             return known.node
-        if isinstance(a, torch.Tensor):
+        if isinstance(a, _FETCHED):
             return self._fetch(a)
         if isinstance(a, tuple) and hasattr(a, "_fields"):
             items = tuple([self.create_arg(item) for item in a])
@@ -295,30 +307,31 @@ class Capture(GraphAppendingTracer):
             if isinstance(leaf, torch.Tensor)
         )
 
-    def _fetch(self, tensor: torch.Tensor) -> Node:
-        """A new get_attr node for a tensor that no node has made."""
-        if isinstance(tensor, FakeTensor):
+    def _fetch(self, value: Value) -> Node:
+        """A new get_attr node for what no node has made."""
+        if isinstance(value, FakeTensor):
             raise RuntimeError(
                 "make_fx met a fake tensor that is no input and no result: "
-                f"shape {tuple(tensor.shape)}, in\n  {frames.where()}\n"
+                f"shape {tuple(value.shape)}, in\n  {frames.where()}\n"
                 "  A graph cannot keep it, for it has no data. Pass it to the "
                 "captured function as an argument, or use real tensors."
             )
-        if id(tensor) not in self._state:
-            self._state[id(tensor)] = self._fresh_path(tensor), tensor
-        path, _ = self._state[id(tensor)]
-        self.attributes[path] = tensor
+        if id(value) not in self._state:
+            self._state[id(value)] = self._fresh_path(value), value
+        path, _ = self._state[id(value)]
+        self.attributes[path] = value
         node = self.create_node("get_attr", path, (), {})
-        self._describe(tensor, node)
+        if isinstance(value, torch.Tensor):
+            self._describe(value, node)
         return node
 
-    def _fresh_path(self, tensor: torch.Tensor) -> str:
+    def _fresh_path(self, value: Value) -> str:
         """The first of _tensor_constant0, … that is not taken."""
-        kind = "param" if isinstance(tensor, nn.Parameter) else "tensor"
+        prefix = next(p for kind, p in _PREFIXES if isinstance(value, kind))
         path = ""
         while not path or path in self._taken:
-            path = f"_{kind}_constant{self._counts[kind]}"
-            self._counts[kind] += 1
+            path = f"{prefix}{self._counts[prefix]}"
+            self._counts[prefix] += 1
         return path
 
     # -- constants ---------------------------------------------------------

@@ -23,12 +23,12 @@ import contextlib
 import functools
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Final, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Final, Literal, NoReturn, TypeAlias, get_args
 
 import torch
 import torch.backends.mha
 from torch import nn
-from torch._ops import OpOverload
+from torch._ops import HigherOrderOperator, OpOverload
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import (
@@ -37,6 +37,7 @@ from torch.utils._python_dispatch import (
     autograd_would_have_decomposed,
 )
 
+from .. import frames
 from .._pytree import child_specs
 from ..arguments import LEAVES, Value
 from ..concrete_args import parameters_of
@@ -66,11 +67,11 @@ def make_fx(
         gm(*args)   # what f does on inputs of these shapes, without f
 
     The graph holds what happened in this one run: control flow, shapes and
-    Python values are fixed. `node.meta["val"]` is each value as a fake
-    tensor. A tensor that is no input and no result becomes a get_attr: of
-    its path, if `f` is a module that has it, else `_param_constant0`,
-    `_tensor_constant0` and so on. What the graph fetches is shared, not
-    copied.
+    Python values are fixed, and which inputs are one tensor.
+    `node.meta["val"]` is each value as a fake tensor. A tensor that is no
+    input and no result becomes a get_attr: of its path, if `f` is a module
+    that has it, else `_param_constant0`, `_tensor_constant0` and so on. What
+    the graph fetches is shared, not copied.
 
     Args:
         f: a function or module of tensors and other values, nested in
@@ -87,7 +88,10 @@ def make_fx(
     Raises:
         AssertionError: another tracing mode.
         RuntimeError: (when capturing) Python asks for a number that is in a
-            tensor; a fake tensor of somebody else is used.
+            tensor, or in fake mode for a shape that depends on data; a fake
+            tensor of somebody else is used.
+        NotImplementedError: (when capturing) an operator on functions, such
+            as `torch.cond`; a result that no node can hold.
 
     Cost: O(operators), besides running `f`.
 
@@ -275,12 +279,23 @@ def _fast_path(original: Callable[[], bool]) -> Callable[[], bool]:
     return stand_in
 
 
-class _Mode(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's
+if TYPE_CHECKING:
+
+    class _DispatchMode(contextlib.nullcontext[None]):
+        """TorchDispatchMode, whose methods have no annotations."""
+else:
+    _DispatchMode = TorchDispatchMode
+
+
+class _Mode(_DispatchMode):
     """Sees each operator, and has it recorded.
 
     Attributes:
         paused: another capture runs inside; this one is to see nothing.
     """
+
+    supports_higher_order_operators = True
+    """Let them come here, to be refused in words."""
 
     def __init__(self, capture: Capture, table: DecompositionTable) -> None:
         """Make a mode.
@@ -289,14 +304,14 @@ class _Mode(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's
             capture: what records.
             table: what to decompose, and how.
         """
-        super().__init__()  # type: ignore[no-untyped-call]  # torch's
+        super().__init__()
         self._capture = capture
         self._table = table
         self.paused = False
 
     def __torch_dispatch__(
         self,
-        func: OpOverload,
+        func: OpOverload | HigherOrderOperator,
         types: tuple[type, ...],
         args: tuple[Value, ...] = (),
         kwargs: dict[str, Value] | None = None,
@@ -305,6 +320,8 @@ class _Mode(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's
         kwargs = kwargs or {}
         if self.paused or func is torch.ops.prim.device.default:
             return func(*args, **kwargs)
+        if not isinstance(func, OpOverload):
+            _refuse(func)
         plain = PLAIN.issuperset(types)
         if not plain and self._capture.is_foreign(args, kwargs):
             # The subclass says what it is made of, in operators again.
@@ -323,3 +340,14 @@ class _Mode(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's
                 if result is not NotImplemented:
                     return result
         return self._capture.run(func, args, kwargs)
+
+
+def _refuse(func: HigherOrderOperator) -> NoReturn:
+    """Raise the error for an operator on functions."""
+    raise NotImplementedError(
+        f"make_fx met torch.ops.higher_order.{func.__name__}, in\n"
+        f"  {frames.where()}\n"
+        "  It takes functions, and a graph of ATen operators has none. Use "
+        "torch.where for a choice and a Python loop for a repetition, or "
+        "capture the functions one by one."
+    )

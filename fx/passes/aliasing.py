@@ -43,6 +43,7 @@ __all__ = [
     "nodes_in",
     "propagate",
     "tensors_in",
+    "without_data",
 ]
 
 Operator: TypeAlias = OpOverload[..., Value]
@@ -289,6 +290,14 @@ def tensors_in(value: Value) -> list[torch.Tensor]:
         for leaf in pytree.tree_leaves(value)
         if isinstance(leaf, torch.Tensor) and leaf.layout is torch.strided
     ]
+
+
+def without_data(tensor: torch.Tensor) -> torch.Tensor:
+    """A tensor of the meta device that lies in memory as `tensor` does."""
+    size, stride, offset = geometry(tensor)[:3]
+    end = geometry(tensor).span()[1]
+    memory = torch.empty(end, dtype=tensor.dtype, device="meta")
+    return memory.as_strided(size, stride, offset)
 
 
 class _Propagation(Interpreter):

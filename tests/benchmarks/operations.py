@@ -479,3 +479,20 @@ def replace_pattern(lib: Library, size: int) -> Task:
         lambda: copy.deepcopy(module),
         show=lambda new: new.code,
     )
+
+
+@benchmark(at_least(2), full=(), needs=("subgraph_rewriter",))
+def replace_pattern_no_match(lib: Library, size: int) -> Task:
+    """replace_pattern of tanh(x) + 1, which is nowhere in those n nodes.
+
+    What is looked for ends like a quarter of the nodes, and the call
+    recompiles the module all the same.
+    """
+    module = lib.compiled(programs.Matches(size))
+    replace = lib.module("subgraph_rewriter").replace_pattern
+
+    def run(_: Made) -> Made:
+        replace(module, programs.absent, programs.replacement)
+        return module
+
+    return Task(run, len(module.graph.nodes), show=lambda new: new.code)

@@ -149,6 +149,11 @@ def pattern(x: Tensor) -> Tensor:
     return torch.relu(x) + 1.0
 
 
+def absent(x: Tensor) -> Tensor:
+    """What is not to be found in Matches, though both its parts are."""
+    return torch.tanh(x) + 1.0
+
+
 def replacement(x: Tensor) -> Tensor:
     """What is put in its place."""
     return torch.sigmoid(x)

@@ -243,6 +243,17 @@ def test_a_fake_tensor_of_somebody_else_is_refused() -> None:
         make_fx(lambda x: fake * 2)(X)
 
 
+def test_an_operator_on_functions_is_refused() -> None:
+    @no_type_check
+    def f(x):
+        return torch.cond(x.sum() > 0, torch.sin, torch.cos, (x,))
+
+    with pytest.raises(NotImplementedError, match=r"cond, in\n") as caught:
+        make_fx(f)(X)
+    assert "torch.cond(x.sum() > 0" in str(caught.value)
+    assert "torch.where" in str(caught.value)
+
+
 def test_there_are_two_tracing_modes() -> None:
     with pytest.raises(AssertionError, match="must be real/fake, got symbolic"):
         make_fx(torch.sin, tracing_mode="symbolic")  # type: ignore[arg-type]

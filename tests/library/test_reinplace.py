@@ -346,6 +346,17 @@ def test_strides_that_are_noticed_later_are_named() -> None:
     assert rules(report)["mul"] == "4"
 
 
+def test_a_view_that_only_fake_tensors_allow_is_seen() -> None:
+    def f(x: torch.Tensor) -> torch.Tensor:
+        return x.clone()[:, 0:3:2].mul(2).view(-1)
+
+    x = torch.ones(2, 2, 3)
+    gm = captured(fx, f, x)
+    expected = gm(x)
+    assert rules(reinplace_report(gm, x))["mul"] == "4"
+    assert torch.equal(reinplace(gm, x)(x), expected)
+
+
 # --- size ------------------------------------------------------------------
 
 

@@ -201,6 +201,13 @@ def random_numbers(x):
     return F.dropout(x, 0.5) + torch.rand_like(x) + torch.randn(4)
 
 
+@program()
+def generators_of_random_numbers(lib: Lib) -> Seen:
+    generator = torch.Generator().manual_seed(3)
+    gm = make_fx(lib)(lambda x: x + torch.randn(4, generator=generator))(*x())
+    return show(gm, *x())
+
+
 @captured(x)
 @no_type_check
 def fused_optimizers_kernels(x):

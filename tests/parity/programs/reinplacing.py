@@ -381,6 +381,27 @@ def a_part_of_an_input_that_is_overwritten_later(lib: Lib) -> Seen:
     return targets(lib, functional(lib, f, x22()), x22())
 
 
+@program(
+    claims=("ri-1b-program-inputs",),
+    differs="reinplace-maybe-views",
+    ours=["aten.contiguous.default", "aten.add.Tensor", [1.0, 1.0, 1.0, 1.0]],
+)
+def what_is_a_view_for_other_strides(lib: Lib) -> Seen:
+    graph = lib.Graph()
+    x = graph.placeholder("x")
+    dense = graph.call_function(aten.contiguous.default, (x,))
+    graph.output(graph.call_function(aten.add.Tensor, (dense, 1)))
+    gm = lib.GraphModule(torch.nn.Module(), graph)
+    try:
+        reinplace_of(lib)(gm, torch.ones(8)[::2])
+    except AssertionError:  # torch: "view_storage != base_storage"
+        return "an operator that copies, though its schema says view"
+    given = torch.ones(4)
+    gm(given)
+    calls = [n for n in graph.nodes if n.op == "call_function"]
+    return [*[str(n.target) for n in calls], given.tolist()]
+
+
 class Scaled(torch.nn.Module):
     """A parameter that is not to be written."""
 

@@ -1,0 +1,324 @@
+"""Random programs, edited at random: fx and torch.fx must agree after each.
+
+A script is made from a seed and played on a graph of each library.  After
+every edit the printed graphs, the verdicts of lint and the generated code are
+compared; in the end the results, also of the interpreter and of a copy.
+"""
+
+from __future__ import annotations
+
+import copy
+import operator
+import pickle
+import random
+from collections import Counter
+from collections.abc import Callable
+from typing import Any, Final, TypeAlias
+
+import pytest
+import torch
+import torch.fx
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import fx
+from tests.library.generated import torch_text
+
+Lib: TypeAlias = Any
+"""`torch.fx` or `fx`, or something of one of them."""
+
+Value: TypeAlias = Any
+Tensor: TypeAlias = torch.Tensor
+Step: TypeAlias = Callable[["Player", Lib], object]
+
+SEEDS = st.integers(min_value=0, max_value=10**9)
+EXAMPLES: Final = 60 if settings().max_examples <= 100 else 2000
+
+
+def total(parts: list[Tensor], *, more: dict[str, Value]) -> Tensor:
+    """A function with nodes inside of containers."""
+    result = sum(parts, more["first"])
+    for part in more["rest"]:
+        result = result + part
+    return result
+
+
+class Root(torch.nn.Module):
+    """What get_attr and call_module nodes name."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("table", torch.arange(9.0).view(3, 3) - 4)
+        self.act = torch.nn.Hardtanh(-3.0, 5.0)
+        self.inner = torch.nn.Module()
+        self.inner.act = torch.nn.ReLU()
+
+
+class Player:
+    """Plays one script on the graph of one library.
+
+    The choices depend on the seed and on places in the graph alone, so they
+    are the same for both libraries as long as the graphs are.
+    """
+
+    def __init__(self, lib: Lib, seed: int) -> None:
+        self.lib = lib
+        self.rng = random.Random(seed)
+        self.graph = lib.Graph()
+        for name in ("x", "y"):
+            self.graph.placeholder(name)
+        for _ in range(self.rng.randrange(3, 15)):
+            self.call(list(self.graph.nodes))
+        self.graph.output(tuple(self.some(list(self.graph.nodes), 2)))
+
+    def some(self, pool: list[Lib], count: int) -> list[Lib]:
+        """Nodes of `pool`, more likely late ones."""
+        late = pool[-4:] if self.rng.random() < 0.6 else pool
+        return [self.rng.choice(late) for _ in range(count)]
+
+    def inner(self) -> list[Lib]:
+        """The nodes that are neither parameters nor the output."""
+        skip = ("placeholder", "output")
+        return [n for n in self.graph.nodes if n.op not in skip]
+
+    def call(self, pool: list[Lib]) -> Lib:
+        """A new node at the insert point that uses some of `pool`."""
+        g, (a, b, c) = self.graph, self.some(pool, 3)
+        match self.rng.randrange(11):
+            case 0 | 1:
+                op = self.rng.choice((operator.add, operator.sub, torch.add))
+                return g.call_function(op, (a, b))
+            case 2:
+                return g.call_function(torch.relu, (a,))
+            case 3:
+                return g.call_method("clamp", (a,), {"min": -9, "max": 9.5})
+            case 4:
+                return g.call_method("add", (a, b), {"alpha": 2})
+            case 5:
+                return g.get_attr("table")
+            case 6:
+                path = self.rng.choice(("act", "inner.act"))
+                return g.call_module(path, (a,))
+            case 7:
+                more = {"first": b, "rest": (c, a)}
+                return g.call_function(total, ([a, b],), {"more": more})
+            case 8:
+                index = (slice(None, None, 1), self.rng.choice(([0, 2, 1], 1)))
+                return g.call_function(operator.getitem, (a, index))
+            case 9:
+                name = self.rng.choice(("add", "x_1", "out_7", "table", "y"))
+                return g.create_node(
+                    "call_function", torch.neg, (a,), {}, name
+                )
+        return g.call_function(torch.where, (True, a, b))
+
+    # -- edits -------------------------------------------------------------
+
+    def insert(self) -> None:
+        nodes = list(self.graph.nodes)
+        place = self.rng.randrange(2, len(nodes))
+        if self.rng.random() < 0.5:
+            with self.graph.inserting_before(nodes[place]):
+                first = self.call(nodes[:place])
+                self.call([*nodes[:place], first])
+        else:
+            with self.graph.inserting_after(nodes[place - 1]):
+                self.call(nodes[:place])
+
+    def erase(self) -> None:
+        self.graph.erase_node(self.rng.choice(self.inner()))
+
+    def replace(self) -> None:
+        old, new = self.rng.sample(list(self.graph.nodes)[:-1], 2)
+        old.replace_all_uses_with(new, lambda user: user is not new)
+
+    def replace_one(self) -> None:
+        user = self.rng.choice(self.inner())
+        (new,) = self.some(list(self.graph.nodes)[:-1], 1)
+        for old in user.all_input_nodes[:1]:
+            user.replace_input_with(old, new)
+
+    def assign(self) -> None:
+        nodes = list(self.graph.nodes)
+        user = self.rng.choice(self.inner())
+        before = nodes[: nodes.index(user)]
+        match self.rng.randrange(3):
+            case 0 if user.args:
+                user.update_arg(0, self.rng.choice(before))
+            case 1 if "more" in user.kwargs:
+                a, b = self.some(before, 2)
+                user.update_kwarg("more", {"first": a, "rest": [b]})
+            case _:
+                user.args = tuple(reversed(user.args))
+
+    def move(self) -> None:
+        place, node = self.rng.choice(self.inner()), self.inner()[-1]
+        if self.rng.random() < 0.3:
+            node = self.rng.choice(self.inner())
+        if self.rng.random() < 0.5:
+            place.prepend(node)
+        else:
+            place.append(node)
+
+    def copy_node(self) -> None:
+        node = self.rng.choice(self.inner())
+        with self.graph.inserting_after(node):
+            new = self.graph.node_copy(node, lambda n: n)
+        new.meta["copied"] = True
+
+    def rename(self) -> None:
+        node = self.rng.choice(self.inner())
+        node._rename(self.rng.choice(("add", "relu_1", "fresh", "x")))
+
+    def sweep(self) -> None:
+        self.graph.eliminate_dead_code()
+
+    def walk(self) -> None:
+        """Edits in the middle of a loop."""
+        for node in self.graph.nodes:
+            if node.op == "call_function" and self.rng.random() < 0.3:
+                with self.graph.inserting_before(node):
+                    new = self.graph.node_copy(node, lambda n: n)
+                node.replace_all_uses_with(new)
+                self.graph.erase_node(node)
+
+    def copy_graph(self) -> None:
+        old, self.graph = self.graph, self.lib.Graph()
+        value_of: dict[Lib, Lib] = {}
+        self.graph.output(self.graph.graph_copy(old, value_of))
+
+    def deep_copy(self) -> None:
+        self.graph = copy.deepcopy(self.graph)
+
+    def store(self) -> None:
+        if self.lib is fx:  # torch's table of names is not its own after this
+            self.graph = pickle.loads(pickle.dumps(self.graph))
+
+    EDITS = (
+        *[insert] * 4,
+        *[replace, erase, assign, move] * 2,
+        replace_one,
+        copy_node,
+        rename,
+        sweep,
+        walk,
+        copy_graph,
+        deep_copy,
+        store,
+    )
+
+    def edit(self) -> tuple[str, str]:
+        """Make an edit; its name, and what it raised."""
+        step = self.rng.choice(self.EDITS)
+        try:
+            step(self)
+        except (RuntimeError, IndexError, ValueError, KeyError) as error:
+            return step.__name__, type(error).__name__
+        return step.__name__, ""
+
+    # -- what can be seen --------------------------------------------------
+
+    def lint(self) -> str:
+        """What the verifier raises."""
+        try:
+            self.graph.lint()
+        except RuntimeError as error:
+            return type(error).__name__
+        return ""
+
+    def uses(self) -> list[tuple[str, list[str], list[str]]]:
+        """The edges, from both ends, in order."""
+        return [
+            (
+                node.name,
+                [used.name for used in node.all_input_nodes],
+                sorted(user.name for user in node.users),
+            )
+            for node in self.graph.nodes
+        ]
+
+    def code(self) -> str:
+        return torch_text(self.graph.python_code("self"))
+
+    def results(self, make: Callable[[Lib], Value]) -> Value:
+        """What `make(module)` gives when it is called, or raises."""
+        gm = self.lib.GraphModule(Root(), self.graph)
+        x = torch.arange(9.0).view(3, 3) % 5 - 2
+        try:
+            return [list(out.shape) + out.tolist() for out in make(gm)(x, x.t())]
+        except (RuntimeError, IndexError, TypeError, AttributeError) as error:
+            return type(error).__name__
+
+
+def difference(seed: int, seen: Counter[str] | None = None) -> str | None:
+    """What differs when the script of `seed` is played, if anything."""
+    theirs, ours = Player(torch.fx, seed), Player(fx, seed)
+    for number in range(ours.rng.randrange(12)):
+        before = str(ours.graph)
+        done = theirs.edit(), ours.edit()
+        theirs.rng.seed(seed + number)
+        ours.rng.seed(seed + number)
+        where = f"seed {seed}, edit {number}, {done}\n{before}\n"
+        looks: list[Callable[[Player], object]] = [
+            lambda player: str(player.graph),
+            Player.uses,
+            Player.lint,
+            Player.code,
+        ]
+        for look in looks:
+            expected, found = look(theirs), look(ours)
+            if expected != found or done[0] != done[1]:
+                return f"{where}torch.fx:\n{expected}\nfx:\n{found}"
+        if seen is not None:
+            seen.update((*done[1], "bad" if ours.lint() else "good"))
+    if ours.lint():
+        return None
+    return _different_results(theirs, ours, seed)
+
+
+def _different_results(theirs: Player, ours: Player, seed: int) -> str | None:
+    """What differs when the programs run, in every way to run one."""
+    expected = theirs.results(lambda gm: gm)
+    ways: dict[str, Callable[[Lib], Value]] = {
+        "call": lambda gm: gm,
+        "Interpreter": lambda gm: fx.Interpreter(gm).run,
+        "Transformer": lambda gm: fx.Transformer(gm).transform(),
+        "deepcopy": copy.deepcopy,
+        "pickle": lambda gm: pickle.loads(pickle.dumps(gm)),
+        "trace": fx.symbolic_trace,
+    }
+    for way, make in ways.items():
+        found = ours.results(make)
+        if found != expected:
+            both = f"torch.fx:\n{expected}\nfx:\n{found}"
+            return f"seed {seed}, {way}\n{ours.code()}\n{both}"
+    return None
+
+
+@settings(max_examples=EXAMPLES)
+@given(SEEDS)
+def test_the_libraries_agree(seed: int) -> None:
+    found = difference(seed)
+    assert found is None, found
+
+
+def test_the_scripts_use_every_edit() -> None:
+    """Otherwise the test above would be green for nothing."""
+    seen: Counter[str] = Counter()
+    for seed in range(60):
+        difference(seed, seen)
+    assert {step.__name__ for step in Player.EDITS} <= set(seen)
+    assert seen["good"] > 50
+    assert seen["bad"] > 10
+    assert seen["RuntimeError"] > 5
+
+
+def test_a_lost_use_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = fx.Node.replace_input_with
+
+    def forgets(user: fx.Node, old: fx.Node, new: fx.Node) -> None:
+        if not user.kwargs:
+            real(user, old, new)
+
+    monkeypatch.setattr(fx.Node, "replace_input_with", forgets)
+    assert any(difference(seed) for seed in range(60))

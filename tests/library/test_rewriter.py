@@ -1,0 +1,543 @@
+"""replace_pattern: sound, all or nothing, and what torch.fx has not."""
+
+from __future__ import annotations
+
+import copy
+import sys
+from collections.abc import Callable
+from types import FrameType
+from typing import Any, TypeAlias, no_type_check
+
+import pytest
+import torch
+from hypothesis import given, settings
+from torch import nn
+
+from fx._symbolic_trace import symbolic_trace
+from fx.graph import Graph
+from fx.graph_module import GraphModule
+from fx.node import Node
+from fx.passes.conv_bn_fusion import fold_conv_bn
+from fx.passes.utils.matcher_utils import InternalMatch
+from fx.rewriting_rules import DoesNotEndError, Rule, rewrite_until_stable
+from fx.subgraph_rewriter import (
+    replace_pattern,
+    replace_pattern_with_filters,
+)
+from tests.library.random_graphs import (
+    Recipe,
+    all_matches,
+    apart,
+    build,
+    recipes,
+    small_recipes,
+)
+from tests.zoo.resnet import resnet18
+
+Traced: TypeAlias = Callable[..., Any] | Graph
+"""A function without annotations, to be traced; or a graph."""
+
+TraceFunction: TypeAlias = Callable[[FrameType, str, Any], Any]
+"""What sys.settrace takes."""
+
+X = torch.tensor([1.0, -2.0, 3.0], dtype=torch.float64)
+Y = torch.tensor([-1.0, 2.0, 0.5], dtype=torch.float64)
+
+
+def traced(function: Callable[..., Any]) -> GraphModule:
+    """The trace of a function."""
+    return symbolic_trace(function)
+
+
+def respelled(pattern: Graph) -> Graph:
+    """A graph that computes the same with other operations."""
+    new = Graph()
+    values: dict[Node, Node] = {}
+    for node in pattern.nodes:
+        args = [values[a] for a in node.args if isinstance(a, Node)]
+        if node.op == "placeholder":
+            values[node] = new.placeholder(node.name)
+        elif node.target is torch.relu:
+            values[node] = new.call_method("clamp", (args[0], 0))
+        elif node.target is torch.neg:
+            values[node] = new.call_function(torch.sub, (0, args[0]))
+        elif node.target is torch.add:
+            minus = new.call_method("neg", (args[1],))
+            values[node] = new.call_method("sub", (args[0], minus))
+        elif node.target is torch.mul:
+            values[node] = new.call_method("mul", (args[1], args[0]))
+    returned = pattern.output_node().all_input_nodes
+    new.output(tuple([values[node] for node in returned]))
+    return new
+
+
+@given(recipes, small_recipes)
+@settings(max_examples=60, deadline=None)
+def test_sound_rules_keep_the_result(big: Recipe, small: Recipe) -> None:
+    gm, pattern = GraphModule({}, build(big)), build(small)
+    expected = gm(X, Y)
+    count = len(list(apart(all_matches(pattern, gm.graph))))
+    done = replace_pattern_with_filters(gm, pattern, respelled(pattern))
+    gm.graph.lint()
+    assert len(done) == count
+    for one, other in zip(gm(X, Y), expected, strict=True):
+        torch.testing.assert_close(one, other)
+
+
+# -- all or nothing ----------------------------------------------------------
+
+
+def state(gm: GraphModule) -> object:
+    """All that a rewrite could change, in a form that can be compared."""
+    nodes = list(gm.graph.nodes)
+    names = gm.graph._graph_namespace
+    return (
+        [(id(n), n.format_node(), list(map(str, n.users))) for n in nodes],
+        [str(n) for n in reversed(gm.graph.nodes)],
+        [str(n.next) for n in nodes],
+        len(gm.graph.nodes),
+        copy.deepcopy(dict(vars(names))),
+        gm.code,
+        sorted(gm.state_dict()),
+    )
+
+
+class Bringing(nn.Module):
+    """A replacement with a module and a parameter."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = nn.Identity()
+        self.scale = nn.Parameter(torch.ones(3, dtype=torch.float64))
+
+    @no_type_check
+    def forward(self, x):
+        return self.inner(x) * self.scale
+
+
+@no_type_check
+def three_matches(x, y):
+    a = torch.relu(torch.neg(x))
+    b = torch.relu(torch.neg(a + y))
+    return torch.relu(torch.neg(b)), a
+
+
+@no_type_check
+def relu_of_neg(x):
+    return torch.relu(torch.neg(x))
+
+
+MINE = ("replacing.py", "graph_snapshot.py", "graph.py", "linked_list.py")
+
+
+def interrupt_at(number: int, act: Callable[[], object]) -> bool:
+    """Whether `act` reached its line `number` in our files, and died there."""
+    left = number
+
+    def trace(
+        frame: FrameType, event: str, arg: object
+    ) -> TraceFunction | None:
+        nonlocal left
+        if not frame.f_code.co_filename.endswith(MINE):
+            return None
+        if frame.f_code.co_name in ("restore", "_put_in_order", "__exit__"):
+            return None
+        if event == "line":
+            left -= 1
+            if left == 0:
+                raise KeyboardInterrupt
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        act()
+    except KeyboardInterrupt:
+        return True
+    finally:
+        sys.settrace(before)
+    return False
+
+
+def test_a_rewrite_can_be_interrupted_at_each_line() -> None:
+    gm = traced(three_matches)
+    before, result = state(gm), gm(X, Y)
+    number, new = 1, symbolic_trace(Bringing())
+
+    def act() -> object:
+        return replace_pattern_with_filters(gm, relu_of_neg, new)
+
+    while interrupt_at(number, act):
+        after = state(gm)
+        if "inner" in gm.code:  # it had finished already
+            break
+        assert after == before, f"interrupted at line {number}"
+        gm.graph.lint()
+        number += 7
+    assert number > 300
+    assert gm.code.count("self.inner") == 3
+    assert len(gm(X, Y)) == len(result)
+
+
+def test_a_hook_that_raises_undoes_everything() -> None:
+    gm = traced(three_matches)
+    before = state(gm)
+    seen: list[str] = []
+
+    def refuse(node: Node) -> None:
+        seen.append(str(node))
+        if len(seen) == 3:
+            raise ValueError("no more")
+
+    gm._register_erase_node_hook(refuse)
+    with pytest.raises(ValueError, match="no more"):
+        replace_pattern(gm, relu_of_neg, lambda x: torch.exp(x))
+    assert len(seen) == 3
+    assert state(gm) == before
+    gm._unregister_erase_node_hook(refuse)
+    assert len(replace_pattern(gm, relu_of_neg, lambda x: torch.exp(x))) == 3
+    gm.graph.lint()
+
+
+def test_a_callback_that_raises_comes_before_the_first_edit() -> None:
+    gm = traced(three_matches)
+    before = state(gm)
+    made: list[Graph] = []
+
+    def make(match: InternalMatch, graph: Graph, pattern: Graph) -> Graph:
+        assert state(gm) == before
+        if made:
+            raise ValueError("enough")
+        made.append(traced(lambda x: torch.exp(x)).graph)
+        return made[0]
+
+    with pytest.raises(ValueError, match="enough"):
+        replace_pattern_with_filters(gm, relu_of_neg, replacement_callback=make)
+    assert state(gm) == before
+
+
+def missing_module() -> Graph:
+    """A replacement that calls a module nobody has."""
+    graph = Graph()
+    x = graph.placeholder("x")
+    graph.output(graph.call_module("nowhere", (x,)))
+    return graph
+
+
+@pytest.mark.parametrize(
+    ("pattern", "new", "kind", "message"),
+    [
+        (lambda x: x, lambda x: x, ValueError, "only returns its input"),
+        (relu_of_neg, lambda x, y: x, AssertionError, "Placeholder count"),
+        (relu_of_neg, lambda x: (x, x), AssertionError, "Returning nodes"),
+        (relu_of_neg, missing_module(), RuntimeError, "nowhere"),
+        (relu_of_neg, Graph(), RuntimeError, "no output"),
+        (relu_of_neg, None, AssertionError, "Must provide either"),
+        (
+            lambda x, y: torch.relu(torch.neg(x)),
+            lambda x, y: y,
+            RuntimeError,
+            "does not use its input y",
+        ),
+        (
+            lambda x: (torch.neg(x), x),
+            lambda x: (x, torch.neg(x)),
+            RuntimeError,
+            "returns its input x",
+        ),
+    ],
+)
+def test_bad_input_changes_nothing(
+    pattern: Traced, new: Traced, kind: type[Exception], message: str
+) -> None:
+    gm = traced(three_matches)
+    before = state(gm)
+    with pytest.raises(kind, match=message):
+        replace_pattern_with_filters(gm, pattern, new)
+    assert state(gm) == before
+
+
+# -- where torch.fx goes wrong -----------------------------------------------
+
+
+def test_the_place_is_behind_all_inputs() -> None:
+    @no_type_check
+    def target(x, y):
+        a = torch.relu(x)
+        early = torch.exp(a)
+        late = torch.sin(y)
+        return early + torch.neg(late)
+
+    gm = traced(target)
+    expected = gm(X, Y)
+    done = replace_pattern(
+        gm,
+        lambda x, y: (torch.relu(x), torch.neg(y)),
+        lambda x, y: (x.clamp(min=0) + 0 * y, y * -1),
+    )
+    gm.graph.lint()
+    assert len(done) == 1
+    torch.testing.assert_close(gm(X, Y), expected)
+
+
+def test_a_constant_can_take_the_place_of_a_value() -> None:
+    gm = traced(lambda x: torch.relu(x) + torch.full((1,), 2.0) + x * 5)
+    replace_pattern(gm, lambda x, y: x * y, lambda x, y: y)
+    gm.graph.lint()
+    assert "+ 5" in gm.code
+
+
+def test_inputs_that_were_lists_are_up_to_date() -> None:
+    gm = traced(lambda x, y: torch.cat([torch.neg(x), torch.neg(y)]) * 2)
+    expected = gm(X, Y)
+    replace_pattern(gm, lambda x: torch.neg(x), lambda x: x * -1)
+    done = replace_pattern(gm, lambda a: torch.cat(a), lambda a: torch.cat(a))
+    gm.graph.lint()
+    assert len(done) == 1
+    torch.testing.assert_close(gm(X, Y), expected)
+
+
+def test_constants_of_a_traced_replacement_come_along() -> None:
+    old, new = torch.ones(3), torch.full((3,), 7.0)
+    gm = traced(lambda x: torch.relu(x) + old)
+    replace_pattern(gm, lambda x: torch.relu(x), lambda x: x * new)
+    assert gm(torch.ones(3)).tolist() == [8.0, 8.0, 8.0]
+
+
+def test_unused_inputs() -> None:
+    gm = traced(three_matches)
+    done = replace_pattern(
+        gm,
+        lambda unused, x: torch.relu(torch.neg(x)),
+        lambda unused, x: torch.exp(x),
+    )
+    assert len(done) == 3
+    gm.graph.lint()
+
+
+def test_identities_between_outputs_that_interleave() -> None:
+    @no_type_check
+    def target(x):
+        a = torch.relu(x)
+        b = torch.neg(a)
+        c = torch.relu(b)
+        return torch.neg(c)
+
+    gm = traced(target)
+    replace_pattern(gm, lambda x: torch.relu(x), lambda x: x)
+    replace_pattern(gm, lambda x: torch.neg(torch.neg(x)), lambda x: x)
+    gm.graph.lint()
+    assert len(gm.graph.nodes) == 2
+
+
+# -- options -----------------------------------------------------------------
+
+
+def test_a_rewrite_is_not_moved_across_a_mutation_on_request() -> None:
+    @no_type_check
+    def target(x):
+        y = torch.relu(x)
+        x.add_(10)
+        return torch.neg(y)
+
+    for respect in (False, True):
+        gm = traced(target)
+        expected = target(X.clone())
+        replace_pattern(
+            gm,
+            lambda x: torch.relu(x),
+            lambda x: x.clamp(min=0),
+            respect_mutations=respect,
+        )
+        gm.graph.lint()
+        assert torch.equal(gm(X.clone()), expected) is respect
+
+
+def test_meta_is_carried_with_its_provenance() -> None:
+    gm = traced(relu_of_neg)
+    for node in gm.graph.nodes:
+        node.meta = {"stack_trace": f"trace of {node}", "val": str(node)}
+    (done,) = replace_pattern_with_filters(
+        gm,
+        relu_of_neg,
+        lambda x: torch.exp(torch.sin(x)),
+        carry_meta=True,
+    )
+    sin, exp = done.replacements
+    assert exp.meta["val"] == "relu"
+    assert "val" not in sin.meta
+    assert sin.meta["stack_trace"] == "trace of relu"
+    assert sin.meta["replaces"] == exp.meta["replaces"] == ("relu", "neg")
+
+
+def test_meta_is_not_carried_unless_asked_for() -> None:
+    gm = traced(relu_of_neg)
+    for node in gm.graph.nodes:
+        node.meta = {"val": str(node)}
+    (done,) = replace_pattern_with_filters(
+        gm, relu_of_neg, lambda x: torch.exp(x)
+    )
+    assert done.replacements[0].meta == {}
+
+
+# -- until stable ------------------------------------------------------------
+
+RELUS = Rule(lambda x: torch.relu(torch.relu(x)), lambda x: torch.relu(x))
+
+
+def relus(count: int) -> GraphModule:
+    """A chain of relus."""
+
+    @no_type_check
+    def target(x):
+        for _ in range(count):
+            x = torch.relu(x)
+        return torch.neg(x)
+
+    return traced(target)
+
+
+@pytest.mark.parametrize("count", [1, 2, 5, 64])
+def test_five_relus_become_one(count: int) -> None:
+    gm = relus(count)
+    expected = gm(X)
+    assert rewrite_until_stable(gm, [RELUS]) == count - 1
+    assert gm.code.count("torch.relu") == 1
+    gm.graph.lint()
+    torch.testing.assert_close(gm(X), expected)
+
+
+def test_rules_feed_one_another() -> None:
+    gm = traced(
+        lambda x: torch.neg(torch.neg(torch.neg(torch.relu(torch.neg(-x)))))
+    )
+    rules = [
+        Rule(
+            lambda x: torch.neg(torch.neg(x)),
+            lambda x: x,
+            options={"normalize": True},
+        ),
+        RELUS,
+    ]
+    assert rewrite_until_stable(gm, rules) == 2
+    assert [n.name for n in gm.graph.nodes] == ["x", "relu", "neg_4", "output"]
+
+
+def test_a_reader_that_goes_makes_a_match() -> None:
+    @no_type_check
+    def target(x):
+        a = torch.neg(x)
+        return torch.relu(a) + torch.exp(a) * 0
+
+    gm = traced(target)
+    rules = [
+        Rule(lambda x: torch.relu(torch.neg(x)), lambda x: torch.sin(x)),
+        Rule(lambda x: torch.exp(x) * 0, lambda x: 0),
+    ]
+    assert rewrite_until_stable(gm, rules) == 2
+    assert "sin" in gm.code
+
+
+def test_rules_that_never_end_change_nothing() -> None:
+    gm = relus(3)
+    before = state(gm)
+    endless = Rule(lambda x: torch.relu(x), lambda x: torch.relu(x) + 1)
+    with pytest.raises(DoesNotEndError, match="max_rewrites=40"):
+        rewrite_until_stable(gm, [endless], max_rewrites=40)
+    assert state(gm) == before
+
+
+def test_rules_have_one_anchor() -> None:
+    rule = Rule(lambda x: (torch.relu(x), torch.neg(x)), lambda x: (x, x))
+    with pytest.raises(ValueError, match="2 anchors"):
+        rewrite_until_stable(relus(1), [rule])
+
+
+def calls(act: Callable[[], object]) -> int:
+    """How many calls of functions in Python `act` makes."""
+    count = 0
+
+    def see(frame: FrameType, event: str, arg: object) -> None:
+        nonlocal count
+        count += event == "call"
+
+    sys.setprofile(see)
+    try:
+        act()
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+def test_rewriting_is_linear() -> None:
+    def once(size: int) -> int:
+        gm = relus(size)
+        return calls(
+            lambda: replace_pattern(
+                gm, lambda x: torch.relu(x), lambda x: torch.exp(x)
+            )
+        )
+
+    def again(size: int) -> int:
+        gm = relus(size)
+        return calls(lambda: rewrite_until_stable(gm, [RELUS]))
+
+    assert once(1_600) < 8.2 * once(200)
+    assert again(1_600) < 8.2 * again(200)
+
+
+def test_many_results_read_by_one() -> None:
+    """Each reader is changed once, however many of its inputs are."""
+
+    def size(count: int) -> int:
+        gm = traced(lambda x: torch.cat([torch.relu(x) for _ in range(count)]))
+        return calls(
+            lambda: replace_pattern(
+                gm, lambda x: torch.relu(x), lambda x: torch.exp(x)
+            )
+        )
+
+    assert size(800) < 8.5 * size(100)
+
+
+# -- a real one --------------------------------------------------------------
+
+
+def test_conv_and_batch_norm_of_a_resnet_are_folded() -> None:
+    torch.manual_seed(0)
+    model = resnet18().eval()
+    for module in model.modules():
+        if isinstance(module, nn.BatchNorm2d):
+            statistics = dict(module.named_buffers())
+            nn.init.uniform_(statistics["running_mean"], -0.1, 0.1)
+            nn.init.uniform_(statistics["running_var"], 0.5, 1.5)
+    gm, image = symbolic_trace(model), torch.rand(1, 3, 64, 64)
+    expected = gm(image)
+    norms = sum(isinstance(m, nn.BatchNorm2d) for m in model.modules())
+    saved = fold_conv_bn(gm)
+    gm.graph.lint()
+    assert saved.pairs == norms == 20
+    assert saved.nodes[0] - saved.nodes[1] == 20
+    assert saved.values[1] < saved.values[0]
+    assert "folded 20 BatchNorms" in str(saved)
+    assert not any(isinstance(m, nn.BatchNorm2d) for m in gm.modules())
+    torch.testing.assert_close(gm(image), expected, rtol=1e-4, atol=1e-4)
+
+
+def test_what_cannot_be_folded_stays() -> None:
+    training = symbolic_trace(
+        nn.Sequential(nn.Conv2d(1, 2, 3), nn.BatchNorm2d(2))
+    )
+    assert fold_conv_bn(training).pairs == 0
+    no_statistics = nn.BatchNorm2d(2, track_running_stats=False)
+    bare = nn.Sequential(nn.Conv2d(1, 2, 3), no_statistics).eval()
+    assert fold_conv_bn(symbolic_trace(bare)).pairs == 0
+
+    @no_type_check
+    def forward(self, x):
+        y = self[0](x)
+        return self[1](y) + y
+
+    read = type("Read", (nn.Sequential,), {"forward": forward})
+    shared = read(nn.Conv2d(1, 2, 3), nn.BatchNorm2d(2)).eval()
+    assert fold_conv_bn(symbolic_trace(shared)).pairs == 0

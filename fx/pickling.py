@@ -78,20 +78,16 @@ def add_rows(graph: Graph, rows: list[Row]) -> None:
     """Make the nodes of a table at the end of an empty graph."""
     nodes: list[Node] = []
     for row in rows:
-        node = Node(
-            graph,
-            row.name,
-            row.op,
-            _find_op(row.target),
-            _incoming(row.args, nodes),
-            _incoming(row.kwargs, nodes),
-            row.type,
-        )
+        target = _find_op(row.target)
+        node = Node(graph, row.name, row.op, target, (), {}, row.type)
         if row.extra:
             vars(node).update(row.extra)
         graph._add(node)
         nodes.append(node)
+    # A graph that is being edited may use a value above its definition.
     for row, node in zip(rows, nodes, strict=True):
+        args, kwargs = _incoming(row.args, nodes), _incoming(row.kwargs, nodes)
+        node._update_args_kwargs(args, kwargs)
         node.meta = {
             key: _incoming(value.value, nodes)
             if isinstance(value, Numbered)

@@ -117,6 +117,7 @@ class Tracer(TracerBase):
         self.node_name_to_scope: dict[str, tuple[str, Value]] = {}
         self.tensor_attrs: dict[Value, str] = {}
         self._added: list[str] = []
+        self._numbers: dict[str, int] = {}
         self._state: _State | None = None
 
     # -- the trace ---------------------------------------------------------
@@ -178,7 +179,8 @@ class Tracer(TracerBase):
             self.root = root
             self.root_module_name = type(root).__name__
         else:
-            function = root
+            # Its global may hold a stand-in just now, for another thread.
+            function = original_of(root)
             self.root = nn.Module()
         if not isinstance(function, FunctionType):
             raise AssertionError(
@@ -195,6 +197,7 @@ class Tracer(TracerBase):
         self.module_stack.clear()
         self.num_calls.clear()
         self._added.clear()
+        self._numbers.clear()
         state = self._state = _State(self.root)
         self.submodule_paths = state.modules
         self.tensor_attrs = state.constants
@@ -512,13 +515,16 @@ class Tracer(TracerBase):
     def get_fresh_qualname(self, prefix: str) -> str:
         """The first of prefix0, prefix1, … that the root does not have.
 
-        Cost: O(names taken).
+        A number that was found taken is not looked at again in this trace.
+
+        Cost: O(names taken) for all calls of a trace together.
 
         torch.fx: _symbolic_trace.py, Tracer.get_fresh_qualname
         """
-        number = 0
+        number = self._numbers.get(prefix, 0)
         while hasattr(self.root, f"{prefix}{number}"):
             number += 1
+        self._numbers[prefix] = number
         return f"{prefix}{number}"
 
     def _check_unfinished(self, kind: Opcode, target: Target) -> None:

@@ -20,13 +20,14 @@ from torch import nn
 import fx
 from fx.passes.profiling import Profiler
 from stages.floors import source_files, stage_titles
+from stages.tour_passes import show_folding, show_reinplacing
 from tests.zoo import ZOO, Network
 
 NETWORKS = ("resnet18", "bert_base")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the tour; 0 if both networks come out as they should."""
+    """Run the tour; 0 if everything comes out as it should."""
     parser = argparse.ArgumentParser(prog="python -m stages.tour")
     parser.add_argument("--all", action="store_true", help="show every line")
     options = parser.parse_args(argv)
@@ -36,6 +37,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     agreed = [
         visit(console, by_name[name], lines, options.all) for name in NETWORKS
     ]
+    agreed.append(show_folding(console, by_name["resnet18"]))
+    agreed.append(show_reinplacing(console))
     console.rule("[bold]The stages")
     console.print(stage_table())
     console.print(where_to_begin())

@@ -282,7 +282,7 @@ def _fast_path(original: Callable[[], bool]) -> Callable[[], bool]:
 if TYPE_CHECKING:
 
     class _DispatchMode(contextlib.nullcontext[None]):
-        """TorchDispatchMode, whose methods have no annotations."""
+        """TorchDispatchMode, as mypy can take it: it has no annotations."""
 else:
     _DispatchMode = TorchDispatchMode
 

@@ -64,7 +64,8 @@ class Player:
     def __init__(self, lib: Lib, seed: int) -> None:
         self.lib = lib
         self.rng = random.Random(seed)
-        self.graph = lib.Graph()
+        self.root = Root()
+        self.graph = lib.Graph(owning_module=self.root)
         for name in ("x", "y"):
             self.graph.placeholder(name)
         for _ in range(self.rng.randrange(3, 15)):
@@ -110,7 +111,7 @@ class Player:
                 return g.create_node(
                     "call_function", torch.neg, (a,), {}, name
                 )
-        return g.call_function(torch.where, (True, a, b))
+        return g.call_function(torch.maximum, (a, b))
 
     # -- edits -------------------------------------------------------------
 
@@ -183,16 +184,19 @@ class Player:
                 self.graph.erase_node(node)
 
     def copy_graph(self) -> None:
-        old, self.graph = self.graph, self.lib.Graph()
+        new = self.lib.Graph(self.root)
         value_of: dict[Lib, Lib] = {}
-        self.graph.output(self.graph.graph_copy(old, value_of))
+        new.output(new.graph_copy(self.graph, value_of))
+        self.graph = new
 
     def deep_copy(self) -> None:
         self.graph = copy.deepcopy(self.graph)
+        self.graph.owning_module = self.root
 
     def store(self) -> None:
         if self.lib is fx:  # torch's table of names is not its own after this
             self.graph = pickle.loads(pickle.dumps(self.graph))
+            self.graph.owning_module = self.root
 
     EDITS = (
         *[insert] * 4,
@@ -245,7 +249,8 @@ class Player:
         gm = self.lib.GraphModule(Root(), self.graph)
         x = torch.arange(9.0).view(3, 3) % 5 - 2
         try:
-            return [list(out.shape) + out.tolist() for out in make(gm)(x, x.t())]
+            outputs = make(gm)(x, x.t())
+            return [(out.shape, out.tolist()) for out in outputs]
         except (RuntimeError, IndexError, TypeError, AttributeError) as error:
             return type(error).__name__
 
@@ -253,11 +258,9 @@ class Player:
 def difference(seed: int, seen: Counter[str] | None = None) -> str | None:
     """What differs when the script of `seed` is played, if anything."""
     theirs, ours = Player(torch.fx, seed), Player(fx, seed)
-    for number in range(ours.rng.randrange(12)):
+    for number in range(seed % 12):
         before = str(ours.graph)
         done = theirs.edit(), ours.edit()
-        theirs.rng.seed(seed + number)
-        ours.rng.seed(seed + number)
         where = f"seed {seed}, edit {number}, {done}\n{before}\n"
         looks: list[Callable[[Player], object]] = [
             lambda player: str(player.graph),

@@ -487,8 +487,9 @@ def test_a_placeholder_behind_a_variable_of_its_name() -> None:
 
 def test_identifiers_that_python_spells_in_another_way() -> None:
     graph = Graph()
+    sum_ = graph.call_function(operator.add, (1, 2), name="fi")
     x = graph.placeholder("ﬁ")
-    graph.output((x, graph.call_function(operator.add, (1, 2), name="fi")))
+    graph.output((x, sum_))
     assert run(graph, 7) == (7, 3)
     graph.call_function(identity, (), {"ﬁ": 1})
     with pytest.raises(RuntimeError, match="keyword 'ﬁ', which no call"):

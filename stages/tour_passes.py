@@ -1,0 +1,78 @@
+"""What the last two stages can do, on real programs: part of `make tour`."""
+
+from __future__ import annotations
+
+import copy
+
+import torch
+from rich.console import Console
+from rich.text import Text
+from torch import nn
+from torch.nn import functional as F
+
+import fx
+from fx.experimental.proxy_tensor import make_fx
+from fx.passes.conv_bn_fusion import fold_conv_bn
+from fx.passes.reinplace import reinplace, reinplace_report
+from tests.zoo import Network
+
+Parameters = dict[str, torch.Tensor]
+
+
+def show_folding(console: Console, network: Network) -> bool:
+    """Fold Conv+BatchNorm in a network; whether its results stay close."""
+    console.rule(
+        f"[bold]Rewritten by a rule[/] · Conv+BatchNorm, {network.name}"
+    )
+    model = network.build().eval()
+    inputs = network.inputs()
+    gm = fx.symbolic_trace(model)
+    saved = fold_conv_bn(gm)
+    with torch.no_grad():
+        difference = float((gm(*inputs) - model(*inputs)).abs().max())
+    console.print(Text(f"{saved}"))
+    console.print(f"largest difference from eager: {difference:.1e}\n")
+    return difference < 1e-3
+
+
+def training_step(
+    parameters: Parameters, x: torch.Tensor, y: torch.Tensor
+) -> Parameters:
+    """One step of gradient descent of a two-layer network, as a function."""
+
+    def loss(p: Parameters) -> torch.Tensor:
+        hidden = torch.tanh(F.linear(x, p["w1"], p["b1"])).square() + 1
+        return F.cross_entropy(F.linear(hidden, p["w2"], p["b2"]), y)
+
+    gradients = torch.func.grad(loss)(parameters)
+    return {
+        name: parameters[name] - 0.1 * gradients[name] for name in parameters
+    }
+
+
+def show_reinplacing(console: Console) -> bool:
+    """Capture a training step and do it in place; whether it is the same."""
+    console.rule(
+        "[bold]Done in place[/] · a training step, forward and backward"
+    )
+    torch.manual_seed(0)
+    first, second = nn.Linear(32, 64), nn.Linear(64, 10)
+    parameters = {
+        "w1": first.weight.detach(),
+        "b1": first.bias.detach(),
+        "w2": second.weight.detach(),
+        "b2": second.bias.detach(),
+    }
+    batch = (torch.randn(4096, 32), torch.randint(10, (4096,)))
+    step = torch.func.functionalize(training_step)
+    gm = make_fx(step)(parameters, *batch)
+    report = reinplace_report(gm, parameters, *batch)
+    console.print(Text(str(report).splitlines()[0]))
+    for node, _, rule, reason in report.kept[:3]:
+        console.print(Text(f"  {node} is not, by rule {rule}: {reason}"))
+    right = training_step(copy.deepcopy(parameters), *batch)
+    got = reinplace(gm, parameters, *batch)(parameters, *batch)
+    same = all(torch.equal(got[name], right[name]) for name in right)
+    mark = "[green]the same[/]" if same else "[red]other[/]"
+    console.print(f"the new parameters are {mark} as eager's\n")
+    return same

@@ -12,7 +12,7 @@ look inside arguments is written with them:
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -38,6 +38,7 @@ __all__ = [
     "Target",
     "Value",
     "base_types",
+    "holds_node",
     "map_aggregate",
     "map_arg",
 ]
@@ -174,7 +175,7 @@ def _map_slice(a: slice, fn: Callable[[Argument], Argument]) -> slice:
 
 def _map_dataclass(a: Value, fn: Callable[[Argument], Argument]) -> Argument:
     """A dataclass with Nodes inside is a container; without, a constant."""
-    if not _nodes_in(a):
+    if not holds_node(a):
         return fn(a)
     fields = {
         field.name: map_aggregate(getattr(a, field.name), fn)
@@ -199,12 +200,38 @@ def _leaf_type(a: object) -> type:
     return type(None) if isinstance(a, Link) else type(a)
 
 
-def _nodes_in(a: Value) -> bool:
-    """Whether some field of a dataclass holds a Node, at any depth."""
-    found: list[Argument] = []
-    for field in dataclasses.fields(a):
-        map_arg(getattr(a, field.name), found.append)
-    return bool(found)
+def holds_node(value: Value) -> bool:
+    """Whether there is a Node somewhere in an argument.
+
+    Nothing of the user's is called and nothing recurses.
+
+    Cost: O(size of `value`).
+    """
+    seen: set[int] = set()
+    stack: list[Value] = [value]
+    while stack:
+        part = stack.pop()
+        if issubclass(type(part), Link):
+            return True
+        if id(part) not in seen:
+            seen.add(id(part))
+            stack += _parts(part)
+    return False
+
+
+def _parts(value: Value) -> Iterable[Value]:
+    """What is directly inside an argument."""
+    kind = type(value)
+    for base in (tuple, list):
+        if issubclass(kind, base):
+            return base.__iter__(value)
+    if issubclass(kind, dict):
+        return dict.values(value)
+    if kind is slice:
+        return value.start, value.stop, value.step
+    if dataclasses.is_dataclass(kind):
+        return [getattr(value, f.name) for f in dataclasses.fields(kind)]
+    return ()
 
 
 @overload

@@ -31,7 +31,7 @@ from .emit import COUNTER, Emitter
 from .global_names import PREFILLED
 from .graph import Graph
 from .linked_list import LinkedList
-from .lint import _parameters
+from .lint import parameter_problems
 from .local_names import LocalNames
 from .node import Node
 from .protocols import (
@@ -175,7 +175,7 @@ class CodeGen:
         """Raise if the placeholders are no parameters of a function."""
         graph = next((node.graph for node in nodes), None)
         if graph is not None and type(self).gen_fn_def is CodeGen.gen_fn_def:
-            for problem in _parameters(graph):
+            for problem in parameter_problems(graph):
                 raise problem.kind(problem.message)
 
     def _emitter(

@@ -28,7 +28,7 @@ from typing import ClassVar, Final, NamedTuple, TypeAlias
 
 import torch
 
-from .arguments import Value
+from .arguments import Value, holds_node
 from .global_names import GlobalNames
 from .immutable_collections import immutable_dict, immutable_list
 from .namespace import is_parameter_name
@@ -293,37 +293,3 @@ def _sum_loses_sign(real: float, imag: float) -> bool:
 def _is_negative_zero(x: float) -> bool:
     """Whether `x` is -0.0."""
     return x == 0 and math.copysign(1, x) < 0
-
-
-def holds_node(value: Value) -> bool:
-    """Whether there is a Node somewhere in an argument.
-
-    Nothing of the user's is called and nothing recurses.
-
-    Cost: O(size of `value`).
-    """
-    seen: set[int] = set()
-    stack: list[Value] = [value]
-    while stack:
-        part = stack.pop()
-        if issubclass(type(part), Node):
-            return True
-        if id(part) not in seen:
-            seen.add(id(part))
-            stack += _parts(part)
-    return False
-
-
-def _parts(value: Value) -> Iterable[Value]:
-    """What is directly inside an argument."""
-    kind = type(value)
-    for base in (tuple, list):
-        if issubclass(kind, base):
-            return base.__iter__(value)
-    if issubclass(kind, dict):
-        return dict.values(value)
-    if kind is slice:
-        return value.start, value.stop, value.step
-    if dataclasses.is_dataclass(kind):
-        return [getattr(value, f.name) for f in dataclasses.fields(kind)]
-    return ()

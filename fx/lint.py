@@ -48,7 +48,7 @@ def problems(graph: Graph) -> Iterator[Problem]:
     structural = list(structure_problems(graph))
     yield from structural
     if not structural:
-        yield from _parameters(graph)
+        yield from parameter_problems(graph)
         yield from _output(graph)
         yield from _targets(graph)
 
@@ -58,7 +58,7 @@ def structure_problems(graph: Graph) -> Iterator[Problem]:
 
     Cost: O(nodes + uses).
     """
-    return chain(_nodes(graph), _uses(graph))
+    return chain(_nodes(graph), _uses(graph), _users(graph))
 
 
 def _nodes(graph: Graph) -> Iterator[Problem]:
@@ -87,7 +87,7 @@ def _nodes(graph: Graph) -> Iterator[Problem]:
 
 
 def _uses(graph: Graph) -> Iterator[Problem]:
-    """Each value is defined before it is used, and knows its users."""
+    """Each value is defined before it is used, and knows who uses it."""
     for node in graph._nodes:
         for arg in node._inputs:
             if arg.graph is not graph or arg._erased:
@@ -102,6 +102,11 @@ def _uses(graph: Graph) -> Iterator[Problem]:
             if node not in arg.users:
                 message = f"Node {node} reads {arg} but is not in its users"
                 yield Problem(node, message)
+
+
+def _users(graph: Graph) -> Iterator[Problem]:
+    """The users of each value are nodes of the graph that use it."""
+    for node in graph._nodes:
         for user in node.users:
             in_no_list = user._erased or user._next is user
             if node not in user._inputs or in_no_list:
@@ -121,8 +126,11 @@ def _foreign(arg: Node, node: Node) -> str:
     )
 
 
-def _parameters(graph: Graph) -> Iterator[Problem]:
-    """The placeholders are the parameters of a legal `def forward(self, …)`."""
+def parameter_problems(graph: Graph) -> Iterator[Problem]:
+    """The placeholders are the parameters of a legal `def forward(self, …)`.
+
+    Cost: O(nodes).
+    """
     seen = {"self"}
     last = ""
     for node in graph._nodes:
@@ -139,7 +147,7 @@ def _parameters(graph: Graph) -> Iterator[Problem]:
         if reason := _misplaced(target, bool(node._args), last):
             yield Problem(node, f"placeholder {node}: {reason}")
         seen.add(bare)
-        last = target if target[0] == "*" else "=" if node._args else last
+        last = target if target.startswith("*") else "=" if node._args else last
 
 
 def _misplaced(target: str, has_default: bool, last: str) -> str:

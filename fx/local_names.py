@@ -13,7 +13,7 @@ import unicodedata
 from collections.abc import Iterable
 from typing import NoReturn
 
-from .namespace import _TAKEN, Namespace
+from .namespace import TAKEN, Namespace
 from .node import Node
 
 
@@ -84,7 +84,7 @@ def _are_legal(names: set[str], count: int) -> bool:
         and set(map(type, names)) <= {str}
         and all(map(str.isidentifier, names))
         and "".join(names).isascii()
-        and names.isdisjoint(_TAKEN)
+        and names.isdisjoint(TAKEN)
     )
 
 

@@ -21,7 +21,8 @@ RESERVED: Final[frozenset[str]] = frozenset(
 """Names that generated code uses for its own globals."""
 
 _BUILTINS: Final[dict[str, object]] = vars(builtins)
-_TAKEN: Final = frozenset(keyword.kwlist) | set(_BUILTINS) | RESERVED
+TAKEN: Final = frozenset(keyword.kwlist) | set(_BUILTINS) | RESERVED
+"""Names that no node has: keywords, builtins, and the reserved ones."""
 
 _MOST_DIGITS: Final = 640
 """More digits are part of the word: Python may refuse to read the number."""
@@ -70,7 +71,7 @@ class Namespace:
             name, base, number = _parse(candidate)
         if number < 0 or name in used:
             number = counts.get(base, 0)
-            if name in _TAKEN and not _is_builtin(name, obj):
+            if name in TAKEN and not _is_builtin(name, obj):
                 number += 1
                 name = f"{base}_{number}"
         while name in used:
@@ -117,7 +118,8 @@ def is_parameter_name(name: object) -> bool:
     """Whether `name` can be a parameter or a keyword in a Python call."""
     if not isinstance(name, str):
         return False
-    return name.isidentifier() and not keyword.iskeyword(name)
+    forbidden = keyword.iskeyword(name) or name == "__debug__"
+    return name.isidentifier() and not forbidden
 
 
 def target_to_str(target: Target) -> str:

@@ -248,6 +248,9 @@ def commit(
 
     Cost: O(nodes + uses + size of the replacements).
     """
+    if not rewrites:
+        gm.recompile()
+        return
     with Undoable(gm):
         Edit(gm, carry_meta=carry_meta).apply(rewrites)
         gm.recompile()

@@ -35,6 +35,7 @@ SEEDS = st.integers(min_value=0, max_value=10**9)
 EXAMPLES: Final = 60 if settings().max_examples <= 100 else 2000
 
 
+@fx.wrap
 def total(parts: list[Tensor], *, more: dict[str, Value]) -> Tensor:
     """A function with nodes inside of containers."""
     result = sum(parts, more["first"])

@@ -32,6 +32,7 @@ from . import (
     interpreter,
     # stage 07
     subgraph_rewriter,
+    rewriting_rules,
 )
 from .passes import (  # so that fx.passes.shape_prop is there
     fake_tensor_prop as _fake_tensor_prop,
@@ -39,7 +40,8 @@ from .passes import (  # so that fx.passes.shape_prop is there
     reinplace as _reinplace,
     shape_prop as _shape_prop,
 )
-from .passes.utils import matcher_utils as _matcher_utils
+from .passes import conv_bn_fusion as _conv_bn_fusion
+from .passes.utils import explain as _explain, matcher_utils as _matcher_utils
 from .experimental import proxy_tensor as _proxy_tensor
 from .node import Node, map_arg
 from .effects import has_side_effect
@@ -81,6 +83,7 @@ __all__ = [
     "operator_schemas",
     "proxy",
     "replace_pattern",
+    "rewriting_rules",
     "subgraph_rewriter",
     "symbolic_trace",
     "traceback",

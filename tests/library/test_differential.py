@@ -108,9 +108,7 @@ class Player:
                 return g.call_function(operator.getitem, (a, index))
             case 9:
                 name = self.rng.choice(("add", "x_1", "out_7", "table", "y"))
-                return g.create_node(
-                    "call_function", torch.neg, (a,), {}, name
-                )
+                return g.create_node("call_function", torch.neg, (a,), {}, name)
         return g.call_function(torch.maximum, (a, b))
 
     # -- edits -------------------------------------------------------------

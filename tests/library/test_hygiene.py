@@ -28,7 +28,8 @@ from hypothesis import strategies as st
 from torch import nn
 from torch.nn import functional as F
 
-from fx.constants import MAX_DEPTH, holds_node
+from fx.arguments import holds_node
+from fx.constants import MAX_DEPTH
 from fx.graph import Graph
 from fx.immutable_collections import immutable_dict, immutable_list
 from fx.node import Node

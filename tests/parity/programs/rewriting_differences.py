@@ -1,0 +1,155 @@
+"""Where replace_pattern differs on purpose."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import no_type_check
+
+import torch
+
+from tests.parity.harness import Lib, Made, Seen, error, names, program
+from tests.parity.programs._subjects import Root
+from tests.parity.programs.rewriting_pairs import A, matcher, paired, rewriter
+
+
+def kind(act: Callable[[], object]) -> str:
+    """The type of the error that a callable raises."""
+    return error(act).partition(":")[0]
+
+
+@program(
+    differs="rewrite-unused-input",
+    ours=[("relu", [("relu", "relu"), ("x", "x")])],
+)
+def an_input_that_the_pattern_does_not_use(lib: Lib) -> Seen:
+    gm = lib.symbolic_trace(lambda x: torch.relu(x))
+    found: list[Made] = []
+    raised = kind(
+        lambda: found.extend(
+            rewriter(lib).replace_pattern(
+                gm, lambda x, y: torch.relu(x), lambda x, y: torch.neg(x)
+            )
+        )
+    )
+    return raised if raised != "no error" else paired(found)
+
+
+@program(differs="match-anchor-absent", ours=(0, "no error"))
+def one_of_two_anchors_is_nowhere(lib: Lib) -> Seen:
+    sought = lib.symbolic_trace(lambda x: (torch.exp(x), torch.neg(x))).graph
+    graph = lib.symbolic_trace(lambda x: torch.exp(x)).graph
+    found: list[Made] = []
+    make = matcher(lib).SubgraphMatcher
+    raised = kind(lambda: found.extend(make(sought).match(graph)))
+    return len(found), raised
+
+
+@program(differs="pattern-is-input", ours="ValueError")
+def a_pattern_that_is_an_input(lib: Lib) -> Seen:
+    gm = lib.symbolic_trace(lambda x: torch.relu(x))
+    return kind(
+        lambda: rewriter(lib).replace_pattern(gm, lambda x: x, lambda x: x + 1)
+    )
+
+
+@program(
+    differs="rewrite-all-or-nothing",
+    ours=("ValueError", ["x", "relu", "relu_1", "output"]),
+)
+def a_callback_that_raises_for_the_second_match(lib: Lib) -> Seen:
+    gm = lib.symbolic_trace(lambda x: torch.relu(torch.relu(x)))
+    made: list[Made] = []
+
+    def make(match: Made, graph: Made, pattern: Made) -> Made:
+        if made:
+            raise ValueError("enough")
+        made.append(lib.symbolic_trace(lambda x: torch.neg(x)).graph)
+        return made[0]
+
+    raised = kind(
+        lambda: rewriter(lib).replace_pattern_with_filters(
+            gm, lambda x: torch.relu(x), replacement_callback=make
+        )
+    )
+    return raised, names(gm.graph.nodes)
+
+
+@program(
+    differs="rewrite-missing-target",
+    ours=("RuntimeError", ["x", "relu", "output"]),
+)
+def a_replacement_that_names_what_nobody_has(lib: Lib) -> Seen:
+    gm = lib.symbolic_trace(lambda x: torch.relu(x))
+    new = lib.Graph()
+    x = new.placeholder("x")
+    new.output(new.call_module("nowhere", (x,)))
+    raised = kind(
+        lambda: rewriter(lib).replace_pattern_with_filters(
+            gm, lambda x: torch.relu(x), new
+        )
+    )
+    return raised, names(gm.graph.nodes)
+
+
+@program(differs="rewrite-attributes", ours=("no error", True))
+def a_replacement_with_a_parameter_further_down(lib: Lib) -> Seen:
+    inner = torch.nn.Module()
+    inner.scale = torch.nn.Parameter(torch.ones(3))
+    gm = lib.symbolic_trace(lambda x: torch.neg(x))
+    new = lib.symbolic_trace(Root(lambda s, x: x * s.inner.scale, inner=inner))
+    raised = kind(
+        lambda: rewriter(lib).replace_pattern(gm, lambda x: torch.neg(x), new)
+    )
+    return raised, hasattr(gm, "inner") and hasattr(gm.inner, "scale")
+
+
+@program(differs="rewrite-by-constant", ours=("no error", "return 2"))
+def a_constant_in_place_of_a_value(lib: Lib) -> Seen:
+    gm = lib.symbolic_trace(lambda x: x + 2)
+    raised = kind(
+        lambda: rewriter(lib).replace_pattern(
+            gm, lambda x, y: x + y, lambda x, y: y
+        )
+    )
+    return raised, gm.code.strip().splitlines()[-1].strip()
+
+
+@program(differs="rewrite-behind-inputs", ours="no error")
+def a_reader_that_comes_before_an_input(lib: Lib) -> Seen:
+    @no_type_check
+    def target(x, y):
+        early = torch.exp(torch.relu(x))
+        late = torch.sin(y)
+        return early + torch.neg(late)
+
+    gm = lib.symbolic_trace(target)
+    rewriter(lib).replace_pattern(
+        gm,
+        lambda x, y: (torch.relu(x), torch.neg(y)),
+        lambda x, y: (x + y, y),
+    )
+    return kind(gm.graph.lint)
+
+
+@program(differs="match-deep-pattern", ours=(1, "no error"))
+def a_pattern_of_two_thousand_nodes(lib: Lib) -> Seen:
+    graph = lib.Graph()
+    node = graph.placeholder("x")
+    for _ in range(2_000):
+        node = graph.call_function(operator.neg, (node,))
+    graph.output(graph.call_function(torch.relu, (node,)))
+    found: list[Made] = []
+    make = matcher(lib).SubgraphMatcher
+    raised = kind(lambda: found.extend(make(graph).match(graph)))
+    return len(found), raised
+
+
+@program(differs="rewrite-own-constants", ours=[9.0, 7.0, 9.0])
+def constants_of_a_traced_replacement(lib: Lib) -> Seen:
+    old, new = torch.ones(3), torch.full((3,), 7.0)
+    gm = lib.symbolic_trace(lambda x: torch.relu(x) + old)
+    rewriter(lib).replace_pattern(
+        gm, lambda x: torch.relu(x), lambda x: x.sign() + new
+    )
+    return [float(x) for x in gm(A + torch.tensor([0.0, -1.0, 0.0]))]

@@ -12,11 +12,12 @@ the first edit a `Snapshot` writes down the order, the names and the edges;
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from typing import NamedTuple
 
 from torch import nn
 
-from .arguments import Argument, Target
+from .arguments import Argument, Target, Value
 from .graph import Graph
 from .immutable_collections import immutable_dict
 from .linked_list import Link
@@ -47,7 +48,7 @@ class Snapshot:
         Cost: O(nodes + uses).
         """
         self.graph = graph
-        self.rows = [
+        self.rows: list[_Row] = [
             _Row(
                 node,
                 node._name,
@@ -60,8 +61,10 @@ class Snapshot:
             for node in graph.nodes
         ]
         names = vars(graph._graph_namespace)
-        self.names = {key: copy.copy(table) for key, table in names.items()}
-        self.insert = graph._insert
+        self.names: dict[str, Value] = {
+            key: copy.copy(table) for key, table in names.items()
+        }
+        self.insert: Callable[[Node], None] = graph._insert
 
     def restore(self) -> None:
         """Make the graph what it was; nodes added since are erased.

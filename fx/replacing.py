@@ -261,8 +261,8 @@ class Undoable:
 
     def __init__(self, gm: GraphModule) -> None:
         """Write down how the module is."""
-        self.graph = Snapshot(gm.graph)
-        self.attributes = Attributes(gm)
+        self.graph: Snapshot = Snapshot(gm.graph)
+        self.attributes: Attributes = Attributes(gm)
         self.attributes.save()
 
     def __enter__(self) -> None:
@@ -294,7 +294,7 @@ class Edit:
     def __init__(self, gm: GraphModule, *, carry_meta: bool) -> None:
         """Begin with nothing changed."""
         self.gm = gm
-        self.graph = gm.graph
+        self.graph: Graph = gm.graph
         self.carry_meta = carry_meta
         self.new: dict[Node, Argument] = {}
         self.dead: dict[Node, None] = {}

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple, TypeAlias
 
 import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 from ..arguments import Argument, Value, map_arg
 from ..graph_module import GraphModule
@@ -174,12 +175,18 @@ class Plan:
                 "make_fx(torch.func.functionalize(f))(*sample_args)"
             )
         self.rules = rules
-        self.nodes = list(gm.graph.nodes)
-        self.places = {node: i for i, node in enumerate(self.nodes)}
+        self.nodes: list[Node] = list(gm.graph.nodes)
+        self.places: dict[Node, int] = {
+            node: i for i, node in enumerate(self.nodes)
+        }
+        self.mode: FakeTensorMode
+        self.values: dict[Node, Value]
         self.mode, self.values = propagate(gm, sample_args)
-        self.storages = Storages(self.values)
-        self.memories = [Memory() for _ in range(len(self.storages.sets))]
-        self.same = DisjointSets(len(self.storages.sets))
+        self.storages: Storages = Storages(self.values)
+        self.memories: list[Memory] = [
+            Memory() for _ in range(len(self.storages.sets))
+        ]
+        self.same: DisjointSets = DisjointSets(len(self.storages.sets))
         self.replaced: dict[Node, Node] = {}
         self.in_place: dict[Node, OperatorFacts] = {}
         self.erased: dict[Node, None] = {}

@@ -154,7 +154,7 @@ class SubgraphMatcher:
         self.remove_overlapping_matches = remove_overlapping_matches
         self.ignore_literals = ignore_literals
         self.options = options
-        self.spelling = (
+        self.spelling: Normalized | Exact = (
             Normalized(
                 normalize=options.get("normalize", False),
                 compare_constants=options.get("compare_constants", False),
@@ -163,15 +163,15 @@ class SubgraphMatcher:
             if any(options.values())
             else Exact()
         )
-        self.plan = plan(
+        self.plan: Plan = plan(
             pattern,
             self.spelling,
             match_output=match_output,
             match_placeholder=match_placeholder,
         )
-        self.pattern_anchors = self.plan.anchors
-        self.pattern_placeholder_nodes = self.plan.placeholders
-        self.pattern_returning_nodes = self.plan.returning
+        self.pattern_anchors: list[Node] = self.plan.anchors
+        self.pattern_placeholder_nodes: list[Node] = self.plan.placeholders
+        self.pattern_returning_nodes: list[Node] = self.plan.returning
 
     def match(
         self, graph: Graph, node_name_match: str = ""

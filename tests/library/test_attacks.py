@@ -1,0 +1,278 @@
+"""What once broke a graph or gave a wrong one silently, each as it was found.
+
+No theme but that: hooks that raise or edit, insert points that are gone,
+values where nodes hide, state that outlives a failed trace, pickles.
+"""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import operator
+import pickle
+import subprocess
+import sys
+import threading
+from typing import Any, TypeAlias
+
+import pytest
+import torch
+
+import fx
+from fx.node import Node
+
+Value: TypeAlias = Any
+
+
+def chain() -> tuple[fx.Graph, Node, Node, Node]:
+    """A graph of three nodes: x, relu, output."""
+    graph = fx.Graph()
+    x = graph.placeholder("x")
+    relu = graph.call_function(torch.relu, (x,))
+    return graph, x, relu, graph.output(relu)
+
+
+def again(graph: fx.Graph) -> fx.Graph:
+    """The graph, pickled and loaded."""
+    loaded: fx.Graph = pickle.loads(pickle.dumps(graph))
+    loaded.lint()
+    return loaded
+
+
+# -- use-def edges ---------------------------------------------------------
+
+
+def test_no_user_stays_of_a_node_whose_place_was_erased() -> None:
+    graph, x, relu, _ = chain()
+    with graph.inserting_before(relu):
+        place = graph.call_function(torch.neg, (x,))
+    graph.inserting_before(place)
+    graph.erase_node(place)
+    with pytest.raises(AssertionError, match="neg was erased"):
+        graph.call_function(torch.sin, (x,))
+    assert list(x.users) == [relu]
+    assert len(graph.nodes) == 3
+
+
+def test_no_user_stays_of_a_node_that_a_hook_refused() -> None:
+    gm = fx.symbolic_trace(torch.nn.Sequential(torch.nn.ReLU()))
+    x, relu, _ = gm.graph.nodes
+
+    def refuse(node: Node) -> None:
+        raise KeyError(node.name)
+
+    gm._register_create_node_hook(refuse)
+    with pytest.raises(KeyError, match="sin"):
+        gm.graph.call_function(torch.sin, (x,))
+    assert list(x.users) == [relu]
+    gm.graph.lint()
+
+
+def test_lint_sees_a_user_that_is_in_no_list() -> None:
+    graph, x, _, _ = chain()
+    Node(graph, "ghost", "call_function", torch.sin, (x,), {})
+    (problem,) = fx.lint.problems(graph)
+    assert "has the user ghost" in problem.message
+
+
+def unused(gm: fx.GraphModule) -> Node:
+    """A new node that nobody uses."""
+    with gm.graph.inserting_before(gm.graph.output_node()):
+        return gm.graph.call_function(torch.sin, (next(iter(gm.graph.nodes)),))
+
+
+def test_a_hook_that_erases_the_node_first_is_reported() -> None:
+    gm = fx.symbolic_trace(torch.nn.Sequential(torch.nn.ReLU()))
+    node, calls = unused(gm), []
+
+    def erase(dying: Node) -> None:
+        calls.append(dying)
+        if len(calls) == 1:
+            gm.graph.erase_node(dying)
+
+    gm._register_erase_node_hook(erase)
+    with pytest.raises(RuntimeError, match="erased already"):
+        gm.graph.erase_node(node)
+    assert len(gm.graph.nodes) == len(list(gm.graph.nodes)) == 3
+
+
+def test_a_hook_that_uses_the_dying_node_saves_it() -> None:
+    gm = fx.symbolic_trace(torch.nn.Sequential(torch.nn.ReLU()))
+    node = unused(gm)
+
+    def use(dying: Node) -> None:
+        with gm.graph.inserting_after(dying):
+            gm.graph.call_function(torch.cos, (dying,))
+
+    gm._register_erase_node_hook(use)
+    with pytest.raises(RuntimeError, match="still had 1 users"):
+        gm.graph.erase_node(node)
+    gm.graph.lint()
+
+
+def test_nodes_cannot_hide_in_keys_and_sets() -> None:
+    _, x, relu, _ = chain()
+    hiding: list[tuple[Value, str]] = [
+        ({x: 1}, "in a key"),
+        ([{(x, 1): 1}], "in a key"),
+        ({(x,)}, "inside a set"),
+        (frozenset({frozenset({x})}), "inside a set"),
+    ]
+    for value, message in hiding:
+        with pytest.raises(TypeError, match=message):
+            relu.args = (value,)
+    assert relu.args == (x,)
+    relu.args = ({1: x, ("a", 2): 3}, {(1, 2)})
+    assert relu.all_input_nodes == [x]
+
+
+def test_a_graph_without_output_is_copied_into_itself_once() -> None:
+    graph = fx.Graph()
+    x = graph.placeholder("x")
+    graph.call_function(torch.relu, (x,))
+    graph.graph_copy(graph, {})
+    assert [n.name for n in graph.nodes] == ["x", "relu", "x_1", "relu_1"]
+
+
+def test_a_number_that_python_refuses_to_read_is_part_of_the_name() -> None:
+    graph = fx.Graph()
+    name = "x_" + "1" * 5000
+    assert graph.placeholder(name).name == name
+
+
+# -- pickles ---------------------------------------------------------------
+
+
+@dataclasses.dataclass
+class Box:
+    """A container that a graph may have among its arguments."""
+
+    held: object
+    rest: list[object]
+
+
+def test_a_node_in_a_dataclass_survives_pickle() -> None:
+    graph, x, relu, _ = chain()
+    relu.args = (Box(x, [x, torch.ops.aten.add.Tensor]), Box(1, [2]))
+    new_x, new, _ = again(graph).nodes
+    assert new.all_input_nodes == [new_x]
+    add = torch.ops.aten.add.Tensor
+    assert new.args == (Box(new_x, [new_x, add]), Box(1, [2]))
+
+
+def test_nodes_anywhere_in_meta_survive_pickle() -> None:
+    graph, x, relu, _ = chain()
+    other, foreign, _, _ = chain()
+    groups = collections.defaultdict(list, {"a": [x, relu]})
+    relu.meta = {"groups": groups, "box": Box(x, []), "from": foreign}
+    new_x, new, _ = again(graph).nodes
+    assert new.meta["groups"] == {"a": [new_x, new]}
+    new.meta["groups"]["b"].append(1)
+    assert new.meta["box"].held is new_x
+    assert new.meta["from"].graph is not other
+    assert str(new.meta["from"].graph) == str(other)
+
+
+def test_a_half_edited_graph_survives_pickle() -> None:
+    graph, x, relu, _ = chain()
+    with graph.inserting_before(relu):
+        first = graph.call_function(operator.neg, (x,))
+    first.args = (relu,)
+    new = pickle.loads(pickle.dumps(graph))
+    assert str(new) == str(graph)
+    assert any("before it" in p.message for p in fx.lint.problems(new))
+
+
+# -- traces ----------------------------------------------------------------
+
+
+class Deletes(torch.nn.Module):
+    """Takes away the constant that its trace stored, and fails."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = x + torch.ones(1)
+        del self._tensor_constant0
+        raise KeyError("the user's own", y)
+
+
+def test_cleaning_up_does_not_hide_the_users_error() -> None:
+    with pytest.raises(KeyError, match="the user's own"):
+        fx.Tracer().trace(Deletes())
+
+
+NAMED_TWICE = """
+import torch, fx
+class M(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        one = torch.ones(1)
+        for name in "abcdefgh":
+            vars(self)[name] = one
+    def forward(self, x):
+        return x + self.c
+print([n.target for n in fx.Tracer().trace(M()).nodes][1])
+"""
+
+
+def test_a_constant_with_many_names_has_the_last_as_in_torch() -> None:
+    """It once depended on the hash seed of the process."""
+    printed = {
+        subprocess.run(
+            [sys.executable, "-c", NAMED_TWICE],
+            env={"PYTHONHASHSEED": seed, "PYTHONPATH": ":".join(sys.path)},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout.strip()
+        for seed in ("1", "2", "3")
+    }
+    assert printed == {"h"}
+
+
+def many_constants(x: torch.Tensor) -> torch.Tensor:
+    for _ in range(2000):
+        x = x + torch.ones(1)
+    return x
+
+
+def test_constants_are_named_in_linear_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    looked = 0
+    real = torch.nn.Module.__getattr__
+
+    def counts(self: torch.nn.Module, name: str) -> Value:
+        nonlocal looked
+        looked += name.startswith("_tensor_constant")
+        return real(self, name)
+
+    monkeypatch.setattr(torch.nn.Module, "__getattr__", counts)
+    graph = fx.Tracer().trace(many_constants)
+    targets = [n.target for n in graph.find_nodes(op="get_attr")]
+    assert targets[:2] == ["_tensor_constant0", "_tensor_constant1"]
+    assert len(set(targets)) == 2000
+    assert looked <= 2000
+
+
+def leaf(x: Value) -> Value:
+    return x + 1
+
+
+def test_a_root_taken_while_another_thread_wraps_it_is_traced() -> None:
+    begun, done = threading.Event(), threading.Event()
+
+    def waits(x: Value) -> Value:
+        begun.set()
+        assert done.wait(30)
+        return leaf(x)
+
+    tracer = fx.Tracer(autowrap_functions=(leaf,))
+    thread = threading.Thread(target=tracer.trace, args=(waits,))
+    thread.start()
+    try:
+        assert begun.wait(30)
+        mine = fx.Tracer(autowrap_functions=(leaf,)).trace(leaf)
+    finally:
+        done.set()
+        thread.join()
+    assert [n.name for n in mine.nodes] == ["x", "add", "output"]

@@ -69,10 +69,11 @@ class Link:
         if x._next is not x:
             x._unlink()
         before = self._prev
-        if self._sort_key:
-            x._sort_key = _key_between(before, self)
-        else:  # this is the sentinel: the end is open
+        is_sentinel = self._sort_key == 0
+        if is_sentinel:  # x becomes the last link: the end is open
             x._sort_key = before._sort_key + GAP
+        else:
+            x._sort_key = _key_between(before, self)
         x._prev = before
         x._next = self
         before._next = x

@@ -29,6 +29,7 @@ new trace sees the undoing and waits for it.
 from __future__ import annotations
 
 import builtins
+import os
 import sys
 import threading
 import time
@@ -57,6 +58,15 @@ class Interceptor(Protocol):
         kwargs: dict[str, Value],
     ) -> Value:
         """The result of calling a module."""
+
+    def call_overridden(
+        self,
+        module: torch.nn.Module,
+        original: Callable[..., Value],
+        args: tuple[Value, ...],
+        kwargs: dict[str, Value],
+    ) -> Value:
+        """The result of calling a module whose class has its own `__call__`."""
 
     def read_attribute(
         self, module: torch.nn.Module, name: str, value: Value
@@ -124,7 +134,7 @@ class Patches:
         self._current: ContextVar[Interceptor | None] = ContextVar(
             "fx trace", default=None
         )
-        self._open: dict[Interceptor, None] = {}
+        self._open: dict[Interceptor, int] = {}
         self._undoing: dict[Interceptor, int] = {}
         self._patches: dict[tuple[int, str], _Patch] = {}
 
@@ -178,7 +188,7 @@ class Patches:
 
     def begin(self, trace: Interceptor) -> None:
         """Announce a trace, and wait until nobody is undoing patches."""
-        self._open[trace] = None
+        self._open[trace] = os.getpid()
         while self._someone_undoes():
             time.sleep(0)
         self._current.set(trace)
@@ -192,7 +202,8 @@ class Patches:
         if trace in self._open or trace in self._undoing:
             self._undoing[trace] = threading.get_ident()
             self._open.pop(trace, None)
-            if not self._open:
+            # A fork copies traces that no thread of the child will end.
+            if os.getpid() not in self._open.values():
                 self._undo()
             self._undoing.pop(trace, None)
 

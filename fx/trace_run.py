@@ -156,9 +156,9 @@ def _own_call(original: Callable[..., Value]) -> Callable[..., Value]:
     @functools.wraps(original)
     def stand_in(mod: nn.Module, *args: Value, **kwargs: Value) -> Value:
         trace = TRACES.current
-        if isinstance(trace, TraceRun):
-            return trace.call_overridden(mod, original, args, kwargs)
-        return original(mod, *args, **kwargs)
+        if trace is None:
+            return original(mod, *args, **kwargs)
+        return trace.call_overridden(mod, original, args, kwargs)
 
     return stand_in
 

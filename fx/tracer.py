@@ -154,7 +154,7 @@ class Tracer(TracerBase):
             call, inputs = self.create_args_for_root(
                 function, isinstance(root, nn.Module), concrete_args
             )
-            with opened, opened:
+            with opened, opened:  # twice: see Patches.during
                 run.patch(function)
                 result = self.create_arg(call(*inputs))
             returns = None

@@ -415,6 +415,8 @@ class Capture(GraphAppendingTracer):
         """A call of a module, which is simply made."""
         return original(module, *args, **kwargs)
 
+    call_overridden = call_module
+
     def read_attribute(
         self, module: nn.Module, name: str, value: Value
     ) -> Value:

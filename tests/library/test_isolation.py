@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import sys
 import threading
 import types
@@ -338,3 +339,16 @@ def test_an_undoing_given_up_for_good_is_finished_by_the_next_trace() -> None:
         assert names["sqrt"] is not math.sqrt
     assert names["sqrt"] is math.sqrt
     assert not patches._undoing
+
+
+def test_a_fork_while_another_thread_traces_ends_clean() -> None:
+    """In the child nobody ends that trace; its patches go all the same."""
+    patches = patching.Patches()
+    names: dict[str, Any] = {"sqrt": math.sqrt}
+    elsewhere: Any = object()
+    patches._open[elsewhere] = os.getpid() + 1
+    mine: Any = object()
+    with patches.during(mine):
+        patches.patch(patching.Place(names, "sqrt"), lambda f: lambda x: 0)
+        assert names["sqrt"] is not math.sqrt
+    assert names["sqrt"] is math.sqrt

@@ -257,7 +257,7 @@ class TracerBase:
             return node
         if kind in LEAVES:
             return a
-        lower = _LOWER.get(kind)
+        lower = LOWER.get(kind)
         return _lower_other(self, a) if lower is None else lower(self, a)
 
     def to_bool(self, obj: Proxy) -> bool:
@@ -345,7 +345,7 @@ def _lower_slice(tracer: TracerBase, a: slice) -> Argument:
     return slice(lower(a.start), lower(a.stop), lower(a.step))
 
 
-_LOWER: Final[dict[type, Callable[[TracerBase, Value], Argument]]] = {
+LOWER: Final[dict[type, Callable[[TracerBase, Value], Argument]]] = {
     tuple: _lower_tuple,
     list: _lower_list,
     immutable_list: _lower_list,
@@ -353,6 +353,7 @@ _LOWER: Final[dict[type, Callable[[TracerBase, Value], Argument]]] = {
     immutable_dict: _lower_dict,
     slice: _lower_slice,
 }
+"""Exact type of a container -> the function that lowers it."""
 
 
 def _lower_other(tracer: TracerBase, a: Value) -> Argument:
@@ -366,7 +367,7 @@ def _lower_other(tracer: TracerBase, a: Value) -> Argument:
         return _lower_tuple_subclass(tracer, a)
     for base in (list, dict):
         if isinstance(a, base):
-            return _LOWER[base](tracer, a)
+            return LOWER[base](tracer, a)
     if dataclasses.is_dataclass(a) and not isinstance(a, type):
         fields = {
             field.name: tracer.create_arg(getattr(a, field.name))
@@ -752,6 +753,23 @@ def _common_tracer(
     function: object, args: tuple[Value, ...], kwargs: dict[str, Value]
 ) -> TracerBase:
     """The tracer of all the proxies among the arguments of a call."""
+    first: TracerBase | None = None
+    simple = True
+    for arg in (*args, *kwargs.values()) if kwargs else args:
+        if type(arg) is Proxy:
+            simple = simple and (first is None or first is arg.tracer)
+            first = arg.tracer
+        elif type(arg) not in LEAVES:
+            simple = False
+    if simple and first is not None:
+        return first
+    return _tracer_of_leaves(function, args, kwargs)
+
+
+def _tracer_of_leaves(
+    function: object, args: tuple[Value, ...], kwargs: dict[str, Value]
+) -> TracerBase:
+    """The same, looking inside of containers too."""
     tracers = [
         arg.tracer
         for arg in (*args, *kwargs.values())

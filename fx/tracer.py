@@ -42,6 +42,7 @@ from .opcodes import Opcode
 from .patching import TRACES
 from .protocols import PyTreeInfo
 from .proxy import (
+    LOWER,
     ParameterProxy,
     Proxy,
     Scope,
@@ -455,8 +456,10 @@ class Tracer(TracerBase):
         if kind is Proxy:
             proxied: Node = a.node
             return proxied
-        if kind in _PLAIN:
-            return TracerBase.create_arg(self, a)
+        if kind in _SCALARS:
+            return a
+        if kind in LOWER:
+            return LOWER[kind](self, a)
         node = self._state_node(a)
         if node is not None:
             return node
@@ -549,10 +552,8 @@ class Tracer(TracerBase):
         return new
 
 
-_PLAIN: Final = frozenset(
-    (str, int, float, bool, complex, type(None), tuple, list, dict, slice, set)
-)
-"""Exact types that `Tracer.create_arg` has nothing to add to."""
+_SCALARS: Final = frozenset((str, int, float, bool, complex, type(None)))
+"""Exact types of the constants that most arguments are."""
 
 
 _EVERY_MODULE: Final = frozenset(vars(nn.Module()))

@@ -553,7 +553,8 @@ def test_all_operators_beside_torch_fx() -> None:
                 more.add(".".join(str(op).split(".")[:2]))
             counts[random] += mine
     assert counts[True] > counts[False] > 1000
-    assert more - REGISTERED_LATE == MORE_THAN_TORCH_FX
+    late = {name for name in more if name.startswith("prims.inductor_")}
+    assert more - REGISTERED_LATE - late == MORE_THAN_TORCH_FX
 
 
 MORE_THAN_TORCH_FX = {

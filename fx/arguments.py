@@ -121,6 +121,8 @@ def map_aggregate(a: object, fn: Callable[[Argument], Argument]) -> Argument:
     rebuild = _REBUILD.get(kind)
     if rebuild is not None:
         return rebuild(a, fn)
+    if isinstance(a, Link):
+        return fn(a)
     for base in (tuple, list, dict, slice):
         if isinstance(a, base):
             return _REBUILD[base](a, fn)
@@ -195,11 +197,6 @@ _REBUILD: Final[dict[type, Callable[[Value, Value], Argument]]] = {
 }
 
 
-def _leaf_type(a: object) -> type:
-    """The type of an argument, a Node's being that of None: a leaf."""
-    return type(None) if isinstance(a, Link) else type(a)
-
-
 def holds_node(value: Value) -> bool:
     """Whether there is a Node somewhere in an argument.
 
@@ -265,10 +262,16 @@ def map_arg(a: object, fn: Callable[[Node], Argument]) -> Argument:
     if not callable(fn):
         raise AssertionError("torch.fx.map_arg(a, fn): fn must be a callable")
     node_fn: Callable[[Value], Argument] = fn
-    if type(a) is tuple and LEAVES.issuperset(map(_leaf_type, a)):
-        return tuple([node_fn(x) if isinstance(x, Link) else x for x in a])
 
     def on_leaf(leaf: Argument) -> Argument:
         return node_fn(leaf) if isinstance(leaf, Link) else leaf
 
-    return map_aggregate(a, on_leaf)
+    if type(a) is not tuple:
+        return map_aggregate(a, on_leaf)
+    # Most often: the arguments of a node, flat.
+    return tuple(
+        [
+            node_fn(x) if isinstance(x, Link) else map_aggregate(x, on_leaf)
+            for x in a
+        ]
+    )

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, NoReturn, Self, cast
+from typing import TYPE_CHECKING, Final, NoReturn, Self, cast
 
 import torch
 
@@ -55,6 +55,10 @@ __all__ = [
     "map_aggregate",
     "map_arg",
 ]
+
+
+_DICTS: Final = (immutable_dict, dict)
+"""Exact types of keyword arguments that need no second look."""
 
 
 class Node(NamedNode["Graph"]):
@@ -263,15 +267,19 @@ class Node(NamedNode["Graph"]):
         Everything is checked before the first edge moves.
         """
         inputs: dict[Node, None] = {}
-        simple = type(args) is tuple
-        for arg in args if simple else ():
+        simple = type(args) is tuple and type(kwargs) in _DICTS
+        values = (*args, *kwargs.values()) if simple and kwargs else args
+        for arg in values if simple else ():
             kind = type(arg)
             if kind is Node:
                 inputs[cast(Node, arg)] = None
             elif kind not in LEAVES:
                 simple = False
-        if not simple or kwargs:
+        if not simple:
             args, kwargs, inputs = self._freeze(args, kwargs)
+        elif kwargs:
+            self._check_keywords(kwargs)
+            kwargs = immutable_dict(kwargs)
         graph = self.graph
         for node in inputs:
             if node.graph is not graph or node._erased:
@@ -293,9 +301,7 @@ class Node(NamedNode["Graph"]):
     ]:
         """Immutable copies of the arguments, and the nodes inside."""
         self._check_containers((args, kwargs))
-        for key in kwargs:
-            if not is_parameter_name(key):
-                self._refuse_keyword(key)
+        self._check_keywords(kwargs)
         inputs: dict[Node, None] = {}
 
         def visit(leaf: Argument) -> Argument:
@@ -342,6 +348,12 @@ class Node(NamedNode["Graph"]):
             )
         if node.graph is not self.graph or node._erased:
             self._refuse_input(node)
+
+    def _check_keywords(self, kwargs: Mapping[str, Argument]) -> None:
+        """Raise if a keyword is none that a call can have."""
+        for key in kwargs:
+            if not is_parameter_name(key):
+                self._refuse_keyword(key)
 
     def _refuse_keyword(self, key: object) -> NoReturn:
         """Raise the error for a keyword that no call can have."""

@@ -591,7 +591,7 @@ class _State:
     ) -> None:
         """Note what one module holds; its children are visited next."""
         for name, value in vars(module).items():
-            if isinstance(value, _CONSTANTS) and name not in _EVERY_MODULE:
+            if name not in _EVERY_MODULE and isinstance(value, _CONSTANTS):
                 self.constants[value] = prefix + name
         for name, parameter in module._parameters.items():
             self.parameters.setdefault(parameter, prefix + name)

@@ -83,15 +83,6 @@ class Namespace:
             self._names[obj] = name
         return name
 
-    def reserve(self, name: str, obj: object) -> None:
-        """Give `obj` exactly `name`, which nobody has yet."""
-        self._used.add(name)
-        self._names[obj] = name
-
-    def is_used(self, name: str) -> bool:
-        """Whether `name` has been given out."""
-        return name in self._used
-
 
 def _is_builtin(name: str, obj: object | None) -> bool:
     """Whether `name` is the builtin name of `obj` itself."""

@@ -731,17 +731,8 @@ def _tracer_of_leaves(
     function: object, args: tuple[Value, ...], kwargs: dict[str, Value]
 ) -> TracerBase:
     """The same, looking inside of containers too."""
-    tracers = [
-        arg.tracer
-        for arg in (*args, *kwargs.values())
-        if isinstance(arg, Proxy)
-    ]
-    if any(isinstance(arg, (tuple, list, dict)) for arg in args):
-        leaves = pytree.tree_leaves((args, kwargs))
-        tracers += [leaf.tracer for leaf in leaves if isinstance(leaf, Proxy)]
-    elif not tracers:
-        leaves = pytree.tree_leaves(kwargs)
-        tracers = [leaf.tracer for leaf in leaves if isinstance(leaf, Proxy)]
+    leaves = pytree.tree_leaves((args, kwargs))
+    tracers = [leaf.tracer for leaf in leaves if isinstance(leaf, Proxy)]
     first = tracers[0]
     if any(tracer is not first for tracer in tracers):
         raise RuntimeError(

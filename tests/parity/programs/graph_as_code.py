@@ -14,22 +14,9 @@ from torch import nn
 from torch.nn import functional
 
 from tests.parity.harness import Lib, Made, Seen, error, names, program, show
+from tests.parity.programs._subjects import Overview
 
 INPUT = torch.linspace(-2, 2, 6).reshape(2, 3)
-
-
-class Overview(nn.Module):
-    """The module of the documents' overview."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        torch.manual_seed(0)
-        self.param = nn.Parameter(torch.rand(3, 4))
-        self.linear = nn.Linear(4, 5)
-
-    @no_type_check
-    def forward(self, x):
-        return self.linear(x + self.param).clamp(min=0.0, max=1.0)
 
 
 class TopK(nn.Module):

@@ -10,11 +10,11 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed-$(shell cksum < pyproject.toml | cut -d' ' -f1)
 
 .DEFAULT_GOAL := help
-.PHONY: help tour test lint types format bench fuzz clean
+.PHONY: help tour test lint types format docs serve site-test stubs bench fuzz clean
 
 help: ## Print this list.
 	@echo "usage: make <target>"
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  \1\t\2/p' Makefile | expand -t 12
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1\t\2/p' Makefile | expand -t 12
 
 tour: $(STAMP) ## Trace, show and run two real networks; where to begin.
 	@$(BIN)/python -m stages.tour
@@ -26,12 +26,28 @@ lint: $(STAMP) ## Check style and layout of the code.
 	$(BIN)/ruff check --quiet
 	$(BIN)/ruff format --quiet --check
 
+# Each stage has its demo.py: to mypy they are programs of their own.
 types: $(STAMP) ## Check the types, strictly.
 	$(BIN)/mypy
+	@for stage in stages/0*; do $(BIN)/mypy --no-error-summary $$stage/*.py || exit; done
+	cd exercises && ../$(BIN)/mypy
 
 format: $(STAMP) ## Write the code in the one layout, mend what can be mended.
 	$(BIN)/ruff check --quiet --fix-only
 	$(BIN)/ruff format
+
+# Neither -q nor -v: with them, MkDocs lets broken links pass.
+docs: $(STAMP) ## Build the site into site/; a broken link ends it.
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
+
+serve: $(STAMP) ## Show the site while you write it.
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs serve --livereload
+
+site-test: $(STAMP) ## Try every page of the site in a browser (Chromium).
+	$(BIN)/python -m pytest tests/docs/browser
+
+stubs: $(STAMP) ## Make exercises/ anew from fx/, after a change there.
+	@$(BIN)/python -m stages.generate
 
 bench: $(STAMP) ## Measure fx beside torch.fx.
 	@$(BIN)/python -m tests.benchmarks
@@ -41,7 +57,7 @@ fuzz: $(STAMP) ## Run the property tests for much longer than `make test`.
 
 clean: ## Remove what was made here: .venv, caches, builds.
 	rm -rf $(VENV) build dist site .benchmarks .hypothesis
-	rm -rf .mypy_cache .pytest_cache .ruff_cache
+	rm -rf .mypy_cache .pytest_cache .ruff_cache exercises/.mypy_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(STAMP):

@@ -11,30 +11,33 @@ from __future__ import annotations
 
 import dis
 import linecache
-import os
 import sys
 import traceback
 from itertools import islice
-from types import CodeType, FrameType
+from types import FrameType
 from typing import Final
 
-import torch
-
-_HERE: Final = os.path.dirname(__file__) + os.sep
-_TORCH: Final = os.path.dirname(torch.__file__) + os.sep
-_TRACE: Final = "trace"
-_TRACER_FILE: Final = _HERE + "tracer.py"
+_HERE: Final = __name__.rpartition(".")[0]
+_OURS: Final = (f"{_HERE}.", "torch.")
 
 
-def _is_ours(code: CodeType) -> bool:
-    """Whether code belongs to fx or torch, not to the user."""
-    return code.co_filename.startswith((_HERE, _TORCH))
+def _is_ours(frame: FrameType) -> bool:
+    """Whether a frame's code belongs to fx or torch, not to the user."""
+    return f"{frame.f_globals.get('__name__')}.".startswith(_OURS)
+
+
+def _is_start_of_trace(frame: FrameType) -> bool:
+    """Whether a frame is the call of `Tracer.trace` that is in progress."""
+    return (
+        frame.f_code.co_name == "trace"
+        and frame.f_globals.get("__name__") == f"{_HERE}.tracer"
+    )
 
 
 def user_frame() -> FrameType | None:
     """The innermost frame of the user's code, if there is one."""
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None and _is_ours(frame.f_code):
+    while frame is not None and _is_ours(frame):
         frame = frame.f_back
     return frame
 
@@ -49,9 +52,9 @@ def user_stack() -> str:
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         code = frame.f_code
-        if code.co_filename == _TRACER_FILE and code.co_name == _TRACE:
+        if _is_start_of_trace(frame):
             break
-        if not _is_ours(code):
+        if not _is_ours(frame):
             frames.append(
                 traceback.FrameSummary(
                     code.co_filename, frame.f_lineno, code.co_name

@@ -1,0 +1,215 @@
+"""What a stage's tests say when something is wrong, in fx's own terms.
+
+A test of the course never ends in `assert a == b`.  It says in a sentence
+what was seen and what was asked for, and shows the two graphs, or the two
+texts, side by side with the first difference marked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import zip_longest
+from typing import Protocol, runtime_checkable
+
+_WIDEST = 60
+"""Columns that one side of a comparison takes at most."""
+
+
+class Mistake(AssertionError):
+    """What the learner is told: a sentence, and a picture where it helps."""
+
+    def __init__(self, sentence: str, picture: str = "") -> None:
+        self.sentence = sentence
+        self.picture = picture
+        super().__init__(f"{sentence}\n{picture}" if picture else sentence)
+
+
+def check(ok: object, sentence: str, *, picture: str = "") -> None:
+    """Go on if `ok` is true, else tell the learner.
+
+    Args:
+        ok: what must hold; its truth value counts.
+        sentence: what was seen, and what the contract wants.
+        picture: lines to show below the sentence.
+
+    Raises:
+        Mistake: `ok` is false.
+    """
+    if not ok:
+        raise Mistake(sentence, picture)
+
+
+def same(yours: object, expected: object, sentence: str) -> None:
+    """Compare two values by `==` and show them one above the other.
+
+    Raises:
+        Mistake: they are different, or of different types.
+    """
+    if type(yours) is not type(expected) or yours != expected:
+        picture = f"yours:    {yours!r}\nexpected: {expected!r}"
+        raise Mistake(sentence, picture)
+
+
+def same_text(yours: str, expected: str, sentence: str) -> None:
+    """Compare two texts line by line and show them side by side.
+
+    White space at the ends of lines, and empty lines around the text, do not
+    count; `expected` may be indented.
+
+    Raises:
+        Mistake: they are different; the first difference is marked.
+    """
+    left, right = _lines(yours), _lines(expected)
+    if left != right:
+        raise Mistake(sentence, side_by_side(left, right))
+
+
+def same_graph(graph: object, expected: str, sentence: str) -> None:
+    """Compare the printed form of a graph with a text, as `same_text` does.
+
+    Args:
+        graph: whatever prints as a graph: Graph, NamedGraph.
+        expected: what `str(graph)` should be.
+        sentence: what was seen, and what the contract wants.
+    """
+    same_text(str(graph), expected, sentence)
+
+
+@contextmanager
+def raising(
+    error: type[BaseException], part: str, sentence: str
+) -> Iterator[None]:
+    """Ask that the block raises an error whose message contains `part`.
+
+    An unwritten function (NotImplementedError from a stub) passes through.
+
+    Raises:
+        Mistake: nothing was raised, another type, or another message.
+    """
+    try:
+        yield
+    except error as found:
+        if part not in str(found):
+            raise Mistake(
+                sentence, f"yours:    {found}\nexpected: … {part} …"
+            ) from found
+    else:
+        raise Mistake(
+            sentence,
+            f"yours:    nothing was raised\n"
+            f"expected: {error.__name__}: … {part} …",
+        )
+
+
+@runtime_checkable
+class _Node(Protocol):
+    """What `uses_intact` asks of a node."""
+
+    @property
+    def args(self) -> tuple[object, ...]: ...
+    @property
+    def kwargs(self) -> object: ...
+    @property
+    def users(self) -> object: ...
+
+
+class _Graph(Protocol):
+    """What `uses_intact` asks of a graph."""
+
+    @property
+    def nodes(self) -> object: ...
+
+
+def uses_intact(graph: _Graph, sentence: str) -> None:
+    """Ask that `users` says the same as the arguments do, for each node.
+
+    The arguments are searched here by plain recursion, with nothing of fx
+    that may still be unwritten.
+
+    Raises:
+        Mistake: an edge stands in one place only; the picture names it.
+    """
+    wrong = list(_wrong_edges(graph))
+    if wrong:
+        raise Mistake(sentence, "\n".join(wrong))
+
+
+def _wrong_edges(graph: _Graph) -> Iterator[str]:
+    """A line for each use that only one of its two nodes knows of."""
+    nodes = graph.nodes
+    assert hasattr(nodes, "__iter__")
+    members: list[_Node] = list(nodes)
+    wanted = [(node, used) for node in members for used in _used_by(node)]
+    for node, used in wanted:
+        if node not in _users(used):
+            yield (
+                f"%{node} has %{used} among its arguments, "
+                f"but %{used}.users is {_names(used)}: %{node} is missing"
+            )
+    for used in members:
+        for user in _users(used):
+            if (user, used) not in wanted:
+                yield (
+                    f"%{used}.users is {_names(used)}, but %{user} does not "
+                    f"have %{used} among its arguments (any more)"
+                )
+
+
+def _used_by(node: _Node) -> list[_Node]:
+    """The nodes in a node's arguments, each once."""
+    found: list[_Node] = []
+    rest: list[object] = [node.args, node.kwargs]
+    while rest:
+        value = rest.pop()
+        if isinstance(value, _Node):
+            if value not in found:
+                found.append(value)
+        elif isinstance(value, tuple | list):
+            rest.extend(value)
+        elif isinstance(value, dict):
+            rest.extend(value.values())
+        elif isinstance(value, slice):
+            rest.extend((value.start, value.stop, value.step))
+    return found
+
+
+def _users(node: _Node) -> list[_Node]:
+    """The users that a node says it has."""
+    users = node.users
+    assert hasattr(users, "__iter__")
+    return list(users)
+
+
+def _names(node: _Node) -> str:
+    """A node's users as text: `[%add, %relu]`."""
+    return "[" + ", ".join(f"%{user}" for user in _users(node)) + "]"
+
+
+def side_by_side(yours: list[str], expected: list[str]) -> str:
+    """Two texts in two columns, the first difference marked."""
+    width = min(max([*map(len, yours), 5]), _WIDEST)
+    rows = [f"  {'yours':{width}}    expected"]
+    marked = False
+    for left, right in zip_longest(yours, expected):
+        differs = left != right and not marked
+        marked = marked or differs
+        sign = "→ " if differs else "  "
+        tail = "    ← first difference" if differs else ""
+        shown = left if left is not None else "(nothing)"
+        wanted = right if right is not None else "(nothing)"
+        rows.append(f"{sign}{shown:{width}}    {wanted}{tail}".rstrip())
+    return "\n".join(rows)
+
+
+def _lines(text: str) -> list[str]:
+    """The lines of a text without the indentation that all of them share."""
+    lines = [line.rstrip() for line in text.strip("\n").splitlines()]
+    while lines and not lines[0]:
+        lines.pop(0)
+    while lines and not lines[-1]:
+        lines.pop()
+    depth = min(
+        (len(line) - len(line.lstrip()) for line in lines if line), default=0
+    )
+    return [line[depth:] for line in lines]

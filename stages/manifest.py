@@ -1,0 +1,149 @@
+"""What each stage asks: `stages/NN/stage.toml`, read and checked.
+
+Nothing else lists stages or exercises; the generator, the check, the command
+line and the site all ask here.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+HERE = Path(__file__).parent
+ROOT = HERE.parent
+REFERENCE = ROOT / "fx"
+"""The library itself, which the exercises are made from."""
+EXERCISES = ROOT / "exercises"
+"""The learner's folder; the tree that is checked is `exercises/fx`."""
+
+
+class Exercise(NamedTuple):
+    """One function to write.
+
+    Attributes:
+        name: its path under fx/, with dots: `linked_list.Link.prepend`.
+        file: the file it is in, from fx/ on: `linked_list.py`.
+        qualname: its name within that file: `Link.prepend`.
+        stage: the number of its stage.
+        task: what to write, in a line.
+        hints: three, from a nudge to nearly the solution.
+        anchor: the heading of the stage's page that explains it.
+    """
+
+    name: str
+    file: str
+    qualname: str
+    stage: int
+    task: str
+    hints: tuple[str, ...]
+    anchor: str
+
+    @property
+    def stub(self) -> str:
+        """What an unwritten function says when it is called."""
+        return f"stage {self.stage:02d}: {self.qualname}"
+
+
+class Stage(NamedTuple):
+    """A stage of the course.
+
+    Attributes:
+        number: 1 to 8.
+        title: what it is about.
+        summary: what one has built at its end.
+        exercises: what to write, in the order to write it.
+    """
+
+    number: int
+    title: str
+    summary: str
+    exercises: tuple[Exercise, ...]
+
+    @property
+    def folder(self) -> Path:
+        """Where its tests and its demo are."""
+        return HERE / f"{self.number:02d}"
+
+
+@cache
+def stages() -> dict[int, Stage]:
+    """All stages, by number.
+
+    Raises:
+        ValueError: a stage.toml does not say what it must.
+    """
+    found = sorted(HERE.glob("[0-9][0-9]/stage.toml"))
+    return {int(path.parent.name): _read(path.parent) for path in found}
+
+
+@cache
+def exercises() -> dict[str, Exercise]:
+    """All exercises of all stages, by name, in the order of the course."""
+    found = [one for stage in stages().values() for one in stage.exercises]
+    return {one.name: one for one in found}
+
+
+def exercises_by_file() -> dict[str, list[Exercise]]:
+    """The exercises in each file of fx/ that has any."""
+    files: dict[str, list[Exercise]] = {}
+    for one in exercises().values():
+        files.setdefault(one.file, []).append(one)
+    return files
+
+
+def find(name: str) -> Exercise:
+    """The exercise that somebody calls `name`, in full or by its end.
+
+    Raises:
+        LookupError: there is none, or more than one; says which there are.
+    """
+    known = exercises()
+    if name in known:
+        return known[name]
+    short = [one for one in known.values() if _ends(one.name, name)]
+    if len(short) == 1:
+        return short[0]
+    if short:
+        several = ", ".join(one.name for one in short)
+        raise LookupError(f"{name!r} may be {several}: write more of it")
+    raise LookupError(
+        f"there is no exercise {name!r}; `python -m stages` lists them all"
+    )
+
+
+def _ends(name: str, end: str) -> bool:
+    """Whether `end` is the last words of a dotted name, in any case."""
+    return f".{name}".lower().endswith(f".{end}".lower())
+
+
+def _read(folder: Path) -> Stage:
+    """A stage from its folder."""
+    path = folder / "stage.toml"
+    table = tomllib.loads(path.read_text(encoding="utf-8"))
+    number = int(folder.name)
+    found = [_exercise(row, number, path) for row in table["exercise"]]
+    return Stage(number, table["title"], table["summary"], tuple(found))
+
+
+def _exercise(row: dict[str, object], stage: int, path: Path) -> Exercise:
+    """An exercise from its table in stage.toml."""
+    name, task = str(row["function"]), str(row["task"])
+    hints = row["hints"]
+    if not isinstance(hints, list) or len(hints) != 3 or not all(hints):
+        raise ValueError(f"{path}: {name} must have three hints")
+    file, qualname = _split(name, path)
+    return Exercise(
+        name, file, qualname, stage, task, tuple(hints), str(row["anchor"])
+    )
+
+
+def _split(name: str, path: Path) -> tuple[str, str]:
+    """A dotted name as the file under fx/ and the name within it."""
+    parts = name.split(".")
+    for end in range(len(parts) - 1, 0, -1):
+        file = "/".join(parts[:end]) + ".py"
+        if (REFERENCE / file).is_file():
+            return file, ".".join(parts[end:])
+    raise ValueError(f"{path}: {name} names no file of fx/")

@@ -1,0 +1,362 @@
+"""The pytest plugin of the course: what `pytest stages/04` does and says.
+
+It is loaded by every pytest of this project (`-p stages.plugin`), wakes only
+when a stage is named, and imports no fx itself: the tree that is checked must
+be the first `fx` of the process.
+
+The stages named are under test: nothing of theirs is borrowed.  A stub that
+is reached is *to write*, one line and no traceback; what is wrong is told in
+a sentence, with the learner's own lines.
+
+PYTEST_DONT_REWRITE: the asserts of this file are left alone, because some who
+run checks have imported it before pytest does.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Generator, Sequence
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from stages.limits import Overtime, time_limit
+from stages.manifest import (
+    EXERCISES,
+    HERE,
+    REFERENCE,
+    ROOT,
+    Exercise,
+    exercises,
+    stages,
+)
+from stages.report import Verdicts, explain, header, missing_stub, summary
+from stages.tree import Broken, Tree, import_all, install, problems
+from stages.types_check import TypesCheck
+from stages.workspace import edited_reference, remember_base
+
+SECONDS: Final = 5.0
+"""How long one test may take; an endless loop is stopped then."""
+
+
+class Subject:
+    """A tree to check other than the learner's, given by a caller.
+
+    Passed to `pytest.main(plugins=…)` by whatever runs checks itself.
+
+    Attributes:
+        tree: what is imported as fx.
+        verdicts: filled while the check runs.
+        types: whether types are checked too.
+    """
+
+    def __init__(self, tree: Tree, *, types: bool = False) -> None:
+        self.tree = tree
+        self.verdicts = Verdicts()
+        self.types = types
+
+
+# --- options, and what is under test ---------------------------------------
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the options of the course."""
+    group = parser.getgroup("stages")
+    group.addoption(
+        "--reference",
+        action="store_true",
+        help="check fx/ itself, not exercises/fx",
+    )
+    group.addoption(
+        "--exercise",
+        metavar="NAME",
+        help="check one exercise only, e.g. Link.prepend",
+    )
+    group.addoption(
+        "--no-types",
+        action="store_true",
+        help="leave out mypy at the end of a stage's check",
+    )
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Wake up if a stage is named.
+
+    Raises:
+        pytest.UsageError: the command or the tree makes a check impossible;
+            the message is a paragraph for the learner.
+    """
+    config.addinivalue_line(
+        "markers", "exercise(*names): the exercises that a test checks"
+    )
+    numbers = _stages_named(config)
+    if not numbers:
+        return
+    subject = _subject(config, numbers)
+    try:
+        _prepare(subject.tree)
+    except Broken as error:
+        raise pytest.UsageError(str(error)) from None
+    config.option.reportchars = ""  # our summary says it all
+    config.option.no_header = True
+    config.pluginmanager.register(_Course(config, subject, numbers))
+
+
+def _stages_named(config: pytest.Config) -> list[int]:
+    """The numbers of the stages on the command line, in order.
+
+    Raises:
+        pytest.UsageError: a stage that does not exist, or something else
+            beside a stage.
+    """
+    paths = [_path(config, argument) for argument in config.args]
+    inside = [path for path in paths if path.is_relative_to(HERE)]
+    if not inside:
+        return []
+    if others := [path for path in paths if path not in inside]:
+        raise pytest.UsageError(
+            f"a stage checks exercises/fx, and {_short(others[0])} checks "
+            f"fx/: one process can import only one of them. Run\n"
+            f"    pytest {_short(inside[0])}\n    pytest {_short(others[0])}"
+        )
+    found: set[int] = set()
+    for path in inside:
+        found |= _numbers(path)
+    return sorted(found)
+
+
+def _path(config: pytest.Config, argument: str) -> Path:
+    """The path in an argument like `stages/04/test_a.py::test_b`."""
+    path = argument.partition("::")[0]
+    return (config.invocation_params.dir / path).resolve()
+
+
+def _short(path: Path) -> str:
+    """A path as one would type it at the top of the project."""
+    return str(path.relative_to(ROOT) if path.is_relative_to(ROOT) else path)
+
+
+def _numbers(path: Path) -> set[int]:
+    """The stages that a path within stages/ is of."""
+    known = stages()
+    parts = path.relative_to(HERE).parts
+    if not parts:
+        return set(known)
+    if re.fullmatch(r"\d\d", parts[0]) and int(parts[0]) in known:
+        return {int(parts[0])}
+    number = int(parts[0]) if parts[0].isdecimal() else 0
+    hint = f" Did you mean stages/{number:02d}?" if number in known else ""
+    raise pytest.UsageError(
+        f"there is no stage {parts[0]!r}: the stages are "
+        f"stages/{min(known):02d} to stages/{max(known):02d}.{hint}"
+    )
+
+
+def _subject(config: pytest.Config, numbers: list[int]) -> Subject:
+    """What is checked: the caller's tree, the reference, or the learner's."""
+    for plugin in config.pluginmanager.get_plugins():
+        if isinstance(plugin, Subject):
+            return plugin
+    if config.getoption("--reference"):
+        return Subject(Tree(REFERENCE, under_test=numbers))
+    types = not config.getoption("--no-types")
+    return Subject(Tree(EXERCISES / "fx", under_test=numbers), types=types)
+
+
+def _prepare(tree: Tree) -> None:
+    """See that the tree can be checked, and import it.
+
+    Raises:
+        Broken: it cannot; says why.
+    """
+    found = [*problems(tree)]
+    if not tree.is_reference and tree.root == EXERCISES / "fx":
+        remember_base()
+        found += edited_reference()
+    if found:
+        raise Broken("\n\n".join(found))
+    install(tree)
+    try:
+        with time_limit(4 * SECONDS):
+            import_all(tree)
+    except Overtime as error:
+        raise Broken(f"importing fx does not come to an end: {error}") from None
+
+
+# --- one run ---------------------------------------------------------------
+
+
+class _Course:
+    """The hooks of one run of pytest over some stages."""
+
+    def __init__(
+        self, config: pytest.Config, subject: Subject, numbers: list[int]
+    ) -> None:
+        self._config = config
+        self._tree = subject.tree
+        self._numbers = numbers
+        self._verdicts = subject.verdicts
+        self._stuck = False
+        self._types: TypesCheck | None = None
+        if subject.types:
+            self._types = TypesCheck.started(self._tree, numbers)
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionstart(self) -> None:
+        """Say what is under test."""
+        reporter = self._config.pluginmanager.get_plugin("terminalreporter")
+        if reporter is not None:
+            reporter.write_line(header(self._tree, self._numbers))
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(
+        self, session: pytest.Session, items: list[pytest.Item]
+    ) -> None:
+        """Ask first that each exercise is written, last that types fit."""
+        wanted = self._config.getoption("--exercise")
+        if wanted:
+            self._keep_only(str(wanted), items)
+        named = {name for item in items for name in _exercises_of(item)}
+        order = [one for one in exercises().values() if one.name in named]
+        if not self._tree.is_reference:
+            items[:0] = [_Written.of(session, one, self._tree) for one in order]
+        if self._types is not None:
+            items.append(_Types.of(session, self._types))
+
+    def _keep_only(self, name: str, items: list[pytest.Item]) -> None:
+        """Drop the tests of other exercises.
+
+        Raises:
+            pytest.UsageError: no test is of an exercise of that name.
+        """
+        kept = [
+            item
+            for item in items
+            if any(
+                f".{full}".lower().endswith(f".{name}".lower())
+                for full in _exercises_of(item)
+            )
+        ]
+        if not kept:
+            raise pytest.UsageError(f"no test here is of an exercise {name!r}")
+        dropped = [item for item in items if item not in kept]
+        self._config.hook.pytest_deselected(items=dropped)
+        items[:] = kept
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_call(
+        self, item: pytest.Item
+    ) -> Generator[None, None, None]:
+        """Stop a test that does not come to an end."""
+        if isinstance(item, _Types):
+            yield
+            return
+        # Once one test was stopped, the next may well loop in the same place.
+        with time_limit(1.0 if self._stuck else SECONDS):
+            yield
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(
+        self, item: pytest.Item, call: pytest.CallInfo[None]
+    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        """Put what happened into words."""
+        report = yield
+        if call.excinfo is not None and report.failed:
+            error = call.excinfo.value
+            self._stuck = self._stuck or isinstance(error, Overtime)
+            stub = missing_stub(error)
+            report.user_properties.append(("to write", stub or ""))
+            report.longrepr = (
+                f"to write: {stub}"
+                if stub
+                else explain(error, item, self._tree)
+            )
+        if call.when == "call" or report.failed:
+            self._verdicts.add(_exercises_of(item), item, report)
+        return report
+
+    def pytest_report_teststatus(
+        self, report: pytest.TestReport
+    ) -> tuple[str, str, str] | None:
+        """Name the outcomes: done, wrong, to write."""
+        if report.passed and report.when == "call":
+            return "passed", "✓", "PASSED"
+        if report.failed:
+            if dict(report.user_properties).get("to write"):
+                return "to write", "·", "TO WRITE"
+            return "failed", "✗", "FAILED"
+        return None
+
+    def pytest_terminal_summary(
+        self, terminalreporter: pytest.TerminalReporter
+    ) -> None:
+        """Say where the learner is and what is next."""
+        for line in summary(self._verdicts, self._tree, self._numbers):
+            terminalreporter.write_line(line)
+
+
+def _exercises_of(item: pytest.Item) -> Sequence[str]:
+    """The names of the exercises that a test checks."""
+    marks = item.iter_markers("exercise")
+    return [str(name) for mark in marks for name in mark.args]
+
+
+class _Written(pytest.Item):
+    """Asks that one exercise is written; comes before the tests."""
+
+    one: Exercise
+    tree: Tree
+
+    @classmethod
+    def of(cls, session: pytest.Session, one: Exercise, tree: Tree) -> _Written:
+        """Make the item."""
+        item = cls.from_parent(session, name=f"{one.qualname} is written")
+        assert isinstance(item, _Written)
+        item.one, item.tree = one, tree
+        item.add_marker(pytest.mark.exercise(one.name))
+        return item
+
+    def runtest(self) -> None:
+        """Fail as the stub itself would, if it is one."""
+        if self.one.name in self.tree.borrowed:
+            return
+        found = self.tree.states()[self.one.name]
+        if found.value != "written":
+            raise NotImplementedError(self.one.stub)
+
+    def reportinfo(self) -> tuple[Path, int, str]:
+        """Where the function stands."""
+        line = self.tree.function(self.one).lineno
+        return self.tree.root / self.one.file, line - 1, self.name
+
+
+class _Types(pytest.Item):
+    """Asks that the learner's files pass mypy; comes after the tests."""
+
+    check: TypesCheck
+
+    @classmethod
+    def of(cls, session: pytest.Session, check: TypesCheck) -> _Types:
+        """Make the item."""
+        item = cls.from_parent(session, name="types")
+        assert isinstance(item, _Types)
+        item.check = check
+        return item
+
+    def runtest(self) -> None:
+        """Wait for mypy and ask that it found nothing."""
+        self.check.ask()
+
+    def reportinfo(self) -> tuple[Path, int, str]:
+        """Where types are checked."""
+        return EXERCISES, 0, "types"
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Forget the tree: pytest may be run again in this process."""
+    for finder in [*sys.meta_path]:
+        if type(finder).__module__ == "stages.tree":
+            sys.meta_path.remove(finder)

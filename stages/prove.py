@@ -1,0 +1,154 @@
+"""Proof that a stage's tests teach.
+
+- Each exercise left as a stub, alone, turns its stage red.
+- Each mutant is found by the tests of its own exercise, and the person who
+  wrote it is told the sentence that its entry promises.
+
+`python -m stages.prove 01` does it for a stage; `make test` for all.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import sys
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from types import ModuleType
+from typing import Final
+
+from stages import functions
+from stages.manifest import REFERENCE, Exercise, Stage, exercises, stages
+from stages.mutant import Mutant
+from stages.running import Job, Result, pool, run_all
+from stages.tree import Tree
+
+LONGEST: Final = 25
+"""The most lines that the body of an exercise may have."""
+
+
+def mutants(stage: Stage) -> tuple[Mutant, ...]:
+    """The mutants of a stage.
+
+    Raises:
+        TypeError: its mutants.py has no tuple of them.
+    """
+    module: ModuleType = importlib.import_module(
+        f"stages.{stage.number:02d}.mutants"
+    )
+    found: object = module.MUTANTS
+    if not isinstance(found, tuple):
+        raise TypeError(f"{module.__file__}: MUTANTS must be a tuple")
+    return found
+
+
+def form_problems(stage: Stage) -> Iterator[str]:
+    """What is wrong with a stage before anything runs."""
+    if not 4 <= len(stage.exercises) <= 8:
+        yield f"stage {stage.number:02d} has {len(stage.exercises)} exercises"
+    for one in stage.exercises:
+        text = (REFERENCE / one.file).read_text(encoding="utf-8")
+        try:
+            found = functions.function(ast.parse(text), one.qualname)
+        except LookupError as error:
+            yield f"{one.name}: {error}"
+            continue
+        if functions.body_lines(found) > LONGEST:
+            yield f"{one.name} has a body of over {LONGEST} lines"
+        if sum(m.function == one.name for m in mutants(stage)) < 2:
+            yield f"{one.name} has fewer than two mutants"
+    names = {one.name for one in stage.exercises}
+    for mutant in mutants(stage):
+        if mutant.function not in names:
+            yield f"a mutant of {mutant.function}, which is no exercise"
+
+
+def stub_problems(stage: Stage, executor: ProcessPoolExecutor) -> Iterator[str]:
+    """The exercises whose stub alone leaves the tests of the stage green."""
+    jobs = [_stub_job(one, stage) for one in stage.exercises]
+    for one, result in zip(
+        stage.exercises, run_all(jobs, executor), strict=True
+    ):
+        if not result.to_write and not result.failed:
+            yield f"no test misses {one.name}:\n{result.output}"
+
+
+def mutant_problems(
+    stage: Stage, executor: ProcessPoolExecutor
+) -> Iterator[str]:
+    """The mutants that are not found, or not told what they were promised."""
+    found = mutants(stage)
+    jobs = [_mutant_job(mutant, stage) for mutant in found]
+    for mutant, result in zip(found, run_all(jobs, executor), strict=True):
+        yield from _unkilled(mutant, result)
+
+
+def _unkilled(mutant: Mutant, result: Result) -> Iterator[str]:
+    """A complaint if the tests did not say what the mutant promises."""
+    title = f"mutant of {mutant.function} ({mutant.misconception})"
+    if not result.failed:
+        yield f"{title} is not found:\n{result.output}"
+    elif not any(
+        _flat(mutant.told) in _flat(s) for s in result.failed.values()
+    ):
+        said = "\n--\n".join(result.failed.values())
+        yield f"{title} is found, but not told {mutant.told!r}:\n{said}"
+
+
+def _flat(text: str) -> str:
+    """A text with all white space the same."""
+    return " ".join(text.split())
+
+
+def _stub_job(one: Exercise, stage: Stage) -> Job:
+    """The check of a reference that lacks one function."""
+    text = (REFERENCE / one.file).read_text(encoding="utf-8")
+    texts = {one.file: functions.stubbed(text, {one.qualname: one.stub})}
+    return Job(Tree(REFERENCE, [stage.number], texts=texts), [stage.number])
+
+
+def _mutant_job(mutant: Mutant, stage: Stage) -> Job:
+    """The check of a reference with one function wrong."""
+    one = exercises()[mutant.function]
+    text = (REFERENCE / one.file).read_text(encoding="utf-8")
+    source = functions.source_of(text, one.qualname)
+    wrong = functions.with_source(text, one.qualname, mutant.applied_to(source))
+    tree = Tree(REFERENCE, [stage.number], texts={one.file: wrong})
+    return Job(tree, [stage.number], exercise=one.name)
+
+
+def prove(
+    numbers: Sequence[int], executor: ProcessPoolExecutor
+) -> Iterator[str]:
+    """All that is wrong with some stages' tests."""
+    for number in numbers:
+        stage = stages()[number]
+        broken = [*form_problems(stage)]
+        yield from broken
+        if not broken:
+            yield from stub_problems(stage, executor)
+            yield from mutant_problems(stage, executor)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Prove the stages named, or all."""
+    numbers = [int(number) for number in arguments] or [*stages()]
+    with pool() as executor:
+        found = [*prove(numbers, executor)]
+    for problem in found:
+        print(problem, end="\n\n")
+    for number in numbers:
+        stage = stages()[number]
+        count = len(mutants(stage))
+        print(
+            f"stage {number:02d}: {len(stage.exercises)} exercises, "
+            f"{count} mutants"
+        )
+    print(
+        f"{len(found)} problems" if found else "every stub and mutant is told"
+    )
+    return bool(found)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

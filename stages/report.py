@@ -1,0 +1,274 @@
+"""What a stage's check prints: where one is, what is wrong, what is next."""
+
+from __future__ import annotations
+
+import linecache
+import re
+import traceback
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import Final
+
+import pytest
+
+from stages.checking import Mistake
+from stages.functions import State
+from stages.limits import Overtime
+from stages.manifest import ROOT, Exercise, Stage, exercises, stages
+from stages.tree import Tree
+
+_STUB: Final = re.compile(r"stage \d\d: [\w.]+")
+
+DONE, WRONG, TO_WRITE, UNKNOWN = "✓", "✗", "·", " "
+
+
+class Verdicts:
+    """What came out of the tests of each exercise."""
+
+    def __init__(self) -> None:
+        self._signs: dict[str, list[str]] = {}
+        self.failed: dict[str, str] = {}
+        """The tests that failed, by id, with what was said."""
+        self.passed: list[str] = []
+        self.to_write: list[str] = []
+        self.unmarked: list[str] = []
+
+    def add(
+        self,
+        names: Sequence[str],
+        item: pytest.Item,
+        report: pytest.TestReport,
+    ) -> None:
+        """Keep the outcome of one test."""
+        if not names:
+            self.unmarked.append(item.nodeid)
+        sign = DONE
+        if report.passed:
+            self.passed.append(item.nodeid)
+        elif dict(report.user_properties).get("to write"):
+            sign = TO_WRITE
+            self.to_write.append(item.nodeid)
+        else:
+            sign = WRONG
+            self.failed[item.nodeid] = str(report.longrepr)
+        for name in names:
+            self._signs.setdefault(name, []).append(sign)
+
+    def signs(self, name: str) -> str:
+        """A sign for each test of an exercise, in the order they ran."""
+        return "".join(self._signs.get(name, []))
+
+    def of(self, name: str) -> str:
+        """One sign for an exercise: wrong, to write, done, or not checked."""
+        signs = self.signs(name)
+        order = (WRONG, TO_WRITE, DONE)
+        return next((sign for sign in order if sign in signs), UNKNOWN)
+
+
+# --- the header ------------------------------------------------------------
+
+
+def header(tree: Tree, numbers: Sequence[int]) -> str:
+    """Say which tree is under test, and what of it is whose."""
+    if tree.is_reference:
+        return "fx under test: fx, the reference itself"
+    states = tree.states()
+    parts = [
+        f"{_written(stages()[number], states)} of "
+        f"{len(stages()[number].exercises)} written in stage {number:02d}"
+        for number in numbers
+    ]
+    others = [n for n in stages() if n not in numbers]
+    kind = {n: _whose(stages()[n], states) for n in others}
+    for whose, group in groupby(others, key=kind.__getitem__):
+        parts.append(f"{_range([*group])} {whose}")
+    name = f"{tree.root.parent.name}/{tree.root.name}"
+    return f"fx under test: {name}: " + " · ".join(parts)
+
+
+def _written(stage: Stage, states: dict[str, State]) -> int:
+    """How many exercises of a stage are written."""
+    found = [states[one.name] for one in stage.exercises]
+    return found.count(State.WRITTEN)
+
+
+def _whose(stage: Stage, states: dict[str, State]) -> str:
+    """Whose a stage that is not under test is."""
+    count = _written(stage, states)
+    if count == len(stage.exercises):
+        return "yours"
+    return "partly borrowed" if count else "borrowed"
+
+
+def _range(numbers: list[int]) -> str:
+    """`[1, 2, 3]` as `01-03`."""
+    first, last = f"{numbers[0]:02d}", f"{numbers[-1]:02d}"
+    return first if first == last else f"{first}-{last}"
+
+
+# --- one failure -----------------------------------------------------------
+
+
+def missing_stub(error: BaseException) -> str | None:
+    """What is to be written, if that is why a test did not pass."""
+    seen: BaseException | None = error
+    while seen is not None:
+        if isinstance(seen, NotImplementedError):
+            found = _STUB.fullmatch(str(seen))
+            if found:
+                return found[0]
+        seen = seen.__cause__ or seen.__context__
+    return None
+
+
+def explain(error: BaseException, item: pytest.Item, tree: Tree) -> str:
+    """A failure as a person should read it.
+
+    The sentence, the picture, the learner's own lines, the test, the hint.
+    """
+    lines = [*_said(error), *_own_lines(error, tree)]
+    path, line, _ = item.reportinfo()
+    if item.get_closest_marker("exercise"):
+        lines.append(f"test: {_from_root(str(path))}:{(line or 0) + 1}")
+        lines += [
+            f"hint: python -m stages hint {exercises()[name].qualname}"
+            for mark in item.iter_markers("exercise")
+            for name in mark.args
+            if name in exercises()
+        ]
+    return "\n".join(lines)
+
+
+def _said(error: BaseException) -> list[str]:
+    """What is wrong, in a sentence and maybe a picture."""
+    if isinstance(error, Mistake):
+        picture = [f"    {line}" for line in error.picture.splitlines()]
+        return [error.sentence, *picture]
+    if isinstance(error, Overtime):
+        return [
+            f"Still running: {error}. A loop whose condition never becomes "
+            f"false, or a ring that never comes back to its start?"
+        ]
+    if isinstance(error, RecursionError):
+        return [f"RecursionError: {error}: a function calls itself for ever."]
+    if isinstance(error, SystemExit):
+        return ["The code under test ended the program (SystemExit)."]
+    text = "".join(traceback.format_exception_only(error)).strip()
+    return text.splitlines()
+
+
+def _own_lines(error: BaseException, tree: Tree) -> list[str]:
+    """The lines of the tree under test that an error came through."""
+    lines: list[str] = []
+    for frame in traceback.extract_tb(error.__traceback__):
+        if frame.filename.startswith(str(tree.root)):
+            text = linecache.getline(frame.filename, frame.lineno or 0).strip()
+            place = _from_root(frame.filename, tree)
+            lines.append(f"at {place}:{frame.lineno}, in {frame.name}")
+            lines.append(f"    {text}")
+    if len(lines) > 12:
+        lines = [*lines[:6], "    …", *lines[-6:]]
+    return lines
+
+
+def _from_root(path: str, tree: Tree | None = None) -> str:
+    """A path as one would type it at the top of the project."""
+    if tree is not None and path.startswith(str(tree.root.parent)):
+        below = path.removeprefix(str(tree.root.parent)).lstrip("/\\")
+        if tree.is_reference:
+            return below
+        return f"{tree.root.parent.name}/{below}"
+    return path.removeprefix(str(ROOT)).lstrip("/\\")
+
+
+# --- the summary -----------------------------------------------------------
+
+
+def summary(
+    verdicts: Verdicts, tree: Tree, numbers: Sequence[int]
+) -> Iterator[str]:
+    """Each exercise with its signs, then the one thing to do next."""
+    for number in numbers:
+        stage = stages()[number]
+        checked = [one for one in stage.exercises if verdicts.signs(one.name)]
+        if checked:
+            yield ""
+            yield f"stage {number:02d}, {stage.title}"
+            yield from (_row(one, verdicts) for one in checked)
+    yield ""
+    yield from _next(verdicts, tree, numbers)
+
+
+def _row(one: Exercise, verdicts: Verdicts) -> str:
+    """An exercise, a sign for each of its tests, and its task."""
+    signs = verdicts.signs(one.name)
+    return f"  {verdicts.of(one.name)} {one.qualname:36} {signs}"
+
+
+def _next(
+    verdicts: Verdicts, tree: Tree, numbers: Sequence[int]
+) -> Iterator[str]:
+    """What to do now."""
+    for sign, tell in ((WRONG, _mend), (TO_WRITE, _write)):
+        for one in exercises().values():
+            if one.stage in numbers and verdicts.of(one.name) == sign:
+                yield from tell(one, tree)
+                return
+    if verdicts.failed:
+        yield "next: mend what failed above"
+        return
+    if tree.is_reference:
+        return
+    yield from _done(verdicts, numbers)
+
+
+def _mend(one: Exercise, tree: Tree) -> Iterator[str]:
+    """Lead to a function that is wrong."""
+    if tree.is_reference:
+        return
+    yield f"next: mend {one.qualname} in {_place(one, tree)}"
+    yield f"      python -m stages hint {one.qualname}"
+    yield (
+        f"      python -m stages blame {one.stage:02d}    "
+        f"(which of your functions is it?)"
+    )
+
+
+def _write(one: Exercise, tree: Tree) -> Iterator[str]:
+    """Lead to the next function to write."""
+    if tree.is_reference:
+        return
+    yield f"next: write {one.qualname} in {_place(one, tree)}"
+    yield f"      {one.task}"
+    yield f"      python -m stages hint {one.qualname}"
+
+
+def _place(one: Exercise, tree: Tree) -> str:
+    """Where a function stands in the learner's tree."""
+    return f"{tree.shown(one.file)}:{tree.function(one).lineno}"
+
+
+def _done(verdicts: Verdicts, numbers: Sequence[int]) -> Iterator[str]:
+    """What comes after a stage that is green."""
+    whole = all(
+        verdicts.signs(one.name)
+        for number in numbers
+        for one in stages()[number].exercises
+    )
+    if not whole:
+        yield "These pass. Now the whole stage: " + " ".join(
+            f"pytest stages/{number:02d}" for number in numbers
+        )
+        return
+    names = " and ".join(f"{number:02d}" for number in numbers)
+    yield f"Stage {names} is done."
+    later = [number for number in stages() if number > max(numbers)]
+    if later:
+        yield (
+            f"next: read docs/stages/{later[0]:02d}.md, then "
+            f"pytest stages/{later[0]:02d}"
+        )
+    yield (
+        f"      python stages/{numbers[-1]:02d}/demo.py shows it at work "
+        f"(python -m stages run … : with your code)"
+    )

@@ -1,0 +1,138 @@
+"""Checks run from a program: each in a fresh process that starts quickly.
+
+Importing torch takes two seconds, and an `fx` once imported stays.  So one
+server process imports torch and compiles the library, but imports no fx; each
+check is run in a fork of it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import multiprocessing
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from contextlib import contextmanager
+from typing import Final, NamedTuple, ParamSpec, TypeVar
+
+import pytest
+
+from stages.manifest import HERE, ROOT, exercises
+from stages.plugin import Subject
+from stages.tree import Broken, Tree
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+PLAIN: Final = (
+    "--color=no",
+    "--assert=plain",
+    *("-p", "no:cacheprovider"),
+    # These two collect garbage three times, which with torch takes a second.
+    *("-p", "no:unraisableexception"),
+    *("-p", "no:threadexception"),
+)
+"""What pytest is told when a program asks: it need not please or remember."""
+
+
+class Job(NamedTuple):
+    """A check to run.
+
+    Attributes:
+        tree: what is imported as fx, and which stages are under test.
+        stages: the stages to check.
+        exercise: check only this one.
+        tests: check only these, by their ids.
+    """
+
+    tree: Tree
+    stages: Sequence[int]
+    exercise: str | None = None
+    tests: Sequence[str] = ()
+
+
+class Result(NamedTuple):
+    """What came of a check.
+
+    Attributes:
+        status: pytest's exit status; 0 is green.
+        signs: exercise -> a sign for each of its tests.
+        verdicts: exercise -> one sign.
+        failed: the tests that failed, with what was said.
+        to_write: the tests that wait for something unwritten.
+        unmarked: the tests that are of no exercise.
+        output: all that was printed.
+    """
+
+    status: int
+    signs: dict[str, str]
+    verdicts: dict[str, str]
+    failed: dict[str, str]
+    to_write: list[str]
+    unmarked: list[str]
+    output: str
+
+    def ran(self) -> Result:
+        """This result, if tests were run.
+
+        Raises:
+            Broken: they could not be; the message is what was printed.
+        """
+        if self.status in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
+            return self
+        raise Broken(self.output.strip().removeprefix("ERROR: "))
+
+
+@contextmanager
+def pool(workers: int = 2) -> Iterator[ProcessPoolExecutor]:
+    """Processes in which jobs run, each new for its job and warm."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["stages.warm"])
+    with ProcessPoolExecutor(
+        workers, mp_context=context, max_tasks_per_child=1
+    ) as executor:
+        yield executor
+
+
+def run_all(jobs: Iterable[Job], executor: ProcessPoolExecutor) -> list[Result]:
+    """Run checks, some at a time, and wait for all of them."""
+    futures: list[Future[Result]] = [executor.submit(run, job) for job in jobs]
+    return [future.result() for future in futures]
+
+
+def run(job: Job) -> Result:
+    """Run a check in this process, which must not have imported fx."""
+    subject = Subject(job.tree)
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+        status = pytest.main(_arguments(job), plugins=[subject])
+    verdicts = subject.verdicts
+    return Result(
+        int(status),
+        {name: verdicts.signs(name) for name in exercises()},
+        {name: verdicts.of(name) for name in exercises()},
+        verdicts.failed,
+        verdicts.to_write,
+        verdicts.unmarked,
+        said.getvalue(),
+    )
+
+
+def _arguments(job: Job) -> list[str]:
+    """The command line of a check."""
+    os.chdir(ROOT)
+    paths = [str(HERE / f"{number:02d}") for number in job.stages]
+    only = ["--exercise", job.exercise] if job.exercise else []
+    return [*(job.tests or paths), *only, *PLAIN]
+
+
+def call(
+    executor: ProcessPoolExecutor,
+    function: Callable[P, T],
+    *args: P.args,
+    **kwargs: P.kwargs,
+) -> T:
+    """Call a function in a warm process and wait for its answer."""
+    return executor.submit(function, *args, **kwargs).result()

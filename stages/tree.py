@@ -1,0 +1,450 @@
+"""The `fx` that is checked: a folder, imported with what is unwritten borrowed.
+
+`exercises/fx` is the learner's.  While one stage is under test, a function of
+another stage that is still a stub is taken from the reference, so that the
+whole machine runs whatever is written of it.  The exchange happens between
+reading a file and compiling it, in memory:
+
+- the learner's functions keep their file and lines, in errors and debuggers;
+- a borrowed function has the reference's;
+- no `.pyc` is read or written, so that no later run meets a borrowed function
+  that it did not ask for.
+"""
+
+from __future__ import annotations
+
+import ast
+import dis
+import importlib
+import sys
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from importlib.util import spec_from_file_location
+from pathlib import Path
+from types import CodeType, ModuleType
+from typing import Final, NamedTuple
+
+from stages import functions
+from stages.functions import State
+from stages.manifest import REFERENCE, Exercise, exercises, exercises_by_file
+
+_compiled: Final[dict[tuple[str, str, frozenset[str]], CodeType]] = {}
+"""What was compiled in this process, by path, text and what is borrowed."""
+
+
+class Broken(Exception):
+    """The tree cannot be imported; the message is for the learner."""
+
+
+class Tree(NamedTuple):
+    """A folder that is to be imported as `fx`.
+
+    Attributes:
+        root: the folder.
+        under_test: the stages from which nothing is borrowed.
+        borrowed: names of exercises that are borrowed though written.
+        texts: files that are read from here and not from the folder, by
+            their path below it: how mutants are made.
+        reference: where functions are borrowed from.
+    """
+
+    root: Path
+    under_test: Collection[int] = ()
+    borrowed: Collection[str] = ()
+    texts: Mapping[str, str] | None = None
+    reference: Path = REFERENCE
+
+    @property
+    def is_reference(self) -> bool:
+        """Whether it is the library itself that is imported."""
+        return self.root == self.reference
+
+    def text(self, file: str) -> str:
+        """The source of a file of the tree.
+
+        Raises:
+            Broken: it is missing, or is not text.
+        """
+        if self.texts and file in self.texts:
+            return self.texts[file]
+        try:
+            return (self.root / file).read_text(encoding="utf-8")
+        except FileNotFoundError:
+            raise Broken(
+                f"{self.shown(file)} is missing. Was it deleted or renamed? "
+                f"To have it back as it was delivered:\n"
+                f"    python -m stages reset {file}"
+            ) from None
+        except UnicodeDecodeError as error:
+            raise Broken(f"{self.shown(file)} is not UTF-8: {error}") from None
+
+    def parsed(self, file: str) -> ast.Module:
+        """The syntax tree of a file.
+
+        Raises:
+            Broken: it is missing, or has a syntax error.
+        """
+        text = self.text(file)
+        try:
+            return ast.parse(text, str(self.root / file))
+        except SyntaxError as error:
+            raise Broken(_syntax_error(self.shown(file), error)) from None
+
+    def shown(self, file: str) -> str:
+        """A file's name as the learner knows it: `exercises/fx/node.py`."""
+        return f"{self.root.parent.name}/{self.root.name}/{file}"
+
+    def function(self, one: Exercise) -> functions.Function:
+        """The learner's version of an exercise.
+
+        Raises:
+            Broken: its file is missing or wrong, or has no such function.
+        """
+        try:
+            return functions.function(self.parsed(one.file), one.qualname)
+        except LookupError as error:
+            raise Broken(
+                f"{self.shown(one.file)} must have one function "
+                f"{one.qualname} (stage {one.stage:02d}), but {error}. "
+                f"To have it back as it was delivered:\n"
+                f"    python -m stages reset {one.name}"
+            ) from None
+
+    def states(self) -> dict[str, State]:
+        """How far each exercise is.
+
+        Raises:
+            Broken: a file or a function is missing, or cannot be read.
+        """
+        known = exercises()
+        return {
+            name: functions.state(self.function(known[name])) for name in known
+        }
+
+    def borrows(self, one: Exercise, found: functions.Function) -> bool:
+        """Whether a function comes from the reference."""
+        if self.is_reference:
+            return False
+        if one.name in self.borrowed:
+            return True
+        unwritten = functions.state(found) is not State.WRITTEN
+        return unwritten and one.stage not in self.under_test
+
+
+def problems(tree: Tree) -> Iterator[str]:
+    """What is wrong with a tree before any of it runs, a paragraph each."""
+    if tree.is_reference:
+        return
+    for file in _files(tree.reference):
+        try:
+            tree.parsed(file)
+        except Broken as error:
+            yield str(error)
+    for one in exercises().values():
+        try:
+            yield from _signature_problems(tree, one)
+        except Broken as error:
+            # A file that cannot be read was told above, once.
+            if "must have one function" in str(error):
+                yield str(error)
+
+
+def _signature_problems(tree: Tree, one: Exercise) -> Iterator[str]:
+    """A paragraph if a function takes or returns something else than asked."""
+    yours = tree.function(one)
+    wanted = functions.signature(_reference_function(tree, one))
+    if functions.signature(yours) != wanted:
+        yield (
+            f"{tree.shown(one.file)}:{yours.lineno}: the signature of "
+            f"{one.qualname} has changed; others call it as it was.\n"
+            f"    yours:    {functions.signature(yours)}\n"
+            f"    expected: {wanted}"
+        )
+
+
+def _reference_function(tree: Tree, one: Exercise) -> functions.Function:
+    """The reference's version of an exercise."""
+    text = (tree.reference / one.file).read_text(encoding="utf-8")
+    path = str(tree.reference / one.file)
+    return functions.function(ast.parse(text, path), one.qualname)
+
+
+def _files(root: Path) -> list[str]:
+    """The Python files below a folder, as paths from it."""
+    return sorted(
+        path.relative_to(root).as_posix() for path in root.rglob("*.py")
+    )
+
+
+def _syntax_error(shown: str, error: SyntaxError) -> str:
+    """A syntax error as a paragraph."""
+    line = (error.text or "").rstrip()
+    hint = ""
+    if line.startswith(("<<<<<<<", "=======", ">>>>>>>")):
+        hint = (
+            "\nThese are the marks of a merge: keep the lines you want, and "
+            "remove the others and the marks."
+        )
+    return (
+        f"{shown}:{error.lineno}: syntax error: {error.msg}\n    {line}{hint}"
+    )
+
+
+# --- imported --------------------------------------------------------------
+
+
+def install(tree: Tree) -> None:
+    """Make `import fx` find the tree, from here on and in this process.
+
+    Raises:
+        Broken: an `fx` is already imported.
+    """
+    loaded = sys.modules.get("fx")
+    if loaded is not None:
+        raise Broken(
+            f"`fx` was imported before the check began, from "
+            f"{getattr(loaded, '__file__', None) or 'an unknown place'}, so "
+            f"that your own code would not be what is checked. Something "
+            f"that pytest loads early imports it: a conftest.py, a plugin "
+            f"given with -p, or a start-up file of Python."
+        )
+    sys.meta_path.insert(0, _Finder(tree))
+
+
+def import_all(tree: Tree) -> None:
+    """Import every file of the tree.
+
+    Raises:
+        Broken: an import fails; the message says where, in whose line.
+    """
+    for file in ["__init__.py", *_files(tree.reference)]:
+        name = _module_name(file)
+        if tree.text(file):  # an empty file is a package without a front
+            try:
+                importlib.import_module(name)
+            except Broken:
+                raise
+            except Exception as error:
+                raise Broken(_import_error(tree, file, error)) from error
+
+
+def _import_error(tree: Tree, file: str, error: Exception) -> str:
+    """Why a module of the learner's cannot be imported, as a paragraph."""
+    lines = [f"{tree.shown(file)} cannot be imported."]
+    trace = error.__traceback__
+    while trace is not None:
+        path = trace.tb_frame.f_code.co_filename
+        if path.startswith(str(tree.root)):
+            place = tree.shown(path.removeprefix(str(tree.root)).lstrip("/\\"))
+            lines.append(f"    {place}:{trace.tb_lineno}")
+        trace = trace.tb_next
+    return "\n".join([*lines, f"    {type(error).__name__}: {error}"])
+
+
+def _module_name(file: str) -> str:
+    """`passes/shape_prop.py` as `fx.passes.shape_prop`."""
+    parts = ["fx", *file.removesuffix(".py").split("/")]
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+class _Finder(MetaPathFinder):
+    """Finds `fx` and what is below it in a tree, and nowhere else."""
+
+    def __init__(self, tree: Tree) -> None:
+        self._tree = tree
+
+    def find_spec(
+        self,
+        fullname: str,
+        path: Sequence[str] | None,
+        target: ModuleType | None = None,
+    ) -> ModuleSpec | None:
+        """The place of a module, if it is one of the tree's."""
+        package, *rest = fullname.split(".")
+        if package != "fx":
+            return None
+        folder = self._tree.root.joinpath(*rest)
+        if (folder / "__init__.py").is_file():
+            file, places = folder / "__init__.py", [str(folder)]
+        elif folder.with_suffix(".py").is_file() and rest:
+            file, places = folder.with_suffix(".py"), None
+        else:
+            return None
+        return spec_from_file_location(
+            fullname,
+            file,
+            loader=_BorrowingLoader(self._tree, file),
+            submodule_search_locations=places,
+        )
+
+
+class _BorrowingLoader(Loader):
+    """Runs one file of a tree, with what is unwritten borrowed."""
+
+    def __init__(self, tree: Tree, path: Path) -> None:
+        self._tree = tree
+        self._path = path
+        self._file = path.relative_to(tree.root).as_posix()
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        """Make an ordinary module."""
+        return None
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Run the file.
+
+        Raises:
+            Broken: it is missing or wrong, or lacks what a borrowed function
+                needs.
+        """
+        borrowed = self._borrowed()
+        exec(self.code(borrowed), module.__dict__)
+        for one, function in borrowed.items():
+            _ask_for_helpers(self._tree, one, function, module)
+
+    def get_source(self, fullname: str) -> str:
+        """The text, for tracebacks."""
+        return self._tree.text(self._file)
+
+    def _borrowed(self) -> dict[Exercise, functions.Function]:
+        """What is borrowed for this file: exercise -> its reference."""
+        found: dict[Exercise, functions.Function] = {}
+        for one in exercises_by_file().get(self._file, []):
+            if self._tree.is_reference:
+                continue
+            if self._tree.borrows(one, self._tree.function(one)):
+                found[one] = _reference_function(self._tree, one)
+        return found
+
+    def code(self, borrowed: dict[Exercise, functions.Function]) -> CodeType:
+        """The file compiled, once in a process for one text."""
+        names = frozenset(one.qualname for one in borrowed)
+        key = (str(self._path), self._tree.text(self._file), names)
+        if key not in _compiled:
+            _compiled[key] = self._compile(borrowed)
+        return _compiled[key]
+
+    def _compile(
+        self, borrowed: dict[Exercise, functions.Function]
+    ) -> CodeType:
+        """The file compiled, borrowed functions with their own file's name."""
+        syntax = self._tree.parsed(self._file)
+        for one, function in borrowed.items():
+            functions.exchange(syntax, one.qualname, function)
+        code = compile(syntax, str(self._path), "exec", dont_inherit=True)
+        path = str(self._tree.reference / self._file)
+        return _renamed(code, {one.qualname for one in borrowed}, path)
+
+
+def compile_reference() -> None:
+    """Compile the library, so that forks of this process need not."""
+    tree = Tree(REFERENCE)
+    for file in _files(REFERENCE):
+        _BorrowingLoader(tree, REFERENCE / file).code({})
+
+
+def _renamed(code: CodeType, names: set[str], path: str) -> CodeType:
+    """Code in which the functions of these names are said to be of `path`."""
+    if code.co_qualname in names:
+        return _all_renamed(code, path)
+    inner = tuple(
+        _renamed(const, names, path) if isinstance(const, CodeType) else const
+        for const in code.co_consts
+    )
+    return code.replace(co_consts=inner)
+
+
+def _all_renamed(code: CodeType, path: str) -> CodeType:
+    """Code, and all code in it, said to be of `path`."""
+    inner = tuple(
+        _all_renamed(const, path) if isinstance(const, CodeType) else const
+        for const in code.co_consts
+    )
+    return code.replace(co_filename=path, co_consts=inner)
+
+
+# --- what a borrowed function needs ----------------------------------------
+
+
+def _ask_for_helpers(
+    tree: Tree, one: Exercise, function: functions.Function, module: ModuleType
+) -> None:
+    """See that the learner's file still has what a borrowed function uses.
+
+    Raises:
+        Broken: an import or a helper is gone; says which.
+    """
+    text = (tree.reference / one.file).read_text(encoding="utf-8")
+    given = ast.parse(text)
+    for name in sorted(_globals_of(function) & _bound_at_top(given)):
+        if name not in module.__dict__:
+            raise Broken(_missing(tree, one, name))
+    owner = one.qualname.rpartition(".")[0]
+    theirs = {
+        name.rpartition(".")[2]
+        for name in functions.functions(given)
+        if owner and name.startswith(f"{owner}.")
+    }
+    class_ = getattr(module, owner, None) if owner else None
+    for name in sorted(_attributes_of(function) & theirs):
+        if class_ is not None and not hasattr(class_, name):
+            raise Broken(_missing(tree, one, f"{owner}.{name}"))
+
+
+def _missing(tree: Tree, one: Exercise, name: str) -> str:
+    """A paragraph about something that a borrowed function misses."""
+    return (
+        f"{tree.shown(one.file)} has no `{name}` any more. {one.qualname} "
+        f"(stage {one.stage:02d}) is not written yet, and while it is "
+        f"borrowed from the reference it needs `{name}`: put the import, "
+        f"constant or helper back (`python -m stages diff {one.file}` shows "
+        f"what is missing)."
+    )
+
+
+def _globals_of(function: functions.Function) -> set[str]:
+    """The names that a function's body looks up outside of it."""
+    module = ast.Module(body=[function], type_ignores=[])
+    code = compile(module, "<borrowed>", "exec", dont_inherit=True)
+    return set(_global_loads(code))
+
+
+def _global_loads(code: CodeType) -> Iterator[str]:
+    """The globals that code and the functions in it read when they run."""
+    for instruction in dis.get_instructions(code):
+        if instruction.opname == "LOAD_GLOBAL":
+            yield str(instruction.argval)
+    for const in code.co_consts:
+        if isinstance(const, CodeType):
+            yield from _global_loads(const)
+
+
+def _bound_at_top(tree: ast.Module) -> set[str]:
+    """The names that a module itself binds."""
+    names: set[str] = set()
+    for statement in tree.body:
+        if isinstance(statement, ast.Import | ast.ImportFrom):
+            for alias in statement.names:
+                names.add((alias.asname or alias.name).split(".")[0])
+        elif isinstance(statement, functions.Function | ast.ClassDef):
+            names.add(statement.name)
+        else:
+            names |= {
+                part.id
+                for part in ast.walk(statement)
+                if isinstance(part, ast.Name)
+                and isinstance(part.ctx, ast.Store)
+            }
+    return names
+
+
+def _attributes_of(function: functions.Function) -> set[str]:
+    """The attributes that a function's body asks `self` or `cls` for."""
+    return {
+        part.attr
+        for part in ast.walk(function)
+        if isinstance(part, ast.Attribute)
+        and isinstance(part.value, ast.Name)
+        and part.value.id in ("self", "cls")
+    }

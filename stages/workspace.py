@@ -1,0 +1,328 @@
+"""The learner's files: kept safe, reset, brought up to date, compared.
+
+Nothing here overwrites a line without a copy of it in `exercises/.backups`.
+`exercises/.base` holds the stubs that the learner began with: what an update
+compares the learner's files with, to tell their changes from ours.
+"""
+
+from __future__ import annotations
+
+import difflib
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import NamedTuple
+
+from stages import functions
+from stages.generate import SUMS, generated, sums
+from stages.manifest import EXERCISES, REFERENCE, Exercise, exercises_by_file
+
+
+class Workspace(NamedTuple):
+    """A folder with exercises.
+
+    Attributes:
+        folder: what holds `fx`, the backups and the base.
+        reference: the library the exercises are made from.
+    """
+
+    folder: Path = EXERCISES
+    reference: Path = REFERENCE
+
+    @property
+    def tree(self) -> Path:
+        """The learner's fx."""
+        return self.folder / "fx"
+
+    @property
+    def base(self) -> Path:
+        """The stubs that the learner began with."""
+        return self.folder / ".base"
+
+    @property
+    def backups(self) -> Path:
+        """Where copies are put before anything is changed."""
+        return self.folder / ".backups"
+
+
+def remember_base(work: Workspace | None = None) -> None:
+    """Keep the stubs as they are now, the first time this is asked."""
+    work = work or Workspace()
+    if not work.base.is_dir():
+        _write_base(work, generated(work.reference))
+
+
+def _write_base(work: Workspace, files: dict[str, str]) -> None:
+    """Put stubs into the base, in place of what was there."""
+    fresh = work.folder / ".base.new"
+    shutil.rmtree(fresh, ignore_errors=True)
+    for name, text in files.items():
+        path = fresh / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    shutil.rmtree(work.base, ignore_errors=True)
+    fresh.rename(work.base)
+
+
+def edited_reference(reference: Path = REFERENCE) -> list[str]:
+    """A paragraph if fx/ is not as it was delivered."""
+    if not SUMS.is_file():
+        return []
+    before = set(SUMS.read_text(encoding="utf-8").splitlines())
+    now = set(sums(reference).splitlines())
+    changed = sorted({line.split("  ")[1] for line in before ^ now})
+    if not changed:
+        return []
+    return [
+        f"{', '.join(changed)}: not as delivered. fx/ is the reference, and "
+        f"nothing in it is checked here: your work belongs in "
+        f"exercises/{changed[0]}.\n"
+        f"    git diff fx                 what was changed\n"
+        f"    git checkout fx             undo it (copy your lines first)\n"
+        f"If you are working on the library itself: "
+        f"python -m stages.generate, or pytest stages/… --reference."
+    ]
+
+
+# --- backups ---------------------------------------------------------------
+
+
+def back_up(work: Workspace, files: Iterable[str]) -> Path:
+    """Copy files of the tree to a new folder of the backups."""
+    stamp = datetime.now().strftime("%Y-%m-%d_%H-%M-%S_%f")
+    target = work.backups / stamp
+    for name in files:
+        source = work.tree / name
+        if source.is_file():
+            copy = target / name
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(source, copy)
+    target.mkdir(parents=True, exist_ok=True)
+    return target
+
+
+def restore(work: Workspace, name: str | None = None) -> list[str]:
+    """Bring back the files of a backup, after a backup of today's.
+
+    Args:
+        work: whose backups.
+        name: which; the last one if not given.
+
+    Returns:
+        The files that were brought back.
+
+    Raises:
+        LookupError: there is no such backup.
+    """
+    known = [*backups(work)]
+    if not known or (name is not None and name not in known):
+        there = ", ".join(known) or "none"
+        raise LookupError(f"no backup {name or ''}; there are: {there}")
+    source = work.backups / (name or known[-1])
+    files = [
+        path.relative_to(source).as_posix()
+        for path in sorted(source.rglob("*"))
+        if path.is_file()
+    ]
+    back_up(work, files)
+    for file in files:
+        (work.tree / file).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(source / file, work.tree / file)
+    return files
+
+
+def backups(work: Workspace) -> Iterator[str]:
+    """The names of the backups, oldest first."""
+    if work.backups.is_dir():
+        yield from sorted(path.name for path in work.backups.iterdir())
+
+
+# --- reset -----------------------------------------------------------------
+
+
+def reset_files(work: Workspace, files: Iterable[str]) -> Path:
+    """Put whole files back as they were delivered.
+
+    Returns:
+        The backup of what they were.
+    """
+    fresh = generated(work.reference)
+    names = [*files]
+    kept = back_up(work, names)
+    for name in names:
+        path = work.tree / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(fresh[name], encoding="utf-8")
+    return kept
+
+
+def reset_functions(work: Workspace, wanted: Iterable[Exercise]) -> Path:
+    """Make stubs again of some functions, and change nothing else.
+
+    Returns:
+        The backup of the files they are in.
+
+    Raises:
+        LookupError, SyntaxError: a function cannot be found in the learner's
+            file, so that only the whole file can be reset.
+    """
+    ones = [*wanted]
+    fresh = generated(work.reference)
+    texts: dict[str, str] = {}
+    for one in ones:
+        path = work.tree / one.file
+        text = texts.get(one.file) or path.read_text(encoding="utf-8")
+        stub = functions.source_of(fresh[one.file], one.qualname)
+        texts[one.file] = functions.with_source(text, one.qualname, stub)
+    kept = back_up(work, texts)
+    for file, text in texts.items():
+        (work.tree / file).write_text(text, encoding="utf-8")
+    return kept
+
+
+# --- update ----------------------------------------------------------------
+
+
+class Update(NamedTuple):
+    """What an update did.
+
+    Attributes:
+        changed: the files that are newer now.
+        conflicts: those in which both sides changed the same lines, with the
+            first line of each such place.
+        backup: where the files are as they were, if any was changed.
+    """
+
+    changed: list[str]
+    conflicts: dict[str, list[int]]
+    backup: Path | None
+
+
+def update(work: Workspace) -> Update:
+    """Merge a newer reference into the learner's files.
+
+    Each file is merged three ways: the learner's, the stubs they began with,
+    the stubs of today.  Where both changed the same lines, both stand in the
+    file between marks, as git leaves them.  A backup comes first.
+
+    Raises:
+        RuntimeError: git, which merges, cannot be run.
+    """
+    remember_base(work)
+    fresh = generated(work.reference)
+    old = {
+        path.relative_to(work.base).as_posix()
+        for path in work.base.rglob("*")
+        if path.is_file()
+    }
+    merged: dict[str, str] = {}
+    conflicts: dict[str, list[int]] = {}
+    for name in sorted({*fresh, *old}):
+        text = _merged(work, name, fresh.get(name))
+        if text is not None:
+            merged[name] = text
+            if marks := _marks(text):
+                conflicts[name] = marks
+    kept = back_up(work, merged) if merged else None
+    for name, text in merged.items():
+        path = work.tree / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    _write_base(work, fresh)
+    return Update([*merged], conflicts, kept)
+
+
+def _merged(work: Workspace, name: str, fresh: str | None) -> str | None:
+    """A file's text after the merge, or None if it stays as it is."""
+    mine, base = work.tree / name, work.base / name
+    if fresh is None:  # the library has dropped the file; the learner keeps it
+        return None
+    if not mine.is_file():
+        return fresh
+    now = mine.read_text(encoding="utf-8")
+    before = base.read_text(encoding="utf-8") if base.is_file() else ""
+    if fresh in (now, before):
+        return None
+    if now == before:
+        return fresh
+    return _merge(now, before, fresh)
+
+
+def _merge(mine: str, base: str, fresh: str) -> str:
+    """Three texts merged by git."""
+    with tempfile.TemporaryDirectory() as folder:
+        paths = []
+        for name, text in (("yours", mine), ("base", base), ("new", fresh)):
+            path = Path(folder, name)
+            path.write_text(text, encoding="utf-8")
+            paths.append(str(path))
+        labels = ["-L", "yours", "-L", "where you began", "-L", "new"]
+        run = subprocess.run(
+            ["git", "merge-file", "-p", *labels, *paths],
+            capture_output=True,
+            text=True,
+            check=False,
+            encoding="utf-8",
+        )
+    if run.returncode < 0 or run.returncode > 127:
+        raise RuntimeError(f"git could not merge: {run.stderr}")
+    return run.stdout
+
+
+def _marks(text: str) -> list[int]:
+    """The lines at which a conflict begins."""
+    return [
+        number
+        for number, line in enumerate(text.splitlines(), 1)
+        if line.startswith("<<<<<<< ")
+    ]
+
+
+# --- diff ------------------------------------------------------------------
+
+
+def differences(work: Workspace, name: str | None) -> Iterator[str]:
+    """What the learner changed of the stubs, as a unified diff.
+
+    The solutions do not show: a function is compared with its stub.
+
+    Args:
+        work: whose files.
+        name: one file of the tree, or all of them.
+    """
+    fresh = generated(work.reference)
+    for file in [name] if name else sorted(fresh):
+        mine = work.tree / file
+        now = mine.read_text(encoding="utf-8") if mine.is_file() else ""
+        yield from difflib.unified_diff(
+            fresh[file].splitlines(),
+            now.splitlines(),
+            f"delivered/{file}",
+            f"exercises/fx/{file}",
+            lineterm="",
+        )
+
+
+def against_reference(work: Workspace, one: Exercise) -> Iterator[str]:
+    """One function beside the reference's, as a unified diff.
+
+    Raises:
+        LookupError, SyntaxError: the learner's file has no such function.
+    """
+    mine = (work.tree / one.file).read_text(encoding="utf-8")
+    theirs = (work.reference / one.file).read_text(encoding="utf-8")
+    yield from difflib.unified_diff(
+        functions.source_of(mine, one.qualname).splitlines(),
+        functions.source_of(theirs, one.qualname).splitlines(),
+        "yours",
+        "reference",
+        lineterm="",
+    )
+
+
+def files_with_exercises() -> list[str]:
+    """The files in which there is something to write."""
+    return sorted(exercises_by_file())

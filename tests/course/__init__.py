@@ -1,0 +1,1 @@
+"""The course itself: its checks, its tools, and proof that they teach."""

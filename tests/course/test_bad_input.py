@@ -1,0 +1,306 @@
+"""Whatever goes wrong: red, one clear paragraph, nothing lost."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from stages.generate import generated, sums
+from stages.manifest import ROOT
+from stages.workspace import edited_reference
+from tests.course.learner import Learner
+
+PREPEND = "linked_list.Link.prepend"
+
+
+def _pytest(*arguments: str, cwd: Path = ROOT) -> tuple[int, str]:
+    """Pytest as a person runs it."""
+    run = subprocess.run(
+        [sys.executable, "-m", "pytest", *arguments],
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={k: v for k, v in os.environ.items() if k != "PYTEST_ADDOPTS"},
+    )
+    return run.returncode, run.stdout + run.stderr
+
+
+# --- the command -----------------------------------------------------------
+
+
+def test_a_stage_that_does_not_exist() -> None:
+    status, said = _pytest("stages/9")
+    assert status != 0
+    assert (
+        "there is no stage '9': the stages are stages/01 to stages/08" in said
+    )
+    assert "Did you mean" not in said
+
+
+def test_a_stage_written_short() -> None:
+    status, said = _pytest("stages/4")
+    assert status != 0
+    assert "Did you mean stages/04?" in said
+
+
+def test_a_stage_beside_the_tests_of_the_library() -> None:
+    status, said = _pytest("stages/04", "tests")
+    assert status != 0
+    assert "one process can import only one of them" in said
+    assert "pytest stages/04\n" in said
+    assert "pytest tests\n" in said
+
+
+# --- the files -------------------------------------------------------------
+
+
+def test_a_deleted_file(learner: Learner) -> None:
+    learner.file("emit.py").unlink()
+    result = learner.check(1)
+    assert result.status not in (0, 1)
+    assert "exercises/fx/emit.py is missing" in result.output
+    assert "python -m stages reset emit.py" in result.output
+
+
+def test_a_renamed_function(learner: Learner) -> None:
+    learner.edit("linked_list.py", "def prepend(", "def put_before(")
+    result = learner.check(1)
+    assert result.status not in (0, 1)
+    assert (
+        "exercises/fx/linked_list.py must have one function Link.prepend "
+        "(stage 01), but 0 functions are called Link.prepend"
+    ) in result.output
+    assert f"python -m stages reset {PREPEND}" in result.output
+
+
+def test_a_syntax_error(learner: Learner) -> None:
+    learner.body(PREPEND, "x._next = = self")
+    result = learner.check(1)
+    assert result.status not in (0, 1)
+    assert "linked_list.py:" in result.output
+    assert "syntax error: invalid syntax" in result.output
+    assert "x._next = = self" in result.output
+
+
+def test_marks_of_a_merge(learner: Learner) -> None:
+    path = learner.file("node.py")
+    path.write_text(path.read_text() + "\n<<<<<<< yours\n")
+    result = learner.check(1)
+    assert result.status not in (0, 1)
+    assert "These are the marks of a merge" in result.output
+
+
+def test_a_changed_signature(learner: Learner) -> None:
+    learner.edit(
+        "linked_list.py",
+        "def prepend(self: Self, x: Self) -> None:",
+        "def prepend(self: Self, link: Self) -> None:",
+    )
+    result = learner.check(1)
+    assert result.status not in (0, 1)
+    assert "the signature of Link.prepend has changed" in result.output
+    assert "def prepend(self: Self, link: Self) -> None" in result.output
+
+
+def test_an_error_at_import(learner: Learner) -> None:
+    learner.edit("linked_list.py", "GAP: Final = 1 << 20", "GAP: Final = GAPP")
+    result = learner.check(1)
+    assert result.status not in (0, 1)
+    assert "cannot be imported" in result.output
+    assert "exercises/fx/linked_list.py:" in result.output
+    assert "NameError: name 'GAPP' is not defined" in result.output
+    assert "Traceback" not in result.output
+
+
+def test_a_helper_that_a_borrowed_function_needs(learner: Learner) -> None:
+    learner.edit("linked_list.py", "def _key_between(", "def _between(")
+    result = learner.check(2)
+    assert result.status not in (0, 1)
+    assert "linked_list.py has no `_key_between` any more" in result.output
+    assert "Link.prepend (stage 01) is not written yet" in result.output
+
+
+def test_an_import_that_a_borrowed_function_needs(learner: Learner) -> None:
+    text = learner.file("namespace.py").read_text()
+    assert "import re\n" in text
+    learner.edit("namespace.py", "import re\n", "")
+    result = learner.check(2)
+    assert result.status not in (0, 1)
+    assert "`re`" in result.output or "name 're'" in result.output
+
+
+def test_an_fx_that_was_imported_before(tmp_path: Path) -> None:
+    (tmp_path / "early.py").write_text("import fx\n")
+    run = subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "early", "stages/01"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+    )
+    assert run.returncode != 0
+    said = run.stdout + run.stderr
+    assert "`fx` was imported before the check began" in said
+
+
+# --- the code --------------------------------------------------------------
+
+
+@pytest.mark.parametrize("body", ["pass", "...", "", "return", "return None"])
+def test_an_empty_body_is_not_written(body: str, learner: Learner) -> None:
+    learner.body(PREPEND, body)
+    result = learner.check(1, exercise=PREPEND)
+    assert result.status == 1
+    assert result.to_write, result.output
+    assert "next: " in result.output
+
+
+def test_an_endless_loop_is_stopped(learner: Learner) -> None:
+    learner.body(PREPEND, "while True:\n            x = self")
+    result = learner.check(1, exercise=PREPEND)
+    assert result.status == 1
+    assert "Still running: stopped after 5 seconds" in result.output
+    assert "exercises/fx/linked_list.py:" in result.output
+    assert "in prepend" in result.output
+
+
+def test_a_loop_that_catches_everything_is_stopped_too(
+    learner: Learner,
+) -> None:
+    learner.body(
+        PREPEND,
+        "while True:\n"
+        "            try:\n"
+        "                x = self\n"
+        "            except Exception:\n"
+        "                pass",
+    )
+    result = learner.check(1, exercise=PREPEND)
+    assert result.status == 1
+    assert "Still running" in result.output
+
+
+def test_an_endless_loop_at_import_is_stopped(learner: Learner) -> None:
+    learner.edit(
+        "linked_list.py",
+        "GAP: Final = 1 << 20",
+        "while True:\n    pass\nGAP: Final = 1 << 20",
+    )
+    result = learner.check(1)
+    assert result.status not in (0, 1)
+    assert "importing fx does not come to an end" in result.output
+
+
+def test_a_function_that_ends_the_program(learner: Learner) -> None:
+    learner.body(PREPEND, "raise SystemExit(0)")
+    result = learner.check(1, exercise=PREPEND)
+    assert result.status == 1
+    assert "ended the program" in result.output
+
+
+# --- the reference ---------------------------------------------------------
+
+
+def test_work_in_the_wrong_tree(tmp_path: Path) -> None:
+    assert edited_reference() == []
+    copy = tmp_path / "fx"
+    shutil.copytree(ROOT / "fx", copy)
+    assert edited_reference(copy) == []
+    with (copy / "node.py").open("a") as file:
+        file.write("# mine\n")
+    (said,) = edited_reference(copy)
+    assert "fx/node.py: not as delivered" in said
+    assert "your work belongs in exercises/fx/node.py" in said
+
+
+@pytest.fixture(scope="module")
+def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A checkout of its own, with the stubs as generated."""
+    folder = tmp_path_factory.mktemp("clone")
+    skip = shutil.ignore_patterns("__pycache__", ".*", "fx")
+    shutil.copytree(ROOT / "fx", folder / "fx")
+    shutil.copytree(ROOT / "stages", folder / "stages", ignore=skip)
+    shutil.copytree(ROOT / "exercises", folder / "exercises", ignore=skip)
+    shutil.copy(ROOT / "pyproject.toml", folder)
+    for name, text in generated().items():
+        path = folder / "exercises" / "fx" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    (folder / "stages" / "reference.sha256").write_text(sums())
+    return folder
+
+
+def _python(clone: Path, *arguments: str, **env: str) -> tuple[int, str]:
+    """Python in a checkout, with caching of bytecode on."""
+    environment = {
+        key: value
+        for key, value in os.environ.items()
+        if key not in ("PYTHONDONTWRITEBYTECODE", "PYTEST_ADDOPTS")
+    }
+    environment["PYTHONPATH"] = str(clone)
+    run = subprocess.run(
+        [sys.executable, *arguments],
+        cwd=clone,
+        capture_output=True,
+        text=True,
+        check=False,
+        env=environment | env,
+    )
+    return run.returncode, run.stdout + run.stderr
+
+
+def test_no_run_executes_what_another_borrowed(clone: Path) -> None:
+    call = (
+        "import fx.linked_list as m; print(m.__file__); "
+        "a, b = m.Link(), m.Link(); a.prepend(b)"
+    )
+    for number in (3, 4):
+        status, said = _python(clone, "-m", "pytest", f"stages/{number:02d}")
+        assert status == 1, said
+        assert " to write in " in said
+        assert " failed" not in said, said
+    exercises = str(clone / "exercises")
+    for _ in range(2):  # the second time from Python's own cache
+        status, said = _python(clone, "-c", call, PYTHONPATH=exercises)
+        assert status == 1
+        assert str(clone / "exercises" / "fx" / "linked_list.py") in said
+        assert "NotImplementedError: stage 01: Link.prepend" in said
+    status, said = _python(clone, "-c", "import fx", PYTHONPATH=exercises)
+    assert (status, said) == (0, "")
+
+
+def test_a_stage_from_within_its_folder(clone: Path) -> None:
+    run = subprocess.run(
+        [sys.executable, "-m", "pytest", "--no-types"],
+        cwd=clone / "stages" / "01",
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": str(clone)},
+    )
+    assert run.returncode == 1
+    assert "written in stage 01" in run.stdout
+    assert "next: write" in run.stdout
+
+
+def test_a_learner_who_edited_the_reference(clone: Path) -> None:
+    path = clone / "fx" / "linked_list.py"
+    before = path.read_text()
+    try:
+        path.write_text(before + "\n# my work\n")
+        status, said = _python(clone, "-m", "pytest", "stages/01")
+        assert status not in (0, 1)
+        assert "fx/linked_list.py: not as delivered" in said
+        status, said = _python(
+            clone, "-m", "pytest", "stages/01", "--reference"
+        )
+        assert status == 0, said
+    finally:
+        path.write_text(before)

@@ -1,0 +1,70 @@
+"""Each stage's tests miss each stub, find each mutant, and say the sentence.
+
+This is what makes a green stage worth something: see `stages/prove.py`.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ProcessPoolExecutor
+
+import pytest
+
+from stages.manifest import Stage, stages
+from stages.mutant import Mutant
+from stages.prove import (
+    form_problems,
+    mutant_problems,
+    mutants,
+    stub_problems,
+)
+
+every_stage = pytest.mark.parametrize(
+    "stage", stages().values(), ids=lambda stage: f"{stage.number:02d}"
+)
+
+
+def test_there_are_eight_stages() -> None:
+    assert [*stages()] == [1, 2, 3, 4, 5, 6, 7, 8]
+
+
+@every_stage
+def test_exercises_can_be_stubbed(stage: Stage) -> None:
+    assert [*form_problems(stage)] == []
+
+
+@every_stage
+def test_each_stub_alone_is_missed(
+    stage: Stage, executor: ProcessPoolExecutor
+) -> None:
+    assert [*stub_problems(stage, executor)] == []
+
+
+@every_stage
+def test_each_mutant_is_found_and_told(
+    stage: Stage, executor: ProcessPoolExecutor
+) -> None:
+    problems = [*mutant_problems(stage, executor)]
+    assert problems == [], "\n\n".join(problems)
+
+
+# --- that the proof itself can fail ----------------------------------------
+
+
+def test_a_mutant_that_changes_nothing_is_complained_of(
+    executor: ProcessPoolExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (stage, first) = stages()[1], mutants(stages()[1])[0]
+    harmless = first._replace(becomes=first.was)
+    silent = first._replace(told="a sentence that no test says")
+    monkeypatch.setattr(
+        "stages.prove.mutants", lambda stage: (harmless, silent)
+    )
+    one, other = mutant_problems(stage, executor)
+    assert "is not found" in one
+    assert "but not told 'a sentence that no test says'" in other
+
+
+def test_a_mutant_must_say_what_it_changes() -> None:
+    mutant = Mutant("linked_list.Link.prepend", "", "x", "y", "")
+    with pytest.raises(ValueError, match="stands 2 times"):
+        mutant.applied_to("x = x")

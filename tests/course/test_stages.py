@@ -1,0 +1,163 @@
+"""What a stage's check says of a learner who writes well."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from stages.floors import source_files
+from stages.manifest import EXERCISES, REFERENCE, ROOT, Stage, stages
+from stages.running import Job, run_all
+from stages.tree import Tree
+from tests.course.learner import Learner
+
+every_stage = pytest.mark.parametrize(
+    "stage", stages().values(), ids=lambda stage: f"{stage.number:02d}"
+)
+
+
+@every_stage
+def test_untouched_stubs_are_to_write_and_nothing_else(
+    stage: Stage, learner: Learner
+) -> None:
+    result = learner.check(stage.number)
+    assert result.status == 1
+    assert result.failed == {}, result.output
+    assert len(result.to_write) >= 2 * len(stage.exercises)
+    assert {result.verdicts[one.name] for one in stage.exercises} == {"·"}
+    first = stage.exercises[0]
+    assert f"next: write {first.qualname} in exercises/fx/" in result.output
+    assert "Traceback" not in result.output
+
+
+@every_stage
+def test_the_reference_is_green(
+    stage: Stage, executor: ProcessPoolExecutor
+) -> None:
+    job = Job(Tree(REFERENCE, [stage.number]), [stage.number])
+    (result,) = run_all([job], executor)
+    assert result.status == 0, result.output
+    assert result.unmarked == [], "tests that are of no exercise"
+    for one in stage.exercises:
+        assert len(result.signs[one.name]) >= 2, one.name
+
+
+def test_all_written_is_all_green_and_typed(learner: Learner) -> None:
+    learner.write_all()
+    result = learner.check(*stages())
+    assert result.status == 0, result.output
+    assert "Stage 01 and 02 and 03" in result.output
+    (learner.folder / "pyproject.toml").write_text(
+        (EXERCISES / "pyproject.toml").read_text()
+    )
+    mypy = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "mypy",
+            "--cache-dir",
+            str(ROOT / ".mypy_cache/filled"),
+        ],
+        cwd=learner.folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert mypy.returncode == 0, mypy.stdout
+
+
+@pytest.mark.parametrize("numbers", [(1, 2), (3, 1), (8, 5, 2)])
+def test_several_stages_at_once_say_the_truth(
+    numbers: tuple[int, ...], learner: Learner
+) -> None:
+    written = stages()[numbers[0]]
+    learner.write_all(one.name for one in written.exercises)
+    result = learner.check(*numbers)
+    assert result.status == 1
+    assert result.failed == {}, result.output
+    for one in written.exercises:
+        # A test may need a stub of the other stage, which is not borrowed.
+        assert result.verdicts[one.name] in "✓·"
+    for number in numbers[1:]:
+        for one in stages()[number].exercises:
+            assert result.verdicts[one.name] == "·"
+
+
+def test_one_stage_written_is_green_alone(learner: Learner) -> None:
+    for stage in (stages()[6], stages()[1]):
+        learner.write_all(one.name for one in stage.exercises)
+        result = learner.check(stage.number)
+        assert result.status == 0, result.output
+        assert f"Stage {stage.number:02d} is done." in result.output
+
+
+def test_another_right_solution_passes(learner: Learner) -> None:
+    first = stages()[1].exercises[0]
+    learner.write(first.name)
+    learner.edit(first.file, "class Link:", "_mine = 1\n\n\nclass Link:")
+    result = learner.check(1, exercise=first.name)
+    assert result.verdicts[first.name] == "✓"
+    assert "These pass. Now the whole stage: pytest stages/01" in result.output
+
+
+def test_the_header_says_whose_the_code_is(learner: Learner) -> None:
+    learner.write_all(one.name for one in stages()[2].exercises)
+    learner.write(stages()[3].exercises[0].name)
+    said = learner.check(4, exercise=stages()[4].exercises[0].name).output
+    count = len(stages()[4].exercises)
+    assert (
+        f"fx under test: exercises/fx: 0 of {count} written in stage 04 · "
+        f"01 borrowed · 02 yours · 03 partly borrowed · 05-08 borrowed"
+    ) in said
+
+
+@every_stage
+def test_demos_use_only_stages_so_far_and_print_what_is_written(
+    stage: Stage,
+) -> None:
+    demo = stage.folder / "demo.py"
+    run = subprocess.run(
+        [sys.executable, str(demo)],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=ROOT,
+    )
+    expected = (stage.folder / "demo.txt").read_text(encoding="utf-8")
+    assert run.stdout == expected
+    assert 5 <= len(expected.splitlines()) <= 45
+
+
+@every_stage
+def test_a_stage_imports_no_later_one(stage: Stage) -> None:
+    known = {
+        file.path.removesuffix(".py").replace("/", "."): file.stage
+        for file in source_files()
+    }
+    for path in sorted(stage.folder.glob("*.py")):
+        for name in _imported(ast.parse(path.read_text(encoding="utf-8"))):
+            if name == "fx" or name.startswith("fx."):
+                file = name.removeprefix("fx.")
+                assert known.get(file, 9) <= stage.number, (path, name)
+
+
+def _imported(tree: ast.Module) -> Iterator[str]:
+    """The modules that a file imports."""
+    for part in ast.walk(tree):
+        if isinstance(part, ast.Import):
+            yield from (alias.name for alias in part.names)
+        elif isinstance(part, ast.ImportFrom) and part.module:
+            inside = [f"{part.module}.{alias.name}" for alias in part.names]
+            packages = ("fx", "fx.passes", "fx.passes.utils", "fx.experimental")
+            yield from inside if part.module in packages else [part.module]
+
+
+def test_no_other_file_is_called_like_a_stage() -> None:
+    names = {path.name for path in Path(ROOT, "stages").glob("[0-9]*")}
+    assert names == {f"{number:02d}" for number in range(1, 9)}

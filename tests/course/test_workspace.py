@@ -1,0 +1,251 @@
+"""The learner's files: reset, restored, updated; nothing is ever lost."""
+
+from __future__ import annotations
+
+import ast
+import shutil
+from pathlib import Path
+
+import pytest
+
+from stages import functions
+from stages.functions import State
+from stages.generate import generated, stale, written
+from stages.manifest import EXERCISES, REFERENCE, exercises
+from stages.workspace import (
+    Workspace,
+    backups,
+    differences,
+    remember_base,
+    reset_files,
+    reset_functions,
+    restore,
+    update,
+)
+from tests.course.learner import Learner
+
+PREPEND = "linked_list.Link.prepend"
+
+
+# --- the stubs -------------------------------------------------------------
+
+
+def test_exercises_are_the_stubs_and_signatures() -> None:
+    """On a learner's machine bodies may be written; the rest must be there."""
+    for one in exercises().values():
+        mine = (EXERCISES / "fx" / one.file).read_text(encoding="utf-8")
+        given = (REFERENCE / one.file).read_text(encoding="utf-8")
+        yours = functions.function(ast.parse(mine), one.qualname)
+        theirs = functions.function(ast.parse(given), one.qualname)
+        assert functions.signature(yours) == functions.signature(theirs)
+        if functions.state(yours) is State.UNWRITTEN:
+            assert f'NotImplementedError("{one.stub}")' in ast.unparse(
+                yours
+            ).replace("'", '"')
+    if not [*written(EXERCISES / "fx")]:
+        assert [*stale(EXERCISES / "fx")] == []
+
+
+def test_a_stale_stub_is_seen(learner: Learner) -> None:
+    root = learner.folder / "fx"
+    assert [*stale(root)] == []
+    learner.edit("node.py", "Stage 02", "Stage  02")
+    learner.file("mine.py").write_text("")
+    assert [*stale(root)] == ["node.py", "mine.py (not of the library)"]
+    assert [*written(root)] == []
+    learner.write(PREPEND)
+    assert [*written(root)] == [PREPEND]
+
+
+def test_a_stub_keeps_all_but_the_body() -> None:
+    text = '''@decorated
+def f(
+    x: int,  # a comment
+) -> int:
+    """What it does."""
+    # how
+    return x
+
+
+def g() -> None:
+    """Stays."""
+    pass
+'''
+    assert (
+        functions.stubbed(text, {"f": "stage 01: f"})
+        == '''@decorated
+def f(
+    x: int,  # a comment
+) -> int:
+    """What it does."""
+    raise NotImplementedError("stage 01: f")
+
+
+def g() -> None:
+    """Stays."""
+    pass
+'''
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "def f(): return 1",
+        "def f():\n    return 1\n",
+        'def f():\n    """Only this."""\n',
+    ],
+)
+def test_what_cannot_be_a_stub_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="needs a docstring and a body"):
+        functions.stubbed(text, {"f": "x"})
+
+
+def test_a_name_must_be_of_one_function() -> None:
+    text = "def f(): ...\ndef f(): ...\n"
+    with pytest.raises(LookupError, match="2 functions are called f"):
+        functions.stubbed(text, {"f": "x"})
+    with pytest.raises(LookupError, match="0 functions are called g"):
+        functions.stubbed(text, {"g": "x"})
+
+
+# --- reset -----------------------------------------------------------------
+
+
+def test_reset_puts_one_function_back_and_keeps_the_rest(
+    learner: Learner,
+) -> None:
+    learner.write(PREPEND)
+    learner.write("linked_list.LinkedList.erase")
+    learner.edit("linked_list.py", "class Link:", "MINE = 1\n\n\nclass Link:")
+    before = learner.file("linked_list.py").read_text()
+    reset_functions(learner.work, [exercises()[PREPEND]])
+    states = learner.tree().states()
+    assert states[PREPEND] is State.UNWRITTEN
+    assert states["linked_list.LinkedList.erase"] is State.WRITTEN
+    assert "MINE = 1" in learner.file("linked_list.py").read_text()
+    assert restore(learner.work) == ["linked_list.py"]
+    assert learner.file("linked_list.py").read_text() == before
+
+
+def test_reset_of_a_file_that_is_broken_or_gone(learner: Learner) -> None:
+    learner.body(PREPEND, "x = = 1")
+    broken = learner.file("linked_list.py").read_text()
+    with pytest.raises(SyntaxError):
+        reset_functions(learner.work, [exercises()[PREPEND]])
+    assert learner.file("linked_list.py").read_text() == broken
+    kept = reset_files(learner.work, ["linked_list.py"])
+    assert (kept / "linked_list.py").read_text() == broken
+    learner.file("node.py").unlink()
+    reset_files(learner.work, ["node.py"])
+    assert [*stale(learner.folder / "fx")] == []
+
+
+def test_a_restore_can_itself_be_undone(learner: Learner) -> None:
+    learner.write(PREPEND)
+    reset_files(learner.work, ["linked_list.py"])
+    learner.write("linked_list.LinkedList.erase")
+    mine = learner.file("linked_list.py").read_text()
+    restore(learner.work)
+    assert learner.file("linked_list.py").read_text() != mine
+    restore(learner.work)
+    assert learner.file("linked_list.py").read_text() == mine
+    assert len([*backups(learner.work)]) == 3
+
+
+def test_a_backup_that_is_not_there(learner: Learner) -> None:
+    with pytest.raises(LookupError, match="there are: none"):
+        restore(learner.work)
+    reset_files(learner.work, ["node.py"])
+    with pytest.raises(LookupError, match="no backup 1999; there are: 2"):
+        restore(learner.work, "1999")
+
+
+# --- update ----------------------------------------------------------------
+
+
+@pytest.fixture
+def older(learner: Learner, tmp_path: Path) -> Learner:
+    """A learner who began when the library was older, and wrote something.
+
+    Since then: a docstring and a helper of linked_list.py have changed, a
+    file has come, and a line right beside the learner's own.
+    """
+    library = tmp_path / "older"
+    shutil.copytree(REFERENCE, library)
+    _replace(library / "linked_list.py", "Make a ring of one link.", "Make.")
+    _replace(
+        library / "linked_list.py", "GAP: Final = 1 << 20", "GAP: Final = 8"
+    )
+    (library / "effects.py").unlink()
+    for name in generated(library):
+        path = learner.file(name)
+        path.write_text(generated(library)[name])
+    learner.file("effects.py").unlink()
+    remember_base(Workspace(learner.folder, library))
+    learner.write(PREPEND)
+    return learner
+
+
+def _replace(path: Path, was: str, becomes: str) -> None:
+    """Replace a text that stands in a file."""
+    text = path.read_text()
+    assert was in text
+    path.write_text(text.replace(was, becomes))
+
+
+def test_update_brings_what_is_new_and_keeps_what_is_written(
+    older: Learner,
+) -> None:
+    mine = functions.source_of(
+        older.file("linked_list.py").read_text(), "Link.prepend"
+    )
+    done = update(older.work)
+    assert done.changed == ["effects.py", "linked_list.py"]
+    assert done.conflicts == {}
+    text = older.file("linked_list.py").read_text()
+    assert "Make a ring of one link." in text
+    assert functions.source_of(text, "Link.prepend") == mine
+    assert older.tree().states()[PREPEND] is State.WRITTEN
+    assert older.file("effects.py").read_text() == generated()["effects.py"]
+    result = older.check(1, exercise=PREPEND)
+    assert result.verdicts[PREPEND] in "✓·", result.output
+    assert update(older.work).changed == []
+    assert done.backup is not None
+    assert "Make.\n" not in text
+    assert "GAP: Final = 8" in (done.backup / "linked_list.py").read_text()
+
+
+def test_update_shows_where_both_changed_the_same(older: Learner) -> None:
+    older.edit("linked_list.py", "GAP: Final = 8", "GAP: Final = 9")
+    mine = older.file("linked_list.py").read_text()
+    done = update(older.work)
+    (lines,) = done.conflicts.values()
+    text = older.file("linked_list.py").read_text().splitlines()
+    assert text[lines[0] - 1].startswith("<<<<<<< ")
+    assert "GAP: Final = 9" in text
+    assert "GAP: Final = 1 << 20" in text
+    assert done.backup is not None
+    assert (done.backup / "linked_list.py").read_text() == mine
+    result = older.check(1)
+    assert "These are the marks of a merge" in result.output
+    assert restore(older.work) == ["linked_list.py"]
+    assert older.file("linked_list.py").read_text() == mine
+
+
+def test_an_update_of_a_fresh_folder_changes_nothing(learner: Learner) -> None:
+    remember_base(learner.work)
+    assert update(learner.work) == ([], {}, None)
+    learner.write(PREPEND)
+    assert update(learner.work) == ([], {}, None)
+
+
+# --- diff ------------------------------------------------------------------
+
+
+def test_diff_shows_the_learner_and_not_the_solution(learner: Learner) -> None:
+    assert [*differences(learner.work, None)] == []
+    learner.body(PREPEND, "mine = 1")
+    said = "\n".join(differences(learner.work, None))
+    assert "+        mine = 1" in said
+    assert "x._sort_key = _key_between" not in said

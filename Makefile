@@ -14,7 +14,7 @@ STAMP := $(VENV)/.installed-$(shell cksum < pyproject.toml | cut -d' ' -f1)
 
 help: ## Print this list.
 	@echo "usage: make <target>"
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1\t\2/p' Makefile | expand -t 12
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1\t\2/p' Makefile | expand -t 13
 
 tour: $(STAMP) ## Trace, show and run two real networks; where to begin.
 	@$(BIN)/python -m stages.tour
@@ -41,10 +41,10 @@ docs: $(STAMP) ## Build the site into site/; a broken link ends it.
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 
 serve: $(STAMP) ## Show the site while you write it.
-	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs serve --livereload
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs serve --no-strict --livereload
 
 site-test: $(STAMP) ## Try every page of the site in a browser (Chromium).
-	$(BIN)/python -m pytest tests/docs/browser
+	$(BIN)/python -m pytest -o python_files='browse_*.py' tests/docs/browser
 
 stubs: $(STAMP) ## Make exercises/ anew from fx/, after a change there.
 	@$(BIN)/python -m stages.generate

@@ -137,6 +137,9 @@ class CodeGen:
     ) -> PythonCode:
         """The function that the nodes are, as source and globals.
 
+        A graph without a statement has the body `pass`. What the emitter's
+        globals spelled is kept in `_spelled`, for subclasses.
+
         Args:
             nodes: all nodes of the graph.
             root_module: how the code calls the module.

@@ -165,7 +165,11 @@ class Emitter:
         return self._assign(node, f"{module}({arguments})")
 
     def call_method(self, node: Node) -> str:
-        """`clamp = x.clamp(min = 0.0)`."""
+        """`clamp = x.clamp(min = 0.0)`.
+
+        Raises:
+            RuntimeError: there is no first argument, the object.
+        """
         args = node.args
         if not args:
             raise RuntimeError(
@@ -177,7 +181,11 @@ class Emitter:
         return self._assign(node, f"{method}({arguments})")
 
     def call_function(self, node: Node) -> str:
-        """`add = x + y`, `name = x.name`, `relu = torch.relu(x)`."""
+        """`add = x + y`, `name = x.name`, `relu = torch.relu(x)`.
+
+        An operator where Python has syntax for it, a dot for a getattr, else
+        a call; a wrapped function that is called is noted in `wrapped`.
+        """
         target, args = node.target, node.args
         spelling = self._spellings.get(id(target)) or self._spell(node)
         if isinstance(spelling, Operator):
@@ -287,7 +295,12 @@ class Emitter:
     # -- freeing -----------------------------------------------------------
 
     def _end(self, node: Node) -> str:
-        """The end of a node's line, which frees what is not read again."""
+        """The end of a node's line, which frees what is not read again.
+
+        A line break, or `;  x = y = None` and a line break: the values that
+        are dead after this node, itself last if nobody uses it. After the
+        output nothing is freed.
+        """
         if node.op == "output":
             return "\n"
         dead = self._dead.get(node)

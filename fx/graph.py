@@ -342,7 +342,8 @@ class Graph(OrderedGraph[Node]):
     def erase_node(self, to_erase: Node) -> None:
         """Take a node out of the graph; its inputs lose it as a user.
 
-        The node stays usable as a place in a running loop, and no more.
+        The node stays usable as a place in a running loop, and no more. The
+        hooks of the owning module hear of it before anything changes.
 
         Args:
             to_erase: a node of this graph that nobody uses.

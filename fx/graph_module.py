@@ -201,7 +201,26 @@ class GraphModule(nn.Module):
         for child in self.children():
             if isinstance(child, GraphModule):
                 child.recompile()
-        program = _compile(self._graph)
+        return self._take(_compile(self._graph))
+
+    def _recompile_if_edited(self) -> None:
+        """`recompile`, but what would be made once more stays as it is.
+
+        For those who have changed nothing: a user may have, before.
+
+        Cost: O(nodes + size of their arguments); Python compiles only what
+        is new.
+        """
+        if getattr(self.recompile, "__func__", None) is not _RECOMPILE:
+            self.recompile()  # a user's own, which may do more
+            return
+        for child in self.children():
+            if isinstance(child, GraphModule):
+                child._recompile_if_edited()  # noqa: SLF001
+        self._take(_compile(self._graph, self._wrapped_call.program))
+
+    def _take(self, program: Program) -> PythonCode:
+        """Have a program as `code` and `forward`."""
         self._code = program.code.src
         self._lineno_map = program.code._lineno_map
         self._prologue_start = program.code._prologue_start
@@ -491,6 +510,10 @@ class GraphModule(nn.Module):
         self._deepcopy_hooks.remove(_hook("deepcopy", f))
 
 
+_RECOMPILE: Final = GraphModule.recompile
+"""The method that no subclass, and nobody who looks on, has replaced."""
+
+
 class _WrappedCall:
     """Calls a module and, if its generated code fails, shows where.
 
@@ -716,15 +739,18 @@ def _needed(root: GraphModule) -> set[tuple[int, str]]:
 # -- code ------------------------------------------------------------------
 
 
-def _compile(graph: Graph) -> Program:
-    """The compiled code of a graph."""
+def _compile(graph: Graph, known: Program | None = None) -> Program:
+    """The compiled code of a graph; `known` if it is that already."""
     nodes = tuple(graph.nodes)
     if not any(node.op == "output" for node in reversed(nodes)):
         raise RuntimeError(
             "the Graph has no output: add graph.output(value) before a "
             "GraphModule is made from it or recompiled"
         )
-    return compile_forward(graph.python_code("self"), nodes, graph._co_fields)
+    code = graph.python_code("self")
+    if known is not None and known.is_of(code, nodes):
+        return known
+    return compile_forward(code, nodes, graph._co_fields)
 
 
 def _readable(

@@ -236,22 +236,27 @@ class Interpreter:
         env = self.env
         args = []
         for arg in n._args:
-            if type(arg) is Node and arg in env:
+            kind = type(arg)
+            if kind is Node and arg in env:
                 args.append(env[arg])
-            elif type(arg) in LEAVES:
+            elif kind in LEAVES:
                 args.append(arg)
             else:
                 args.append(self.map_nodes_to_values(arg, n))
         kwargs: dict[str, Value] = {}
-        for key, arg in n._kwargs.items():
-            if type(arg) in LEAVES:
-                kwargs[key] = arg
-            else:
-                kwargs[key] = self.map_nodes_to_values(arg, n)
+        if n._kwargs:
+            for key, arg in n._kwargs.items():
+                if type(arg) in LEAVES:
+                    kwargs[key] = arg
+                else:
+                    kwargs[key] = self.map_nodes_to_values(arg, n)
         return tuple(args), kwargs
 
     def run_node(self, n: Node) -> Value:
         """Run one node and return its value.
+
+        Nodes made meanwhile note where they are from: this node, and the
+        pass, `Interpreter_` with the name of the class.
 
         Args:
             n: the node; the values of its inputs are in `env`.

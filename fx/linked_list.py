@@ -125,7 +125,8 @@ class Link:
 def _key_between(before: Link, after: Link) -> int:
     """An order key for a link about to stand between two neighbours.
 
-    `after` is not the sentinel; `before` may be, its key is 0.
+    The link is not in the ring yet. `after` is not the sentinel; `before` may
+    be, its key is 0.
     """
     low = before._sort_key
     if after._sort_key - low < 2:

@@ -51,6 +51,9 @@ class Namespace:
     def create_name(self, candidate: str, obj: object | None = None) -> str:
         """A name that nobody has, as close to `candidate` as can be.
 
+        A name that is taken gets the next number: `add` is followed by
+        `add_1`, and `add_7`, asked for twice, by `add_8`.
+
         Args:
             candidate: the wish, any string; what cannot stand in an
                 identifier becomes an underscore.

@@ -280,6 +280,30 @@ class Node(NamedNode["Graph"]):
         elif kwargs:
             self._check_keywords(kwargs)
             kwargs = immutable_dict(kwargs)
+        # If the arguments are nodes, each once, one tuple serves both.
+        same = simple and not kwargs and len(inputs) == len(args)
+        known = cast("tuple[Node, ...]", args) if same else tuple(inputs)
+        self._connect(
+            args, cast("immutable_dict[str, Argument]", kwargs), known
+        )
+
+    def _connect(
+        self,
+        args: tuple[Argument, ...],
+        kwargs: immutable_dict[str, Argument],
+        inputs: tuple[Node, ...],
+    ) -> None:
+        """Take new arguments: the old inputs lose this user, the new gain it.
+
+        Args:
+            args: positional arguments, immutable.
+            kwargs: keyword arguments, immutable.
+            inputs: the nodes in both, each once, by first occurrence.
+
+        Raises:
+            RuntimeError: an input is erased or of another graph; nothing has
+                changed then, at either end of any edge.
+        """
         graph = self.graph
         for node in inputs:
             if node.graph is not graph or node._erased:
@@ -287,10 +311,8 @@ class Node(NamedNode["Graph"]):
         for node in self._inputs:
             node.users.pop(self, None)
         self._args = args
-        self._kwargs = cast("immutable_dict[str, Argument]", kwargs)
-        # If the arguments are nodes, each once, one tuple serves both.
-        same = simple and not kwargs and len(inputs) == len(args)
-        self._inputs = cast("tuple[Node, ...]", args) if same else tuple(inputs)
+        self._kwargs = kwargs
+        self._inputs = inputs
         for node in inputs:
             node.users[self] = None
 
@@ -299,7 +321,17 @@ class Node(NamedNode["Graph"]):
     ) -> tuple[
         tuple[Argument, ...], immutable_dict[str, Argument], dict[Node, None]
     ]:
-        """Immutable copies of the arguments, and the nodes inside."""
+        """Immutable copies of the arguments, and the nodes inside.
+
+        Returns:
+            args and kwargs with each list and dict in them immutable, and the
+            nodes in both, each once, by first occurrence.
+
+        Raises:
+            AssertionError: args are not in a row, or kwargs no dict.
+            TypeError: a set holds a node.
+            ValueError: a keyword is none that a call can have.
+        """
         self._check_containers((args, kwargs))
         self._check_keywords(kwargs)
         inputs: dict[Node, None] = {}

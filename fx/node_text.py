@@ -27,9 +27,9 @@ def format_arg(arg: Argument) -> str:
 
     torch.fx: node.py, _format_arg
     """
-    custom = getattr(arg, "_custom_fx_repr_fn", None)
+    custom = getattr(type(arg), "_custom_fx_repr_fn", None)
     if custom is not None and callable(custom):
-        return str(custom())
+        return str(custom(arg))
     match arg:
         case Link():
             return f"%{arg}"

@@ -35,7 +35,8 @@ class PythonCode:
     Attributes:
         src: the source of the function, with what stands before it.
         globals: the objects that the source names, by name.
-        _lineno_map: line of the function -> index of the node in the graph.
+        _lineno_map: line of the function, its `def` being 0 -> index of the
+            node in the graph.
         _prologue_start: the line of `src` on which the function begins.
 
     torch.fx: graph.py, PythonCode

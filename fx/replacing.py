@@ -237,6 +237,8 @@ def commit(
 ) -> None:
     """Carry the rewrites out and recompile, or change nothing.
 
+    Without rewrites, too, edits that somebody made before are compiled.
+
     Args:
         gm: the module whose graph the matches are in.
         rewrites: in the order in which they were found; no two share a node.
@@ -249,7 +251,7 @@ def commit(
     Cost: O(nodes + uses + size of the replacements).
     """
     if not rewrites:
-        gm.recompile()
+        gm._recompile_if_edited()  # noqa: SLF001
         return
     with Undoable(gm):
         Edit(gm, carry_meta=carry_meta).apply(rewrites)

@@ -57,6 +57,21 @@ class Program(NamedTuple):
         """The line with this number, and the node it was written for."""
         return _line(self.code, self.nodes, number)
 
+    def is_of(self, code: PythonCode, nodes: Sequence[Node]) -> bool:
+        """Whether `code`, compiled, would do and say what this does.
+
+        So it would if it is the same text, written for the same nodes, and
+        its names mean the very same objects.
+        """
+        forward: Value = self.forward
+        known = forward.__globals__
+        return (
+            self.code.src == code.src
+            and self.code._lineno_map == code._lineno_map
+            and self.nodes == nodes
+            and all(known.get(k, known) is v for k, v in code.globals.items())
+        )
+
 
 def compile_forward(
     code: PythonCode,

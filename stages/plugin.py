@@ -22,6 +22,8 @@ from typing import Final
 
 import pytest
 
+from stages import functions
+from stages.functions import State
 from stages.limits import Overtime, time_limit
 from stages.manifest import (
     EXERCISES,
@@ -180,7 +182,7 @@ def _prepare(tree: Tree) -> None:
         raise Broken("\n\n".join(found))
     install(tree)
     try:
-        with time_limit(4 * SECONDS):
+        with time_limit(2 * SECONDS):
             import_all(tree)
     except Overtime as error:
         raise Broken(f"importing fx does not come to an end: {error}") from None
@@ -255,7 +257,7 @@ class _Course:
             yield
             return
         # Once one test was stopped, the next may well loop in the same place.
-        with time_limit(1.0 if self._stuck else SECONDS):
+        with time_limit(SECONDS / 10 if self._stuck else SECONDS):
             yield
 
     @pytest.hookimpl(wrapper=True)
@@ -323,8 +325,8 @@ class _Written(pytest.Item):
         """Fail as the stub itself would, if it is one."""
         if self.one.name in self.tree.borrowed:
             return
-        found = self.tree.states()[self.one.name]
-        if found.value != "written":
+        found = functions.state(self.tree.function(self.one))
+        if found is not State.WRITTEN:
             raise NotImplementedError(self.one.stub)
 
     def reportinfo(self) -> tuple[Path, int, str]:

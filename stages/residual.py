@@ -1,6 +1,8 @@
-"""The one example that every stage's demo and every page comes back to."""
+"""The one example that every stage's demo and every page comes back to.
 
-from __future__ import annotations
+Its annotations are evaluated (no `from __future__ import annotations`): the
+traced code repeats them, and types read better there than their spelling.
+"""
 
 import torch
 

@@ -18,6 +18,7 @@ import dis
 import importlib
 import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import lru_cache
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from importlib.util import spec_from_file_location
@@ -87,7 +88,7 @@ class Tree(NamedTuple):
         """
         text = self.text(file)
         try:
-            return ast.parse(text, str(self.root / file))
+            return _parse(text, str(self.root / file))
         except SyntaxError as error:
             raise Broken(_syntax_error(self.shown(file), error)) from None
 
@@ -165,9 +166,15 @@ def _signature_problems(tree: Tree, one: Exercise) -> Iterator[str]:
 
 def _reference_function(tree: Tree, one: Exercise) -> functions.Function:
     """The reference's version of an exercise."""
-    text = (tree.reference / one.file).read_text(encoding="utf-8")
-    path = str(tree.reference / one.file)
-    return functions.function(ast.parse(text, path), one.qualname)
+    path = tree.reference / one.file
+    given = _parse(path.read_text(encoding="utf-8"), str(path))
+    return functions.function(given, one.qualname)
+
+
+@lru_cache(maxsize=256)
+def _parse(text: str, path: str) -> ast.Module:
+    """The syntax tree of a text; whoever changes one parses anew."""
+    return ast.parse(text, path)
 
 
 def _files(root: Path) -> list[str]:
@@ -329,12 +336,13 @@ class _BorrowingLoader(Loader):
         self, borrowed: dict[Exercise, functions.Function]
     ) -> CodeType:
         """The file compiled, borrowed functions with their own file's name."""
-        syntax = self._tree.parsed(self._file)
+        path = str(self._path)
+        syntax = ast.parse(self._tree.text(self._file), path)
         for one, function in borrowed.items():
             functions.exchange(syntax, one.qualname, function)
-        code = compile(syntax, str(self._path), "exec", dont_inherit=True)
-        path = str(self._tree.reference / self._file)
-        return _renamed(code, {one.qualname for one in borrowed}, path)
+        code = compile(syntax, path, "exec", dont_inherit=True)
+        origin = str(self._tree.reference / self._file)
+        return _renamed(code, {one.qualname for one in borrowed}, origin)
 
 
 def compile_reference() -> None:
@@ -375,8 +383,8 @@ def _ask_for_helpers(
     Raises:
         Broken: an import or a helper is gone; says which.
     """
-    text = (tree.reference / one.file).read_text(encoding="utf-8")
-    given = ast.parse(text)
+    path = tree.reference / one.file
+    given = _parse(path.read_text(encoding="utf-8"), str(path))
     for name in sorted(_globals_of(function) & _bound_at_top(given)):
         if name not in module.__dict__:
             raise Broken(_missing(tree, one, name))

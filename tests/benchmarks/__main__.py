@@ -12,6 +12,7 @@ from pathlib import Path
 
 import torch
 
+from tests.benchmarks import growth
 from tests.benchmarks.measure import A_CALL, Rounds, collector_off
 from tests.benchmarks.operations import BENCHMARKS, OURS, Benchmark, select
 from tests.benchmarks.report import (
@@ -54,10 +55,16 @@ def main(
         return 0
     # One thread: that is what the clock sees, and what is compared.
     torch.set_num_threads(1)
+    if options.growth:
+        _print_growth()
+        return 0
     rows, different = _run(ready, options)
     _print_rest(chosen, ready)
     if options.json is not None:
         options.json.write_text(as_json(rows) + "\n", encoding="utf-8")
+    if options.full and not options.only:
+        print()
+        _print_growth()
     return int(different or (options.check and bool(_missed(rows))))
 
 
@@ -76,7 +83,16 @@ def _parser() -> argparse.ArgumentParser:
         metavar="NAME",
         help="only operations whose names begin so: trace; repeatable",
     )
-    add("--full", action="store_true", help="100,000 nodes as well")
+    add(
+        "--full",
+        action="store_true",
+        help="100,000 nodes as well and, without --only, what --growth shows",
+    )
+    add(
+        "--growth",
+        action="store_true",
+        help="only: replace_pattern from 1,000 to 1,000,000 nodes",
+    )
     add("--size", type=int, metavar="N", help="this size instead of all")
     add("--rounds", type=int, metavar="N", help="at most so many (9)")
     add("--json", type=Path, metavar="FILE", help="write all rounds to it")
@@ -150,6 +166,12 @@ def _print_rest(
         if missing := bench.missing():
             files = ", ".join(f"{OURS.name}.{file}" for file in missing)
             print(f"{bench.name}: not measured, there is no {files} yet")
+
+
+def _print_growth() -> None:
+    """The table of replace_pattern's growth, line by line."""
+    for text in growth.table():
+        print(text, flush=True)
 
 
 def _missed(rows: Sequence[Row]) -> list[Row]:

@@ -432,6 +432,17 @@ def interpreter(lib: Library, size: int) -> Task:
     )
 
 
+@benchmark(at_least(3), needs=("interpreter",))
+def interpreter_on_a_number(lib: Library, size: int) -> Task:
+    """Interpreter.run of the chain of Python operators on one float.
+
+    What is computed takes next to nothing: this is what a node adds.
+    """
+    module = lib.compiled(programs.Operators(size))
+    made = lib.module("interpreter").Interpreter(module)
+    return Task(lambda _: made.run(0.25), len(module.graph.nodes), show=str)
+
+
 @benchmark(
     at_least(4),
     needs=("interpreter",),
@@ -440,7 +451,7 @@ def interpreter(lib: Library, size: int) -> Task:
 def transformer(lib: Library, size: int) -> Task:
     """Transformer(module).transform() of the mixed chain, unchanged.
 
-    What it makes is a GraphModule, and so compiled. Compared is what the
+    What it makes is a GraphModule: compile() is in it. Compared is what the
     nodes do: ours keep their type annotations.
     """
     module = lib.compiled(programs.Mixed(size))
@@ -464,7 +475,7 @@ def transformer(lib: Library, size: int) -> Task:
 def replace_pattern(lib: Library, size: int) -> Task:
     """replace_pattern of relu(x) + 1 by sigmoid(x), n/4 matches in n nodes.
 
-    Each run has a fresh copy of the module.
+    Each run has a fresh copy of the module. What compile() takes is in it.
     """
     module = lib.compiled(programs.Matches(size))
     replace = lib.module("subgraph_rewriter").replace_pattern
@@ -485,8 +496,8 @@ def replace_pattern(lib: Library, size: int) -> Task:
 def replace_pattern_no_match(lib: Library, size: int) -> Task:
     """replace_pattern of tanh(x) + 1, which is nowhere in those n nodes.
 
-    What is looked for ends like a quarter of the nodes, and the call
-    recompiles the module all the same.
+    What is looked for ends like a quarter of the nodes. The call recompiles
+    the module all the same; ours keeps code that would be the same again.
     """
     module = lib.compiled(programs.Matches(size))
     replace = lib.module("subgraph_rewriter").replace_pattern

@@ -9,7 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
 
+from tests.benchmarks import growth
 from tests.benchmarks.__main__ import main
 from tests.benchmarks.measure import (
     A_CALL,
@@ -34,6 +36,7 @@ from tests.benchmarks.operations import (
     at_most,
     select,
 )
+from tests.benchmarks.programs import Matches
 from tests.benchmarks.report import DifferentWork, check_same_work, measured
 
 TINY = 40
@@ -96,6 +99,27 @@ def test_every_run_has_a_match_in_four_nodes_to_replace() -> None:
         given = task.setup()
         assert "sigmoid(" not in given.code
         assert task.run(given).code.count("sigmoid(") == TINY // 4
+
+
+@pytest.mark.parametrize("lib", [TORCH, OURS], ids=lambda lib: lib.name)
+def test_growth_is_of_whole_rewrites_without_compile(lib: Library) -> None:
+    ready("replace-pattern")
+    row = growth.grown(lib, TINY, runs=2)
+    assert (row.name, row.size, len(row.times)) == (lib.name, TINY, 2)
+    assert row.a_node > 0
+    with growth.without_compile(lib):
+        module = lib.compiled(Matches(TINY))
+        assert module(1.0) is None
+        assert "torch.relu" in module.code
+    assert lib.compiled(Matches(TINY))(torch.ones(1)) is not None
+
+
+def test_growth_is_told_as_multiples_of_the_first_size() -> None:
+    ready("replace-pattern")
+    lines = list(growth.table({OURS: (TINY, 2 * TINY)}))
+    rows = [line.split() for line in lines if line.startswith("fx")]
+    assert [row[:2] for row in rows] == [["fx", "40"], ["fx", "80"]]
+    assert float(rows[0][-1]) == 1
 
 
 # -- the measuring ---------------------------------------------------------

@@ -178,9 +178,8 @@ def older(learner: Learner, tmp_path: Path) -> Learner:
         library / "linked_list.py", "GAP: Final = 1 << 20", "GAP: Final = 8"
     )
     (library / "effects.py").unlink()
-    for name in generated(library):
-        path = learner.file(name)
-        path.write_text(generated(library)[name])
+    for name, text in generated(library).items():
+        learner.file(name).write_text(text)
     learner.file("effects.py").unlink()
     remember_base(Workspace(learner.folder, library))
     learner.write(PREPEND)

@@ -322,6 +322,20 @@ def _break(pieces: list[str]) -> list[str]:
     return [piece.replace("neg(x)", "neg(x) +") for piece in pieces]
 
 
+class _Holder(nn.Module):
+    """A module with another inside, called or its forward called."""
+
+    def __init__(self, inner: nn.Module, *, direct: bool) -> None:
+        super().__init__()
+        self.inner = inner
+        self.direct = direct
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        run: Value = self.inner.forward if self.direct else self.inner
+        result: torch.Tensor = run(x) + 1
+        return result
+
+
 class TestCalling:
     @pytest.mark.claims("graphmodule-call-wrapped")
     def test_call_hands_over_to_a_wrapped_call(self) -> None:
@@ -367,6 +381,22 @@ class TestCalling:
         gm = symbolic_trace(Net())
         compiled = torch.compile(gm, backend="eager")
         assert torch.equal(compiled(X), gm(X))
+
+    @pytest.mark.parametrize("direct", [True, False])
+    def test_torch_compile_takes_one_inside_that_nobody_has_called(
+        self, direct: bool
+    ) -> None:
+        """It looks past descriptors: `forward` must be a function by now."""
+        gm = symbolic_trace(Net())
+        outer = _Holder(gm, direct=direct)
+        compiled = torch.compile(outer, backend="eager", fullgraph=True)
+        assert torch.equal(compiled(X), outer(X))
+
+    def test_it_can_be_compiled_in_place_before_it_is_called(self) -> None:
+        net = Net()
+        gm = symbolic_trace(net)
+        gm.compile(backend="eager", fullgraph=True)
+        assert torch.equal(gm(X), net(X))
 
     @pytest.mark.claims("graphmodule-is-module")
     def test_torchscript_takes_it(self) -> None:

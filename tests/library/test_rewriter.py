@@ -19,6 +19,7 @@ from fx.graph_module import GraphModule
 from fx.node import Node
 from fx.passes.conv_bn_fusion import fold_conv_bn
 from fx.passes.utils.matcher_utils import InternalMatch
+from fx.protocols import PythonCode
 from fx.rewriting_rules import DoesNotEndError, Rule, rewrite_until_stable
 from fx.subgraph_rewriter import (
     replace_pattern,
@@ -214,6 +215,131 @@ def test_a_callback_that_raises_comes_before_the_first_edit() -> None:
     with pytest.raises(ValueError, match="enough"):
         replace_pattern_with_filters(gm, relu_of_neg, replacement_callback=make)
     assert state(gm) == before
+
+
+@no_type_check
+def _calls_no_such(x):
+    return torch.relu(x).no_such()
+
+
+class TestWithoutAMatch:
+    """replace_pattern recompiles even then, but only what was edited."""
+
+    @staticmethod
+    def no_match(gm: GraphModule) -> None:
+        assert replace_pattern(gm, lambda x: torch.cosh(x), relu_of_neg) == []
+
+    def test_what_would_be_the_same_stays(self) -> None:
+        gm = traced(three_matches)
+        forward, code = type(gm).forward, gm.code
+        self.no_match(gm)
+        assert type(gm).forward is forward and gm.code is code
+        gm.recompile()
+        assert type(gm).forward is not forward
+
+    def test_edits_of_before_are_compiled(self) -> None:
+        gm = traced(lambda x: torch.neg(x))
+        next(n for n in gm.graph.nodes if n.name == "neg").target = torch.abs
+        self.no_match(gm)
+        assert "torch.abs" in gm.code
+        assert gm(torch.tensor(2.0)) == 2.0
+
+    def test_the_same_text_may_mean_another_function(self) -> None:
+        def once(x: torch.Tensor) -> torch.Tensor:
+            return x * 2
+
+        def again(x: torch.Tensor) -> torch.Tensor:
+            return x * 3
+
+        again.__name__, again.__qualname__ = once.__name__, once.__qualname__
+        graph = Graph()
+        node = graph.call_function(once, (graph.placeholder("x"),))
+        graph.output(node)
+        gm = GraphModule({}, graph)
+        node.target = again
+        code = gm.code
+        self.no_match(gm)
+        assert gm.code == code
+        assert gm(torch.tensor(1.0)) == 3.0
+
+    def test_the_same_text_may_be_of_other_nodes(
+        self, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        gm = traced(_calls_no_such)
+        last = gm.graph.output_node()
+        old = last.input_at(0)
+        with gm.graph.inserting_before(last):
+            new = gm.graph.call_method("no_such", old.args)
+        old.replace_all_uses_with(new)
+        gm.graph.erase_node(old)
+        new.name = "no_such"
+        new.stack_trace = '  File "net.py", line 7, in f\n    new line\n'
+        code = gm.code
+        self.no_match(gm)
+        assert gm.code == code
+        with pytest.raises(AttributeError):
+            gm(torch.ones(1))
+        assert "new line" in capsys.readouterr().err
+
+    def test_the_same_text_may_have_come_from_other_lines(self) -> None:
+        def forget(pieces: list[str]) -> list[str]:
+            return [piece for piece in pieces if "# COUNTER" not in piece]
+
+        gm = traced(lambda x: torch.neg(x))
+        code = gm.code
+        assert gm._lineno_map is not None and any(gm._lineno_map.values())
+        gm.graph.on_generate_code(lambda _: forget)
+        self.no_match(gm)
+        assert gm.code == code
+        assert not any(gm._lineno_map.values())
+
+    def test_child_graph_modules_are_compiled_if_edited(self) -> None:
+        child = traced(lambda x: torch.neg(x))
+        graph = Graph()
+        graph.output(graph.call_module("child", (graph.placeholder("x"),)))
+        gm = GraphModule({"child": child}, graph)
+        next(n for n in child.graph.nodes if n.name == "neg").target = torch.abs
+        self.no_match(gm)
+        assert gm(torch.tensor(2.0)) == 2.0
+
+    def test_a_forward_set_by_hand_is_replaced(self) -> None:
+        gm: Any = traced(lambda x: torch.neg(x))
+        forward = type(gm).forward
+        type(gm).forward = lambda self, x: x
+        self.no_match(gm)
+        assert type(gm).forward is forward
+
+    def test_names_that_were_given_another_meaning_get_theirs_back(
+        self,
+    ) -> None:
+        gm = traced(lambda x: torch.neg(x))
+        vars(gm)["_code"] = gm.recompile().src = "nonsense"
+        type(gm).forward.__globals__["torch"] = None
+        self.no_match(gm)
+        assert "torch.neg" in gm.code
+        assert gm(torch.tensor(2.0)) == -2.0
+
+    @pytest.mark.parametrize("whose", ["class", "subclass", "instance"])
+    def test_a_recompile_of_the_users_is_called(
+        self, whose: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        class Counting(GraphModule):
+            def recompile(self) -> PythonCode:
+                called.append("subclass")
+                return super().recompile()
+
+        called: list[str] = []
+        kind = Counting if whose == "subclass" else GraphModule
+        gm = kind({}, traced(lambda x: torch.neg(x)).graph)
+        if whose == "instance":
+            vars(gm)["recompile"] = lambda: called.append(whose)
+        if whose == "class":
+            monkeypatch.setattr(
+                GraphModule, "recompile", lambda self: called.append(whose)
+            )
+        called.clear()
+        self.no_match(gm)
+        assert called == [whose]
 
 
 def missing_module() -> Graph:

@@ -153,3 +153,22 @@ def constants_of_a_traced_replacement(lib: Lib) -> Seen:
         gm, lambda x: torch.relu(x), lambda x: x.sign() + new
     )
     return [float(x) for x in gm(A + torch.tensor([0.0, -1.0, 0.0]))]
+
+
+@program(
+    differs="rewrite-nothing-found",
+    ours=[(0, True, -1.0), (0, False, 1.0)],
+)
+def nothing_is_found_before_and_after_an_edit(lib: Lib) -> Seen:
+    gm = lib.symbolic_trace(lambda x: torch.neg(x))
+    seen = []
+    for target in (torch.neg, torch.abs):
+        for node in gm.graph.find_nodes(op="call_function", target=torch.neg):
+            node.target = target
+        before = type(gm).forward
+        found = rewriter(lib).replace_pattern(
+            gm, lambda x: torch.exp(x), lambda x: torch.neg(x)
+        )
+        same = type(gm).forward is before
+        seen.append((len(found), same, gm(torch.ones(())).item()))
+    return seen

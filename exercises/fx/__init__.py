@@ -1,0 +1,92 @@
+"""fx: torch.fx built again, as eight stages that a person can read.
+
+    gm = fx.symbolic_trace(module)   trace: run it with proxies
+    print(gm.graph)                  a graph of nodes, to look at and edit
+    print(gm.code)                   the same as Python, compiled and callable
+
+The names here are those of torch.fx, and so are the modules below it
+(`fx.node`, `fx.graph`, `fx.proxy`, …). The stage of each file is in its first
+line.
+"""
+
+from . import (
+    # stage 02
+    immutable_collections,
+    arguments,
+    operator_schemas,
+    node,
+    effects,
+    lint,
+    graph,
+    # stage 03
+    traceback,
+    proxy,
+    annotate,
+    # stage 04
+    tracer,
+    # stage 05
+    codegen,
+    graph_module,
+    _symbolic_trace,
+    # stage 06
+    interpreter,
+    # stage 07
+    subgraph_rewriter,
+    rewriting_rules,
+)
+from .passes import (  # so that fx.passes.shape_prop is there
+    fake_tensor_prop as _fake_tensor_prop,
+    profiling as _profiling,
+    reinplace as _reinplace,
+    shape_prop as _shape_prop,
+)
+from .passes import conv_bn_fusion as _conv_bn_fusion
+from .passes.utils import explain as _explain, matcher_utils as _matcher_utils
+from .experimental import proxy_tensor as _proxy_tensor
+from .node import Node, map_arg
+from .effects import has_side_effect
+from .graph import Graph
+from .proxy import Proxy, TraceError
+from .wrapping import ProxyableClassMeta, wrap
+from .concrete_args import PH
+from .tracer import Tracer
+from .codegen import CodeGen
+from .graph_module import GraphModule
+from ._symbolic_trace import symbolic_trace
+from .interpreter import Interpreter, Transformer
+from .subgraph_rewriter import replace_pattern
+
+__all__ = [
+    "CodeGen",
+    "Graph",
+    "GraphModule",
+    "Interpreter",
+    "Node",
+    "PH",
+    "Proxy",
+    "ProxyableClassMeta",
+    "TraceError",
+    "Tracer",
+    "Transformer",
+    "annotate",
+    "arguments",
+    "codegen",
+    "effects",
+    "graph",
+    "graph_module",
+    "has_side_effect",
+    "immutable_collections",
+    "interpreter",
+    "lint",
+    "map_arg",
+    "node",
+    "operator_schemas",
+    "proxy",
+    "replace_pattern",
+    "rewriting_rules",
+    "subgraph_rewriter",
+    "symbolic_trace",
+    "traceback",
+    "tracer",
+    "wrap",
+]

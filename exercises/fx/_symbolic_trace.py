@@ -1,0 +1,73 @@
+"""Stage 05, codegen: symbolic_trace, from a function to a module in one call.
+
+The stages in a row: a `Tracer` (04) runs the function and has a `Graph` (02),
+and a `GraphModule` is the graph as code.  What torch.fx has in its file of
+this name is found here too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import nn
+
+from .arguments import Value
+from .concrete_args import PH, PHBase, PHWithMeta
+from .graph_module import GraphModule
+from .patching import is_fx_tracing
+from .tracer import Tracer
+from .wrapping import ProxyableClassMeta, wrap
+
+__all__ = [
+    "PH",
+    "PHBase",
+    "PHWithMeta",
+    "ProxyableClassMeta",
+    "Tracer",
+    "is_fx_symbolic_tracing",
+    "is_fx_tracing",
+    "symbolic_trace",
+    "wrap",
+]
+
+
+def symbolic_trace(
+    root: nn.Module | Callable[..., Value],
+    concrete_args: dict[str, Value] | None = None,
+) -> GraphModule:
+    """Record what a module or function does, as a module that does it.
+
+        class Net(nn.Module): ...
+        gm = symbolic_trace(Net())
+        print(gm.code)
+
+    Args:
+        root: a module, whose forward is recorded, or a plain function.
+        concrete_args: values for some inputs, by name: code may branch on
+            them, and they are checked when the result runs. `fx.PH` inside
+            of nested values stays symbolic.
+
+    Returns:
+        A GraphModule named after the module's class or the function. It
+        shares the root's submodules, parameters and buffers.
+
+    Raises:
+        AssertionError: `root` is neither a module nor a plain function.
+        TraceError: the code does what no graph can express.
+        Whatever the code itself raises.
+
+    torch.fx: _symbolic_trace.py, symbolic_trace
+    """
+    tracer = Tracer()
+    graph = tracer.trace(root, concrete_args)
+    named = type(root) if isinstance(root, nn.Module) else root
+    return GraphModule(tracer.root, graph, getattr(named, "__name__", "root"))
+
+
+def is_fx_symbolic_tracing() -> bool:
+    """Whether a symbolic trace runs here, and torch.compile does not.
+
+    torch.fx: _symbolic_trace.py, is_fx_symbolic_tracing
+    """
+    return is_fx_tracing() and not torch.compiler.is_compiling()

@@ -1,0 +1,35 @@
+"""Stage 03, proxies and magic methods: say what type a traced value has."""
+
+from __future__ import annotations
+
+from .arguments import Value
+from .proxy import Proxy
+
+__all__ = ["annotate"]
+
+
+def annotate(val: Value, type: Value) -> Value:
+    """Give the node of a proxy a type, which generated code will show.
+
+    Args:
+        val: any value; only a Proxy is changed.
+        type: the annotation.
+
+    Returns:
+        `val`.
+
+    Raises:
+        RuntimeError: the node has a type already.
+
+    torch.fx: annotate.py, annotate
+    """
+    if isinstance(val, Proxy):
+        if val.node.type is not None:
+            raise RuntimeError(
+                "Tried to annotate a value that already had a type on it! "
+                f"Existing type of {val.node} is {val.node.type} and new type "
+                f"is {type}. For a parameter, change its annotation in the "
+                "function's signature; otherwise annotate a value once"
+            )
+        val.node.type = type
+    return val

@@ -1,0 +1,1 @@
+"""What torch.fx keeps here, of which fx has make_fx."""

@@ -1,0 +1,713 @@
+"""Stage 02, use-def: Graph, a function as an ordered list of nodes with values.
+
+The nodes of a graph, read from first to last, are the lines of one Python
+function.  This class makes them (`create_node` and a method for each opcode),
+takes them away, copies them from graph to graph, checks them, and hands them
+to the code generator; order and names are `OrderedGraph`'s, the edges are
+`Node`'s.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import inspect
+import warnings
+from collections.abc import Callable, Iterator
+from functools import cached_property
+from typing import Final, Literal, cast, overload
+
+import torch
+
+from . import effects, lint
+from .arguments import NO_KWARGS, Argument, Target, Value, map_arg
+from .dotted_path import MISSING, walk
+from .namespace import target_to_str
+from .node import Node
+from .opcodes import Opcode
+from .ordered_graph import OrderedGraph
+from .pickling import Row, add_rows, to_rows
+from .protocols import (
+    CodeGenerator,
+    CodeOptions,
+    GraphOwner,
+    GraphTracer,
+    PythonCode,
+    PyTreeInfo,
+    TransformCodeFunc,
+    no_code_gen,
+)
+
+__all__ = ["Graph", "PythonCode", "map_arg"]
+
+NO_DEFAULT: Final = inspect.Signature.empty
+"""What `Graph.placeholder` takes for "no default value"."""
+
+
+class Graph(OrderedGraph[Node]):
+    """A function of tensors, as data: nodes in order, each knowing its inputs.
+
+        graph = Graph()
+        x = graph.placeholder("x")
+        y = graph.call_function(torch.relu, (x,))
+        graph.output(y)
+
+    torch.fx: graph.py, Graph
+    """
+
+    _make_codegen: Callable[[PyTreeInfo | None], CodeGenerator] = staticmethod(
+        no_code_gen
+    )
+    """Makes the code generator of a new graph. Stage 05 puts its own here."""
+
+    def __init__(
+        self,
+        owning_module: GraphOwner | None = None,
+        tracer_cls: type[GraphTracer] | None = None,
+        tracer_extras: dict[str, Value] | None = None,
+    ) -> None:
+        """Make an empty graph.
+
+        Args:
+            owning_module: the module that the nodes' dotted targets are in.
+            tracer_cls: the class of the tracer that fills the graph.
+            tracer_extras: keyword arguments for that tracer's `trace`.
+
+        torch.fx: graph.py, Graph.__init__
+        """
+        super().__init__(Node.sentinel(self))
+        self._owning_module = owning_module
+        self._tracer_cls = tracer_cls
+        self._tracer_extras = tracer_extras
+        self._pytree_info: PyTreeInfo | None = None
+        self._co_fields: dict[str, Value] = {}
+
+    @property
+    def owning_module(self) -> GraphOwner | None:
+        """The module that the graph belongs to, if any.
+
+        torch.fx: graph.py, Graph.owning_module
+        """
+        return self._owning_module
+
+    @owning_module.setter
+    def owning_module(self, mod: GraphOwner | None) -> None:
+        self._owning_module = mod
+
+    # -- making nodes ------------------------------------------------------
+
+    def create_node(
+        self,
+        op: Opcode,
+        target: Target,
+        args: tuple[Argument, ...] | None = None,
+        kwargs: dict[str, Argument] | None = None,
+        name: str | None = None,
+        type_expr: Value = None,
+    ) -> Node:
+        """Make a node and put it at the insert point.
+
+        All nodes are made here: by the six methods below, by tracing, by
+        copying.
+
+        Args:
+            op: one of the six opcodes.
+            target: a callable for call_function, else a str.
+            args: positional arguments, as a tuple.
+            kwargs: keyword arguments.
+            name: the name to ask for; by default made from the target.
+            type_expr: the type of the value, for annotations.
+
+        Raises:
+            AssertionError: unknown opcode; args no tuple; kwargs no dict.
+            ValueError: wrong type of target; an illegal keyword or parameter.
+            RuntimeError: an argument node is erased or of another graph.
+            AssertionError: the insert point is beside an erased node.
+            Whatever is raised, a hook's error too, the graph is as it was
+            (but a name may be used up).
+
+        torch.fx: graph.py, Graph.create_node
+        """
+        if args is None:
+            args = ()
+        elif not isinstance(args, tuple):
+            raise AssertionError(f"args must be a tuple, got {type(args)}")
+        if kwargs is None:
+            kwargs = NO_KWARGS
+        elif not isinstance(kwargs, dict):
+            raise AssertionError(f"kwargs must be a dict, got {type(kwargs)}")
+        wish = target_to_str(target) if name is None else name
+        node = Node(self, wish, op, target, args, kwargs, type_expr)
+        try:
+            node._name = self._graph_namespace.create_name(wish)
+            if self._owning_module is not None:
+                self._tell_owner("_create_node_hooks", node)
+            self._insert(node)
+        except BaseException:
+            node._drop_inputs()  # else they would have a user in no graph
+            raise
+        self._nodes._len += 1
+        return node
+
+    def placeholder(
+        self,
+        name: str,
+        type_expr: Value = None,
+        default_value: Value = NO_DEFAULT,
+    ) -> Node:
+        """Add a parameter of the function.
+
+        Args:
+            name: the parameter's name; `*rest` and `**options` are allowed.
+            type_expr: its annotation.
+            default_value: its default, which may be None;
+                `inspect.Signature.empty` is no default.
+
+        Raises:
+            ValueError: `name` cannot be a parameter.
+
+        torch.fx: graph.py, Graph.placeholder
+        """
+        args = () if default_value is NO_DEFAULT else (default_value,)
+        return self.create_node(
+            "placeholder", name, args=args, type_expr=type_expr
+        )
+
+    def get_attr(self, qualified_name: str, type_expr: Value = None) -> Node:
+        """Add a fetch of a parameter, buffer or other attribute.
+
+        Args:
+            qualified_name: dotted path from the owning module, "foo.weight".
+            type_expr: the type of the value, for annotations.
+
+        Warns if the owning module has no such parameter, buffer or module.
+
+        torch.fx: graph.py, Graph.get_attr
+        """
+        if self._owning_module is not None and not _is_state(
+            self._owning_module, qualified_name
+        ):
+            warnings.warn(
+                "Attempted to insert a get_attr Node with no underlying "
+                f"reference in the owning GraphModule: {qualified_name!r}. "
+                "Call GraphModule.add_submodule to add the necessary "
+                "submodule, register_parameter to add the necessary "
+                "Parameter, or register_buffer to add the necessary buffer",
+                stacklevel=2,
+            )
+        return self.create_node("get_attr", qualified_name, type_expr=type_expr)
+
+    def call_module(
+        self,
+        module_name: str,
+        args: tuple[Argument, ...] | None = None,
+        kwargs: dict[str, Argument] | None = None,
+        type_expr: Value = None,
+    ) -> Node:
+        """Add a call of a submodule.
+
+        Args:
+            module_name: dotted path from the owning module, "layer1.0.conv".
+            args: positional arguments, without the module itself.
+            kwargs: keyword arguments.
+            type_expr: the type of the value, for annotations.
+
+        Raises:
+            AttributeError: the graph has an owner without such a submodule.
+
+        torch.fx: graph.py, Graph.call_module
+        """
+        if self._owning_module is not None:
+            self._owning_module.get_submodule(module_name)
+        return self.create_node(
+            "call_module", module_name, args, kwargs, type_expr=type_expr
+        )
+
+    def call_method(
+        self,
+        method_name: str,
+        args: tuple[Argument, ...] | None = None,
+        kwargs: dict[str, Argument] | None = None,
+        type_expr: Value = None,
+    ) -> Node:
+        """Add a call of a method.
+
+        Args:
+            method_name: the method's name.
+            args: the object it is called on, then the positional arguments.
+            kwargs: keyword arguments.
+            type_expr: the type of the value, for annotations.
+
+        torch.fx: graph.py, Graph.call_method
+        """
+        return self.create_node(
+            "call_method", method_name, args, kwargs, type_expr=type_expr
+        )
+
+    def call_function(
+        self,
+        the_function: Callable[..., Value],
+        args: tuple[Argument, ...] | None = None,
+        kwargs: dict[str, Argument] | None = None,
+        type_expr: Value = None,
+        name: str | None = None,
+    ) -> Node:
+        """Add a call of a free function.
+
+        Args:
+            the_function: the function itself: an operator of torch, a
+                builtin, a member of `operator`, any Python callable.
+            args: positional arguments.
+            kwargs: keyword arguments.
+            type_expr: the type of the value, for annotations.
+            name: the name to ask for.
+
+        torch.fx: graph.py, Graph.call_function
+        """
+        return self.create_node(
+            "call_function", the_function, args, kwargs, name, type_expr
+        )
+
+    def output(self, result: Argument, type_expr: Value = None) -> Node:
+        """Add the return statement.
+
+        Args:
+            result: what the function returns: a Node, or a structure of them.
+            type_expr: the return annotation.
+
+        torch.fx: graph.py, Graph.output
+        """
+        return self.create_node(
+            "output", "output", (result,), type_expr=type_expr
+        )
+
+    def _tell_owner(self, hooks: str, node: Node) -> None:
+        """Call the owning module's hooks for a node made or erased."""
+        for hook in getattr(self._owning_module, hooks, ()):
+            hook(node)
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether the last node is an output."""
+        return self._root._prev.op == "output"
+
+    @property
+    def inserts_at_end(self) -> bool:
+        """Whether the next node will be the last."""
+        return self._insert == self._root.prepend
+
+    # -- finding and removing nodes ----------------------------------------
+
+    def output_node(self) -> Node:
+        """The output, which is the last node.
+
+        Raises:
+            AssertionError: the graph is empty or its last node is another.
+
+        torch.fx: graph.py, Graph.output_node
+        """
+        last = self._root._prev
+        if last.op != "output":
+            raise AssertionError(
+                f"Expected output node, got op={last.op}: the last node of "
+                "the graph must be made by graph.output(value)"
+            )
+        return last
+
+    def find_nodes(
+        self, *, op: Opcode, target: Target | None = None, sort: bool = True
+    ) -> list[Node]:
+        """The nodes with an opcode and, if given, a target, in order.
+
+        Args:
+            op: the opcode.
+            target: the target; required for call_function.
+            sort: taken for torch.fx's sake; the result is always in order.
+
+        Raises:
+            AssertionError: call_function without a target.
+
+        Cost: O(nodes), a scan.
+
+        torch.fx: graph.py, Graph.find_nodes
+        """
+        if op == "call_function" and target is None:
+            raise AssertionError("target must not be None for call_function op")
+        return [
+            node
+            for node in self._nodes
+            if node.op == op and (target is None or node.target == target)
+        ]
+
+    def erase_node(self, to_erase: Node) -> None:
+        """Take a node out of the graph; its inputs lose it as a user.
+
+        The node stays usable as a place in a running loop, and no more. The
+        hooks of the owning module hear of it before anything changes.
+
+        Args:
+            to_erase: a node of this graph that nobody uses.
+
+        Raises:
+            RuntimeError: it has users, is of another graph, or was erased;
+                also if it is a hook that erased it or gave it a user.
+
+        torch.fx: graph.py, Graph.erase_node
+        """
+        raise NotImplementedError("stage 02: Graph.erase_node")
+
+    def _check_erasable(self, to_erase: Node) -> None:
+        """Raise unless a node is in this graph and nobody uses it."""
+        if to_erase is self._root:
+            raise RuntimeError("the sentinel of a Graph cannot be erased")
+        if to_erase.users:
+            users = to_erase.users
+            raise RuntimeError(
+                f"Tried to erase Node {to_erase} but it still had "
+                f"{len(users)} users in the graph: {users}!"
+            )
+        if to_erase.graph is not self:
+            message = f"Attempting to remove {to_erase} from wrong graph!"
+            raise RuntimeError(message)
+        if to_erase._erased or to_erase._next is to_erase:
+            state = "erased already" if to_erase._erased else "in no list"
+            raise RuntimeError(
+                f"Tried to erase Node {to_erase}, which is {state}"
+            )
+
+    def eliminate_dead_code(
+        self,
+        is_impure_node: Callable[[Node], bool] | None = None,
+        *,
+        unknown: Literal["drop", "keep"] = "drop",
+    ) -> bool:
+        """Erase what nobody uses and what does nothing else.
+
+        Kept are placeholders, the output, and every node whose effect is
+        known: see `effects.classify`. Graphs of child modules that a get_attr
+        node fetches are cleaned too, and those modules recompiled.
+
+        Args:
+            is_impure_node: decides instead what must be kept.
+            unknown: what to do with calls of which nothing is known, such as
+                a user's function: torch.fx drops them.
+
+        Returns:
+            Whether something was erased.
+
+        Raises:
+            RuntimeError: the graph's structure is broken, for instance a
+                node is used before it is defined; nothing has been erased.
+
+        Cost: O(nodes + uses).
+
+        torch.fx: graph.py, Graph.eliminate_dead_code
+        """
+        raise NotImplementedError("stage 02: Graph.eliminate_dead_code")
+
+    def _child_graph_modules(self) -> Iterator[tuple[Value, Graph]]:
+        """The owner's children that have graphs and are fetched by a node."""
+        if self._owning_module is None:
+            return
+        fetched = {node.target for node in self.find_nodes(op="get_attr")}
+        for name, child in self._owning_module.named_children():
+            graph = getattr(child, "graph", None)
+            if name in fetched and isinstance(graph, Graph):
+                yield child, graph
+
+    def _is_impure(self, node: Node, impure_random: bool) -> bool:
+        """What `Node.is_impure` answers."""
+        if node.op in ("placeholder", "output"):
+            return True
+        return effects.is_impure(node, impure_random)
+
+    # -- copying -----------------------------------------------------------
+
+    def node_copy(
+        self,
+        node: Node,
+        arg_transform: Callable[[Node], Argument] = lambda node: node,
+    ) -> Node:
+        """Make a copy of a node, of this or another graph, in this one.
+
+        Args:
+            node: the node to copy: name (if free), type and a shallow copy
+                of meta come with it.
+            arg_transform: turns each argument node into what the copy uses.
+                Required if `node` is of another graph and has inputs.
+
+        Raises:
+            RuntimeError: an argument of the copy is not in this graph.
+
+        torch.fx: graph.py, Graph.node_copy
+        """
+        args, kwargs = node._args, node._kwargs
+        if node._inputs:
+            args = map_arg(args, arg_transform)
+            kwargs = map_arg(kwargs, arg_transform) if kwargs else kwargs
+        result = self.create_node(
+            node.op, node.target, args, kwargs, node._name, node.type
+        )
+        if node.meta:
+            result.meta = copy.copy(node.meta)
+        return result
+
+    @overload
+    def graph_copy(
+        self,
+        g: Graph,
+        val_map: dict[Node, Node],
+        return_output_node: Literal[False] = False,
+    ) -> Argument | None: ...
+    @overload
+    def graph_copy(
+        self,
+        g: Graph,
+        val_map: dict[Node, Node],
+        return_output_node: Literal[True],
+    ) -> tuple[Argument, Node] | None: ...
+    def graph_copy(
+        self,
+        g: Graph,
+        val_map: dict[Node, Node],
+        return_output_node: bool = False,
+    ) -> Argument | tuple[Argument, Node] | None:
+        """Copy all nodes of `g`, its output excepted, to the insert point.
+
+        Args:
+            g: the graph to copy from.
+            val_map: filled with node of `g` -> node here; what it holds
+                beforehand is used instead of a copy.
+            return_output_node: return the output node of `g` too.
+
+        Returns:
+            What `g` returns, in terms of this graph; None if it has no
+            output.
+
+        Cost: O(size of `g`).
+
+        torch.fx: graph.py, Graph.graph_copy
+        """
+        lookup = val_map.__getitem__
+        # The copies of a graph's own nodes are not to be copied in turn.
+        for node in list(g._nodes) if g is self else g._nodes:
+            if node in val_map:
+                continue
+            if node.op == "output":
+                result = map_arg(node._args[0], lookup)
+                return (result, node) if return_output_node else result
+            val_map[node] = self.node_copy(node, lookup)
+        return None
+
+    def __deepcopy__(self, memo: dict[int, Value] | None = None) -> Graph:
+        """A graph of its own; constants and targets are shared.
+
+        `memo` learns each node's copy, so that nodes kept elsewhere in a
+        structure that is being copied lead to the copy. Not recursive.
+
+        torch.fx: graph.py, Graph.__deepcopy__
+        """
+        memo = {} if memo is None else memo
+        new = Graph(None, self._tracer_cls, self._tracer_extras)
+        memo[id(self)] = new
+        copies: dict[Node, Node] = {}
+        found = new.graph_copy(self, copies, return_output_node=True)
+        if found is not None:
+            result, old_output = found
+            new_output = new.output(result, old_output.type)
+            new_output.meta = copy.copy(old_output.meta)
+            copies[old_output] = new_output
+        memo.update((id(node), copies[node]) for node in copies)
+        new._pytree_info = self._pytree_info
+        new._co_fields = self._co_fields
+        if "_codegen" in vars(self):
+            new._codegen = copy.deepcopy(self._codegen)
+        return new
+
+    def __getstate__(self) -> dict[str, Value]:
+        """What is pickled: a flat table of the nodes, and no owner."""
+        names = self._graph_namespace
+        return {
+            "rows": to_rows(self),
+            "names": (names._used, names._counts),
+            "tracer": (_importable(self._tracer_cls), self._tracer_extras),
+            "pytree_info": self._pytree_info,
+            "codegen": vars(self).get("_codegen"),
+            "co_fields": self._co_fields,
+        }
+
+    def __setstate__(self, state: dict[str, Value]) -> None:
+        """Make the nodes again from the table."""
+        Graph.__init__(self, None, *state["tracer"])
+        add_rows(self, cast("list[Row]", state["rows"]))
+        names = self._graph_namespace
+        names._used, names._counts = state["names"]
+        self._pytree_info = state["pytree_info"]
+        self._co_fields = state["co_fields"]
+        if state["codegen"] is not None:
+            self._codegen = state["codegen"]
+
+    # -- checking and printing ---------------------------------------------
+
+    def lint(self) -> None:
+        """Raise if the graph is no well-formed program.
+
+        The first fault that `lint.problems` finds is raised, with the nodes
+        around it; `list(fx.lint.problems(graph))` has them all.
+
+        Raises:
+            RuntimeError: a fault of structure.
+            ValueError: a target of the wrong type.
+
+        Cost: O(nodes + uses).
+
+        torch.fx: graph.py, Graph.lint
+        """
+        for problem in lint.problems(self):
+            near = lint.excerpt(self, problem.node)
+            raise problem.kind(f"{problem.message}\n{near}")
+
+    def print_tabular(self) -> None:
+        """Print the nodes as a table: opcode, name, target, args, kwargs.
+
+        torch.fx: graph.py, Graph.print_tabular (which needs tabulate)
+        """
+        header = ("opcode", "name", "target", "args", "kwargs")
+        rows = [
+            (n.op, n._name, str(n.target), str(n._args), str(n._kwargs))
+            for n in self._nodes
+        ]
+        columns = zip(header, *rows, strict=True)
+        widths = [
+            max(len(head) + 2, *map(len, cells), 0) for head, *cells in columns
+        ]
+        rule = ["-" * width for width in widths]
+        for row in (header, rule, *rows):
+            cells = zip(row, widths, strict=True)
+            print("  ".join(cell.ljust(w) for cell, w in cells).rstrip())
+
+    # -- code, which is stage 05's -----------------------------------------
+
+    @cached_property
+    def _codegen(self) -> CodeGenerator:
+        """What writes this graph out as Python."""
+        return self._make_codegen(self._pytree_info)
+
+    def set_codegen(self, codegen: CodeGenerator) -> None:
+        """Have the graph written out by `codegen`.
+
+        torch.fx: graph.py, Graph.set_codegen
+        """
+        self._codegen = codegen
+
+    def python_code(
+        self,
+        root_module: str,
+        *,
+        verbose: bool = False,
+        additional_meta: list[str] | None = None,
+        include_stride: bool = False,
+        include_device: bool = False,
+        colored: bool = False,
+        record_func: bool = False,
+        expanded_def: bool = False,
+    ) -> PythonCode:
+        """The graph as Python source, and the globals that it names.
+
+        Args:
+            root_module: how the code calls the module, usually "self".
+            verbose: comments saying where nodes come from, and shapes.
+            include_stride: strides beside the shapes.
+            include_device: devices beside the shapes.
+            colored: ANSI colours.
+            expanded_def: one parameter a line.
+            record_func: profiler ranges around each call.
+            additional_meta: keys of node.meta to show in the comments.
+
+        Raises:
+            RuntimeError: the graph cannot be written as Python.
+
+        Cost: O(nodes + size of their arguments).
+
+        torch.fx: graph.py, Graph.python_code
+        """
+        options = CodeOptions(
+            verbose,
+            include_stride,
+            include_device,
+            colored,
+            expanded_def,
+            record_func,
+            tuple(additional_meta or ()),
+        )
+        return self._codegen._gen_python_code(self._nodes, root_module, options)
+
+    def process_inputs(self, *args: Value) -> Value:
+        """A caller's inputs, as the placeholders take them.
+
+        torch.fx: graph.py, Graph.process_inputs
+        """
+        return self._codegen.process_inputs(*args)
+
+    def process_outputs(self, out: Value) -> Value:
+        """The output's value, as the caller gets it.
+
+        torch.fx: graph.py, Graph.process_outputs
+        """
+        return self._codegen.process_outputs(out)
+
+    def on_generate_code(
+        self,
+        make_transformer: Callable[
+            [TransformCodeFunc | None], TransformCodeFunc
+        ],
+    ) -> contextlib.AbstractContextManager[None]:
+        """Have the pieces of generated code edited before they are joined.
+
+        Args:
+            make_transformer: gets the transformer in force, or None, and
+                returns the new one.
+
+        Returns:
+            A context manager that puts the old transformer back; not used as
+            one, the new transformer stays.
+
+        torch.fx: graph.py, Graph.on_generate_code
+        """
+        codegen = self._codegen
+        old = codegen._body_transformer
+        codegen._body_transformer = make_transformer(old)
+
+        @contextlib.contextmanager
+        def restore() -> Iterator[None]:
+            try:
+                yield
+            finally:
+                codegen._body_transformer = old
+
+        return restore()
+
+    def _target_to_str(self, target: Target) -> str:
+        """The name that a node with this target asks for."""
+        return target_to_str(target)
+
+
+def _importable(
+    tracer_cls: type[GraphTracer] | None,
+) -> type[GraphTracer] | None:
+    """A tracer's class if pickle can find it again, else None."""
+    if tracer_cls is None or "<locals>" in tracer_cls.__qualname__:
+        return None
+    return tracer_cls
+
+
+def _is_state(owner: GraphOwner, path: str) -> bool:
+    """Whether `path` is a module, parameter or buffer of `owner`."""
+    holder: object = owner
+    found: object = owner
+    atom = ""
+    for step in walk(owner, path):
+        holder, found, atom = found, step.value, step.atom
+    if isinstance(found, (torch.nn.Module, torch.nn.Parameter)):
+        return True
+    return found is not MISSING and atom in getattr(holder, "_buffers", {})

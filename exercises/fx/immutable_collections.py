@@ -1,0 +1,127 @@
+"""Stage 02, use-def: the lists and dicts that node arguments are kept in.
+
+A node knows its inputs and its users.  If somebody could append to a list
+inside `node.args`, that knowledge would go stale without a sound; so every
+list and dict among the arguments is made immutable, and the error says what
+to do instead: build a new one and assign it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import NoReturn, Self, TypeAlias, TypeVar
+
+from torch.utils import _pytree as pytree
+
+T = TypeVar("T")
+K = TypeVar("K")
+V = TypeVar("V")
+
+_Refused: TypeAlias = Callable[..., NoReturn]
+
+_HELP = """
+If you are attempting to modify the kwargs or args of a torch.fx.Node object,
+instead create a new copy of it and assign the copy to the node:
+
+    new_args = ...  # copy and mutate args
+    node.args = new_args
+""".strip()
+
+
+def _no_mutation(self: object, *args: object, **kwargs: object) -> NoReturn:
+    """Refuse to change a list or dict that belongs to a node."""
+    kind = type(self).__name__
+    raise TypeError(f"{kind!r} object does not support mutation. {_HELP}")
+
+
+class immutable_list(list[T]):
+    """A list that cannot be changed, and so can be hashed.
+
+    Raises:
+        TypeError: whenever something tries to change it.
+
+    torch.fx: immutable_collections.py, immutable_list
+    """
+
+    __slots__ = ()
+
+    append: _Refused = _no_mutation
+    extend: _Refused = _no_mutation
+    insert: _Refused = _no_mutation
+    clear: _Refused = _no_mutation
+    pop: _Refused = _no_mutation
+    remove: _Refused = _no_mutation
+    reverse: _Refused = _no_mutation
+    sort: _Refused = _no_mutation
+    __setitem__: _Refused = _no_mutation
+    __delitem__: _Refused = _no_mutation
+    __iadd__: _Refused = _no_mutation
+    __imul__: _Refused = _no_mutation
+
+    def __hash__(self) -> int:  # type: ignore[override]  # list has none
+        """The hash of the items, as a tuple's."""
+        return hash(tuple(self))
+
+    def __reduce__(self) -> tuple[type[Self], tuple[tuple[T, ...]]]:
+        """Pickle without `append`."""
+        return type(self), (tuple(self),)
+
+
+class immutable_dict(dict[K, V]):
+    """A dict that cannot be changed, and so can be hashed.
+
+    Raises:
+        TypeError: whenever something tries to change it.
+
+    torch.fx: immutable_collections.py, immutable_dict
+    """
+
+    __slots__ = ()
+
+    setdefault: _Refused = _no_mutation
+    update: _Refused = _no_mutation
+    clear: _Refused = _no_mutation
+    pop: _Refused = _no_mutation
+    popitem: _Refused = _no_mutation
+    __setitem__: _Refused = _no_mutation
+    __delitem__: _Refused = _no_mutation
+    __ior__: _Refused = _no_mutation
+
+    def __hash__(self) -> int:  # type: ignore[override]  # dict has none
+        """The hash of the items, whatever their order."""
+        return hash(frozenset(self.items()))
+
+    def __reduce__(self) -> tuple[type[Self], tuple[tuple[tuple[K, V], ...]]]:
+        """Pickle without item assignment."""
+        return type(self), (tuple(self.items()),)
+
+
+def _rebuild_list(
+    items: Iterable[object], context: object
+) -> immutable_list[object]:
+    """An immutable list from its pytree leaves."""
+    return immutable_list(items)
+
+
+def _rebuild_dict(
+    values: Iterable[object], keys: list[object]
+) -> immutable_dict[object, object]:
+    """An immutable dict from its pytree leaves and their keys."""
+    return immutable_dict(zip(keys, values, strict=True))
+
+
+# Registration: so that torch's pytree functions look inside arguments.
+pytree.register_pytree_node(
+    immutable_list,
+    pytree._list_flatten,
+    _rebuild_list,
+    serialized_type_name="fx.immutable_collections.immutable_list",
+    flatten_with_keys_fn=pytree._list_flatten_with_keys,
+)
+pytree.register_pytree_node(
+    immutable_dict,
+    pytree._dict_flatten,
+    _rebuild_dict,
+    serialized_type_name="fx.immutable_collections.immutable_dict",
+    flatten_with_keys_fn=pytree._dict_flatten_with_keys,
+)

@@ -1,0 +1,540 @@
+"""Stage 06, interpreter: run a graph node by node, and rewrite it that way.
+
+Generated code runs a graph as fast as Python can.  An `Interpreter` runs the
+same graph one node at a time through methods that can be overridden: to look
+at each value, to do something else for some operations, or, if the values are
+proxies, to record another graph (`Transformer`).
+
+    run                    for each node in order:
+      run_node               fetch the values of its arguments, and
+        placeholder            call the method named like its opcode
+        get_attr
+        call_function
+        call_method
+        call_module
+        output
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from operator import attrgetter
+from typing import Final, cast
+
+from torch import nn
+
+from . import traceback as fx_traceback
+from .arguments import LEAVES, Argument, Target, Value, map_arg
+from .dotted_path import MISSING, walk
+from .graph import Graph
+from .graph_module import GraphModule
+from .liveness import last_uses
+from .node import Node
+from .opcodes import OPCODES, Opcode
+from .proxy import Proxy
+from .tracer import Tracer
+
+__all__ = ["Interpreter", "Transformer"]
+
+_STEPS: Final = (
+    "run_node",
+    "fetch_args_kwargs_from_env",
+    "map_nodes_to_values",
+)
+
+
+class Interpreter:
+    """Runs the graph of a module node by node.
+
+        class Swap(Interpreter):
+            def call_function(self, target, args, kwargs):
+                if target is torch.sigmoid:
+                    target = torch.neg
+                return super().call_function(target, args, kwargs)
+
+        Swap(gm).run(x)
+
+    Attributes:
+        module: where get_attr and call_module targets are looked up.
+        graph: the graph that is run, as it is at that moment.
+        env: node -> value, for the values that are still needed.
+        submodules: dotted path -> module.
+
+    torch.fx: interpreter.py, Interpreter
+    """
+
+    module: nn.Module
+    submodules: dict[str, nn.Module]
+    graph: Graph
+
+    def __init__(
+        self,
+        module: nn.Module,
+        garbage_collect_values: bool = True,
+        graph: Graph | None = None,
+    ) -> None:
+        """Make an interpreter.
+
+        Args:
+            module: a GraphModule, or any module if `graph` is given.
+            garbage_collect_values: drop each value after its last use; False
+                keeps all of them in `env`.
+            graph: the graph to run; by default the module's own.
+
+        torch.fx: interpreter.py, Interpreter.__init__
+        """
+        self.module = module
+        self.submodules = dict(module.named_modules())
+        self.graph = _graph_of(module) if graph is None else graph
+        self.env: dict[Node, Value] = {}
+        self.name = "Interpreter"
+        self.garbage_collect_values = garbage_collect_values
+        self.extra_traceback = True
+        self.user_to_last_uses: dict[Node, list[Node]] = {}
+        self.args_iter: Iterator[Value] = iter(())
+        self._keywords: dict[str, Value] = {}
+
+    # -- running -----------------------------------------------------------
+
+    def run(
+        self,
+        *args: Value,
+        initial_env: dict[Node, Value] | None = None,
+        enable_io_processing: bool = True,
+        **kwargs: Value,
+    ) -> Value:
+        """Run the graph and return what its output yields.
+
+        Args:
+            *args: the inputs, in the order of the placeholders.
+            initial_env: values of nodes that then need not run; it is used as
+                `env`.
+            enable_io_processing: pass inputs and outputs through the graph's
+                code generator, which may nest and flatten them.
+            **kwargs: inputs by the names of their placeholders.
+
+        Raises:
+            RuntimeError: an input is missing, or there is no place for one.
+            Whatever a node raises, with the node and the user's line added.
+
+        Cost: O(nodes), besides the operations; not recursive.
+
+        torch.fx: interpreter.py, Interpreter.run
+        """
+        self.env = {} if initial_env is None else initial_env
+        if enable_io_processing:
+            args = self.graph.process_inputs(*args)
+        self._bind(args, kwargs)
+        if self.garbage_collect_values:
+            self.user_to_last_uses = last_uses(self.graph.nodes)
+        result = self._run_nodes()
+        return (
+            self.graph.process_outputs(result)
+            if enable_io_processing
+            else result
+        )
+
+    def boxed_run(self, args_list: list[Value]) -> Value:
+        """Run with inputs from a list, which is emptied.
+
+        So nobody but the interpreter holds an input, and each is freed after
+        its last use.
+
+        Raises:
+            RuntimeError: too many inputs, or too few.
+
+        torch.fx: interpreter.py, Interpreter.boxed_run
+        """
+        places = [n for n in self.graph.nodes if n.op == "placeholder"]
+        if len(args_list) != len(places):
+            more = len(args_list) > len(places)
+            raise RuntimeError(
+                f"Interpreter.boxed_run expected {len(places)} arguments for "
+                f"placeholders but received {len(args_list)} "
+                f"({'extra' if more else 'missing'} arguments); the "
+                f"placeholders are {', '.join(map(str, places))}"
+            )
+        env = dict(zip(places, args_list, strict=True))
+        args_list.clear()
+        return self.run(initial_env=env)
+
+    def _bind(self, args: tuple[Value, ...], kwargs: dict[str, Value]) -> None:
+        """Get inputs ready for `placeholder`; raise if one has no place."""
+        self.args_iter, self._keywords = iter(args), dict(kwargs)
+        if type(self).placeholder is not Interpreter.placeholder:
+            return
+        names = [
+            str(node.target)
+            for node in self.graph.nodes
+            if node.op == "placeholder" and node not in self.env
+        ]
+        plain = [name for name in names if not name.startswith("*")]
+        free = len(plain) - sum(name in kwargs for name in plain)
+        starred = len(plain) != len(names)
+        if len(args) > free and not starred:
+            raise RuntimeError(
+                f"Interpreter.run expected at most {free} positional "
+                f"arguments but received {len(args)} (extra arguments); the "
+                f"placeholders are {', '.join(names) or 'none'}"
+            )
+        for name in kwargs:
+            if name not in plain and not any(n[:2] == "**" for n in names):
+                raise RuntimeError(
+                    f"Interpreter.run got the input {name!r}, which no "
+                    f"placeholder takes; they are {', '.join(names) or 'none'}"
+                )
+
+    def _run_nodes(self) -> Value:
+        """Run the nodes in order; the value of the output, None without."""
+        raise NotImplementedError("stage 06: Interpreter._run_nodes")
+
+    def _is_watched(self) -> bool:
+        """Whether `run_node`, or what it calls to fetch, must be called.
+
+        They need not if nobody overrides them and new nodes inherit nothing:
+        then `_plain_step` does the same at once.
+        """
+        if fx_traceback.has_preserved_node_meta():
+            return True
+        kind = type(self)
+        return any(
+            getattr(kind, step) is not getattr(Interpreter, step)
+            for step in _STEPS
+        )
+
+    def _plain_step(self) -> Callable[[Node], Value]:
+        """What `run_node` does if nothing on its way is overridden."""
+        methods = {op: getattr(self, op) for op in OPCODES}
+        fetch = self._fetch
+
+        def step(n: Node) -> Value:
+            args, kwargs = fetch(n)
+            return methods[n.op](n.target, args, kwargs)
+
+        return step
+
+    def _fetch(self, n: Node) -> tuple[tuple[Value, ...], dict[str, Value]]:
+        """The values of the arguments of `n`, most of which are flat."""
+        env = self.env
+        args = []
+        for arg in n._args:
+            kind = type(arg)
+            if kind is Node and arg in env:
+                args.append(env[arg])
+            elif kind in LEAVES:
+                args.append(arg)
+            else:
+                args.append(self.map_nodes_to_values(arg, n))
+        kwargs: dict[str, Value] = {}
+        if n._kwargs:
+            for key, arg in n._kwargs.items():
+                if type(arg) in LEAVES:
+                    kwargs[key] = arg
+                else:
+                    kwargs[key] = self.map_nodes_to_values(arg, n)
+        return tuple(args), kwargs
+
+    def run_node(self, n: Node) -> Value:
+        """Run one node and return its value.
+
+        Nodes made meanwhile note where they are from: this node, and the
+        pass, `Interpreter_` with the name of the class.
+
+        Args:
+            n: the node; the values of its inputs are in `env`.
+
+        torch.fx: interpreter.py, Interpreter.run_node
+        """
+        raise NotImplementedError("stage 06: Interpreter.run_node")
+
+    def _explain(self, raised: Exception, node: Node) -> None:
+        """Add to an error which node raised it, and the user's line."""
+        if not self.extra_traceback:
+            return
+        first = f"{raised.args[0]}\n\n" if raised.args else ""
+        code = _generated_line(self.graph, node)
+        message = (
+            f"{first}While executing {node.format_node()}\n"
+            + (f"Generated code: {code}\n" if code else "")
+            + f"Original traceback:\n{node.stack_trace}"
+        )
+        raised.args = (message, *raised.args[1:])
+        if isinstance(raised, KeyError):  # which prints its argument quoted
+            raise RuntimeError(message) from raised
+
+    # -- one method for each opcode ----------------------------------------
+
+    def placeholder(
+        self, target: Target, args: tuple[Argument, ...], kwargs: Value
+    ) -> Value:
+        """The next input; `*rest` takes all that are left, as a list.
+
+        Args:
+            target: the parameter's name.
+            args: empty, or the parameter's default.
+            kwargs: empty.
+
+        Raises:
+            RuntimeError: there is no input left, and no default.
+
+        torch.fx: interpreter.py, Interpreter.placeholder
+        """
+        name = str(target)
+        if name.startswith("**") and self._keywords:
+            return dict(self._keywords)
+        if name.startswith("*"):
+            return list(self.args_iter)
+        if name in self._keywords:
+            return self._keywords.pop(name)
+        for value in self.args_iter:
+            return value
+        if args:
+            return args[0]
+        raise RuntimeError(
+            f"Expected positional argument for parameter {name}, but one was "
+            "not passed in!"
+        )
+
+    def get_attr(
+        self, target: Target, args: tuple[Argument, ...], kwargs: Value
+    ) -> Value:
+        """The value of the module's attribute at a dotted path.
+
+        torch.fx: interpreter.py, Interpreter.get_attr
+        """
+        return self.fetch_attr(str(target))
+
+    def call_function(
+        self, target: Target, args: tuple[Argument, ...], kwargs: Value
+    ) -> Value:
+        """The result of calling a function.
+
+        torch.fx: interpreter.py, Interpreter.call_function
+        """
+        if isinstance(target, str):
+            raise AssertionError("target should not be a string")
+        return target(*args, **kwargs)
+
+    def call_method(
+        self, target: Target, args: tuple[Argument, ...], kwargs: Value
+    ) -> Value:
+        """The result of calling a method of `args[0]`.
+
+        torch.fx: interpreter.py, Interpreter.call_method
+        """
+        raise NotImplementedError("stage 06: Interpreter.call_method")
+
+    def call_module(
+        self, target: Target, args: tuple[Argument, ...], kwargs: Value
+    ) -> Value:
+        """The result of calling the submodule at a dotted path.
+
+        torch.fx: interpreter.py, Interpreter.call_module
+        """
+        return self.fetch_attr(str(target))(*args, **kwargs)
+
+    def output(
+        self, target: Target, args: tuple[Argument, ...], kwargs: Value
+    ) -> Value:
+        """What the graph returns: `args[0]`.
+
+        torch.fx: interpreter.py, Interpreter.output
+        """
+        return args[0]
+
+    # -- fetching ----------------------------------------------------------
+
+    def fetch_attr(self, target: str) -> Value:
+        """The attribute at a dotted path of the module.
+
+        Raises:
+            RuntimeError: there is none; the message has the path so far.
+
+        torch.fx: interpreter.py, Interpreter.fetch_attr
+        """
+        raise NotImplementedError("stage 06: Interpreter.fetch_attr")
+
+    def fetch_args_kwargs_from_env(
+        self, n: Node
+    ) -> tuple[tuple[Value, ...], dict[str, Value]]:
+        """The arguments of `n`, each node replaced by its value.
+
+        torch.fx: interpreter.py, Interpreter.fetch_args_kwargs_from_env
+        """
+        own = type(self).map_nodes_to_values
+        if own is Interpreter.map_nodes_to_values:
+            return self._fetch(n)
+        args = cast("tuple[Value, ...]", self.map_nodes_to_values(n._args, n))
+        kwargs = cast(
+            "dict[str, Value]", self.map_nodes_to_values(n._kwargs, n)
+        )
+        return args, kwargs
+
+    def map_nodes_to_values(self, args: Argument, n: Node) -> Argument:
+        """`args` with each node, at any depth, replaced by its value.
+
+        Args:
+            args: what to look through.
+            n: the node it belongs to, for the error.
+
+        Raises:
+            RuntimeError: a node has no value.
+
+        torch.fx: interpreter.py, Interpreter.map_nodes_to_values
+        """
+        raise NotImplementedError("stage 06: Interpreter.map_nodes_to_values")
+
+    def _refuse_missing(self, n: Node, arg: Node) -> None:
+        """Raise for an argument that has no value."""
+        raise RuntimeError(
+            f"Node {n} referenced nonexistent value {arg}! Run Graph.lint() "
+            "to diagnose such issues"
+        )
+
+
+def _graph_of(module: nn.Module) -> Graph:
+    """The graph of a module."""
+    graph = getattr(module, "graph", None)
+    if isinstance(graph, Graph):
+        return graph
+    raise AttributeError(
+        f"{type(module).__name__!r} object has no attribute 'graph': give the "
+        "graph to run, Interpreter(module, graph=graph)"
+    )
+
+
+def _generated_line(graph: Graph, node: Node) -> str:
+    """The line of generated code that a node becomes, if there is code."""
+    place = next((i for i, n in enumerate(graph.nodes) if n is node), None)
+    try:
+        code = graph.python_code("self")
+    except Exception:  # a graph that cannot be written can still be run
+        return ""
+    lines = code.src.splitlines()
+    for number, index in (code._lineno_map or {}).items():
+        line = number + code._prologue_start - 1
+        if index == place and line < len(lines):
+            return lines[line].strip()
+    return ""
+
+
+class _Recorder(Tracer):
+    """Records a Transformer's new graph; knows which node is being run.
+
+    The first node recorded for it that does the same is that node *kept*: it
+    has its name, type and meta.
+    """
+
+    def __init__(self, graph: Graph, root: nn.Module) -> None:
+        """Record into `graph`; constants are stored on `root`."""
+        super().__init__()
+        self.graph = graph
+        self.root = root
+        self.running: Node | None = None
+
+    def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:
+        """Every module: the graph's call_module nodes stay what they are."""
+        return True
+
+    def create_node(
+        self,
+        kind: Opcode,
+        target: Target,
+        args: tuple[Argument, ...],
+        kwargs: dict[str, Argument],
+        name: str | None = None,
+        type_expr: Value = None,
+    ) -> Node:
+        """Add a node; it takes over what the node being run leaves to it."""
+        old = self.running
+        if old is None or old.op != kind or old.target != target:
+            return super().create_node(
+                kind, target, args, kwargs, name, type_expr
+            )
+        self.running = None
+        new = super().create_node(
+            kind, target, args, kwargs, old.name, type_expr or old.type
+        )
+        new.meta.update(old.meta)
+        return new
+
+
+class Transformer(Interpreter):
+    """Makes a new GraphModule by running a graph with proxies.
+
+        class Swap(Transformer):
+            def call_function(self, target, args, kwargs):
+                if target is torch.sigmoid:
+                    return torch.neg(*args, **kwargs)
+                return super().call_function(target, args, kwargs)
+
+        new = Swap(gm).transform()
+
+    Methods get proxies for values; what is done with them is recorded. A node
+    that is recorded again as it was keeps its name, type and meta.
+
+    Attributes:
+        new_graph: the graph that is recorded.
+        tracer: records it.
+
+    torch.fx: interpreter.py, Transformer
+    """
+
+    def __init__(self, module: GraphModule) -> None:
+        """Make a transformer of a GraphModule, which stays as it is."""
+        super().__init__(module)
+        self.new_graph: Graph = Graph()
+        self.new_graph._pytree_info = self.graph._pytree_info
+        self.new_graph.set_codegen(self.graph._codegen)
+        self._recorder = _Recorder(self.new_graph, module)
+        self.tracer: Tracer = self._recorder
+
+    def transform(self) -> GraphModule:
+        """Run the graph symbolically and return it as a new module.
+
+        Cost: O(nodes); not recursive.
+
+        torch.fx: interpreter.py, Transformer.transform
+        """
+        raise NotImplementedError("stage 06: Transformer.transform")
+
+    def run_node(self, n: Node) -> Value:
+        """Run one node, the recorder knowing which."""
+        self._recorder.running = n
+        return super().run_node(n)
+
+    def placeholder(
+        self, target: Target, args: tuple[Argument, ...], kwargs: Value
+    ) -> Proxy:
+        """A proxy of a new placeholder with the same default.
+
+        torch.fx: interpreter.py, Transformer.placeholder
+        """
+        return self.tracer.create_proxy("placeholder", target, args, {})
+
+    def get_attr(
+        self, target: Target, args: tuple[Argument, ...], kwargs: Value
+    ) -> Proxy:
+        """A proxy of a new get_attr node.
+
+        torch.fx: interpreter.py, Transformer.get_attr
+        """
+        return self.tracer.create_proxy("get_attr", target, args, kwargs)
+
+    def call_module(
+        self, target: Target, args: tuple[Argument, ...], kwargs: Value
+    ) -> Value:
+        """A proxy of a new call of the same submodule.
+
+        torch.fx: interpreter.py, Transformer.call_module
+        """
+        raise NotImplementedError("stage 06: Transformer.call_module")
+
+    def call_function(
+        self, target: Target, args: tuple[Argument, ...], kwargs: Value
+    ) -> Value:
+        """A proxy of a new call of the same function.
+
+        torch.fx: interpreter.py, Transformer.call_function
+        """
+        return self.tracer.create_proxy("call_function", target, args, kwargs)

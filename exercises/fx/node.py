@@ -1,0 +1,627 @@
+"""Stage 02, use-def: Node, a line of the program that knows its values.
+
+A node of stage 01 has a name, an opcode and a target.  Now it has arguments,
+and some of them are other nodes.  Each such use is an edge that is known at
+both ends:
+
+    y._input_nodes   the nodes that y reads     x in y._input_nodes
+    x.users          the nodes that read x      exactly when y in x.users
+
+`args` and `kwargs` are properties because assigning them moves edges; they
+are the only way to change them, and what is in them is immutable.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Final, NoReturn, Self, cast
+
+import torch
+
+from .arguments import (
+    LEAVES,
+    NO_KWARGS,
+    Argument,
+    Target,
+    Value,
+    base_types,
+    map_aggregate,
+    map_arg,
+)
+from .immutable_collections import immutable_dict
+from .namespace import is_parameter_name
+from .node_text import format_node
+from .opcodes import OPCODES, Opcode, check_target
+from .operator_schemas import (
+    ArgsKwargsPair,
+    normalize_function,
+    normalize_module,
+)
+from .ordered_graph import NamedNode
+from .protocols import ReplaceHook
+from .qualified_names import _get_qualified_name, _type_repr, pretty_target
+
+if TYPE_CHECKING:
+    from .graph import Graph
+
+__all__ = [
+    "Argument",
+    "Node",
+    "Target",
+    "_get_qualified_name",
+    "_type_repr",
+    "base_types",
+    "map_aggregate",
+    "map_arg",
+]
+
+
+_DICTS: Final = (immutable_dict, dict)
+"""Exact types of keyword arguments that need no second look."""
+
+
+class Node(NamedNode["Graph"]):
+    """One call of the program, or a parameter, a fetch, the return.
+
+    What args and kwargs mean depends on `op`:
+
+    - placeholder: `target` is the parameter's name, `args` is empty or holds
+      its default value.
+    - get_attr: `target` is the dotted path of the value; no arguments.
+    - call_function: `target(*args, **kwargs)`.
+    - call_method: `args[0].target(*args[1:], **kwargs)`.
+    - call_module: the submodule at `target`, called with the arguments.
+    - output: `args[0]` is what the function returns.
+
+    Attributes:
+        graph: the graph that the node is in.
+        op: the opcode.
+        target: what is called, fetched or bound.
+        users: the nodes that use this one's value, as keys, in order of
+            their first use. Not to be edited.
+        type: the Python type of the value, for annotations; or None.
+        meta: for passes to leave notes in; copied with the node.
+
+    torch.fx: node.py, Node
+    """
+
+    __slots__ = (
+        "__dict__",
+        "__weakref__",
+        "_args",
+        "_inputs",
+        "_kwargs",
+        "_repr_fn",
+        "meta",
+        "type",
+        "users",
+    )
+
+    op: Opcode
+    _args: tuple[Argument, ...]
+    _kwargs: immutable_dict[str, Argument]
+    _inputs: tuple[Node, ...]
+    _repr_fn: Callable[[Node], str] | None
+    users: dict[Node, None]
+    type: Value
+    meta: dict[str, Value]
+
+    def __init__(
+        self: Self,
+        graph: Graph,
+        name: str,
+        op: Opcode,
+        target: Target,
+        args: tuple[Argument, ...],
+        kwargs: Mapping[str, Argument],
+        return_type: Value = None,
+    ) -> None:
+        """Make a node that is in no list yet: see `Graph.create_node`.
+
+        Args:
+            graph: the graph it is for; its argument nodes must be there.
+            name: the variable that its value becomes.
+            op: one of the six opcodes.
+            target: a callable for call_function, else a str.
+            args: positional arguments.
+            kwargs: keyword arguments.
+            return_type: the type of the value, for annotations.
+
+        Raises:
+            AssertionError: unknown opcode.
+            ValueError: a target of the wrong type for the opcode; a parameter
+                or keyword that is no identifier.
+            RuntimeError: an argument node is erased or of another graph.
+            TypeError: a Node inside a set, where it could not be tracked.
+
+        torch.fx: node.py, Node
+        """
+        if op == "call_function":
+            legal = callable(target)
+        else:
+            legal = isinstance(target, str) and op in OPCODES
+        if not legal:
+            check_target(op, target, f"graph = {graph}, name = '{name}'")
+        # The constructors of Link and NamedNode, written out: this runs once
+        # for each recorded operation, and each `super()` costs a tenth of it.
+        self._prev = self._next = self
+        self._erased = False
+        self._sort_key = 0
+        self.graph = graph
+        self._name = name
+        self.op = op
+        self.target = target
+        self._args = ()
+        self._kwargs = NO_KWARGS
+        self._inputs = ()
+        self._repr_fn = None
+        self.users = {}
+        self.type = return_type
+        self.meta = {}
+        if op != "call_function":
+            _check_spelling(op, str(target))
+        if args or kwargs:
+            self._update_args_kwargs(args, kwargs)
+
+    @classmethod
+    def sentinel(cls, graph: Graph) -> Node:
+        """The node that closes a graph's ring: op "root", never looped over.
+
+        torch.fx: graph.py, Graph._root
+        """
+        root = cls(graph, "", "output", "root", (), {})
+        root.target = ""
+        root.op = cast(Opcode, "root")  # no opcode, and no loop ever sees it
+        return root
+
+    @property
+    def name(self) -> str:
+        """The variable that the node's value becomes; unique in its graph.
+
+        Assigning tells the owner's replace hooks, once for each user.
+
+        torch.fx: node.py, Node.name
+        """
+        return self._name
+
+    @name.setter
+    def name(self, name: str) -> None:
+        for hook in self._replace_hooks():
+            for user in self.users:
+                hook(old=self, new=name, user=user)
+        self._name = name
+
+    def _rename(self, candidate: str) -> None:
+        """Take the name that is closest to `candidate`."""
+        if candidate != self._name:
+            self.name = self.graph._graph_namespace.create_name(candidate)
+
+    # -- arguments ---------------------------------------------------------
+
+    @property
+    def args(self) -> tuple[Argument, ...]:
+        """The positional arguments; assign a new tuple to change them.
+
+        Assigning keeps `users` and `_input_nodes` of all nodes true, and
+        raises as the constructor does, with nothing changed.
+
+        torch.fx: node.py, Node.args
+        """
+        return self._args
+
+    @args.setter
+    def args(self, args: tuple[Argument, ...]) -> None:
+        self._update_args_kwargs(args, self._kwargs)
+
+    @property
+    def kwargs(self) -> dict[str, Argument]:
+        """The keyword arguments; assign a new dict to change them.
+
+        Assigning keeps `users` and `_input_nodes` of all nodes true, and
+        raises as the constructor does, with nothing changed.
+
+        torch.fx: node.py, Node.kwargs
+        """
+        return self._kwargs
+
+    @kwargs.setter
+    def kwargs(self, kwargs: dict[str, Argument]) -> None:
+        self._update_args_kwargs(self._args, kwargs)
+
+    @property
+    def _input_nodes(self) -> dict[Node, None]:
+        """The nodes among the arguments, as keys, by first occurrence."""
+        return dict.fromkeys(self._inputs)
+
+    @property
+    def all_input_nodes(self) -> list[Node]:
+        """The nodes among args, then kwargs, each once: a new list.
+
+        torch.fx: node.py, Node.all_input_nodes
+        """
+        return list(self._inputs)
+
+    def input_at(self, index: int) -> Node:
+        """The positional argument at `index`, which must be a Node.
+
+        The typed way to `node.args[index]`, which can be anything.
+
+        Raises:
+            IndexError: there are not so many arguments.
+            TypeError: the argument there is a constant or a container.
+        """
+        arg = self._args[index]
+        if isinstance(arg, Node):
+            return arg
+        raise TypeError(
+            f"argument {index} of Node {self} is no Node but "
+            f"{arg!r}, a {_type_repr(type(arg))}: look at node.args"
+        )
+
+    def _update_args_kwargs(
+        self, args: tuple[Argument, ...], kwargs: Mapping[str, Argument]
+    ) -> None:
+        """Replace all arguments: drop the old edges, add the new ones.
+
+        Everything is checked before the first edge moves.
+        """
+        inputs: dict[Node, None] = {}
+        simple = type(args) is tuple and type(kwargs) in _DICTS
+        values = (*args, *kwargs.values()) if simple and kwargs else args
+        for arg in values if simple else ():
+            kind = type(arg)
+            if kind is Node:
+                inputs[cast(Node, arg)] = None
+            elif kind not in LEAVES:
+                simple = False
+        if not simple:
+            args, kwargs, inputs = self._freeze(args, kwargs)
+        elif kwargs:
+            self._check_keywords(kwargs)
+            kwargs = immutable_dict(kwargs)
+        # If the arguments are nodes, each once, one tuple serves both.
+        same = simple and not kwargs and len(inputs) == len(args)
+        known = cast("tuple[Node, ...]", args) if same else tuple(inputs)
+        self._connect(
+            args, cast("immutable_dict[str, Argument]", kwargs), known
+        )
+
+    def _connect(
+        self,
+        args: tuple[Argument, ...],
+        kwargs: immutable_dict[str, Argument],
+        inputs: tuple[Node, ...],
+    ) -> None:
+        """Take new arguments: the old inputs lose this user, the new gain it.
+
+        Args:
+            args: positional arguments, immutable.
+            kwargs: keyword arguments, immutable.
+            inputs: the nodes in both, each once, by first occurrence.
+
+        Raises:
+            RuntimeError: an input is erased or of another graph; nothing has
+                changed then, at either end of any edge.
+        """
+        raise NotImplementedError("stage 02: Node._connect")
+
+    def _freeze(
+        self, args: tuple[Argument, ...], kwargs: Mapping[str, Argument]
+    ) -> tuple[
+        tuple[Argument, ...], immutable_dict[str, Argument], dict[Node, None]
+    ]:
+        """Immutable copies of the arguments, and the nodes inside.
+
+        Returns:
+            args and kwargs with each list and dict in them immutable, and the
+            nodes in both, each once, by first occurrence.
+
+        Raises:
+            AssertionError: args are not in a row, or kwargs no dict.
+            TypeError: a set holds a node.
+            ValueError: a keyword is none that a call can have.
+        """
+        raise NotImplementedError("stage 02: Node._freeze")
+
+    def _check_containers(self, both: tuple[object, object]) -> None:
+        """Raise unless args are in a row and kwargs have names."""
+        args, kwargs = both
+        if not isinstance(args, (tuple, list)) or not isinstance(kwargs, dict):
+            raise AssertionError(
+                f"args must be a tuple, got {type(args)}, and kwargs a dict, "
+                f"got {type(kwargs)}, in Node {self}"
+            )
+
+    def _check_set(self, items: set[object] | frozenset[object]) -> None:
+        """Raise if a set among the arguments holds a Node, at any depth."""
+
+        def visit(leaf: Argument) -> None:
+            if isinstance(leaf, Node):
+                raise TypeError(
+                    f"Node {self} has Node {leaf} inside a set, where its "
+                    "use cannot be tracked: pass a list or a tuple"
+                )
+            if isinstance(leaf, frozenset):
+                self._check_set(leaf)
+
+        for item in items:
+            map_aggregate(item, visit)
+
+    def _check_node(self, node: object) -> None:
+        """Raise unless `node` is a node that this one's graph has."""
+        if not isinstance(node, Node):
+            raise TypeError(
+                f"uses of Node {self} can go to another Node only, not to "
+                f"{node!r}: assign args or kwargs to put a constant there"
+            )
+        if node.graph is not self.graph or node._erased:
+            self._refuse_input(node)
+
+    def _check_keywords(self, kwargs: Mapping[str, Argument]) -> None:
+        """Raise if a keyword is none that a call can have."""
+        for key in kwargs:
+            if not is_parameter_name(key):
+                self._refuse_keyword(key)
+
+    def _refuse_keyword(self, key: object) -> NoReturn:
+        """Raise the error for a keyword that no call can have."""
+        raise ValueError(
+            f"Node {self} ({self.op} of {pretty_target(self.target)}) has "
+            f"the keyword {key!r}, which is no identifier in Python"
+        )
+
+    def _refuse_input(self, node: Node) -> NoReturn:
+        """Raise the error for an argument node that is not in the graph."""
+        if node.graph is self.graph:
+            raise RuntimeError(
+                f"Argument '{node}' of Node '{self}' was erased from this "
+                "Graph: use a node that is still in it"
+            )
+        raise RuntimeError(
+            f"Argument '{node}' of Node '{self}' does not belong to this "
+            "Graph, but was used as an argument! If you are copying nodes "
+            "from another graph, make sure to use ``arg_transform`` on "
+            "node_copy() to remap values"
+        )
+
+    def _drop_inputs(self) -> None:
+        """Put None in place of each argument node: what erasing does."""
+        if self._inputs:
+            self._update_args_kwargs(
+                map_arg(self._args, _nothing), map_arg(self._kwargs, _nothing)
+            )
+
+    def update_arg(self, idx: int, arg: Argument) -> None:
+        """Make `arg` the positional argument at `idx`.
+
+        Raises:
+            IndexError: there are not so many arguments.
+
+        torch.fx: node.py, Node.update_arg
+        """
+        args = list(self._args)
+        args[idx] = arg
+        self.args = tuple(args)
+
+    def insert_arg(self, idx: int, arg: Argument) -> None:
+        """Put `arg` in front of the positional argument at `idx`.
+
+        Raises:
+            AssertionError: `idx` is not between 0 and len(args).
+
+        torch.fx: node.py, Node.insert_arg
+        """
+        if not 0 <= idx <= len(self._args):
+            raise AssertionError(
+                "insert_args index must be between 0 and len(self.args), "
+                f"got {idx}; Node {self} has {len(self._args)} arguments"
+            )
+        self.args = (*self._args[:idx], arg, *self._args[idx:])
+
+    def update_kwarg(self, key: str, arg: Argument) -> None:
+        """Make `arg` the keyword argument `key`, a new one or not.
+
+        torch.fx: node.py, Node.update_kwarg
+        """
+        self.kwargs = {**self._kwargs, key: arg}
+
+    # -- uses --------------------------------------------------------------
+
+    def replace_all_uses_with(
+        self,
+        replace_with: Node,
+        delete_user_cb: Callable[[Node], bool] | None = None,
+        *,
+        propagate_meta: bool = False,
+    ) -> list[Node]:
+        """Make every user of this node use `replace_with` instead.
+
+        Args:
+            replace_with: a node of the same graph.
+            delete_user_cb: asked for each user; where it answers False, the
+                user keeps this node. To put a node behind this one, exclude
+                it: `delete_user_cb=lambda user: user is not new`.
+            propagate_meta: copy this node's meta to `replace_with`, whose own
+                must be empty.
+
+        Returns:
+            The users that were changed.
+
+        Raises:
+            AssertionError: `propagate_meta`, and `replace_with` has meta.
+            RuntimeError: `replace_with` is erased or of another graph.
+
+        Cost: O(size of the users' arguments).
+
+        torch.fx: node.py, Node.replace_all_uses_with
+        """
+        raise NotImplementedError("stage 02: Node.replace_all_uses_with")
+
+    def replace_input_with(self, old_input: Node, new_input: Node) -> None:
+        """Read `new_input` wherever this node reads `old_input`.
+
+        Other users of `old_input` keep it.
+
+        Raises:
+            RuntimeError: `new_input` is erased or of another graph.
+
+        torch.fx: node.py, Node.replace_input_with
+        """
+        raise NotImplementedError("stage 02: Node.replace_input_with")
+
+    def _replace_hooks(self) -> list[ReplaceHook]:
+        """Whoever wants to know that a node is replaced or renamed."""
+        owner = self.graph._owning_module
+        return [] if owner is None else getattr(owner, "_replace_hooks", [])
+
+    # -- what passes ask ---------------------------------------------------
+
+    @property
+    def stack_trace(self) -> str | None:
+        """Where in the user's code the node was recorded, innermost last.
+
+        None unless the tracer had `record_stack_traces` set.
+
+        torch.fx: node.py, Node.stack_trace
+        """
+        trace: str | None = self.meta.get("stack_trace")
+        return trace
+
+    @stack_trace.setter
+    def stack_trace(self, trace: str | None) -> None:
+        self.meta["stack_trace"] = trace
+
+    def is_impure(self, impure_random: bool = True) -> bool:
+        """Whether removing the node changes what the program does.
+
+        True for placeholders and the output, and for every node that
+        `effects.classify` calls impure.
+
+        Args:
+            impure_random: count drawing random numbers as an effect.
+
+        torch.fx: node.py, Node.is_impure
+        """
+        return self.graph._is_impure(self, impure_random)
+
+    def normalized_arguments(
+        self,
+        root: torch.nn.Module,
+        arg_types: tuple[Value, ...] | None = None,
+        kwarg_types: dict[str, Value] | None = None,
+        normalize_to_only_use_kwargs: bool = False,
+    ) -> ArgsKwargsPair | None:
+        """The arguments bound to the signature of what is called.
+
+        Args:
+            root: the module in which call_module targets are looked up.
+            arg_types: types of the arguments, to choose an overload.
+            kwarg_types: types of the keyword arguments, likewise.
+            normalize_to_only_use_kwargs: give everything by keyword.
+
+        Returns:
+            Arguments with defaults filled in, or None where the signature is
+            not known.
+
+        Raises:
+            RuntimeError: more than one overload fits and no types are given.
+
+        torch.fx: node.py, Node.normalized_arguments
+        """
+        if callable(self.target):
+            return normalize_function(
+                self.target,
+                self._args,
+                self._kwargs,
+                arg_types,
+                kwarg_types,
+                normalize_to_only_use_kwargs,
+            )
+        if self.op == "call_module":
+            return normalize_module(
+                root,
+                self.target,
+                self._args,
+                self._kwargs,
+                normalize_to_only_use_kwargs,
+            )
+        return None
+
+    # -- text and copies ---------------------------------------------------
+
+    def __repr__(self) -> str:
+        """The name, or what `_repr_fn` makes of the node."""
+        return self._repr_fn(self) if self._repr_fn else self._name
+
+    @staticmethod
+    def _pretty_print_target(target: object) -> str:
+        """A target as the printed graph shows it."""
+        return pretty_target(target)
+
+    def format_node(
+        self,
+        placeholder_names: list[str] | None = None,
+        maybe_return_typename: list[str] | None = None,
+        *,
+        include_tensor_metadata: bool = False,
+    ) -> str | None:
+        """The node's line in the printed graph.
+
+        Args:
+            placeholder_names: if it holds something, a placeholder adds its
+                parameter here and has no line.
+            maybe_return_typename: an output with a type writes the return
+                annotation to its first item.
+            include_tensor_metadata: show dtype, shape, stride and device
+                where meta knows the value.
+
+        torch.fx: node.py, Node.format_node
+        """
+        annotation = "" if self.type is None else _type_repr(self.type)
+        if self.op == "placeholder" and placeholder_names:
+            suffix = annotation and f": {annotation}"
+            placeholder_names.append(f"{self.target}{suffix}")
+            return None
+        if self.op == "output" and maybe_return_typename and annotation:
+            maybe_return_typename[0] = f" -> {annotation}"
+        return format_node(self, tensor_metadata=include_tensor_metadata)
+
+    def __deepcopy__(self, memo: dict[int, Value]) -> Node:
+        """The counterpart of this node in a deep copy of its graph."""
+        copy.deepcopy(self.graph, memo)
+        return cast(Node, memo[id(self)])
+
+    def __reduce__(self) -> tuple[Value, ...]:
+        """A node is pickled as its graph and its place there."""
+        for place, node in enumerate(self.graph._nodes):
+            if node is self:
+                return _node_at, (self.graph, place)
+        raise TypeError(f"Node {self} is in no graph and cannot be pickled")
+
+
+def _nothing(node: Node) -> None:
+    """What an erased node has in place of its argument nodes."""
+
+
+def _node_at(graph: Graph, place: int) -> Node:
+    """The node at `place` in the order of `graph`."""
+    return next(n for i, n in enumerate(graph._nodes) if i == place)
+
+
+def _check_spelling(op: Opcode, target: str) -> None:
+    """Raise unless Python code can say a target that is a string."""
+    if op == "placeholder":
+        bare = target.removeprefix("*").removeprefix("*")
+        legal, need = is_parameter_name(bare), "parameter name"
+    elif op == "call_method":
+        legal = all(map(str.isidentifier, target.split(".")))
+        need = "method name"
+    else:
+        legal = op == "output" or "" not in target.split(".")
+        need = "dotted path"
+    if not legal:
+        raise ValueError(
+            f"{op} target {target!r} is no {need}: use identifiers"
+            + (" that are no keywords" if op == "placeholder" else "")
+        )

@@ -1,0 +1,296 @@
+"""Stage 01, linked-list graph: named nodes with opcodes, in order.
+
+Here the list meets the program: a node has a name, an opcode and a target; a
+graph keeps its nodes in a `LinkedList`, names them through a `Namespace`, and
+knows where the next one goes.  Values come in stage 02: `NamedNode` and
+`OrderedGraph` are the parts of `Node` and `Graph` that are order and names
+alone, and `NamedGraph` is a program of this stage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import TracebackType
+from typing import Generic, Self, TypeVar, cast
+
+from .linked_list import Link, LinkedList
+from .namespace import Namespace, target_to_str
+from .opcodes import Opcode, Target, check_target
+
+GraphT_co = TypeVar("GraphT_co", covariant=True)
+
+
+class NamedNode(Link, Generic[GraphT_co]):
+    """A line of a program: which graph it is in, its name, op and target.
+
+    torch.fx: node.py, Node
+    """
+
+    __slots__ = ("_name", "graph", "op", "target")
+
+    graph: GraphT_co
+    op: Opcode
+    target: Target
+
+    def __init__(
+        self: Self, graph: GraphT_co, name: str, op: Opcode, target: Target
+    ) -> None:
+        """Make a node that is in no list yet.
+
+        Args:
+            graph: the graph that the node is for.
+            name: the variable it becomes; see `Namespace`.
+            op: one of the six opcodes.
+            target: a callable for call_function, else a str.
+
+        Raises:
+            AssertionError: unknown opcode.
+            ValueError: a target of the wrong type.
+        """
+        check_target(op, target, f"name = '{name}'")
+        super().__init__()
+        self.graph = graph
+        self._name = name
+        self.op = op
+        self.target = target
+
+    @property
+    def name(self) -> str:
+        """The variable that the node's value becomes; unique in its graph."""
+        return self._name
+
+    @name.setter
+    def name(self, name: str) -> None:
+        self._name = name
+
+    @property
+    def next(self) -> Self:
+        """The node behind this one; behind the last comes the sentinel."""
+        return self._next
+
+    @property
+    def prev(self) -> Self:
+        """The node before this one; before the first comes the sentinel."""
+        return self._prev
+
+    def prepend(self: Self, x: Self) -> None:
+        """Move `x` right before this node.
+
+        Args:
+            x: a node of the same graph.
+
+        Raises:
+            AssertionError: `x` is of another graph, or one of the two nodes
+                is erased. Neither list is changed.
+
+        torch.fx: node.py, Node.prepend
+        """
+        if x.graph is not self.graph or x._erased or self._erased:
+            raise AssertionError(_why_not_beside(self, x))
+        if not x._sort_key and x._next is not x:
+            raise AssertionError("the sentinel of a Graph cannot be moved")
+        Link.prepend(self, x)
+
+    def append(self: Self, x: Self) -> None:
+        """Move `x` right behind this node: `self.next.prepend(x)`.
+
+        Args:
+            x: a node of the same graph.
+
+        Raises:
+            AssertionError: as `prepend`.
+
+        torch.fx: node.py, Node.append
+        """
+        if x.graph is not self.graph or x._erased or self._erased:
+            raise AssertionError(_why_not_beside(self, x))
+        if not x._sort_key and x._next is not x:
+            raise AssertionError("the sentinel of a Graph cannot be moved")
+        Link.append(self, x)
+
+    def __repr__(self) -> str:
+        """The node's name."""
+        return self._name
+
+    def format_node(self) -> str | None:
+        """The node's line in the printed graph."""
+        return f"%{self._name} = {self.op}[target={self.target}]"
+
+
+def _why_not_beside(place: NamedNode[object], x: NamedNode[object]) -> str:
+    """Why `x` cannot be moved to `place`, for the error."""
+    for node in (place, x):
+        if node._erased:
+            return (
+                f"Node {node} was erased from its graph: it can neither move "
+                "nor be a place to move to. Use nodes that are in the graph"
+            )
+    return (
+        f"Attempting to move a Node into a different Graph: {x} cannot be "
+        f"put beside {place}; copy it there with graph.node_copy({x})"
+    )
+
+
+NodeT = TypeVar("NodeT", bound=NamedNode[object])
+
+
+class InsertPoint(Generic[NodeT]):
+    """Where new nodes go: set when made, put back when a `with` block ends.
+
+    So `graph.inserting_before(n)` alone moves the insert point for good, and
+    `with graph.inserting_before(n):` for the block only.
+
+    torch.fx: graph.py, _InsertPoint
+    """
+
+    def __init__(
+        self, graph: OrderedGraph[NodeT], insert: Callable[[NodeT], None]
+    ) -> None:
+        """Make `insert` the way that `graph` adds nodes from now on."""
+        self.graph = graph
+        self.orig_insert: Callable[[NodeT], None] = graph._insert
+        graph._insert = insert
+
+    def __enter__(self) -> None:
+        """Do nothing: the insert point is set already."""
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        raised: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Put back the insert point that was there before."""
+        self.graph._insert = self.orig_insert
+
+
+class OrderedGraph(Generic[NodeT]):
+    """Nodes in order, each with a name of its own, and an insert point.
+
+    torch.fx: graph.py, Graph
+    """
+
+    def __init__(self, root: NodeT) -> None:
+        """Make an empty graph.
+
+        Args:
+            root: the node that becomes the sentinel of the list.
+        """
+        self._root = root
+        self._nodes = LinkedList(root)
+        self._insert: Callable[[NodeT], None] = root.prepend
+        self._graph_namespace = Namespace()
+
+    @property
+    def nodes(self) -> LinkedList[NodeT]:
+        """The nodes in order, to be walked (and edited meanwhile).
+
+        torch.fx: graph.py, Graph.nodes
+        """
+        return self._nodes
+
+    @property
+    def _len(self) -> int:
+        """How many nodes there are."""
+        return self._nodes._len
+
+    def inserting_before(self, n: NodeT | None = None) -> InsertPoint[NodeT]:
+        """From now on, new nodes go before `n`, in the order of creation.
+
+            with graph.inserting_before(n):
+                ...  # here
+            graph.inserting_before(n)  # or for good
+
+        Args:
+            n: a node of this graph; None is the start of the graph.
+
+        Raises:
+            AssertionError: `n` is not in this graph.
+
+        torch.fx: graph.py, Graph.inserting_before
+        """
+        if n is None:
+            return self.inserting_after(self._root)
+        self._check_place(n, "before")
+        return InsertPoint(self, n.prepend)
+
+    def inserting_after(self, n: NodeT | None = None) -> InsertPoint[NodeT]:
+        """From now on, each new node goes right behind `n`.
+
+        So the second of two new nodes stands between `n` and the first.
+
+        Args:
+            n: a node of this graph; None is the end of the graph.
+
+        Raises:
+            AssertionError: `n` is not in this graph.
+
+        torch.fx: graph.py, Graph.inserting_after
+        """
+        raise NotImplementedError("stage 01: OrderedGraph.inserting_after")
+
+    def _check_place(self, n: NodeT, side: str) -> None:
+        """Raise unless new nodes can go beside `n`."""
+        loose = n._next is n and n is not self._root
+        if n.graph is not self or n._erased or loose:
+            state = "was erased" if n._erased else "is not among its nodes"
+            raise AssertionError(
+                f"Node to insert {side} is not in graph. "
+                f"{n} {state}: give a node of this graph"
+            )
+
+    def _add(self, node: NodeT) -> None:
+        """Put a new, named node at the insert point."""
+        self._insert(node)
+        self._nodes._len += 1
+
+    def __str__(self) -> str:
+        """The graph as text, a node a line."""
+        lines = (node.format_node() for node in self._nodes)
+        return "\n    ".join(("graph():", *filter(None, lines)))
+
+
+class NamedGraph(OrderedGraph["NamedNode[NamedGraph]"]):
+    """A graph without values: what stage 01 can build, edit and print.
+
+    graph = NamedGraph()
+    x = graph.create_node("placeholder", "x")
+    with graph.inserting_before(x):
+        graph.create_node("get_attr", "weight")
+    """
+
+    def __init__(self) -> None:
+        """Make an empty graph."""
+        root: NamedNode[NamedGraph] = NamedNode(self, "", "output", "")
+        root.op = cast(Opcode, "root")  # the sentinel has no opcode
+        super().__init__(root)
+
+    def create_node(
+        self, op: Opcode, target: Target, name: str | None = None
+    ) -> NamedNode[NamedGraph]:
+        """Make a node and put it at the insert point.
+
+        Args:
+            op: one of the six opcodes.
+            target: a callable for call_function, else a str.
+            name: the name to ask for; by default made from the target.
+
+        Raises:
+            AssertionError: unknown opcode.
+            ValueError: a target of the wrong type.
+        """
+        wish = target_to_str(target) if name is None else name
+        node: NamedNode[NamedGraph] = NamedNode(self, wish, op, target)
+        node._name = self._graph_namespace.create_name(wish)
+        self._add(node)
+        return node
+
+    def erase_node(self, node: NamedNode[NamedGraph]) -> None:
+        """Take `node` out of the graph.
+
+        Raises:
+            RuntimeError: `node` is of another graph, or erased before.
+        """
+        if node.graph is not self or node._erased:
+            raise RuntimeError(f"{node} is not in this graph")
+        self._nodes.erase(node)

@@ -1,0 +1,80 @@
+"""Stage 06, interpreter: values without data, at every node.
+
+Running on fake tensors costs no memory and no arithmetic, and a fake tensor
+knows more than a shape: its device, its strides, and which others it shares
+storage with.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+
+from ..arguments import Argument, Value, map_aggregate
+from ..graph_module import GraphModule
+from ..interpreter import Interpreter
+from ..node import Node
+
+__all__ = ["FakeTensorProp"]
+
+_NUMBERS = (int, float, bool, torch.SymInt, torch.SymFloat, torch.SymBool)
+
+
+class FakeTensorProp(Interpreter):
+    """Writes each node's value, as a fake tensor, to `node.meta["val"]`.
+
+        FakeTensorProp(gm).propagate(torch.randn(2, 3))
+
+    torch.fx: passes/fake_tensor_prop.py, FakeTensorProp
+    """
+
+    def __init__(
+        self, module: GraphModule, mode: FakeTensorMode | None = None
+    ) -> None:
+        """Make a pass.
+
+        Args:
+            module: the module to run; its nodes are annotated.
+            mode: makes the fake tensors; by default a new mode that lets the
+                module's own parameters in.
+        """
+        super().__init__(module)
+        self._mode = mode or FakeTensorMode(allow_non_fake_inputs=True)
+
+    def propagate(self, *args: Value) -> Value:
+        """Run on sample inputs, which are turned into fake ones.
+
+        torch.fx: passes/fake_tensor_prop.py, FakeTensorProp.propagate
+        """
+        fakes = [
+            self._mode.from_tensor(arg)
+            if isinstance(arg, torch.Tensor)
+            else arg
+            for arg in args
+        ]
+        return self.propagate_dont_convert_inputs(*fakes)
+
+    def propagate_dont_convert_inputs(self, *args: Value) -> Value:
+        """Run on inputs that are fake already.
+
+        torch.fx: passes/fake_tensor_prop.py,
+        FakeTensorProp.propagate_dont_convert_inputs
+        """
+        with self._mode:
+            return self.run(*args)
+
+    def run_node(self, n: Node) -> Value:
+        """Run one node and annotate it."""
+        result = super().run_node(n)
+        value = map_aggregate(result, self._keep)
+        if value is not None:
+            n.meta["val"] = value
+        return result
+
+    def _keep(self, value: Argument) -> Argument:
+        """What meta keeps of a leaf: a copy that later writes do not change."""
+        if isinstance(value, torch.Tensor):
+            if not isinstance(value, FakeTensor):
+                value = self._mode.from_tensor(value, static_shapes=True)
+            return value.detach() if not value.requires_grad else value
+        return value if isinstance(value, _NUMBERS) else None

@@ -1,0 +1,169 @@
+"""Stage 06, interpreter: shapes, by running the graph and writing them down.
+
+An interpreter with a purpose: each node's value is a tensor with a shape, a
+dtype and more, and that is worth knowing where the value is not.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import NamedTuple
+
+import torch
+from torch import nn
+from torch._dispatch.python import enable_python_dispatcher
+from torch._guards import detect_fake_mode
+from torch._prims_common import is_contiguous_for_memory_format
+from torch._subclasses.fake_tensor import FakeCopyMode, FakeTensorMode
+
+from ..arguments import Argument, Value, map_aggregate
+from ..graph_module import GraphModule
+from ..interpreter import Interpreter
+from ..node import Node
+
+__all__ = ["ShapeProp", "TensorMetadata"]
+
+
+class TensorMetadata(NamedTuple):
+    """What is known of a tensor besides its data.
+
+    Attributes:
+        shape: its size.
+        dtype: the type of its elements.
+        requires_grad: whether it takes part in autograd.
+        stride: elements to step over in each dimension.
+        memory_format: the first format it is contiguous in, or None.
+        is_quantized: whether it is quantized.
+        qparams: how; empty if it is not.
+
+    torch.fx: passes/shape_prop.py, TensorMetadata
+    """
+
+    shape: torch.Size
+    dtype: torch.dtype
+    requires_grad: bool
+    stride: tuple[int, ...]
+    memory_format: torch.memory_format | None
+    is_quantized: bool
+    qparams: dict[str, Value]
+
+
+def extract_tensor_metadata(
+    result: torch.Tensor, include_contiguity: bool = True
+) -> TensorMetadata:
+    """What is known of `result`.
+
+    Args:
+        result: any tensor.
+        include_contiguity: find the memory format.
+
+    torch.fx: passes/shape_prop.py, _extract_tensor_metadata
+    """
+    strided = result.layout is torch.strided
+    return TensorMetadata(
+        result.shape,
+        result.dtype,
+        result.requires_grad,
+        result.stride() if strided else (),
+        _memory_format(result) if strided and include_contiguity else None,
+        result.is_quantized,
+        _quantization(result) if result.is_quantized else {},
+    )
+
+
+def _memory_format(tensor: torch.Tensor) -> torch.memory_format | None:
+    """The first memory format that a tensor is contiguous in."""
+    for memory_format in (
+        torch.contiguous_format,
+        torch.channels_last,
+        torch.channels_last_3d,
+    ):
+        if is_contiguous_for_memory_format(tensor, memory_format=memory_format):
+            return memory_format
+    return None
+
+
+def _quantization(tensor: torch.Tensor) -> dict[str, Value]:
+    """The parameters of a quantized tensor."""
+    scheme = tensor.qscheme()
+    found: dict[str, Value] = {"qscheme": scheme}
+    if scheme in (torch.per_tensor_affine, torch.per_tensor_symmetric):
+        found["scale"] = tensor.q_scale()
+        found["zero_point"] = tensor.q_zero_point()
+    elif scheme in (
+        torch.per_channel_affine,
+        torch.per_channel_affine_float_qparams,
+        torch.per_channel_symmetric,
+    ):
+        found["scale"] = tensor.q_per_channel_scales().tolist()
+        found["zero_point"] = tensor.q_per_channel_zero_points().tolist()
+        found["axis"] = tensor.q_per_channel_axis()
+    return found
+
+
+class ShapeProp(Interpreter):
+    """Writes the shape of each node's value to `node.meta["tensor_meta"]`.
+
+        ShapeProp(gm).propagate(torch.randn(50, 1000))
+
+    A tuple or other structure of tensors gives the same structure of
+    TensorMetadata. `node.meta["type"]` is the type of the value.
+
+    torch.fx: passes/shape_prop.py, ShapeProp
+    """
+
+    module: nn.Module
+    submodules: dict[str, nn.Module]
+
+    def __init__(
+        self, gm: GraphModule, fake_mode: FakeTensorMode | None = None
+    ) -> None:
+        """Make a pass.
+
+        Args:
+            gm: the module to run; its nodes are annotated.
+            fake_mode: run without data, with fake tensors of this mode; by
+                default the mode in force, if there is one.
+        """
+        super().__init__(gm)
+        self.fake_mode: FakeTensorMode | None = fake_mode or detect_fake_mode()
+        self.fake_module: nn.Module | None = None
+        self.real_module = gm
+        if self.fake_mode is not None:
+            with FakeCopyMode(self.fake_mode):
+                self.fake_module = copy.deepcopy(gm)
+            self.module = self.fake_module
+            self.submodules = dict(self.fake_module.named_modules())
+
+    def propagate(self, *args: Value) -> Value:
+        """Run the module on sample inputs and annotate its nodes.
+
+        Args:
+            *args: the inputs: tensors, turned into fake ones if need be.
+
+        Returns:
+            The module's result.
+
+        Raises:
+            RuntimeError: a node failed; the message names it.
+
+        torch.fx: passes/shape_prop.py, ShapeProp.propagate
+        """
+        mode = self.fake_mode
+        if mode is not None:
+            args = tuple(
+                mode.from_tensor(arg) if isinstance(arg, torch.Tensor) else arg
+                for arg in args
+            )
+        return self.run(*args)
+
+    def run_node(self, n: Node) -> Value:
+        """Run one node and annotate it."""
+        raise NotImplementedError("stage 06: ShapeProp.run_node")
+
+    def _run_in_mode(self, n: Node) -> Value:
+        """Run one node, with fake tensors if there is a mode."""
+        if self.fake_mode is None:
+            return super().run_node(n)
+        with self.fake_mode, enable_python_dispatcher():
+            return super().run_node(n)

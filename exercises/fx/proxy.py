@@ -1,0 +1,727 @@
+"""Stage 03, proxies and magic methods: values that write down what is done.
+
+A Proxy stands for the value of a node that nobody has computed.  Whatever is
+done with it (an operator, a method, a function of torch) makes a new node,
+and gives back a Proxy for that one.  Run a function on proxies and its graph
+is what remains:
+
+    x + 1        Python calls    Proxy.__add__            call_function
+    x.relu()     Python calls    Proxy.__getattr__, then
+                                 Attribute.__call__       call_method
+    torch.abs(x) torch calls     Proxy.__torch_function__ call_function
+
+All three end in `TracerBase.create_proxy`, which turns the arguments into
+what a node can hold (`create_arg`), makes the node (`create_node`) and wraps
+it (`proxy`).  A subclass may change each of these steps.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import enum
+import functools
+import operator
+import sys
+import types
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Final, Self, TypeAlias
+
+import torch
+from torch.utils import _pytree as pytree
+
+from . import frames
+from . import traceback as fx_traceback
+from .arguments import (
+    LEAVES,
+    NO_KWARGS,
+    Argument,
+    Target,
+    Value,
+    base_types,
+    map_arg,
+)
+from .graph import Graph
+from .immutable_collections import immutable_dict, immutable_list
+from .namespace import target_to_str
+from .node import Node
+from .opcodes import Opcode
+from .operator_schemas import check_for_mutable_operation
+from .scope import Scope, ScopeContextManager
+
+__all__ = [
+    "Attribute",
+    "GraphAppendingTracer",
+    "ParameterProxy",
+    "Proxy",
+    "Scope",
+    "ScopeContextManager",
+    "TraceError",
+    "TracerBase",
+]
+
+
+class TraceError(ValueError):
+    """The traced code does something that no graph can express.
+
+    The first line of the message says what, the rest names the user's line
+    and a way out.
+
+    torch.fx: proxy.py, TraceError
+    """
+
+
+class TracerBase:
+    """Records operations on proxies into a graph.
+
+    Attributes:
+        graph: the graph that nodes are added to.
+        record_stack_traces: keep the user's stack with each node.
+        check_mutable_operations: refuse functions of torch that write to
+            their arguments.
+        trace_asserts: record `assert proxy` instead of refusing it.
+        proxy_buffer_attributes: reading a buffer gives a proxy.
+        traced_func_name: the method of a root module that is traced.
+        scope: where in the module hierarchy the trace is.
+        module_stack: the module calls that are open, outermost first: call
+            -> (path, class).
+        node_name_to_scope: name of a node -> (path, class) it arose in.
+
+    torch.fx: proxy.py, TracerBase
+    """
+
+    graph: Graph
+    record_stack_traces: bool = False
+    check_mutable_operations: bool = False
+    trace_asserts: bool = False
+    proxy_buffer_attributes: bool = False
+    traced_func_name: str = "forward"
+    scope: Scope
+    module_stack: OrderedDict[str, tuple[str, Value]]
+    node_name_to_scope: dict[str, tuple[str, Value]]
+
+    def create_proxy(
+        self,
+        kind: Opcode,
+        target: Target,
+        args: tuple[Value, ...],
+        kwargs: dict[str, Value],
+        name: str | None = None,
+        type_expr: Value = None,
+        proxy_factory_fn: Callable[[Node], Proxy] | None = None,
+    ) -> Proxy:
+        """Record an operation and give back a proxy for its result.
+
+        Args:
+            kind: the opcode.
+            target: what is called, fetched or bound.
+            args: positional arguments, as the user's code gave them; for a
+                placeholder, its default.
+            kwargs: keyword arguments, likewise.
+            name: the name to ask for.
+            type_expr: the type of the result, for annotations.
+            proxy_factory_fn: wraps the node instead of `self.proxy`.
+
+        Raises:
+            NotImplementedError: an argument that no node can hold.
+
+        torch.fx: proxy.py, TracerBase.create_proxy
+        """
+        raise NotImplementedError("stage 03: TracerBase.create_proxy")
+
+    def create_node(
+        self,
+        kind: Opcode,
+        target: Target,
+        args: tuple[Argument, ...],
+        kwargs: dict[str, Argument],
+        name: str | None = None,
+        type_expr: Value = None,
+    ) -> Node:
+        """Add a node to the graph, with notes about where it arose.
+
+        Override this to check or annotate every operation recorded.
+
+        Args:
+            kind: the opcode.
+            target: what is called, fetched or bound.
+            args: positional arguments, as a node holds them.
+            kwargs: keyword arguments, likewise.
+            name: the name to ask for.
+            type_expr: the type of the result, for annotations.
+
+        Raises:
+            RuntimeError: `check_mutable_operations`, and the function writes
+                to an argument; a trace that has ended records more.
+
+        torch.fx: proxy.py, TracerBase.create_node
+        """
+        if self.check_mutable_operations and callable(target):
+            check_for_mutable_operation(target, args, kwargs)
+        graph = self.graph
+        if graph.is_finished:
+            self._check_unfinished(kind, target)
+        node = graph.create_node(kind, target, args, kwargs, name, type_expr)
+        scope = self.scope
+        self.node_name_to_scope[node._name] = (
+            scope.module_path,
+            scope.module_type,
+        )
+        if fx_traceback.has_preserved_node_meta():
+            fx_traceback.inherit(node)
+        elif self.module_stack:
+            node.meta["nn_module_stack"] = self.module_stack.copy()
+        if self.record_stack_traces and not node.stack_trace:
+            node.meta.update(frames.stack_note())
+        return node
+
+    def _check_unfinished(self, kind: Opcode, target: Target) -> None:
+        """Called when a node is recorded and the graph has its output."""
+
+    def proxy(self, node: Node) -> Proxy:
+        """The proxy that user code gets for a node.
+
+        torch.fx: proxy.py, TracerBase.proxy
+        """
+        return Proxy(node, self)
+
+    def create_arg(self, a: Value) -> Argument:
+        """Turn a value of the user's code into what a node can hold.
+
+        Proxies become their nodes; containers are rebuilt with their items
+        turned likewise, and constants stay. A dataclass becomes a node that
+        constructs it. An object with a method `__fx_create_arg__(tracer)`
+        turns itself. Override this for more types.
+
+        Raises:
+            NotImplementedError: a value of another type.
+            RuntimeError: a proxy inside a key of a dict.
+
+        Cost: O(size of `a`).
+
+        torch.fx: proxy.py, TracerBase.create_arg
+        """
+        raise NotImplementedError("stage 03: TracerBase.create_arg")
+
+    def to_bool(self, obj: Proxy) -> bool:
+        """What `bool(proxy)` is; no graph can say, so a TraceError.
+
+        Override this if the tracer knows more.
+
+        torch.fx: proxy.py, TracerBase.to_bool
+        """
+        raise TraceError(
+            "symbolically traced variables cannot be used as inputs to "
+            f"control flow\n  {obj} is used as a truth value in\n"
+            f"  {frames.where()}\n"
+            "  The graph has one path only. If the condition is a setting, "
+            "fix it with concrete_args=; if it depends on data, use "
+            "torch.where, or move the code into a function marked with "
+            "fx.wrap or into a leaf module."
+        )
+
+    def iter(self, obj: Proxy) -> Iterator[Value]:
+        """What iterating over a proxy gives; unknown, so a TraceError.
+
+        Override this if the tracer knows more.
+
+        torch.fx: proxy.py, TracerBase.iter
+        """
+        raise TraceError(
+            "Proxy object cannot be iterated. This can be attempted when the "
+            "Proxy is used in a loop or as a *args or **kwargs function "
+            f"argument.\n  {obj} is iterated in\n  {frames.where()}\n"
+            "  How many items there are is not known while tracing. Unpack a "
+            "known number (a, b = x), index with range(n), or move the loop "
+            "into a function marked with fx.wrap."
+        )
+
+    def keys(self, obj: Proxy) -> Value:
+        """What `proxy.keys()`, and so `**proxy`, gives: a recorded call.
+
+        Override this to return the keys, if the tracer knows them.
+
+        torch.fx: proxy.py, TracerBase.keys
+        """
+        return Attribute(obj, "keys")()
+
+
+# -- lowering: one function for each kind of container --------------------
+
+
+def _lower_tuple(tracer: TracerBase, a: tuple[Value, ...]) -> Argument:
+    """A tuple of what its items become."""
+    lower = tracer.create_arg
+    return tuple([lower(item) for item in a])
+
+
+def _lower_list(tracer: TracerBase, a: list[Value]) -> Argument:
+    """A list of what its items become."""
+    lower = tracer.create_arg
+    return [lower(item) for item in a]
+
+
+def _lower_dict(tracer: TracerBase, a: dict[Value, Value]) -> Argument:
+    """A dict with the same keys, which hold no proxy."""
+    if not a:
+        return NO_KWARGS
+    lowered = {}
+    for key, value in a.items():
+        if not isinstance(key, str):
+            key = tracer.create_arg(key)
+            map_arg(key, _refuse_key)
+        lowered[key] = tracer.create_arg(value)
+    return lowered
+
+
+def _refuse_key(node: Node) -> None:
+    """Raise for a dict whose key is the value of a node."""
+    raise RuntimeError(
+        "Keys for dictionaries used as an argument cannot contain a Node. "
+        f"Got key: {node}"
+    )
+
+
+def _lower_slice(tracer: TracerBase, a: slice) -> Argument:
+    """A slice of what its ends become."""
+    lower = tracer.create_arg
+    return slice(lower(a.start), lower(a.stop), lower(a.step))
+
+
+LOWER: Final[dict[type, Callable[[TracerBase, Value], Argument]]] = {
+    tuple: _lower_tuple,
+    list: _lower_list,
+    immutable_list: _lower_list,
+    dict: _lower_dict,
+    immutable_dict: _lower_dict,
+    slice: _lower_slice,
+}
+"""Exact type of a container -> the function that lowers it."""
+
+
+def _lower_other(tracer: TracerBase, a: Value) -> Argument:
+    """What a value becomes whose exact type is in no table."""
+    if isinstance(a, Proxy):
+        return a.node
+    if hasattr(a, "__fx_create_arg__"):
+        lowered: Argument = a.__fx_create_arg__(tracer)
+        return lowered
+    if isinstance(a, tuple):
+        return _lower_tuple_subclass(tracer, a)
+    for base in (list, dict):
+        if isinstance(a, base):
+            return LOWER[base](tracer, a)
+    if dataclasses.is_dataclass(a) and not isinstance(a, type):
+        fields = {
+            field.name: tracer.create_arg(getattr(a, field.name))
+            for field in dataclasses.fields(a)
+        }
+        return tracer.create_node("call_function", type(a), (), fields)
+    if isinstance(a, (*base_types, enum.Enum, *_OPERATORS)):
+        return a
+    raise NotImplementedError(
+        f"argument of type: {type(a)}\n  in\n  {frames.where()}\n"
+        "  A node cannot hold such a value. Pass a tensor, a number, a "
+        "string or a container of these, or override Tracer.create_arg."
+    )
+
+
+def _lower_tuple_subclass(tracer: TracerBase, a: tuple[Value, ...]) -> Argument:
+    """A tuple of the same class, named or not."""
+    items = [tracer.create_arg(item) for item in a]
+    make: Callable[..., Argument] = type(a)
+    return make(*items) if hasattr(a, "_fields") else make(items)
+
+
+_OPERATORS: Final = (torch._ops.OpOverload, torch._ops.HigherOrderOperator)
+
+
+class GraphAppendingTracer(TracerBase):
+    """Records into a graph that is there, without tracing anything.
+
+    It is what a Proxy made around a bare node uses.
+
+    torch.fx: proxy.py, GraphAppendingTracer
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        """Make a tracer that adds to `graph`, at its insert point."""
+        self.graph = graph
+        self.scope: Scope = Scope("", None)
+        self.module_stack: OrderedDict[str, tuple[str, Value]] = OrderedDict()
+        self.node_name_to_scope: dict[str, tuple[str, Value]] = {}
+
+
+# -- the magic methods -----------------------------------------------------
+
+
+def _records(function: Callable[..., Value]) -> Callable[..., Proxy]:
+    """A method that records `function(self, …)`."""
+
+    def method(*args: Value, **kwargs: Value) -> Proxy:
+        tracer: TracerBase = args[0].tracer
+        return tracer.create_proxy("call_function", function, args, kwargs)
+
+    method.__name__ = function.__name__
+    return method
+
+
+def _reflects(
+    function: Callable[..., Value],
+) -> Callable[[Proxy, Value], Proxy]:
+    """A method that records `function(other, self)`."""
+
+    def method(self: Proxy, other: Value) -> Proxy:
+        args = (other, self)
+        return self.tracer.create_proxy("call_function", function, args, {})
+
+    name = f"__r{function.__name__.strip('_')}__"
+    method.__name__ = method.__qualname__ = name
+    return method
+
+
+_Op: TypeAlias = "Callable[..., Proxy]"
+
+if TYPE_CHECKING:
+
+    class _Like(torch.Tensor):
+        """What a Proxy is to a type checker: torch's functions take it.
+
+        (At run time `isinstance` tells the two apart.) Nothing is promised
+        of what a Proxy does in another way than a tensor.
+        """
+
+        __eq__: Value
+        __ne__: Value
+        __hash__: Value
+        __pos__: Value
+        __neg__: Value
+        __abs__: Value
+        __pow__: Value
+        __rtruediv__: Value
+        shape: Value
+        ndim: Value
+
+else:
+    _Like = object
+
+
+class Proxy(_Like):
+    """Stands for the value of a node; what is done with it is recorded.
+
+        y = torch.relu(x) + 1     # two nodes
+        y.clamp(min=0.0)          # one more
+
+    Around a node of a finished graph, `Proxy(node)` gives operators to
+    transformations: what is written is added at the graph's insert point.
+
+    A Proxy has no truth value, no length and cannot be iterated (but
+    `a, b = proxy` works): those depend on data, which is not there.
+
+    Attributes:
+        node: the node that it stands for.
+        tracer: what records the operations.
+
+    torch.fx: proxy.py, Proxy
+    """
+
+    node: Node
+    tracer: TracerBase
+
+    def __init__(self, node: Node, tracer: TracerBase | None = None) -> None:
+        """Stand for `node`.
+
+        Args:
+            node: the node.
+            tracer: what records; by default, a tracer that adds to the
+                node's own graph.
+        """
+        self.node = node
+        self.tracer = (
+            GraphAppendingTracer(node.graph) if tracer is None else tracer
+        )
+
+    def __repr__(self) -> str:  # type: ignore[override]  # takes less
+        """The name of the node."""
+        return f"Proxy({self.node.name})"
+
+    def __getattr__(self, name: str) -> Attribute:
+        """An attribute of the value; nothing is recorded before it is used.
+
+        `x.shape` is a fetch but `x.relu()` is one call, and which of the two
+        it will be is not known yet.
+        """
+        return Attribute(self, name)
+
+    def __call__(self, *args: Value, **kwargs: Value) -> Proxy:
+        """Record a call of the value itself."""
+        return self.tracer.create_proxy(
+            "call_method", "__call__", (self, *args), kwargs
+        )
+
+    def __iter__(self) -> Iterator[Value]:
+        """The items, where it is written how many there are: `a, b = x`."""
+        raise NotImplementedError("stage 03: Proxy.__iter__")
+
+    def __bool__(self) -> bool:
+        """Ask the tracer, which has no answer; an assert can be recorded."""
+        raise NotImplementedError("stage 03: Proxy.__bool__")
+
+    def __len__(self) -> int:
+        """Refuse: Python wants a number, and there is none."""
+        raise RuntimeError(
+            "'len' is not supported in symbolic tracing by default. If you "
+            "want this call to be recorded, please call torch.fx.wrap('len') "
+            f"at module scope\n  len({self}) is in\n  {frames.where()}"
+        )
+
+    def keys(self) -> Value:
+        """What `**proxy` asks for: see `TracerBase.keys`."""
+        return self.tracer.keys(self)
+
+    @classmethod
+    def __torch_function__(
+        cls,
+        orig_method: Callable[..., Value],
+        types: Sequence[type],
+        args: tuple[Value, ...] = (),
+        kwargs: dict[str, Value] | None = None,
+    ) -> Proxy:
+        """Record a call of torch that has a proxy among its arguments.
+
+        Args:
+            orig_method: the function or method of torch that was called.
+            types: the classes that want to be asked.
+            args: positional arguments.
+            kwargs: keyword arguments.
+
+        Raises:
+            RuntimeError: the proxies are of different traces; a higher-order
+                operator is given a plain Python function.
+
+        torch.fx: proxy.py, Proxy.__torch_function__
+        """
+        raise NotImplementedError("stage 03: Proxy.__torch_function__")
+
+    def __getstate__(self) -> dict[str, Value]:
+        """The attributes; without this, pickle would get an Attribute."""
+        return vars(self)
+
+    def __setstate__(self, state: dict[str, Value]) -> None:
+        """Take the attributes back."""
+        vars(self).update(state)
+
+    def __deepcopy__(self, memo: dict[int, Value]) -> Self:
+        """A proxy of a copied node; what cannot be copied is shared."""
+        new = object.__new__(type(self))
+        memo[id(self)] = new
+        for key, value in vars(self).items():
+            try:
+                vars(new)[key] = copy.deepcopy(value, memo)
+            except Exception:  # user attributes can be anything
+                vars(new)[key] = copy.copy(value)
+        return new
+
+    # Typed by assignment, so that a checker knows `proxy + 1` is a Proxy.
+    # That each row of operators.py is here is held by a test.
+    # `object` promises a bool for == and !=, and a Proxy is none.
+    __eq__: _Op = _records(operator.eq)
+    __ne__: _Op = _records(operator.ne)
+    __lt__: _Op = _records(operator.lt)
+    __le__: _Op = _records(operator.le)
+    __gt__: _Op = _records(operator.gt)
+    __ge__: _Op = _records(operator.ge)
+    __pos__: _Op = _records(operator.pos)
+    __neg__: _Op = _records(operator.neg)
+    __invert__: _Op = _records(operator.invert)
+    __abs__: _Op = _records(operator.abs)
+    __add__: _Op = _records(operator.add)
+    __sub__: _Op = _records(operator.sub)
+    __mul__: _Op = _records(operator.mul)
+    __matmul__: _Op = _records(operator.matmul)
+    __truediv__: _Op = _records(operator.truediv)
+    __floordiv__: _Op = _records(operator.floordiv)
+    __mod__: _Op = _records(operator.mod)
+    __pow__: _Op = _records(operator.pow)
+    __lshift__: _Op = _records(operator.lshift)
+    __rshift__: _Op = _records(operator.rshift)
+    __and__: _Op = _records(operator.and_)
+    __xor__: _Op = _records(operator.xor)
+    __or__: _Op = _records(operator.or_)
+    __getitem__: _Op = _records(operator.getitem)
+    __radd__: _Op = _reflects(operator.add)
+    __rsub__: _Op = _reflects(operator.sub)
+    __rmul__: _Op = _reflects(operator.mul)
+    __rmatmul__: _Op = _reflects(operator.matmul)
+    __rtruediv__: _Op = _reflects(operator.truediv)
+    __rfloordiv__: _Op = _reflects(operator.floordiv)
+    __rmod__: _Op = _reflects(operator.mod)
+    __rpow__: _Op = _reflects(operator.pow)
+    __rlshift__: _Op = _reflects(operator.lshift)
+    __rrshift__: _Op = _reflects(operator.rshift)
+    __rand__: _Op = _reflects(operator.and_)
+    __rxor__: _Op = _reflects(operator.xor)
+    __ror__: _Op = _reflects(operator.or_)
+    __rgetitem__: _Op = _reflects(operator.getitem)
+    __hash__: Callable[..., int] = object.__hash__
+
+
+class Attribute(Proxy):
+    """`proxy.name`, which will be a method call or the attribute's value.
+
+    Called, it records call_method on `root`. Used in any other way it needs
+    a node, which is made then: a call of `getattr`.
+
+    Attributes:
+        root: the proxy whose attribute it is.
+        attr: the attribute's name.
+
+    torch.fx: proxy.py, Attribute
+    """
+
+    root: Proxy
+    attr: str
+
+    def __init__(self, root: Proxy, attr: str) -> None:
+        """Stand for `root.attr`; records nothing."""
+        self.root = root
+        self.attr = attr
+        self.tracer: TracerBase = root.tracer
+
+    def __getattr__(self, name: str) -> Value:
+        """Make the node when it is first asked for."""
+        raise NotImplementedError("stage 03: Attribute.__getattr__")
+
+    def __call__(self, *args: Value, **kwargs: Value) -> Proxy:
+        """Record a method call."""
+        raise NotImplementedError("stage 03: Attribute.__call__")
+
+
+class ParameterProxy(Proxy):
+    """A proxy for a parameter whose shape is known and stays fixed.
+
+    `shape`, `ndim`, `size()`, `dim()`, `numel()` and `nelement()` answer
+    from the parameter, so that code may branch on them; everything else is
+    recorded. Made by `Tracer(param_shapes_constant=True)`.
+
+    torch.fx: proxy.py, ParameterProxy
+    """
+
+    def __init__(
+        self,
+        tracer: TracerBase,
+        node: Node,
+        name: str,
+        param: torch.nn.Parameter,
+    ) -> None:
+        """Stand for `param`, whose dotted path is `name`.
+
+        Raises:
+            AssertionError: `param` is no Parameter.
+        """
+        if not isinstance(param, torch.nn.Parameter):
+            raise AssertionError(f"Expected Parameter, got {type(param)}")
+        super().__init__(node, tracer)
+        self.name: str = name
+        self.shape: torch.Size = param.shape
+        self.ndim: int = param.ndim
+        self.param = param
+
+    def __repr__(self) -> str:  # type: ignore[override]  # takes less
+        """The path of the parameter."""
+        return f"ParameterProxy({self.name})"
+
+    def numel(self) -> int:
+        """How many elements it has."""
+        return self.param.numel()
+
+    def nelement(self) -> int:
+        """How many elements it has: `numel` by its other name."""
+        return self.numel()
+
+    def size(self) -> torch.Size:  # type: ignore[override]  # takes less
+        """The parameter's shape."""
+        return self.param.size()
+
+    def dim(self) -> int:
+        """How many dimensions it has."""
+        return len(self.size())
+
+
+def assert_fn(x: object) -> None:
+    """What a recorded assert calls.
+
+    Raises:
+        AssertionError: `x` is false.
+
+    torch.fx: proxy.py, assert_fn
+    """
+    if not x:
+        raise AssertionError("Assertion failed")
+
+
+# -- calls of torch --------------------------------------------------------
+
+
+def _common_tracer(
+    function: object, args: tuple[Value, ...], kwargs: dict[str, Value]
+) -> TracerBase:
+    """The tracer of all the proxies among the arguments of a call."""
+    first: TracerBase | None = None
+    simple = True
+    for arg in (*args, *kwargs.values()) if kwargs else args:
+        if type(arg) is Proxy:
+            simple = simple and (first is None or first is arg.tracer)
+            first = arg.tracer
+        elif type(arg) not in LEAVES:
+            simple = False
+    if simple and first is not None:
+        return first
+    return _tracer_of_leaves(function, args, kwargs)
+
+
+def _tracer_of_leaves(
+    function: object, args: tuple[Value, ...], kwargs: dict[str, Value]
+) -> TracerBase:
+    """The same, looking inside of containers too."""
+    leaves = pytree.tree_leaves((args, kwargs))
+    tracers = [leaf.tracer for leaf in leaves if isinstance(leaf, Proxy)]
+    first = tracers[0]
+    if any(tracer is not first for tracer in tracers):
+        raise RuntimeError(
+            "Found multiple different tracers "
+            f"{list(dict.fromkeys(tracers))} while trying to trace "
+            f"operations {function}"
+        )
+    return first
+
+
+@functools.lru_cache(maxsize=4096)
+def _is_tensor_method(function: Callable[..., Value]) -> bool:
+    """Whether torch calls it as a method or property of a tensor."""
+    return bool(torch.overrides.is_tensor_method_or_property(function))
+
+
+_PLAIN_FUNCTIONS: Final = (
+    types.FunctionType,
+    types.MethodType,
+    types.BuiltinFunctionType,
+    functools.partial,
+)
+
+
+def _refuse_functions(
+    higher_order: torch._ops.HigherOrderOperator,
+    args: tuple[Value, ...],
+    kwargs: dict[str, Value],
+) -> None:
+    """Raise if a higher-order operator is given a function to look into."""
+    for leaf in pytree.tree_leaves((args, kwargs)):
+        if isinstance(leaf, _PLAIN_FUNCTIONS):
+            raise RuntimeError(
+                "Unable to symbolically trace the HigherOrderOperator "
+                f"{higher_order._name} because it received an arbitrary "
+                f"callable argument {leaf}. Use make_fx or dynamo tracing "
+                "instead."
+            )

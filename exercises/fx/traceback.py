@@ -1,0 +1,156 @@
+"""Stage 03, proxies and magic methods: notes that new nodes inherit.
+
+While a transformation runs a graph node by node and records another, the new
+nodes should say where they come from.  Inside `preserve_node_meta()`, whoever
+runs a node says so with `set_current_meta(node)`, and each node recorded
+meanwhile gets that node's stack trace and notes.  The state is a ContextVar:
+threads and tasks do not see each other's.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextvars import ContextVar
+from typing import Final, NamedTuple
+
+from .arguments import Value
+from .node import Node
+
+__all__ = [
+    "annotate",
+    "format_stack",
+    "get_current_meta",
+    "has_preserved_node_meta",
+    "preserve_node_meta",
+    "set_current_meta",
+    "set_stack_trace",
+]
+
+INHERITED: Final = (
+    "nn_module_stack",
+    "torch_fn",
+    "source_fn_stack",
+    "original_aten",
+    "recompute",
+    "ac_graph_id",
+    "has_backward_hook",
+    "from_node",
+    "quantization_tag",
+    "_numeric_debug_handle",
+    "custom",
+    "partitioner_tag",
+)
+"""The keys of meta that a recorded node takes over, besides stack_trace."""
+
+
+class _State(NamedTuple):
+    """What new nodes inherit just now, and whether they do."""
+
+    preserve: bool
+    meta: dict[str, Value]
+
+
+_state: ContextVar[_State] = ContextVar("fx node meta")
+_OFF: Final = _State(False, {})
+_NOTHING: Final[AbstractContextManager[None]] = nullcontext()
+
+
+def has_preserved_node_meta() -> bool:
+    """Whether new nodes inherit notes.
+
+    torch.fx: traceback.py, has_preserved_node_meta
+    """
+    return _state.get(_OFF).preserve
+
+
+def get_current_meta() -> dict[str, Value]:
+    """The notes that new nodes inherit.
+
+    torch.fx: traceback.py, get_current_meta
+    """
+    return _state.get(_OFF).meta
+
+
+@contextmanager
+def _during(state: _State) -> Iterator[None]:
+    """Let `state` hold for a block."""
+    token = _state.set(state)
+    try:
+        yield
+    finally:
+        _state.reset(token)
+
+
+@contextmanager
+def preserve_node_meta(enable: bool = True) -> Iterator[None]:
+    """Let nodes recorded in this block inherit notes.
+
+    torch.fx: traceback.py, preserve_node_meta
+    """
+    with _during(_State(enable, dict(get_current_meta()))):
+        yield
+
+
+def set_current_meta(
+    node: Node, pass_name: str = ""
+) -> AbstractContextManager[None]:
+    """Say that `node` is what nodes recorded in this block come from.
+
+    Args:
+        node: the node being run; its meta is inherited.
+        pass_name: who runs it; kept in the notes under "from_node".
+
+    Does nothing outside `preserve_node_meta()`.
+
+    torch.fx: traceback.py, set_current_meta
+    """
+    if not has_preserved_node_meta() or not node.meta:
+        return _NOTHING
+    meta = dict(node.meta)
+    sources = list(meta.get("from_node", ()))
+    meta["from_node"] = [*sources, (node.name, pass_name)]
+    return _during(_State(True, meta))
+
+
+@contextmanager
+def annotate(annotation_dict: dict[str, Value]) -> Iterator[None]:
+    """Add entries to meta["custom"] of nodes recorded in this block.
+
+    torch.fx: traceback.py, annotate
+    """
+    meta = dict(get_current_meta())
+    meta["custom"] = {**meta.get("custom", {}), **annotation_dict}
+    with _during(_State(has_preserved_node_meta(), meta)):
+        yield
+
+
+def set_stack_trace(stack: list[str]) -> None:
+    """Make `stack` the stack trace that new nodes inherit; [] for none.
+
+    Does nothing outside `preserve_node_meta()`.
+
+    torch.fx: traceback.py, set_stack_trace
+    """
+    if has_preserved_node_meta():
+        get_current_meta()["stack_trace"] = "".join(stack)
+
+
+def format_stack() -> list[str]:
+    """The stack trace that new nodes inherit, as a list of at most one.
+
+    torch.fx: traceback.py, format_stack
+    """
+    trace = get_current_meta().get("stack_trace", "")
+    return [trace] if trace else []
+
+
+def inherit(node: Node) -> None:
+    """Give a new node the notes it inherits."""
+    meta = get_current_meta()
+    if meta.get("stack_trace"):
+        node.stack_trace = meta["stack_trace"]
+    for key in INHERITED:
+        if key in meta:
+            node.meta[key] = copy.copy(meta[key])

@@ -1,0 +1,62 @@
+"""Stage 01: the lines of a program, built, edited, walked and printed."""
+
+from __future__ import annotations
+
+import operator
+
+import torch
+
+from fx.ordered_graph import NamedGraph
+
+
+def residual() -> NamedGraph:
+    """The five lines of Residual.forward, as nodes: no values yet."""
+    graph = NamedGraph()
+    graph.create_node("placeholder", "x")
+    graph.create_node("call_module", "linear")
+    graph.create_node("call_function", operator.add)
+    graph.create_node("call_function", torch.relu)
+    graph.create_node("output", "output")
+    return graph
+
+
+def show(title: str, graph: NamedGraph) -> None:
+    """Print the names of a graph's nodes, in order."""
+    names = " > ".join(node.name for node in graph.nodes)
+    print(f"{title}\n  {names}")
+
+
+def main() -> None:
+    """Build Residual, put lines in, move one, take some out."""
+    graph = residual()
+    show("built", graph)
+    x, linear, add, relu, output = graph.nodes
+
+    with graph.inserting_before(add):
+        graph.create_node("call_method", "neg")
+        graph.create_node("call_function", operator.add)
+    show("two before add", graph)
+
+    with graph.inserting_after(x):
+        graph.create_node("call_method", "float")  # a builtin has this name
+        graph.create_node("get_attr", "linear.bias")
+    show("two after x", graph)
+
+    relu.append(add)
+    show("add moved", graph)
+    print(f"  add < relu is {add < relu}, x < output is {x < output}")
+    relu.prepend(add)
+
+    for node in graph.nodes:  # erase, while the loop is walking
+        if node not in (x, linear, add, relu, output):
+            graph.erase_node(node)
+    show("erased in a loop", graph)
+    backwards = " > ".join(node.name for node in reversed(graph.nodes))
+    print(f"backwards\n  {backwards}")
+    print(f"the {len(graph.nodes)} lines of Residual.forward")
+    for node in graph.nodes:
+        print(f"  {node.name:<8}{node.op}")
+
+
+if __name__ == "__main__":
+    main()

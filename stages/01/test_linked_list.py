@@ -1,0 +1,592 @@
+"""Stage 01: the ring of links: taking out, putting in, walking, order keys.
+
+The rings are made and read here by hand, pointer by pointer, so that each
+function is checked alone.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable
+from itertools import islice
+
+import pytest
+
+from fx.linked_list import GAP, Link, LinkedList, _make_room
+from stages.checking import check, same, same_text
+
+
+class Letter(Link):
+    """A link that can be read."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.text = text
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+def chain(links: list[Letter]) -> None:
+    """Make one ring of these links: the sentinel first."""
+    for index, link in enumerate(links):
+        link._next = links[(index + 1) % len(links)]
+        link._prev = links[index - 1]
+
+
+def ring(texts: Iterable[str]) -> tuple[LinkedList[Letter], list[Letter]]:
+    """A list of letters, and the letters."""
+    links = LinkedList(Letter("root"))
+    letters = [Letter(text) for text in texts]
+    chain([links._root, *letters])
+    for place, letter in enumerate(letters, start=1):
+        letter._sort_key = place * GAP
+    links._len = len(letters)
+    return links, letters
+
+
+def cut(links: LinkedList[Letter], link: Letter) -> None:
+    """Erase a link by hand."""
+    link._prev._next, link._next._prev = link._next, link._prev
+    link._erased = True
+    links._len -= 1
+
+
+def put(links: LinkedList[Letter], before: Letter, new: Letter) -> None:
+    """Insert a fresh link behind another by hand, or move it."""
+    after = before._next
+    before._next = after._prev = new
+    new._prev, new._next = before, after
+    new._sort_key = (before._sort_key + after._sort_key) // 2
+    links._len += 1
+
+
+def walk(links: LinkedList[Letter], pointer: str) -> list[str]:
+    """What a pointer leads to from the sentinel on, given up after twelve."""
+    link: Letter = getattr(links._root, pointer)
+    met = ["root"]
+    while link is not links._root and len(met) < 12:
+        met.append(link.text)
+        link = getattr(link, pointer)
+    return [*met, "root" if link is links._root else "…"]
+
+
+def reads(links: LinkedList[Letter], text: str, event: str) -> None:
+    """Ask that the ring reads as `text` in both directions."""
+    forwards = walk(links, "_next")
+    wanted = ["root", *text, "root"]
+    same_text(
+        " > ".join(forwards),
+        " > ".join(wanted),
+        f"After {event}, a walk forwards goes wrong: "
+        + first_difference(forwards, wanted, "_next"),
+    )
+    backwards = walk(links, "_prev")
+    same_text(
+        " < ".join(backwards),
+        " < ".join(wanted[::-1]),
+        f"After {event}, a walk forwards is right and a walk backwards is "
+        "wrong: " + first_difference(backwards, wanted[::-1], "_prev"),
+    )
+
+
+def first_difference(met: list[str], wanted: list[str], pointer: str) -> str:
+    """Which pointer a walk shows to be wrong, in words."""
+    for before, (yours, right) in zip(
+        wanted, zip(met[1:], wanted[1:], strict=False), strict=False
+    ):
+        if yours != right:
+            return f"`{before}.{pointer}` is {yours} and must be {right}."
+    return "it is right."
+
+
+def in_order(links: LinkedList[Letter], event: str) -> None:
+    """Ask that the order keys grow along the ring, from the sentinel's 0."""
+    before, link = links._root, links._root._next
+    while link is not links._root:
+        check(
+            before._sort_key < link._sort_key,
+            f"After {event}, {link} stands behind {before}, but its order key "
+            "is not greater: `<` would give a wrong answer.",
+            picture=f"{before}: {before._sort_key}, {link}: {link._sort_key}",
+        )
+        before, link = link, link._next
+
+
+def said(links: Iterable[Letter], most: int = 12) -> str:
+    """What a loop meets, as text; given up after `most` links."""
+    return " ".join(link.text for link in islice(links, most))
+
+
+# -- taking a link out -------------------------------------------------------
+
+
+@pytest.mark.exercise("linked_list.Link._unlink")
+def test_the_neighbours_close_the_gap() -> None:
+    links, (_, b, _) = ring("abc")
+    b._unlink()
+    reads(links, "ac", "b._unlink() in a b c")
+
+
+@pytest.mark.exercise("linked_list.Link._unlink")
+def test_an_unlinked_link_keeps_its_own_pointers() -> None:
+    _, (a, b, c) = ring("abc")
+    b._unlink()
+    check(
+        b._prev is a and b._next is c,
+        "b was unlinked from a b c and no longer knows where it was: a link "
+        "keeps its own `_prev` and `_next`, because a loop may be standing "
+        "on it and must be able to walk on.",
+        picture=f"b._prev is {b._prev}, b._next is {b._next}",
+    )
+
+
+@pytest.mark.exercise("linked_list.Link._unlink")
+@pytest.mark.parametrize(
+    ("text", "out", "left"), [("ab", 0, "b"), ("ab", 1, "a")]
+)
+def test_the_first_and_the_last_are_like_all_others(
+    text: str, out: int, left: str
+) -> None:
+    links, letters = ring(text)
+    letters[out]._unlink()
+    reads(links, left, f"{letters[out]}._unlink() in a b")
+
+
+@pytest.mark.exercise("linked_list.Link._unlink")
+def test_without_its_last_link_a_ring_is_the_sentinel_alone() -> None:
+    links, (a,) = ring("a")
+    a._unlink()
+    root = links._root
+    check(
+        root._next is root and root._prev is root,
+        "The only link was unlinked: both pointers of the sentinel must lead "
+        "to the sentinel itself.",
+        picture=f"root._next is {root._next}, root._prev is {root._prev}",
+    )
+
+
+@pytest.mark.exercise("linked_list.Link._unlink")
+def test_unlinking_is_not_erasing() -> None:
+    _, (_, b, _) = ring("abc")
+    b._unlink()
+    check(
+        not b._erased,
+        "_unlink marked the link as erased: a link that only moves to "
+        "another place is unlinked too. The mark is set by LinkedList.erase.",
+    )
+
+
+# -- putting a link in -------------------------------------------------------
+
+
+@pytest.mark.exercise("linked_list.Link.prepend")
+def test_a_fresh_link_becomes_the_last_one() -> None:
+    links, _ = ring("ab")
+    links._root.prepend(Letter("x"))
+    reads(links, "abx", "root.prepend(x) in a b, which makes x the last")
+
+
+@pytest.mark.exercise("linked_list.Link.prepend")
+def test_the_first_link_of_all() -> None:
+    links, _ = ring("")
+    links._root.prepend(Letter("x"))
+    reads(links, "x", "root.prepend(x) in an empty ring")
+    in_order(links, "root.prepend(x) in an empty ring")
+
+
+@pytest.mark.exercise("linked_list.Link.prepend")
+@pytest.mark.parametrize(("place", "text"), [(1, "axbc"), (0, "xabc")])
+def test_a_fresh_link_goes_right_before(place: int, text: str) -> None:
+    links, letters = ring("abc")
+    letters[place].prepend(Letter("x"))
+    reads(links, text, f"{letters[place]}.prepend(x) in a b c")
+
+
+@pytest.mark.exercise("linked_list.Link.prepend")
+def test_a_link_put_last_has_the_greatest_key() -> None:
+    links, (_, b) = ring("ab")
+    x = Letter("x")
+    links._root.prepend(x)
+    check(
+        x._sort_key > b._sort_key,
+        "x was put last, before the sentinel, but its order key is not "
+        "greater than that of b before it. The sentinel's key is 0: there is "
+        "nothing to be between, the end is open.",
+        picture=f"b: {b._sort_key}, x: {x._sort_key}",
+    )
+
+
+@pytest.mark.exercise("linked_list.Link.prepend")
+def test_a_link_put_between_two_has_a_key_between_theirs() -> None:
+    _, (_, b, c) = ring("abc")
+    x = Letter("x")
+    c.prepend(x)
+    check(
+        b < x < c,
+        "c.prepend(x) in a b c gave x an order key that is not between those "
+        "of b and c, so `b < x < c` is false.",
+        picture=f"b: {b._sort_key}, x: {x._sort_key}, c: {c._sort_key}",
+    )
+
+
+@pytest.mark.exercise("linked_list.Link.prepend")
+@pytest.mark.parametrize(
+    ("place", "moved", "text"), [("a", "c", "cab"), ("c", "a", "bac")]
+)
+def test_a_link_of_the_ring_moves(place: str, moved: str, text: str) -> None:
+    links, letters = ring("abc")
+    by_name = {letter.text: letter for letter in letters}
+    by_name[place].prepend(by_name[moved])
+    event = (
+        f"{place}.prepend({moved}) in a b c, where {moved} has to leave its "
+        "old place"
+    )
+    reads(links, text, event)
+    in_order(links, event)
+
+
+@pytest.mark.exercise("linked_list.Link.prepend")
+def test_moving_a_link_to_where_it_stands() -> None:
+    links, (a, b, _) = ring("abc")
+    b.prepend(a)
+    event = "b.prepend(a) in a b c, where a stands before b already"
+    reads(links, "abc", event)
+    in_order(links, event)
+
+
+@pytest.mark.exercise("linked_list.Link.prepend")
+def test_a_link_before_itself_stays() -> None:
+    links, (_, b, _) = ring("abc")
+    b.prepend(b)
+    reads(links, "abc", "b.prepend(b) in a b c, which has nothing to move")
+    in_order(links, "b.prepend(b) in a b c")
+
+
+@pytest.mark.exercise("linked_list.Link.prepend")
+def test_many_moves_do_what_a_python_list_does() -> None:
+    links, letters = ring("abcdefgh")
+    model, choose = list(letters), random.Random(1)
+    for _ in range(60):
+        place, moved = choose.sample(model, 2)
+        was = "".join(letter.text for letter in model)
+        place.prepend(moved)
+        model.remove(moved)
+        model.insert(model.index(place), moved)
+        event = f"{place}.prepend({moved}) in {was}"
+        reads(links, "".join(letter.text for letter in model), event)
+        in_order(links, event)
+
+
+# -- walking -----------------------------------------------------------------
+
+
+@pytest.mark.exercise("linked_list.LinkedList.__iter__")
+def test_a_loop_meets_each_link_in_order() -> None:
+    links, _ = ring("abc")
+    same(
+        said(links),
+        "a b c",
+        "A loop over a b c must meet each link once, in order, and never the "
+        "sentinel.",
+    )
+    same(said(links), "a b c", "A second loop must start at the front again.")
+
+
+@pytest.mark.exercise("linked_list.LinkedList.__iter__")
+def test_a_loop_over_nothing() -> None:
+    links, _ = ring("")
+    same(said(links), "", "A loop over an empty list must meet nothing.")
+
+
+@pytest.mark.exercise("linked_list.LinkedList.__iter__")
+def test_erasing_the_current_link_does_not_end_the_loop() -> None:
+    links, _ = ring("abcd")
+    met = []
+    for link in islice(links, 12):
+        met.append(link.text)
+        cut(links, link)
+    same(
+        " ".join(met),
+        "a b c d",
+        "Each link of a b c d was erased while the loop stood on it, and the "
+        "loop did not meet all four: an erased link still has its `_next`.",
+    )
+
+
+@pytest.mark.exercise("linked_list.LinkedList.__iter__")
+def test_a_link_erased_ahead_is_not_met() -> None:
+    links, (_, b, c, _) = ring("abcd")
+    met = []
+    for link in islice(links, 12):
+        met.append(link.text)
+        if link is b:
+            cut(links, c)
+    same(
+        " ".join(met),
+        "a b d",
+        "c was erased while the loop stood on b, before it got to c, and "
+        "must not be met: what comes next is decided after the loop's body "
+        "has run.",
+    )
+
+
+@pytest.mark.exercise("linked_list.LinkedList.__iter__")
+def test_a_link_inserted_ahead_is_met() -> None:
+    links, (a, b, c) = ring("abc")
+    met = []
+    for link in islice(links, 12):
+        met.append(link.text)
+        if link is b:
+            put(links, b, Letter("x"))
+            put(links, c, Letter("z"))
+            put(links, a, Letter("y"))
+    same(
+        " ".join(met),
+        "a b x c z",
+        "While the loop over a b c stood on b, x was inserted right behind b, "
+        "z behind c, and y before b. The loop must meet x and z, which are "
+        "ahead of it, and not y.",
+    )
+
+
+@pytest.mark.exercise("linked_list.LinkedList.__iter__")
+def test_a_whole_stretch_erased_around_the_loop() -> None:
+    links, (_, b, c, d, _) = ring("abcde")
+    met = []
+    for link in islice(links, 12):
+        met.append(link.text)
+        if link is b:
+            for gone in (b, c, d):
+                cut(links, gone)
+    same(
+        " ".join(met),
+        "a b e",
+        "While the loop over a b c d e stood on b, the links b, c, d were "
+        "erased, in this order. b still points to c, and c to d: the loop "
+        "must walk over erased links without handing them out.",
+    )
+
+
+@pytest.mark.exercise("linked_list.LinkedList.__iter__")
+def test_a_moved_link_takes_the_loop_with_it() -> None:
+    links, (_, b, c, _) = ring("abcd")
+    met = []
+    for link in islice(links, 12):
+        met.append(link.text)
+        if link is b:
+            b._prev._next, b._next._prev = b._next, b._prev
+            put(links, c, b)
+    same(
+        " ".join(met),
+        "a b d",
+        "While the loop over a b c d stood on b, b was moved behind c. The "
+        "loop goes on from b's new place, so d comes next.",
+    )
+
+
+@pytest.mark.exercise("linked_list.LinkedList.__reversed__")
+def test_a_loop_backwards() -> None:
+    links, _ = ring("abc")
+    same(
+        said(reversed(links)),
+        "c b a",
+        "reversed(…) over a b c must meet each link once, the last one first, "
+        "and never the sentinel.",
+    )
+    empty, _ = ring("")
+    same(said(reversed(empty)), "", "An empty list has nothing to meet.")
+
+
+@pytest.mark.exercise("linked_list.LinkedList.__reversed__")
+def test_erasing_while_walking_backwards() -> None:
+    links, (_, b, c, d, _) = ring("abcde")
+    met = []
+    for link in islice(reversed(links), 12):
+        met.append(link.text)
+        cut(links, link)
+        if link is d:
+            cut(links, c)
+            cut(links, b)
+    same(
+        " ".join(met),
+        "e d a",
+        "A loop backwards over a b c d e erased e while it stood on e; then, "
+        "on d, it erased d, c and b. c and b were erased before the loop got "
+        "to them and must not be met.",
+    )
+
+
+@pytest.mark.exercise("linked_list.LinkedList.__reversed__")
+def test_inserting_while_walking_backwards() -> None:
+    links, (a, b, _) = ring("abc")
+    met = []
+    for link in islice(reversed(links), 12):
+        met.append(link.text)
+        if link is b:
+            put(links, a, Letter("x"))
+            put(links, b, Letter("y"))
+    same(
+        " ".join(met),
+        "c b x a",
+        "While a loop backwards over a b c stood on b, x was inserted right "
+        "before b and y behind it. Backwards, x is ahead and must be met; y "
+        "is not.",
+    )
+
+
+# -- erasing -----------------------------------------------------------------
+
+
+@pytest.mark.exercise("linked_list.LinkedList.erase")
+def test_an_erased_link_is_out_of_the_list() -> None:
+    links, (_, b, _) = ring("abc")
+    links.erase(b)
+    reads(links, "ac", "links.erase(b) in a b c")
+
+
+@pytest.mark.exercise("linked_list.LinkedList.erase")
+def test_the_list_knows_its_length() -> None:
+    links, (a, b, _) = ring("abc")
+    links.erase(b)
+    same(len(links), 2, "One of three links was erased: len() must be 2.")
+    links.erase(a)
+    same(len(links), 1, "Two of three links were erased: len() must be 1.")
+
+
+@pytest.mark.exercise("linked_list.LinkedList.erase")
+def test_an_erased_link_is_marked() -> None:
+    links, (a, b, _) = ring("abc")
+    links.erase(b)
+    check(
+        b._erased and not a._erased,
+        "b was erased and its `_erased` is not True: without the mark, a loop "
+        "that stands on an erased link can meet b, though it is gone.",
+    )
+
+
+@pytest.mark.exercise("linked_list.LinkedList.erase")
+def test_an_erased_link_leads_back_into_the_ring() -> None:
+    links, (a, b, c) = ring("abc")
+    links.erase(b)
+    check(
+        b._prev is a and b._next is c,
+        "b was erased from a b c and lost its own pointers: a loop that "
+        "stands on b could not go on to c, nor backwards to a.",
+        picture=f"b._prev is {b._prev}, b._next is {b._next}",
+    )
+
+
+@pytest.mark.exercise("linked_list.LinkedList.erase")
+def test_erasing_until_nothing_is_left() -> None:
+    links, letters = ring("abcd")
+    for index in (1, 3, 0, 2):
+        links.erase(letters[index])
+    reads(links, "", "erasing b, d, a and c of a b c d")
+    same(len(links), 0, "All four links are erased: len() must be 0.")
+
+
+# -- order keys --------------------------------------------------------------
+
+
+def keyed(*keys: int) -> tuple[LinkedList[Letter], list[Letter]]:
+    """A ring whose links have these order keys."""
+    links, letters = ring(f"link {place}" for place in range(1, len(keys) + 1))
+    for key, letter in zip(keys, letters, strict=True):
+        letter._sort_key = key
+    return links, letters
+
+
+def room_is_made(keys: tuple[int, ...], place: int) -> list[int]:
+    """Call `_make_room` behind a place, 0 for the sentinel: the keys then."""
+    links, letters = keyed(*keys)
+    start = [links._root, *letters][place]
+    low = start._sort_key
+    _make_room(start)
+    same(
+        start._sort_key,
+        low,
+        "_make_room(start) changed the key of start itself: only keys behind "
+        "it may change.",
+    )
+    same(links._root._sort_key, 0, "The sentinel's key must stay 0.")
+    in_order(links, f"_make_room({start}) with the keys {list(keys)[:12]}")
+    after = start._next._sort_key
+    check(
+        after == 0 or after - low >= 2,
+        "After _make_room(start) there must be an integer between the keys "
+        "of start and of the link behind it, and there is still none.",
+        picture=f"start: {low}, behind it: {after}",
+    )
+    return [letter._sort_key for letter in letters]
+
+
+@pytest.mark.exercise("linked_list._make_room")
+def test_room_between_two_links() -> None:
+    room_is_made((10, 11, 1000), 1)
+
+
+@pytest.mark.exercise("linked_list._make_room")
+def test_room_at_the_front() -> None:
+    room_is_made((1, 2, 3, 1000), 0)
+
+
+@pytest.mark.exercise("linked_list._make_room")
+def test_room_where_everything_up_to_the_end_is_crowded() -> None:
+    room_is_made((1,), 0)
+    room_is_made((7, 8), 1)
+    room_is_made(tuple(range(1, 51)), 0)
+    room_is_made(tuple(range(1, 51)), 25)
+
+
+@pytest.mark.exercise("linked_list._make_room")
+def test_keys_before_the_place_stay() -> None:
+    keys = room_is_made((1, 2, 3, 4, 1000), 2)
+    same(keys[:2], [1, 2], "Keys before the crowded place must not change.")
+
+
+@pytest.mark.exercise("linked_list._make_room")
+def test_links_far_away_keep_their_keys() -> None:
+    far = tuple(place * GAP for place in range(1, 1001))
+    keys = room_is_made((1, 2, 3, *far), 0)
+    moved = sum(a != b for a, b in zip(keys[3:], far, strict=True))
+    check(
+        moved <= 3,
+        f"Three links were crowded, 1000 behind them were far apart, and "
+        f"{moved} of those were given new keys: take the shortest stretch "
+        "that is wide enough, or each insertion costs a walk over the list.",
+    )
+
+
+@pytest.mark.exercise("linked_list._make_room")
+def test_a_link_put_where_no_key_is_free() -> None:
+    _, (first, second, third) = keyed(10, 11, 1000)
+    x = Letter("x")
+    second.prepend(x)
+    check(
+        first < x < second < third,
+        "x was put between two links with the keys 10 and 11, and the keys "
+        "are out of order now. If all tests above are passed, it is prepend: "
+        "x must get its key before it is linked in, or `_make_room` meets x "
+        "itself, whose key says nothing yet.",
+        picture=f"keys: {[i._sort_key for i in (first, x, second, third)]}",
+    )
+
+
+@pytest.mark.exercise("linked_list._make_room")
+def test_one_place_can_be_used_for_ever() -> None:
+    links, (first, _) = ring("ab")
+    rewritten = 0
+    newest = first
+    for _ in range(2000):
+        new = Letter("x")
+        before = newest._sort_key
+        newest.prepend(new)
+        rewritten += newest._sort_key != before
+        newest = new
+    in_order(links, "2000 insertions, each at the very front")
+    check(
+        rewritten < 1000,
+        f"Of 2000 insertions at the front, {rewritten} found no free key: "
+        "the stretch must be spread so that many more fit in.",
+    )

@@ -1,0 +1,162 @@
+"""Stage 01: where new nodes go."""
+
+from __future__ import annotations
+
+import pytest
+
+from fx.ordered_graph import NamedGraph, NamedNode
+from stages.checking import check, raising, same
+
+Node = NamedNode[NamedGraph]
+
+
+def program() -> tuple[NamedGraph, list[Node]]:
+    """The nodes of Residual, in order, without their values."""
+    graph = NamedGraph()
+    nodes = [
+        graph.create_node("placeholder", "x"),
+        graph.create_node("call_module", "linear"),
+        graph.create_node("call_method", "add"),
+        graph.create_node("call_method", "relu"),
+        graph.create_node("output", "output"),
+    ]
+    return graph, nodes
+
+
+def new(graph: NamedGraph, name: str) -> Node:
+    """A new node at the insert point."""
+    return graph.create_node("call_method", name)
+
+
+def names(graph: NamedGraph) -> str:
+    """The names of a graph's nodes, in order."""
+    return " ".join(node.name for node in graph.nodes)
+
+
+@pytest.mark.exercise("ordered_graph.OrderedGraph.inserting_after")
+def test_a_new_node_goes_right_behind() -> None:
+    graph, (_, linear, *_) = program()
+    with graph.inserting_after(linear):
+        new(graph, "neg")
+    same(
+        names(graph),
+        "x linear neg add relu output",
+        "In a `with graph.inserting_after(linear)` block, a new node goes "
+        "right behind linear.",
+    )
+
+
+@pytest.mark.exercise("ordered_graph.OrderedGraph.inserting_after")
+def test_when_the_block_ends_nodes_go_to_the_end_again() -> None:
+    graph, (x, *_) = program()
+    with graph.inserting_after(x):
+        new(graph, "neg")
+    new(graph, "cos")
+    same(
+        names(graph),
+        "x neg linear add relu output cos",
+        "After the `with` block the insert point is where it was before: a "
+        "new node goes to the end.",
+    )
+
+
+@pytest.mark.exercise("ordered_graph.OrderedGraph.inserting_after")
+def test_two_nodes_behind_one_come_out_in_reverse() -> None:
+    graph, (x, *_) = program()
+    with graph.inserting_after(x):
+        new(graph, "first")
+        new(graph, "second")
+    same(
+        names(graph),
+        "x second first linear add relu output",
+        "Each new node goes right behind x, so the second one stands between "
+        "x and the first.",
+    )
+
+
+@pytest.mark.exercise("ordered_graph.OrderedGraph.inserting_after")
+def test_without_a_with_block_it_is_for_good() -> None:
+    graph, (_, linear, *_) = program()
+    graph.inserting_after(linear)
+    new(graph, "neg")
+    same(
+        names(graph),
+        "x linear neg add relu output",
+        "graph.inserting_after(linear) without `with` sets the insert point "
+        "already when it is called.",
+    )
+
+
+@pytest.mark.exercise("ordered_graph.OrderedGraph.inserting_after")
+def test_without_a_node_it_is_the_end() -> None:
+    graph, (x, *_) = program()
+    with graph.inserting_before(x), graph.inserting_after():
+        new(graph, "neg")
+        new(graph, "cos")
+    same(
+        names(graph),
+        "x linear add relu output neg cos",
+        "inserting_after() without a node is the end of the graph, in the "
+        "order of creation. (The start is inserting_before().)",
+    )
+
+
+@pytest.mark.exercise("ordered_graph.OrderedGraph.inserting_after")
+def test_blocks_can_be_nested_and_left_by_an_error() -> None:
+    graph, (x, _, add, *_) = program()
+    with graph.inserting_after(add):
+        try:
+            with graph.inserting_after(x):
+                raise KeyError
+        except KeyError:
+            new(graph, "neg")
+    same(
+        names(graph),
+        "x linear add neg relu output",
+        "An error left the inner `with` block: the insert point must be that "
+        "of the outer one again, behind add.",
+    )
+
+
+@pytest.mark.exercise("ordered_graph.OrderedGraph.inserting_after")
+def test_the_insert_point_goes_where_its_node_goes() -> None:
+    graph, (x, linear, _, relu, _) = program()
+    with graph.inserting_after(linear):
+        relu.append(linear)
+        new(graph, "neg")
+    same(
+        names(graph),
+        "x add relu linear neg output",
+        "linear was moved behind relu while it was the insert point. New "
+        "nodes go behind linear, wherever it is now: keep the node, not the "
+        "neighbour that it had at first.",
+    )
+    check(x.next.name == "add", "Moving linear has to close the gap behind x.")
+
+
+@pytest.mark.exercise("ordered_graph.OrderedGraph.inserting_after")
+def test_a_place_that_is_not_in_the_graph_is_refused() -> None:
+    graph, (_, linear, *_) = program()
+    other, (stranger, *_) = program()
+    with raising(
+        AssertionError,
+        "not in graph",
+        "A node of another graph was given as the insert point: new nodes "
+        "would go into the wrong list.",
+    ):
+        graph.inserting_after(stranger)
+    other.erase_node(stranger)
+    graph.erase_node(linear)
+    with raising(
+        AssertionError,
+        "not in graph",
+        "An erased node was given as the insert point: new nodes would hang "
+        "on a link that no loop reaches.",
+    ):
+        graph.inserting_after(linear)
+    new(graph, "neg")
+    same(
+        names(graph),
+        "x add relu output neg",
+        "A refused place must leave the insert point as it was.",
+    )

@@ -1,0 +1,295 @@
+"""Stage 02: taking nodes out of a graph, and dead code."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+
+import pytest
+import torch
+
+from fx.graph import Graph
+from fx.node import Node
+from fx.protocols import ReplaceHook
+from stages.checking import check, raising, same, uses_intact
+
+
+def residual() -> Graph:
+    """Residual's graph, made by hand."""
+    graph = Graph()
+    x = graph.placeholder("x")
+    linear = graph.call_module("linear", (x,))
+    add = graph.call_function(operator.add, (linear, x))
+    graph.output(graph.call_function(torch.relu, (add,)))
+    return graph
+
+
+def find(graph: Graph, name: str) -> Node:
+    """The node of that name."""
+    return next(node for node in graph.nodes if node.name == name)
+
+
+def names(graph: Graph) -> str:
+    """The names of a graph's nodes, in order."""
+    return " ".join(node.name for node in graph.nodes)
+
+
+def with_dead_chain() -> tuple[Graph, Node, Node]:
+    """Residual with neg(x) and cos(neg) before its end, used by nobody."""
+    graph = residual()
+    with graph.inserting_before(graph.output_node()):
+        neg = graph.call_function(torch.neg, (find(graph, "x"),))
+        cos = graph.call_function(torch.cos, (neg,))
+    return graph, neg, cos
+
+
+# -- erasing -----------------------------------------------------------------
+
+
+@pytest.mark.exercise("graph.Graph.erase_node")
+def test_a_node_that_nobody_uses_goes() -> None:
+    graph, _, cos = with_dead_chain()
+    graph.erase_node(cos)
+    same(names(graph), "x linear add relu neg output", "cos was erased.")
+    same(len(graph.nodes), 6, "One of seven nodes was erased.")
+
+
+@pytest.mark.exercise("graph.Graph.erase_node")
+def test_the_inputs_lose_an_erased_user() -> None:
+    graph, neg, cos = with_dead_chain()
+    graph.erase_node(cos)
+    same(
+        list(neg.users),
+        [],
+        "cos was erased and is still in neg.users: neg could never be erased "
+        "now. Erasing removes the edges as well as the node.",
+    )
+    graph.erase_node(neg)
+    uses_intact(graph, "cos and neg were erased, one after the other.")
+
+
+@pytest.mark.exercise("graph.Graph.erase_node")
+def test_a_node_that_is_used_stays() -> None:
+    graph = residual()
+    with raising(
+        RuntimeError,
+        "add",
+        "linear is read by add: erasing it must be refused, or add would "
+        "read a value that is never computed.",
+    ):
+        graph.erase_node(find(graph, "linear"))
+    same(names(graph), "x linear add relu output", "Nothing may change.")
+    uses_intact(graph, "What was refused must leave all edges as they were.")
+
+
+@pytest.mark.exercise("graph.Graph.erase_node")
+def test_only_a_node_of_this_graph_can_be_erased_and_once() -> None:
+    graph, _, cos = with_dead_chain()
+    other = residual()
+    with raising(
+        RuntimeError,
+        "wrong graph",
+        "A node of another graph was erased from this one.",
+    ):
+        other.erase_node(cos)
+    same(len(other.nodes), 5, "What was refused must not change the count.")
+    graph.erase_node(cos)
+    with raising(RuntimeError, "erased", "A node was erased a second time."):
+        graph.erase_node(cos)
+    same(len(graph.nodes), 6, "What was refused must not change the count.")
+
+
+class Owner(torch.nn.Module):
+    """A module that a graph can belong to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._replace_hooks: list[ReplaceHook] = []
+        self._create_node_hooks: list[Callable[[Node], object]] = []
+        self._erase_node_hooks: list[Callable[[Node], object]] = []
+
+
+class Listener(Owner):
+    """An owner with an erase hook that sees the graph as it is."""
+
+    def __init__(self, graph: Graph) -> None:
+        super().__init__()
+        self.heard: list[str] = []
+        self.graph = graph
+        self.objects = False
+        self._erase_node_hooks.append(self.hear)
+
+    def hear(self, node: Node) -> None:
+        """Write down the graph, and perhaps use the node after all."""
+        self.heard.append(f"{node}: {names(self.graph)}")
+        if self.objects:
+            find(self.graph, "relu").args = (node,)
+
+
+@pytest.mark.exercise("graph.Graph.erase_node")
+def test_the_owner_hears_of_it_before_it_happens() -> None:
+    graph, _, cos = with_dead_chain()
+    owner = Listener(graph)
+    graph.owning_module = owner
+    graph.erase_node(cos)
+    same(
+        owner.heard,
+        ["cos: x linear add relu neg cos output"],
+        "The graph's owner has an erase hook. It must be called once, while "
+        "the node is still in the graph.",
+    )
+
+
+@pytest.mark.exercise("graph.Graph.erase_node")
+def test_an_erase_hook_can_use_the_node_after_all() -> None:
+    graph, _, cos = with_dead_chain()
+    owner = Listener(graph)
+    owner.objects = True
+    graph.owning_module = owner
+    with raising(
+        RuntimeError,
+        "relu",
+        "The erase hook made relu read the node that was about to go. It has "
+        "a user now, so it must be checked again after the hooks.",
+    ):
+        graph.erase_node(cos)
+    check("cos" in names(graph), "The node was refused, and is gone.")
+
+
+# -- dead code ---------------------------------------------------------------
+
+
+@pytest.mark.exercise("graph.Graph.eliminate_dead_code")
+def test_live_code_stays() -> None:
+    graph = residual()
+    changed = graph.eliminate_dead_code()
+    same(
+        names(graph),
+        "x linear add relu output",
+        "Every node of Residual is used, or is its output: all must stay.",
+    )
+    same(changed, False, "Nothing was erased, so the answer is False.")
+
+
+@pytest.mark.exercise("graph.Graph.eliminate_dead_code")
+def test_a_dead_chain_goes_in_one_call() -> None:
+    graph, *_ = with_dead_chain()
+    changed = graph.eliminate_dead_code()
+    same(
+        names(graph),
+        "x linear add relu output",
+        "Nobody uses cos, and only cos uses neg: both are dead. When cos is "
+        "gone neg has no users, so it must be looked at after cos.",
+    )
+    same(changed, True, "Two nodes were erased, so the answer is True.")
+    uses_intact(graph, "cos and neg must be gone from all users.")
+
+
+@pytest.mark.exercise("graph.Graph.eliminate_dead_code")
+def test_what_has_an_effect_stays() -> None:
+    graph = residual()
+    with graph.inserting_before(find(graph, "linear")):
+        graph.placeholder("unused")
+    with graph.inserting_before(graph.output_node()):
+        graph.call_method("add_", (find(graph, "linear"), 1))
+        graph.call_function(print, (find(graph, "x"),))
+    graph.eliminate_dead_code()
+    same(
+        names(graph),
+        "x unused linear add relu add_ print_1 output",
+        "Nobody uses the values of unused, add_ and print_1, but they do "
+        "something else: a parameter belongs to the signature, add_ writes "
+        "into linear, print prints. All must stay.",
+    )
+
+
+def users_own(value: object) -> object:
+    """A function of which nothing is known."""
+    return value
+
+
+@pytest.mark.exercise("graph.Graph.eliminate_dead_code")
+def test_the_caller_decides_about_what_is_unknown() -> None:
+    graph = residual()
+    with graph.inserting_before(graph.output_node()):
+        graph.call_function(users_own, (find(graph, "x"),))
+    graph.eliminate_dead_code(unknown="keep")
+    check(
+        "users_own" in names(graph),
+        'With unknown="keep", a call of a user\'s function must stay.',
+    )
+    graph.eliminate_dead_code()
+    check(
+        "users_own" not in names(graph),
+        'By default, unknown="drop", a dead call of a user\'s function goes.',
+    )
+
+
+@pytest.mark.exercise("graph.Graph.eliminate_dead_code")
+def test_the_caller_may_decide_about_everything() -> None:
+    graph, *_ = with_dead_chain()
+    changed = graph.eliminate_dead_code(lambda node: True)
+    check(
+        not changed and "cos" in names(graph),
+        "is_impure_node said that every node must stay, and one is gone.",
+    )
+    with graph.inserting_before(graph.output_node()):
+        graph.call_method("add_", (find(graph, "x"), 1))
+    graph.eliminate_dead_code(lambda node: node.op == "output")
+    same(
+        names(graph),
+        "x linear add relu output",
+        "is_impure_node said that only the output must stay; it decides "
+        "instead of what fx knows of effects, so add_ goes too.",
+    )
+
+
+@pytest.mark.exercise("graph.Graph.eliminate_dead_code")
+def test_a_broken_graph_is_left_alone() -> None:
+    graph, *_ = with_dead_chain()
+    find(graph, "x").prepend(find(graph, "relu"))
+    with raising(
+        RuntimeError,
+        "add",
+        "relu was moved before the value that it reads. Ask "
+        "lint.structure_problems before erasing anything: users of a broken "
+        "graph cannot be trusted.",
+    ):
+        graph.eliminate_dead_code()
+    check("cos" in names(graph), "Nothing may be erased from a broken graph.")
+
+
+class Child(torch.nn.Module):
+    """A module with a graph, as GraphModule will be one."""
+
+    def __init__(self, graph: Graph) -> None:
+        super().__init__()
+        self.graph = graph
+        self.recompiled = 0
+
+    def recompile(self) -> None:
+        """Count."""
+        self.recompiled += 1
+
+
+@pytest.mark.exercise("graph.Graph.eliminate_dead_code")
+def test_graphs_of_children_are_cleaned_too() -> None:
+    inner, *_ = with_dead_chain()
+    owner = Owner()
+    child = Child(inner)
+    owner.add_module("child", child)
+    owner.add_module("linear", torch.nn.Linear(4, 4))
+    graph = residual()
+    graph.owning_module = owner
+    with graph.inserting_before(find(graph, "relu")):
+        fetched = graph.get_attr("child")
+    find(graph, "relu").args = (find(graph, "add"), fetched)
+    changed = graph.eliminate_dead_code()
+    same(
+        names(inner),
+        "x linear add relu output",
+        "The node get_attr fetches a child module that has a graph: dead "
+        "code must be erased there, too.",
+    )
+    check(child.recompiled, "The child's graph changed: recompile the child.")
+    same(changed, True, "Something was erased, in the child's graph.")

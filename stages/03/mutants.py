@@ -1,0 +1,224 @@
+"""Stage 03's likely mistakes, and what each must be told."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from stages.mutant import Mutant
+
+MUTANTS: Final = (
+    Mutant(
+        function="operators.Operator.reflected_method",
+        misconception="The method is called as the row is: and_, __rand___.",
+        was=".strip('_')",
+        becomes="",
+        told="The row is called `and_` only because `and` is a keyword",
+    ),
+    Mutant(
+        function="operators.Operator.reflected_method",
+        misconception="Python asks the right operand for the same method.",
+        was='"__r{',
+        becomes='"__{',
+        told="Python asks the right operand x for `__radd__`",
+    ),
+    Mutant(
+        function="proxy.TracerBase.create_arg",
+        misconception="A Proxy can stand in a node as it is.",
+        was="            return node",
+        becomes="            return a",
+        told="A node cannot hold a Proxy, only the node",
+    ),
+    Mutant(
+        function="proxy.TracerBase.create_arg",
+        misconception="A named tuple is a tuple like any other.",
+        was="lower = LOWER.get(kind)",
+        becomes=(
+            "lower = next("
+            "(LOWER[each] for each in LOWER if isinstance(a, each)), None)"
+        ),
+        told="must come back as a named tuple",
+    ),
+    Mutant(
+        function="proxy.TracerBase.create_arg",
+        misconception="Any tracer can lower the items of a container.",
+        was="else lower(self, a)",
+        becomes="else lower(TracerBase(), a)",
+        told="The items of a list must be lowered by the same tracer",
+    ),
+    Mutant(
+        function="proxy.TracerBase.create_arg",
+        misconception="Only what the user passes directly can be a Proxy.",
+        was="return _lower_other(self, a) if lower is None else lower(self, a)",
+        becomes="return _lower_other(self, a) if lower is None else a",
+        told="A Proxy inside a tuple must become its node",
+    ),
+    Mutant(
+        function="proxy.TracerBase.create_proxy",
+        misconception="Only positional arguments can hold a Proxy.",
+        was="self.create_arg(args), self.create_arg(kwargs)",
+        becomes="self.create_arg(args), kwargs",
+        told="A Proxy among the kwargs must become its node, by",
+    ),
+    Mutant(
+        function="proxy.TracerBase.create_proxy",
+        misconception="The graph makes nodes, so the graph is asked.",
+        was="self.create_node(",
+        becomes="self.graph.create_node(",
+        told="makes the node without asking `self.create_node`",
+    ),
+    Mutant(
+        function="proxy.TracerBase.create_proxy",
+        misconception="A proxy is always a Proxy.",
+        was="return self.proxy(node)",
+        becomes="return Proxy(node, self)",
+        told="yours does not ask `self.proxy`",
+    ),
+    Mutant(
+        function="proxy.TracerBase.create_proxy",
+        misconception="A node's name is never asked for.",
+        was="lowered, named, name, type_expr)",
+        becomes="lowered, named)",
+        told="create_proxy was asked for the name `active`",
+    ),
+    Mutant(
+        function="proxy.TracerBase.create_proxy",
+        misconception="A new proxy finds a tracer by itself.",
+        was="return self.proxy(node)",
+        becomes="return Proxy(node)",
+        told="must have the tracer that recorded it",
+    ),
+    Mutant(
+        function="proxy.Attribute.__call__",
+        misconception="The method is called on the Attribute.",
+        was="(self.root, *args)",
+        becomes="(self, *args)",
+        told="without a getattr node for the method in front of it",
+    ),
+    Mutant(
+        function="proxy.Attribute.__call__",
+        misconception="Methods of tensors have positional arguments only.",
+        was="*args), kwargs",
+        becomes="*args), {}",
+        told="and the keyword arguments as such",
+    ),
+    Mutant(
+        function="proxy.Attribute.__call__",
+        misconception="A method call is a call of the fetched method.",
+        was='"call_method", self.attr, (self.root, *args), kwargs',
+        becomes='"call_method", "__call__", (self, *args), kwargs',
+        told="`x.relu()` must be one call_method node on x",
+    ),
+    Mutant(
+        function="proxy.Attribute.__getattr__",
+        misconception="Each use of an attribute fetches it.",
+        was="self.node: Node = fetch.node\n        return self.node",
+        becomes="return fetch.node",
+        told="is fetched once: keep the node when it is made",
+    ),
+    Mutant(
+        function="proxy.Attribute.__getattr__",
+        misconception="Attributes are all read from the first proxy.",
+        was="return Attribute(self, name)",
+        becomes="return Attribute(self.root, name)",
+        told="must be fetched from `x.mT`, not from x",
+    ),
+    Mutant(
+        function="proxy.Attribute.__getattr__",
+        misconception="A fetch can be recorded as a method call.",
+        was='"call_function", getattr, args, {}',
+        becomes='"call_method", "__getattr__", args, {}',
+        told="When its node is asked for, `x.shape` is a call of getattr",
+    ),
+    Mutant(
+        function="proxy.Proxy.__torch_function__",
+        misconception="The first argument is the proxy.",
+        was="tracer = _common_tracer(orig_method, args, kwargs)",
+        becomes="tracer = args[0].tracer",
+        told="The proxy that knows the tracer may be inside a container",
+    ),
+    Mutant(
+        function="proxy.Proxy.__torch_function__",
+        misconception="A method of torch.Tensor is a function like others.",
+        was="if _is_tensor_method(orig_method):",
+        becomes="if False:",
+        told="is a method of a tensor: a call_method",
+    ),
+    Mutant(
+        function="proxy.Proxy.__torch_function__",
+        misconception="A function's name is a name for a node.",
+        was="name = target_to_str(orig_method.__name__)",
+        becomes="name = orig_method.__name__",
+        told="`target_to_str` of the function's `__name__`",
+    ),
+    Mutant(
+        function="proxy.Proxy.__torch_function__",
+        misconception="torch always gives a dict of keyword arguments.",
+        was="kwargs = kwargs or {}",
+        becomes="kwargs = dict(**kwargs)",
+        told="torch may give None for kwargs",
+    ),
+    Mutant(
+        function="proxy.Proxy.__torch_function__",
+        misconception="An operator that takes functions can be recorded.",
+        was="            _refuse_functions(orig_method, args, kwargs)",
+        becomes="            pass",
+        told="The function would not be traced, so the call is refused",
+    ),
+    Mutant(
+        function="proxy.Proxy.__iter__",
+        misconception="A Proxy can never be iterated.",
+        was="if count is None:",
+        becomes="if True:",
+        told="`a, b = x` says that there are two items",
+    ),
+    Mutant(
+        function="proxy.Proxy.__iter__",
+        misconception="The frame to look at is my own.",
+        was="sys._getframe(1)",
+        becomes="sys._getframe(0)",
+        told="look at the instruction that your caller is executing",
+    ),
+    Mutant(
+        function="proxy.Proxy.__iter__",
+        misconception="The error is the Proxy's own; no tracer knows better.",
+        was="return self.tracer.iter(self)",
+        becomes='raise TraceError("Proxy object cannot be iterated")',
+        told="A tracer may override `iter`, and this one did",
+    ),
+    Mutant(
+        function="proxy.Proxy.__iter__",
+        misconception="Unpacking always takes two.",
+        was="range(count)",
+        becomes="range(2)",
+        told="One name takes one item, three names take three",
+    ),
+    Mutant(
+        function="proxy.Proxy.__bool__",
+        misconception="The error is the Proxy's own; no tracer knows better.",
+        was="return self.tracer.to_bool(self)",
+        becomes='raise TraceError("inputs to control flow: if x + 1 > 0:")',
+        told="A tracer may override `to_bool`, and this one did",
+    ),
+    Mutant(
+        function="proxy.Proxy.__bool__",
+        misconception="An assert can always be recorded.",
+        was="self.tracer.trace_asserts and ",
+        becomes="",
+        told="This tracer has no `trace_asserts`",
+    ),
+    Mutant(
+        function="proxy.Proxy.__bool__",
+        misconception="With trace_asserts every condition holds.",
+        was=" and frames.is_asserting(sys._getframe(1))",
+        becomes="",
+        told="Only an assert is recorded with `trace_asserts`",
+    ),
+    Mutant(
+        function="proxy.Proxy.__bool__",
+        misconception="Any object is true if nothing says otherwise.",
+        was="return self.tracer.to_bool(self)",
+        becomes="return True",
+        told="A graph has one path, so a Proxy has no truth value",
+    ),
+)
+"""Each is made in the reference, alone, and must be found."""

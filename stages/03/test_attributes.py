@@ -1,0 +1,183 @@
+"""Attributes of proxies: a method call, or a fetch when it is needed."""
+
+from __future__ import annotations
+
+import pytest
+
+from fx.arguments import Value
+from fx.graph import Graph
+from fx.proxy import Attribute, GraphAppendingTracer, Proxy
+from stages.checking import check, same, same_graph, uses_intact
+
+CALLED = "proxy.Attribute.__call__"
+FETCHED = "proxy.Attribute.__getattr__"
+
+
+def begin() -> tuple[Graph, Proxy]:
+    """A graph with the placeholder x, and a proxy for it."""
+    graph = Graph()
+    return graph, Proxy(graph.placeholder("x"), GraphAppendingTracer(graph))
+
+
+def targets(graph: Graph) -> list[Value]:
+    """The targets of all nodes but the placeholder, in order."""
+    return [node.target for node in graph.nodes][1:]
+
+
+# -- called ------------------------------------------------------------------
+
+
+@pytest.mark.exercise(CALLED)
+def test_a_method_call_is_one_node() -> None:
+    graph, x = begin()
+    Attribute(x, "relu")()
+    same_graph(
+        graph,
+        """
+        graph():
+            %x : [num_users=1] = placeholder[target=x]
+            %relu : [num_users=0] = call_method[target=relu]\
+(args = (%x,), kwargs = {})
+        """,
+        "`x.relu()` must be one call_method node on x, without a getattr "
+        "node for the method in front of it.",
+    )
+
+
+@pytest.mark.exercise(CALLED)
+def test_a_method_call_has_all_its_arguments() -> None:
+    graph, x = begin()
+    Attribute(x, "clamp")(0, max=x)
+    same_graph(
+        graph,
+        """
+        graph():
+            %x : [num_users=1] = placeholder[target=x]
+            %clamp : [num_users=0] = call_method[target=clamp]\
+(args = (%x, 0), kwargs = {max: %x})
+        """,
+        "`x.clamp(0, max=x)`: first x, then the arguments of the call, and "
+        "the keyword arguments as such.",
+    )
+    uses_intact(graph, "An argument of the method call lost its use.")
+
+
+@pytest.mark.exercise(CALLED)
+def test_the_result_of_a_method_call_is_a_proxy() -> None:
+    graph, x = begin()
+    result = Attribute(x, "neg")()
+    same(
+        type(result).__name__,
+        "Proxy",
+        "A method call gives a Proxy for its result.",
+    )
+    check(
+        result.node is graph.find_nodes(op="call_method", target="neg")[0],
+        "The result of the call must stand for the call_method node.",
+    )
+
+
+@pytest.mark.exercise(CALLED)
+def test_two_calls_are_two_nodes() -> None:
+    graph, x = begin()
+    bound = Attribute(x, "neg")
+    bound()
+    bound()
+    same(
+        targets(graph),
+        ["neg", "neg"],
+        "A bound method that is kept and called twice is two calls.",
+    )
+
+
+# -- fetched -----------------------------------------------------------------
+
+
+@pytest.mark.exercise(FETCHED)
+def test_nothing_is_recorded_before_it_is_used() -> None:
+    graph, x = begin()
+    shape = Attribute(x, "shape")
+    same(
+        targets(graph),
+        [],
+        "`x.shape` alone records nothing: it may still become a method call.",
+    )
+    same(
+        shape.node.target,
+        getattr,
+        "When its node is asked for, `x.shape` is a call of getattr.",
+    )
+
+
+@pytest.mark.exercise(FETCHED)
+def test_a_fetch_is_a_call_of_getattr() -> None:
+    graph, x = begin()
+    _ = Attribute(x, "shape")[0]
+    same_graph(
+        graph,
+        """
+        graph():
+            %x : [num_users=1] = placeholder[target=x]
+            %getattr_1 : [num_users=1] = call_function[target=builtins.getattr]\
+(args = (%x, shape), kwargs = {})
+            %getitem : [num_users=0] = call_function[target=operator.getitem]\
+(args = (%getattr_1, 0), kwargs = {})
+        """,
+        "`x.shape[0]` is a call of getattr on x and an item of its result.",
+    )
+    uses_intact(graph, "The fetch lost a use.")
+
+
+@pytest.mark.exercise(FETCHED)
+def test_an_attribute_is_fetched_once() -> None:
+    graph, x = begin()
+    shape = Attribute(x, "shape")
+    first = shape.node
+    again = shape.node
+    _ = shape[1]
+    check(
+        first is again and targets(graph).count(getattr) == 1,
+        "The same `x.shape`, used several times, is fetched once: keep the "
+        "node when it is made.",
+        picture=str(graph),
+    )
+
+
+@pytest.mark.exercise(FETCHED)
+def test_an_attribute_of_an_attribute() -> None:
+    graph, x = begin()
+    inner: Value = Attribute(x, "mT").real
+    same(
+        type(inner).__name__,
+        "Attribute",
+        "`x.mT.real` is an Attribute again, and may be a method.",
+    )
+    _ = inner + 1
+    same(
+        [node.args[:2] for node in graph.nodes if node.target is getattr][-1:],
+        [(graph.find_nodes(op="call_function", target=getattr)[0], "real")],
+        "`x.mT.real` must be fetched from `x.mT`, not from x.",
+    )
+    same(
+        len(targets(graph)),
+        3,
+        "`x.mT.real + 1` is two fetches and one addition.",
+    )
+
+
+@pytest.mark.exercise(FETCHED)
+def test_a_method_of_an_attribute() -> None:
+    graph, x = begin()
+    Attribute(x, "mT").relu()
+    same_graph(
+        graph,
+        """
+        graph():
+            %x : [num_users=1] = placeholder[target=x]
+            %getattr_1 : [num_users=1] = call_function[target=builtins.getattr]\
+(args = (%x, mT), kwargs = {})
+            %relu : [num_users=0] = call_method[target=relu]\
+(args = (%getattr_1,), kwargs = {})
+        """,
+        "In `x.mT.relu()` the method is called, so only `mT` is fetched.",
+    )

@@ -1,0 +1,479 @@
+"""Operators on proxies, and what they need: arguments, nodes, proxies."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import operator
+from collections.abc import Callable
+from typing import NamedTuple
+
+import pytest
+import torch
+
+from fx.arguments import Argument, Value
+from fx.graph import Graph
+from fx.node import Node
+from fx.opcodes import Opcode, Target
+from fx.operators import OPERATORS, SYNTAX
+from fx.proxy import GraphAppendingTracer, Proxy, TracerBase
+from stages.checking import check, raising, same, same_graph, uses_intact
+
+
+class Extent(NamedTuple):
+    """A named tuple of the user's code."""
+
+    low: Value
+    high: Value
+
+
+@dataclasses.dataclass
+class Window:
+    """A dataclass of the user's code."""
+
+    start: Value
+    size: Value
+
+
+class Mode(enum.Enum):
+    """An enumeration of the user's code."""
+
+    FAST = 1
+
+
+class Handle:
+    """An object that knows how to become an argument."""
+
+    def __init__(self, inner: Proxy) -> None:
+        self.inner = inner
+
+    def __fx_create_arg__(self, tracer: TracerBase) -> Argument:
+        return (tracer.create_arg(self.inner), "handle")
+
+
+def holds_proxy(value: Value) -> bool:
+    """Whether there is a Proxy somewhere in an argument."""
+    if isinstance(value, tuple | list):
+        return any(map(holds_proxy, value))
+    if isinstance(value, dict):
+        return any(map(holds_proxy, value.values()))
+    if isinstance(value, slice):
+        return holds_proxy((value.start, value.stop, value.step))
+    return isinstance(value, Proxy)
+
+
+class Watching(GraphAppendingTracer):
+    """Stops at a node that would hold a Proxy: it could not be printed."""
+
+    def create_node(
+        self,
+        kind: Opcode,
+        target: Target,
+        args: tuple[Argument, ...],
+        kwargs: dict[str, Argument],
+        name: str | None = None,
+        type_expr: Value = None,
+    ) -> Node:
+        """Look at the arguments, then make the node."""
+        for words, lowered in (("args", args), ("kwargs", kwargs)):
+            check(
+                not holds_proxy(lowered),
+                f"A Proxy among the {words} must become its node, by "
+                f"`self.create_arg`; it got into the {words} of a node.",
+            )
+        return super().create_node(kind, target, args, kwargs, name, type_expr)
+
+
+def begin(*names: str) -> tuple[Graph, list[Proxy]]:
+    """A graph with placeholders, and a proxy for each, of one tracer."""
+    graph = Graph()
+    tracer = Watching(graph)
+    return graph, [Proxy(graph.placeholder(name), tracer) for name in names]
+
+
+# -- the names of the methods ------------------------------------------------
+
+
+@pytest.mark.exercise("operators.Operator.reflected_method")
+def test_the_reflected_method_of_add() -> None:
+    name = SYNTAX[operator.add].reflected_method
+    same(
+        name,
+        "__radd__",
+        f"For `1 + x` Python asks the right operand x for `__radd__`; your "
+        f"name for it is `{name}`.",
+    )
+
+
+@pytest.mark.exercise("operators.Operator.reflected_method")
+def test_the_reflected_method_of_and() -> None:
+    name = SYNTAX[operator.and_].reflected_method
+    same(
+        name,
+        "__rand__",
+        f"The row is called `and_` only because `and` is a keyword: the "
+        f"method is `__rand__`, not `{name}`.",
+    )
+
+
+@pytest.mark.exercise("operators.Operator.reflected_method")
+def test_a_proxy_has_the_reflected_method_of_each_row() -> None:
+    for row in OPERATORS:
+        if row.reflected:
+            name = row.reflected_method
+            check(
+                name in vars(Proxy),
+                f"The row `{row.name}` is reflected, and Proxy has no "
+                f"method called `{name}`.",
+            )
+
+
+# -- what a node can hold ----------------------------------------------------
+
+
+@pytest.mark.exercise("proxy.TracerBase.create_arg")
+def test_a_constant_stays() -> None:
+    _, (x,) = begin("x")
+    for value in (1, 2.5, True, None, "sum", ..., torch.float32, range(3)):
+        found = x.tracer.create_arg(value)
+        check(
+            found is value,
+            f"{value!r} is a constant, and a node can hold it as it is; "
+            f"yours made {found!r} of it.",
+        )
+
+
+@pytest.mark.exercise("proxy.TracerBase.create_arg")
+def test_a_proxy_becomes_its_node() -> None:
+    _, (x,) = begin("x")
+    found = x.tracer.create_arg(x)
+    check(
+        found is x.node,
+        "A node cannot hold a Proxy, only the node that the Proxy stands "
+        f"for: yours gave a {type(found).__name__}.",
+    )
+
+
+@pytest.mark.exercise("proxy.TracerBase.create_arg")
+def test_a_proxy_of_a_subclass_becomes_its_node() -> None:
+    class Labelled(Proxy):
+        """A proxy that a tracer of the user's makes."""
+
+    _, (x,) = begin("x")
+    found = x.tracer.create_arg(Labelled(x.node, x.tracer))
+    check(
+        found is x.node,
+        "An object of a subclass of Proxy is a Proxy too, and becomes its "
+        f"node: yours gave a {type(found).__name__}.",
+    )
+
+
+@pytest.mark.exercise("proxy.TracerBase.create_arg")
+def test_a_container_is_rebuilt_with_nodes() -> None:
+    _, (x, y) = begin("x", "y")
+    a, b = x.node, y.node
+    cases: list[tuple[str, object, object]] = [
+        ("a tuple", (x, 1), (a, 1)),
+        ("a list", [x, 1, y], [a, 1, b]),
+        ("a list in a tuple", ([x], (y, 2)), ([a], (b, 2))),
+        ("a dict", {"left": x, "right": [y]}, {"left": a, "right": [b]}),
+        ("a slice", slice(x, None, y), slice(a, None, b)),
+        ("an empty list", [], []),
+    ]
+    for kind, value, expected in cases:
+        found = x.tracer.create_arg(value)
+        check(
+            not holds_proxy(found),
+            f"A Proxy inside {kind} must become its node: yours left it in.",
+        )
+        same(found, expected, f"What was {kind} must stay what it is.")
+
+
+@pytest.mark.exercise("proxy.TracerBase.create_arg")
+def test_a_named_tuple_keeps_its_class() -> None:
+    _, (x,) = begin("x")
+    found = x.tracer.create_arg(Extent(x, 4))
+    check(
+        not holds_proxy(found),
+        "A Proxy inside a named tuple must become its node: yours left it in.",
+    )
+    same(
+        found,
+        Extent(x.node, 4),
+        "A named tuple is a tuple, but it must come back as a named tuple "
+        "of the same class.",
+    )
+
+
+@pytest.mark.exercise("proxy.TracerBase.create_arg")
+def test_items_go_through_an_overridden_create_arg() -> None:
+    class Texts(GraphAppendingTracer):
+        """Writes bytes as text, which TracerBase does not know."""
+
+        def create_arg(self, a: Value) -> Argument:
+            if isinstance(a, bytes):
+                return a.decode()
+            return super().create_arg(a)
+
+    tracer = Texts(Graph())
+    same(tracer.create_arg(b"one"), "one", "The overriding method was lost.")
+    try:
+        found = tracer.create_arg([b"one", (b"two",)])
+    except NotImplementedError as error:
+        check(
+            not str(error).startswith("argument of type"),
+            "The items of a list must be lowered by the same tracer, whose "
+            "class may override create_arg: yours lowered them by another.",
+        )
+        raise
+    same(
+        found,
+        ["one", ("two",)],
+        "The items of a list must be lowered by the same tracer, whose "
+        "class may override create_arg.",
+    )
+
+
+@pytest.mark.exercise("proxy.TracerBase.create_arg")
+def test_a_dataclass_becomes_a_node_that_makes_it() -> None:
+    graph, (x,) = begin("x")
+    found = x.tracer.create_arg(Window(x, 3))
+    check(
+        isinstance(found, Node),
+        "A dataclass becomes a node that constructs it; yours gave a "
+        f"{type(found).__name__}.",
+    )
+    last = graph.find_nodes(op="call_function", target=Window)
+    check(
+        len(last) == 1 and last[0].kwargs == {"start": x.node, "size": 3},
+        "The node that constructs a dataclass has its class as target and "
+        "its fields as keyword arguments.",
+        picture=str(graph),
+    )
+    uses_intact(graph, "The fields of the dataclass lost a use.")
+
+
+@pytest.mark.exercise("proxy.TracerBase.create_arg")
+def test_the_rest_turn_themselves_or_stay() -> None:
+    _, (x,) = begin("x")
+    same(
+        x.tracer.create_arg(Handle(x)),
+        (x.node, "handle"),
+        "An object with `__fx_create_arg__` says itself what it becomes.",
+    )
+    same(
+        x.tracer.create_arg(Mode.FAST),
+        Mode.FAST,
+        "A member of an enumeration is a constant.",
+    )
+
+
+@pytest.mark.exercise("proxy.TracerBase.create_arg")
+def test_what_no_node_can_hold_is_refused() -> None:
+    _, (x,) = begin("x")
+    x.tracer.create_arg(1)  # an unwritten create_arg says so here
+    sentence = "A node cannot hold any object: one of no known type is refused."
+    with raising(NotImplementedError, "argument of type", sentence):
+        x.tracer.create_arg(object())
+    with raising(NotImplementedError, "argument of type", sentence):
+        x.tracer.create_arg([{"deep": object()}])
+
+
+@pytest.mark.exercise("proxy.TracerBase.create_arg")
+def test_a_proxy_in_a_key_is_refused() -> None:
+    _, (x,) = begin("x")
+    sentence = "The use of a node in a key of a dict cannot be tracked."
+    with raising(RuntimeError, "Got key: x", sentence):
+        x.tracer.create_arg({x: 1})
+
+
+# -- recording an operation --------------------------------------------------
+
+
+@pytest.mark.exercise("proxy.TracerBase.create_proxy")
+def test_one_node_and_a_proxy_of_it() -> None:
+    graph, (x, y) = begin("x", "y")
+    total = x.tracer.create_proxy("call_function", operator.add, (x, y), {})
+    same_graph(
+        graph,
+        """
+        graph():
+            %x : [num_users=1] = placeholder[target=x]
+            %y : [num_users=1] = placeholder[target=y]
+            %add : [num_users=0] = call_function[target=operator.add]\
+(args = (%x, %y), kwargs = {})
+        """,
+        "One operation was recorded: it is one node, behind the others.",
+    )
+    check(
+        type(total) is Proxy and total.node.name == "add",
+        "The recorded operation must come back as a Proxy of its node.",
+    )
+    check(
+        total.tracer is x.tracer,
+        "The new Proxy must have the tracer that recorded it.",
+    )
+
+
+@pytest.mark.exercise("proxy.TracerBase.create_proxy")
+def test_keyword_arguments_are_lowered_too() -> None:
+    graph, (x, y) = begin("x", "y")
+    x.tracer.create_proxy(
+        "call_function", torch.clamp, (x,), {"min": y, "max": 2}
+    )
+    node = graph.find_nodes(op="call_function", target=torch.clamp)[0]
+    check(
+        node.kwargs.get("min") is y.node,
+        "A Proxy among the kwargs becomes its node; the node has "
+        f"{node.kwargs.get('min')!r} there.",
+    )
+    uses_intact(graph, "A keyword argument is a use like any other.")
+
+
+@pytest.mark.exercise("proxy.TracerBase.create_proxy")
+def test_the_name_and_the_type_are_passed_on() -> None:
+    graph, (x,) = begin("x")
+    tracer = x.tracer
+    tracer.create_proxy("call_method", "relu", (x,), {}, "active", int)
+    node = next(iter(reversed(graph.nodes)))
+    same(
+        node.name,
+        "active",
+        "create_proxy was asked for the name `active`.",
+    )
+    check(node.type is int, "The `type_expr` must be the node's type.")
+
+
+@pytest.mark.exercise("proxy.TracerBase.create_proxy")
+def test_each_step_can_be_overridden() -> None:
+    class Own(Proxy):
+        """Another class of proxy."""
+
+    class Careful(GraphAppendingTracer):
+        """Makes proxies of its own and sees each node that is made."""
+
+        seen: tuple[str, ...] = ()
+
+        def create_node(self, *args: Value, **kwargs: Value) -> Node:
+            node = super().create_node(*args, **kwargs)
+            self.seen += (node.name,)
+            return node
+
+        def proxy(self, node: Node) -> Proxy:
+            return Own(node, self)
+
+    tracer = Careful(Graph())
+    result = tracer.create_proxy("placeholder", "x", (), {})
+    same(
+        tracer.seen,
+        ("x",),
+        "A tracer overrides create_node to see each operation: yours makes "
+        "the node without asking `self.create_node`.",
+    )
+    same(
+        type(result).__name__,
+        "Own",
+        "A tracer overrides `proxy` to choose the class of proxy: yours "
+        "does not ask `self.proxy`.",
+    )
+
+
+@pytest.mark.exercise("proxy.TracerBase.create_proxy")
+def test_a_factory_wraps_instead() -> None:
+    graph = Graph()
+    wrapped: list[Node] = []
+
+    def factory(node: Node) -> Proxy:
+        wrapped.append(node)
+        return Proxy(node, tracer)
+
+    tracer = GraphAppendingTracer(graph)
+    tracer.create_proxy("placeholder", "x", (), {}, proxy_factory_fn=factory)
+    check(
+        wrapped == list(graph.nodes),
+        "With `proxy_factory_fn`, that function wraps the node, once.",
+    )
+
+
+# -- and so the operators ----------------------------------------------------
+
+
+@pytest.mark.exercise("proxy.TracerBase.create_proxy")
+def test_every_operator_of_the_table_is_recorded() -> None:
+    for row in OPERATORS:
+        if row.in_place:
+            continue
+        graph, (x, y) = begin("x", "y")
+        row.function(*[x, y][: row.arity])
+        node = next(iter(reversed(graph.nodes)))
+        check(
+            node.target is row.function,
+            f"`{row.template.format('x', 'y')}` must be recorded as one call "
+            f"of operator.{row.name}.",
+            picture=str(graph),
+        )
+
+
+@pytest.mark.exercise("proxy.TracerBase.create_proxy")
+def test_the_operands_stay_in_the_order_of_the_source() -> None:
+    graph, (x,) = begin("x")
+    _ = 1 - x
+    _ = x - 1
+    same_graph(
+        graph,
+        """
+        graph():
+            %x : [num_users=2] = placeholder[target=x]
+            %sub : [num_users=0] = call_function[target=operator.sub]\
+(args = (1, %x), kwargs = {})
+            %sub_1 : [num_users=0] = call_function[target=operator.sub]\
+(args = (%x, 1), kwargs = {})
+        """,
+        "`1 - x` and `x - 1` are the same function with other arguments.",
+    )
+
+
+@pytest.mark.exercise("proxy.TracerBase.create_proxy")
+def test_in_place_syntax_makes_a_new_value() -> None:
+    graph, (x, y) = begin("x", "y")
+    value: Value = x
+    value += y
+    check(
+        value is not x and x.node.name == "x",
+        "A Proxy has no `__iadd__`, so `value += y` binds `value` again, to "
+        "a new Proxy; the old one still stands for the old value.",
+    )
+    node = next(iter(reversed(graph.nodes)))
+    check(
+        node.target is operator.add,
+        "`value += y` on proxies is recorded as operator.add.",
+        picture=str(graph),
+    )
+
+
+def residual(linear: Callable[[Proxy], Proxy], x: Proxy) -> Proxy:
+    """The example without its relu."""
+    return linear(x) + x
+
+
+@pytest.mark.exercise("proxy.TracerBase.create_proxy")
+def test_a_function_run_on_proxies_leaves_its_graph() -> None:
+    graph, (x,) = begin("x")
+
+    def linear(value: Proxy) -> Proxy:
+        return value.tracer.create_proxy("call_module", "linear", (value,), {})
+
+    residual(linear, x)
+    same_graph(
+        graph,
+        """
+        graph():
+            %x : [num_users=2] = placeholder[target=x]
+            %linear : [num_users=1] = call_module[target=linear]\
+(args = (%x,), kwargs = {})
+            %add : [num_users=0] = call_function[target=operator.add]\
+(args = (%linear, %x), kwargs = {})
+        """,
+        "Running the function on a Proxy must leave its graph behind.",
+    )
+    uses_intact(graph, "The recorded graph has an edge in one place only.")

@@ -1,0 +1,191 @@
+"""Calls of torch with proxies among the arguments."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+import torch
+
+from fx.arguments import Argument, Value
+from fx.graph import Graph
+from fx.proxy import GraphAppendingTracer, Proxy
+from stages.checking import check, raising, same, same_graph, uses_intact
+
+EXERCISE = "proxy.Proxy.__torch_function__"
+
+
+def begin(*names: str) -> tuple[Graph, list[Proxy]]:
+    """A graph with placeholders, and a proxy for each, of one tracer."""
+    graph = Graph()
+    tracer = GraphAppendingTracer(graph)
+    return graph, [Proxy(graph.placeholder(name), tracer) for name in names]
+
+
+class Scripting(GraphAppendingTracer):
+    """A tracer that can hold what TorchScript calls methods of."""
+
+    def create_arg(self, a: Value) -> Argument:
+        """A word for a scripted module; the rest as ever."""
+        if isinstance(a, torch._C.ScriptObject):
+            return "owner"
+        return super().create_arg(a)
+
+
+@contextmanager
+def recording(call: str, sentence: str) -> Iterator[None]:
+    """Say that `call` must be recorded if it raises instead."""
+    try:
+        yield
+    except (AttributeError, TypeError, ValueError, IndexError) as error:
+        check(
+            False,
+            f"`{call}` was not recorded but raised {type(error).__name__}: "
+            f"{error}. {sentence}",
+        )
+
+
+@pytest.mark.exercise(EXERCISE)
+def test_a_function_is_a_call_function() -> None:
+    graph, (x,) = begin("x")
+    with recording("torch.relu(x)", "torch may give None for kwargs."):
+        torch.relu(x)
+    same_graph(
+        graph,
+        """
+        graph():
+            %x : [num_users=1] = placeholder[target=x]
+            %relu : [num_users=0] = call_function[target=torch.relu]\
+(args = (%x,), kwargs = {})
+        """,
+        "A call of a function of torch is one call_function node.",
+    )
+
+
+@pytest.mark.exercise(EXERCISE)
+def test_the_result_can_go_on() -> None:
+    graph, (x, y) = begin("x", "y")
+    torch.sum(torch.relu(x) + y, dim=0)
+    same_graph(
+        graph,
+        """
+        graph():
+            %x : [num_users=1] = placeholder[target=x]
+            %y : [num_users=1] = placeholder[target=y]
+            %relu : [num_users=1] = call_function[target=torch.relu]\
+(args = (%x,), kwargs = {})
+            %add : [num_users=1] = call_function[target=operator.add]\
+(args = (%relu, %y), kwargs = {})
+            %sum_1 : [num_users=0] = call_function[target=torch.sum]\
+(args = (%add,), kwargs = {dim: 0})
+        """,
+        "What torch.relu gives is a Proxy, and keyword arguments are kept.",
+    )
+    uses_intact(graph, "A use was lost between two calls of torch.")
+
+
+@pytest.mark.exercise(EXERCISE)
+def test_a_proxy_inside_a_list_is_enough() -> None:
+    graph, (x, y) = begin("x", "y")
+    sentence = "The proxy that knows the tracer may be inside a container."
+    with recording("torch.cat([x, y])", sentence):
+        torch.cat([x, y])
+    with recording("torch.where(c, 1, x)", "It may be the last argument."):
+        torch.where(torch.ones(2) > 0, 1, x)
+    same(
+        [node.target for node in graph.nodes][2:],
+        [torch.cat, torch.where],
+        "Both calls have a proxy among the arguments, and so are recorded.",
+    )
+    uses_intact(graph, "A proxy inside a list is a use as well.")
+
+
+@pytest.mark.exercise(EXERCISE)
+def test_a_method_of_a_tensor_is_a_call_method() -> None:
+    graph, (x,) = begin("x")
+    torch.zeros(2).mul_(x)
+    node = next(iter(reversed(graph.nodes)))
+    same(
+        (node.op, node.target),
+        ("call_method", "mul_"),
+        "`tensor.mul_(x)` is a method of a tensor: a call_method whose "
+        "target is the method's name.",
+    )
+    check(
+        isinstance(node.args[0], torch.Tensor) and node.args[1] is x.node,
+        "The tensor whose method it is comes first among the arguments.",
+    )
+
+
+@pytest.mark.exercise(EXERCISE)
+def test_the_name_is_made_from_the_function() -> None:
+    graph, (x,) = begin("x")
+    torch.nn.functional.layer_norm(x, [4])
+    torch.sum(x)
+    torch._C._nn.gelu(x)
+    same(
+        [node.name for node in graph.nodes][1:],
+        ["layer_norm", "sum_1", "gelu"],
+        "The name to ask for is made from the function's `__name__`.",
+    )
+    graph, (x,) = begin("x")
+    Proxy.__torch_function__(camelCase, (Proxy,), (x,))
+    same(
+        [node.name for node in graph.nodes][1:],
+        ["camel_case"],
+        "The name to ask for is `target_to_str` of the function's `__name__`.",
+    )
+
+
+def camelCase(value: Value) -> Value:
+    """A function with a name that is no name for a node."""
+    return value
+
+
+@pytest.mark.exercise(EXERCISE)
+def test_two_tracers_in_one_call() -> None:
+    _, (x,) = begin("x")
+    _, (other,) = begin("other")
+    torch.relu(x)  # an unwritten __torch_function__ says so here
+    sentence = (
+        "Proxies of two traces met in one call of torch: no graph can have "
+        "both, so the call is refused."
+    )
+    with raising(RuntimeError, "multiple different tracers", sentence):
+        torch.add(x, other)
+    with raising(RuntimeError, "multiple different tracers", sentence):
+        torch.cat([x, other])
+
+
+@pytest.mark.exercise(EXERCISE)
+def test_a_higher_order_operator_with_a_function() -> None:
+    _, (x,) = begin("x")
+    torch.relu(x)
+    with raising(
+        RuntimeError,
+        "arbitrary callable argument",
+        "A higher-order operator was given a Python function. The function "
+        "would not be traced, so the call is refused.",
+    ):
+        cond = torch.ops.higher_order.cond
+        Proxy.__torch_function__(cond, (Proxy,), (x, len, abs, (x,)))
+
+
+@pytest.mark.exercise(EXERCISE)
+def test_a_script_method_is_called_on_its_owner() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        scripted = torch.jit.script(torch.nn.ReLU())
+    graph = Graph()
+    x = Proxy(graph.placeholder("x"), Scripting(graph))
+    method: Value = scripted.forward
+    Proxy.__torch_function__(method, (Proxy,), (x,))
+    node = next(iter(reversed(graph.nodes)))
+    same(
+        (node.op, node.target, node.args),
+        ("call_method", "forward", ("owner", x.node)),
+        "A method of a scripted module is a call_method of its name, and "
+        "its owner comes first among the arguments.",
+    )

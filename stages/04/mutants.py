@@ -1,0 +1,342 @@
+"""Stage 04's likely mistakes, and what each must be told."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from stages.mutant import Mutant
+
+MUTANTS: Final = (
+    Mutant(
+        function="patching.Patches.patch",
+        misconception="Each trace puts its own stand-in over what is there.",
+        was="""        known = self._patches.get(place.key)
+        if known is None:
+            original = place.look()
+            called = original
+            if original is MISSING:
+                called = getattr(builtins, place.name)
+            fresh = _Patch(place, original, make(called))
+            known = self._patches.setdefault(place.key, fresh)
+""",
+        becomes="""        original = place.look()
+        called = original
+        if original is MISSING:
+            called = getattr(builtins, place.name)
+        known = _Patch(place, original, make(called))
+        self._patches[place.key] = known
+""",
+        told="the place has a stand-in of the stand-in",
+    ),
+    Mutant(
+        function="patching.Patches.patch",
+        misconception="What stood in the place of a builtin was the builtin.",
+        was="                called = getattr(",
+        becomes="                original = called = getattr(",
+        told="Nothing stands in for `len`",
+    ),
+    Mutant(
+        function="patching.Patches.patch",
+        misconception="The stand-in is made from what stands in the place.",
+        was="make(called)",
+        becomes="make(original)",
+        told="the stand-in is made from the builtin",
+    ),
+    Mutant(
+        function="patching.Patches.patch",
+        misconception="A place that is known has its stand-in.",
+        was="""        if place.look() is known.original:
+            place.put(known.stand_in)""",
+        becomes="            place.put(known.stand_in)",
+        told="a place that is known but has its original again",
+    ),
+    Mutant(
+        function="patching.Patches.patch",
+        misconception="A name tells a place from others.",
+        was="known = self._patches.get(place.key)",
+        becomes=(
+            "known = next((old for (_, name), old in self._patches.items() "
+            "if name == place.name), None)"
+        ),
+        told="The same name in another module",
+    ),
+    Mutant(
+        function="patching.Patches._undo",
+        misconception="Nobody else writes to a place while it is patched.",
+        was="if patch.place.look() is patch.stand_in:",
+        becomes="if True:",
+        told="Somebody put another function there meanwhile",
+    ),
+    Mutant(
+        function="patching.Patches._undo",
+        misconception="A patch can be kept for the next trace.",
+        was="self._patches.pop(key, None)",
+        becomes="pass",
+        told="an undone patch has to be forgotten",
+    ),
+    Mutant(
+        function="patching.Patches._undo",
+        misconception="The order of undoing does not matter.",
+        was="reversed(list(self._patches.items()))",
+        becomes="list(self._patches.items())",
+        told="the reverse of the order they went on",
+    ),
+    Mutant(
+        function="patching.Patches._undo",
+        misconception="Where nothing stood there is nothing to put back.",
+        was="if patch.place.look() is patch.stand_in:",
+        becomes=(
+            "if patch.place.look() is patch.stand_in "
+            "and patch.original is not MISSING:"
+        ),
+        told="The module had no global `len`, and must have none again",
+    ),
+    Mutant(
+        function="tracer.Tracer.is_leaf_module",
+        misconception="A leaf is a module without children.",
+        was="""        return m.__module__.startswith(
+            ("torch.nn", "torch.ao.nn")
+        ) and not isinstance(m, nn.Sequential)""",
+        becomes="        return not list(m.children())",
+        told="is a leaf, with children or without",
+    ),
+    Mutant(
+        function="tracer.Tracer.is_leaf_module",
+        misconception="All that comes with torch.nn is a leaf.",
+        was=" and not isinstance(m, nn.Sequential)",
+        becomes="",
+        told="it only calls one module after the other",
+    ),
+    Mutant(
+        function="tracer.Tracer.is_leaf_module",
+        misconception="What is derived from a leaf is a leaf.",
+        was="m.__module__.startswith(",
+        becomes="type(m).__mro__[-3 + (type(m).__mro__[1] is nn.Module)]"
+        ".__module__.startswith(",
+        told="A user's subclass of nn.Linear may do anything",
+    ),
+    Mutant(
+        function="tracer.Tracer.path_of_module",
+        misconception="A path that is false is no path.",
+        was="if path is None:",
+        becomes="if not path:",
+        told="The root has a path: the empty one",
+    ),
+    Mutant(
+        function="tracer.Tracer.path_of_module",
+        misconception="Only the children of the root have a path.",
+        was="self.root.named_modules()",
+        becomes="self.root.named_children()",
+        told="nested ones too, must be searched",
+    ),
+    Mutant(
+        function="tracer.Tracer.path_of_module",
+        misconception="A path is asked for only while a trace runs.",
+        was="paths = {m: name for name, m in self.root.named_modules()}",
+        becomes="paths = {}",
+        told="Without `submodule_paths` the root's modules",
+    ),
+    Mutant(
+        function="tracer.Tracer.path_of_module",
+        misconception="The modules can be searched at each call.",
+        was="paths = self.submodule_paths",
+        becomes="paths: dict[nn.Module, str] | None = None",
+        told="searching all the modules for each call",
+    ),
+    Mutant(
+        function="tracer.Tracer.path_of_module",
+        misconception="Of several paths the last one counts.",
+        was="{m: name for name, m in self.root.named_modules()}",
+        becomes=(
+            "{m: name for name, m in "
+            "self.root.named_modules(remove_duplicate=False)}"
+        ),
+        told="has the path found first, after the trace as well",
+    ),
+    Mutant(
+        function="tracer.Tracer.call_module",
+        misconception="A module is run by its forward.",
+        was="return forward(*args, **kwargs)",
+        becomes="return m.forward(*args, **kwargs)",
+        told="is run by the `forward` handed in",
+    ),
+    Mutant(
+        function="tracer.Tracer.call_module",
+        misconception="The line between leaves and others is always the same.",
+        was="self.is_leaf_module(m, path)",
+        becomes="Tracer.is_leaf_module(self, m, path)",
+        told="A tracer overrides `is_leaf_module` to draw the line elsewhere",
+    ),
+    Mutant(
+        function="tracer.Tracer.call_module",
+        misconception="The next call will set the scope anyway.",
+        was="            scope.module_path, scope.module_type = before",
+        becomes="            pass",
+        told="it must say the outer module's again",
+    ),
+    Mutant(
+        function="tracer.Tracer.call_module",
+        misconception="A call that has ended may stay on the stack.",
+        was="            self.module_stack.pop(call, None)",
+        becomes="            pass",
+        told="one is still open, or one is missing",
+    ),
+    Mutant(
+        function="tracer.Tracer.call_module",
+        misconception="The path tells one call from another.",
+        was='f"{path}@{calls}" if calls else path',
+        becomes="path",
+        told="so the path alone cannot be the key",
+    ),
+    Mutant(
+        function="tracer.Tracer.call_module",
+        misconception="A call ends by returning.",
+        was="""                return forward(*args, **kwargs)
+            return self.create_proxy("call_module", path, args, kwargs)
+        finally:
+            self.module_stack.pop(call, None)
+            scope.module_path, scope.module_type = before""",
+        becomes="""                result = forward(*args, **kwargs)
+            else:
+                result = self.create_proxy("call_module", path, args, kwargs)
+            self.module_stack.pop(call, None)
+            scope.module_path, scope.module_type = before
+            return result
+        finally:
+            pass""",
+        told="The call raised, and `self.scope` still says that it is open",
+    ),
+    Mutant(
+        function="tracer.Tracer.call_module",
+        misconception="The target is the attribute's name.",
+        was='self.create_proxy("call_module", path, args, kwargs)',
+        becomes=(
+            'self.create_proxy("call_module", path.split(".")[-1], args, '
+            "kwargs)"
+        ),
+        told="whose target is the path of the module from the root",
+    ),
+    Mutant(
+        function="tracer.Tracer.getattr",
+        misconception="The attribute's name is the path.",
+        was="path = self._parameter_path(attr_val)",
+        becomes="path = attr",
+        told="The target of get_attr is the whole path",
+    ),
+    Mutant(
+        function="tracer.Tracer.getattr",
+        misconception="Each read is a fetch of its own.",
+        was="if path not in parameter_proxy_cache:",
+        becomes="if True:",
+        told="A parameter read twice is fetched once",
+    ),
+    Mutant(
+        function="tracer.Tracer.getattr",
+        misconception="The cache goes by the name of the attribute.",
+        was="""        if path not in parameter_proxy_cache:
+            parameter_proxy_cache[path] = self._state_proxy(path, attr_val)
+        return parameter_proxy_cache[path]""",
+        becomes="""        if attr not in parameter_proxy_cache:
+            parameter_proxy_cache[attr] = self._state_proxy(path, attr_val)
+        return parameter_proxy_cache[attr]""",
+        told="Both layers have an attribute called weight",
+    ),
+    Mutant(
+        function="tracer.Tracer.getattr",
+        misconception="A parameter from elsewhere is an error when read.",
+        was="""        if path is None:
+            return attr_val""",
+        becomes="""        if path is None:
+            raise NameError("parameter is not a member of this module")""",
+        told="A parameter that the root does not have is read as it is",
+    ),
+    Mutant(
+        function="tracer.Tracer.getattr",
+        misconception="Buffers are fetched as parameters are.",
+        was="elif self.proxy_buffer_attributes:",
+        becomes="elif True:",
+        told="`offset` is no parameter: it is read as it is",
+    ),
+    Mutant(
+        function="tracer.Tracer.getattr",
+        misconception="Only parameters are ever fetched.",
+        was="path = self._buffer_path(attr_val)",
+        becomes="return attr_val",
+        told="reading a buffer gives a Proxy of a get_attr node",
+    ),
+    Mutant(
+        function="tracer.Tracer._state_node",
+        misconception="A parameter from elsewhere is a constant.",
+        was="""            if path is None:
+                raise NameError(""",
+        becomes="""            if path == "":
+                raise NameError(""",
+        told="would become a constant that nobody trains",
+    ),
+    Mutant(
+        function="tracer.Tracer._state_node",
+        misconception="What stands among the arguments is a Proxy.",
+        was="self._fetch(path)",
+        becomes='self.create_proxy("get_attr", path, (), {})',
+        told="A parameter as an argument becomes a Node",
+    ),
+    Mutant(
+        function="tracer.Tracer._state_node",
+        misconception="A buffer is a tensor like any other.",
+        was="path = self._buffer_path(a)",
+        becomes="return None",
+        told="do not store it as a constant a second time",
+    ),
+    Mutant(
+        function="tracer.Tracer._state_node",
+        misconception="Only the children of the root can be arguments.",
+        was="self.root.named_modules()",
+        becomes="self.root.named_children()",
+        told="A module of the root, a nested one too",
+    ),
+    Mutant(
+        function="trace_run.TraceRun.call_function",
+        misconception="Every call of a global with a proxy is recorded.",
+        was="if id(function) in self._leaves:",
+        becomes="if callable(function):",
+        told="`double` is no leaf of this trace",
+    ),
+    Mutant(
+        function="trace_run.TraceRun.call_function",
+        misconception="Proxies are positional arguments.",
+        was="find_proxy(args, kwargs)",
+        becomes="find_proxy(args)",
+        told="The proxy is a keyword argument",
+    ),
+    Mutant(
+        function="trace_run.TraceRun.call_function",
+        misconception="Proxies are never inside containers.",
+        was="find_proxy(args, kwargs)",
+        becomes=(
+            "next((a for a in (*args, *kwargs.values()) "
+            "if isinstance(a, Proxy)), None)"
+        ),
+        told="The proxy is an item of a list",
+    ),
+    Mutant(
+        function="trace_run.TraceRun.call_function",
+        misconception="A leaf is recorded like any function.",
+        was="return record_leaf(proxy, function, args, kwargs)",
+        becomes=(
+            "return proxy.tracer.create_proxy("
+            '"call_function", function, args, kwargs)'
+        ),
+        told="it notes `is_wrapped`",
+    ),
+    Mutant(
+        function="trace_run.TraceRun.call_function",
+        misconception="A leaf is always recorded.",
+        was="            if proxy is not None:",
+        becomes="            if proxy is None:\n"
+        '                return self._tracer.create_proxy("call_function", '
+        "function, args, kwargs)\n"
+        "            else:",
+        told="No proxy is among the arguments, so the function is just called",
+    ),
+)
+"""Each is made in the reference, alone, and must be found."""

@@ -1,0 +1,184 @@
+"""Leaf functions: calls of globals that are recorded as one node."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from contextlib import suppress
+from math import sqrt
+
+import pytest
+import torch
+
+from fx.arguments import Value
+from fx.proxy import Proxy
+from fx.trace_run import TraceRun
+from fx.tracer import Tracer
+from fx.wrapping import wrap
+from stages.checking import check, same, same_graph, uses_intact
+
+EXERCISE = "trace_run.TraceRun.call_function"
+
+wrap("len")
+
+
+@wrap
+def clip(value: Value, low: int, *, high: int = 1) -> Value:
+    """Branches on its argument, so it cannot be traced through."""
+    return max(low, min(high, value)) if value else value
+
+
+def double(value: Value) -> Value:
+    """A function that can be traced through."""
+    return value + value
+
+
+def begin(*leaves: Callable[..., Value]) -> tuple[TraceRun, Proxy]:
+    """A run that has these leaf functions, and an input of its trace."""
+    tracer = Tracer(autowrap_functions=leaves)
+    tracer._start(double)
+    x = tracer.create_proxy("placeholder", "x", (), {})
+    return TraceRun(tracer), x
+
+
+@pytest.mark.exercise(EXERCISE)
+def test_a_leaf_that_meets_a_proxy_is_recorded() -> None:
+    run, x = begin(clip)
+    result = run.call_function(clip, (x, 0), {"high": 2})
+    same(
+        type(result).__name__,
+        "Proxy",
+        "The call of a leaf function gives a Proxy for its result.",
+    )
+    node = next(iter(reversed(x.node.graph.nodes)))
+    same(
+        (node.op, node.target, node.args, node.kwargs),
+        ("call_function", clip, (x.node, 0), {"high": 2}),
+        "The call is one call_function node with all its arguments.",
+    )
+    check(
+        node.meta.get("is_wrapped"),
+        "Use `record_leaf`: it notes `is_wrapped`, so that generated code "
+        "wraps the function again.",
+    )
+    uses_intact(x.node.graph, "The call of the leaf function lost a use.")
+
+
+@pytest.mark.exercise(EXERCISE)
+def test_a_leaf_without_a_proxy_just_runs() -> None:
+    run, x = begin(clip)
+    same(
+        run.call_function(clip, (5, 0), {"high": 3}),
+        3,
+        "No proxy is among the arguments, so the function is just called.",
+    )
+    same(
+        len(x.node.graph.nodes),
+        1,
+        "A call without a proxy must not be recorded.",
+    )
+
+
+@pytest.mark.exercise(EXERCISE)
+def test_a_proxy_may_be_anywhere_among_the_arguments() -> None:
+    cases: list[tuple[str, Callable[[Proxy], tuple[Value, Value]]]] = [
+        ("a keyword argument", lambda x: ((1, 0), {"high": x})),
+        ("an item of a list", lambda x: (([1, x], 0), {})),
+        ("deep inside", lambda x: ((1, 0), {"high": ({"a": (x,)},)})),
+        ("not the first argument", lambda x: ((1, x), {})),
+    ]
+    for where, arguments in cases:
+        run, x = begin(clip)
+        args, kwargs = arguments(x)
+        with suppress(TypeError, ValueError):  # clip ran on a proxy
+            run.call_function(clip, args, kwargs)
+        check(
+            len(x.node.graph.nodes) == 2
+            and next(iter(reversed(x.node.graph.nodes))).target is clip,
+            f"The proxy is {where}, and the call must be recorded: "
+            "`find_proxy` looks at any depth, and in kwargs too.",
+        )
+
+
+@pytest.mark.exercise(EXERCISE)
+def test_a_function_that_is_no_leaf_is_traced_through() -> None:
+    run, x = begin(clip)
+    run.call_function(double, (x,), {})
+    same_graph(
+        x.node.graph,
+        """
+        graph():
+            %x : [num_users=1] = placeholder[target=x]
+            %add : [num_users=0] = call_function[target=operator.add]\
+(args = (%x, %x), kwargs = {})
+        """,
+        "`double` is no leaf of this trace (another trace may have made it "
+        "one): it is called, and traced through.",
+    )
+
+
+# -- whole traces ------------------------------------------------------------
+
+
+def normalized(x: Value) -> Value:
+    """A value over the root of its length, clipped."""
+    return clip(x / sqrt(len(x)), 0)
+
+
+@pytest.mark.exercise(EXERCISE)
+def test_wrapped_functions_are_recorded_in_a_trace() -> None:
+    graph = Tracer().trace(normalized)
+    same(
+        [node.target for node in list(graph.nodes)[1:3]],
+        [len, math.sqrt],
+        "`wrap('len')` and the default leaves of `math` are calls in the "
+        "graph.",
+    )
+    check(
+        len(graph.find_nodes(op="call_function", target=clip)) == 1,
+        "`@wrap` makes clip one call in the graph.",
+        picture=str(graph),
+    )
+
+
+@pytest.mark.exercise(EXERCISE)
+def test_wrapped_functions_are_themselves_after_a_trace() -> None:
+    before = clip
+    Tracer().trace(normalized)
+    check(
+        globals()["clip"] is before and "len" not in globals(),
+        "After the trace the globals must hold what they held before.",
+    )
+    same(clip(7, 0, high=3), 3, "Outside of a trace a leaf just runs.")
+
+
+@pytest.mark.exercise(EXERCISE)
+def test_a_function_that_the_tracer_names() -> None:
+    def root(x: Value) -> Value:
+        return double(x)
+
+    plain = Tracer().trace(root)
+    named = Tracer(autowrap_functions=(double,)).trace(root)
+    check(
+        not plain.find_nodes(op="call_function", target=double),
+        "`double` is no leaf for a plain tracer.",
+        picture=str(plain),
+    )
+    check(
+        len(named.find_nodes(op="call_function", target=double)) == 1,
+        "`autowrap_functions` makes `double` a leaf of this tracer.",
+        picture=str(named),
+    )
+
+
+@pytest.mark.exercise(EXERCISE)
+def test_a_leaf_on_numbers_runs_while_tracing() -> None:
+    def root(x: torch.Tensor) -> torch.Tensor:
+        return x * sqrt(16)
+
+    node = list(Tracer().trace(root).nodes)[1]
+    same(
+        node.args[1],
+        4.0,
+        "`sqrt(16)` meets no proxy: it is computed while tracing.",
+    )

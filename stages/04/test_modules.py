@@ -1,0 +1,413 @@
+"""Which modules are leaves, where they are, and what calling one does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+
+import pytest
+import torch
+from torch import nn
+
+from fx.arguments import Value
+from fx.proxy import Proxy
+from fx.tracer import Tracer
+from stages.checking import check, raising, same, same_graph, uses_intact
+from stages.residual import Residual
+
+LEAF = "tracer.Tracer.is_leaf_module"
+PATH = "tracer.Tracer.path_of_module"
+CALL = "tracer.Tracer.call_module"
+
+
+class Childless(nn.Module):
+    """A module of the user's that has no children."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Twice x.
+
+        Args:
+            x: of any shape.
+        """
+        return x + x
+
+
+class OwnLinear(nn.Linear):
+    """A layer of the user's, derived from one of torch."""
+
+
+class Net(nn.Module):
+    """Two blocks, one inside a list; the second is there twice."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = Residual()
+        self.rest = nn.ModuleList([Residual()])
+        self.again = self.rest[0]
+
+
+class Observed(Tracer):
+    """A tracer that has blocks as leaves and notes what it is asked."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: list[str] = []
+
+    def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:
+        """Whether `m` is a Residual.
+
+        Args:
+            m: the module that is called.
+            module_qualified_name: its path.
+        """
+        self.asked.append(module_qualified_name)
+        return isinstance(m, Residual)
+
+
+def started(root: nn.Module, tracer: Tracer | None = None) -> Tracer:
+    """A tracer at the beginning of a trace of `root`, nothing patched."""
+    tracer = tracer or Tracer()
+    tracer._start(root)
+    return tracer
+
+
+def placeholder(tracer: Tracer) -> Proxy:
+    """A proxy for an input of the trace."""
+    return tracer.create_proxy("placeholder", "x", (), {})
+
+
+def refuse(*args: Value, **kwargs: Value) -> Value:
+    """A forward that must not run."""
+    check(
+        False,
+        "A leaf is not entered: its forward must not be called, only the "
+        "call recorded.",
+    )
+
+
+# -- leaves ------------------------------------------------------------------
+
+
+@pytest.mark.exercise(LEAF)
+def test_layers_of_torch_are_leaves() -> None:
+    for module in (nn.Linear(1, 1), nn.ReLU(), nn.MultiheadAttention(4, 1)):
+        name = type(module).__name__
+        check(
+            Tracer().is_leaf_module(module, "layer"),
+            f"nn.{name} comes with torch.nn, so it is a leaf, with children "
+            "or without.",
+        )
+
+
+@pytest.mark.exercise(LEAF)
+def test_modules_of_the_user_are_traced_through() -> None:
+    for module in (Residual(), Childless()):
+        name = type(module).__name__
+        check(
+            not Tracer().is_leaf_module(module, "block"),
+            f"{name} is the user's own class and is traced through, even if "
+            "it has no children.",
+        )
+
+
+@pytest.mark.exercise(LEAF)
+def test_a_sequential_is_traced_through() -> None:
+    check(
+        not Tracer().is_leaf_module(nn.Sequential(nn.ReLU()), "layers"),
+        "nn.Sequential comes with torch.nn, but it only calls one module "
+        "after the other: it is traced through, to show them.",
+    )
+
+
+@pytest.mark.exercise(LEAF)
+def test_a_subclass_of_the_user_is_traced_through() -> None:
+    check(
+        not Tracer().is_leaf_module(OwnLinear(1, 1), "layer"),
+        "A user's subclass of nn.Linear may do anything in its forward: it "
+        "is traced through.",
+    )
+
+
+@pytest.mark.exercise(LEAF)
+def test_quantized_layers_of_torch_are_leaves() -> None:
+    place = {"__module__": "torch.ao.nn.quantized.modules.linear"}
+    quantized: Callable[[], nn.Module] = type("Linear", (nn.Module,), place)
+    check(
+        Tracer().is_leaf_module(quantized(), "layer"),
+        "Modules of torch.ao.nn are leaves as those of torch.nn are.",
+    )
+
+
+# -- paths -------------------------------------------------------------------
+
+
+@pytest.mark.exercise(PATH)
+def test_the_path_during_a_trace() -> None:
+    net = Net()
+    tracer = started(net)
+    for path in ("first", "first.linear", "rest.0.linear"):
+        same(
+            tracer.path_of_module(net.get_submodule(path)),
+            path,
+            f"The module at {path} must be found by its whole path.",
+        )
+
+
+@pytest.mark.exercise(PATH)
+def test_the_path_of_the_root() -> None:
+    net = Net()
+    tracer = started(net)
+    try:
+        path = tracer.path_of_module(net)
+    except NameError:
+        path = "(nothing)"
+    same(path, "", 'The root has a path: the empty one, "".')
+
+
+@pytest.mark.exercise(PATH)
+def test_the_path_after_a_trace() -> None:
+    net = Net()
+    tracer = started(net)
+    tracer.submodule_paths = None
+    try:
+        path = tracer.path_of_module(net.first.linear)
+    except (NameError, TypeError, AttributeError):
+        path = "(nothing)"
+    same(
+        path,
+        "first.linear",
+        "Without `submodule_paths` the root's modules, nested ones too, "
+        "must be searched.",
+    )
+
+
+@pytest.mark.exercise(PATH)
+def test_a_path_is_one_look_up_during_a_trace() -> None:
+    net = Net()
+    tracer = started(net)
+    walks: list[str] = []
+
+    def walk() -> Iterator[tuple[str, nn.Module]]:
+        walks.append("named_modules")
+        every: Iterator[tuple[str, nn.Module]]
+        every = nn.Module.named_modules(net)
+        return every
+
+    vars(net)["named_modules"] = walk
+    tracer.path_of_module(net.first)
+    check(
+        not walks,
+        "During a trace `submodule_paths` has every path: searching all the "
+        "modules for each call makes a trace slow.",
+    )
+
+
+@pytest.mark.exercise(PATH)
+def test_a_module_with_two_paths_has_the_first() -> None:
+    net = Net()
+    tracer = started(net)
+    same(
+        tracer.path_of_module(net.again),
+        "rest.0",
+        "A module that is there twice has the path found first.",
+    )
+    tracer.submodule_paths = None
+    same(
+        tracer.path_of_module(net.again),
+        "rest.0",
+        "A module that is there twice has the path found first, after the "
+        "trace as well.",
+    )
+
+
+@pytest.mark.exercise(PATH)
+def test_a_module_from_elsewhere_has_no_path() -> None:
+    net = Net()
+    tracer = started(net)
+    tracer.path_of_module(net.first)  # an unwritten function says so here
+    sentence = "A module outside the root is refused, with a NameError."
+    for paths in (tracer.submodule_paths, None):
+        tracer.submodule_paths = paths
+        with raising(NameError, "not installed as a submodule", sentence):
+            tracer.path_of_module(Residual())
+
+
+# -- calls -------------------------------------------------------------------
+
+
+@pytest.mark.exercise(CALL)
+def test_a_leaf_is_one_node() -> None:
+    net = Net()
+    tracer = started(net)
+    x = placeholder(tracer)
+    tracer.call_module(net.first.linear, refuse, (x,), {"scale": 2})
+    same_graph(
+        tracer.graph,
+        """
+        graph():
+            %x : [num_users=1] = placeholder[target=x]
+            %first_linear : [num_users=0] = call_module[target=first.linear]\
+(args = (%x,), kwargs = {scale: 2})
+        """,
+        "A leaf is one call_module node, whose target is the path of the "
+        "module from the root.",
+    )
+    uses_intact(tracer.graph, "The call of the leaf lost a use.")
+
+
+@pytest.mark.exercise(CALL)
+def test_a_leaf_gives_a_proxy() -> None:
+    block = Residual()
+    tracer = started(block)
+    x = placeholder(tracer)
+    result = tracer.call_module(block.linear, refuse, (x,), {})
+    same(
+        type(result).__name__,
+        "Proxy",
+        "Calling a leaf gives a Proxy for its result.",
+    )
+
+
+@pytest.mark.exercise(CALL)
+def test_another_module_is_run() -> None:
+    net = Net()
+    tracer = started(net)
+    x = placeholder(tracer)
+    given: list[object] = []
+
+    def forward(*args: Value, **kwargs: Value) -> Value:
+        given.extend([args[0] is x, kwargs])
+        return "whatever it gives"
+
+    tracer.call_module(net.first, forward, (x,), {})
+    same(
+        given,
+        [True, {}],
+        "A module that is no leaf is run by the `forward` handed in, which "
+        "calls it for real, hooks included.",
+    )
+    result = tracer.call_module(net.first, forward, (x,), {"scale": 2})
+    same(given[2:], [True, {"scale": 2}], "Keyword arguments are passed on.")
+    same(
+        result,
+        "whatever it gives",
+        "The result of the call is what `forward` gave.",
+    )
+    check(len(tracer.graph.nodes) == 1, "Nothing is recorded for the call.")
+
+
+@pytest.mark.exercise(CALL)
+def test_the_tracer_decides_what_is_a_leaf() -> None:
+    net = Net()
+    tracer = Observed()
+    started(net, tracer)
+    x = placeholder(tracer)
+    tracer.call_module(net.first, lambda *args: None, (x,), {})
+    same(
+        tracer.asked,
+        ["first"],
+        "A tracer overrides `is_leaf_module` to draw the line elsewhere: ask "
+        "`self`, once, with the module and its path.",
+    )
+    check(
+        len(tracer.graph.nodes) == 2,
+        "`is_leaf_module` said leaf, so the call must be recorded.",
+        picture=str(tracer.graph),
+    )
+
+
+@pytest.mark.exercise(CALL)
+def test_what_is_recorded_inside_knows_where_it_is() -> None:
+    net = Net()
+    tracer = started(net)
+    x = placeholder(tracer)
+
+    def forward(value: Proxy) -> Proxy:
+        tracer.call_module(net.first.linear, refuse, (value,), {})
+        return value + 1
+
+    tracer.call_module(net.first, forward, (x,), {})
+    same(
+        tracer.node_name_to_scope,
+        {
+            "x": ("", None),
+            "first_linear": ("first.linear", nn.Linear),
+            "add": ("first", Residual),
+        },
+        "While a module is called, `self.scope` must say its path and class; "
+        "behind the inner call it must say the outer module's again.",
+    )
+    stacks = [
+        list(node.meta.get("nn_module_stack", {}).values())
+        for node in tracer.graph.nodes
+    ]
+    same(
+        stacks,
+        [
+            [],
+            [("first", Residual), ("first.linear", nn.Linear)],
+            [("first", Residual)],
+        ],
+        "`self.module_stack` must hold the calls that are open, outermost "
+        "first, and a call that has ended must be taken out: one is still "
+        "open, or one is missing.",
+    )
+
+
+@pytest.mark.exercise(CALL)
+def test_all_is_as_before_after_an_error() -> None:
+    net = Net()
+    tracer = started(net)
+    x = placeholder(tracer)
+
+    def forward(value: Proxy) -> Proxy:
+        raise ValueError("in the user's forward")
+
+    with suppress(ValueError):
+        tracer.call_module(net.first, forward, (x,), {})
+    same(
+        (tracer.scope.module_path, tracer.scope.module_type),
+        ("", None),
+        "The call raised, and `self.scope` still says that it is open.",
+    )
+    same(
+        len(tracer.module_stack),
+        0,
+        "The call raised, and `self.module_stack` still holds it.",
+    )
+
+
+@pytest.mark.exercise(CALL)
+def test_a_module_can_be_open_twice() -> None:
+    net = Net()
+    tracer = started(net)
+    x = placeholder(tracer)
+    depths: list[int] = []
+
+    def forward(value: Proxy, depth: int) -> None:
+        depths.append(len(tracer.module_stack))
+        if depth:
+            tracer.call_module(net.first, forward, (value, depth - 1), {})
+            depths.append(len(tracer.module_stack))
+
+    tracer.call_module(net.first, forward, (x, 1), {})
+    same(
+        depths,
+        [1, 2, 1],
+        "A module that calls itself is open twice: the two calls need two "
+        "entries in `self.module_stack`, so the path alone cannot be the key.",
+    )
+
+
+@pytest.mark.exercise(CALL)
+def test_a_call_of_a_module_from_elsewhere() -> None:
+    net = Net()
+    tracer = started(net)
+    x = placeholder(tracer)
+    tracer.call_module(net.first.linear, refuse, (x,), {})
+    with raising(
+        NameError,
+        "not installed as a submodule",
+        "A module that the root does not have cannot be recorded.",
+    ):
+        tracer.call_module(nn.Linear(4, 4), refuse, (x,), {})

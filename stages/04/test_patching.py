@@ -1,0 +1,320 @@
+"""Putting stand-ins in the place of functions, and originals back."""
+
+from __future__ import annotations
+
+import builtins
+import threading
+from collections.abc import Callable
+
+import pytest
+import torch
+
+from fx.arguments import Value
+from fx.patching import TRACES, Patches, Place
+from fx.trace_run import TraceRun
+from fx.tracer import Tracer
+from stages.checking import check, same
+from stages.residual import Residual
+
+PATCH = "patching.Patches.patch"
+UNDO = "patching.Patches._undo"
+
+Function = Callable[..., Value]
+
+
+def greet() -> str:
+    """What stands in a place at first."""
+    return "hello"
+
+
+def loudly(original: Function) -> Function:
+    """A stand-in that calls the original, and shouts."""
+
+    def stand_in(*args: Value) -> Value:
+        result = original(*args)
+        return f"{result}!"
+
+    return stand_in
+
+
+def trace() -> TraceRun:
+    """Something that `Patches` takes for a running trace."""
+    return TraceRun(Tracer())
+
+
+class Journal(dict[str, Value]):
+    """Globals of a module that note what is written to them."""
+
+    def __init__(self, **values: Value) -> None:
+        super().__init__(values)
+        self.written: list[str] = []
+
+    def __setitem__(self, name: str, value: Value) -> None:
+        self.written.append(name)
+        super().__setitem__(name, value)
+
+
+# -- patched -----------------------------------------------------------------
+
+
+@pytest.mark.exercise(PATCH)
+def test_a_global_has_a_stand_in() -> None:
+    namespace: dict[str, Value] = {"greet": greet}
+    Patches().patch(Place(namespace, "greet"), loudly)
+    check(
+        namespace["greet"] is not greet,
+        "The place still has its original: put the stand-in there.",
+    )
+    same(
+        namespace["greet"](),
+        "hello!",
+        "The stand-in must be what `make` makes from the original.",
+    )
+
+
+@pytest.mark.exercise(PATCH)
+def test_an_attribute_of_a_class_has_a_stand_in() -> None:
+    class Person:
+        def greet(self) -> str:
+            return "good day"
+
+    Patches().patch(Place(Person, "greet"), loudly)
+    same(
+        Person().greet(),
+        "good day!",
+        "A method of a class is patched in the class, for all objects.",
+    )
+
+
+@pytest.mark.exercise(PATCH)
+def test_a_place_is_patched_once() -> None:
+    namespace: dict[str, Value] = {"greet": greet}
+    patches = Patches()
+    patches.patch(Place(namespace, "greet"), loudly)
+    first = namespace["greet"]
+    patches.patch(Place(namespace, "greet"), loudly)
+    same(
+        namespace["greet"](),
+        "hello!",
+        "Patched twice, by two traces, the place has a stand-in of the "
+        "stand-in. It needs one only.",
+    )
+    check(
+        namespace["greet"] is first,
+        "A second patch of the same place must leave the stand-in alone.",
+    )
+
+
+@pytest.mark.exercise(PATCH)
+def test_two_places_are_two_patches() -> None:
+    one: dict[str, Value] = {"greet": greet, "leave": lambda: "bye"}
+    other: dict[str, Value] = {"greet": lambda: "hi"}
+    patches = Patches()
+    for holder, name in ((one, "greet"), (other, "greet"), (one, "leave")):
+        patches.patch(Place(holder, name), loudly)
+    same(
+        (one["greet"](), other["greet"](), one["leave"]()),
+        ("hello!", "hi!", "bye!"),
+        "The same name in another module, and another name in the same "
+        "module, are other places: `place.key` tells them apart.",
+    )
+
+
+@pytest.mark.exercise(PATCH)
+def test_a_builtin_is_patched_where_it_is_looked_up() -> None:
+    namespace: dict[str, Value] = {}
+    made: list[Value] = []
+
+    def make(original: Function) -> Function:
+        made.append(original)
+        return loudly(original)
+
+    Patches().patch(Place(namespace, "len"), make)
+    check(
+        made and made[0] is builtins.len,
+        "The place is empty, as `len` is a builtin: the stand-in is made "
+        f"from the builtin; `make` was given {made!r}.",
+    )
+    check(
+        "len" in namespace,
+        "Nothing stands in for `len`: a global of the module must, since a "
+        "global is found before a builtin.",
+    )
+    same(namespace["len"]("abc"), "3!", "The stand-in calls the builtin.")
+    check(builtins.len("abc") == 3, "The builtin itself must stay.")
+
+
+@pytest.mark.exercise(PATCH)
+def test_an_original_that_is_back_is_patched_again() -> None:
+    namespace: dict[str, Value] = {"greet": greet}
+    patches = Patches()
+    patches.patch(Place(namespace, "greet"), loudly)
+    namespace["greet"] = greet
+    patches.patch(Place(namespace, "greet"), loudly)
+    same(
+        namespace["greet"](),
+        "hello!",
+        "A trace patches a place that is known but has its original again "
+        "(another trace may have just put it back): it needs the stand-in.",
+    )
+
+
+# -- put back ----------------------------------------------------------------
+
+
+@pytest.mark.exercise(UNDO)
+def test_originals_are_put_back() -> None:
+    class Person:
+        def greet(self) -> str:
+            return "good day"
+
+    method = vars(Person)["greet"]
+    namespace: dict[str, Value] = {"greet": greet}
+    patches = Patches()
+    patches.patch(Place(namespace, "greet"), loudly)
+    patches.patch(Place(Person, "greet"), loudly)
+    patches._undo()
+    check(
+        namespace["greet"] is greet and vars(Person)["greet"] is method,
+        "Every place must have the very object back that stood there.",
+    )
+
+
+@pytest.mark.exercise(UNDO)
+def test_an_empty_place_is_empty_again() -> None:
+    namespace: dict[str, Value] = {}
+    patches = Patches()
+    patches.patch(Place(namespace, "len"), loudly)
+    patches._undo()
+    same(
+        dict(namespace),
+        {},
+        "The module had no global `len`, and must have none again.",
+    )
+
+
+@pytest.mark.exercise(UNDO)
+def test_what_somebody_else_put_there_stays() -> None:
+    namespace: dict[str, Value] = {"greet": greet}
+    patches = Patches()
+    patches.patch(Place(namespace, "greet"), loudly)
+    namespace["greet"] = len
+    patches._undo()
+    check(
+        namespace["greet"] is len,
+        "Somebody put another function there meanwhile. It is not our "
+        "stand-in, and must not be overwritten.",
+    )
+
+
+@pytest.mark.exercise(UNDO)
+def test_the_patches_are_forgotten() -> None:
+    namespace: dict[str, Value] = {"greet": greet}
+    patches = Patches()
+    patches.patch(Place(namespace, "greet"), loudly)
+    patches._undo()
+    namespace["greet"] = lambda: "hi"
+    patches.patch(Place(namespace, "greet"), loudly)
+    same(
+        namespace["greet"](),
+        "hi!",
+        "The place has another function by now, and the next trace must "
+        "patch that one: an undone patch has to be forgotten.",
+    )
+
+
+@pytest.mark.exercise(UNDO)
+def test_the_last_patch_is_undone_first() -> None:
+    namespace = Journal(a=greet, b=greet, c=greet)
+    patches = Patches()
+    for name in "abc":
+        patches.patch(Place(namespace, name), loudly)
+    namespace.written.clear()
+    patches._undo()
+    same(
+        namespace.written,
+        ["c", "b", "a"],
+        "Patches come off in the reverse of the order they went on.",
+    )
+
+
+@pytest.mark.exercise(UNDO)
+def test_the_last_open_trace_puts_back() -> None:
+    namespace: dict[str, Value] = {"greet": greet}
+    patches = Patches()
+    with patches.during(trace()):
+        patches.patch(Place(namespace, "greet"), loudly)
+        with patches.during(trace()):
+            patches.patch(Place(namespace, "greet"), loudly)
+        same(
+            namespace["greet"](),
+            "hello!",
+            "An inner trace has ended and an outer one still runs: its "
+            "stand-in must stay.",
+        )
+    check(
+        namespace["greet"] is greet,
+        "The last trace has ended: the original must be back.",
+    )
+
+
+@pytest.mark.exercise(UNDO)
+def test_originals_are_back_after_an_error() -> None:
+    namespace: dict[str, Value] = {"greet": greet}
+    patches = Patches()
+    try:
+        with patches.during(trace()):
+            patches.patch(Place(namespace, "greet"), loudly)
+            raise ValueError("in the middle of a trace")
+    except ValueError:
+        pass
+    check(
+        namespace["greet"] is greet,
+        "An error ended the trace, and the original must be back all the same.",
+    )
+
+
+# -- a real trace ------------------------------------------------------------
+
+
+class Spying(torch.nn.Module):
+    """Calls a layer in another thread, in the middle of its forward."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = torch.nn.Linear(4, 4)
+        self.seen: list[object] = []
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """The layer's result.
+
+        Args:
+            x: of shape (*, 4).
+        """
+
+        def elsewhere() -> None:
+            self.seen.append(Residual()(torch.ones(1, 4)))
+
+        thread = threading.Thread(target=elsewhere)
+        thread.start()
+        thread.join()
+        result: torch.Tensor = self.layer(x)
+        return result
+
+
+@pytest.mark.exercise("tracer.Tracer.getattr")
+def test_a_trace_leaves_nothing_patched_and_other_threads_alone() -> None:
+    module = torch.nn.Module
+    before = vars(module)["__call__"], vars(module)["__getattr__"]
+    root = Spying()
+    Tracer().trace(root)
+    check(
+        len(root.seen) == 1 and type(root.seen[0]) is torch.Tensor,
+        "A module called in another thread, while this one traces, must "
+        f"run as ever; it gave {root.seen}.",
+    )
+    after = vars(module)["__call__"], vars(module)["__getattr__"]
+    check(
+        before == after and TRACES.current is None,
+        "After a trace nn.Module must have its own methods again.",
+    )

@@ -1,0 +1,302 @@
+"""Parameters, buffers and other tensors of the traced module."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+from fx.arguments import Value
+from fx.node import Node
+from fx.proxy import Proxy
+from fx.tracer import Tracer
+from stages.checking import check, raising, same, same_graph, uses_intact
+from stages.residual import Residual
+
+READ = "tracer.Tracer.getattr"
+ARGUMENT = "tracer.Tracer._state_node"
+
+
+class Pair(nn.Module):
+    """Two layers, a parameter and a buffer."""
+
+    offset: torch.Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.left = nn.Linear(4, 4)
+        self.right = Residual()
+        self.scale = nn.Parameter(torch.ones(4))
+        self.register_buffer("offset", torch.zeros(4))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Both layers' results, scaled.
+
+        Args:
+            x: of shape (*, 4).
+        """
+        y: torch.Tensor = self.left(x) * self.scale
+        z: torch.Tensor = self.right(y) / self.scale
+        return z
+
+
+class Buffers(Tracer):
+    """A tracer that wants proxies for buffers too."""
+
+    proxy_buffer_attributes = True
+
+
+def started(root: nn.Module, tracer: Tracer | None = None) -> Tracer:
+    """A tracer at the beginning of a trace of `root`, nothing patched."""
+    tracer = tracer or Tracer()
+    tracer._start(root)
+    return tracer
+
+
+def targets(tracer: Tracer) -> list[Value]:
+    """The targets of the nodes recorded so far."""
+    return [node.target for node in tracer.graph.nodes]
+
+
+# -- read --------------------------------------------------------------------
+
+
+@pytest.mark.exercise(READ)
+def test_a_parameter_that_is_read_is_a_proxy() -> None:
+    pair = Pair()
+    tracer = started(pair)
+    found = tracer.getattr("scale", pair.scale, {})
+    check(
+        type(found) is Proxy,
+        "Reading a parameter gives a Proxy; yours gave a "
+        f"{type(found).__name__}, whose use is not recorded.",
+    )
+    same_graph(
+        tracer.graph,
+        """
+        graph():
+            %scale : [num_users=0] = get_attr[target=scale]
+        """,
+        "The parameter is fetched by a get_attr node.",
+    )
+
+
+@pytest.mark.exercise(READ)
+def test_a_parameter_has_its_whole_path() -> None:
+    pair = Pair()
+    tracer = started(pair)
+    cache: dict[str, Proxy] = {}
+    tracer.getattr("weight", pair.left.weight, cache)
+    tracer.getattr("weight", pair.right.linear.weight, cache)
+    same(
+        targets(tracer),
+        ["left.weight", "right.linear.weight"],
+        "Both layers have an attribute called weight. The target of get_attr "
+        "is the whole path from the root.",
+    )
+
+
+@pytest.mark.exercise(READ)
+def test_a_parameter_is_fetched_once() -> None:
+    pair = Pair()
+    tracer = started(pair)
+    cache: dict[str, Proxy] = {}
+    first = tracer.getattr("scale", pair.scale, cache)
+    again = tracer.getattr("scale", pair.scale, cache)
+    check(
+        first is again and targets(tracer) == ["scale"],
+        "A parameter read twice is fetched once: the cache has its proxy.",
+        picture=str(tracer.graph),
+    )
+
+
+@pytest.mark.exercise(READ)
+def test_other_values_are_what_they_are() -> None:
+    pair = Pair()
+    tracer = started(pair)
+    loose = torch.ones(4)
+    for name, value in (
+        ("left", pair.left),
+        ("training", True),
+        ("loose", loose),
+        ("offset", pair.offset),
+    ):
+        check(
+            tracer.getattr(name, value, {}) is value,
+            f"`{name}` is no parameter: it is read as it is. (A buffer too, "
+            "unless the tracer has `proxy_buffer_attributes`.)",
+        )
+    same(targets(tracer), [], "Reading these must record nothing.")
+
+
+@pytest.mark.exercise(READ)
+def test_a_parameter_from_elsewhere_is_what_it_is() -> None:
+    tracer = started(Pair())
+    other = nn.Parameter(torch.ones(2))
+    try:
+        found = tracer.getattr("other", other, {})
+    except (NameError, ValueError) as error:
+        found = error
+    check(
+        found is other,
+        "A parameter that the root does not have is read as it is: only its "
+        f"use in the graph would be wrong. Yours: {found!r}",
+    )
+
+
+@pytest.mark.exercise(READ)
+def test_a_buffer_is_a_proxy_if_the_tracer_wants_it() -> None:
+    pair = Pair()
+    tracer = started(pair, Buffers())
+    found = tracer.getattr("offset", pair.offset, {})
+    check(
+        type(found) is Proxy and targets(tracer) == ["offset"],
+        "With `proxy_buffer_attributes`, reading a buffer gives a Proxy of a "
+        "get_attr node.",
+    )
+    loose = torch.ones(4)
+    check(
+        tracer.getattr("loose", loose, {}) is loose,
+        "A tensor that is neither parameter nor buffer is read as it is.",
+    )
+
+
+@pytest.mark.exercise(READ)
+def test_the_example_is_traced() -> None:
+    same_graph(
+        Tracer().trace(Residual()),
+        """
+        graph():
+            %x : 'torch.Tensor' [num_users=2] = placeholder[target=x]
+            %linear : [num_users=1] = call_module[target=linear]\
+(args = (%x,), kwargs = {})
+            %add : [num_users=1] = call_function[target=operator.add]\
+(args = (%linear, %x), kwargs = {})
+            %relu : [num_users=1] = call_function[target=torch.relu]\
+(args = (%add,), kwargs = {})
+            return relu
+        """,
+        "Tracing the example must leave its five nodes.",
+    )
+
+
+@pytest.mark.exercise(READ)
+def test_a_parameter_used_twice_is_one_node_of_the_trace() -> None:
+    graph = Tracer().trace(Pair())
+    fetched = [node.target for node in graph.find_nodes(op="get_attr")]
+    check(
+        fetched.count("scale") == 1,
+        "The parameter `scale` is read twice in one trace, and fetched once.",
+        picture=str(graph),
+    )
+    uses_intact(graph, "A use of the parameter was lost.")
+
+
+# -- as an argument ----------------------------------------------------------
+
+
+@pytest.mark.exercise(ARGUMENT)
+def test_a_parameter_as_an_argument() -> None:
+    pair = Pair()
+    tracer = started(pair)
+    for parameter, path in (
+        (pair.scale, "scale"),
+        (pair.right.linear.weight, "right.linear.weight"),
+    ):
+        node = tracer.create_arg(parameter)
+        check(
+            isinstance(node, Node),
+            "A parameter as an argument becomes a Node, which is what a node "
+            f"can hold; yours is a {type(node).__name__}.",
+        )
+        same(
+            targets(tracer)[-1],
+            path,
+            "The get_attr node has the whole path of the parameter.",
+        )
+
+
+@pytest.mark.exercise(ARGUMENT)
+def test_a_parameter_inside_a_list() -> None:
+    pair = Pair()
+    tracer = started(pair)
+    x = tracer.create_proxy("placeholder", "x", (), {})
+    tracer.create_proxy("call_function", torch.cat, ([x, pair.scale],), {})
+    same_graph(
+        tracer.graph,
+        """
+        graph():
+            %x : [num_users=1] = placeholder[target=x]
+            %scale : [num_users=1] = get_attr[target=scale]
+            %cat : [num_users=0] = call_function[target=torch.cat]\
+(args = ([%x, %scale],), kwargs = {})
+        """,
+        "A parameter inside a list is fetched before the call that uses it.",
+    )
+
+
+@pytest.mark.exercise(ARGUMENT)
+def test_a_buffer_as_an_argument() -> None:
+    pair = Pair()
+    tracer = started(pair)
+    tracer.create_arg(pair.offset)
+    same(
+        targets(tracer),
+        ["offset"],
+        "The root has this buffer already: fetch it, do not store it as a "
+        "constant a second time.",
+    )
+
+
+@pytest.mark.exercise(ARGUMENT)
+def test_a_module_as_an_argument() -> None:
+    pair = Pair()
+    tracer = started(pair)
+    try:
+        tracer.create_arg(pair.right.linear)
+    except NotImplementedError as error:
+        check(
+            not str(error).startswith("argument of type"),
+            "A module of the root, a nested one too, becomes a get_attr "
+            "node; yours was refused.",
+        )
+        raise
+    same(
+        targets(tracer),
+        ["right.linear"],
+        "A module as an argument is fetched by its path.",
+    )
+
+
+@pytest.mark.exercise(ARGUMENT)
+def test_a_parameter_that_nobody_has_is_refused() -> None:
+    pair = Pair()
+    tracer = started(pair)
+    tracer.create_arg(pair.scale)  # an unwritten function says so here
+    with raising(
+        NameError,
+        "parameter is not a member of this module",
+        "A Parameter that no module of the root has would become a constant "
+        "that nobody trains: it is refused.",
+    ):
+        tracer.create_arg(nn.Parameter(torch.ones(2)))
+
+
+@pytest.mark.exercise(ARGUMENT)
+def test_another_tensor_becomes_a_constant() -> None:
+    pair = Pair()
+    tracer = started(pair)
+    loose = torch.ones(4)
+    tracer.create_arg(loose)
+    same(
+        targets(tracer),
+        ["_tensor_constant0"],
+        "A tensor that is neither parameter nor buffer is not state: give "
+        "None, and create_arg stores it as a constant.",
+    )
+    check(
+        pair.get_buffer("_tensor_constant0") is loose
+        if "_tensor_constant0" in pair._buffers
+        else vars(pair)["_tensor_constant0"] is loose,
+        "The constant on the root must be the tensor itself.",
+    )

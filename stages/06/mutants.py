@@ -1,0 +1,301 @@
+"""Stage 06: what people get wrong about running a graph node by node."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from stages.mutant import Mutant
+
+MUTANTS: Final = (
+    # -- fetch_attr ----------------------------------------------------------
+    Mutant(
+        function="interpreter.Interpreter.fetch_attr",
+        misconception="A target is the name of one attribute.",
+        was="return attrgetter(target)(self.module)",
+        becomes="return getattr(self.module, target)",
+        told="is a path and not one name",
+    ),
+    Mutant(
+        function="interpreter.Interpreter.fetch_attr",
+        misconception="The whole path is what is missing.",
+        was='path = f"{prefix}.{atom}" if prefix else atom',
+        becomes="path = target",
+        told="the path up to the first attribute that is missing",
+    ),
+    Mutant(
+        function="interpreter.Interpreter.fetch_attr",
+        misconception="The atom alone says what is missing.",
+        was='path = f"{prefix}.{atom}" if prefix else atom',
+        becomes="path = atom",
+        told="the path up to the first attribute that is missing",
+    ),
+    Mutant(
+        function="interpreter.Interpreter.fetch_attr",
+        misconception="An attribute that is None is not there.",
+        was="            return attrgetter(target)(self.module)",
+        becomes="            found = attrgetter(target)(self.module)\n"
+        "            if found is None:\n"
+        "                raise RuntimeError(target)\n"
+        "            return found",
+        told="An attribute that is None is not missing",
+    ),
+    Mutant(
+        function="interpreter.Interpreter.fetch_attr",
+        misconception="Python's AttributeError says it as well.",
+        was="raise RuntimeError(message) from None",
+        becomes="raise",
+        told="the path up to the first attribute that is missing",
+    ),
+    # -- map_nodes_to_values -------------------------------------------------
+    Mutant(
+        function="interpreter.Interpreter.map_nodes_to_values",
+        misconception="Nodes stand in args directly.",
+        was="return map_arg(args, load)",
+        becomes="if isinstance(args, tuple):\n"
+        "            return tuple(\n"
+        "                load(a) if isinstance(a, Node) else a for a in args\n"
+        "            )\n"
+        "        return load(args) if isinstance(args, Node) else args",
+        told="A node inside of containers is a node too",
+    ),
+    Mutant(
+        function="interpreter.Interpreter.map_nodes_to_values",
+        misconception="A value that is false is no value.",
+        was="if arg not in self.env:",
+        becomes="if not self.env.get(arg):",
+        told="Ask whether the node is in `self.env`",
+    ),
+    Mutant(
+        function="interpreter.Interpreter.map_nodes_to_values",
+        misconception="A KeyError says enough.",
+        was="if arg not in self.env:",
+        becomes="if self.env is None:",
+        told="A KeyError would name one",
+    ),
+    # -- call_method ---------------------------------------------------------
+    Mutant(
+        function="interpreter.Interpreter.call_method",
+        misconception="The module has the method.",
+        was="getattr(args[0], str(target))(*args[1:], **kwargs)",
+        becomes="getattr(self.module, str(target))(*args, **kwargs)",
+        told="one of the first argument, not of the module",
+    ),
+    Mutant(
+        function="interpreter.Interpreter.call_method",
+        misconception="The object is an argument of its own method.",
+        was="*args[1:]",
+        becomes="*args",
+        told="which must not be passed again",
+    ),
+    Mutant(
+        function="interpreter.Interpreter.call_method",
+        misconception="Methods have no keywords.",
+        was=", **kwargs",
+        becomes="",
+        told="The keywords of the node are keywords of the call",
+    ),
+    # -- run_node ------------------------------------------------------------
+    Mutant(
+        function="interpreter.Interpreter.run_node",
+        misconception="node.args are the arguments to call with.",
+        was="args, kwargs = self.fetch_args_kwargs_from_env(n)",
+        becomes="args, kwargs = n.args, n.kwargs",
+        told="the *values* of the arguments",
+    ),
+    Mutant(
+        function="interpreter.Interpreter.run_node",
+        misconception="Nobody overrides how values are fetched.",
+        was="self.fetch_args_kwargs_from_env(n)",
+        becomes="self._fetch(n)",
+        told="A subclass has its own way to fetch arguments",
+    ),
+    Mutant(
+        function="interpreter.Interpreter.run_node",
+        misconception="The methods are Interpreter's, not the subclass's.",
+        was="getattr(self, n.op)(n.target",
+        becomes="getattr(Interpreter, n.op)(self, n.target",
+        told="which a subclass may have overridden",
+    ),
+    Mutant(
+        function="interpreter.Interpreter.run_node",
+        misconception="Nobody asks which node is being run.",
+        was="with fx_traceback.set_current_meta(\n"
+        '            n, f"Interpreter_{type(self).__name__}"\n'
+        "        ):",
+        becomes="if n.op:",
+        told="should inherit its meta",
+    ),
+    # -- _run_nodes ----------------------------------------------------------
+    Mutant(
+        function="interpreter.Interpreter._run_nodes",
+        misconception="Python frees what is not used any more.",
+        was="if collect:",
+        becomes="if not collect:",
+        told="env must hold the values that are still needed and no others",
+    ),
+    Mutant(
+        function="interpreter.Interpreter._run_nodes",
+        misconception="Values are always dropped.",
+        was="if collect:",
+        becomes="if env is not None:",
+        told="all values stay in env",
+    ),
+    Mutant(
+        function="interpreter.Interpreter._run_nodes",
+        misconception="Each value has a last reader that drops it.",
+        was='if not node.users and node.op != "output":',
+        becomes="if node.users is None:",
+        told="its own value if nobody uses it",
+    ),
+    Mutant(
+        function="interpreter.Interpreter._run_nodes",
+        misconception="The last node too runs for others.",
+        was='if node.op == "output":',
+        becomes='if node.op == "nothing":',
+        told="The value of the output is what is returned",
+    ),
+    Mutant(
+        function="interpreter.Interpreter._run_nodes",
+        misconception="Every node runs.",
+        was="if node not in env:",
+        becomes="if node is not None:",
+        told="a node that has a value in env is not run",
+    ),
+    Mutant(
+        function="interpreter.Interpreter._run_nodes",
+        misconception="Nobody overrides run_node.",
+        was="self.run_node if self._is_watched() else self._plain_step()",
+        becomes="self._plain_step()",
+        told="which a subclass may have overridden",
+    ),
+    Mutant(
+        function="interpreter.Interpreter._run_nodes",
+        misconception="An error speaks for itself.",
+        was="self._explain(raised, node)",
+        becomes="assert raised is not None",
+        told="also says which node it was",
+    ),
+    Mutant(
+        function="interpreter.Interpreter._run_nodes",
+        misconception="A loop that copies env changes nothing.",
+        was="env, frees = self.env, self.user_to_last_uses",
+        becomes="self.env = env = dict(self.env)\n"
+        "        frees = self.user_to_last_uses",
+        told="the values go into that dict",
+    ),
+    # -- ShapeProp.run_node --------------------------------------------------
+    Mutant(
+        function="passes.shape_prop.ShapeProp.run_node",
+        misconception="A pass that describes returns descriptions.",
+        was="return result",
+        becomes="return described",
+        told="not its description",
+    ),
+    Mutant(
+        function="passes.shape_prop.ShapeProp.run_node",
+        misconception="A value is a tensor, or there is nothing to say.",
+        was="described = map_aggregate(result, describe)",
+        becomes="described = describe(result)",
+        told="the description is a tuple too",
+    ),
+    Mutant(
+        function="passes.shape_prop.ShapeProp.run_node",
+        misconception="Each node has a tensor_meta.",
+        was="if tensors:",
+        becomes="if described is not None:",
+        told="there is nothing to write",
+    ),
+    Mutant(
+        function="passes.shape_prop.ShapeProp.run_node",
+        misconception="Only tensors have a type.",
+        was='        n.meta["type"] = type(result)',
+        becomes="        if tensors:\n"
+        '            n.meta["type"] = type(result)',
+        told="is the type of the value, whatever it is",
+    ),
+    Mutant(
+        function="passes.shape_prop.ShapeProp.run_node",
+        misconception="To run a node is to run it with real data.",
+        was="self._run_in_mode(n)",
+        becomes="super().run_node(n)",
+        told="runs a node so that the mode is in force",
+    ),
+    Mutant(
+        function="passes.shape_prop.ShapeProp.run_node",
+        misconception="The error of the operation says enough.",
+        was="raise RuntimeError(\n"
+        '                f"ShapeProp error for: node={n.format_node()} '
+        'with "\n'
+        '                f"meta={n.meta}"\n'
+        "            ) from raised",
+        becomes="raise",
+        told="says that ShapeProp failed",
+    ),
+    # -- Transformer.call_module ---------------------------------------------
+    Mutant(
+        function="interpreter.Transformer.call_module",
+        misconception="To run a call_module node is to call the module.",
+        was="        self.fetch_attr(str(target))\n"
+        "        return self.tracer.create_proxy("
+        '"call_module", target, args, kwargs)',
+        becomes="        return self.fetch_attr(str(target))(*args, **kwargs)",
+        told="The module was run",
+    ),
+    Mutant(
+        function="interpreter.Transformer.call_module",
+        misconception="What is only recorded need not exist.",
+        was="self.fetch_attr(str(target))",
+        becomes="assert target",
+        told="a node was recorded that can never run",
+    ),
+    Mutant(
+        function="interpreter.Transformer.call_module",
+        misconception="Modules are called without keywords.",
+        was="target, args, kwargs)",
+        becomes="target, args, {})",
+        told="The keywords of the call belong to the new node too",
+    ),
+    # -- Transformer.transform -----------------------------------------------
+    Mutant(
+        function="interpreter.Transformer.transform",
+        misconception="The result is one proxy.",
+        was="self.tracer.create_arg(result)",
+        becomes='getattr(result, "node", None)',
+        told="may be a structure of proxies",
+    ),
+    Mutant(
+        function="interpreter.Transformer.transform",
+        misconception="A transformation works in place.",
+        was="GraphModule(self.module, self.new_graph)",
+        becomes="GraphModule(self.module, self.graph)",
+        told="the old one stays the old module's",
+    ),
+    Mutant(
+        function="interpreter.Transformer.transform",
+        misconception="New nodes are new and have no history.",
+        was="with fx_traceback.preserve_node_meta():",
+        becomes="if self.graph is not None:",
+        told="should inherit its notes",
+    ),
+    Mutant(
+        function="interpreter.Transformer.transform",
+        misconception="The output has neither a type nor notes.",
+        was="new.meta.update(old.meta)",
+        becomes="new.meta.clear()",
+        told="must not be lost",
+    ),
+    Mutant(
+        function="interpreter.Transformer.transform",
+        misconception="The return annotation comes by itself.",
+        was=", type_expr=old.type",
+        becomes="",
+        told="The return annotation is the type of the output node",
+    ),
+    Mutant(
+        function="interpreter.Transformer.transform",
+        misconception="A run is a run: inputs are processed as ever.",
+        was="enable_io_processing=False",
+        becomes="enable_io_processing=True",
+        told="enable_io_processing=False",
+    ),
+)

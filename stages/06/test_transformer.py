@@ -1,0 +1,231 @@
+"""Stage 06: running a graph with proxies, which records another one."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+from fx import concrete_args
+from fx._symbolic_trace import symbolic_trace
+from fx.arguments import Argument, Target, Value
+from fx.graph import Graph
+from fx.graph_module import GraphModule
+from fx.interpreter import Transformer
+from fx.proxy import Proxy
+from stages.checking import check, raising, same, same_graph
+from stages.residual import Residual
+
+
+class Gelu(Transformer):
+    """Puts gelu in the place of relu."""
+
+    def call_function(
+        self, target: Target, args: tuple[Argument, ...], kwargs: Value
+    ) -> Value:
+        """Record a gelu for a relu, anything else as it is."""
+        if target is torch.relu:
+            target = torch.nn.functional.gelu
+        return super().call_function(target, args, kwargs)
+
+
+class Loud(nn.Module):
+    """A module that notes when it is run."""
+
+    ran = False
+
+    def forward(self, x: torch.Tensor, by: float = 1.0) -> torch.Tensor:
+        """The input times `by`."""
+        self.ran = True
+        return x * by
+
+
+def loud_transformer() -> tuple[Transformer, Loud]:
+    """A transformer of a module that has a Loud, and that Loud."""
+    graph = Graph()
+    x = graph.placeholder("x")
+    graph.output(graph.call_module("loud", (x,)))
+    loud = Loud()
+    return Transformer(GraphModule({"loud": loud}, graph)), loud
+
+
+RECORDED = """
+graph():
+    %x : [num_users=1] = placeholder[target=x]
+    %loud : [num_users=0] = call_module[target=loud](args = (%x,), kwargs = {})
+"""
+
+
+# -- call_module -------------------------------------------------------------
+
+
+@pytest.mark.exercise("interpreter.Transformer.call_module")
+class TestCallModule:
+    def test_it_gives_a_proxy(self) -> None:
+        transformer, _ = loud_transformer()
+        x = transformer.placeholder("x", (), {})
+        found = transformer.call_module("loud", (x,), {})
+        check(
+            isinstance(found, Proxy),
+            "In a Transformer, values are proxies: what is recorded is a "
+            "node, and the proxy of that node stands for its value.",
+            picture=f"yours: {found!r}",
+        )
+
+    def test_a_call_of_the_module_is_recorded(self) -> None:
+        transformer, loud = loud_transformer()
+        x = transformer.placeholder("x", (), {})
+        transformer.call_module("loud", (x,), {})
+        check(
+            not loud.ran,
+            "The module was run. A Transformer records that the module is "
+            "called; running it would record what it does, or fail.",
+        )
+        same_graph(
+            transformer.new_graph,
+            RECORDED,
+            "The new graph must have a call_module node with the same "
+            "target: `self.tracer.create_proxy` makes it.",
+        )
+
+    def test_keywords_are_recorded(self) -> None:
+        transformer, _ = loud_transformer()
+        x = transformer.placeholder("x", (), {})
+        found = transformer.call_module("loud", (x,), {"by": 2.0})
+        same(
+            dict(found.node.kwargs),
+            {"by": 2.0},
+            "The keywords of the call belong to the new node too.",
+        )
+
+    def test_a_module_that_is_not_there(self) -> None:
+        transformer, _ = loud_transformer()
+        x = transformer.placeholder("x", (), {})
+        with raising(
+            RuntimeError,
+            "missing",
+            "There is no module at that path, and a node was recorded that "
+            "can never run: `fetch_attr` says what is wrong, here and now.",
+        ):
+            transformer.call_module("missing", (x,), {})
+
+
+# -- transform ---------------------------------------------------------------
+
+TRANSFORM = pytest.mark.exercise("interpreter.Transformer.transform")
+
+
+@TRANSFORM
+class TestTransform:
+    def test_without_overrides_it_is_a_copy(self) -> None:
+        torch.manual_seed(0)
+        model, x = Residual(), torch.randn(2, 4)
+        traced = symbolic_trace(model)
+        new = Transformer(traced).transform()
+        check(
+            new is not traced,
+            "transform() returns a new GraphModule.",
+        )
+        same_graph(
+            new.graph,
+            str(traced.graph),
+            "A Transformer that overrides nothing records the same graph, "
+            "output included.",
+        )
+        check(
+            torch.equal(new(x), model(x)),
+            "The new module computes what the old one does.",
+        )
+
+    def test_the_old_module_stays(self) -> None:
+        traced = symbolic_trace(Residual())
+        before = str(traced.graph)
+        new = Gelu(traced).transform()
+        same_graph(
+            traced.graph,
+            before,
+            "The module that is transformed must stay as it is.",
+        )
+        check(
+            new.graph is not traced.graph
+            and traced.graph.owning_module is traced,
+            "The new module has the new graph; the old one stays the old "
+            "module's.",
+        )
+
+    def test_relu_becomes_gelu(self) -> None:
+        torch.manual_seed(0)
+        model, x = Residual(), torch.randn(2, 4)
+        new = Gelu(symbolic_trace(model)).transform()
+        wanted = torch.nn.functional.gelu(model.linear(x) + x)
+        check(
+            torch.equal(new(x), wanted),
+            "The method records gelu for relu: the new module must compute "
+            "gelu(linear(x) + x).",
+        )
+
+    def test_an_output_that_is_a_structure(self) -> None:
+        def both(x: torch.Tensor) -> dict[str, Value]:
+            return {"parts": [x + 1, (x, 2)]}
+
+        traced = symbolic_trace(both)
+        new = Transformer(traced).transform()
+        same_graph(
+            new.graph,
+            str(traced.graph),
+            "The result may be a structure of proxies and constants: "
+            "`self.tracer.create_arg` makes an argument of it.",
+        )
+
+    def test_the_output_keeps_type_and_notes(self) -> None:
+        graph = Graph()
+        output = graph.output(graph.placeholder("x"), torch.Tensor)
+        output.meta["note"] = "kept"
+        new = Transformer(GraphModule(nn.Module(), graph)).transform()
+        found = new.graph.output_node()
+        same(
+            found.type,
+            torch.Tensor,
+            "The return annotation is the type of the output node, and the "
+            "new output must have it too.",
+        )
+        same(
+            found.meta.get("note"),
+            "kept",
+            "What passes have noted on the output must not be lost.",
+        )
+
+    def test_new_nodes_say_where_they_are_from(self) -> None:
+        traced = symbolic_trace(Residual())
+        (relu,) = traced.graph.find_nodes(op="call_function", target=torch.relu)
+        relu.meta["custom"] = {"block": 3}
+        new = Gelu(traced).transform()
+        gelu = new.graph.output_node().input_at(0)
+        same(
+            gelu.meta.get("custom"),
+            {"block": 3},
+            "gelu stands for relu and should inherit its notes: run the "
+            "graph inside `fx_traceback.preserve_node_meta()`.",
+        )
+
+    def test_nested_inputs_and_outputs(self) -> None:
+        def swap(
+            pair: tuple[torch.Tensor, torch.Tensor],
+        ) -> dict[str, torch.Tensor]:
+            return {"first": pair[1], "second": pair[0]}
+
+        hole = concrete_args.PH
+        traced = symbolic_trace(swap, {"pair": (hole, hole)})
+        new = Transformer(traced).transform()
+        same_graph(
+            new.graph,
+            str(traced.graph),
+            "The graph has flat inputs and outputs, and its code generator "
+            "nests them. A proxy is recorded for each flat one: run with "
+            "enable_io_processing=False.",
+        )
+        same(
+            new((1, 2)),
+            {"first": 2, "second": 1},
+            "The new module takes a pair and returns a dict, as the old one.",
+        )

@@ -1,0 +1,342 @@
+"""Stage 07's mutants: what people get wrong when they write the rewriter."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from stages.mutant import Mutant
+
+_PAIR = "passes.utils.pattern_steps.Exact.pair"
+_COMPARE = "passes.utils.matcher_utils._Search.compare"
+_MEET = "passes.utils.matcher_utils._Search.meet"
+_COMES_BACK = "passes.utils.matcher_utils._comes_back"
+_OBSTACLE = "passes.utils.matcher_utils._Search.obstacle"
+_INSERT = "replacing.Edit.insert"
+_FILTERS = "subgraph_rewriter.replace_pattern_with_filters"
+_LOOK_AGAIN = "rewriting_rules._Worklist.look_again"
+
+MUTANTS: Final = (
+    Mutant(
+        function=_PAIR,
+        misconception="Equal targets make equal calls.",
+        was="if node.op != pattern.op:",
+        becomes="if False:",
+        told="the opcode must agree, too",
+    ),
+    Mutant(
+        function=_PAIR,
+        misconception="Inputs match by their names.",
+        was="if node.target != pattern.target and node.op not in BY_OPCODE:",
+        becomes="if node.target != pattern.target:",
+        told="the target does not count",
+    ),
+    Mutant(
+        function=_PAIR,
+        misconception="Positional arguments are all there is to compare.",
+        was="""                return (
+                    (*args, *named.values()),
+                    (*others, *others_named.values()),
+                )""",
+        becomes="                return args, others",
+        told="follow the positional ones in the pair",
+    ),
+    Mutant(
+        function=_PAIR,
+        misconception="Keywords are paired by their order.",
+        was="if [*named] == [*others_named]:",
+        becomes="if len(named) == len(others_named):",
+        told="keywords must have the same names",
+    ),
+    Mutant(
+        function=_PAIR,
+        misconception="zip will see to calls with more arguments.",
+        was="if len(args) == len(others):",
+        becomes="if args:",
+        told="must not fall off the end",
+    ),
+    Mutant(
+        function=_COMPARE,
+        misconception="== is equality of constants.",
+        was="_equal(sought, found):\n            return",
+        becomes="sought == found:\n            return",
+        told="`==` alone takes 1 for True",
+    ),
+    Mutant(
+        function=_COMPARE,
+        misconception="A wildcard fits anything, each time anew.",
+        was="known = self.nodes_map.setdefault(sought, found)",
+        becomes="known = self.nodes_map[sought] = found",
+        told="an input stands for one value",
+    ),
+    Mutant(
+        function=_COMPARE,
+        misconception="What fits needs no writing down.",
+        was="self.nodes_map.setdefault(sought, found)",
+        becomes="self.nodes_map.get(sought, found)",
+        told="the replacement will ask nodes_map",
+    ),
+    Mutant(
+        function=_COMPARE,
+        misconception="zip compares lists of different lengths.",
+        was="""            if len(sought) != len(found):
+                return f"{len(found)} items instead of {len(sought)}"
+            stack.extend(reversed(list(zip(sought, found, strict=True))))""",
+        becomes="""            pairs = list(zip(sought, found, strict=False))
+            stack.extend(reversed(pairs))""",
+        told="zip stops at the shorter list",
+    ),
+    Mutant(
+        function=_MEET,
+        misconception="If op, target and arguments agree, it is a match.",
+        was="if 0 <= step.readers < len(found.users) and not loose:",
+        becomes="if False:",
+        told="must have no readers outside",
+    ),
+    Mutant(
+        function=_MEET,
+        misconception="No node of a match may be read from outside.",
+        was="if 0 <= step.readers < len(found.users) and not loose:",
+        becomes="if max(step.readers, 1) < len(found.users) and not loose:",
+        told="others may read it",
+    ),
+    Mutant(
+        function=_MEET,
+        misconception="Two nodes of the pattern may stand for one.",
+        was="if found in self.partners:",
+        becomes="if False:",
+        told="cannot both be the one neg",
+    ),
+    Mutant(
+        function=_MEET,
+        misconception="A node that was met before fits again.",
+        was='return "" if known is found else f"{sought} is {known} already"',
+        becomes='return ""',
+        told="it has its partner already",
+    ),
+    Mutant(
+        function=_MEET,
+        misconception="Operands have one order.",
+        was="if step.commutes and len(pairs) > 1:",
+        becomes="if False:",
+        told="read the other way round",
+    ),
+    Mutant(
+        function=_COMES_BACK,
+        misconception="What comes back does so in one step.",
+        was="rest.extend(node.users)",
+        becomes="pass",
+        told="Looking one reader far is not enough",
+    ),
+    Mutant(
+        function=_COMES_BACK,
+        misconception="A reader inside of the set is a way back.",
+        was="_readers(inside, inside)",
+        becomes="_readers(inside, set())",
+        told="does not leave it",
+    ),
+    Mutant(
+        function=_COMES_BACK,
+        misconception="Whatever leaves comes back.",
+        was="    return False",
+        becomes="    return bool(seen)",
+        told="as long as nothing comes back",
+    ),
+    Mutant(
+        function=_OBSTACLE,
+        misconception="Matches overlap if one lies inside of the other.",
+        was="if not self.taken.isdisjoint(inside):",
+        becomes="if inside and inside <= self.taken:",
+        told="one shared node is enough",
+    ),
+    Mutant(
+        function=_OBSTACLE,
+        misconception="What is returned must not be read, either.",
+        was="if leaks and node not in match.returning_nodes:",
+        becomes="if leaks:",
+        told="what is returned may be read by anybody",
+    ),
+    Mutant(
+        function=_OBSTACLE,
+        misconception="meet has always counted the readers.",
+        was="if self.matcher.ignore_literals:",
+        becomes="if False:",
+        told="so that obstacle has to",
+    ),
+    Mutant(
+        function=_OBSTACLE,
+        misconception="If no node leaks, the match is in one piece.",
+        was="if len(self.plan.returning) > 1 and _comes_back(inside):",
+        becomes="if False:",
+        told="A value leaves the match and comes back",
+    ),
+    Mutant(
+        function=_OBSTACLE,
+        misconception="Nothing happens between the nodes of a match.",
+        was="return self.written_between(inside)",
+        becomes='return ""',
+        told="written_between knows",
+    ),
+    Mutant(
+        function=_INSERT,
+        misconception="The values of the match are still those of the graph.",
+        was="[self.current(value) for value in match.placeholder_nodes]",
+        becomes="list(match.placeholder_nodes)",
+        told="has to read what is there now",
+    ),
+    Mutant(
+        function=_INSERT,
+        misconception="New nodes go where the old ones began.",
+        was="self.graph.inserting_before(self.place(rewrite))",
+        becomes="self.graph.inserting_before(rewrite.operations[0])",
+        told="before who will read them",
+    ),
+    Mutant(
+        function=_INSERT,
+        misconception="Only what is returned has to be erased.",
+        was="self.dead.update(dict.fromkeys(rewrite.operations))",
+        becomes="self.dead.update(dict.fromkeys(match.returning_nodes))",
+        told="All operations of the match are dead",
+    ),
+    Mutant(
+        function=_INSERT,
+        misconception="Outputs are those of the template.",
+        was="known[one] if isinstance(one, Node) else one for one in "
+        "made.outputs",
+        becomes="one for one in made.outputs",
+        told="and not the template's placeholder",
+    ),
+    Mutant(
+        function=_INSERT,
+        misconception="A path means the same in every module.",
+        was="new.target = made.renamed.get(path, path)",
+        becomes="new.target = path",
+        told="the copied get_attr must fetch that one",
+    ),
+    Mutant(
+        function=_FILTERS,
+        misconception="One filter that says yes is enough.",
+        was="if all(",
+        becomes="if not match_filters or any(",
+        told="One of two filters says no",
+    ),
+    Mutant(
+        function=_FILTERS,
+        misconception="Filters come after the edit, to choose what is told.",
+        was="plan_rewrites(gm, matcher, matches, make)",
+        becomes="plan_rewrites(gm, matcher, found, make)",
+        told="only the first match is replaced",
+    ),
+    Mutant(
+        function=_FILTERS,
+        misconception="A module that nothing calls does no harm.",
+        was="gm.delete_all_unused_submodules()",
+        becomes="pass",
+        told="the unused submodules go",
+    ),
+    Mutant(
+        function=_FILTERS,
+        misconception="Constants are always literal.",
+        was="matcher_for(pattern, ignore_literals, options)",
+        becomes="matcher_for(pattern, False, options)",
+        told="ignore_literals is True",
+    ),
+    Mutant(
+        function=_LOOK_AGAIN,
+        misconception="Only new nodes can be in new matches.",
+        was="map_arg(new, lambda node: touched.setdefault(node, 0))",
+        becomes="map_arg(new, lambda node: None)",
+        told="nothing in it is new",
+    ),
+    Mutant(
+        function=_LOOK_AGAIN,
+        misconception="A new match ends at what is new.",
+        was="if depth < self.reach:",
+        becomes="if depth < 1:",
+        told="two readers below",
+    ),
+    Mutant(
+        function=_LOOK_AGAIN,
+        misconception="Losing a reader changes nothing.",
+        was="map_arg(tuple(done.match.placeholder_nodes), lost_a_reader)",
+        becomes="pass",
+        told="the inputs of a match lose a reader",
+    ),
+    Mutant(
+        function=_LOOK_AGAIN,
+        misconception="To be safe, everything below is looked at again.",
+        was="if depth < self.reach:",
+        becomes="if depth:",
+        told="stop at a pattern's size",
+    ),
+    Mutant(
+        function=_PAIR,
+        misconception="One opcode is one operation.",
+        was="if node.target != pattern.target and node.op not in BY_OPCODE:",
+        becomes="if False:",
+        told="it is another operation",
+    ),
+    Mutant(
+        function=_PAIR,
+        misconception="A default that is left out is another call.",
+        was="if isinstance(pattern.target, OpOverload):",
+        becomes="if False:",
+        told="by_schema fills in defaults",
+    ),
+    Mutant(
+        function=_COMPARE,
+        misconception="A node of the pattern takes what it gets.",
+        was='return f"{sought} is not {found!r}"',
+        becomes='return ""',
+        told="only an input of the pattern takes constants",
+    ),
+    Mutant(
+        function=_COMPARE,
+        misconception="Lists of one length fit.",
+        was="stack.extend(reversed(list(zip(sought, found, strict=True))))",
+        becomes="pass",
+        told="nothing else compares them",
+    ),
+    Mutant(
+        function=_MEET,
+        misconception="A pair is a pair, whatever its arguments.",
+        was="stack += pairs",
+        becomes="pass",
+        told="matching climbs from there",
+    ),
+    Mutant(
+        function=_MEET,
+        misconception="An inner node has one reader.",
+        was="if 0 <= step.readers < len(found.users) and not loose:",
+        becomes="if step.readers >= 0 and len(found.users) > 1 and not loose:",
+        told="both may be in the match",
+    ),
+    Mutant(
+        function=_INSERT,
+        misconception="New nodes are in the graph, and that will do.",
+        was="rewrite.made.append(new)",
+        becomes="pass",
+        told="rewrite.made lists the new nodes",
+    ),
+    Mutant(
+        function=_INSERT,
+        misconception="Who reads the old finds the new by its place.",
+        was="self.replace(gone, came)",
+        becomes="pass",
+        told="Who reads relu is to read clamp",
+    ),
+    Mutant(
+        function=_INSERT,
+        misconception="A replacement returns nodes.",
+        was="known[one] if isinstance(one, Node) else one for one in "
+        "made.outputs",
+        becomes="known.get(one) for one in made.outputs",
+        told="which is no node of the template",
+    ),
+    Mutant(
+        function=_INSERT,
+        misconception="Meta is copied with the node.",
+        was="if self.carry_meta:",
+        becomes="if False:",
+        told="the new nodes say what they replace",
+    ),
+)

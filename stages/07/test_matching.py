@@ -1,0 +1,674 @@
+"""Stage 07's checks of the matcher: nodes, arguments, outside readers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import pytest
+import torch
+
+from fx._symbolic_trace import symbolic_trace
+from fx.arguments import Argument
+from fx.graph import Graph
+from fx.node import Node
+from fx.passes.utils.matcher_utils import (
+    InternalMatch,
+    SubgraphMatcher,
+    _comes_back,
+    _Search,
+)
+from fx.passes.utils.pattern_steps import Exact
+from stages.checking import check, same
+
+Function: TypeAlias = Callable[..., object]
+Stack: TypeAlias = list[tuple[Argument, Argument]]
+
+PAIR = "passes.utils.pattern_steps.Exact.pair"
+COMPARE = "passes.utils.matcher_utils._Search.compare"
+MEET = "passes.utils.matcher_utils._Search.meet"
+COMES_BACK = "passes.utils.matcher_utils._comes_back"
+OBSTACLE = "passes.utils.matcher_utils._Search.obstacle"
+
+aten_add = torch.ops.aten.add.Tensor
+
+
+def graph_of(function: Function) -> Graph:
+    """The graph of a function."""
+    return symbolic_trace(function).graph
+
+
+def named(graph: Graph) -> dict[str, Node]:
+    """The nodes of a graph by name."""
+    return {node.name: node for node in graph.nodes}
+
+
+# -- two calls ---------------------------------------------------------------
+
+
+def paired(pattern: Function, program: Function) -> list[list[str]] | None:
+    """What Exact makes of the calls that two functions end with, as text."""
+    ends = [graph_of(f).output_node().input_at(0) for f in (pattern, program)]
+    found = Exact().pair(*ends)
+    if found is None:
+        return None
+    return [[str(arg) for arg in side] for side in found]
+
+
+@pytest.mark.exercise(PAIR)
+def test_the_same_call_gives_both_arguments() -> None:
+    found = paired(lambda a, b: torch.sub(a, b), lambda x, y: torch.sub(y, x))
+    same(
+        found,
+        [["a", "b"], ["y", "x"]],
+        "pattern sub(a, b), graph sub(y, x): pair gives the arguments of both, "
+        "the pattern's first, each in the order in which they stand.",
+    )
+
+
+@pytest.mark.exercise(PAIR)
+def test_another_target_is_another_call() -> None:
+    found = paired(lambda a: torch.relu(a), lambda x: torch.neg(x))
+    same(
+        found,
+        None,
+        "Pattern relu(a), graph neg(x): the targets are different, so it is "
+        "another operation and pair answers None.",
+    )
+
+
+@pytest.mark.exercise(PAIR)
+def test_another_opcode_is_another_call() -> None:
+    graph = Graph()
+    x = graph.placeholder("x")
+    method = graph.call_method("relu", (x,))
+    module = graph.call_module("relu", (x,))
+    found = Exact().pair(method, module)
+    same(
+        found,
+        None,
+        "call_method 'relu' and call_module 'relu' have equal targets and are "
+        "not the same: the opcode must agree, too.",
+    )
+
+
+@pytest.mark.exercise(PAIR)
+def test_names_of_inputs_do_not_matter() -> None:
+    one, other = Graph(), Graph()
+    found = Exact().pair(one.placeholder("a"), other.placeholder("x"))
+    check(
+        found is not None,
+        "placeholder a and placeholder x have different targets, and those "
+        "are only names: for the opcodes of BY_OPCODE the target does not "
+        "count.",
+    )
+
+
+@pytest.mark.exercise(PAIR)
+def test_keyword_arguments_are_compared_too() -> None:
+    found = paired(
+        lambda a: torch.clamp(a, min=0.0), lambda x: torch.clamp(x, min=1.0)
+    )
+    same(
+        found,
+        [["a", "0.0"], ["x", "1.0"]],
+        "clamp(a, min=0.0) and clamp(x, min=1.0): the values given by keyword "
+        "follow the positional ones in the pair, else nobody compares them.",
+    )
+
+
+@pytest.mark.exercise(PAIR)
+def test_other_keywords_are_another_call() -> None:
+    found = paired(
+        lambda a: torch.clamp(a, min=0.0), lambda x: torch.clamp(x, max=0.0)
+    )
+    same(
+        found,
+        None,
+        "clamp(a, min=0.0) is not clamp(x, max=0.0): keywords must have the "
+        "same names before their values may be paired.",
+    )
+
+
+@pytest.mark.exercise(PAIR)
+def test_another_number_of_arguments_is_another_call() -> None:
+    found = paired(lambda a: torch.sum(a), lambda x: torch.sum(x, 1))
+    same(
+        found,
+        None,
+        "sum(a) is not sum(x, 1): arguments that only one call has must not "
+        "fall off the end.",
+    )
+
+
+@pytest.mark.exercise(PAIR)
+def test_a_schema_fills_in_defaults() -> None:
+    found = paired(
+        lambda a, b: aten_add(a, b), lambda x, y: aten_add(x, y, alpha=1)
+    )
+    same(
+        found,
+        [["a", "b", "1"], ["x", "y", "1"]],
+        "aten.add.Tensor(a, b) and aten.add.Tensor(x, y, alpha=1) are one "
+        "call: an OpOverload has a schema, and by_schema fills in defaults.",
+    )
+
+
+class _Holder(torch.nn.Module):
+    """Returns a tensor that it has."""
+
+    def __init__(self, held: torch.Tensor) -> None:
+        super().__init__()
+        self.held = held
+
+    def forward(self) -> torch.Tensor:
+        return self.held
+
+
+@pytest.mark.exercise(PAIR)
+def test_fetched_tensors_must_be_of_one_class() -> None:
+    plain = symbolic_trace(_Holder(torch.ones(2)))
+    other = symbolic_trace(_Holder(torch.zeros(3)))
+    trained = symbolic_trace(_Holder(torch.nn.Parameter(torch.ones(2))))
+    nodes = [
+        gm.graph.output_node().input_at(0) for gm in (plain, other, trained)
+    ]
+    check(
+        Exact().pair(nodes[0], nodes[1]) is not None,
+        "Two get_attr nodes that fetch plain tensors are the same to Exact, "
+        "whatever is in the tensors (same_value says so).",
+    )
+    same(
+        Exact().pair(nodes[0], nodes[2]),
+        None,
+        "One get_attr node fetches a Tensor, the other a Parameter: "
+        "same_value says no, and pair must ask it.",
+    )
+
+
+# -- arguments ---------------------------------------------------------------
+
+
+def search(
+    pattern: Function,
+    program: Function,
+    *,
+    ignore_literals: bool = False,
+    normalize: bool = False,
+    respect_mutations: bool = False,
+) -> tuple[_Search, dict[str, Node], dict[str, Node]]:
+    """A search that has not begun, the pattern's nodes, and the graph's."""
+    matcher = SubgraphMatcher(
+        graph_of(pattern),
+        ignore_literals=ignore_literals,
+        normalize=normalize,
+        respect_mutations=respect_mutations,
+    )
+    graph = graph_of(program)
+    return (
+        _Search(matcher, graph, ""),
+        named(matcher.pattern),
+        named(graph),
+    )
+
+
+def relu_of_sum(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """What most patterns here are."""
+    return torch.relu(a + b)
+
+
+@pytest.mark.exercise(COMPARE)
+@pytest.mark.parametrize(
+    ("sought", "found"), [(2, 2), ("mean", "mean"), (None, None)]
+)
+def test_equal_constants_fit(sought: Argument, found: Argument) -> None:
+    one, _, _ = search(relu_of_sum, relu_of_sum)
+    same(
+        one.compare(sought, found, []),
+        "",
+        f"The pattern says {sought!r} and the graph has it: compare answers "
+        "with the empty text, there is nothing to complain of.",
+    )
+
+
+@pytest.mark.exercise(COMPARE)
+@pytest.mark.parametrize(
+    ("sought", "found"), [(1, 2), (1, True), (1, 1.0), (None, 0)]
+)
+def test_other_constants_do_not_fit(sought: Argument, found: Argument) -> None:
+    one, _, _ = search(relu_of_sum, relu_of_sum)
+    check(
+        one.compare(sought, found, []),
+        f"The pattern says {sought!r} and the graph {found!r}: constants fit "
+        "if they are equal and of one type, and `==` alone takes 1 for True.",
+    )
+
+
+@pytest.mark.exercise(COMPARE)
+def test_an_input_takes_a_constant() -> None:
+    one, pattern, _ = search(relu_of_sum, relu_of_sum)
+    same(
+        one.compare(pattern["b"], 3, []),
+        "",
+        "b is an input of the pattern: it takes anything, the constant 3 too.",
+    )
+    same(
+        one.nodes_map.get(pattern["b"]),
+        3,
+        "compare said that input b may be 3 and did not write it down: the "
+        "replacement will ask nodes_map what b is.",
+    )
+
+
+@pytest.mark.exercise(COMPARE)
+def test_an_input_is_one_thing_only() -> None:
+    one, pattern, _ = search(relu_of_sum, relu_of_sum)
+    one.compare(pattern["b"], 3, [])
+    same(
+        one.compare(pattern["b"], 3, []),
+        "",
+        "Input b was 3 and is met again as 3: that fits.",
+    )
+    check(
+        one.compare(pattern["b"], 4, []),
+        "Input b was 3 and is met again as 4: an input stands for one value "
+        "throughout a match, so this must not fit.",
+    )
+
+
+@pytest.mark.exercise(COMPARE)
+def test_an_operation_is_no_constant() -> None:
+    one, pattern, graph = search(relu_of_sum, relu_of_sum)
+    check(
+        one.compare(pattern["add"], 3, []),
+        "The pattern wants the result of an addition and the graph has the "
+        "constant 3: only an input of the pattern takes constants.",
+    )
+    check(
+        one.compare(3, graph["add"], []),
+        "The pattern wants the constant 3 and the graph has the result of an "
+        "addition: that does not fit.",
+    )
+
+
+@pytest.mark.exercise(COMPARE)
+def test_the_items_of_lists_are_compared_next() -> None:
+    one, pattern, graph = search(relu_of_sum, lambda x, y: torch.relu(x + y))
+    stack: Stack = []
+    problem = one.compare([pattern["a"], 2], (graph["x"], 5), stack)
+    same(problem, "", "Two lists of one length may fit: their items decide.")
+    same(
+        sorted(str(pair) for pair in stack),
+        ["(2, 5)", "(a, x)"],
+        "The items of two lists go on the stack pairwise; nothing else "
+        "compares them.",
+    )
+
+
+@pytest.mark.exercise(COMPARE)
+def test_lists_of_other_lengths_do_not_fit() -> None:
+    one, _, _ = search(relu_of_sum, relu_of_sum)
+    check(
+        one.compare([1, 2], [1, 2, 3], []),
+        "[1, 2] in the pattern, [1, 2, 3] in the graph: zip stops at the "
+        "shorter list, so the lengths have to be compared first.",
+    )
+
+
+@pytest.mark.exercise(COMPARE)
+def test_literals_may_be_ignored() -> None:
+    one, pattern, _ = search(relu_of_sum, relu_of_sum, ignore_literals=True)
+    same(
+        one.compare(1, 2, []),
+        "",
+        "With ignore_literals a constant of the pattern takes anything.",
+    )
+    check(
+        one.compare([1, 2], [1], []),
+        "ignore_literals is about constants; lists must still be of one "
+        "length.",
+    )
+    check(
+        one.compare(pattern["add"], 2, []),
+        "ignore_literals is about constants of the pattern: add is an "
+        "operation, and 2 is not its result.",
+    )
+
+
+# -- two nodes ---------------------------------------------------------------
+
+
+@pytest.mark.exercise(MEET)
+def test_two_nodes_are_paired() -> None:
+    one, pattern, graph = search(relu_of_sum, relu_of_sum)
+    stack: Stack = []
+    problem = one.meet(pattern["relu"], graph["relu"], stack, [], True)
+    same(problem, "", "relu and relu are the same call: meet answers ''.")
+    check(
+        one.nodes_map.get(pattern["relu"]) is graph["relu"],
+        "meet paired relu with relu and did not write it down: bind does.",
+    )
+    same(
+        [(str(a), str(b)) for a, b in stack],
+        [("add", "add")],
+        "The arguments of two paired nodes go on the stack: matching climbs "
+        "from there.",
+    )
+
+
+@pytest.mark.exercise(MEET)
+def test_other_calls_are_not_paired() -> None:
+    one, pattern, graph = search(relu_of_sum, lambda x, y: torch.relu(x - y))
+    problem = one.meet(pattern["add"], graph["sub"], [], [], False)
+    check(
+        problem,
+        "The pattern adds and the graph subtracts: spelling.pair says None, "
+        "and meet must say why the nodes cannot be paired.",
+    )
+    same(one.nodes_map, {}, "Nodes that do not fit must not be paired.")
+
+
+def sum_of_negs(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """Two inner nodes of one kind."""
+    return torch.neg(a) + torch.neg(b)
+
+
+@pytest.mark.exercise(MEET)
+def test_a_node_of_the_pattern_has_one_partner() -> None:
+    one, pattern, graph = search(sum_of_negs, sum_of_negs)
+    one.meet(pattern["neg"], graph["neg"], [], [], False)
+    same(
+        one.meet(pattern["neg"], graph["neg"], [], [], False),
+        "",
+        "neg was paired with neg and is met there again, by another way: "
+        "that fits.",
+    )
+    check(
+        one.meet(pattern["neg"], graph["neg_1"], [], [], False),
+        "neg of the pattern was paired with neg and is now met at neg_1: it "
+        "has its partner already.",
+    )
+
+
+@pytest.mark.exercise(MEET)
+def test_two_nodes_of_the_pattern_have_two_partners() -> None:
+    def same_neg_twice(x: torch.Tensor) -> torch.Tensor:
+        once = torch.neg(x)
+        return once + once
+
+    one, pattern, graph = search(sum_of_negs, same_neg_twice)
+    one.meet(pattern["neg"], graph["neg"], [], [], False)
+    check(
+        one.meet(pattern["neg_1"], graph["neg"], [], [], False),
+        "neg and neg_1 of the pattern cannot both be the one neg of the "
+        "graph: ask partners, which holds what has been paired.",
+    )
+
+
+@pytest.mark.exercise(MEET)
+def test_an_input_takes_any_node() -> None:
+    one, pattern, graph = search(
+        relu_of_sum, lambda x: torch.relu(torch.neg(x) + x)
+    )
+    stack: Stack = []
+    problem = one.meet(pattern["a"], graph["neg"], stack, [], False)
+    same(problem, "", "a is an input of the pattern: it takes any node.")
+    same(
+        stack,
+        [],
+        "Behind an input the pattern says nothing: no arguments of neg are "
+        "to be compared.",
+    )
+    check(
+        one.meet(pattern["a"], graph["x"], [], [], False),
+        "Input a is neg already and is met again at x: it stands for one "
+        "value.",
+    )
+
+
+def sum_is_read_twice(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    """relu(x + y), whose sum somebody else reads as well."""
+    total = x + y
+    return torch.relu(total) * total
+
+
+@pytest.mark.exercise(MEET)
+def test_an_inner_node_has_no_outside_readers() -> None:
+    one, pattern, graph = search(relu_of_sum, sum_is_read_twice)
+    problem = one.meet(pattern["add"], graph["add"], [], [], False)
+    check(
+        problem,
+        "%add is read by %relu and by %mul, and only %relu is in the match: "
+        "the sum would be erased under mul. A node that the pattern does not "
+        "return must have no readers outside.",
+    )
+
+
+@pytest.mark.exercise(MEET)
+def test_a_returned_node_may_have_readers() -> None:
+    def both(a: torch.Tensor, b: torch.Tensor) -> list[torch.Tensor]:
+        total = a + b
+        return [total, torch.relu(total)]
+
+    one, pattern, graph = search(both, sum_is_read_twice)
+    problem = one.meet(pattern["add"], graph["add"], [], [], False)
+    same(
+        problem,
+        "",
+        "The pattern returns its add: the replacement has a value for it, so "
+        "others may read it (Step.readers is -1).",
+    )
+
+
+@pytest.mark.exercise(MEET)
+def test_readers_inside_of_the_match_are_welcome() -> None:
+    one, pattern, graph = search(sum_is_read_twice, sum_is_read_twice)
+    problem = one.meet(pattern["add"], graph["add"], [], [], False)
+    same(
+        problem,
+        "",
+        "In the pattern two nodes read add and so it is in the graph: "
+        "Step.readers is 2, and both may be in the match.",
+    )
+
+
+@pytest.mark.exercise(MEET)
+def test_operands_may_be_exchanged() -> None:
+    one, pattern, graph = search(
+        lambda a, b: torch.relu(a) + b,
+        lambda x, y: torch.add(y, torch.relu(x)),
+        normalize=True,
+    )
+    check(
+        one.climb(pattern["add"], graph["add"]),
+        "Pattern relu(a) + b, graph add(y, relu(x)): a sum may be read the "
+        "other way round. Where step.commutes, meet leaves a choice: the "
+        "stack with the operands exchanged.",
+    )
+
+
+# -- out and back ------------------------------------------------------------
+
+
+@pytest.mark.exercise(COMES_BACK)
+def test_neighbours_do_not_leave() -> None:
+    nodes = named(graph_of(relu_of_sum))
+    same(
+        _comes_back({nodes["add"], nodes["relu"]}),
+        False,
+        "add and relu are both in the set: the way from one to the other "
+        "does not leave it.",
+    )
+
+
+@pytest.mark.exercise(COMES_BACK)
+def test_a_step_outside_comes_back() -> None:
+    nodes = named(graph_of(lambda x: torch.relu(torch.neg(x)) + torch.neg(x)))
+    same(
+        _comes_back({nodes["neg"], nodes["add"]}),
+        True,
+        "neg is read by relu, which is outside, and relu by add, which is in "
+        "the set again.",
+    )
+    same(
+        _comes_back({nodes["neg"], nodes["relu"], nodes["add"]}),
+        False,
+        "With relu in the set no way leaves it and comes back.",
+    )
+
+
+@pytest.mark.exercise(COMES_BACK)
+def test_a_long_way_comes_back() -> None:
+    def program(x: torch.Tensor) -> torch.Tensor:
+        start = torch.neg(x)
+        return torch.tanh(torch.exp(torch.sin(start))) + 1
+
+    nodes = named(graph_of(program))
+    same(
+        _comes_back({nodes["neg"], nodes["add"]}),
+        True,
+        "neg, sin, exp, tanh, add: the way out of {neg, add} is three nodes "
+        "long before it comes back. Looking one reader far is not enough.",
+    )
+
+
+@pytest.mark.exercise(COMES_BACK)
+def test_a_way_out_may_stay_out() -> None:
+    def program(x: torch.Tensor, y: torch.Tensor) -> list[torch.Tensor]:
+        return [torch.sin(torch.neg(x)), torch.relu(y)]
+
+    nodes = named(graph_of(program))
+    same(
+        _comes_back({nodes["neg"], nodes["relu"]}),
+        False,
+        "neg is read by sin, outside, and from there no way leads to relu: "
+        "leaving a set is no harm as long as nothing comes back.",
+    )
+
+
+# -- what cannot be taken out ------------------------------------------------
+
+
+def match_of(
+    one: _Search,
+    pattern: dict[str, Node],
+    graph: dict[str, Node],
+    **pairs: str,
+) -> InternalMatch:
+    """A match, written down by hand: pattern's name = graph's name."""
+    nodes_map = {pattern[a]: graph[b] for a, b in pairs.items()}
+    match = InternalMatch(list(one.plan.anchors), dict(nodes_map))
+    match.returning_nodes = [nodes_map[node] for node in one.plan.returning]
+    return match
+
+
+@pytest.mark.exercise(OBSTACLE)
+def test_nothing_is_in_the_way() -> None:
+    one, pattern, graph = search(relu_of_sum, relu_of_sum)
+    match = match_of(one, pattern, graph, add="add", relu="relu")
+    same(
+        one.obstacle(match),
+        "",
+        "This match shares nothing with others and nobody else reads it: "
+        "obstacle answers with the empty text.",
+    )
+
+
+@pytest.mark.exercise(OBSTACLE)
+def test_matches_must_not_overlap() -> None:
+    one, pattern, graph = search(relu_of_sum, relu_of_sum)
+    match = match_of(one, pattern, graph, add="add", relu="relu")
+    one.taken.add(graph["add"])
+    check(
+        one.obstacle(match),
+        "An earlier match has taken add, and this one needs it, too: one "
+        "shared node is enough, a node can be replaced only once.",
+    )
+
+
+@pytest.mark.exercise(OBSTACLE)
+def test_of_overlapping_matches_the_first_is_kept() -> None:
+    pattern = graph_of(lambda a: torch.neg(torch.neg(a)))
+    graph = graph_of(lambda x: torch.neg(torch.neg(torch.neg(x))))
+    kept = SubgraphMatcher(pattern).match(graph)
+    same(
+        [str(match.returning_nodes[0]) for match in kept],
+        ["neg_1"],
+        "neg(neg(a)) in neg(neg(neg(x))): it is found at neg_1, and again at "
+        "neg_2, where it shares neg_1. Only the first is kept.",
+    )
+    every = SubgraphMatcher(pattern, remove_overlapping_matches=False)
+    same(
+        [str(match.returning_nodes[0]) for match in every.match(graph)],
+        ["neg_1", "neg_2"],
+        "With remove_overlapping_matches=False nothing is taken, and both "
+        "matches are wanted.",
+    )
+
+
+@pytest.mark.exercise(OBSTACLE)
+def test_ignoring_literals_ignores_no_readers() -> None:
+    one, pattern, graph = search(
+        relu_of_sum, sum_is_read_twice, ignore_literals=True
+    )
+    match = match_of(one, pattern, graph, add="add", relu="relu")
+    check(
+        one.obstacle(match),
+        "%add is read by %mul, outside of the match, and the pattern does not "
+        "return it. With ignore_literals meet did not look, so that obstacle "
+        "has to.",
+    )
+
+
+@pytest.mark.exercise(OBSTACLE)
+def test_what_is_returned_may_be_read() -> None:
+    one, pattern, graph = search(
+        relu_of_sum, lambda x, y: torch.relu(x + y) * 2, ignore_literals=True
+    )
+    match = match_of(one, pattern, graph, add="add", relu="relu")
+    same(
+        one.obstacle(match),
+        "",
+        "%relu is read by %mul, outside; but the pattern returns it, and what "
+        "is returned may be read by anybody.",
+    )
+
+
+@pytest.mark.exercise(OBSTACLE)
+def test_no_way_leads_out_and_back() -> None:
+    def two(a: torch.Tensor, b: torch.Tensor) -> list[torch.Tensor]:
+        return [torch.relu(a), torch.neg(b)]
+
+    one, pattern, graph = search(two, lambda x: torch.neg(torch.relu(x) * 2))
+    match = match_of(one, pattern, graph, relu="relu", neg="neg")
+    check(
+        one.obstacle(match),
+        "relu is read by mul and mul by neg: mul would have to run after the "
+        "replacement and before it. A value leaves the match and comes back.",
+    )
+
+
+def writes_between(x: torch.Tensor) -> torch.Tensor:
+    """A write to x while neg(x) waits to be read."""
+    before = torch.neg(x)
+    x.add_(1)
+    return torch.relu(before)
+
+
+@pytest.mark.exercise(OBSTACLE)
+def test_writes_are_respected_where_asked_for() -> None:
+    def pattern_of(a: torch.Tensor) -> torch.Tensor:
+        return torch.relu(torch.neg(a))
+
+    for asked in (False, True):
+        one, pattern, graph = search(
+            pattern_of, writes_between, respect_mutations=asked
+        )
+        match = match_of(one, pattern, graph, neg="neg", relu="relu")
+        same(
+            bool(one.obstacle(match)),
+            asked,
+            f"x.add_(1) stands between neg and relu, and respect_mutations is "
+            f"{asked}: written_between knows, and is asked if the option is "
+            "set.",
+        )

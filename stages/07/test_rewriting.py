@@ -1,0 +1,644 @@
+"""Stage 07's checks of the rewriter: splicing, filters, rules till stable."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import pytest
+import torch
+
+from fx import replacing
+from fx._symbolic_trace import symbolic_trace
+from fx.arguments import Value
+from fx.graph import Graph
+from fx.graph_module import GraphModule
+from fx.node import Node
+from fx.passes.utils.matcher_utils import InternalMatch
+from fx.replacing import Edit, Rewrite
+from fx.rewriting_rules import (
+    DoesNotEndError,
+    Rule,
+    _Ready,
+    _Worklist,
+    rewrite_until_stable,
+)
+from fx.subgraph_rewriter import graph_of, replace_pattern_with_filters
+from stages.checking import check, raising, same, same_graph, uses_intact
+from stages.residual import Residual
+
+Function: TypeAlias = Callable[..., Value]
+
+INSERT = "replacing.Edit.insert"
+FILTERS = "subgraph_rewriter.replace_pattern_with_filters"
+LOOK_AGAIN = "rewriting_rules._Worklist.look_again"
+
+
+def named(graph: Graph) -> dict[str, Node]:
+    """The nodes of a graph by name."""
+    return {node.name: node for node in graph.nodes}
+
+
+def rewrite_of(
+    gm: GraphModule,
+    pattern: Function,
+    replacement: Function,
+    **pairs: Value,
+) -> Rewrite:
+    """A rewrite whose match is written down by hand.
+
+    Args:
+        gm: the module to rewrite.
+        pattern: what was found.
+        replacement: what is to be put there.
+        pairs: name in the pattern = name in the graph, or a constant.
+    """
+    sought = graph_of(pattern)
+    nodes, found = named(sought), named(gm.graph)
+    nodes_map = {nodes[a]: found.get(b, b) for a, b in pairs.items()}
+    inputs = [node for node in sought.nodes if node.op == "placeholder"]
+    returned = sought.output_node().all_input_nodes
+    match = InternalMatch(
+        returned,
+        nodes_map,
+        [nodes_map[node] for node in inputs],
+        [nodes_map[node] for node in returned],
+    )
+    graph = graph_of(replacement)
+    owner = graph.owning_module
+    template = replacing.template(gm, graph, owner, own_constants=True)
+    return Rewrite(match, template, inputs)
+
+
+def relu_of_sum(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """What most patterns here are."""
+    return torch.relu(a + b)
+
+
+def clamp_of_sum(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """The same in other operations."""
+    return torch.clamp(a + b, min=0.0)
+
+
+def inserted() -> tuple[GraphModule, Rewrite, Edit]:
+    """relu(a + b) in a Residual, its replacement inserted."""
+    gm = symbolic_trace(Residual())
+    rewrite = rewrite_of(
+        gm, relu_of_sum, clamp_of_sum, a="linear", b="x", add="add", relu="relu"
+    )
+    edit = Edit(gm, carry_meta=False)
+    edit.insert(rewrite)
+    return gm, rewrite, edit
+
+
+# -- splicing ----------------------------------------------------------------
+
+
+@pytest.mark.exercise(INSERT)
+def test_old_and_new_stand_side_by_side() -> None:
+    gm, _, _ = inserted()
+    same_graph(
+        gm.graph,
+        """
+        graph():
+            %x : 'torch.Tensor' [num_users=3] = placeholder[target=x]
+            %linear : [num_users=2] = call_module[target=linear](args = (%x,), kwargs = {})
+            %add : [num_users=1] = call_function[target=operator.add](args = (%linear, %x), kwargs = {})
+            %relu : [num_users=1] = call_function[target=torch.relu](args = (%add,), kwargs = {})
+            %add_1 : [num_users=1] = call_function[target=operator.add](args = (%linear, %x), kwargs = {})
+            %clamp : [num_users=0] = call_function[target=torch.clamp](args = (%add_1,), kwargs = {min: 0.0})
+            return relu
+        """,  # noqa: E501
+        "insert copies the operations of the template behind what they read "
+        "and before who will read them, with the match's inputs for the "
+        "template's placeholders. The old nodes are not touched yet.",
+    )
+    uses_intact(gm.graph, "A copied node must be among the users of its input.")
+
+
+@pytest.mark.exercise(INSERT)
+def test_what_was_made_is_noted() -> None:
+    _, rewrite, _ = inserted()
+    same(
+        [node.name for node in rewrite.made],
+        ["add_1", "clamp"],
+        "rewrite.made lists the new nodes in order: the caller of "
+        "replace_pattern_with_filters is told of them.",
+    )
+
+
+@pytest.mark.exercise(INSERT)
+def test_what_is_to_be_redirected_is_noted() -> None:
+    _, _, edit = inserted()
+    same(
+        {str(old): str(new) for old, new in edit.new.items()},
+        {"relu": "clamp"},
+        "Who reads relu is to read clamp: `replace` notes it, once for each "
+        "value that the pattern returns.",
+    )
+
+
+@pytest.mark.exercise(INSERT)
+def test_all_operations_of_the_match_will_be_gone() -> None:
+    _, _, edit = inserted()
+    same(
+        sorted(node.name for node in edit.dead),
+        ["add", "relu"],
+        "All operations of the match are dead, not the returned one alone: "
+        "else add would be computed for nobody.",
+    )
+
+
+@pytest.mark.exercise(INSERT)
+def test_then_the_graph_can_be_redirected_and_cleaned() -> None:
+    gm, _, edit = inserted()
+    edit.redirect()
+    edit.erase()
+    same_graph(
+        gm.graph,
+        """
+        graph():
+            %x : 'torch.Tensor' [num_users=2] = placeholder[target=x]
+            %linear : [num_users=1] = call_module[target=linear](args = (%x,), kwargs = {})
+            %add_1 : [num_users=1] = call_function[target=operator.add](args = (%linear, %x), kwargs = {})
+            %clamp : [num_users=1] = call_function[target=torch.clamp](args = (%add_1,), kwargs = {min: 0.0})
+            return clamp
+        """,  # noqa: E501
+        "After insert, redirect and erase only the new nodes are left, and "
+        "the output reads them.",
+    )
+    uses_intact(gm.graph, "redirect and erase found something left undone.")
+
+
+@pytest.mark.exercise(INSERT)
+def test_an_input_may_be_a_constant() -> None:
+    gm = symbolic_trace(lambda x: x * 2)
+    rewrite = rewrite_of(
+        gm, lambda a, b: a * b, lambda a, b: b + a, a="x", b=2, mul="mul"
+    )
+    Edit(gm, carry_meta=False).insert(rewrite)
+    same(
+        [str(arg) for arg in rewrite.made[0].args],
+        ["2", "x"],
+        "The pattern's input b stands for the constant 2, so the new add is "
+        "2 + x: a placeholder of the template may stand for a constant.",
+    )
+
+
+@pytest.mark.exercise(INSERT)
+def test_a_replacement_may_return_its_input() -> None:
+    gm = symbolic_trace(lambda x: torch.neg(torch.neg(x)) * 2)
+    rewrite = rewrite_of(
+        gm,
+        lambda a: torch.neg(torch.neg(a)),
+        lambda a: a,
+        a="x",
+        neg="neg",
+        neg_1="neg_1",
+    )
+    edit = Edit(gm, carry_meta=False)
+    edit.insert(rewrite)
+    same(
+        {str(old): str(new) for old, new in edit.new.items()},
+        {"neg_1": "x"},
+        "The replacement of neg(neg(a)) is a: who reads neg_1 is to read x, "
+        "the graph's node, and not the template's placeholder.",
+    )
+
+
+@pytest.mark.exercise(INSERT)
+def test_a_replacement_may_return_a_constant() -> None:
+    gm = symbolic_trace(lambda x: (x - x) * 2)
+    rewrite = rewrite_of(gm, lambda a: a - a, lambda a: 0, a="x", sub="sub")
+    edit = Edit(gm, carry_meta=False)
+    edit.insert(rewrite)
+    same(
+        {str(old): new for old, new in edit.new.items()},
+        {"sub": 0},
+        "The replacement of a - a is the constant 0, which is no node of the "
+        "template: it is what it is.",
+    )
+
+
+@pytest.mark.exercise(INSERT)
+def test_matches_may_touch() -> None:
+    gm = symbolic_trace(lambda x: torch.relu(torch.relu(x)))
+    edit = Edit(gm, carry_meta=False)
+    rewrites = [
+        rewrite_of(
+            gm,
+            lambda a: torch.relu(a),
+            lambda a: torch.sigmoid(a),
+            a=source,
+            relu=found,
+        )
+        for source, found in (("x", "relu"), ("relu", "relu_1"))
+    ]
+    for rewrite in rewrites:
+        edit.insert(rewrite)
+    same(
+        str(rewrites[1].made[0].args[0]),
+        "sigmoid",
+        "The input of the second match was replaced by the first rewrite: "
+        "the new node has to read what is there now (`current`), for relu "
+        "will be erased.",
+    )
+
+
+@pytest.mark.exercise(INSERT)
+def test_paths_may_have_other_names() -> None:
+    gm = symbolic_trace(lambda x: torch.relu(x) + torch.tensor([5.0]))
+    rewrite = rewrite_of(
+        gm,
+        lambda a: torch.relu(a),
+        lambda a: a + torch.tensor([1.0]),
+        a="x",
+        relu="relu",
+    )
+    Edit(gm, carry_meta=False).apply([rewrite])
+    gm.recompile()
+    same(
+        gm(torch.zeros(1)).tolist(),
+        [6.0],
+        "The graph has a _tensor_constant0 already, and the replacement "
+        "brings its own: template.renamed says under which path it is now, "
+        "and the copied get_attr must fetch that one.",
+    )
+
+
+@pytest.mark.exercise(INSERT)
+def test_what_is_known_of_the_old_is_carried() -> None:
+    gm = symbolic_trace(Residual())
+    rewrite = rewrite_of(
+        gm, relu_of_sum, clamp_of_sum, a="linear", b="x", add="add", relu="relu"
+    )
+    Edit(gm, carry_meta=True).insert(rewrite)
+    same(
+        rewrite.made[-1].meta.get("replaces"),
+        ("add", "relu"),
+        "With carry_meta the new nodes say what they replace: _carry_meta "
+        "does it, given the rewrite and the template's outputs as they are "
+        "in the graph.",
+    )
+
+
+# -- filters -----------------------------------------------------------------
+
+
+def is_sum_of_inputs(match: InternalMatch, gm: Graph, pattern: Graph) -> bool:
+    """A filter: everything that the pattern reads is an input."""
+    return all(
+        isinstance(value, Node) and value.op == "placeholder"
+        for value in match.placeholder_nodes
+    )
+
+
+def two_sums(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    """Two matches of relu_of_sum, of which one reads inputs only."""
+    first = torch.relu(x + y)
+    return torch.relu(torch.neg(first) + y)
+
+
+@pytest.mark.exercise(FILTERS)
+def test_every_match_is_replaced() -> None:
+    gm = symbolic_trace(two_sums)
+    done = replace_pattern_with_filters(gm, relu_of_sum, clamp_of_sum)
+    targets = [node.target for node in gm.graph.nodes]
+    same(len(done), 2, "relu(a + b) stands in the graph twice.")
+    same(
+        (targets.count(torch.relu), targets.count(torch.clamp)),
+        (0, 2),
+        "After the rewriting there are clamps where the relus were.",
+    )
+    x, y = torch.randn(3), torch.randn(3)
+    check(
+        torch.equal(gm(x, y), two_sums(x, y)),
+        "The rewritten module computes something else: commit puts the "
+        "replacements there and recompiles.",
+    )
+
+
+@pytest.mark.exercise(FILTERS)
+def test_it_says_what_was_replaced_and_by_what() -> None:
+    gm = symbolic_trace(Residual())
+    done = replace_pattern_with_filters(gm, relu_of_sum, clamp_of_sum)
+    same(
+        [[node.name for node in one.replacements] for one in done],
+        [["add_1", "clamp"]],
+        "Each ReplacedPatterns has the new nodes in `replacements`.",
+    )
+    same(
+        [(str(one.anchor), len(one.nodes_map)) for one in done],
+        [("relu", 4)],
+        "Each ReplacedPatterns has the anchor, a node of the pattern, and "
+        "nodes_map for a, b, add and relu.",
+    )
+
+
+@pytest.mark.exercise(FILTERS)
+def test_a_filter_may_reject() -> None:
+    gm = symbolic_trace(two_sums)
+    done = replace_pattern_with_filters(
+        gm, relu_of_sum, clamp_of_sum, [is_sum_of_inputs]
+    )
+    same(
+        [str(one.nodes_map[one.anchor]) for one in done],
+        ["relu"],
+        "The second relu(a + b) reads a neg, so the filter answers False: "
+        "only the first match is replaced.",
+    )
+
+
+@pytest.mark.exercise(FILTERS)
+def test_all_filters_must_agree() -> None:
+    def never(match: InternalMatch, graph: Graph, pattern: Graph) -> bool:
+        return False
+
+    gm = symbolic_trace(two_sums)
+    before = str(gm.graph)
+    done = replace_pattern_with_filters(
+        gm, relu_of_sum, clamp_of_sum, [is_sum_of_inputs, never]
+    )
+    same(done, [], "One of two filters says no: no match is replaced.")
+    same_graph(
+        gm.graph, before, "Nothing was to be replaced, and the graph changed."
+    )
+
+
+@pytest.mark.exercise(FILTERS)
+def test_filters_are_given_both_graphs() -> None:
+    seen: list[tuple[object, object]] = []
+
+    def look(match: InternalMatch, graph: Graph, pattern: Graph) -> bool:
+        seen.append((graph, pattern))
+        return True
+
+    gm = symbolic_trace(Residual())
+    pattern = graph_of(relu_of_sum)
+    replace_pattern_with_filters(gm, pattern, clamp_of_sum, [look])
+    check(
+        len(seen) == 1 and seen[0][0] is gm.graph and seen[0][1] is pattern,
+        "A filter is asked with (match, graph, pattern): the graph that is "
+        "searched, and the pattern's graph.",
+    )
+
+
+@pytest.mark.exercise(FILTERS)
+def test_literals_may_be_ignored() -> None:
+    for ignored, count in ((False, 0), (True, 1)):
+        gm = symbolic_trace(lambda x: torch.relu(x * 3))
+        done = replace_pattern_with_filters(
+            gm,
+            lambda a: torch.relu(a * 2),
+            lambda a: torch.sigmoid(a),
+            ignore_literals=ignored,
+        )
+        same(
+            len(done),
+            count,
+            f"The pattern has relu(a * 2) and the graph relu(x * 3); "
+            f"ignore_literals is {ignored}.",
+        )
+
+
+@pytest.mark.exercise(FILTERS)
+def test_a_callback_makes_each_replacement() -> None:
+    def scaled(match: InternalMatch, graph: Graph, pattern: Graph) -> Graph:
+        factor = match.placeholder_nodes[1] * 10
+        return graph_of(lambda a, b: a * factor)
+
+    gm = symbolic_trace(lambda x: (x + 1) * (x + 2))
+    replace_pattern_with_filters(
+        gm, lambda a, b: a + b, replacement_callback=scaled
+    )
+    same(
+        gm(torch.ones(1)).tolist(),
+        [200.0],
+        "A callback makes the replacement of each match from that match: "
+        "here x * 10 for x + 1 and x * 20 for x + 2.",
+    )
+
+
+@pytest.mark.exercise(FILTERS)
+def test_there_must_be_a_replacement() -> None:
+    gm = symbolic_trace(Residual())
+    with raising(
+        AssertionError,
+        "Must provide",
+        "Neither a replacement nor a callback was given: template_maker "
+        "raises, and there is nothing to rewrite with.",
+    ):
+        replace_pattern_with_filters(gm, relu_of_sum)
+
+
+@pytest.mark.exercise(FILTERS)
+def test_a_name_finds_an_anchor() -> None:
+    gm = symbolic_trace(lambda x: torch.tanh(x) * 2)
+    done = replace_pattern_with_filters(
+        gm,
+        lambda a: torch.relu(a),
+        lambda a: torch.sigmoid(a),
+        node_name_match="tanh",
+    )
+    same(
+        [str(one.nodes_map[one.anchor]) for one in done],
+        ["tanh"],
+        "node_name_match='tanh' lets the anchor match the node of that name, "
+        "whatever it calls: the matcher has to be told.",
+    )
+
+
+@pytest.mark.exercise(FILTERS)
+def test_modules_that_nothing_calls_go() -> None:
+    gm = symbolic_trace(Residual())
+
+    class Call(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.linear = torch.nn.Linear(4, 4)
+
+        def forward(self, a: torch.Tensor) -> Value:
+            return self.linear(a)
+
+    class Other(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.scale = torch.nn.Identity()
+
+        def forward(self, a: torch.Tensor) -> Value:
+            return self.scale(a)
+
+    replace_pattern_with_filters(
+        gm, symbolic_trace(Call()), symbolic_trace(Other())
+    )
+    same(
+        [name for name, _ in gm.named_children()],
+        ["scale"],
+        "Both are modules, and after the rewriting nothing calls `linear`: "
+        "with a module for a replacement the unused submodules go.",
+    )
+
+
+@pytest.mark.exercise(FILTERS)
+def test_meta_is_carried_where_asked_for() -> None:
+    gm = symbolic_trace(Residual())
+    done = replace_pattern_with_filters(
+        gm, relu_of_sum, clamp_of_sum, carry_meta=True
+    )
+    same(
+        sorted(done[0].replacements[-1].meta.get("replaces", ())),
+        ["add", "relu"],
+        "With carry_meta=True the new nodes say what they replace: commit "
+        "has to be told of the option.",
+    )
+
+
+# -- until nothing matches ---------------------------------------------------
+
+NEG_NEG = Rule(lambda a: torch.neg(torch.neg(a)), lambda a: a)
+RELU_TO_ABS = Rule(lambda a: torch.relu(a), lambda a: torch.abs(a))
+ABS_ABS = Rule(lambda a: torch.abs(torch.abs(a)), lambda a: torch.abs(a))
+
+
+def targets_of(gm: GraphModule) -> list[str]:
+    """What is called, in order."""
+    return [
+        getattr(node.target, "__name__", str(node.target))
+        for node in gm.graph.nodes
+        if node.op.startswith("call")
+    ]
+
+
+def waiting_after(gm: GraphModule, rules: list[Rule], name: str) -> set[str]:
+    """What is to be looked at again after a rule was applied at one node."""
+    work = _Worklist(gm, [_Ready(gm, rule) for rule in rules])
+    work.waiting.clear()
+    applied = work.apply(named(gm.graph)[name], set())
+    check(applied is not None, f"The rule did not match at %{name}.")
+    return {node.name for node in work.waiting}
+
+
+@pytest.mark.exercise(LOOK_AGAIN)
+def test_what_is_new_is_looked_at() -> None:
+    gm = symbolic_trace(lambda x: torch.relu(x))
+    waiting = waiting_after(gm, [RELU_TO_ABS], "relu")
+    check(
+        "abs_1" in waiting,
+        "relu was replaced by the new node abs_1, which is not waiting: a "
+        "match may end at what is new.",
+        picture=f"waiting: {sorted(waiting)}",
+    )
+
+
+def read_by_many(x: torch.Tensor) -> list[torch.Tensor]:
+    """abs(abs(x)) + x, and some more readers of x."""
+    total = torch.abs(torch.abs(x)) + x
+    return [total, torch.sin(x), torch.cos(x), torch.exp(x), torch.tan(x)]
+
+
+@pytest.mark.exercise(LOOK_AGAIN)
+def test_new_readers_are_looked_at() -> None:
+    gm = symbolic_trace(read_by_many)
+    drop = Rule(lambda a: torch.abs(torch.abs(a)), lambda a: a)
+    waiting = waiting_after(gm, [drop], "abs_2")
+    check(
+        "add" in waiting,
+        "abs(abs(x)) + x became x + x: nothing in it is new, but add has "
+        "another input, %x took the place of %abs_2. The readers of what is "
+        "read instead have to be looked at, however many it has.",
+        picture=f"waiting: {sorted(waiting)}",
+    )
+
+
+@pytest.mark.exercise(LOOK_AGAIN)
+def test_matches_may_end_below_what_is_new() -> None:
+    gm = symbolic_trace(lambda x: torch.exp(torch.sin(torch.relu(x))))
+    large = Rule(
+        lambda a: torch.exp(torch.sin(torch.abs(a))), lambda a: torch.cos(a)
+    )
+    waiting = waiting_after(gm, [large, RELU_TO_ABS], "relu")
+    check(
+        "exp" in waiting,
+        "The new abs_1 is where exp(sin(abs(a))) begins, and that match ends "
+        "two readers below, at %exp: a match ends up to a pattern's size "
+        "below what is new.",
+        picture=f"waiting: {sorted(waiting)}",
+    )
+
+
+@pytest.mark.exercise(LOOK_AGAIN)
+def test_a_rewrite_may_make_the_next_one() -> None:
+    gm = symbolic_trace(lambda x: torch.neg(torch.abs(torch.abs(torch.neg(x)))))
+    drop = Rule(lambda a: torch.abs(torch.abs(a)), lambda a: a)
+    same(
+        rewrite_until_stable(gm, [drop, NEG_NEG]),
+        2,
+        "neg(abs(abs(neg(x)))): without the two abs the two neg stand "
+        "together. What reads a value that took the place of another has to "
+        "be looked at again.",
+    )
+    same(targets_of(gm), [], "Nothing is left to be called.")
+
+
+@pytest.mark.exercise(LOOK_AGAIN)
+def test_a_new_node_may_be_in_the_next_match() -> None:
+    gm = symbolic_trace(lambda x: torch.sin(torch.relu(torch.abs(x))))
+    same(
+        rewrite_until_stable(gm, [ABS_ABS, RELU_TO_ABS]),
+        2,
+        "relu(abs(x)) becomes abs(abs(x)), and that is the pattern of the "
+        "other rule: what a rewrite made has to be looked at again.",
+    )
+    same(targets_of(gm), ["abs", "sin"], "abs(abs(x)) becomes abs(x) in turn.")
+
+
+@pytest.mark.exercise(LOOK_AGAIN)
+def test_a_reader_that_is_gone_may_free_a_match() -> None:
+    def program(x: torch.Tensor) -> list[torch.Tensor]:
+        once = torch.neg(x)
+        return [torch.neg(once), torch.relu(once)]
+
+    gm = symbolic_trace(program)
+    constant = Rule(lambda a: torch.relu(a), lambda a: 0)
+    same(
+        rewrite_until_stable(gm, [NEG_NEG, constant]),
+        2,
+        "neg(neg(x)) did not match while relu read the inner neg. The second "
+        "rule takes relu away: the inputs of a match lose a reader, and "
+        "what reads them has to be looked at again.",
+    )
+
+
+def chain(x: torch.Tensor) -> torch.Tensor:
+    """One relu at the top of a long chain."""
+    x = torch.relu(x)
+    for _ in range(30):
+        x = torch.sin(x)
+    return x
+
+
+@pytest.mark.exercise(LOOK_AGAIN)
+def test_only_what_is_near_is_looked_at() -> None:
+    gm = symbolic_trace(chain)
+    waiting = waiting_after(gm, [RELU_TO_ABS, NEG_NEG], "relu")
+    check(
+        len(waiting) <= 6,
+        "One node was replaced and the patterns have at most three nodes, but "
+        f"{len(waiting)} nodes of the long chain below are to be looked at "
+        "again: stop at a pattern's size.",
+    )
+
+
+@pytest.mark.exercise(LOOK_AGAIN)
+def test_rules_that_never_end_are_stopped() -> None:
+    gm = symbolic_trace(lambda x: torch.relu(x))
+    before = str(gm.graph)
+    grow = Rule(lambda a: torch.relu(a), lambda a: torch.relu(torch.sin(a)))
+    with raising(
+        DoesNotEndError,
+        "max_rewrites=20",
+        "The replacement contains the pattern: what is new matches again, "
+        "without end, until max_rewrites stops it.",
+    ):
+        rewrite_until_stable(gm, [grow], max_rewrites=20)
+    same_graph(gm.graph, before, "After an error the graph is as it was.")

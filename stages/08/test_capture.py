@@ -1,0 +1,164 @@
+"""Stage 08's checks of the capture: operators run, and written down."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
+
+from fx.experimental.capture import Capture
+from fx.experimental.proxy_tensor import make_fx
+from stages.checking import (
+    Mistake,
+    check,
+    raising,
+    same,
+    same_graph,
+    uses_intact,
+)
+
+RUN = "experimental.capture.Capture.run"
+
+aten = torch.ops.aten
+
+# The first of all fake modes imports half of torch: on no test's clock.
+FakeTensorMode()
+
+
+def capture_of(**inputs: torch.Tensor) -> Capture:
+    """A capture that knows some tensors as its inputs."""
+    capture = Capture({})
+    for name, tensor in inputs.items():
+        node = capture.create_node("placeholder", name, (), {})
+        capture.bind(tensor, node)
+    return capture
+
+
+@pytest.mark.exercise(RUN)
+def test_the_operator_is_run() -> None:
+    x = torch.tensor([-1.0, 2.0])
+    result = capture_of(x=x).run(aten.relu.default, (x,), {})
+    check(
+        isinstance(result, torch.Tensor) and result.tolist() == [0.0, 2.0],
+        "run gives back what the operator computes: whoever called relu goes "
+        "on with its result.",
+        picture=f"yours:    {result!r}\nexpected: tensor([0., 2.])",
+    )
+
+
+@pytest.mark.exercise(RUN)
+def test_the_operator_is_written_down() -> None:
+    x, y = torch.ones(2), torch.ones(2)
+    capture = capture_of(x=x, y=y)
+    capture.run(aten.add.Tensor, (x, y), {"alpha": 2})
+    same_graph(
+        capture.graph,
+        """
+        graph():
+            %x : [num_users=1] = placeholder[target=x]
+            %y : [num_users=1] = placeholder[target=y]
+            %add : [num_users=0] = call_function[target=torch.ops.aten.add.Tensor](args = (%x, %y), kwargs = {alpha: 2})
+        """,  # noqa: E501
+        "One node for one operator: its target is the overload, its "
+        "arguments are what create_arg makes of args and of kwargs, and it "
+        "asks for the name that operator_of gives.",
+    )
+    uses_intact(capture.graph, "The new node must be a user of its arguments.")
+
+
+@pytest.mark.exercise(RUN)
+def test_the_result_is_known_from_now_on() -> None:
+    x = torch.ones(2)
+    capture = capture_of(x=x)
+    result = capture.run(aten.relu.default, (x,), {})
+    capture.run(aten.neg.default, (result,), {})
+    same_graph(
+        capture.graph,
+        """
+        graph():
+            %x : [num_users=1] = placeholder[target=x]
+            %relu : [num_users=1] = call_function[target=torch.ops.aten.relu.default](args = (%x,), kwargs = {})
+            %neg : [num_users=0] = call_function[target=torch.ops.aten.neg.default](args = (%relu,), kwargs = {})
+        """,  # noqa: E501
+        "neg is given the tensor that relu made. Only if the result was bound "
+        "to its node does create_arg find relu; else it takes the tensor for "
+        "an attribute that was there before.",
+    )
+
+
+@pytest.mark.exercise(RUN)
+def test_an_operator_that_raises_leaves_nothing() -> None:
+    x, y = torch.ones(2), torch.ones(3)
+    capture = capture_of(x=x, y=y)
+    with raising(RuntimeError, "must match", "add of 2 and 3 elements raises."):
+        capture.run(aten.add.Tensor, (x, y), {})
+    same(
+        [node.op for node in capture.graph.nodes],
+        ["placeholder", "placeholder"],
+        "add raised, the user's code may catch that and go on, and the graph "
+        "has a node for it: run the operator first, then add its node.",
+    )
+
+
+@pytest.mark.exercise(RUN)
+def test_several_results_have_a_node_each() -> None:
+    x = torch.ones(2, 3)
+    capture = capture_of(x=x)
+    values, _ = capture.run(aten.max.dim, (x, 1), {})
+    capture.run(aten.neg.default, (values,), {})
+    same(
+        [node.name for node in capture.graph.nodes],
+        ["x", "max_1", "getitem", "getitem_1", "neg"],
+        "max along a dimension gives two tensors: bind makes a getitem node "
+        "for each.",
+    )
+
+
+@pytest.mark.exercise(RUN)
+def test_numbers_do_not_come_out_of_tensors() -> None:
+    def doubled(x: torch.Tensor) -> torch.Tensor:
+        return x * x.sum().item()
+
+    with raising(
+        RuntimeError,
+        "It appears that you're trying to get value",
+        "item() asks for a number that depends on the input. The graph would "
+        "hold the number of this one run: operators that read data go to "
+        "_read, which refuses.",
+    ):
+        make_fx(doubled)(torch.ones(2))
+
+
+@pytest.mark.exercise(RUN)
+def test_a_number_may_come_out_of_a_constant() -> None:
+    def scaled(x: torch.Tensor) -> torch.Tensor:
+        return x * (torch.tensor(2.0) + 1).item()
+
+    sentence = (
+        "torch.tensor(2.) + 1 is the same in each run, so item() is allowed. "
+        "A copy of a small new tensor is its constant (_copy_of_small), what "
+        "is made of constants is one too (_fold), and bind is told."
+    )
+    try:
+        results = make_fx(scaled)(torch.ones(2))(torch.ones(2)).tolist()
+    except NotImplementedError:
+        raise
+    except RuntimeError as refused:
+        raise Mistake(sentence, f"yours:    {refused}") from refused
+    same(results, [3.0, 3.0], sentence)
+
+
+@pytest.mark.exercise(RUN)
+def test_a_new_tensor_is_new_in_every_run() -> None:
+    def counted(x: torch.Tensor) -> torch.Tensor:
+        return torch.tensor([1.0]).add_(x)
+
+    gm = make_fx(counted)(torch.ones(1))
+    results = [gm(torch.ones(1)).tolist() for _ in range(2)]
+    same(
+        results,
+        [[2.0], [2.0]],
+        "torch.tensor([1.]) is a new tensor each time, and add_ writes to it. "
+        "Where lift_fresh comes, lift_fresh_copy is to be run and recorded: "
+        "else all runs write to one attribute.",
+    )

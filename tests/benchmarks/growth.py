@@ -1,0 +1,126 @@
+"""How replace_pattern grows with the graph: from a thousand to a million nodes.
+
+Python's own `compile` is left aside: it takes as long for either library, and
+a function of a million lines is nobody's wish. All else that a call does is
+measured: matching, editing, writing the new source.
+
+    python -m tests.benchmarks --growth
+"""
+
+from __future__ import annotations
+
+import builtins
+import contextlib
+import statistics
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from types import CodeType
+from typing import Final
+
+from tests.benchmarks import programs
+from tests.benchmarks.measure import Made, Task, collector_off, seconds
+from tests.benchmarks.operations import OURS, TORCH, Library
+
+__all__ = ["SIZES", "Growth", "grown", "table", "without_compile"]
+
+SIZES: Final = {
+    OURS: (1_000, 10_000, 100_000, 1_000_000),
+    TORCH: (1_000, 10_000),
+}
+"""torch.fx takes time that grows with the square: its third size would take
+minutes, its fourth hours."""
+
+_COMPILES: Final = {OURS: "source", TORCH: "graph_module"}
+"""The file of each library that calls `compile`."""
+
+_CAPTION: Final = """\
+replace_pattern of relu(x) + 1 by sigmoid(x) in a chain of relu, + 1, tanh, * 2:
+n/4 matches in n nodes. Python's compile() is left aside. Each run has a module
+that was traced for it; shown is the median of the runs."""
+
+
+@dataclass(frozen=True)
+class Growth:
+    """What replace_pattern took at one size.
+
+    Attributes:
+        name: of the library.
+        size: in nodes.
+        times: of each run, in seconds.
+    """
+
+    name: str
+    size: int
+    times: Sequence[float]
+
+    @property
+    def a_node(self) -> float:
+        """Microseconds a node, the median of the runs."""
+        return statistics.median(self.times) / self.size * 1e6
+
+
+@contextlib.contextmanager
+def without_compile(lib: Library) -> Iterator[None]:
+    """Have a library's `compile` make a function that does nothing."""
+
+    def nothing(_: str, name: str, *__: object, **___: object) -> CodeType:
+        text = "def forward(self, *args): pass"
+        return builtins.compile(text, name, "exec")
+
+    module = lib.module(_COMPILES[lib])
+    module.compile = nothing
+    try:
+        yield
+    finally:
+        del module.compile
+
+
+def grown(lib: Library, size: int, runs: int | None = None) -> Growth:
+    """Measure a library at one size.
+
+    Args:
+        lib: the library.
+        size: in nodes.
+        runs: how often; by default once for large graphs, nine times for
+            small ones.
+
+    Raises:
+        AssertionError: not every match was replaced.
+    """
+    replace = lib.module("subgraph_rewriter").replace_pattern
+
+    def run(module: Made) -> None:
+        found = replace(module, programs.pattern, programs.replacement)
+        if len(found) != size // 4:
+            raise AssertionError(f"{lib.name}: not all matches were replaced")
+
+    def make() -> Made:
+        return lib.compiled(programs.Matches(size))
+
+    with without_compile(lib):
+        runs = runs or max(1, min(9, 300_000 // size))
+        task = Task(run, size, make)
+        with collector_off():
+            times = [seconds(task) for _ in range(runs)]
+    return Growth(lib.name, size, times)
+
+
+def table(sizes: dict[Library, tuple[int, ...]] = SIZES) -> Iterator[str]:
+    """The lines of the table, each as soon as it is measured.
+
+    Args:
+        sizes: what to measure.
+    """
+    yield f"{_CAPTION}\n"
+    yield f"{'':<10}{'nodes':>10}{'µs/node':>9}{'seconds':>9}{'growth':>8}"
+    yield "-" * 46
+    for lib, each in sizes.items():
+        rows = []
+        for size in each:
+            rows.append(row := grown(lib, size))
+            yield (
+                f"{row.name:<10}{row.size:>10,}{row.a_node:>9.2f}"
+                f"{statistics.median(row.times):>9.2f}"
+                f"{row.a_node / rows[0].a_node:>8.2f}"
+            )
+    yield "growth: µs/node, as a multiple of the first size's"

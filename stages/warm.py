@@ -8,6 +8,7 @@ import os
 
 import pytest
 import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 from stages import plugin
 from stages.tree import compile_reference
@@ -17,6 +18,7 @@ __all__ = ["plugin", "pytest"]
 # A fork of a process whose pool of threads has started would wait for ever.
 torch.set_num_threads(1)
 compile_reference()
+FakeTensorMode()  # the first one imports for two seconds
 
 # What other packages add to pytest is not needed, and takes a second.
 os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"

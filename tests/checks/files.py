@@ -64,12 +64,11 @@ def targets(makefile: str) -> dict[str, str | None]:
 def mentioned_targets(text: str) -> set[str]:
     """The `make X` that a text tells its reader to run.
 
-    Seen where it is code: in backticks or after a prompt, or as a line that
-    begins with it.  "To make sense" in a sentence is no target.
+    Seen where it is code: in backticks, after a prompt, or in a block that
+    is indented or fenced.  "To make sense" in a sentence is no target.
     """
+    fenced = "".join(re.findall(r"^```sh\n(.*?)^```", text, re.M | re.S))
     commands = re.findall(
-        r"(?:`|^[ \t]*(?:\$ )?|&& *)make((?: +[a-z][\w-]*)+)",
-        text,
-        re.MULTILINE,
-    )
+        r"(?:`|^ *\$ | {4,}|&& *)make((?: +[a-z][\w-]*)+)", text, re.MULTILINE
+    ) + re.findall(r"^make((?: +[a-z][\w-]*)+)", fenced, re.MULTILINE)
     return {target for command in commands for target in command.split()}

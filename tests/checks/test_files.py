@@ -110,10 +110,11 @@ def test_targets_are_found_in_code_alone() -> None:
     text = (
         "Run `make test` and `make lint types`.\n\n    make tour\n"
         "    $ make bench\n\n    cd x && make fuzz\n"
-        "It would make sense to make no fuss.\n"
+        "It would make sense to\nmake no fuss.\n"
+        "```sh\nmake serve   # and look\n```\n"
     )
     assert mentioned_targets(text) == {
-        *("bench", "fuzz", "lint", "test", "tour", "types")
+        *("bench", "fuzz", "lint", "serve", "test", "tour", "types")
     }
 
 

@@ -335,7 +335,13 @@ class Edit:
         return found
 
     def insert(self, rewrite: Rewrite) -> None:
-        """Copy the template of one rewrite to its place."""
+        """Copy the template of one rewrite to its place.
+
+        The placeholders of the template become what is matched by those of
+        the pattern, or what an earlier rewrite has put there (`current`). The
+        nodes made are noted in `rewrite.made`, what the match returned is
+        replaced by the template's output, and the nodes matched are dead.
+        """
         match, made = rewrite.match, rewrite.template
         values = [self.current(value) for value in match.placeholder_nodes]
         known = dict(zip(made.placeholders, values, strict=True))

@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import linecache
-import re
 import traceback
 from collections.abc import Iterator, Sequence
 from itertools import groupby
-from typing import Final
 
 import pytest
 
-from stages.checking import Mistake
+from stages.checking import Mistake, stub_of
 from stages.functions import State
 from stages.limits import Overtime
 from stages.manifest import ROOT, Exercise, Stage, exercises, stages
 from stages.tree import Tree
-
-_STUB: Final = re.compile(r"stage \d\d: [\w.]+(?=\n|$)")
-"""What a stub says; who passes its error on may add lines."""
 
 DONE, WRONG, TO_WRITE, UNKNOWN = "✓", "✗", "·", " "
 
@@ -102,9 +97,12 @@ def _whose(stage: Stage, states: dict[str, State]) -> str:
 
 
 def _range(numbers: list[int]) -> str:
-    """`[1, 2, 3]` as `01-03`."""
-    first, last = f"{numbers[0]:02d}", f"{numbers[-1]:02d}"
-    return first if first == last else f"{first}-{last}"
+    """`[1, 2, 3, 5]` as `01-03, 05`."""
+    parts: list[str] = []
+    for _, group in groupby(enumerate(numbers), lambda pair: pair[1] - pair[0]):
+        run = [f"{number:02d}" for _, number in group]
+        parts.append(run[0] if len(run) == 1 else f"{run[0]}-{run[-1]}")
+    return ", ".join(parts)
 
 
 # --- one failure -----------------------------------------------------------
@@ -114,10 +112,8 @@ def missing_stub(error: BaseException) -> str | None:
     """What is to be written, if that is why a test did not pass."""
     seen: BaseException | None = error
     while seen is not None:
-        if isinstance(seen, NotImplementedError):
-            found = _STUB.match(str(seen))
-            if found:
-                return found[0]
+        if stub := stub_of(seen):
+            return stub
         seen = seen.__cause__ or seen.__context__
     return None
 

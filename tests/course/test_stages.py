@@ -106,6 +106,11 @@ def test_another_right_solution_passes(learner: Learner) -> None:
     assert "These pass. Now the whole stage: pytest stages/01" in result.output
 
 
+def test_the_header_leaves_out_what_is_under_test(learner: Learner) -> None:
+    said = learner.check(5, exercise=stages()[5].exercises[0].name).output
+    assert "written in stage 05 · 01-04, 06-08 borrowed" in said
+
+
 def test_the_header_says_whose_the_code_is(learner: Learner) -> None:
     learner.write_all(one.name for one in stages()[2].exercises)
     learner.write(stages()[3].exercises[0].name)

@@ -170,6 +170,18 @@ class Capture(GraphAppendingTracer):
     ) -> Value:
         """Run an operator and add its node, if there is no exception.
 
+        One that reads data, like `item`, makes no node: see `_read`.
+
+        Args:
+            func: the operator that was called.
+            args: its arguments, as they are when the program runs.
+            kwargs: the same, by name.
+
+        Returns:
+            What it returned; the new node is bound to it. A constant is known
+            with it: for a new tensor, if it is small; else, while there are
+            constants, if all that the operator takes is constant.
+
         Raises:
             RuntimeError: it takes a number out of a tensor that is not
                 constant; the shape of its result depends on data, and there

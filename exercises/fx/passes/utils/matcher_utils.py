@@ -424,6 +424,21 @@ class _Search:
     ) -> str:
         """Pair two nodes and put their arguments on the stack.
 
+        A node has one partner. A wildcard takes any node, arguments unseen.
+        Else both are the same call, as the spelling says; and, unless
+        literals are ignored (`obstacle` looks then), the node found has no
+        more readers than its step of the plan allows.
+
+        Args:
+            sought: a node of the pattern.
+            found: a node of the graph.
+            stack: the pairs still to be compared, the next one last.
+            choices: where the search can try another way: a stack, and how
+                many nodes were paired when it was taken. An operation that
+                commutes adds one, its operands exchanged.
+            at_anchor: whether the two are where the search began; there, a
+                node that is known by its name may be spelt in another way.
+
         Returns:
             Why they cannot be paired; "" if they are.
         """
@@ -472,7 +487,13 @@ class _Search:
         return None
 
     def obstacle(self, match: InternalMatch) -> str:
-        """Why the paired nodes cannot be taken out; "" if they can."""
+        """Why the paired nodes cannot be taken out; "" if they can.
+
+        They cannot if one of them is in an earlier match; if, literals being
+        ignored, one that the pattern does not return is read outside; if the
+        pattern returns several values and one comes back into the match; or
+        if mutations are to be respected and something writes in between.
+        """
         raise NotImplementedError("stage 07: _Search.obstacle")
 
     def written_between(self, inside: set[Node]) -> str:

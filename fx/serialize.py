@@ -14,8 +14,8 @@ edited; what has none is pickled.
 from __future__ import annotations
 
 import builtins
-import io
 import keyword
+import os
 import re
 import sys
 import textwrap
@@ -87,6 +87,7 @@ def write_folder(
     kept = {name: _without_spec(value) for name, value in loose.items()}
     _check_picklable(unnamed, "the code uses")
     _check_picklable(kept, "the module has the attribute")
+    _check_picklable(_unwritable(module), "the module has the child")
 
     folder.mkdir(exist_ok=True)
     _save(unnamed, folder / _GLOBALS)
@@ -171,7 +172,8 @@ def _check_picklable(values: Mapping[str, Value], what: str) -> None:
     """Raise if one of the values cannot be pickled; say which."""
     for name, value in values.items():
         try:
-            torch.save(value, io.BytesIO())
+            with open(os.devnull, "wb") as nowhere:
+                torch.save(value, nowhere)
         except Exception as error:
             raise RuntimeError(
                 f"{what} {name} = {value!r}, which can be neither imported "
@@ -203,15 +205,20 @@ def _unsaved_buffers(module: nn.Module) -> dict[str, torch.Tensor]:
     return {k: v for k, v in buffers if k in names and v is not None}
 
 
+def _unwritable(module: nn.Module) -> dict[str, nn.Module]:
+    """The children that have no Python form, by name."""
+    children = module.named_children()
+    return {name: one for name, one in children if not _has_python_form(one)}
+
+
 def _save_children(module: nn.Module, folder: Path) -> dict[str, str]:
     """Pickle the children that have no Python form: name -> file."""
     files: dict[str, str] = {}
-    for index, (name, child) in enumerate(module.named_children()):
-        if not _has_python_form(child):
-            # A dot keeps the number apart from names: they have none.
-            stem = name if _file_name.fullmatch(name) else f"child.{index}"
-            files[name] = f"{stem}.pt"
-            torch.save(child, folder / files[name])
+    for index, (name, child) in enumerate(_unwritable(module).items()):
+        # A dot keeps the number apart from names: they have none.
+        stem = name if _file_name.fullmatch(name) else f"child.{index}"
+        files[name] = f"{stem}.pt"
+        torch.save(child, folder / files[name])
     return files
 
 

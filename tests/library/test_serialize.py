@@ -391,6 +391,18 @@ class TestWhatTheCodeNames:
         assert "<lambda>" in str(caught.value)
         assert not (tmp_path / "package").exists()
 
+    def test_a_child_that_cannot_be_pickled_is_refused(
+        self, tmp_path: Path
+    ) -> None:
+        odd: Value = nn.ELU()
+        odd.of_mine = lambda x: x
+        gm = graph_module(
+            lambda g, x: g.call_module("act", (x,)), act=odd, fine=nn.ELU()
+        )
+        with pytest.raises(RuntimeError, match="the module has the child act"):
+            gm.to_folder(tmp_path / "package")
+        assert not (tmp_path / "package").exists()
+
     def test_names_that_a_class_would_change(
         self, write: Callable[..., Written]
     ) -> None:

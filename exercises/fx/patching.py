@@ -33,8 +33,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from contextvars import ContextVar
 from types import TracebackType
 from typing import Final, NamedTuple, Protocol
@@ -142,16 +141,6 @@ class Patches:
     def current(self) -> Interceptor | None:
         """The trace that runs in this thread or task, if any."""
         return self._current.get()
-
-    @contextmanager
-    def suspended(self) -> Iterator[None]:
-        """Let this thread or task be untraced for a block."""
-        before = self._current.get()
-        try:
-            self._current.set(None)
-            yield
-        finally:
-            self._current.set(before)
 
     def patch(
         self,

@@ -505,11 +505,11 @@ class Proxy(_Like):
         raise NotImplementedError("stage 03: Proxy.__torch_function__")
 
     def __getstate__(self) -> dict[str, Value]:
-        """The attributes; without this, pickle would get an Attribute."""
+        """The attributes, for copy and pickle."""
         return vars(self)
 
     def __setstate__(self, state: dict[str, Value]) -> None:
-        """Take the attributes back."""
+        """Take the attributes back; there is nobody else to ask yet."""
         vars(self).update(state)
 
     def __deepcopy__(self, memo: dict[int, Value]) -> Self:

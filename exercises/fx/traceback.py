@@ -134,7 +134,9 @@ def set_stack_trace(stack: list[str]) -> None:
     torch.fx: traceback.py, set_stack_trace
     """
     if has_preserved_node_meta():
-        get_current_meta()["stack_trace"] = "".join(stack)
+        # A new dict: tasks that were begun here share the one there is.
+        meta = {**get_current_meta(), "stack_trace": "".join(stack)}
+        _state.set(_State(True, meta))
 
 
 def format_stack() -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 import os
 import sys
@@ -18,6 +19,7 @@ from torch import nn
 
 import fx
 from fx import patching, trace_run, tracer
+from fx import traceback as fx_traceback
 from fx.arguments import Value
 from fx.patching import TRACES
 
@@ -352,3 +354,20 @@ def test_a_fork_while_another_thread_traces_ends_clean() -> None:
         patches.patch(patching.Place(names, "sqrt"), lambda f: lambda x: 0)
         assert names["sqrt"] is not math.sqrt
     assert names["sqrt"] is math.sqrt
+
+
+def test_a_task_keeps_its_stack_trace_to_itself() -> None:
+    async def one() -> list[str]:
+        fx_traceback.set_stack_trace(["one"])
+        await asyncio.sleep(0.02)
+        return fx_traceback.format_stack()
+
+    async def two() -> list[str]:
+        await asyncio.sleep(0.01)
+        return fx_traceback.format_stack()
+
+    async def both() -> list[list[str]]:
+        with fx_traceback.preserve_node_meta():
+            return await asyncio.gather(one(), two())
+
+    assert asyncio.run(both()) == [["one"], []]

@@ -56,6 +56,9 @@ class Link:
     def prepend(self: Self, x: Self) -> None:
         """Put `x` right before this link, out of wherever it was.
 
+        Its order key is between those of its new neighbours; before the
+        sentinel, where nothing limits it, `GAP` more than the last.
+
             before:  p <-> self     a <-> x <-> b
             after:   p <-> x <-> self     a <-> b
 

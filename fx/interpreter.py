@@ -214,9 +214,9 @@ class Interpreter:
         """
         if fx_traceback.has_preserved_node_meta():
             return True
-        kind = type(self)
         return any(
-            getattr(kind, step) is not getattr(Interpreter, step)
+            getattr(getattr(self, step), "__func__", None)
+            is not getattr(Interpreter, step)
             for step in _STEPS
         )
 

@@ -136,6 +136,20 @@ def test_run_node_is_honoured_though_the_rest_is_plain() -> None:
     assert seen == [("x", 1), ("add", 2), ("add_1", 3), ("output", 3)]
 
 
+def test_run_node_of_one_instance_is_honoured() -> None:
+    interpreter = fx.Interpreter(chain(2))
+    seen: list[str] = []
+    run_node = interpreter.run_node
+
+    def watched(n: fx.Node) -> Value:
+        seen.append(n.name)
+        return run_node(n)
+
+    interpreter.run_node = watched  # type: ignore[method-assign]
+    interpreter.run(torch.ones(1))
+    assert seen == [node.name for node in interpreter.graph.nodes]
+
+
 def test_map_nodes_to_values_is_honoured_for_flat_arguments() -> None:
     class Doubles(fx.Interpreter):
         def map_nodes_to_values(self, args: Value, n: fx.Node) -> Value:

@@ -368,6 +368,6 @@ def test_a_task_keeps_its_stack_trace_to_itself() -> None:
 
     async def both() -> list[list[str]]:
         with fx_traceback.preserve_node_meta():
-            return await asyncio.gather(one(), two())
+            return [*await asyncio.gather(one(), two())]
 
     assert asyncio.run(both()) == [["one"], []]

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from torch import nn
 
 from fx._symbolic_trace import symbolic_trace
+from fx.arguments import Value
 from fx.graph import Graph
 from fx.node import Node
 from fx.passes.utils.explain import explain
@@ -217,6 +218,17 @@ def test_normalize_does_not_see_what_is_not_there(
     pattern: Traced, target: Traced
 ) -> None:
     assert not find(pattern, target, normalize=True)
+
+
+def test_normalize_finds_what_is_found_without_it() -> None:
+    def pattern(a: Value, b: Value, c: Value) -> Value:
+        return torch.add(a, b, alpha=c)
+
+    def target(a: Value, b: Value) -> Value:
+        return torch.add(a, b, alpha=1)
+
+    assert len(find(pattern, target)) == 1
+    assert len(find(pattern, target, normalize=True)) == 1
 
 
 class Constant(nn.Module):

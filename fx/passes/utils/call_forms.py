@@ -125,9 +125,10 @@ class Normalized(Exact):
         theirs = form(pattern) if self.normalize else None
         if ours is None or theirs is None:
             return super().pair(pattern, node)
-        if (ours.name, ours.names) != (theirs.name, theirs.names):
-            return None
-        return theirs.values, ours.values
+        if (ours.name, ours.names) == (theirs.name, theirs.names):
+            return theirs.values, ours.values
+        # One of them may spell a default out for which the other has a node.
+        return super().pair(pattern, node)
 
     def commutes(self, pattern: Node) -> bool:
         """Whether it is a commutative operator with its two operands."""

@@ -1,0 +1,1 @@
+"""The site: its pages, and what draws them (`machinery`, `examples`)."""

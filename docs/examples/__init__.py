@@ -1,0 +1,1 @@
+"""The programs that the site shows: typed, run at each build."""

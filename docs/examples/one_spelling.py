@@ -1,0 +1,42 @@
+"""Calls that are spelled differently, written in one way."""
+
+from __future__ import annotations
+
+import torch
+
+from fx.arguments import Argument
+from fx.graph import Graph
+from fx.operator_schemas import get_signature_for_torch_op, normalize_function
+
+
+def main() -> None:
+    """Print the overloads of add, and a call of one in two spellings."""
+    signatures = get_signature_for_torch_op(torch.add) or []
+    print(f"torch.add has {len(signatures)} overloads, the first three are")
+    for signature in signatures[:3]:
+        print(f"  {signature}")
+
+    graph = Graph()
+    x, y = graph.placeholder("x"), graph.placeholder("y")
+    add = torch.ops.aten.add.Tensor
+    no_kwargs: dict[str, Argument] = {}
+    for args, kwargs in (((x, y), no_kwargs), ((x,), {"other": y})):
+        print(f"\ngiven         {args} {kwargs}")
+        for text, flag in (("normalized", False), ("by keyword", True)):
+            pair = normalize_function(
+                add, args, kwargs, normalize_to_only_use_kwargs=flag
+            )
+            if pair is not None:
+                print(f"{text:<13} {pair.args} {pair.kwargs}")
+
+    print("\ntorch.add(x, y) without the types of x and y:")
+    try:
+        normalize_function(torch.add, (x, y))
+    except RuntimeError as error:
+        print(str(error).partition("!")[0])
+    types = (torch.Tensor, torch.Tensor)
+    print("with them:", *normalize_function(torch.add, (x, y), {}, types) or ())
+
+
+if __name__ == "__main__":
+    main()

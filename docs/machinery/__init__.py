@@ -1,0 +1,133 @@
+"""Draws the site: the blocks that its pages are made of, and how to write one.
+
+# A guide for authors
+
+A page is Markdown.  Code, claims, output and drawings are never pasted into
+it: a *block* names them, and the build puts them in.  What a block does not
+understand (a name, an option, a text to mark) ends the build with the page
+and the line, so a page cannot be out of date.
+
+    /// source | fx.linked_list.Link.prepend
+        mark: before._next = x
+
+    Prose about it.  Markdown as usual.
+    ///
+
+Three slashes at the left margin open a block, three slashes close it.  Options
+stand right below the first line, four spaces in; a free line; then the prose.
+Blocks may stand inside the prose of another.  An option's value is YAML: put
+it in 'single quotes' if it contains `: ` or ` #` or begins with one of
+`[ { " * & %`; several values are `[a, b]`; several lines are `answer: |` with
+the lines four more spaces in.
+
+## Three commands
+
+    python -m docs.machinery outline fx.node        # a page to begin with
+    python -m docs.machinery check files/node.md    # this page alone
+    make docs                                       # the whole site, strictly
+
+`outline` prints a page for a file: its units in order, each as a block. Group
+them with `to:`, write the prose, and give the page a line in mkdocs.yml (the
+list is there; take the # off).  `check` draws the page and says which lines
+of the file it does not show, or shows twice.  `make docs` reads all pages: look
+for the name of yours, others may be in the middle of a sentence.
+
+## The page of a file: docs/files/<path below fx, .md for .py>
+
+Shows each line of its file exactly once, in the file's order (or better: in
+the order of explanation).  Example: docs/files/linked_list.md.
+
+    # linked_list.py                     the title: the file's name
+    One or two paragraphs: what it is for; what it must keep true (the
+    invariant, in a sentence that one could test); where it is used.
+    ## The ring                          a section: an idea, not a class
+    /// source | …                       blocks, each with its reason
+    ## In torch.fx                       /// torch blocks, what 2.13 does
+    ## What is claimed                   /// claims
+
+Prose beside code says why: what would break without the line, what was
+decided against, what it costs.  It does not retell the code.  Headings stand
+between blocks (## only), never inside.  Each definition is an anchor, in
+whatever block it stands: link to
+`../files/linked_list.md#fx.linked_list.Link.prepend`.
+
+## The page of a stage: docs/stages/NN.md
+
+    # Stage 01: linked-list graph
+    What you will have at the end; what you need to know before.
+    ## The idea … ## headings for each part of it (the exercises' anchors!)
+       with /// excerpt, /// predict, /// picture, /// trace
+    ## Check       what holds, and the tests that hold it; /// claims
+    ## Use         /// run | stages.01.demo
+    ## Exercises   /// exercises | 01
+
+Everything that a learner needs for an exercise is on this page or in the
+function's docstring.  Each exercise's `anchor` is a heading here (its text in
+small letters, hyphens for spaces), or the build fails.
+
+## The blocks
+
+`/// source | NAME` (pages of files only): prose left, code right, under a
+heading of its own.  NAME is a file (its head: docstring and imports, up to
+the first name), a function, a class (whole), a method, or a variable.
+    to: NAME       show everything from the first to this one: neighbours,
+                   `to: __ge__` inside a class, `to: GAP` from the file's head,
+                   `to: __init__` from a class to its method
+    header: true   of a class: up to its first method
+    mark: TEXT     mark the lines that contain this text (or [several])
+Comments above a definition belong to it; so do overloads, a property's
+setter, a string below a variable, and statements that name nothing and follow.
+
+`/// excerpt | NAME`: the same on any other page, a quotation with a link to
+the page that owns it.  Options as above.
+
+`/// torch | torch.fx.node.Node.prepend`: where torch.fx has it, and in your
+words what 2.13 does differently.  The name is looked up in the installed
+torch (not imported); what is made at run time has no place there: name the
+function that makes it.
+
+`/// claims`: ids of tests/claims.toml, in the block.  The row is drawn: the
+statement, where, whether it holds, its tests.
+
+`/// exercises | 01`: the exercises of a stage, with commands and hints.
+
+`/// run | stages.01.demo`: a file with `main() -> None`, shown, run at the
+build, its output below.  The prose stands above.  Also docs.examples.NAME.
+
+`/// predict | docs.examples.predict_01.erased`: a question (the prose), a
+function from a file of docs/examples without parameters, shown; the answer,
+folded, is what it prints.
+    answer: TEXT   what it prints; if it prints anything else, the build fails
+    why: TEXT      said below the answer, when unfolded
+Ask what a reader would get wrong.
+
+`/// trace | docs.examples.steps_01`: a film of a graph, step by step.  There is
+one for each stage, steps_01 to steps_08: show it on the stage's page.  The
+prose becomes its caption: say the invariant that holds in every step.  Another
+film is a file with `film() -> Film`, at most 12 rows and 20 shots; what is
+new, changed or gone is found by itself (docs/machinery/film.py).
+
+`/// picture | ring`: a drawing; the prose becomes its caption, and says the
+same to one who cannot see it.  There are home, ring and use_def; another one
+is a file of docs/machinery/pictures with `draw() -> Canvas`
+(docs/machinery/svg.py: boxes, words, arrows on a width of 360; tones, no
+colours).
+
+`/// api`, `/// ledger`, `/// stages`: the reference of public names; all
+claims; the list of stages.
+
+## Links, terms, notes
+
+`[use-def edge](../glossary.md#use-def-edge)` for a term of the glossary, on
+its first use on a page (from docs/files/passes/utils it is `../../../`); each
+term must be used by some page.  Notes are `!!! note "Title"` with the text four
+spaces in; `??? note` is folded.  No HTML, no Python in ``` fences (put it in
+docs/examples and name it); shell commands may stand in ```sh.
+
+## What tests/docs asks of pages
+
+Each line of fx stands in one `/// source`; each stage's page has its claims,
+a question, its film, its demo and its exercises; each file of docs/examples,
+each picture and each term of the glossary is used by a page; a name in
+backticks that begins with `fx.` exists; every link leads somewhere.
+"""

@@ -1,0 +1,99 @@
+"""What a stage asks of the learner: `/// exercises | 01`, `/// stages`."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as etree
+from collections.abc import Iterator
+
+from docs.machinery.directives import Kind
+from docs.machinery.literate import page_of
+from docs.machinery.scene import Block, Scene, after, element, prose
+from docs.machinery.source import ROOT, Place, UnknownName, find
+from stages.manifest import Exercise, stages
+
+
+def _exercises(scene: Scene) -> etree.Element:
+    """Every exercise of a stage: the task, where, and hints to unfold."""
+    stage = scene.directive.argument
+    known = {f"{number:02d}": one for number, one in stages().items()}
+    if stage not in known:
+        raise scene.error(f"no stage {stage!r}: there are {', '.join(known)}")
+    _commands(scene, stage)
+    rows = element(scene.parent, "ol", css="fx-exercises")
+    for exercise in known[stage].exercises:
+        _row(scene, element(rows, "li"), exercise)
+    return rows
+
+
+def _commands(scene: Scene, stage: str) -> None:
+    """What to type."""
+    lines = (
+        f"pytest stages/{stage}    # what is written, what is right\n"
+        f"python -m stages hint    # a hint for the next one\n"
+        f"python -m stages watch {stage}    # again at each save"
+    )
+    scene.code(scene.parent, lines, language="sh")
+
+
+def _row(scene: Scene, item: etree.Element, exercise: Exercise) -> None:
+    """One exercise."""
+    item.set("id", f"exercise-{exercise.name}")
+    place = _place(scene, exercise)
+    head = element(item, "p")
+    code = element(head, "code", place.unit.name, css="fx-function")
+    after(code, " ")
+    file = place.module.path.removeprefix("fx/")
+    where = element(head, "span", f"exercises/fx/{file} · ", css="fx-where")
+    for text, target in _links(scene, place, exercise):
+        link = element(where, "a", text, href=target)
+        after(link, " ")
+    prose(item, "p", exercise.task)
+    for number, hint in enumerate(exercise.hints, 1):
+        folded = element(item, "details", css="fx-hint")
+        element(folded, "summary", f"Hint {number}")
+        prose(folded, "p", hint)
+
+
+def _place(scene: Scene, exercise: Exercise) -> Place:
+    """Where the reference has the function."""
+    try:
+        return find(f"fx.{exercise.name}")
+    except UnknownName as error:
+        raise scene.error(error) from None
+
+
+def _links(
+    scene: Scene, place: Place, exercise: Exercise
+) -> Iterator[tuple[str, str]]:
+    """Where the exercise is explained, and where the reference is shown."""
+    page = scene.directive.page
+    up = "../" * page.count("/")
+    stage = scene.directive.argument
+    own = page == f"stages/{stage}.md"
+    start = "" if own else f"{up}stages/{stage}.md"
+    yield "idea", f"{start}#{exercise.anchor}"
+    shown = page_of(place.module.path)
+    if (ROOT / "docs" / shown).is_file():
+        yield "reference", f"{up}{shown}#fx.{exercise.name}"
+
+
+def _stages(scene: Scene) -> etree.Element:
+    """Every stage: what one has built at its end."""
+    up = "../" * scene.directive.page.count("/")
+    rows = element(scene.parent, "ol", css="fx-stages")
+    for number, stage in stages().items():
+        item = element(rows, "li")
+        page = f"stages/{number:02d}.md"
+        if (ROOT / "docs" / page).is_file():
+            title = element(item, "a", stage.title, href=up + page)
+        else:
+            title = element(item, "strong", stage.title)
+        after(title, ". ")
+        prose(item, "span", stage.summary)
+    return rows
+
+
+BLOCKS = {
+    "exercises": Block(Kind(True, {}, "none"), _exercises),
+    "stages": Block(Kind(False, {}, "none"), _stages),
+}

@@ -1,0 +1,297 @@
+"""Code beside prose: `/// source`, `/// excerpt`, `/// torch`."""
+
+from __future__ import annotations
+
+import ast
+import re
+import xml.etree.ElementTree as etree
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from docs.machinery.directives import Directive, Kind, read_page
+from docs.machinery.errors import at
+from docs.machinery.scene import Block, Scene, after, element
+from docs.machinery.source import (
+    PACKAGES,
+    ROOT,
+    Module,
+    Unit,
+    UnknownName,
+    find,
+    torch_root,
+)
+
+FILES = "files/"
+"""Where the pages are that show a file whole, below docs/."""
+
+
+@dataclass(frozen=True)
+class Span:
+    """What a block shows: lines of a file, and which units are in them."""
+
+    module: Module
+    first: int
+    last: int
+    start: Unit
+    end: Unit
+
+    @property
+    def units(self) -> Iterator[Unit]:
+        """The named units that begin in these lines."""
+        for unit in self.module.all():
+            if unit.name and self.first <= unit.first <= self.last:
+                yield unit
+
+    @property
+    def title(self) -> str:
+        """What the heading says."""
+        start = self.start.name or self.module.path
+        return start if self.end is self.start else f"{start} … {self.end.name}"
+
+    @property
+    def anchor(self) -> str:
+        """The id of the heading: the full name of the first unit."""
+        return dotted(self.module, self.start)
+
+    def text(self) -> str:
+        """The lines themselves."""
+        return self.module.text(self.first, self.last)
+
+    def marked(self, texts: tuple[str, ...]) -> list[int]:
+        """Which lines contain one of the texts, counted from 1.
+
+        Raises:
+            UnknownName: a text stands in none of the lines.
+        """
+        lines = self.module.lines[self.first - 1 : self.last]
+        for text in texts:
+            if not any(text in line for line in lines):
+                raise UnknownName(f"mark: no line here contains {text!r}")
+        return [
+            number
+            for number, line in enumerate(lines, 1)
+            if any(text in line for text in texts)
+        ]
+
+
+def dotted(module: Module, unit: Unit) -> str:
+    """The full name of a unit; of the head, the file's."""
+    return f"{module.name}.{unit.name}" if unit.name else module.name
+
+
+def span_of(directive: Directive) -> Span:
+    """The lines that a `source` or `excerpt` block shows.
+
+    Raises:
+        DocsError: a name is unknown, or the end stands before the start.
+    """
+    try:
+        return _span(directive)
+    except UnknownName as error:
+        raise at(directive.page, directive.line, str(error)) from None
+
+
+def _span(directive: Directive) -> Span:
+    """As `span_of`."""
+    if directive.argument.partition(".")[0] not in PACKAGES:
+        raise UnknownName(f"code comes from {', '.join(PACKAGES)} only")
+    place = find(directive.argument)
+    module, start = place.module, place.unit
+    header, to = directive.flag("header"), directive.option("to")
+    if header and to:
+        raise UnknownName("header and to: one of the two")
+    if header:
+        if start.kind != "class":
+            raise UnknownName(f"header is for classes, not {start.name!r}")
+        return Span(module, start.first, _trimmed(module, start), start, start)
+    end = _end(module, start, to) if to else start
+    return Span(module, start.first, end.last, start, end)
+
+
+def _trimmed(module: Module, unit: Unit) -> int:
+    """The last line of a class's header that is not blank."""
+    last = unit.header_last
+    while not module.lines[last - 1].strip():
+        last -= 1
+    return last
+
+
+def _end(module: Module, start: Unit, to: str) -> Unit:
+    """The unit called `to`, as it is seen from the start.
+
+    Tried in this order: a member of the start, a neighbour of it, then
+    outwards; so a bare method name is enough inside a class.
+    """
+    to = to.removeprefix(module.name + ".")
+    scope = start.name.split(".") if start.name else []
+    while True:
+        name = ".".join([*scope, to])
+        found = [unit for unit in module.all() if unit.name == name]
+        if found:
+            break
+        if not scope:
+            module.unit(to)  # says what there is
+        scope.pop()
+    if found[0].last <= start.first:
+        raise UnknownName(f"to: {name} stands before {start.name}")
+    return found[0]
+
+
+# --- drawing ----------------------------------------------------------------
+
+
+def _source(scene: Scene) -> etree.Element:
+    """Prose left, code right, under a heading of its own."""
+    directive = scene.directive
+    if not directive.page.startswith(FILES):
+        raise scene.error(
+            "/// source belongs to the pages of docs/files, where each line "
+            "of fx is shown once; elsewhere write /// excerpt"
+        )
+    span = span_of(directive)
+    heading = element(scene.parent, "h3", id=span.anchor, css="fx-name")
+    element(heading, "code", span.title)
+    section = element(scene.parent, "section", css="fx-lit")
+    words = element(section, "div", css="fx-prose")
+    _code(scene, section, span, anchors=True)
+    return words
+
+
+def _code(
+    scene: Scene, section: etree.Element, span: Span, *, anchors: bool
+) -> None:
+    """The code column: where it is from, and the lines."""
+    column = element(section, "div", css="fx-code")
+    where = f"{span.module.path}, lines {span.first}-{span.last}"
+    element(column, "p", where, css="fx-where")
+    box = element(column, "div", css="fx-box")
+    if anchors:
+        for unit in span.units:
+            name = dotted(span.module, unit)
+            if name != span.anchor:
+                top = f"--line: {unit.first - span.first}"
+                element(box, "span", id=name, style=top, css="fx-anchor")
+    try:
+        marked = span.marked(scene.directive.options.get("mark", ()))
+    except UnknownName as error:
+        raise scene.error(error) from None
+    scene.code(box, span.text(), first=span.first, marked=marked)
+
+
+def _excerpt(scene: Scene) -> etree.Element:
+    """Code quoted on another page, with prose beside it."""
+    span = span_of(scene.directive)
+    section = element(scene.parent, "section", css="fx-lit fx-excerpt")
+    words = element(section, "div", css="fx-prose")
+    _code(scene, section, span, anchors=False)
+    column = section[-1]
+    page = page_of(span.module.path)
+    if page and (ROOT / "docs" / page).is_file():
+        up = "../" * scene.directive.page.count("/")
+        where = column[0]
+        where.text = ""
+        link = element(where, "a", href=f"{up}{page}#{span.anchor}")
+        link.text = f"{span.module.path}, lines {span.first}-{span.last}"
+    return words
+
+
+def page_of(path: str) -> str:
+    """The page that shows a file of fx, below docs/; "" for other files."""
+    if not path.startswith("fx/"):
+        return ""
+    if path.endswith("/__init__.py"):
+        return f"{FILES}packages.md"
+    return FILES + path.removeprefix("fx/").removesuffix(".py") + ".md"
+
+
+def _torch(scene: Scene) -> etree.Element:
+    """An aside: where torch.fx has the same, and what it does otherwise."""
+    name = scene.directive.argument
+    if not name.startswith("torch."):
+        raise scene.error("/// torch needs a name of torch: torch.fx.node.Node")
+    try:
+        place = find(name, torch_root())
+    except UnknownName as error:
+        raise scene.error(f"torch {torch_version()}: {error}") from None
+    aside = element(scene.parent, "div", css="fx-torch", role="note")
+    where = element(aside, "p", css="fx-where")
+    element(where, "strong", f"torch.fx {torch_version()}")
+    code = element(where, "code", place.unit.name or place.module.name)
+    lines = f"lines {place.unit.first}-{place.unit.last}"
+    after(code, f" {place.module.path}, {lines}")
+    return aside
+
+
+@lru_cache(maxsize=1)
+def torch_version() -> str:
+    """The release of the installed torch, read from its own file."""
+    text = (torch_root() / "torch" / "version.py").read_text(encoding="utf-8")
+    found = re.search(r"^__version__ = (.+)$", text, re.MULTILINE)
+    return str(ast.literal_eval(found[1])).split("+")[0] if found else "?"
+
+
+_SPAN = {"mark": False, "to": False, "header": False}
+
+BLOCKS = {
+    "source": Block(Kind(True, _SPAN, "prose"), _source),
+    "excerpt": Block(Kind(True, _SPAN, "prose"), _excerpt),
+    "torch": Block(Kind(True, {}, "prose"), _torch),
+}
+
+
+# --- is each line shown, and once? ------------------------------------------
+
+
+def shown_lines(
+    docs: Path, kinds: dict[str, Kind], only: str = "**/*.md"
+) -> dict[str, Counter[int]]:
+    """How often each line of each file is shown by the pages of docs/files.
+
+    Args:
+        docs: the folder of the pages.
+        kinds: the blocks that there are.
+        only: one page below docs/, instead of all.
+
+    Returns:
+        path of the file -> line -> how often.
+    """
+    shown: dict[str, Counter[int]] = {}
+    for file in sorted(docs.glob(only)):
+        name = file.relative_to(docs).as_posix()
+        if not name.startswith(FILES):
+            continue
+        lines = file.read_text(encoding="utf-8").splitlines()
+        for directive in read_page(name, lines, kinds).directives:
+            if directive.name == "source":
+                span = span_of(directive)
+                counter = shown.setdefault(span.module.path, Counter())
+                counter.update(range(span.first, span.last + 1))
+    return shown
+
+
+def gaps(module: Module, shown: Counter[int]) -> Iterator[str]:
+    """A sentence for each unit with lines that are shown not once.
+
+    Args:
+        module: a file of fx.
+        shown: how often the pages show each of its lines.
+    """
+    wrong: dict[tuple[str, int], list[int]] = {}
+    for number, line in enumerate(module.lines, 1):
+        if line.strip() and shown[number] != 1:
+            unit = _innermost(module, number)
+            name = dotted(module, unit) if unit else module.name
+            wrong.setdefault((name, shown[number]), []).append(number)
+    for (name, times), numbers in wrong.items():
+        how = f"shown {times} times" if times else "not shown"
+        where = f"{module.path}:{numbers[0]}-{numbers[-1]}"
+        yield f"{where}: {how}: {name}"
+
+
+def _innermost(module: Module, number: int) -> Unit | None:
+    """The smallest unit that has the line."""
+    found = [u for u in module.all() if u.first <= number <= u.last]
+    return min(found, key=lambda u: u.last - u.first, default=None)

@@ -1,0 +1,1 @@
+"""Drawings for pages: a file each, with `draw() -> Canvas`."""

@@ -1,0 +1,183 @@
+"""Programs that are run for the page: `/// run`, `/// predict`.
+
+What a program prints is kept below build/, under a key made of every file
+that it could read: fx, stages, docs/examples, and the releases of Python and
+torch.  So an unchanged site is built without running anything, and nothing
+shown is ever older than the code.
+"""
+
+from __future__ import annotations
+
+import atexit
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import xml.etree.ElementTree as etree
+from functools import lru_cache
+from pathlib import Path
+
+from docs.machinery.directives import Kind
+from docs.machinery.literate import torch_version
+from docs.machinery.scene import Block, Scene, element, prose
+from docs.machinery.source import ROOT, UnknownName, find
+
+CACHE = ROOT / "build" / "docs"
+READ = ("fx", "stages", "docs/examples", "docs/machinery")
+"""Where the code is that a program of the site may use."""
+
+
+class Failed(RuntimeError):
+    """A program ended with an error; the message is its traceback."""
+
+
+def output(target: str, call: str = "main") -> str:
+    """What a program prints (or the film that it returns).
+
+    Args:
+        target: its file, `stages.01.demo`.
+        call: the function to call.
+
+    Raises:
+        Failed: it raised something.
+    """
+    state = _state()
+    key = hashlib.sha256(f"{state} {target} {call}".encode()).hexdigest()
+    kept = CACHE / f"{key}.txt"
+    if kept.is_file():
+        return kept.read_text(encoding="utf-8")
+    text = _run(target, call, state)
+    if _state() == state:  # nobody wrote into the code meanwhile
+        CACHE.mkdir(parents=True, exist_ok=True)
+        fresh = CACHE / f"{key}.{os.getpid()}"
+        fresh.write_text(text, encoding="utf-8")
+        fresh.replace(kept)
+    return text
+
+
+def _state() -> str:
+    """A key for all code that a program may use."""
+    files = [file for top in READ for file in (ROOT / top).rglob("*.py")]
+    stamps = [(str(file), file.stat().st_mtime_ns) for file in sorted(files)]
+    return _digest(tuple(stamps))
+
+
+@lru_cache(maxsize=1)
+def _digest(stamps: tuple[tuple[str, int], ...]) -> str:
+    """A key for the contents of files."""
+    digest = hashlib.sha256(f"{sys.version} {torch_version()}".encode())
+    for name, _ in stamps:
+        digest.update(Path(name).relative_to(ROOT).as_posix().encode())
+        digest.update(Path(name).read_bytes())
+    return digest.hexdigest()
+
+
+class _Worker:
+    """The process that runs things; another one when the code changes.
+
+    It has imported torch and fx, which takes longer than most programs.
+    """
+
+    def __init__(self) -> None:
+        self.state = ""
+        self.process: subprocess.Popen[str] | None = None
+        atexit.register(self.close)
+
+    def close(self) -> None:
+        """Let the process end: its input is over."""
+        if self.process is not None:
+            self.process.communicate()
+            self.process = None
+
+    def ask(self, request: str, state: str) -> str:
+        """The answer to a request; "" if the process ended over it."""
+        if self.process is None or state != self.state:
+            self.close()
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "docs.machinery.worker"],
+                cwd=ROOT,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+            )
+            self.state = state
+        if self.process.stdin is None or self.process.stdout is None:
+            raise Failed("the worker has no pipes")
+        print(request, file=self.process.stdin, flush=True)
+        return self.process.stdout.readline()
+
+
+_WORKER = _Worker()
+
+
+def _run(target: str, call: str, state: str) -> str:
+    """Run a program now."""
+    request = json.dumps({"target": target, "call": call})
+    line = _WORKER.ask(request, state)
+    if not line:
+        _WORKER.close()
+        raise Failed("the worker ended")
+    answer = json.loads(line)
+    if not answer["ok"]:
+        raise Failed(answer["output"])
+    return str(answer["output"])
+
+
+# --- blocks -----------------------------------------------------------------
+
+
+def _program(scene: Scene) -> etree.Element:
+    """A whole program beside prose, and below it what it prints."""
+    target = scene.directive.argument
+    try:
+        module = find(target).module
+        printed = output(target)
+    except (UnknownName, Failed) as error:
+        raise scene.error(error) from None
+    if not printed.strip():
+        raise scene.error(f"{target}.main() prints nothing")
+    words = element(scene.parent, "div", css="fx-run-prose")
+    folded = element(scene.parent, "details", css="fx-program")
+    folded.set("open", "open")
+    element(folded, "summary", module.path)
+    scene.code(folded, "\n".join(module.lines))
+    label = f"python -m {target} prints"
+    element(scene.parent, "p", label, css="fx-where")
+    scene.code(scene.parent, printed.rstrip(), language="text")
+    return words
+
+
+def _predict(scene: Scene) -> etree.Element:
+    """A question; the code; the answer, folded and checked against a run."""
+    directive = scene.directive
+    try:
+        place = find(directive.argument)
+        printed = output(place.module.name, place.unit.name)
+    except (UnknownName, Failed) as error:
+        raise scene.error(error) from None
+    said = directive.option("answer").strip()
+    if printed.strip() != said:
+        raise scene.error(
+            f"the answer is not what the code prints.\nanswer:\n{said}\n"
+            f"the code prints:\n{printed.strip()}"
+        )
+    box = element(scene.parent, "section", css="fx-predict")
+    element(box, "p", "Predict", css="fx-label")
+    words = element(box, "div")
+    text = place.module.text(place.unit.first, place.unit.last)
+    scene.code(box, text)
+    folded = element(box, "details")
+    element(folded, "summary", "The answer")
+    scene.code(folded, printed.strip(), language="text")
+    if why := directive.option("why"):
+        prose(folded, "p", why)
+    return words
+
+
+BLOCKS = {
+    "run": Block(Kind(True, {}, "prose"), _program),
+    "predict": Block(
+        Kind(True, {"answer": True, "why": False}, "prose"), _predict
+    ),
+}

@@ -1,0 +1,1 @@
+"""The part of pymdownx that docs/machinery uses; pymdownx has no types."""

@@ -1,0 +1,51 @@
+"""Search finds every public name."""
+
+from __future__ import annotations
+
+import pytest
+
+from docs.machinery.reference import Name, names
+from tests.docs.browser.browser import Browser
+
+_ASK = """
+const field = document.querySelector('.md-search__input');
+field.focus();
+field.value = arguments[0];
+field.dispatchEvent(new Event('input', {bubbles: true}));
+field.dispatchEvent(new KeyboardEvent('keyup', {bubbles: true}));
+"""
+_FOUND = """
+const box = document.querySelector('.md-search__scrollwrap');
+box.scrollTop = box.scrollHeight;
+return [...document.querySelectorAll('.md-search-result__link')]
+  .some(link => link.href.split('?')[0].endsWith('api/') &&
+    decodeURIComponent(link.hash) == '#' + arguments[0])
+"""
+
+
+_NOTHING = "return !document.querySelector('.md-search-result__link')"
+
+
+@pytest.fixture(scope="module")
+def searching(window: Browser) -> Browser:
+    """A page whose search is ready."""
+    window.look(1400)
+    window.open("api/")
+    window.wait("return document.readyState == 'complete'")
+    return window
+
+
+@pytest.mark.parametrize("name", names(), ids=lambda name: name.anchor)
+def test_search_finds(searching: Browser, name: Name) -> None:
+    searching.run(_ASK, "")  # what was found before goes first
+    searching.wait(_NOTHING)
+    searching.run(_ASK, name.key)
+    assert searching.wait(_FOUND, name.anchor)
+
+
+def test_search_does_not_find_what_is_not_there(searching: Browser) -> None:
+    searching.run(_ASK, "create_nothing_at_all")
+    searching.wait(
+        "return document.querySelector('.md-search-result__meta')"
+        ".textContent.match(/no matching/i)"
+    )

@@ -1,0 +1,174 @@
+"""Blocks are read strictly: what is not understood ends the build."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from markdown import Markdown
+
+from docs.machinery.directives import Page, read_page
+from docs.machinery.errors import DocsError
+from docs.machinery.extension import BLOCKS, DocsExtension
+from docs.machinery.source import ROOT
+
+KINDS = {name: block.kind for name, block in BLOCKS.items()}
+
+
+def page(text: str) -> Page:
+    return read_page("files/p.md", text.splitlines(), KINDS)
+
+
+def drawn(text: str, name: str = "files/p.md") -> str:
+    """A page as HTML."""
+    extension = DocsExtension(name)
+    usual = "pymdownx.superfences", "toc"
+    return Markdown(extensions=[*usual, extension]).convert(text)
+
+
+def test_options_prose_and_place_are_read() -> None:
+    found = page(
+        "Text.\n\n/// source | fx.node.Node\n    mark: [a, b]\n"
+        "    to: c\n\nWhy.\n///\n"
+    )
+    (directive,) = found.directives
+    assert directive.argument == "fx.node.Node"
+    assert directive.options == {"mark": ("a", "b"), "to": ("c",)}
+    assert (directive.body, directive.line) == ("Why.", 3)
+
+
+def test_blocks_in_blocks_need_no_counting_of_slashes() -> None:
+    found = page(
+        "/// source | fx.node\n\nOut.\n\n/// torch | torch.fx.node\nIn.\n"
+        "///\n\nOut.\n///\n"
+    )
+    opened = [line for line in found.lines if "fx |" in line]
+    assert len(opened) == 2
+    assert opened[0].count("/") > opened[1].count("/")
+
+
+def test_slashes_in_a_fence_are_text() -> None:
+    assert not page("```text\n/// nothing\n```\n").directives
+
+
+WRONG = {
+    "/// sorce | fx.node\n///\n": "1: no block is called 'sorce'",
+    "/// source\nText.\n///\n": "1: /// source needs an argument",
+    "\n/// ledger | x\n///\n": "2: /// ledger takes no argument",
+    "/// source | fx.node\nText.\n": "1: /// source is never closed",
+    "Text.\n///\n": "2: /// closes nothing",
+    "/// source | fx.node\n///\n": "1: /// source says nothing",
+    "/// source | fx.node\n    marked: x\n\nText.\n///\n": (
+        "2: /// source has no option 'marked'"
+    ),
+    "/// source | fx.node\n  mark: x\n\nText.\n///\n": (
+        "1: indent the option mark: by four"
+    ),
+    "/// source | fx.node\nmark: x\n\nText.\n///\n": (
+        "1: indent the option mark: by four"
+    ),
+    "/// source | fx.node\n    mark: a: b\n\nText.\n///\n": (
+        "2: options not understood"
+    ),
+    "/// source | fx.node\n    just words\n\nText.\n///\n": (
+        "2: options are written"
+    ),
+    "/// source | fx.node\n    mark:\n\nText.\n///\n": "2: option mark",
+    "/// predict | docs.examples.predict_01.several_after\n\nWhat?\n///\n": (
+        "1: /// predict needs the option answer:"
+    ),
+    "/// ledger\nText.\n///\n": "2: /// ledger holds no text",
+    "/// source | fx.node\n\n## Heading\n///\n": "3: no headings",
+    "- item\n\n    /// ledger\n": "3: a block begins at the left margin",
+    "/// source fx.node\nText.\n///\n": "1: not understood",
+}
+
+
+@pytest.mark.parametrize("text", WRONG)
+def test_what_is_not_understood_is_an_error_with_its_line(text: str) -> None:
+    message = f"docs/files/p.md:{WRONG[text]}"
+    with pytest.raises(DocsError, match=re.escape(message)):
+        page(text)
+
+
+UNDRAWN = {
+    "/// source | fx.node.Nod\nText.\n///\n": "did you mean Node",
+    "/// source | os.path\nText.\n///\n": "code comes from",
+    "/// source | fx.linked_list.Link\n    mark: nowhere\n\nText.\n///\n": (
+        "mark: no line here contains 'nowhere'"
+    ),
+    "/// source | fx.linked_list.Link.append\n    to: prepend\n\nT.\n///\n": (
+        "to: Link.prepend stands before Link.append"
+    ),
+    "/// source | fx.linked_list.Link\n    to: nobody\n\nText.\n///\n": (
+        "fx/linked_list.py defines no 'nobody'"
+    ),
+    "/// source | fx.linked_list.GAP\n    header: true\n\nText.\n///\n": (
+        "header is for classes"
+    ),
+    "/// source | fx.linked_list.Link\n    header: yes\n\nText.\n///\n": (
+        "option header can only be true"
+    ),
+    "/// torch | torch.fx.node.Node.prepnd\nText.\n///\n": (
+        "did you mean Node.prepend"
+    ),
+    "/// torch | fx.node.Node\nText.\n///\n": "a name of torch",
+    "/// claims\nno-such-claim\n///\n": "no claim is called no-such-claim",
+    "/// claims\nnode-append node-append\n///\n": "a claim is named twice",
+    "/// exercises | 9\n///\n": "no stage '9'",
+    "/// picture | none\nText.\n///\n": "no picture 'none'",
+    "/// trace | docs.examples.none\nText.\n///\n": "none.py",
+    "/// run | docs.examples.predict_01\nText.\n///\n": "no attribute 'main'",
+    "/// predict | docs.examples.predict_01.several_after\n"
+    "    answer: x first second\n\nWhat?\n///\n": (
+        "the answer is not what the code prints"
+    ),
+}
+
+
+@pytest.mark.parametrize("text", UNDRAWN)
+def test_what_cannot_be_drawn_is_an_error_with_its_line(text: str) -> None:
+    with pytest.raises(DocsError) as raised:
+        drawn(text)
+    assert str(raised.value).startswith("docs/files/p.md:1: ")
+    assert UNDRAWN[text] in str(raised.value)
+
+
+def test_whole_files_are_shown_on_their_pages_only() -> None:
+    with pytest.raises(DocsError, match="write /// excerpt"):
+        drawn("/// source | fx.linked_list\nText.\n///\n", "stages/01.md")
+
+
+def test_code_has_the_line_numbers_of_its_file() -> None:
+    html = drawn("/// source | fx.linked_list.GAP\nWhy.\n///\n")
+    first = find_line("fx/linked_list.py", "GAP: Final")
+    assert f'data-linenos="{first} "' in html
+    assert 'id="fx.linked_list.GAP"' in html
+    assert "<p>Why.</p>" in html
+
+
+def find_line(path: str, text: str) -> int:
+    """The number of the first line of a file with that text."""
+    lines = (ROOT / path).read_text(encoding="utf-8").splitlines()
+    return next(n for n, line in enumerate(lines, 1) if text in line)
+
+
+def test_each_definition_of_a_range_is_an_anchor() -> None:
+    html = drawn(
+        "/// source | fx.linked_list.Link.__lt__\n    to: __ge__\n\nWhy.\n///\n"
+    )
+    for name in ("__lt__", "__gt__", "__le__", "__ge__"):
+        assert html.count(f'id="fx.linked_list.Link.{name}"') == 1
+
+
+def test_marked_lines_are_marked() -> None:
+    html = drawn(
+        "/// source | fx.linked_list.Link.prepend\n"
+        "    mark: before._next = x\n\nWhy.\n///\n"
+    )
+    assert html.count('class="hll"') == 1
+
+
+def test_names_with_underscores_stay_as_they_are() -> None:
+    html = drawn("/// source | fx.linked_list.Link.__lt__\nWhy.\n///\n")
+    assert "<code>Link.__lt__</code>" in html

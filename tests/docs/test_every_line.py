@@ -1,0 +1,52 @@
+"""Each line of fx is shown exactly once, on the page of its file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from docs.machinery.extension import BLOCKS
+from docs.machinery.literate import gaps, page_of, shown_lines
+from docs.machinery.source import ROOT, cut, read
+
+DOCS = ROOT / "docs"
+KINDS = {name: block.kind for name, block in BLOCKS.items()}
+FILES = [
+    path.relative_to(ROOT).as_posix()
+    for path in sorted((ROOT / "fx").rglob("*.py"))
+]
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_every_line_is_shown_once(file: str) -> None:
+    module = read(ROOT / file)
+    shown = shown_lines(DOCS, KINDS).get(file)
+    assert shown is not None, f"docs/{page_of(file)} is missing"
+    problems = list(gaps(module, shown))
+    assert not problems, "\n".join(problems)
+
+
+def test_lines_shown_twice_or_never_are_seen(tmp_path: Path) -> None:
+    page = tmp_path / "files" / "opcodes.md"
+    page.parent.mkdir()
+    page.write_text(
+        "/// source | fx.opcodes\n    to: Target\n\nA.\n///\n"
+        "/// source | fx.opcodes.Target\nB.\n///\n"
+        "/// source | fx.opcodes.check_target\n    to: _wrong_target"
+        "\n\nC.\n///\n"
+    )
+    module = read(ROOT / "fx" / "opcodes.py")
+    shown = shown_lines(tmp_path, KINDS)[module.path]
+    target, opcodes = module.unit("Target"), module.unit("OPCODES")
+    assert list(gaps(module, shown)) == [
+        f"fx/opcodes.py:{target.first}-{target.last}: shown 2 times: "
+        "fx.opcodes.Target",
+        f"fx/opcodes.py:{opcodes.first}-{opcodes.last}: not shown: "
+        "fx.opcodes.OPCODES",
+    ]
+
+
+def test_a_file_without_lines_has_none_to_show() -> None:
+    empty = cut("", "m", "m.py")
+    assert empty.units == ()

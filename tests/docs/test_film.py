@@ -1,0 +1,130 @@
+"""Films: what is different between two shots is found, and every film plays."""
+
+from __future__ import annotations
+
+import importlib
+import operator
+from pathlib import Path
+
+import pytest
+
+from docs.machinery.film import (
+    MOST_ROWS,
+    Arc,
+    Film,
+    Row,
+    Shot,
+    Spot,
+    code_of,
+    compared,
+    frame_spot,
+)
+from docs.machinery.source import ROOT
+from fx.graph import Graph
+
+FILMS = sorted(f.stem for f in (ROOT / "docs/examples").glob("steps_*.py"))
+
+
+def shot(*names: str, code: str = "") -> Shot:
+    film = Film()
+    film.shot("Say.", [Row(name, name) for name in names], code=code)
+    return film.shots[0]
+
+
+def marks(before: Shot, now: Shot) -> dict[str, str]:
+    return {row.name: row.mark for row in compared(before, now).rows}
+
+
+def test_new_and_gone_rows_are_marked_and_gone_ones_keep_their_place() -> None:
+    found = marks(shot("a", "b", "c"), shot("a", "c", "d"))
+    assert found == {"a": "", "b": "gone", "c": "", "d": "new"}
+    assert list(found) == ["a", "b", "c", "d"]
+
+
+def test_the_first_row_can_be_gone() -> None:
+    assert list(marks(shot("a", "b"), shot("b"))) == ["a", "b"]
+
+
+def test_a_moved_row_is_marked_and_the_others_are_not() -> None:
+    found = marks(shot("a", "b", "c", "d"), shot("d", "a", "b", "c"))
+    assert found == {"d": "moved", "a": "", "b": "", "c": ""}
+
+
+def test_another_text_or_note_is_a_change() -> None:
+    before = Shot("Say.", (Row("a", "1"), Row("b", "1"), Row("c", "1")))
+    now = Shot("Say.", (Row("a", "2"), Row("b", "1", "n"), Row("c", "1")))
+    assert marks(before, now) == {"a": "changed", "b": "changed", "c": ""}
+
+
+def test_new_arcs_and_new_lines_are_marked() -> None:
+    before = Shot("Say.", (Row("a", ""), Row("b", "")), (Arc("a", "b"),))
+    now = Shot("Say.", before.rows, (Arc("a", "b"), Arc("b", "a")))
+    assert [arc.mark for arc in compared(before, now).arcs] == ["", "new"]
+    lines = compared(shot(code="a\nc"), shot(code="a\nb\nc")).code
+    assert [line.mark for line in lines] == ["", "new", ""]
+
+
+def test_a_graph_is_shown_with_its_uses() -> None:
+    graph = Graph()
+    x = graph.placeholder("x")
+    graph.output(graph.call_function(operator.add, (x, 1)))
+    film = Film()
+    film.graph("Say.", graph, look=["add"], notes={"x": "here"})
+    (taken,) = film.shots
+    assert [row.text for row in taken.rows] == [
+        "placeholder",
+        "call_function add(x, 1)",
+        "output add",
+    ]
+    assert taken.rows[0].note == "here"
+    assert taken.rows[1].mark == "look"
+    assert taken.arcs == (Arc("x", "add"), Arc("add", "output"))
+
+
+def test_too_much_for_a_picture_is_refused() -> None:
+    with pytest.raises(ValueError, match="at most"):
+        Film().shot("Say.", [Row(str(n), "") for n in range(MOST_ROWS + 1)])
+
+
+def test_a_place_is_named_by_a_text_that_stands_once() -> None:
+    film = Film("stages.residual.Residual.forward")
+    film.shot("Say.", [], at="self.linear(x)")
+    spot = film.shots[0].spot
+    assert spot is not None
+    lines = (ROOT / "stages/residual.py").read_text().splitlines()
+    line = lines[spot.line - 1]
+    assert line[spot.column : spot.end_column] == "self.linear(x)"
+    for text in ("self.linear(y)", "torch"):
+        with pytest.raises(ValueError, match="must stand once"):
+            film.shot("Say.", [], at=text)
+
+
+def test_the_running_expression_is_found_to_the_column() -> None:
+    found: list[Spot | None] = []
+
+    def note(value: int) -> int:
+        found.append(frame_spot(code_of(program)))
+        return value
+
+    def program() -> int:
+        return 1 + note(2 * 3)
+
+    program()
+    (spot,) = found
+    assert spot is not None
+    line = Path(__file__).read_text().splitlines()[spot.line - 1]
+    assert line[spot.column : spot.end_column] == "note(2 * 3)"
+    assert frame_spot(code_of(note)) is None
+
+
+def test_there_is_a_film_for_each_stage() -> None:
+    assert [f"steps_{n:02}" for n in range(1, 9)] == FILMS
+
+
+@pytest.mark.parametrize("name", FILMS)
+def test_every_film_plays(name: str) -> None:
+    film: Film = importlib.import_module(f"docs.examples.{name}").film()
+    shots = film.marked()
+    assert len(shots) >= 5
+    assert all(taken.say.endswith((".", ":")) for taken in shots)
+    assert any(row.mark for taken in shots for row in taken.rows)

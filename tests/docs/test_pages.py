@@ -1,0 +1,124 @@
+"""What the pages must hold, read from their Markdown."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from docs.machinery.directives import Directive, read_page
+from docs.machinery.extension import BLOCKS
+from docs.machinery.source import ROOT, UnknownName, find
+from stages.manifest import stages
+
+DOCS = ROOT / "docs"
+KINDS = {name: block.kind for name, block in BLOCKS.items()}
+PAGES = sorted(path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md"))
+STAGES = sorted(p.name for p in (ROOT / "stages").glob("0*/") if p.is_dir())
+
+
+def text_of(page: str) -> str:
+    return (DOCS / page).read_text(encoding="utf-8")
+
+
+def blocks(page: str) -> list[Directive]:
+    return read_page(page, text_of(page).splitlines(), KINDS).directives
+
+
+def slugs(page: str) -> set[str]:
+    """The ids of a page's headings."""
+    titles = re.findall(r"^#{1,6} (.+)$", text_of(page), re.MULTILINE)
+    return {
+        re.sub(r"[\s-]+", "-", re.sub(r"[^\w\s-]", "", title).strip().lower())
+        for title in titles
+    }
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_each_exercise_is_explained_on_its_stage(stage: str) -> None:
+    page = f"stages/{stage}.md"
+    assert page in PAGES, f"docs/{page} is missing"
+    shown = [b.argument for b in blocks(page) if b.name == "exercises"]
+    assert shown == [stage]
+    asked = stages()[int(stage)].exercises
+    missing = {one.anchor for one in asked} - slugs(page)
+    assert not missing, f"docs/{page} lacks headings for {sorted(missing)}"
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_each_stage_shows_its_demo_a_film_and_a_question(stage: str) -> None:
+    page = f"stages/{stage}.md"
+    assert page in PAGES, f"docs/{page} is missing"
+    names = {block.name for block in blocks(page)}
+    assert {"claims", "exercises", "predict", "run", "trace"} <= names
+    demos = [b.argument for b in blocks(page) if b.name == "run"]
+    assert f"stages.{stage}.demo" in demos
+
+
+def test_all_claims_are_shown() -> None:
+    assert [block.name for block in blocks("claims.md")] == ["ledger"]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_python_is_shown_by_name_and_never_pasted(page: str) -> None:
+    fences = re.findall(r"^ *(?:```|~~~) *(\w*)", text_of(page), re.MULTILINE)
+    assert not set(fences) & {"python", "py", "python3", "pycon"}
+
+
+EXAMPLES = [
+    path.stem
+    for path in sorted((DOCS / "examples").glob("*.py"))
+    if path.name != "__init__.py"
+]
+
+
+def used() -> set[str]:
+    """The examples that a page names."""
+    return {block.argument for page in PAGES for block in blocks(page)}
+
+
+@pytest.mark.parametrize("stem", EXAMPLES)
+def test_each_example_is_shown(stem: str) -> None:
+    name = f"docs.examples.{stem}"
+    assert any(
+        shown == name or shown.startswith(f"{name}.") for shown in used()
+    )
+
+
+def test_each_picture_is_shown() -> None:
+    files = (DOCS / "machinery" / "pictures").glob("[a-z]*.py")
+    drawn = {
+        b.argument for p in PAGES for b in blocks(p) if b.name == "picture"
+    }
+    assert {file.stem for file in files} == drawn
+
+
+def test_names_of_fx_in_prose_exist() -> None:
+    """`fx.node.Node.users` in backticks must be there."""
+    wrong = []
+    for page in PAGES:
+        for name in re.findall(r"`(fx(?:\.\w+)+)`", text_of(page)):
+            if (ROOT.joinpath(*name.split(".")[:2])).is_dir():
+                continue
+            try:
+                find(name)
+            except UnknownName as error:
+                if not _is_exported(name):
+                    wrong.append(f"docs/{page}: {error}")
+    assert not wrong, "\n".join(wrong)
+
+
+def _is_exported(name: str) -> bool:
+    """Is it `fx.something`, which the package itself has?"""
+    text = (ROOT / "fx" / "__init__.py").read_text(encoding="utf-8")
+    return name.count(".") == 1 and f'"{name[3:]}"' in text
+
+
+def test_each_term_is_used() -> None:
+    """A term of the glossary that no page links to explains nothing."""
+    links = {
+        anchor
+        for page in PAGES
+        for anchor in re.findall(r"glossary\.md#([\w-]+)\)", text_of(page))
+    }
+    assert slugs("glossary.md") - links - {"glossary"} == set()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import runpy
 import sys
+import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
@@ -16,6 +17,7 @@ from rich.table import Table
 from stages import functions
 from stages.blame import blame, told
 from stages.functions import State
+from stages.generate import generated
 from stages.manifest import (
     EXERCISES,
     REFERENCE,
@@ -32,7 +34,6 @@ from stages.workspace import (
     Workspace,
     against_reference,
     differences,
-    files_with_exercises,
     remember_base,
     reset_files,
     reset_functions,
@@ -40,7 +41,17 @@ from stages.workspace import (
     update,
 )
 
-CONSOLE: Final = Console(highlight=False)
+CONSOLE: Final = Console(highlight=False, markup=False)
+
+TROUBLE: Final = (
+    argparse.ArgumentTypeError,
+    Broken,
+    LookupError,
+    OSError,
+    RuntimeError,
+    SyntaxError,
+)
+"""Errors whose message is for the learner."""
 
 Command = Callable[[argparse.Namespace], int]
 
@@ -57,9 +68,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         remember_base()
         command: Command = chosen.command
         return command(chosen)
-    except (Broken, LookupError, RuntimeError, SyntaxError) as error:
-        CONSOLE.print(str(error), style="red", markup=False)
+    except TROUBLE as error:
+        CONSOLE.print(str(error), style="red")
         return 2
+    except KeyboardInterrupt:
+        return 130
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -69,18 +82,19 @@ def _parser() -> argparse.ArgumentParser:
         description="The course: where you are, and help to get on. "
         "`pytest stages/04` checks a stage.",
     )
-    parser.set_defaults(command=progress, check=False)
+    parser.set_defaults(command=progress, check=False, stage=None)
     commands = parser.add_subparsers(metavar="command")
     add = commands.add_parser
     one = add("progress", help="all stages and what is written (the default)")
+    one.add_argument("stage", type=_stage, nargs="?", help="its exercises")
     one.add_argument("--check", action="store_true", help="run their tests too")
     one.set_defaults(command=progress)
     one = add("watch", help="check a stage again whenever a file is saved")
     one.add_argument("stage", type=_stage)
     one.set_defaults(command=watching)
     one = add("hint", help="a hint for an exercise: 1 a nudge … 3 nearly all")
-    one.add_argument("exercise")
-    one.add_argument("level", type=int, nargs="?", default=1, choices=(1, 2, 3))
+    one.add_argument("exercise", nargs="?", help="the next one if not given")
+    one.add_argument("level", type=_level, nargs="?", default=1)
     one.set_defaults(command=hint)
     one = add("diff", help="what you have changed since you began")
     one.add_argument("file", nargs="?", help="one file, like node.py")
@@ -125,6 +139,16 @@ def _stage(text: str) -> int:
     )
 
 
+def _level(text: str) -> int:
+    """Which hint: 1, 2 or 3."""
+    if text in ("1", "2", "3"):
+        return int(text)
+    raise argparse.ArgumentTypeError(
+        "there are three hints: 1, 2, 3. When it passes, "
+        "`python -m stages solution` shows how the reference does it"
+    )
+
+
 def _tree(*numbers: int) -> Tree:
     """The learner's tree, with some stages under test."""
     return Tree(EXERCISES / "fx", under_test=numbers)
@@ -141,10 +165,15 @@ def progress(chosen: argparse.Namespace) -> int:
     states = tree.states()
     verdicts = _verdicts(states) if chosen.check else {}
     table = Table(box=None, padding=(0, 2, 0, 0))
-    for column in ("stage", "", "written", "exercises"):
-        table.add_column(column)
-    for stage in stages().values():
-        table.add_row(*_row(stage, states, verdicts))
+    if chosen.stage:
+        for one in stages()[chosen.stage].exercises:
+            sign = _sign(states[one.name], verdicts.get(one.name))
+            table.add_row(sign, one.qualname, one.task)
+    else:
+        for column in ("stage", "", "written", "exercises"):
+            table.add_column(column)
+        for stage in stages().values():
+            table.add_row(*_row(stage, states, verdicts))
     CONSOLE.print(table)
     CONSOLE.print()
     _print_next(states, verdicts)
@@ -208,7 +237,7 @@ def _print_next(states: dict[str, State], verdicts: dict[str, str]) -> None:
             f"next: {verb} {one.qualname} in exercises/fx/{one.file}, "
             f"then pytest stages/{one.stage:02d}"
         )
-        CONSOLE.print(f"      {one.task}", markup=False)
+        CONSOLE.print(f"      {one.task}")
         return
     CONSOLE.print("All stages are written.")
 
@@ -223,10 +252,10 @@ def watching(chosen: argparse.Namespace) -> int:
 
 def hint(chosen: argparse.Namespace) -> int:
     """Print the hints of an exercise up to a level."""
-    one = find(chosen.exercise)
+    one = find(chosen.exercise) if chosen.exercise else _first_unwritten()
     CONSOLE.print(f"{one.qualname} (stage {one.stage:02d}): {one.task}")
     for level, text in enumerate(one.hints[: chosen.level], 1):
-        CONSOLE.print(f"\nhint {level} of 3: {text}", markup=False)
+        CONSOLE.print(f"\nhint {level} of 3: {text}")
     CONSOLE.print()
     if chosen.level < 3:
         CONSOLE.print(
@@ -236,12 +265,24 @@ def hint(chosen: argparse.Namespace) -> int:
     return 0
 
 
+def _first_unwritten() -> Exercise:
+    """The next exercise to write.
+
+    Raises:
+        LookupError: all are written.
+    """
+    for name, state in _tree().states().items():
+        if state is not State.WRITTEN:
+            return exercises()[name]
+    raise LookupError("all exercises are written; a hint for which one?")
+
+
 def blaming(chosen: argparse.Namespace) -> int:
     """Find which function makes a stage's tests fail."""
     with pool() as executor:
         found = blame(_tree(chosen.stage), chosen.stage, executor)
     for line in told(found):
-        CONSOLE.print(line, markup=False)
+        CONSOLE.print(line)
     return bool(found.failing)
 
 
@@ -263,7 +304,7 @@ def solution(chosen: argparse.Namespace) -> int:
     _show_code(one)
     if not chosen.give_up:
         for line in against_reference(Workspace(), one):
-            CONSOLE.print(line, markup=False)
+            CONSOLE.print(line)
     return 0
 
 
@@ -284,7 +325,13 @@ def running(chosen: argparse.Namespace) -> int:
     install(_tree())
     sys.argv = [str(script), *chosen.arguments]
     sys.path.insert(0, str(script.parent))
-    runpy.run_path(str(script), run_name="__main__")
+    try:
+        runpy.run_path(str(script), run_name="__main__")
+    except Broken:
+        raise
+    except Exception:  # the script's own, whatever it is
+        traceback.print_exc()
+        return 1
     return 0
 
 
@@ -295,10 +342,14 @@ def diff(chosen: argparse.Namespace) -> int:
     """Print what was changed since the start."""
     name = _file(chosen.file) if chosen.file else None
     text = "\n".join(differences(Workspace(), name))
-    if text:
-        CONSOLE.print(Syntax(text, "diff", background_color="default"))
-    else:
+    if not text:
         CONSOLE.print("Nothing is changed.")
+    elif CONSOLE.is_terminal:
+        CONSOLE.print(
+            Syntax(text, "diff", background_color="default", word_wrap=True)
+        )
+    else:
+        CONSOLE.print(text, soft_wrap=True)  # as it is, for a patch
     return 0
 
 
@@ -321,6 +372,7 @@ def reset(chosen: argparse.Namespace) -> int:
     if chosen.restore is not None:
         for file in restore(work, chosen.restore or None):
             CONSOLE.print(f"brought back: exercises/fx/{file}")
+        CONSOLE.print("What was there is kept: --restore again undoes this.")
         return 0
     if not chosen.what:
         raise LookupError("reset what? An exercise, a file, a stage, or all.")
@@ -339,18 +391,21 @@ def _short(path: Path) -> str:
 def _reset(work: Workspace, what: str) -> Path:
     """Reset what was named; the backup's folder."""
     if what == "all":
-        return reset_files(work, files_with_exercises())
-    if what.removeprefix("stages/").rstrip("/").isdecimal():
-        return reset_functions(work, stages()[_stage(what)].exercises)
+        return reset_files(work, generated(work.reference))
     if what.endswith(".py"):
         return reset_files(work, [_file(what)])
-    one = find(what)
+    if what.removeprefix("stages/").rstrip("/").isdecimal():
+        wanted = stages()[_stage(what)].exercises
+    else:
+        wanted = (find(what),)
     try:
-        return reset_functions(work, [one])
+        return reset_functions(work, wanted)
     except (LookupError, SyntaxError, FileNotFoundError) as error:
+        files = sorted({one.file for one in wanted})
         raise LookupError(
-            f"{one.qualname} cannot be found in your file ({error}); the "
-            f"whole file can be reset: python -m stages reset {one.file}"
+            f"Nothing was changed: the functions could not be put back alone "
+            f"({error}). Whole files can be:"
+            + "".join(f"\n    python -m stages reset {f}" for f in files)
         ) from None
 
 

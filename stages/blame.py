@@ -96,10 +96,10 @@ def _left(
 
 def _failures(result: Result, failing: dict[str, str]) -> int:
     """How many of the tests fail; all of them if the check did not run."""
-    ran = result.failed or result.to_write or result.status == 0
-    if not ran:
+    if not result.has_run:
         return len(failing)
-    return len([*result.failed, *result.to_write])
+    # One that now waits for something unwritten has lost its mistake.
+    return len([test for test in failing if test in result.failed])
 
 
 def told(found: Blame) -> Iterator[str]:

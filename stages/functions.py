@@ -7,6 +7,7 @@ where a person will read it (stubs); syntax trees where it is only run.
 from __future__ import annotations
 
 import ast
+import io
 from collections.abc import Iterator, Mapping
 from enum import Enum
 
@@ -65,14 +66,19 @@ def source_of(text: str, qualname: str) -> str:
         LookupError: there is none, or there are several.
     """
     first, last = _span(function(ast.parse(text), qualname))
-    return "".join(text.splitlines(keepends=True)[first:last])
+    return "".join(_lines(text)[first:last])
 
 
 def with_source(text: str, qualname: str, new: str) -> str:
     """`text` with other lines for one function."""
     first, last = _span(function(ast.parse(text), qualname))
-    lines = text.splitlines(keepends=True)
+    lines = _lines(text)
     return "".join([*lines[:first], new, *lines[last:]])
+
+
+def _lines(text: str) -> list[str]:
+    """The lines of a text as Python counts them: a form feed ends none."""
+    return io.StringIO(text).readlines()
 
 
 def _span(found: Function) -> tuple[int, int]:
@@ -100,7 +106,7 @@ def stubbed(text: str, stubs: Mapping[str, str]) -> str:
         ValueError: a function has no docstring, or nothing but one.
     """
     tree = ast.parse(text)
-    lines = text.splitlines(keepends=True)
+    lines = _lines(text)
     found = [(function(tree, name), says) for name, says in stubs.items()]
     for one, says in sorted(found, key=lambda pair: -pair[0].lineno):
         docstring, *body = one.body

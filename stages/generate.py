@@ -10,8 +10,10 @@ from __future__ import annotations
 import argparse
 import ast
 import hashlib
+import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
+from datetime import datetime
 from pathlib import Path
 
 from stages import functions
@@ -31,7 +33,7 @@ def generated(reference: Path = REFERENCE) -> dict[str, str]:
     wanted = exercises_by_file()
     files: dict[str, str] = {}
     for path in sorted(reference.rglob("*")):
-        if path.suffix not in (".py", "") and path.name != "py.typed":
+        if path.suffix != ".py" and path.name != "py.typed":
             continue
         if path.is_file() and "__pycache__" not in path.parts:
             name = path.relative_to(reference).as_posix()
@@ -45,7 +47,9 @@ def sums(reference: Path = REFERENCE) -> str:
     """The checksums of the reference, as `sha256sum` writes them."""
     lines = []
     for path in sorted(reference.rglob("*.py")):
-        digest = hashlib.sha256(path.read_bytes()).hexdigest()
+        # Where git ends lines as Windows does, the text is still the same.
+        text = path.read_bytes().replace(b"\r\n", b"\n")
+        digest = hashlib.sha256(text).hexdigest()
         name = f"fx/{path.relative_to(reference).as_posix()}"
         lines.append(f"{digest}  {name}\n")
     return "".join(lines)
@@ -59,8 +63,8 @@ def written(root: Path) -> Iterator[str]:
             continue
         try:
             known = functions.functions(ast.parse(path.read_text("utf-8")))
-        except SyntaxError:
-            yield f"{file} (it has a syntax error)"
+        except (SyntaxError, UnicodeDecodeError):
+            yield f"{file} (it cannot be read)"
             continue
         for one in found:
             for function in known.get(one.qualname, []):
@@ -72,25 +76,58 @@ def stale(root: Path) -> Iterator[str]:
     """The files of a tree that are not as the generator writes them."""
     files = generated()
     for name, text in files.items():
-        path = root / name
-        if not path.is_file() or path.read_text(encoding="utf-8") != text:
+        if not _holds(root / name, text):
             yield name
-    for path in sorted(root.rglob("*.py")):
-        if path.relative_to(root).as_posix() not in files:
-            yield f"{path.relative_to(root).as_posix()} (not of the library)"
+    for name in _strange(root, files):
+        yield f"{name} (not of the library)"
+
+
+def _holds(path: Path, text: str) -> bool:
+    """Whether a file is there and has this text."""
+    return (
+        path.is_file()
+        and path.read_text(encoding="utf-8", errors="replace") == text
+    )
+
+
+def _strange(root: Path, files: Collection[str]) -> list[str]:
+    """The Python files of a folder that are none of these."""
+    found = (path.relative_to(root) for path in sorted(root.rglob("*.py")))
+    return [path.as_posix() for path in found if path.as_posix() not in files]
+
+
+def new_backup(folder: Path) -> Path:
+    """An empty folder for a backup, below others; the last is the newest."""
+    target = folder / datetime.now().strftime("%Y-%m-%d_%H-%M-%S_%f")
+    target.mkdir(parents=True)
+    return target
+
+
+def put_aside(root: Path, names: Iterable[str], target: Path) -> None:
+    """Copy those of a folder's files that are there to another folder."""
+    for name in names:
+        if (root / name).is_file():
+            (target / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(root / name, target / name)
 
 
 def write(root: Path) -> None:
-    """Write the exercises into a folder, and the reference's checksums."""
+    """Write the exercises into a folder, and the reference's checksums.
+
+    What is changed or removed is put aside first: no check knows whether a
+    helper, or a whole file, is an old one of the library's or somebody's own.
+    """
     files = generated()
-    for name, text in files.items():
-        path = root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        if not path.is_file() or path.read_text(encoding="utf-8") != text:
-            path.write_text(text, encoding="utf-8")
-    for path in sorted(root.rglob("*.py")):
-        if path.relative_to(root).as_posix() not in files:
-            path.unlink()
+    changed = [name for name in files if not _holds(root / name, files[name])]
+    strange = _strange(root, files)
+    if changed or strange:
+        target = new_backup(root.parent / ".backups")
+        put_aside(root, [*changed, *strange], target)
+    for name in changed:
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(files[name], encoding="utf-8")
+    for name in strange:
+        (root / name).unlink()
     SUMS.write_text(sums(), encoding="utf-8")
 
 

@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 REFERENCE = ROOT / "fx"
 """The library itself, which the exercises are made from."""
@@ -103,13 +103,20 @@ def find(name: str) -> Exercise:
     if name in known:
         return known[name]
     short = [one for one in known.values() if _ends(one.name, name)]
+    if not short:  # who says `make_room` means `_make_room`
+        short = [
+            one
+            for one in known.values()
+            if _ends(one.name.replace("._", "."), name.lstrip("_"))
+        ]
     if len(short) == 1:
         return short[0]
     if short:
         several = ", ".join(one.name for one in short)
         raise LookupError(f"{name!r} may be {several}: write more of it")
     raise LookupError(
-        f"there is no exercise {name!r}; `python -m stages` lists them all"
+        f"there is no exercise {name!r}; `python -m stages progress 01` "
+        f"lists those of a stage"
     )
 
 

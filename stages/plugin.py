@@ -14,6 +14,7 @@ run checks have imported it before pytest does.
 
 from __future__ import annotations
 
+import importlib
 import re
 import sys
 from collections.abc import Generator, Sequence
@@ -24,7 +25,7 @@ import pytest
 
 from stages import functions
 from stages.functions import State
-from stages.limits import Overtime, time_limit
+from stages.limits import Overtime, no_limit, time_limit
 from stages.manifest import (
     EXERCISES,
     HERE,
@@ -34,13 +35,23 @@ from stages.manifest import (
     exercises,
     stages,
 )
-from stages.report import Verdicts, explain, header, missing_stub, summary
+from stages.report import (
+    Verdicts,
+    explain,
+    header,
+    missing_stub,
+    summary,
+    where_reached,
+)
 from stages.tree import Broken, Tree, import_all, install, problems
 from stages.types_check import TypesCheck
 from stages.workspace import edited_reference, remember_base
 
 SECONDS: Final = 5.0
 """How long one test may take; an endless loop is stopped then."""
+
+COURSE: Final = "course"
+"""The name of the plugin that checks stages, once any is named."""
 
 
 class Subject:
@@ -97,14 +108,43 @@ def pytest_configure(config: pytest.Config) -> None:
     numbers = _stages_named(config)
     if not numbers:
         return
+    if config.getoption("dist", "no") != "no" or config.getoption(
+        "numprocesses", None
+    ):
+        raise pytest.UsageError(
+            "a stage is checked by one process: leave out -n and --dist "
+            "(-n 0, if they come from PYTEST_ADDOPTS)"
+        )
     subject = _subject(config, numbers)
     try:
         _prepare(subject.tree)
-    except Broken as error:
+    except (Broken, OSError) as error:
         raise pytest.UsageError(str(error)) from None
     config.option.reportchars = ""  # our summary says it all
     config.option.no_header = True
-    config.pluginmanager.register(_Course(config, subject, numbers))
+    config.pluginmanager.register(_Course(config, subject, numbers), COURSE)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(
+    config: pytest.Config, items: list[pytest.Item]
+) -> None:
+    """See that no stage is checked with an `fx` that is not the learner's.
+
+    Raises:
+        pytest.UsageError: tests of a stage were found, but none was named: it
+            was meant by a folder around it, or belongs to another checkout.
+    """
+    strays = [item for item in items if _exercises_of(item)]
+    if strays and not config.pluginmanager.hasplugin(COURSE):
+        raise pytest.UsageError(
+            f"{strays[0].nodeid} checks what a learner writes, and this "
+            f"command would check the reference with it. Name the stage and "
+            f"nothing else, and use the .venv of the same checkout (this "
+            f"one is {ROOT}):\n"
+            f"    pytest stages/01    your exercises/fx\n"
+            f"    pytest tests        the library"
+        )
 
 
 def _stages_named(config: pytest.Config) -> list[int]:
@@ -181,6 +221,7 @@ def _prepare(tree: Tree) -> None:
     if found:
         raise Broken("\n\n".join(found))
     install(tree)
+    importlib.import_module("torch")  # slow at times, and nobody's mistake
     try:
         with time_limit(2 * SECONDS):
             import_all(tree)
@@ -202,8 +243,9 @@ class _Course:
         self._numbers = numbers
         self._verdicts = subject.verdicts
         self._stuck = False
+        self._left_out = False
         self._types: TypesCheck | None = None
-        if subject.types:
+        if subject.types and not config.getoption("collectonly"):
             self._types = TypesCheck.started(self._tree, numbers)
 
     @pytest.hookimpl(trylast=True)
@@ -225,7 +267,7 @@ class _Course:
         order = [one for one in exercises().values() if one.name in named]
         if not self._tree.is_reference:
             items[:0] = [_Written.of(session, one, self._tree) for one in order]
-        if self._types is not None:
+        if self._types is not None and items:
             items.append(_Types.of(session, self._types))
 
     def _keep_only(self, name: str, items: list[pytest.Item]) -> None:
@@ -248,12 +290,22 @@ class _Course:
         self._config.hook.pytest_deselected(items=dropped)
         items[:] = kept
 
+    def pytest_deselected(self) -> None:
+        """Remember that the stage is not checked as a whole."""
+        self._left_out = True
+
+    def pytest_enter_pdb(self) -> None:
+        """Give somebody who looks at a test with a debugger all the time."""
+        no_limit()
+
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(
         self, item: pytest.Item
     ) -> Generator[None, None, None]:
         """Stop a test that does not come to an end."""
         if isinstance(item, _Types):
+            if self._verdicts.failed:
+                pytest.skip("types are looked at when the tests pass")
             yield
             return
         # Once one test was stopped, the next may well loop in the same place.
@@ -266,19 +318,32 @@ class _Course:
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         """Put what happened into words."""
         report = yield
-        if call.excinfo is not None and report.failed:
+        if isinstance(item, _Types) and report.skipped:
+            return report
+        if call.excinfo is not None and not report.passed:
+            report.outcome = "failed"  # also if the code skips its test
             error = call.excinfo.value
             self._stuck = self._stuck or isinstance(error, Overtime)
             stub = missing_stub(error)
             report.user_properties.append(("to write", stub or ""))
-            report.longrepr = (
-                f"to write: {stub}"
-                if stub
-                else explain(error, item, self._tree)
-            )
+            if stub:
+                report.longrepr = f"to write: {stub}"
+                self._note_waiting(item, stub, error)
+            else:
+                report.longrepr = explain(error, item, self._tree)
         if call.when == "call" or report.failed:
             self._verdicts.add(_exercises_of(item), item, report)
         return report
+
+    def _note_waiting(
+        self, item: pytest.Item, stub: str, error: BaseException
+    ) -> None:
+        """Remember which exercise ran into the stub of another, and where."""
+        place = where_reached(error, self._tree)
+        for name in _exercises_of(item):
+            if place and exercises()[name].stub != stub:
+                reached = f"{stub}, which is not, from {place}"
+                self._verdicts.waits.setdefault(name, reached)
 
     def pytest_report_teststatus(
         self, report: pytest.TestReport
@@ -289,14 +354,25 @@ class _Course:
         if report.failed:
             if dict(report.user_properties).get("to write"):
                 return "to write", "·", "TO WRITE"
+            if self._verdicts.is_one_of_many(report.nodeid):
+                return "more like these", "✗", "FAILED"
             return "failed", "✗", "FAILED"
         return None
 
     def pytest_terminal_summary(
-        self, terminalreporter: pytest.TerminalReporter
+        self, terminalreporter: pytest.TerminalReporter, exitstatus: int
     ) -> None:
         """Say where the learner is and what is next."""
-        for line in summary(self._verdicts, self._tree, self._numbers):
+        if self._types is not None:
+            self._types.stop()
+        if exitstatus == pytest.ExitCode.INTERRUPTED:
+            terminalreporter.write_line("The check did not come to its end.")
+            return
+        whole = not self._left_out and all(
+            _path(self._config, argument).is_dir()
+            for argument in self._config.args
+        )
+        for line in summary(self._verdicts, self._tree, self._numbers, whole):
             terminalreporter.write_line(line)
 
 

@@ -9,6 +9,7 @@ from itertools import groupby
 
 import pytest
 
+from stages import functions
 from stages.checking import Mistake, stub_of
 from stages.functions import State
 from stages.limits import Overtime
@@ -17,16 +18,24 @@ from stages.tree import Tree
 
 DONE, WRONG, TO_WRITE, UNKNOWN = "✓", "✗", "·", " "
 
+TOLD = 3
+"""How many failures of an exercise are told in full."""
+
 
 class Verdicts:
     """What came out of the tests of each exercise."""
 
     def __init__(self) -> None:
         self._signs: dict[str, list[str]] = {}
+        self._many: set[str] = set()
         self.failed: dict[str, str] = {}
         """The tests that failed, by id, with what was said."""
         self.passed: list[str] = []
         self.to_write: list[str] = []
+        self.waits: dict[str, str] = {}
+        """Exercises of which a test ran into the stub of another: where."""
+        self.stubs: set[str] = set()
+        """What the stubs said that were reached."""
         self.unmarked: list[str] = []
 
     def add(
@@ -41,14 +50,24 @@ class Verdicts:
         sign = DONE
         if report.passed:
             self.passed.append(item.nodeid)
-        elif dict(report.user_properties).get("to write"):
+        elif stub := dict(report.user_properties).get("to write"):
             sign = TO_WRITE
             self.to_write.append(item.nodeid)
+            self.stubs.add(str(stub))
         else:
             sign = WRONG
             self.failed[item.nodeid] = str(report.longrepr)
+            if any(self.signs(name).count(WRONG) >= TOLD for name in names):
+                self._many.add(item.nodeid)
         for name in names:
             self._signs.setdefault(name, []).append(sign)
+
+    def is_one_of_many(self, nodeid: str) -> bool:
+        """Whether a failed test comes after three others of its exercise.
+
+        Those are told in full; the rest would only be more to read.
+        """
+        return nodeid in self._many
 
     def signs(self, name: str) -> str:
         """A sign for each test of an exercise, in the order they ran."""
@@ -118,6 +137,19 @@ def missing_stub(error: BaseException) -> str | None:
     return None
 
 
+def where_reached(error: BaseException, tree: Tree) -> str:
+    """The line of the tree from which a stub was called; "" if of none."""
+    frames = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if frame.filename.startswith(str(tree.root))
+    ]
+    if len(frames) < 2:
+        return ""
+    place = _from_root(frames[-2].filename, tree)
+    return f"{place}:{frames[-2].lineno}, in {frames[-2].name}"
+
+
 def explain(error: BaseException, item: pytest.Item, tree: Tree) -> str:
     """A failure as a person should read it.
 
@@ -182,9 +214,16 @@ def _from_root(path: str, tree: Tree | None = None) -> str:
 
 
 def summary(
-    verdicts: Verdicts, tree: Tree, numbers: Sequence[int]
+    verdicts: Verdicts, tree: Tree, numbers: Sequence[int], whole: bool
 ) -> Iterator[str]:
-    """Each exercise with its signs, then the one thing to do next."""
+    """Each exercise with its signs, then the one thing to do next.
+
+    Args:
+        verdicts: what came out.
+        tree: what was checked.
+        numbers: the stages named.
+        whole: whether all of their tests were meant to run.
+    """
     for number in numbers:
         stage = stages()[number]
         checked = [one for one in stage.exercises if verdicts.signs(one.name)]
@@ -192,8 +231,22 @@ def summary(
             yield ""
             yield f"stage {number:02d}, {stage.title}"
             yield from (_row(one, verdicts) for one in checked)
+    yield from _waiting(verdicts, tree)
     yield ""
-    yield from _next(verdicts, tree, numbers)
+    yield from _next(verdicts, tree, numbers, whole)
+
+
+def _waiting(verdicts: Verdicts, tree: Tree) -> Iterator[str]:
+    """Which written functions ran into one that is not, and where."""
+    for name, reached in verdicts.waits.items():
+        one = exercises()[name]
+        if functions.state(tree.function(one)) is State.WRITTEN:
+            yield ""
+            yield f"{one.qualname} is written, and ran into {reached}."
+            yield (
+                "  If it should not come there in this case, that line is "
+                "the mistake; else these tests wait."
+            )
 
 
 def _row(one: Exercise, verdicts: Verdicts) -> str:
@@ -203,20 +256,23 @@ def _row(one: Exercise, verdicts: Verdicts) -> str:
 
 
 def _next(
-    verdicts: Verdicts, tree: Tree, numbers: Sequence[int]
+    verdicts: Verdicts, tree: Tree, numbers: Sequence[int], whole: bool
 ) -> Iterator[str]:
     """What to do now."""
-    for sign, tell in ((WRONG, _mend), (TO_WRITE, _write)):
-        for one in exercises().values():
-            if one.stage in numbers and verdicts.of(one.name) == sign:
-                yield from tell(one, tree)
-                return
-    if verdicts.failed:
+    known = exercises().values()
+    wrong = [one for one in known if verdicts.of(one.name) == WRONG]
+    # A stub may be half written, and of a stage that is not under test.
+    to_write = [one for one in known if one.stub in verdicts.stubs]
+    if wrong:
+        yield from _mend(wrong[0], tree)
+    elif to_write:
+        yield from _write(to_write[0], tree)
+    elif verdicts.failed:
         yield "next: mend what failed above"
-        return
-    if tree.is_reference:
-        return
-    yield from _done(verdicts, numbers)
+    elif not verdicts.passed:
+        yield "No test was run."
+    elif not tree.is_reference:
+        yield from _done(verdicts, numbers, whole)
 
 
 def _mend(one: Exercise, tree: Tree) -> Iterator[str]:
@@ -245,14 +301,16 @@ def _place(one: Exercise, tree: Tree) -> str:
     return f"{tree.shown(one.file)}:{tree.function(one).lineno}"
 
 
-def _done(verdicts: Verdicts, numbers: Sequence[int]) -> Iterator[str]:
+def _done(
+    verdicts: Verdicts, numbers: Sequence[int], whole: bool
+) -> Iterator[str]:
     """What comes after a stage that is green."""
-    whole = all(
+    checked = all(
         verdicts.signs(one.name)
         for number in numbers
         for one in stages()[number].exercises
     )
-    if not whole:
+    if not (whole and checked):
         yield "These pass. Now the whole stage: " + " ".join(
             f"pytest stages/{number:02d}" for number in numbers
         )
@@ -265,6 +323,8 @@ def _done(verdicts: Verdicts, numbers: Sequence[int]) -> Iterator[str]:
             f"next: read docs/stages/{later[0]:02d}.md, then "
             f"pytest stages/{later[0]:02d}"
         )
+    first = stages()[numbers[-1]].exercises[0].qualname
+    yield f"      python -m stages solution {first} compares yours"
     yield (
         f"      python stages/{numbers[-1]:02d}/demo.py shows it at work "
         f"(python -m stages run … : with your code)"

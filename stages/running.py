@@ -12,7 +12,7 @@ import io
 import multiprocessing
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor
 from contextlib import contextmanager
 from typing import Final, NamedTuple, ParamSpec, TypeVar
 
@@ -74,13 +74,21 @@ class Result(NamedTuple):
     unmarked: list[str]
     output: str
 
+    @property
+    def has_run(self) -> bool:
+        """Whether tests were run."""
+        return self.status in (
+            pytest.ExitCode.OK,
+            pytest.ExitCode.TESTS_FAILED,
+        )
+
     def ran(self) -> Result:
         """This result, if tests were run.
 
         Raises:
             Broken: they could not be; the message is what was printed.
         """
-        if self.status in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
+        if self.has_run:
             return self
         raise Broken(self.output.strip().removeprefix("ERROR: "))
 
@@ -88,7 +96,11 @@ class Result(NamedTuple):
 @contextmanager
 def pool(workers: int = 2) -> Iterator[ProcessPoolExecutor]:
     """Processes in which jobs run, each new for its job and warm."""
-    context = multiprocessing.get_context("forkserver")
+    known = multiprocessing.get_all_start_methods()
+    # Windows cannot fork: there, each process imports torch for itself.
+    context = multiprocessing.get_context(
+        "forkserver" if "forkserver" in known else "spawn"
+    )
     context.set_forkserver_preload(["stages.warm"])
     with ProcessPoolExecutor(
         workers, mp_context=context, max_tasks_per_child=1
@@ -97,9 +109,20 @@ def pool(workers: int = 2) -> Iterator[ProcessPoolExecutor]:
 
 
 def run_all(jobs: Iterable[Job], executor: ProcessPoolExecutor) -> list[Result]:
-    """Run checks, some at a time, and wait for all of them."""
+    """Run checks, some at a time, and wait for all of them.
+
+    Raises:
+        Broken: the code under test ended a process.
+    """
     futures: list[Future[Result]] = [executor.submit(run, job) for job in jobs]
-    return [future.result() for future in futures]
+    try:
+        return [future.result() for future in futures]
+    except BrokenExecutor:
+        raise Broken(
+            "The code under test ended the whole process: os._exit, or a "
+            "crash of Python itself, from a recursion that is too deep or "
+            "memory that is used up. `pytest stages/NN -v` names the test."
+        ) from None
 
 
 def run(job: Job) -> Result:

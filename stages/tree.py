@@ -70,7 +70,8 @@ class Tree(NamedTuple):
         if self.texts and file in self.texts:
             return self.texts[file]
         try:
-            return (self.root / file).read_text(encoding="utf-8")
+            # Some editors begin a file with a mark of its order of bytes.
+            return (self.root / file).read_text(encoding="utf-8-sig")
         except FileNotFoundError:
             raise Broken(
                 f"{self.shown(file)} is missing. Was it deleted or renamed? "
@@ -79,6 +80,8 @@ class Tree(NamedTuple):
             ) from None
         except UnicodeDecodeError as error:
             raise Broken(f"{self.shown(file)} is not UTF-8: {error}") from None
+        except OSError as error:
+            raise Broken(f"{self.shown(file)}: {error}") from None
 
     def parsed(self, file: str) -> ast.Module:
         """The syntax tree of a file.
@@ -136,6 +139,12 @@ class Tree(NamedTuple):
 def problems(tree: Tree) -> Iterator[str]:
     """What is wrong with a tree before any of it runs, a paragraph each."""
     if tree.is_reference:
+        return
+    if not tree.root.is_dir():
+        yield (
+            f"{tree.root.parent.name}/{tree.root.name} is missing. To have it "
+            f"back as it was delivered:\n    python -m stages reset all"
+        )
         return
     for file in _files(tree.reference):
         try:
@@ -232,11 +241,11 @@ def import_all(tree: Tree) -> None:
                 importlib.import_module(name)
             except Broken:
                 raise
-            except Exception as error:
+            except (Exception, SystemExit) as error:
                 raise Broken(_import_error(tree, file, error)) from error
 
 
-def _import_error(tree: Tree, file: str, error: Exception) -> str:
+def _import_error(tree: Tree, file: str, error: BaseException) -> str:
     """Why a module of the learner's cannot be imported, as a paragraph."""
     lines = [f"{tree.shown(file)} cannot be imported."]
     trace = error.__traceback__

@@ -47,6 +47,12 @@ class TypesCheck:
         }
         return cls(tree, sorted(files)) if files else None
 
+    def stop(self) -> None:
+        """End the run, if nobody has waited for it."""
+        if self._run.poll() is None:
+            self._run.kill()
+            self._run.communicate()
+
     def ask(self) -> None:
         """Wait for the answer.
 

@@ -7,18 +7,19 @@ compares the learner's files with, to tell their changes from ours.
 
 from __future__ import annotations
 
+import ast
 import difflib
+import os
 import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterable, Iterator
-from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
 
 from stages import functions
-from stages.generate import SUMS, generated, sums
-from stages.manifest import EXERCISES, REFERENCE, Exercise, exercises_by_file
+from stages.generate import SUMS, generated, new_backup, put_aside, sums
+from stages.manifest import EXERCISES, REFERENCE, Exercise
 
 
 class Workspace(NamedTuple):
@@ -57,7 +58,7 @@ def remember_base(work: Workspace | None = None) -> None:
 
 def _write_base(work: Workspace, files: dict[str, str]) -> None:
     """Put stubs into the base, in place of what was there."""
-    fresh = work.folder / ".base.new"
+    fresh = work.folder / ".base.new" / str(os.getpid())
     shutil.rmtree(fresh, ignore_errors=True)
     for name, text in files.items():
         path = fresh / name
@@ -91,16 +92,12 @@ def edited_reference(reference: Path = REFERENCE) -> list[str]:
 
 
 def back_up(work: Workspace, files: Iterable[str]) -> Path:
-    """Copy files of the tree to a new folder of the backups."""
-    stamp = datetime.now().strftime("%Y-%m-%d_%H-%M-%S_%f")
-    target = work.backups / stamp
-    for name in files:
-        source = work.tree / name
-        if source.is_file():
-            copy = target / name
-            copy.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(source, copy)
-    target.mkdir(parents=True, exist_ok=True)
+    """Copy files of the tree, and their base, to a new folder of backups."""
+    names = [*files]
+    target = new_backup(work.backups)
+    put_aside(work.tree, names, target)
+    # Who takes back an update must be able to update again.
+    put_aside(work.base, names, target / ".base")
     return target
 
 
@@ -125,12 +122,11 @@ def restore(work: Workspace, name: str | None = None) -> list[str]:
     files = [
         path.relative_to(source).as_posix()
         for path in sorted(source.rglob("*"))
-        if path.is_file()
+        if path.is_file() and not path.is_relative_to(source / ".base")
     ]
     back_up(work, files)
-    for file in files:
-        (work.tree / file).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy2(source / file, work.tree / file)
+    put_aside(source, files, work.tree)
+    put_aside(source / ".base", files, work.base)
     return files
 
 
@@ -174,13 +170,27 @@ def reset_functions(work: Workspace, wanted: Iterable[Exercise]) -> Path:
     texts: dict[str, str] = {}
     for one in ones:
         path = work.tree / one.file
-        text = texts.get(one.file) or path.read_text(encoding="utf-8")
+        text = texts.get(one.file) or _read(path)
         stub = functions.source_of(fresh[one.file], one.qualname)
         texts[one.file] = functions.with_source(text, one.qualname, stub)
+    for text in texts.values():
+        ast.parse(text)  # where tabs indent, the stub's spaces do not fit
     kept = back_up(work, texts)
     for file, text in texts.items():
         (work.tree / file).write_text(text, encoding="utf-8")
     return kept
+
+
+def _read(path: Path) -> str:
+    """The text of a learner's file.
+
+    Raises:
+        RuntimeError: it is not text.
+    """
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise RuntimeError(f"{path} is not UTF-8: {error}") from None
 
 
 # --- update ----------------------------------------------------------------
@@ -209,7 +219,8 @@ def update(work: Workspace) -> Update:
     file between marks, as git leaves them.  A backup comes first.
 
     Raises:
-        RuntimeError: git, which merges, cannot be run.
+        RuntimeError: git, which merges, cannot be run, or marks of an earlier
+            merge are still in a file.
     """
     remember_base(work)
     fresh = generated(work.reference)
@@ -242,13 +253,20 @@ def _merged(work: Workspace, name: str, fresh: str | None) -> str | None:
         return None
     if not mine.is_file():
         return fresh
-    now = mine.read_text(encoding="utf-8")
+    now = _read(mine)
+    if marks := _marks(now):
+        raise RuntimeError(
+            f"{mine}:{marks[0]} has the marks of an earlier merge. Keep the "
+            f"lines you want, remove the others and the marks, and update "
+            f"again; nothing was changed now."
+        )
     before = base.read_text(encoding="utf-8") if base.is_file() else ""
     if fresh in (now, before):
         return None
     if now == before:
         return fresh
-    return _merge(now, before, fresh)
+    both = _merge(now, before, fresh)
+    return None if both == now else both
 
 
 def _merge(mine: str, base: str, fresh: str) -> str:
@@ -296,7 +314,7 @@ def differences(work: Workspace, name: str | None) -> Iterator[str]:
     fresh = generated(work.reference)
     for file in [name] if name else sorted(fresh):
         mine = work.tree / file
-        now = mine.read_text(encoding="utf-8") if mine.is_file() else ""
+        now = _read(mine) if mine.is_file() else ""
         yield from difflib.unified_diff(
             fresh[file].splitlines(),
             now.splitlines(),
@@ -312,7 +330,7 @@ def against_reference(work: Workspace, one: Exercise) -> Iterator[str]:
     Raises:
         LookupError, SyntaxError: the learner's file has no such function.
     """
-    mine = (work.tree / one.file).read_text(encoding="utf-8")
+    mine = _read(work.tree / one.file)
     theirs = (work.reference / one.file).read_text(encoding="utf-8")
     yield from difflib.unified_diff(
         functions.source_of(mine, one.qualname).splitlines(),
@@ -321,8 +339,3 @@ def against_reference(work: Workspace, one: Exercise) -> Iterator[str]:
         "reference",
         lineterm="",
     )
-
-
-def files_with_exercises() -> list[str]:
-    """The files in which there is something to write."""
-    return sorted(exercises_by_file())

@@ -6,13 +6,17 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
-from stages.generate import generated, sums
-from stages.manifest import ROOT
-from stages.workspace import edited_reference
+from stages.generate import generated, stale, sums
+from stages.limits import Overtime, no_limit, time_limit
+from stages.manifest import ROOT, exercises, stages
+from stages.running import Job, pool, run_all
+from stages.tree import Broken, problems
+from stages.workspace import edited_reference, reset_files, reset_functions
 from tests.course.learner import Learner
 
 PREPEND = "linked_list.Link.prepend"
@@ -55,6 +59,12 @@ def test_a_stage_beside_the_tests_of_the_library() -> None:
     assert "one process can import only one of them" in said
     assert "pytest stages/04\n" in said
     assert "pytest tests\n" in said
+
+
+def test_a_stage_in_several_processes() -> None:
+    status, said = _pytest("stages/01", "-n", "2")
+    assert status not in (0, 1)
+    assert "a stage is checked by one process: leave out -n" in said
 
 
 # --- the files -------------------------------------------------------------
@@ -116,6 +126,36 @@ def test_an_error_at_import(learner: Learner) -> None:
     assert "exercises/fx/linked_list.py:" in result.output
     assert "NameError: name 'GAPP' is not defined" in result.output
     assert "Traceback" not in result.output
+
+
+def test_an_import_that_ends_the_program(learner: Learner) -> None:
+    learner.edit(
+        "linked_list.py", "GAP: Final", "raise SystemExit(0)\nGAP: Final"
+    )
+    result = learner.check(1)
+    assert result.status not in (0, 1)
+    assert "cannot be imported" in result.output
+    assert "SystemExit: 0" in result.output
+    assert "Traceback" not in result.output
+
+
+def test_a_folder_that_is_missing(learner: Learner) -> None:
+    shutil.rmtree(learner.folder / "fx")
+    (said,) = problems(learner.tree(1))
+    assert "exercises/fx is missing" in said
+    assert "python -m stages reset all" in said
+    reset_files(learner.work, generated())
+    assert [*problems(learner.tree(1))] == []
+
+
+def test_a_file_that_begins_with_a_byte_order_mark(learner: Learner) -> None:
+    learner.write(PREPEND)
+    path = learner.file("linked_list.py")
+    text = path.read_text(encoding="utf-8")
+    path.write_text(text, encoding="utf-8-sig", newline="\r\n")
+    assert learner.check(1, exercise=PREPEND).failed == {}
+    reset_functions(learner.work, [exercises()[PREPEND]])
+    assert [*stale(learner.folder / "fx")] == []
 
 
 def test_a_helper_that_a_borrowed_function_needs(learner: Learner) -> None:
@@ -203,6 +243,44 @@ def test_a_function_that_ends_the_program(learner: Learner) -> None:
     result = learner.check(1, exercise=PREPEND)
     assert result.status == 1
     assert "ended the program" in result.output
+
+
+def test_a_function_that_skips_its_test(learner: Learner) -> None:
+    learner.body(PREPEND, "import unittest\n        raise unittest.SkipTest")
+    assert learner.check(1, exercise=PREPEND).status == 1
+
+
+def test_a_function_that_ends_the_process(learner: Learner) -> None:
+    learner.body(PREPEND, "import os\n        os._exit(0)")
+    with pool(1) as executor, pytest.raises(Broken, match=r"os\._exit"):
+        run_all([Job(learner.tree(1), [1], PREPEND)], executor)
+
+
+def test_what_is_half_written_in_another_stage(learner: Learner) -> None:
+    learner.write_all(one.name for one in stages()[2].exercises)
+    learner.body(
+        PREPEND,
+        'x = x\n        raise NotImplementedError("stage 01: Link.prepend")',
+    )
+    result = learner.check(2)
+    assert result.failed == {}
+    assert "next: write Link.prepend in exercises/fx/linked_list.py:" in (
+        result.output
+    )
+
+
+def test_work_is_limited_and_waiting_a_little() -> None:
+    with time_limit(0.2):
+        time.sleep(0.5)  # a busy machine
+    with pytest.raises(Overtime, match=r"after 0\.2 seconds"), time_limit(0.2):
+        while True:
+            pass
+    with pytest.raises(Overtime, match="of waiting"), time_limit(0.2):
+        time.sleep(5)
+    with time_limit(0.2):
+        no_limit()  # as for somebody in a debugger
+        while time.process_time() % 2 < 1.5:
+            pass
 
 
 # --- the reference ---------------------------------------------------------
@@ -296,6 +374,45 @@ def test_a_stage_from_within_its_folder(clone: Path) -> None:
     assert run.returncode == 1
     assert "written in stage 01" in run.stdout
     assert "next: write" in run.stdout
+
+
+@pytest.mark.parametrize("named", [".", "stages/01/..", "stages/01"])
+def test_no_stage_is_checked_with_the_reference_by_mistake(
+    named: str, clone: Path
+) -> None:
+    """Not by a folder around it, nor by another checkout's pytest."""
+    there = {"PYTHONPATH": str(clone if named == "." else ROOT)}
+    status, said = _python(clone, "-P", "-m", "pytest", named, **there)
+    assert status not in (0, 1)
+    assert "would check the reference with it" in said
+    assert " passed" not in said
+
+
+def test_a_part_of_a_stage_is_not_called_the_stage(clone: Path) -> None:
+    path = clone / "exercises" / "fx"
+    before = {name: (path / name).read_text() for name in generated()}
+    try:
+        for one in stages()[1].exercises:
+            shutil.copy(ROOT / "fx" / one.file, path / one.file)
+        check = ("-m", "pytest", "stages/01", "--no-types")
+        # Every exercise has other tests than this one.
+        part = (*check, "--deselect", _a_test(clone))
+        status, said = _python(clone, *part)
+        assert status == 0
+        assert "These pass. Now the whole stage" in said
+        assert "is done" not in said
+        _, said = _python(clone, *check, "--collect-only")
+        assert "No test was run." in said
+    finally:
+        for name, text in before.items():
+            (path / name).write_text(text)
+
+
+def _a_test(clone: Path) -> str:
+    """The id of a test of an exercise that has several."""
+    text = (clone / "stages" / "01" / "test_namespace.py").read_text()
+    name = text.partition("\ndef test_")[2].partition("(")[0]
+    return f"stages/01/test_namespace.py::test_{name}"
 
 
 def test_a_learner_who_edited_the_reference(clone: Path) -> None:

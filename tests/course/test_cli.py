@@ -17,8 +17,10 @@ import pytest
 from rich.console import Console
 
 from stages import __main__ as cli
-from stages.blame import blame, told
+from stages.blame import _failures, blame, told
+from stages.generate import generated, stale
 from stages.manifest import ROOT, exercises, find, stages
+from stages.running import Result
 from tests.course.learner import Learner
 
 PREPEND = "linked_list.Link.prepend"
@@ -72,6 +74,32 @@ def test_hints_come_one_by_one(said: io.StringIO) -> None:
     assert "more: python -m stages hint Link.prepend 2" in said.getvalue()
     assert cli.main(["hint", "prepend", "3"]) == 0
     assert "hint 3 of 3" in said.getvalue()
+
+
+def test_the_next_hint_is_of_the_next_exercise(
+    learner: Learner, said: io.StringIO
+) -> None:
+    first, second, *_ = stages()[1].exercises
+    learner.write(first.name)
+    assert cli.main(["hint"]) == 0
+    assert said.getvalue().startswith(f"{second.qualname} (stage 01)")
+
+
+def test_there_is_no_fourth_hint(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        cli.main(["hint", "prepend", "4"])
+    assert "there are three hints: 1, 2, 3" in capsys.readouterr().err
+
+
+def test_a_name_may_leave_out_an_underscore(said: io.StringIO) -> None:
+    assert cli.main(["hint", "make_room"]) == 0
+    assert said.getvalue().startswith("_make_room (stage 01)")
+
+
+def test_progress_lists_the_exercises_of_a_stage(said: io.StringIO) -> None:
+    assert cli.main(["progress", "01"]) == 0
+    for one in stages()[1].exercises:
+        assert f"· {one.qualname}" in " ".join(said.getvalue().split())
 
 
 def test_a_name_that_is_no_exercise(said: io.StringIO) -> None:
@@ -128,6 +156,40 @@ def test_update_and_diff(learner: Learner, said: io.StringIO) -> None:
     assert "mine = 1" in said.getvalue()
 
 
+def test_reset_of_what_cannot_be_found(
+    learner: Learner, said: io.StringIO
+) -> None:
+    assert cli.main(["reset", "99"]) == 2
+    assert "there is no stage '99'" in said.getvalue()
+    learner.edit("linked_list.py", "def prepend(", "def put(")
+    assert cli.main(["reset", "01"]) == 2
+    assert "    python -m stages reset linked_list.py\n" in said.getvalue()
+
+
+def test_reset_all_is_all(learner: Learner, said: io.StringIO) -> None:
+    for name in generated():
+        learner.file(name).unlink()
+    assert cli.main(["reset", "all"]) == 0
+    assert [*stale(learner.folder / "fx")] == []
+
+
+def test_a_file_that_is_not_text(learner: Learner, said: io.StringIO) -> None:
+    learner.file("linked_list.py").write_bytes(b"# caf\xe9\n")
+    for command in ([], ["diff"], ["reset", PREPEND], ["solution", PREPEND]):
+        said.truncate(0)
+        assert cli.main(command) == 2
+        assert "linked_list.py is not UTF-8" in " ".join(
+            said.getvalue().split()
+        )
+
+
+def test_diff_keeps_long_lines(learner: Learner, said: io.StringIO) -> None:
+    long = "mine = " + "1 + " * 50 + "1"
+    learner.body(PREPEND, long)
+    assert cli.main(["diff"]) == 0
+    assert f"+        {long}\n" in said.getvalue()
+
+
 # --- blame -----------------------------------------------------------------
 
 
@@ -171,6 +233,13 @@ def test_blame_of_what_is_no_exercise(
     assert any("python -m stages diff" in line for line in told(found))
 
 
+def test_a_test_that_now_waits_for_a_stub_has_lost_its_mistake() -> None:
+    result = Result(1, {}, {}, {"b": "wrong"}, ["a"], [], "")
+    assert _failures(result, {"a": "wrong"}) == 0
+    assert _failures(result, {"a": "wrong", "b": "wrong"}) == 1
+    assert _failures(result._replace(status=4), {"a": "", "b": ""}) == 2
+
+
 def test_nobody_is_blamed_for_nothing(
     learner: Learner, executor: ProcessPoolExecutor
 ) -> None:
@@ -207,6 +276,15 @@ def test_run_uses_the_learners_fx(tmp_path: Path) -> None:
     assert "['a', '-b']" in run.stdout
     assert "relu = torch.relu(x)" in run.stdout
     assert _stages("run", "nothing.py").returncode == 2
+
+
+def test_run_shows_where_a_script_fails(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text("print({}['nothing'])\n")
+    run = _stages("run", str(script))
+    assert run.returncode == 1
+    assert "KeyError: 'nothing'" in run.stderr
+    assert f'File "{script}", line 1' in run.stderr
 
 
 def test_a_command_that_does_not_exist() -> None:

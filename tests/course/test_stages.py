@@ -106,6 +106,37 @@ def test_another_right_solution_passes(learner: Learner) -> None:
     assert "These pass. Now the whole stage: pytest stages/01" in result.output
 
 
+def test_a_written_function_that_runs_into_a_stub_is_told_where(
+    learner: Learner,
+) -> None:
+    for name in ("linked_list.Link._unlink", "linked_list.Link.prepend"):
+        learner.write(name)
+    text = learner.file("linked_list.py").read_text()
+    start = text.index("        is_sentinel = ")
+    end = text.index("        x._prev = before")
+    line = "        x._sort_key = _key_between(before, self)\n"
+    learner.file("linked_list.py").write_text(text[:start] + line + text[end:])
+    result = learner.check(1, exercise="linked_list.Link.prepend")
+    assert (
+        "Link.prepend is written, and ran into stage 01: _make_room, which "
+        "is not, from exercises/fx/linked_list.py:"
+    ) in result.output
+    assert "in _key_between" in result.output
+    assert "next: write _make_room" in result.output
+
+
+def test_three_failures_of_an_exercise_are_told_in_full(
+    learner: Learner,
+) -> None:
+    for one in stages()[1].exercises:
+        learner.write(one.name)
+    learner.write("linked_list.Link.prepend", "self._prev = x", "pass")
+    result = learner.check(1, exercise="linked_list.Link.prepend")
+    assert len(result.failed) > 3
+    assert result.output.count("hint: python -m stages hint") == 3
+    assert "more like these" in result.output
+
+
 def test_the_header_leaves_out_what_is_under_test(learner: Learner) -> None:
     said = learner.check(5, exercise=stages()[5].exercises[0].name).output
     assert "written in stage 05 · 01-04, 06-08 borrowed" in said

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from stages import functions
+from stages import functions, generate
 from stages.functions import State
 from stages.generate import generated, stale, written
 from stages.manifest import EXERCISES, REFERENCE, exercises
@@ -55,6 +55,38 @@ def test_a_stale_stub_is_seen(learner: Learner) -> None:
     assert [*written(root)] == []
     learner.write(PREPEND)
     assert [*written(root)] == [PREPEND]
+
+
+def test_the_generator_puts_aside_what_it_changes(
+    learner: Learner, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(generate, "SUMS", tmp_path / "sums")
+    path = learner.file("node.py")
+    path.write_text(path.read_text() + "MINE = 1\n")
+    learner.file("mine.py").write_text("mine = 1\n")
+    generate.write(learner.folder / "fx")
+    assert [*stale(learner.folder / "fx")] == []
+    assert not learner.file("mine.py").exists()
+    restore(learner.work)
+    assert learner.file("mine.py").read_text() == "mine = 1\n"
+    assert "MINE = 1" in learner.file("node.py").read_text()
+
+
+def test_what_other_systems_do_to_files_is_no_change(tmp_path: Path) -> None:
+    copy = tmp_path / "fx"
+    shutil.copytree(REFERENCE, copy)
+    (copy / ".DS_Store").write_bytes(b"\xff\xfe")
+    for path in copy.rglob("*.py"):
+        path.write_text(path.read_text("utf-8"), newline="\r\n")
+    assert generate.sums(copy) == generate.sums()
+    assert generated(copy) == generated()
+
+
+def test_lines_are_counted_as_python_counts_them() -> None:
+    text = 'a = "\u2028"  # \x0c\n\n\ndef f() -> int:\n    return 1\n'
+    assert functions.source_of(text, "f").startswith("def f()")
+    new = functions.with_source(text, "f", "def f() -> None: ...\n")
+    assert new == text.partition("def")[0] + "def f() -> None: ...\n"
 
 
 def test_a_stub_keeps_all_but_the_body() -> None:
@@ -237,6 +269,38 @@ def test_an_update_of_a_fresh_folder_changes_nothing(learner: Learner) -> None:
     assert update(learner.work) == ([], {}, None)
     learner.write(PREPEND)
     assert update(learner.work) == ([], {}, None)
+
+
+def test_an_update_that_was_taken_back_can_be_made_again(
+    older: Learner,
+) -> None:
+    mine = older.file("linked_list.py").read_text()
+    update(older.work)
+    restore(older.work)
+    assert older.file("linked_list.py").read_text() == mine
+    again = update(older.work)
+    assert again.changed == ["linked_list.py"]
+    assert "Make a ring of one link." in (
+        older.file("linked_list.py").read_text()
+    )
+
+
+def test_what_git_has_merged_is_up_to_date(older: Learner) -> None:
+    update(older.work)
+    merged = older.file("linked_list.py").read_text()
+    restore(older.work)
+    older.file("linked_list.py").write_text(merged)
+    assert update(older.work).changed == []
+
+
+def test_update_waits_until_a_merge_is_finished(older: Learner) -> None:
+    path = older.file("linked_list.py")
+    path.write_text(path.read_text() + "\n<<<<<<< yours\n")
+    mine = path.read_text()
+    with pytest.raises(RuntimeError, match="marks of an earlier merge"):
+        update(older.work)
+    assert path.read_text() == mine
+    assert not older.file("effects.py").exists()
 
 
 # --- diff ------------------------------------------------------------------

@@ -13,10 +13,12 @@ def main() -> None:
     module = Residual()
     gm = fx.symbolic_trace(module)
     print(gm.graph)
+    print()
     print(gm.code.strip())
+    print()
     for node in gm.graph.nodes:
         users = ", ".join([user.name for user in node.users])
-        print(f"{node.name:7} is a {node.op}, used by: {users or 'nobody'}")
+        print(f"{node.name:7} {node.op:14} used by: {users or 'nobody'}")
 
     x = torch.ones(2, 4)
     print("\nsame result:", torch.equal(gm(x), module(x)))

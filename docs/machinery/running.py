@@ -144,7 +144,7 @@ def _program(scene: Scene) -> etree.Element:
     scene.code(folded, "\n".join(module.lines))
     label = f"python -m {target} prints"
     element(scene.parent, "p", label, css="fx-where")
-    scene.code(scene.parent, printed.rstrip(), language="text")
+    scene.output(scene.parent, printed.strip("\n"))
     return words
 
 
@@ -169,7 +169,7 @@ def _predict(scene: Scene) -> etree.Element:
     scene.code(box, text)
     folded = element(box, "details")
     element(folded, "summary", "The answer")
-    scene.code(folded, printed.strip(), language="text")
+    scene.output(folded, printed.strip("\n"))
     if why := directive.option("why"):
         prose(folded, "p", why)
     return words

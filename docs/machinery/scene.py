@@ -40,6 +40,19 @@ class Scene:
         element = etree.SubElement(parent, "div")
         element.text = AtomicString(self.md.htmlStash.store(html))
 
+    def output(self, parent: etree.Element, text: str) -> None:
+        """Put what a program printed into `parent`.
+
+        No `pre`: where that is folded, the theme does not see that it
+        scrolls, and one cannot reach it with the keyboard.
+        """
+        self.raw(
+            parent,
+            '<div class="fx-scroll fx-output" tabindex="0" role="group" '
+            'aria-label="Output">'
+            f'<div class="fx-text">{html(text)}</div></div>',
+        )
+
     def code(
         self,
         parent: etree.Element,
@@ -71,14 +84,9 @@ def listing(
         linenums=bool(first) or None,
         linenums_style="pymdownx-inline",
     )
-    drawn = pen.highlight(
+    return pen.highlight(
         text, language, linestart=first or -1, hl_lines=list(marked)
     )
-    if language == "text":
-        # Output is often folded, where the theme does not see that it
-        # scrolls; one must reach it with the keyboard all the same.
-        drawn = drawn.replace("<code>", '<code tabindex="0">', 1)
-    return drawn
 
 
 def element(

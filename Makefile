@@ -44,7 +44,7 @@ serve: $(STAMP) ## Show the site while you write it.
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs serve --no-strict --livereload
 
 site-test: $(STAMP) ## Try every page of the site in a browser (Chromium).
-	$(BIN)/python -m pytest -o python_files='browse_*.py' tests/docs/browser
+	$(BIN)/python -m pytest -q -n 2 -o python_files='browse_*.py' tests/docs/browser
 
 stubs: $(STAMP) ## Make exercises/ anew from fx/, after a change there.
 	@$(BIN)/python -m stages.generate

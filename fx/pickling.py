@@ -44,7 +44,11 @@ class Numbered(NamedTuple):
 
 
 class Row(NamedTuple):
-    """A node, written down."""
+    """A node, written down.
+
+    Attributes:
+        users: the rows of its users, if they are not in the order of rows.
+    """
 
     op: Opcode
     target: Target | OpName
@@ -54,6 +58,7 @@ class Row(NamedTuple):
     type: Value
     meta: dict[str, Value]
     extra: dict[str, Value]
+    users: tuple[int, ...]
 
 
 def to_rows(graph: Graph) -> list[Row]:
@@ -69,6 +74,7 @@ def to_rows(graph: Graph) -> list[Row]:
             node.type,
             _outgoing_meta(node.meta, number),
             getattr(node, "__dict__", {}),
+            _order_of_users(node, number),
         )
         for node in graph._nodes
     ]
@@ -94,6 +100,23 @@ def add_rows(graph: Graph, rows: list[Row]) -> None:
             else value
             for key, value in row.meta.items()
         }
+    for row, node in zip(rows, nodes, strict=True):
+        if row.users:
+            _put_users_in_order(node, [nodes[i] for i in row.users])
+
+
+def _order_of_users(
+    node: Node, number: dict[Node, RowNumber]
+) -> tuple[int, ...]:
+    """The rows of a node's users, or nothing if they are in their order."""
+    rows = [number[user].row for user in node.users if user in number]
+    return () if rows == sorted(rows) else tuple(rows)
+
+
+def _put_users_in_order(node: Node, order: list[Node]) -> None:
+    """Have the users of `node` in an order; who uses it stays the same."""
+    users = node.users
+    node.users = {user: None for user in order if user in users} | users
 
 
 def _outgoing(a: Argument, number: dict[Node, RowNumber]) -> Argument:

@@ -17,17 +17,20 @@ nodes of the module they belong to, or of the root.
 from __future__ import annotations
 
 import copy
+import functools
 import inspect
 import math
+import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
-from types import FunctionType, ModuleType
+from types import CodeType, FunctionType, ModuleType
 from typing import Final, TypeAlias
 
 import torch
 from torch import nn
 from torch.utils import _pytree as pytree
 
+from . import frames
 from .arguments import Argument, Target, Value
 from .concrete_args import (
     PHBase,
@@ -58,6 +61,14 @@ Root: TypeAlias = nn.Module | Callable[..., Value]
 
 _CONSTANTS: Final = (torch.Tensor, torch._C.ScriptObject, pytree.TreeSpec)
 """Values that no node can hold and the root keeps for it."""
+
+_HOOKS: Final = (
+    "_forward_pre_hooks",
+    "_forward_hooks",
+    "_backward_pre_hooks",
+    "_backward_hooks",
+)
+"""Where a module keeps what runs when it is called."""
 
 _VAR_FLAGS: Final = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
 
@@ -142,7 +153,9 @@ class Tracer(TracerBase):
             Whatever the code itself raises. Nothing stays patched and `root`
             is as it was.
 
-        A thread that forward starts is not traced.
+        Warns if the root has a forward of its own or hooks: what is traced
+        is the forward of its class. A thread that forward starts is not
+        traced.
 
         Cost: O(operations recorded), besides running the Python code.
 
@@ -215,6 +228,7 @@ class Tracer(TracerBase):
                 f"traced_func_name={self.traced_func_name} doesn't exist in "
                 f"{type(root).__name__}"
             )
+        _warn_of_unseen(root, self.traced_func_name)
         return method
 
     def _forget_constants(self) -> None:
@@ -243,7 +257,8 @@ class Tracer(TracerBase):
 
         Raises:
             RuntimeError: `self` is only in `*args`; a tuple of concrete_args
-                of the wrong length.
+                of the wrong length; the root is decorated, takes `*args` or
+                `**kwargs`, and its wrapper has other parameters.
             TypeError: concrete_args names no parameter.
 
         torch.fx: _symbolic_trace.py, Tracer.create_args_for_root
@@ -265,7 +280,7 @@ class Tracer(TracerBase):
         rest = [name for name in (varargs, varkw) if name]
         args += [make(name) for name in (*free, *rest)]
         if rest or has_keyword_only:
-            root_fn = _all_positional(root_fn, len(args))
+            root_fn = _taking_all(root_fn, function, len(args))
         leaves, spec = pytree.tree_flatten(tuple(args))
         if all(child.is_leaf() for child in spec.children()):
             return root_fn, args
@@ -605,6 +620,64 @@ class _State:
 def _path_among(value: Value, named: Iterable[tuple[str, Value]]) -> str | None:
     """The name of `value` itself among named values."""
     return next((name for name, other in named if other is value), None)
+
+
+def _warn_of_unseen(root: nn.Module, method: str) -> None:
+    """Warn of what a call of `root` does and a trace of it does not."""
+    held = vars(root)
+    unseen = [f"its own '{method}'"] if method in held else []
+    if method == "forward":
+        unseen += [name[1:] for name in _HOOKS if held.get(name)]
+    if not unseen:
+        return
+    frame = frames.user_frame()
+    warnings.warn_explicit(
+        f"{', '.join(unseen)} of the root are not traced, only the {method} "
+        f"of its class, {type(root).__name__}. To record them, trace a module "
+        "that calls the root: torch.nn.Sequential(root)",
+        UserWarning,
+        frame.f_code.co_filename if frame else "<unknown>",
+        frame.f_lineno if frame else 1,
+    )
+
+
+def _taking_all(
+    root_fn: Callable[..., Value], function: Callable[..., Value], count: int
+) -> Callable[..., Value]:
+    """`root_fn` such that it takes all its `count` parameters by position.
+
+    Args:
+        root_fn: what is traced.
+        function: the same without decorators.
+        count: how many parameters `function` has, `*args` being one.
+
+    Raises:
+        RuntimeError: a wrapper cannot be given `*args` as one.
+    """
+    code = function.__code__
+    if _shape(root_fn.__code__) == _shape(code):
+        return _all_positional(root_fn, count)
+    names = code.co_varnames[code.co_argcount : count]
+    if code.co_flags & _VAR_FLAGS:
+        raise RuntimeError(
+            f"{function.__qualname__} takes *args or **kwargs and is "
+            f"decorated by {root_fn.__code__.co_qualname}, which has other "
+            "parameters: such a root cannot be traced. Give it parameters "
+            "with names, or trace it undecorated"
+        )
+
+    @functools.wraps(root_fn)
+    def call(*args: Value) -> Value:
+        by_keyword = dict(zip(names, args[code.co_argcount :], strict=True))
+        return root_fn(*args[: code.co_argcount], **by_keyword)
+
+    return call
+
+
+def _shape(code: CodeType) -> tuple[int, int, int]:
+    """How many parameters there are of each kind."""
+    rest = code.co_flags & _VAR_FLAGS
+    return code.co_argcount, code.co_kwonlyargcount, rest
 
 
 def _all_positional(

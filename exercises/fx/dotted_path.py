@@ -145,9 +145,9 @@ def copy_attribute(
     """Put what `source` has at `path` into `destination`, at the same path.
 
     The object itself is shared, not copied.  Empty modules are installed on
-    the way, and a tensor becomes a buffer, as `assign` does.  If both modules
-    already share a part of the path, the rest is shared with it and nothing
-    is done.
+    the way, and a tensor becomes a buffer, as `assign` does; one that is a
+    non-persistent buffer of `source` stays so.  If both modules already share
+    a part of the path, the rest is shared with it and nothing is done.
 
     Raises:
         PathError: `source` has nothing there; `destination` is unchanged.
@@ -164,7 +164,8 @@ def copy_attribute(
         if getattr(there, atom, None) is here:
             return
         there = _enter(there, atom)
-    _store(there, field, value)
+    passing = getattr(here, "_non_persistent_buffers_set", ())
+    _store(there, field, value, persistent=field not in passing)
 
 
 def _enter(holder: object, atom: str) -> object:
@@ -176,12 +177,14 @@ def _enter(holder: object, atom: str) -> object:
     return value
 
 
-def _store(holder: object, field: str, value: object) -> None:
+def _store(
+    holder: object, field: str, value: object, *, persistent: bool = True
+) -> None:
     """Set an attribute; a module's plain tensors go among its buffers."""
     parameter = isinstance(value, nn.Parameter)
     tensor = value if isinstance(value, torch.Tensor) else None
     if isinstance(holder, nn.Module) and tensor is not None and not parameter:
-        holder.register_buffer(field, tensor)
+        holder.register_buffer(field, tensor, persistent=persistent)
     else:
         setattr(holder, field, value)
 

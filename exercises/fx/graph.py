@@ -113,7 +113,7 @@ class Graph(OrderedGraph[Node]):
         Args:
             op: one of the six opcodes.
             target: a callable for call_function, else a str.
-            args: positional arguments, as a tuple.
+            args: positional arguments, as a tuple; [] and the like are ().
             kwargs: keyword arguments.
             name: the name to ask for; by default made from the target.
             type_expr: the type of the value, for annotations.
@@ -128,11 +128,11 @@ class Graph(OrderedGraph[Node]):
 
         torch.fx: graph.py, Graph.create_node
         """
-        if args is None:
+        if not args:
             args = ()
         elif not isinstance(args, tuple):
             raise AssertionError(f"args must be a tuple, got {type(args)}")
-        if kwargs is None:
+        if not kwargs:
             kwargs = NO_KWARGS
         elif not isinstance(kwargs, dict):
             raise AssertionError(f"kwargs must be a dict, got {type(kwargs)}")

@@ -472,7 +472,7 @@ class Proxy(_Like):
         """Refuse: Python wants a number, and there is none."""
         raise RuntimeError(
             "'len' is not supported in symbolic tracing by default. If you "
-            "want this call to be recorded, please call torch.fx.wrap('len') "
+            "want this call to be recorded, please call fx.wrap('len') "
             f"at module scope\n  len({self}) is in\n  {frames.where()}"
         )
 

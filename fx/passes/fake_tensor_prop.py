@@ -72,9 +72,9 @@ class FakeTensorProp(Interpreter):
         return result
 
     def _keep(self, value: Argument) -> Argument:
-        """What meta keeps of a leaf: a copy that later writes do not change."""
+        """What meta keeps of a leaf: its shape now, whatever happens to it."""
         if isinstance(value, torch.Tensor):
             if not isinstance(value, FakeTensor):
                 value = self._mode.from_tensor(value, static_shapes=True)
-            return value.detach() if not value.requires_grad else value
+            return value.detach()
         return value if isinstance(value, _NUMBERS) else None

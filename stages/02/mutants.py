@@ -62,6 +62,19 @@ MUTANTS: Final = (
         told="check all, then change",
     ),
     Mutant(
+        function="node.Node._connect",
+        misconception="only what differs has to be moved",
+        was=(
+            "        for node in self._inputs:\n"
+            "            node.users.pop(self, None)\n"
+        ),
+        becomes=(
+            "        for node in set(self._inputs) - set(inputs):\n"
+            "            node.users.pop(self, None)\n"
+        ),
+        told="All old edges go and all new ones come",
+    ),
+    Mutant(
         function="node.Node._freeze",
         misconception="only positional arguments are values",
         was=(
@@ -95,6 +108,33 @@ MUTANTS: Final = (
         was="                self._check_set(leaf)",
         becomes="                pass",
         told="`_check_set` must be asked",
+    ),
+    Mutant(
+        function="node.Node._freeze",
+        misconception="what is inside kwargs is frozen, so kwargs are",
+        was=(
+            "        named = map_aggregate(dict(kwargs), visit) "
+            "if kwargs else NO_KWARGS"
+        ),
+        becomes=(
+            "        named = {k: map_aggregate(v, visit) "
+            "for k, v in kwargs.items()}"
+        ),
+        told="the dict of keyword arguments itself must be immutable too",
+    ),
+    Mutant(
+        function="node.Node._freeze",
+        misconception="whatever can be looped over is a row of arguments",
+        was="        self._check_containers((args, kwargs))\n",
+        becomes="",
+        told="must be refused, not taken apart",
+    ),
+    Mutant(
+        function="node.Node._freeze",
+        misconception="only a set is a set",
+        was="(set, frozenset)",
+        becomes="set",
+        told="A node stands inside a frozenset among the arguments",
     ),
     Mutant(
         function="node.Node.replace_input_with",
@@ -131,6 +171,20 @@ MUTANTS: Final = (
         told="linear reads x too and was not asked to change",
     ),
     Mutant(
+        function="node.Node.replace_input_with",
+        misconception="the new node is checked when it becomes an input",
+        was="        self._check_node(new_input)\n",
+        becomes="",
+        told="must be refused by `_check_node`, even where nothing would",
+    ),
+    Mutant(
+        function="node.Node.replace_input_with",
+        misconception="a hook is given the nodes",
+        was="new=new_input._name,",
+        becomes="new=new_input,",
+        told="the new one's name (a str)",
+    ),
+    Mutant(
         function="node.Node.replace_all_uses_with",
         misconception="users can be looped over while they change",
         was="        for user in list(self.users):",
@@ -165,6 +219,13 @@ MUTANTS: Final = (
         told="the two nodes must not share one dict",
     ),
     Mutant(
+        function="node.Node.replace_all_uses_with",
+        misconception="what is refused in the end may be begun",
+        was="        self._check_node(replace_with)\n",
+        becomes="",
+        told="which must be refused even if there are no users",
+    ),
+    Mutant(
         function="graph.Graph.erase_node",
         misconception="out of the list is out of the graph",
         was="        to_erase._drop_inputs()",
@@ -184,6 +245,27 @@ MUTANTS: Final = (
         was="            self._check_erasable(to_erase)\n",
         becomes="",
         told="it must be checked again after the hooks",
+    ),
+    Mutant(
+        function="graph.Graph.erase_node",
+        misconception="one check is enough, if it is the last thing",
+        was="        self._check_erasable(to_erase)\n        if self._owning",
+        becomes=(
+            "        if self._owning_module is None:\n"
+            "            self._check_erasable(to_erase)\n"
+            "        if self._owning"
+        ),
+        told="check before the hooks as well as after them",
+    ),
+    Mutant(
+        function="graph.Graph.erase_node",
+        misconception="an erased node has no users left to tell, and no inputs",
+        was="        to_erase._drop_inputs()",
+        becomes=(
+            "        for node in to_erase._inputs:\n"
+            "            del node.users[to_erase]"
+        ),
+        told="A node that was erased reads nothing",
     ),
     Mutant(
         function="lint._uses",
@@ -221,6 +303,20 @@ MUTANTS: Final = (
         told="The verifier goes on after the first",
     ),
     Mutant(
+        function="lint._uses",
+        misconception="a node has one fault at most",
+        was="            if node not in arg.users:",
+        becomes="            elif node not in arg.users:",
+        told="the last question is asked in any case",
+    ),
+    Mutant(
+        function="lint._uses",
+        misconception="order keys of two graphs can be compared",
+        was="            elif not 0 <",
+        becomes="            if not 0 <",
+        told="do not ask for its place",
+    ),
+    Mutant(
         function="liveness.last_uses",
         misconception="the first user met is the last, from either side",
         was="    for user in reversed(nodes):",
@@ -243,6 +339,13 @@ MUTANTS: Final = (
             "        for node in user._inputs:"
         ),
         told="reads nothing for the last time and has no entry",
+    ),
+    Mutant(
+        function="liveness.last_uses",
+        misconception="the last user is the last in `users`",
+        was="            if node not in seen:",
+        becomes="            if [*node.users][-1] is user:",
+        told="What counts is who comes last in the program",
     ),
     Mutant(
         function="graph.Graph.eliminate_dead_code",
@@ -277,6 +380,29 @@ MUTANTS: Final = (
         ),
         becomes="            pass",
         told="dead code must be erased there, too",
+    ),
+    Mutant(
+        function="graph.Graph.eliminate_dead_code",
+        misconception="`or` asks both sides",
+        was="            changed |= graph.eliminate_dead_code()",
+        becomes=(
+            "            changed = changed or graph.eliminate_dead_code()"
+        ),
+        told="each graph must be cleaned, also if something was erased before",
+    ),
+    Mutant(
+        function="graph.Graph.eliminate_dead_code",
+        misconception="the answer is that of the last graph",
+        was="            changed |= graph.eliminate_dead_code()",
+        becomes="            changed = graph.eliminate_dead_code()",
+        told="must not make the answer False",
+    ),
+    Mutant(
+        function="graph.Graph.eliminate_dead_code",
+        misconception="whatever lint finds makes users untrustworthy",
+        was="lint.structure_problems(self)",
+        becomes="lint.problems(self)",
+        told="ask lint.structure_problems only",
     ),
 )
 """At least two for each exercise."""

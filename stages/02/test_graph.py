@@ -66,6 +66,12 @@ def test_the_inputs_lose_an_erased_user() -> None:
     )
     graph.erase_node(neg)
     uses_intact(graph, "cos and neg were erased, one after the other.")
+    same(
+        cos.all_input_nodes + neg.all_input_nodes,
+        [],
+        "A node that was erased reads nothing: `_drop_inputs` changes its "
+        "arguments as well as the users of its inputs.",
+    )
 
 
 @pytest.mark.exercise("graph.Graph.erase_node")
@@ -138,6 +144,37 @@ def test_the_owner_hears_of_it_before_it_happens() -> None:
         "The graph's owner has an erase hook. It must be called once, while "
         "the node is still in the graph.",
     )
+
+
+@pytest.mark.exercise("graph.Graph.erase_node")
+def test_the_owner_does_not_hear_of_what_is_refused() -> None:
+    graph = residual()
+    owner = Listener(graph)
+    graph.owning_module = owner
+    with raising(RuntimeError, "add", "linear is read by add and must stay."):
+        graph.erase_node(find(graph, "linear"))
+    same(
+        owner.heard,
+        [],
+        "linear has a user and was not erased, but the erase hook was told "
+        "that it goes: check before the hooks as well as after them.",
+    )
+
+
+@pytest.mark.exercise("graph.Graph.erase_node")
+def test_an_erase_hook_can_erase_the_node_itself() -> None:
+    graph, _, cos = with_dead_chain()
+    owner = Owner()
+    owner._erase_node_hooks.append(graph.nodes.erase)
+    graph.owning_module = owner
+    with raising(
+        RuntimeError,
+        "Tried to erase Node cos, which is erased already",
+        "The erase hook erased the node itself. `_check_erasable` must be "
+        "asked again after the hooks: it finds more than users.",
+    ):
+        graph.erase_node(cos)
+    same(len(graph.nodes), 6, "One of seven nodes was erased, by the hook.")
 
 
 @pytest.mark.exercise("graph.Graph.erase_node")
@@ -259,6 +296,23 @@ def test_a_broken_graph_is_left_alone() -> None:
     check("cos" in names(graph), "Nothing may be erased from a broken graph.")
 
 
+@pytest.mark.exercise("graph.Graph.eliminate_dead_code")
+def test_a_graph_without_an_output_has_sound_edges() -> None:
+    graph = Graph()
+    x = graph.placeholder("x")
+    graph.call_function(torch.neg, (x,))
+    try:
+        graph.eliminate_dead_code()
+    except RuntimeError as error:
+        check(
+            "no output" not in str(error),
+            "This graph has no output yet, but its edges are right, and "
+            "that is all that counts here: ask lint.structure_problems only.",
+        )
+        raise
+    same(names(graph), "x", "Nobody uses neg, so it goes.")
+
+
 class Child(torch.nn.Module):
     """A module with a graph, as GraphModule will be one."""
 
@@ -272,18 +326,24 @@ class Child(torch.nn.Module):
         self.recompiled += 1
 
 
+def fetching(*children: Child) -> Graph:
+    """Residual, whose relu reads some child modules of its owner too."""
+    owner, graph = Owner(), residual()
+    owner.add_module("linear", torch.nn.Linear(4, 4))
+    graph.owning_module = owner
+    relu = find(graph, "relu")
+    for number, child in enumerate(children):
+        owner.add_module(f"child{number}", child)
+        with graph.inserting_before(relu):
+            relu.args = (*relu.args, graph.get_attr(f"child{number}"))
+    return graph
+
+
 @pytest.mark.exercise("graph.Graph.eliminate_dead_code")
 def test_graphs_of_children_are_cleaned_too() -> None:
     inner, *_ = with_dead_chain()
-    owner = Owner()
     child = Child(inner)
-    owner.add_module("child", child)
-    owner.add_module("linear", torch.nn.Linear(4, 4))
-    graph = residual()
-    graph.owning_module = owner
-    with graph.inserting_before(find(graph, "relu")):
-        fetched = graph.get_attr("child")
-    find(graph, "relu").args = (find(graph, "add"), fetched)
+    graph = fetching(child)
     changed = graph.eliminate_dead_code()
     same(
         names(inner),
@@ -293,3 +353,28 @@ def test_graphs_of_children_are_cleaned_too() -> None:
     )
     check(child.recompiled, "The child's graph changed: recompile the child.")
     same(changed, True, "Something was erased, in the child's graph.")
+
+
+@pytest.mark.exercise("graph.Graph.eliminate_dead_code")
+def test_every_graph_is_cleaned_whatever_was_erased_elsewhere() -> None:
+    first, *_ = with_dead_chain()
+    second, *_ = with_dead_chain()
+    graph = fetching(Child(first), Child(residual()), Child(second))
+    with graph.inserting_before(graph.output_node()):
+        graph.call_function(torch.neg, (find(graph, "x"),))
+    graph.eliminate_dead_code()
+    same(
+        [names(inner) for inner in (first, second)],
+        ["x linear add relu output"] * 2,
+        "There was dead code in the graph itself and in two of its children: "
+        "each graph must be cleaned, also if something was erased before.",
+    )
+    clean = fetching(Child(residual()))
+    with clean.inserting_before(clean.output_node()):
+        clean.call_function(torch.neg, (find(clean, "x"),))
+    same(
+        clean.eliminate_dead_code(),
+        True,
+        "A node of the graph itself was erased. That its child had no dead "
+        "code must not make the answer False.",
+    )

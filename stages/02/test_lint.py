@@ -31,11 +31,12 @@ def find(graph: Graph, name: str) -> Node:
 
 
 def said_of(graph: Graph, reader: str, read: str) -> list[Problem]:
-    """The problems at a node whose message has the other one's name."""
+    """The problems at a node whose message names it and the other one."""
     return [
         problem
         for problem in problems(graph)
         if str(problem.node) == reader
+        and re.search(rf"\b{reader}\b", problem.message)
         and re.search(rf"\b{read}\b", problem.message)
     ]
 
@@ -56,7 +57,7 @@ def test_a_value_must_be_defined_before_it_is_used() -> None:
     check(
         said_of(graph, "add", "linear"),
         "add was moved before linear and reads it, before it is computed. "
-        "Yield a Problem at add whose message names linear.",
+        "Yield a Problem at add whose message names add and linear.",
     )
 
 
@@ -68,7 +69,15 @@ def test_every_fault_is_found_not_only_the_first() -> None:
     check(
         said_of(graph, "linear", "x") and said_of(graph, "add", "x"),
         "x was moved behind linear and add, which both read it: two faults. "
-        "The verifier goes on after the first.",
+        "The verifier goes on after the first, and names both nodes.",
+    )
+    both = residual()
+    add = find(both, "add")
+    find(both, "x").prepend(add)
+    check(
+        said_of(both, "add", "linear") and said_of(both, "add", "x"),
+        "add was moved before linear and x and reads both: these are two "
+        "faults, and each is reported.",
     )
 
 
@@ -91,7 +100,7 @@ def test_an_argument_that_was_erased() -> None:
     check(
         said_of(graph, "relu", "add"),
         "add was taken out of the list, behind the graph's back, and relu "
-        "reads it still: yield a Problem at relu that names add.",
+        "reads it still: yield a Problem at relu that names both.",
     )
 
 
@@ -103,8 +112,23 @@ def test_an_argument_of_another_graph() -> None:
     stranger.users[relu] = None
     check(
         said_of(graph, "relu", "linear"),
-        "relu reads a node of another graph: yield a Problem at relu that "
-        "names the foreign node. Its place there says nothing here.",
+        "relu reads a node of another graph, linear: yield a Problem at relu "
+        "that names both.",
+    )
+
+
+@pytest.mark.exercise("lint._uses")
+def test_the_place_of_a_foreign_node_says_nothing() -> None:
+    graph = residual()
+    linear, stranger = find(graph, "linear"), find(residual(), "relu")
+    linear._args, linear._inputs = (stranger,), (stranger,)
+    stranger.users[linear] = None
+    same(
+        len(said_of(graph, "linear", "relu")),
+        1,
+        "linear reads the relu of another graph, which is one fault, "
+        "reported once. The foreign node stands late in *its* list, which "
+        "is no fault here: do not ask for its place.",
     )
 
 
@@ -129,21 +153,43 @@ def test_a_value_must_know_its_user() -> None:
     check(
         said_of(graph, "add", "x"),
         "add reads x and is missing in x.users: an edge is there at one end "
-        "only. Yield a Problem at add that names x.",
+        "only. Yield a Problem at add that names both.",
+    )
+    late = residual()
+    x = find(late, "x")
+    del x.users[find(late, "linear")]
+    find(late, "output").prepend(x)
+    same(
+        len(said_of(late, "linear", "x")),
+        2,
+        "x stands behind linear, which reads it, and linear is missing in "
+        "x.users. These are two faults: the last question is asked in any "
+        "case.",
+    )
+    foreign = residual()
+    linear, stranger = find(foreign, "linear"), find(residual(), "x")
+    linear._args, linear._inputs = (stranger,), (stranger,)
+    check(
+        len(said_of(foreign, "linear", "x")) == 2,
+        "linear reads a node of another graph, and is not among its users: "
+        "two faults. The last question is asked of a foreign node too.",
     )
 
 
 # -- last uses ---------------------------------------------------------------
 
 
-def freed(graph: Graph) -> dict[str, list[str]]:
-    """What `last_uses` says, by name."""
+def freed(graph: Graph, *, in_order: bool = False) -> dict[str, list[str]]:
+    """What `last_uses` says, by name; each list sorted, if not in order."""
     found = last_uses(graph.nodes)
-    return {
+    lists = {
         user.name: [node.name for node in found[user]]
         for user in graph.nodes
         if user in found
     }
+    if in_order:
+        return lists
+    return {user: sorted(read) for user, read in lists.items()}
 
 
 @pytest.mark.exercise("liveness.last_uses")
@@ -153,6 +199,22 @@ def test_where_the_values_of_residual_are_read_last() -> None:
         {"add": ["linear", "x"], "relu": ["add"], "output": ["relu"]},
         "x is read by linear and then by add: add is the last. linear reads "
         "nothing for the last time and has no entry.",
+    )
+
+
+@pytest.mark.exercise("liveness.last_uses")
+def test_the_last_user_is_the_last_in_the_program() -> None:
+    graph = residual()
+    x, linear = find(graph, "x"), find(graph, "linear")
+    with graph.inserting_before(linear):
+        neg = graph.call_function(torch.neg, (x,))
+    find(graph, "relu").args = (find(graph, "add"), neg)
+    same(
+        freed(graph),
+        {"add": ["linear", "x"], "relu": ["add", "neg"], "output": ["relu"]},
+        "neg was made last and put before linear: it is the last among the "
+        "users of x, but the second line of the program. What counts is who "
+        "comes last in the program.",
     )
 
 
@@ -189,7 +251,12 @@ def test_each_value_is_freed_exactly_once() -> None:
     graph.output((two, a))
     same(
         freed(graph),
+        {"cat": ["c"], "cat_1": ["b", "cat"], "output": ["a", "cat_1"]},
+        "Each value is in exactly one list, that of its last reader.",
+    )
+    same(
+        freed(graph, in_order=True),
         {"cat": ["c"], "cat_1": ["b", "cat"], "output": ["cat_1", "a"]},
-        "Each value is in exactly one list, that of its last reader, and a "
-        "list is in the order of the reader's inputs.",
+        "The right values are in each list, in another order than that of "
+        "the reader's inputs.",
     )

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import pytest
 import torch
 
+from fx.arguments import Value
 from fx.graph import Graph
 from fx.node import Node
 from fx.protocols import ReplaceHook
@@ -97,12 +98,30 @@ def test_an_input_that_stays_keeps_its_user() -> None:
 
 
 @pytest.mark.exercise("node.Node._connect")
+def test_who_reads_again_reads_last() -> None:
+    _, x, linear, *_ = residual()
+    linear.args = (x,)
+    same(
+        names(x.users),
+        ["add", "linear"],
+        "linear was given the arguments that it had. All old edges go and "
+        "all new ones come, so linear is the last among the users of x now.",
+    )
+
+
+@pytest.mark.exercise("node.Node._connect")
 def test_keyword_arguments_have_edges_too() -> None:
     graph, x, linear, add, *_ = residual()
     add.kwargs = {"alpha": x, "out": linear}
+    same(
+        dict(add.kwargs),
+        {"alpha": x, "out": linear},
+        "These keyword arguments were assigned to add.",
+    )
     add.args = (linear,)
     uses_intact(graph, "add reads linear and x, one of them by keyword only.")
     add.kwargs = {}
+    same(dict(add.kwargs), {}, "add was given no keyword arguments at last.")
     same(names(x.users), ["linear"], "add gave up x, its keyword argument.")
     same(names(linear.users), ["add"], "add reads linear still, in args.")
 
@@ -213,6 +232,14 @@ def test_lists_and_dicts_in_arguments_refuse_to_change() -> None:
         "A dict inside node.args could be changed: it must be immutable.",
     ):
         named["k"] = 1
+    node.kwargs = {"out": [x]}
+    with raising(
+        TypeError,
+        "does not support mutation",
+        "An item of node.kwargs was replaced, unseen by the edges: the dict "
+        "of keyword arguments itself must be immutable too.",
+    ):
+        node.kwargs["out"] = 1
 
 
 @pytest.mark.exercise("node.Node._freeze")
@@ -228,15 +255,50 @@ def test_constants_stay_what_they_are() -> None:
 
 
 @pytest.mark.exercise("node.Node._freeze")
+def test_arguments_in_a_list_become_a_tuple() -> None:
+    graph, x, linear, *_ = residual()
+    given: Value = [x, linear]
+    node = graph.call_function(torch.add)
+    node.args = given
+    same(
+        tuple(node.args),
+        (x, linear),
+        "The arguments were given as a list, and must be the same ones.",
+    )
+    check(
+        type(node.args) is tuple,
+        "The arguments were given as a list. A node keeps them as a tuple; "
+        f"yours is of the type {type(node.args).__name__}.",
+    )
+
+
+@pytest.mark.exercise("node.Node._freeze")
+def test_arguments_that_are_in_no_row_are_refused() -> None:
+    _, x, *_, relu, _ = residual()
+    relu.args = ([x],)  # an unwritten _freeze says so here
+    wrong: list[Value] = ["ab", {1, 2}]
+    for given in wrong:
+        with raising(
+            AssertionError,
+            "args must be a tuple",
+            f"args = {given!r} is no tuple or list, and must be refused, not "
+            "taken apart: `_check_containers` must be asked first.",
+        ):
+            relu.args = given
+
+
+@pytest.mark.exercise("node.Node._freeze")
 def test_a_node_inside_a_set_is_refused() -> None:
     graph, x, *_ = residual()
-    with raising(
-        TypeError,
-        "inside a set",
-        "A node stands inside a set among the arguments. Replacing it there "
-        "is not possible, so `_check_set` must be asked.",
-    ):
-        graph.call_function(torch.cat, ([{x}],))
+    for inside in ({x}, frozenset([x])):
+        with raising(
+            TypeError,
+            "inside a set",
+            f"A node stands inside a {type(inside).__name__} among the "
+            "arguments. Replacing it there is not possible, so `_check_set` "
+            "must be asked.",
+        ):
+            graph.call_function(torch.cat, ([inside],))
     uses_intact(graph, "A node that was refused must not be a user of x.")
 
 
@@ -328,7 +390,7 @@ def test_an_input_of_another_graph_is_refused() -> None:
 
 
 class Told(torch.nn.Module):
-    """An owner that writes down what its hooks are told."""
+    """An owner that writes down what its hooks are told, and see."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -338,8 +400,9 @@ class Told(torch.nn.Module):
         self._erase_node_hooks: list[Callable[[Node], object]] = []
 
     def hear(self, *, old: Node, new: str, user: Node) -> None:
-        """Write down a replacement."""
-        self.heard.append(f"{old} by {new} in {user}")
+        """Write down a replacement, and what the user reads just now."""
+        inputs = " ".join(names(user.all_input_nodes))
+        self.heard.append(f"{old} by {new!r} in {user}, reading {inputs}")
 
 
 @pytest.mark.exercise("node.Node.replace_input_with")
@@ -350,9 +413,32 @@ def test_the_owner_of_the_graph_is_told() -> None:
     add.replace_input_with(x, linear)
     same(
         owner.heard,
-        ["x by linear in add"],
-        "The graph's owner has a replace hook, which must be called once "
-        "with the old node, the new one's name, and the user.",
+        ["x by 'linear' in add, reading linear x"],
+        "The graph's owner has a replace hook, which must be called once, "
+        "before the arguments change, with the old node, the new one's name "
+        "(a str), and the user.",
+    )
+
+
+@pytest.mark.exercise("node.Node.replace_input_with")
+def test_the_new_input_is_checked_first() -> None:
+    graph, x, _, add, relu, _ = residual()
+    stranger = residual().linear
+    owner = Told()
+    graph.owning_module = owner
+    for old in (x, relu):  # add does not read relu
+        with raising(
+            RuntimeError,
+            "does not belong to this Graph",
+            "The new input is a node of another graph, which must be refused "
+            "by `_check_node`, even where nothing would be replaced.",
+        ):
+            add.replace_input_with(old, stranger)
+    same(
+        owner.heard,
+        [],
+        "The new input was refused, and the hooks had been told of it "
+        "already: check before anything else.",
     )
 
 
@@ -406,6 +492,25 @@ def test_the_changed_users_are_returned() -> None:
         names(x.replace_all_uses_with(neg)),
         [],
         "x has no users any more: none can be changed.",
+    )
+
+
+@pytest.mark.exercise("node.Node.replace_all_uses_with")
+def test_the_owner_is_told_of_each_use() -> None:
+    graph, x, *_ = residual()
+    with graph.inserting_after(x):
+        neg = graph.call_function(torch.neg)
+    owner = Told()
+    graph.owning_module = owner
+    x.replace_all_uses_with(neg)
+    same(
+        owner.heard,
+        [
+            "x by 'neg' in linear, reading x",
+            "x by 'neg' in add, reading linear x",
+        ],
+        "The graph's owner has a replace hook, which must hear of each use "
+        "that is replaced: `replace_input_with` tells it.",
     )
 
 
@@ -484,3 +589,16 @@ def test_a_replacement_of_another_graph_is_refused() -> None:
         ):
             node.replace_all_uses_with(stranger)
     uses_intact(graph, "What was refused must leave all edges as they were.")
+    x.meta["note"] = "from x"
+    with raising(
+        RuntimeError,
+        "does not belong to this Graph",
+        "The replacement is a node of another graph, which must be refused.",
+    ):
+        x.replace_all_uses_with(stranger, propagate_meta=True)
+    same(
+        stranger.meta,
+        {},
+        "The replacement was refused, and had got the meta already: check "
+        "the node before anything is copied.",
+    )

@@ -88,6 +88,24 @@ MUTANTS: Final = (
         told="must have the tracer that recorded it",
     ),
     Mutant(
+        function="proxy.TracerBase.create_proxy",
+        misconception="A factory is told of the node, and that is all.",
+        was="""            return self.proxy(node)
+        return proxy_factory_fn(node)""",
+        becomes="""            return self.proxy(node)
+        proxy_factory_fn(node)
+        return self.proxy(node)""",
+        told="`proxy_factory_fn` made a proxy, and another one came back",
+    ),
+    Mutant(
+        function="proxy.TracerBase.create_proxy",
+        misconception="Arguments are lowered one by one.",
+        was="lowered, named = self.create_arg(args), self.create_arg(kwargs)",
+        becomes="""lowered = tuple([self.create_arg(arg) for arg in args])
+        named = {key: self.create_arg(kwargs[key]) for key in kwargs}""",
+        told="It must be asked once for the whole of it",
+    ),
+    Mutant(
         function="proxy.Attribute.__call__",
         misconception="The method is called on the Attribute.",
         was="(self.root, *args)",
@@ -109,6 +127,18 @@ MUTANTS: Final = (
         told="`x.relu()` must be one call_method node on x",
     ),
     Mutant(
+        function="proxy.Attribute.__call__",
+        misconception="Making the node is all there is to recording.",
+        was="""return self.tracer.create_proxy(
+            "call_method", self.attr, (self.root, *args), kwargs
+        )""",
+        becomes="""lower = self.tracer.create_arg
+        return self.tracer.proxy(self.tracer.create_node(
+            "call_method", self.attr, lower((self.root, *args)), lower(kwargs)
+        ))""",
+        told="The method call must be recorded by it, once",
+    ),
+    Mutant(
         function="proxy.Attribute.__getattr__",
         misconception="Each use of an attribute fetches it.",
         was="self.node: Node = fetch.node\n        return self.node",
@@ -128,6 +158,13 @@ MUTANTS: Final = (
         was='"call_function", getattr, args, {}',
         becomes='"call_method", "__getattr__", args, {}',
         told="When its node is asked for, `x.shape` is a call of getattr",
+    ),
+    Mutant(
+        function="proxy.Attribute.__getattr__",
+        misconception="What create_proxy gives is the node.",
+        was="self.node: Node = fetch.node",
+        becomes="self.node = fetch",
+        told="create_proxy gives a Proxy, which has one",
     ),
     Mutant(
         function="proxy.Proxy.__torch_function__",
@@ -165,6 +202,27 @@ MUTANTS: Final = (
         told="The function would not be traced, so the call is refused",
     ),
     Mutant(
+        function="proxy.Proxy.__torch_function__",
+        misconception="Only positional arguments can be proxies.",
+        was="_common_tracer(orig_method, args, kwargs)",
+        becomes="_common_tracer(orig_method, args, {})",
+        told="The proxy may be a keyword argument, and the only one",
+    ),
+    Mutant(
+        function="proxy.Proxy.__torch_function__",
+        misconception="Methods of tensors have positional arguments only.",
+        was='"call_method", name, args, kwargs)',
+        becomes='"call_method", name, args, {})',
+        told="A keyword argument stays one",
+    ),
+    Mutant(
+        function="proxy.Proxy.__torch_function__",
+        misconception="No higher-order operator can be recorded.",
+        was="            _refuse_functions(orig_method, args, kwargs)",
+        becomes="            _refuse_functions(orig_method, (len,), kwargs)",
+        told="No Python function is among the arguments of this",
+    ),
+    Mutant(
         function="proxy.Proxy.__iter__",
         misconception="A Proxy can never be iterated.",
         was="if count is None:",
@@ -193,6 +251,20 @@ MUTANTS: Final = (
         told="One name takes one item, three names take three",
     ),
     Mutant(
+        function="proxy.Proxy.__iter__",
+        misconception="No number and the number 0 are the same.",
+        was="if count is None:",
+        becomes="if not count:",
+        told="`frames.unpack_count` gives 0, which is false, but not None",
+    ),
+    Mutant(
+        function="proxy.Proxy.__iter__",
+        misconception="What can be iterated is an iterator.",
+        was="return iter([self[i] for i in range(count)])",
+        becomes="return [self[i] for i in range(count)]",
+        told="`__iter__` must return an iterator, and a list is none",
+    ),
+    Mutant(
         function="proxy.Proxy.__bool__",
         misconception="The error is the Proxy's own; no tracer knows better.",
         was="return self.tracer.to_bool(self)",
@@ -219,6 +291,13 @@ MUTANTS: Final = (
         was="return self.tracer.to_bool(self)",
         becomes="return True",
         told="A graph has one path, so a Proxy has no truth value",
+    ),
+    Mutant(
+        function="proxy.Proxy.__bool__",
+        misconception="What is recorded needs no answer.",
+        was="            return True\n",
+        becomes="",
+        told="a recorded assert is answered with True",
     ),
 )
 """Each is made in the reference, alone, and must be found."""

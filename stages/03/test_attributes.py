@@ -6,11 +6,24 @@ import pytest
 
 from fx.arguments import Value
 from fx.graph import Graph
+from fx.node import Node
 from fx.proxy import Attribute, GraphAppendingTracer, Proxy
 from stages.checking import check, same, same_graph, uses_intact
 
 CALLED = "proxy.Attribute.__call__"
 FETCHED = "proxy.Attribute.__getattr__"
+
+
+class Noting(GraphAppendingTracer):
+    """A tracer that notes what is recorded through `create_proxy`."""
+
+    noted: tuple[Value, ...] = ()
+
+    def create_proxy(self, *args: Value, **kwargs: Value) -> Proxy:
+        """Note the target."""
+        result = super().create_proxy(*args, **kwargs)
+        self.noted += (result.node.target,)
+        return result
 
 
 def begin() -> tuple[Graph, Proxy]:
@@ -64,15 +77,16 @@ def test_a_method_call_has_all_its_arguments() -> None:
 
 @pytest.mark.exercise(CALLED)
 def test_the_result_of_a_method_call_is_a_proxy() -> None:
-    graph, x = begin()
+    _, x = begin()
     result = Attribute(x, "neg")()
     same(
         type(result).__name__,
         "Proxy",
         "A method call gives a Proxy for its result.",
     )
-    check(
-        result.node is graph.find_nodes(op="call_method", target="neg")[0],
+    same(
+        (result.node.op, result.node.target),
+        ("call_method", "neg"),
         "The result of the call must stand for the call_method node.",
     )
 
@@ -90,6 +104,19 @@ def test_two_calls_are_two_nodes() -> None:
     )
 
 
+@pytest.mark.exercise(CALLED)
+def test_the_tracer_records_a_method_call() -> None:
+    graph = Graph()
+    tracer = Noting(graph)
+    Attribute(Proxy(graph.placeholder("x"), tracer), "neg")()
+    same(
+        tracer.noted,
+        ("neg",),
+        "A tracer may override `create_proxy` to see each operation. The "
+        "method call must be recorded by it, once.",
+    )
+
+
 # -- fetched -----------------------------------------------------------------
 
 
@@ -101,6 +128,11 @@ def test_nothing_is_recorded_before_it_is_used() -> None:
         targets(graph),
         [],
         "`x.shape` alone records nothing: it may still become a method call.",
+    )
+    check(
+        isinstance(shape.node, Node),
+        "`shape.node` must be a Node. create_proxy gives a Proxy, which has "
+        f"one; yours is of the type {type(shape.node).__name__}.",
     )
     same(
         shape.node.target,
@@ -140,6 +172,19 @@ def test_an_attribute_is_fetched_once() -> None:
         "The same `x.shape`, used several times, is fetched once: keep the "
         "node when it is made.",
         picture=str(graph),
+    )
+
+
+@pytest.mark.exercise(FETCHED)
+def test_the_tracer_records_a_fetch() -> None:
+    graph = Graph()
+    tracer = Noting(graph)
+    _ = Attribute(Proxy(graph.placeholder("x"), tracer), "shape").node
+    same(
+        tracer.noted,
+        (getattr,),
+        "A tracer may override `create_proxy` to see each operation. The "
+        "fetch must be recorded by it, once.",
     )
 
 

@@ -41,6 +41,10 @@ class Mode(enum.Enum):
     FAST = 1
 
 
+class Own(Proxy):
+    """Another class of proxy."""
+
+
 class Handle:
     """An object that knows how to become an argument."""
 
@@ -346,9 +350,6 @@ def test_the_name_and_the_type_are_passed_on() -> None:
 
 @pytest.mark.exercise("proxy.TracerBase.create_proxy")
 def test_each_step_can_be_overridden() -> None:
-    class Own(Proxy):
-        """Another class of proxy."""
-
     class Careful(GraphAppendingTracer):
         """Makes proxies of its own and sees each node that is made."""
 
@@ -383,16 +384,87 @@ def test_a_factory_wraps_instead() -> None:
     graph = Graph()
     wrapped: list[Node] = []
 
+    class Asked(GraphAppendingTracer):
+        """Notes for which nodes it is asked to make a proxy."""
+
+        asked: tuple[str, ...] = ()
+
+        def proxy(self, node: Node) -> Proxy:
+            self.asked += (node.name,)
+            return super().proxy(node)
+
+    tracer = Asked(graph)
+    own = Own(graph.placeholder("own"), tracer)
+
     def factory(node: Node) -> Proxy:
         wrapped.append(node)
-        return Proxy(node, tracer)
+        return own
 
-    tracer = GraphAppendingTracer(graph)
-    tracer.create_proxy("placeholder", "x", (), {}, proxy_factory_fn=factory)
+    result = tracer.create_proxy(
+        "placeholder", "x", (), {}, proxy_factory_fn=factory
+    )
     check(
-        wrapped == list(graph.nodes),
+        wrapped == list(graph.nodes)[1:],
         "With `proxy_factory_fn`, that function wraps the node, once.",
     )
+    check(
+        result is own,
+        "`proxy_factory_fn` made a proxy, and another one came back.",
+    )
+    same(
+        tracer.asked,
+        (),
+        "With `proxy_factory_fn`, that function wraps the node *instead* of "
+        "`self.proxy`, which must not be called.",
+    )
+
+
+@pytest.mark.exercise("proxy.TracerBase.create_proxy")
+def test_a_row_of_arguments_is_lowered_as_a_whole() -> None:
+    class Making(GraphAppendingTracer):
+        """Notes with what a node is made."""
+
+        given: tuple[str, ...] = ()
+
+        def create_node(self, *args: Value, **kwargs: Value) -> Node:
+            self.given += tuple(type(value).__name__ for value in args[2:4])
+            return super().create_node(*args, **kwargs)
+
+    class Lists(Making):
+        """Lowers tuples to what no node's args can be."""
+
+        def create_arg(self, a: Value) -> Argument:
+            lowered = super().create_arg(a)
+            return list(lowered) if isinstance(lowered, tuple) else lowered
+
+    class Pairs(Making):
+        """Lowers dicts to what no node's kwargs can be."""
+
+        def create_arg(self, a: Value) -> Argument:
+            lowered = super().create_arg(a)
+            return (*lowered.items(),) if isinstance(lowered, dict) else lowered
+
+    graph, (x,) = begin("x")
+    x.tracer.create_proxy("call_method", "relu", (x,), {})
+    tracers: list[tuple[Making, str, str]] = [
+        (Lists(graph), "the tuple `args`", "a list"),
+        (Pairs(graph), "the dict `kwargs`", "a tuple"),
+    ]
+    for tracer, was, became in tracers:
+        with raising(
+            AssertionError,
+            "",
+            f"The tracer's create_arg makes {became} of {was}. It must be "
+            "asked once for the whole of it, and what came back cannot be "
+            "used: raise an AssertionError.",
+        ):
+            tracer.create_proxy("call_method", "relu", (x,), {"k": 1})
+        same(
+            tracer.given,
+            (),
+            f"The tracer's create_arg made {became} of {was}, and create_node "
+            "was given that: look at both before you call it.",
+        )
 
 
 # -- and so the operators ----------------------------------------------------

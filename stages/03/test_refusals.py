@@ -26,6 +26,13 @@ class Knowing(GraphAppendingTracer):
         super().__init__(graph)
         self.answer = answer
         self.asked: list[str] = []
+        self.recorded: list[Value] = []
+
+    def create_proxy(self, *args: Value, **kwargs: Value) -> Proxy:
+        """Note the target."""
+        result = super().create_proxy(*args, **kwargs)
+        self.recorded.append(result.node.target)
+        return result
 
     def to_bool(self, obj: Proxy) -> bool:
         """The answer."""
@@ -59,6 +66,13 @@ def test_unpacking_says_how_many() -> None:
             "them: look at the instruction that your caller is executing.",
         )
         return
+    except TypeError as error:
+        check(
+            "non-iterator" not in str(error),
+            "`__iter__` must return an iterator, and a list is none: "
+            f"`iter(…)` makes one of it. Python says: {error}.",
+        )
+        raise
     check(
         isinstance(a, Proxy) and isinstance(b, Proxy),
         "`a, b = x` gives a Proxy for each item.",
@@ -96,6 +110,21 @@ def test_unpacking_of_other_sizes() -> None:
         "`(only,) = x` takes x[0]; `a, b, c = x[1]` takes three items.",
     )
     check(only is not a and b is not c, "Each item is a Proxy of its own.")
+
+
+@pytest.mark.exercise(ITERATED)
+def test_unpacking_to_no_names() -> None:
+    graph, x = begin()
+    (_first,) = x  # an unwritten __iter__ says so here
+    try:
+        [] = x
+    except TraceError:
+        check(
+            False,
+            "`[] = x` says that there are no items. That is a number too: "
+            "`frames.unpack_count` gives 0, which is false, but not None.",
+        )
+    same(len(graph.nodes), 2, "`[] = x` takes no item, and records nothing.")
 
 
 @pytest.mark.exercise(ITERATED)
@@ -198,6 +227,11 @@ def test_an_assert_is_recorded_if_the_tracer_wants_it() -> None:
         assert x, "never shown"
     except TraceError:
         check(
+            not graph.find_nodes(op="call_function", target=assert_fn),
+            "`assert x` was recorded, and refused all the same: a recorded "
+            "assert is answered with True, and the trace goes on.",
+        )
+        check(
             False,
             "With `trace_asserts`, `assert x` is recorded: look at the "
             "instruction that your caller is executing.",
@@ -211,6 +245,21 @@ def test_an_assert_is_recorded_if_the_tracer_wants_it() -> None:
 [target=fx.proxy.assert_fn](args = (%x,), kwargs = {})
         """,
         "With `trace_asserts`, `assert x` is one call of assert_fn.",
+    )
+
+
+@pytest.mark.exercise(ASKED)
+def test_the_tracer_records_an_assert() -> None:
+    graph = Graph()
+    tracer = Knowing(graph)
+    tracer.trace_asserts = True
+    x = Proxy(graph.placeholder("x"), tracer)
+    assert x
+    same(
+        (tracer.recorded, tracer.asked),
+        ([assert_fn], []),
+        "A tracer may override `create_proxy` to see each operation. The "
+        "assert must be recorded by it, once, and `to_bool` not be asked.",
     )
 
 

@@ -120,6 +120,26 @@ def test_a_method_of_a_tensor_is_a_call_method() -> None:
 
 
 @pytest.mark.exercise(EXERCISE)
+def test_keyword_arguments_of_every_kind_of_call() -> None:
+    graph, (x,) = begin("x")
+    sentence = "The proxy may be a keyword argument, and the only one."
+    with recording("torch.add(tensor, other=x)", sentence):
+        torch.add(torch.ones(2), other=x)
+    with recording("tensor.add(other=x)", sentence):
+        torch.ones(2).add(other=x)
+    same(
+        [(n.op, [*n.kwargs.items()]) for n in list(graph.nodes)[1:]],
+        [
+            ("call_function", [("other", x.node)]),
+            ("call_method", [("other", x.node)]),
+        ],
+        "A keyword argument stays one, in a call of a function and in a call "
+        "of a method.",
+    )
+    uses_intact(graph, "A keyword argument is a use as well.")
+
+
+@pytest.mark.exercise(EXERCISE)
 def test_the_name_is_made_from_the_function() -> None:
     graph, (x,) = begin("x")
     torch.nn.functional.layer_norm(x, [4])
@@ -174,6 +194,32 @@ def test_a_higher_order_operator_with_a_function() -> None:
 
 
 @pytest.mark.exercise(EXERCISE)
+def test_a_higher_order_operator_without_a_function() -> None:
+    graph, (x,) = begin("x")
+    cond = torch.ops.higher_order.cond
+    try:
+        result: Value = Proxy.__torch_function__(cond, (Proxy,), (x, (x,)))
+    except RuntimeError as error:
+        check(
+            "arbitrary callable argument" not in str(error),
+            "No Python function is among the arguments of this higher-order "
+            "operator, and yours refused it: `_refuse_functions` decides.",
+        )
+        raise
+    node = next(iter(reversed(graph.nodes)))
+    same(
+        (node.op, node.name, node.args),
+        ("call_function", "cond", (x.node, (x.node,))),
+        "A higher-order operator that is given no Python function is "
+        "recorded like any function.",
+    )
+    check(
+        type(result) is Proxy and result.node is node,
+        "The recorded operation must come back as a Proxy of its node.",
+    )
+
+
+@pytest.mark.exercise(EXERCISE)
 def test_a_script_method_is_called_on_its_owner() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
@@ -181,11 +227,16 @@ def test_a_script_method_is_called_on_its_owner() -> None:
     graph = Graph()
     x = Proxy(graph.placeholder("x"), Scripting(graph))
     method: Value = scripted.forward
-    Proxy.__torch_function__(method, (Proxy,), (x,))
+    Proxy.__torch_function__(method, (Proxy,), (x,), {"scale": 2})
     node = next(iter(reversed(graph.nodes)))
     same(
         (node.op, node.target, node.args),
         ("call_method", "forward", ("owner", x.node)),
         "A method of a scripted module is a call_method of its name, and "
         "its owner comes first among the arguments.",
+    )
+    same(
+        dict(node.kwargs),
+        {"scale": 2},
+        "A method of a scripted module keeps its keyword arguments.",
     )

@@ -59,6 +59,27 @@ MUTANTS: Final = (
         becomes="if args is None:",
         told="has no object to call a method of",
     ),
+    Mutant(
+        function="emit.Emitter.call_method",
+        misconception="The target is one name, and a dot comes before it.",
+        was="self._attribute(self._primary(args[0]), _path_of(node))",
+        becomes='f"{self._primary(args[0])}.{node.target}"',
+        told="since class is a keyword",
+    ),
+    Mutant(
+        function="emit.Emitter.call_method",
+        misconception="Whatever the target is, its text is the path.",
+        was="_path_of(node)",
+        becomes="str(node.target)",
+        told="stands for no path",
+    ),
+    Mutant(
+        function="emit.Emitter.call_method",
+        misconception="The method says enough; the node need not be named.",
+        was='f"Node {node} calls the method {node.target!r} of nothing: "',
+        becomes='f"The method {node.target!r} is called of nothing: "',
+        told="names the node (here step)",
+    ),
     # -- call_function -------------------------------------------------------
     Mutant(
         function="emit.Emitter.call_function",
@@ -101,6 +122,36 @@ MUTANTS: Final = (
         was=" and spelling.isidentifier()",
         becomes="",
         told="only identifiers are noted",
+    ),
+    Mutant(
+        function="emit.Emitter.call_function",
+        misconception="An argument is written alike in front of a dot.",
+        was="self._primary(args[0])",
+        becomes="self._text(args[0])",
+        told="which reads `12.` as a float",
+    ),
+    Mutant(
+        function="emit.Emitter.call_function",
+        misconception="What looks like an attribute access is one.",
+        was="target is getattr and _is_attribute_access(node)",
+        becomes="_is_attribute_access(node)",
+        told="only a call of getattr can be a dot",
+    ),
+    Mutant(
+        function="emit.Emitter.call_function",
+        misconception="`==` and `is` are the same for functions.",
+        was="target is getattr",
+        becomes="target == getattr",
+        told="Ask whether it *is* getattr",
+    ),
+    Mutant(
+        function="emit.Emitter.call_function",
+        misconception="A wrapped function is noted, called or not.",
+        was="        if target is getattr",
+        becomes='        if node.meta.get("is_wrapped"):\n'
+        "            self.wrapped[str(spelling)] = None\n"
+        "        if target is getattr",
+        told="Only calls are noted",
     ),
     # -- placeholder ---------------------------------------------------------
     Mutant(
@@ -167,6 +218,14 @@ MUTANTS: Final = (
         was="map(self.variables.__getitem__, dead)",
         becomes="[node.name for node in dead]",
         told="what is freed is `self.variables[node]`",
+    ),
+    Mutant(
+        function="emit.Emitter._end",
+        misconception="The list that was looked up may be added to.",
+        was="dead = [*dead, node] if dead else [node]",
+        becomes="dead = self._dead.setdefault(node, [])\n"
+        "            dead.append(node)",
+        told="add it to a copy",
     ),
     # -- bind ----------------------------------------------------------------
     Mutant(
@@ -270,6 +329,43 @@ MUTANTS: Final = (
         "        origins = emitter.origins",
         told="may edit the pieces",
     ),
+    Mutant(
+        function="codegen.CodeGen._gen_python_code",
+        misconception="What is spelled is known when all is written.",
+        was="        self._spelled = emitter.globals.spelled\n"
+        "        emitter.run()\n",
+        becomes="        emitter.run()\n"
+        "        self._spelled = emitter.globals.spelled\n",
+        told="must be there before",
+    ),
+    Mutant(
+        function="codegen.CodeGen._gen_python_code",
+        misconception="Every piece of the body is a line of it.",
+        was="if not emitter.origins:",
+        becomes="if not emitter.pieces:",
+        told="the pieces have comments among them",
+    ),
+    Mutant(
+        function="codegen.CodeGen._gen_python_code",
+        misconception="There is always a last node.",
+        was="len(nodes) - 1 if nodes else None",
+        becomes="len(nodes) - 1",
+        told="would be an index from the end",
+    ),
+    Mutant(
+        function="codegen.CodeGen._gen_python_code",
+        misconception="A line without a statement is from the first node.",
+        was="len(nodes) - 1 if nodes else None",
+        becomes="0 if nodes else None",
+        told="it is said to be from the last one",
+    ),
+    Mutant(
+        function="codegen.CodeGen._gen_python_code",
+        misconception="How the def line is laid out is gen_fn_def's choice.",
+        was="            expanded_def=options.expanded_def,\n",
+        becomes="",
+        told="it stands in `options`",
+    ),
     # -- compile_forward -----------------------------------------------------
     Mutant(
         function="source.compile_forward",
@@ -319,5 +415,47 @@ MUTANTS: Final = (
         was="        _forget(key)\n",
         becomes="",
         told="`_forget` the key",
+    ),
+    Mutant(
+        function="source.compile_forward",
+        misconception="A function may be among its own globals.",
+        was='namespace.pop("forward")',
+        becomes='namespace["forward"]',
+        told="Take it out with `pop`",
+    ),
+    Mutant(
+        function="source.compile_forward",
+        misconception="Text that is wrong gives a SyntaxError.",
+        was="except Exception as error",
+        becomes="except (SyntaxError, NameError) as error",
+        told="Any Exception means that the text is refused",
+    ),
+    Mutant(
+        function="source.compile_forward",
+        misconception="A finalizer only runs when its object is gone.",
+        was="weakref.finalize(forward.__code__, _forget, key).atexit = False",
+        becomes="weakref.finalize(forward.__code__, _forget, key)",
+        told="Set it to False",
+    ),
+    Mutant(
+        function="source.compile_forward",
+        misconception="A time of change is a number, 0 if there is none.",
+        was="len(code.src), None, lines, key",
+        becomes="len(code.src), 0.0, lines, key",
+        told="would make them look for a file",
+    ),
+    Mutant(
+        function="source.compile_forward",
+        misconception="Lines are what `split` gives.",
+        was='[f"{line}\\n" for line in code.src.split("\\n")]',
+        becomes='code.src.split("\\n")',
+        told="lines with their line ends",
+    ),
+    Mutant(
+        function="source.compile_forward",
+        misconception="The file name for `compile` is only for show.",
+        was='compile(code.src, key, "exec"',
+        becomes='compile(code.src, "<generated>", "exec"',
+        told="under the file name that the text was compiled with",
     ),
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
+from typing import NoReturn
 
 import pytest
 import torch
@@ -46,6 +47,19 @@ def residual_graph() -> Graph:
     total = graph.call_function(operator.add, (y, x))
     graph.output(graph.call_function(torch.relu, (total,)))
     return graph
+
+
+def refused_for_its_target(method: Callable[[Node], str], node: Node) -> None:
+    """A node whose target is a function where a path must be."""
+    for error in (Exception, ValueError):
+        with raising(
+            error,
+            "a str is expected",
+            f"The target of this {node.op} node is a function, which stands "
+            "for no path: text made of it would mean nothing. `_path_of` "
+            "gives the target as a str, or raises if it is none.",
+        ):
+            method(node)
 
 
 # -- call_module -------------------------------------------------------------
@@ -127,6 +141,12 @@ class TestCallModule:
             "`node.name`.",
         )
 
+    def test_a_target_that_is_no_string(self) -> None:
+        graph, (x,) = graph_with("x")
+        node = graph.call_module("linear", (x,))
+        node.target = torch.relu
+        refused_for_its_target(emitter_of(graph).call_module, node)
+
 
 # -- call_method -------------------------------------------------------------
 
@@ -169,17 +189,42 @@ class TestCallMethod:
             "The object may be a string: `_primary` writes any argument.",
         )
 
-    def test_a_method_of_nothing(self) -> None:
+    @pytest.mark.parametrize("part", ["step", "clamp"])
+    def test_a_method_of_nothing(self, part: str) -> None:
         graph, _ = graph_with()
-        node = graph.call_method("relu", ())
+        node = graph.create_node("call_method", "clamp", name="step")
         for error in (Exception, RuntimeError):
             with raising(
                 error,
-                "relu",
+                part,
                 "A call_method node without arguments has no object to call "
-                "a method of: say so in a RuntimeError that names the node.",
+                "a method of: say so in a RuntimeError that names the node "
+                "(here step) and the method (here clamp).",
             ):
                 emitter_of(graph).call_method(node)
+
+    def test_a_path_to_the_method(self) -> None:
+        graph, (x,) = graph_with("x")
+        plain = graph.call_method("T.relu", (x,))
+        keyword = graph.call_method("a.class.b", (x,))
+        same(
+            emitter_of(graph).call_method(plain),
+            "t_relu = x.T.relu()",
+            "The target may be a path from the object to the method.",
+        )
+        same(
+            emitter_of(graph).call_method(keyword),
+            'a_class_b = getattr(x.a, "class").b()',
+            "`x.a.class` is no Python, since class is a keyword: "
+            "`_attribute` writes a path from any owner, with getattr where a "
+            "dot cannot be.",
+        )
+
+    def test_a_target_that_is_no_string(self) -> None:
+        graph, (x,) = graph_with("x")
+        node = graph.call_method("relu", (x,))
+        node.target = torch.relu
+        refused_for_its_target(emitter_of(graph).call_method, node)
 
     def test_the_object_is_written_by_its_variable(self) -> None:
         graph, (x,) = graph_with("x")
@@ -263,6 +308,27 @@ class TestCallFunction:
             "A call of getattr with a name is written with a dot.",
         )
 
+    def test_an_attribute_of_a_constant(self) -> None:
+        graph, _ = graph_with()
+        node = graph.call_function(getattr, (12, "real"))
+        same(
+            emitter_of(graph).call_function(node),
+            "getattr_1 = (12).real",
+            "`12.real` is no Python, which reads `12.` as a float: "
+            "`_primary` writes an argument so that a dot can follow.",
+        )
+
+    def test_other_functions_of_an_object_and_a_name(self) -> None:
+        graph, (x,) = graph_with("x")
+        node = graph.call_function(hasattr, (x, "shape"))
+        same(
+            emitter_of(graph).call_function(node),
+            "hasattr_1 = hasattr(x, 'shape')",
+            "hasattr is called here, not getattr. `_is_attribute_access` "
+            "looks at the arguments alone: only a call of getattr can be a "
+            "dot.",
+        )
+
     def test_an_attribute_that_no_dot_can_fetch(self) -> None:
         graph, (x,) = graph_with("x")
         default = graph.call_function(getattr, (x, "shape", None))
@@ -296,6 +362,19 @@ class TestCallFunction:
             "The node is marked is_wrapped, but its function is not in "
             "`self.wrapped`: code traced again would look into len, for no "
             "line would say that it is a leaf.",
+        )
+
+    def test_a_dot_is_not_noted(self) -> None:
+        graph, (x,) = graph_with("x")
+        node = graph.call_function(getattr, (x, "shape"))
+        node.meta["is_wrapped"] = True
+        emitter = emitter_of(graph)
+        emitter.call_function(node)
+        same(
+            list(emitter.wrapped),
+            [],
+            "The line is `getattr_1 = x.shape`, and no function is called "
+            "in it: there is nothing to wrap. Only calls are noted.",
         )
 
     def test_a_path_is_not_noted(self) -> None:
@@ -332,6 +411,42 @@ class TestCallFunction:
             "The node has a type, and the assignment does not say it: "
             "`_assign` writes a variable with its annotation.",
         )
+
+    def test_nothing_of_the_function_is_called(self) -> None:
+        graph, (x,) = graph_with("x")
+        node = graph.call_function(Touchy("touchy"), (x,))
+        try:
+            line = emitter_of(graph).call_function(node)
+        except ZeroDivisionError as error:
+            check(
+                False,
+                f"{error}: a user's function may be an object that defines "
+                "`==` and hash as it likes. Ask whether it *is* getattr, and "
+                "look up `id(target)`, never the target.",
+            )
+        else:
+            check(
+                line.startswith("touchy = ") and line.endswith("(x)"),
+                "A function of a user is called by its global, and the value "
+                "goes into the node's variable.",
+                picture=f"yours:    {line}\nexpected: touchy = …(x)",
+            )
+
+
+class Touchy:
+    """A function of a user that must not be compared."""
+
+    def __init__(self, name: str) -> None:
+        self.__name__ = self.__qualname__ = name
+
+    def __call__(self, x: object) -> object:
+        return x
+
+    def __eq__(self, other: object) -> NoReturn:
+        raise ZeroDivisionError("__eq__ of a user's function was called")
+
+    def __hash__(self) -> NoReturn:
+        raise ZeroDivisionError("__hash__ of a user's function was called")
 
 
 class PlainNames(GlobalNames):
@@ -581,6 +696,20 @@ class TestTheEndOfALine:
             ";  list_1 = None\n",
             "Node `list` got the variable list_1, because list is a builtin: "
             "what is freed is `self.variables[node]`.",
+        )
+
+    def test_the_lists_stay_as_they_are(self) -> None:
+        graph, (x, y) = graph_with("x", "y")
+        node = graph.call_function(torch.sigmoid, (x,))
+        graph.output(y)
+        emitter = emitter_of(graph)
+        first, again = emitter._end(node), emitter._end(node)
+        check(
+            first == again,
+            "Asked twice for the end of the same line, `_end` gives two "
+            "answers. The lists in `self._dead` say what is read last, and "
+            "sigmoid does not read itself: add it to a copy.",
+            picture=f"first: {first!r}\nagain: {again!r}",
         )
 
 

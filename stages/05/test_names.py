@@ -31,6 +31,22 @@ def scale(x: object) -> object:
     return x
 
 
+def shown(names: GlobalNames, name: str) -> str:
+    """What a global means, in a word."""
+    if name not in names.values:
+        return "nothing"
+    value: object = names.values[name]
+    return str(getattr(value, "__name__", repr(value)))
+
+
+def renamed(names: GlobalNames, yours: str, taken: str) -> str:
+    """A picture: a name, and that it had to be another than the taken one."""
+    return (
+        f"yours:    {yours!r}, which means {shown(names, yours)}\n"
+        f"expected: a name that is not {taken!r}, which means {taken}"
+    )
+
+
 @pytest.mark.exercise("global_names.GlobalNames.bind")
 class TestBind:
     def test_the_name_leads_to_the_object(self) -> None:
@@ -51,11 +67,12 @@ class TestBind:
     def test_an_object_keeps_its_name(self) -> None:
         names = GlobalNames(())
         first = names.bind("scale", scale)
-        same(
-            names.bind("other", scale),
-            first,
+        again = names.bind("other", scale)
+        check(
+            first == again,
             "The same object was bound before: it keeps the name it has, "
             "whatever the hint says now.",
+            picture=f"first: {first!r}\nagain: {again!r}",
         )
         same(
             [name for name, obj in names.values.items() if obj is scale],
@@ -91,11 +108,12 @@ class TestBind:
         names = GlobalNames(())
         text = "a text of the user"
         other = "".join(["a text", " of the user"])
-        same(
-            names.bind("note", other),
-            names.bind("note", text),
+        first, again = names.bind("note", text), names.bind("note", other)
+        check(
+            first == again,
             "Equal strings cannot be told apart and share one global: what "
             "is remembered is `_key(obj)`, not `id(obj)`.",
+            picture=f"first: {first!r}\nagain: {again!r}",
         )
 
     def test_the_names_of_the_function_are_taken(self) -> None:
@@ -105,6 +123,8 @@ class TestBind:
             name not in ("scale", "x"),
             f"The function has a variable `{name}`, which would hide the "
             "global of that name: `_free_name` knows what is taken.",
+            picture=f"yours:    {name!r}\n"
+            "expected: a name that is neither 'scale' nor 'x'",
         )
 
     def test_the_names_that_every_function_has_are_taken(self) -> None:
@@ -113,7 +133,10 @@ class TestBind:
         check(
             name != "torch" and names.values["torch"] is torch,
             "`torch` is a global of every generated function, and now it "
-            "means something else.",
+            "means something else: `_free_name` knows that it is in use.",
+            picture=f"yours:    {name!r} for the function; `torch` means "
+            f"{shown(names, 'torch')}\n"
+            "expected: another name for it; `torch` means torch",
         )
 
     def test_nothing_of_the_object_is_called(self) -> None:
@@ -163,6 +186,7 @@ class TestWhatNeedsANameOfItsOwn:
             spelled != "torch" and names.values.get(spelled) is torch,
             "A parameter is called `torch`, so the module torch needs "
             "another name in `names.values`.",
+            picture=renamed(names, spelled, "torch"),
         )
 
     def test_a_parameter_called_like_a_builtin(self) -> None:
@@ -172,6 +196,7 @@ class TestWhatNeedsANameOfItsOwn:
             spelled != "len" and names.values.get(spelled) is len,
             "A parameter is called `len`, so the builtin len needs another "
             "name in `names.values`.",
+            picture=renamed(names, spelled, "len"),
         )
 
     def test_a_function_of_a_user_in_a_graph(self) -> None:
@@ -185,4 +210,5 @@ class TestWhatNeedsANameOfItsOwn:
             and names.values.get(spelled) is scale,
             "A node that calls `scale` has the variable `scale`; the "
             "function needs a global of another name.",
+            picture=renamed(names, spelled, "scale"),
         )

@@ -7,6 +7,7 @@ import inspect
 import linecache
 import math
 import operator
+import weakref
 from collections.abc import Callable, Sequence
 
 import pytest
@@ -117,6 +118,39 @@ class TestTheText:
             )
         else:
             same(forward(None, 1), None, "This function returns nothing.")
+
+    def test_a_graph_without_statements_that_somebody_edits(self) -> None:
+        graph = Graph()
+        graph.placeholder("x")
+        with graph.on_generate_code(lambda before: list):
+            code = graph.python_code("self")
+        same_text(
+            code.src,
+            """
+            def forward(self, x):
+                pass
+            """,
+            "For a user's edits (Graph.on_generate_code) the pieces have "
+            "comments among them, which are no statements: whether there is "
+            "a line is seen from `emitter.origins`, not from the pieces.",
+        )
+
+    def test_one_parameter_a_line(self) -> None:
+        same_text(
+            residual_graph().python_code("self", expanded_def=True).src,
+            """
+            def forward(
+                self,
+                x,
+            ):
+                linear = self.linear(x)
+                add = linear + x;  linear = x = None
+                relu = torch.relu(add);  add = None
+                return relu
+            """,
+            "The caller of python_code said expanded_def=True: it stands in "
+            "`options`, and `gen_fn_def` has a keyword for it.",
+        )
 
     def test_parameters_that_no_function_can_have(self) -> None:
         graph = Graph()
@@ -263,6 +297,21 @@ class TestSubclasses:
             "in `self._spelled`: make it `emitter.globals.spelled`.",
         )
 
+    def test_what_the_return_statement_spells_otherwise(self) -> None:
+        outputs = pytree.tree_structure([0])
+        info = PyTreeInfo(["pytree"], pytree.tree_structure(((0,),)), outputs)
+        graph = Graph()
+        graph.output([graph.placeholder("leaf")])
+        graph.set_codegen(fx.codegen.default_codegen(info))
+        code = graph.python_code("self")
+        check(
+            "return pytree.tree_unflatten" not in code.src,
+            "A parameter is called `pytree`, so the return statement calls "
+            "the module of that name otherwise. It is written while the "
+            "emitter runs: `self._spelled` must be there before.",
+            picture=code.src.strip(),
+        )
+
 
 def overview(code: PythonCode, nodes: Sequence[Node]) -> list[str]:
     """`node | line` for each line of the function that has a node."""
@@ -291,6 +340,26 @@ class TestWhichNodeALineIsFrom:
             "An error in a line is blamed on the node that the line map "
             "gives for it. The def line is line 0 of the function, and it "
             "is line _prologue_start of the text.",
+        )
+
+    def test_a_line_that_is_no_nodes_statement(self) -> None:
+        graph = Graph()
+        graph.placeholder("x")
+        graph.placeholder("y")
+        same_text(
+            "\n".join(overview(graph.python_code("self"), tuple(graph.nodes))),
+            "y | pass",
+            "No node has written the line `pass`: it is said to be from the "
+            "last one.",
+        )
+
+    def test_a_line_of_a_graph_without_nodes(self) -> None:
+        code = Graph().python_code("self")
+        same(
+            set((code._lineno_map or {}).values()),
+            {None},
+            "There is no node that the line `pass` could be from: its index "
+            "is None. (-1 would be an index from the end of the list.)",
         )
 
     def test_a_def_line_that_is_several_lines(self) -> None:
@@ -377,6 +446,11 @@ def some_nodes() -> tuple[Node, ...]:
     return tuple(graph.nodes)
 
 
+def finalizers() -> set[weakref.finalize[..., Value]]:
+    """All finalizers that have not been called yet."""
+    return set(vars(weakref.finalize)["_registry"])
+
+
 def lines_known_for(key: str) -> list[str]:
     """What debuggers find under a file name."""
     return linecache.getlines(key)
@@ -435,11 +509,22 @@ class TestTheFunction:
             "dont_inherit=True.",
         )
 
+    def test_it_is_not_among_its_own_globals(self) -> None:
+        forward: Value = compile_forward(code_of(factor=2), (), {}).forward
+        check(
+            "forward" not in forward.__globals__,
+            "exec has put `forward` into the dict that is its globals, and "
+            "left there the function and its globals hold each other: only "
+            "the garbage collector could free them. Take it out with `pop`.",
+        )
+
 
 @COMPILING
 class TestWhatDebuggersSee:
     def test_the_source_is_found(self) -> None:
         program = compile_forward(code_of(factor=2), (), {})
+        key = program.forward.__code__.co_filename
+        entry = linecache.cache.get(key, "nothing")
         try:
             source = inspect.getsource(program.forward)
         except OSError as error:
@@ -447,9 +532,11 @@ class TestWhatDebuggersSee:
         same_text(
             source,
             TEXT,
-            "The text has no file, so debuggers find its lines only if they "
-            "are in linecache.cache, under the file name that the text was "
-            "compiled with.",
+            "The text has no file, so debuggers find its lines only if "
+            "linecache.cache has them, under the file name that the text was "
+            "compiled with, in a tuple (length of the text, None, lines with "
+            "their line ends, file name). A time in the place of None would "
+            f"make them look for a file. Under {key!r} is: {entry}",
         )
 
     def test_two_texts_have_two_file_names(self) -> None:
@@ -485,6 +572,18 @@ class TestWhatDebuggersSee:
             "them. weakref.finalize can call `_forget`.",
         )
 
+    def test_the_end_of_the_program_needs_no_call(self) -> None:
+        before = finalizers()
+        program = compile_forward(code_of(factor=2), (), {})
+        ours = finalizers() - before
+        check(
+            not any(each.atexit for each in ours),
+            "At the program's end Python calls each finalizer that is still "
+            "there and has `atexit` set, one after the other: here for each "
+            "text, only to empty a dict that dies anyway. Set it to False.",
+        )
+        del program
+
     def test_the_lines_stay_while_a_traceback_holds_the_code(self) -> None:
         forward = compile_forward(code_of(factor=2), (), {}).forward
         code = forward.__code__
@@ -508,7 +607,8 @@ class TestWhatPythonRefuses:
                 part,
                 "Python refuses the text, and a bare SyntaxError does not say "
                 "which node wrote the line: raise RuntimeError with what "
-                "`_why_refused` says.",
+                "`_why_refused` says. It knows the line from the file name "
+                "in the error, so the text must be compiled under the key.",
             ):
                 compile_forward(code_of(text, factor=2), some_nodes(), {})
 
@@ -534,6 +634,25 @@ class TestWhatPythonRefuses:
             "executed: errors of exec count, not those of compile alone.",
         ):
             compile_forward(code_of(text, factor=2), (), {})
+
+    @pytest.mark.parametrize(
+        ("text", "part"),
+        [
+            (TEXT.replace("x)", "x = 1 / 0)"), "ZeroDivisionError"),
+            (TEXT.replace("forward", "backward"), "KeyError"),
+        ],
+    )
+    def test_any_error_counts(self, text: str, part: str) -> None:
+        for error in (Exception, RuntimeError):
+            with raising(
+                error,
+                f"Python refuses the generated code: {part}",
+                f"Defining the function fails with a {part}, since a default "
+                "is evaluated then and may be anything, or the text may "
+                "define no `forward` at all. Any Exception means that the "
+                "text is refused.",
+            ):
+                compile_forward(code_of(text, factor=2), (), {})
 
     def test_nothing_of_a_refused_text_stays(self) -> None:
         before = set(linecache.cache)

@@ -118,6 +118,13 @@ MUTANTS: Final = (
     ),
     Mutant(
         function="interpreter.Interpreter.run_node",
+        misconception="The pass is called Interpreter, whoever runs.",
+        was='f"Interpreter_{type(self).__name__}"',
+        becomes='"Interpreter_Interpreter"',
+        told="the name of the class that runs",
+    ),
+    Mutant(
+        function="interpreter.Interpreter.run_node",
         misconception="Nobody asks which node is being run.",
         was="with fx_traceback.set_current_meta(\n"
         '            n, f"Interpreter_{type(self).__name__}"\n'
@@ -183,6 +190,24 @@ MUTANTS: Final = (
         "        frees = self.user_to_last_uses",
         told="the values go into that dict",
     ),
+    Mutant(
+        function="interpreter.Interpreter._run_nodes",
+        misconception="Whatever is raised, the node is to blame.",
+        was="except Exception as raised",
+        becomes="except BaseException as raised",
+        told="only an Exception is explained",
+    ),
+    Mutant(
+        function="interpreter.Interpreter._run_nodes",
+        misconception="A value that was given is never the result.",
+        was="""            if node.op == "output":
+                return env[node]
+""",
+        becomes="""                if node.op == "output":
+                    return env[node]
+""",
+        told="like one that was made just now",
+    ),
     # -- ShapeProp.run_node --------------------------------------------------
     Mutant(
         function="passes.shape_prop.ShapeProp.run_node",
@@ -230,6 +255,13 @@ MUTANTS: Final = (
         "            ) from raised",
         becomes="raise",
         told="says that ShapeProp failed",
+    ),
+    Mutant(
+        function="passes.shape_prop.ShapeProp.run_node",
+        misconception="The type of a tensor is torch.Tensor.",
+        was="if not isinstance(value, torch.Tensor):",
+        becomes="if type(value) is not torch.Tensor:",
+        told="A Parameter is a tensor, too",
     ),
     # -- Transformer.call_module ---------------------------------------------
     Mutant(
@@ -297,5 +329,19 @@ MUTANTS: Final = (
         was="enable_io_processing=False",
         becomes="enable_io_processing=True",
         told="enable_io_processing=False",
+    ),
+    Mutant(
+        function="interpreter.Transformer.transform",
+        misconception="To take notes over is to take the dict over.",
+        was="new.meta.update(old.meta)",
+        becomes="new.meta = old.meta",
+        told="both have the same dict",
+    ),
+    Mutant(
+        function="interpreter.Transformer.transform",
+        misconception="Every graph has an output.",
+        was="if self.graph.is_finished:",
+        becomes="if self.graph is not None:",
+        told="Ask `is_finished` before",
     ),
 )

@@ -381,6 +381,12 @@ class TestRunNode:
             ["max_1"],
             "The notes say which node is being run.",
         )
+        same(
+            [name for _, name in meta.get("from_node", [])],
+            ["Interpreter_Asking"],
+            "The notes also name the pass: `Interpreter_` and the name of "
+            "the class that runs, which here is a subclass.",
+        )
 
 
 # -- the loop ----------------------------------------------------------------
@@ -473,6 +479,16 @@ class TestTheLoop:
             "not run.",
         )
         same(found.tolist(), [-6.0, -6.0], "-(5 + 1) is -6.")
+
+    def test_the_output_may_be_given_beforehand(self) -> None:
+        module = chain()
+        *_, output = module.graph.nodes
+        same(
+            Interpreter(module).run(torch.ones(2), initial_env={output: 5}),
+            5,
+            "The value of the output was in `initial_env`: it is the result, "
+            "like one that was made just now.",
+        )
 
     def test_a_long_graph(self) -> None:
         graph = Graph()
@@ -601,6 +617,25 @@ class TestErrors:
                 "on.",
             ):
                 Interpreter(nn.Module(), graph=graph).run(1)
+
+    def test_an_interruption_is_no_error_of_the_node(self) -> None:
+        interruption = KeyboardInterrupt("stop")
+
+        def interrupted(x: Value) -> Value:
+            raise interruption
+
+        graph = Graph()
+        graph.output(
+            graph.call_function(interrupted, (graph.placeholder("x"),))
+        )
+        with raising(KeyboardInterrupt, "stop", "Ctrl-C must come through."):
+            Interpreter(nn.Module(), graph=graph).run(1)
+        same(
+            str(interruption),
+            "stop",
+            "A KeyboardInterrupt has nothing to do with the node that "
+            "happened to run: only an Exception is explained.",
+        )
 
     def test_the_caller_may_not_want_that(self) -> None:
         error = ValueError("plain")

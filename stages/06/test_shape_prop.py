@@ -97,6 +97,24 @@ class TestShapeProp:
             "node.meta['type'] is the type of the value, whatever it is.",
         )
 
+    def test_a_parameter_is_a_tensor(self) -> None:
+        graph = Graph()
+        graph.output(graph.get_attr("weight"))
+        module = GraphModule(nn.Linear(4, 2), graph)
+        shapes_written(module)
+        weight, _ = module.graph.nodes
+        same(
+            shape_of(weight),
+            [2, 4],
+            "A Parameter is a tensor, too: ask `isinstance`, for the type of "
+            "a tensor may be a subclass.",
+        )
+        same(
+            weight.meta.get("type"),
+            nn.Parameter,
+            "node.meta['type'] is the value's own type.",
+        )
+
     def test_a_structure_of_tensors(self) -> None:
         module = split_module()
         shapes_written(module, torch.randn(3, 4))
@@ -139,9 +157,10 @@ class TestShapeProp:
         module = GraphModule(nn.Module(), graph)
         sentence = (
             "A shape does not fit: that is a RuntimeError which says that "
-            "ShapeProp failed, and names the node, raised from the cause."
+            "ShapeProp failed, and names the node, raised from the cause. It "
+            "begins with `ShapeProp error for: node=`."
         )
-        for part in ("ShapeProp error", "%view"):
+        for part in ("ShapeProp error for: node=", "%view"):
             with raising(Exception, part, sentence):
                 shapes_written(module, torch.ones(3))
         try:

@@ -195,6 +195,29 @@ class TestTransform:
             "What passes have noted on the output must not be lost.",
         )
 
+    def test_both_outputs_have_notes_of_their_own(self) -> None:
+        graph = Graph()
+        output = graph.output(graph.placeholder("x"))
+        new = Transformer(GraphModule(nn.Module(), graph)).transform()
+        new.graph.output_node().meta["note"] = "of the new graph"
+        check(
+            "note" not in output.meta,
+            "What is noted on the new output is seen on the old one: both "
+            "have the same dict. Copy the notes into the new node's meta.",
+        )
+
+    def test_a_graph_without_output(self) -> None:
+        traced = symbolic_trace(Residual())
+        traced.graph.erase_node(traced.graph.output_node())
+        with raising(
+            Exception,
+            "the Graph has no output",
+            "The graph has no output any more, so the new one gets none, and "
+            "to make a module of it is refused. Ask `is_finished` before you "
+            "ask for the output.",
+        ):
+            Transformer(traced).transform()
+
     def test_new_nodes_say_where_they_are_from(self) -> None:
         traced = symbolic_trace(Residual())
         (relu,) = traced.graph.find_nodes(op="call_function", target=torch.relu)

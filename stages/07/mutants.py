@@ -339,4 +339,92 @@ MUTANTS: Final = (
         becomes="if False:",
         told="the new nodes say what they replace",
     ),
+    Mutant(
+        function=_COMPARE,
+        misconception="An input is one object.",
+        was="known is found or _equal(known, found)",
+        becomes="known is found",
+        told="for constants it is equality that counts",
+    ),
+    Mutant(
+        function=_COMPARE,
+        misconception="Equality of constants is `==`, at an input at least.",
+        was="known is found or _equal(known, found)",
+        becomes="known is found or known == found",
+        told="`==` says they are equal, but they are of two types",
+    ),
+    Mutant(
+        function=_COMPARE,
+        misconception="The same thing is always equal to itself.",
+        was="known is found or _equal(known, found)",
+        becomes="_equal(known, found)",
+        told="the same thing fits whatever `==` says",
+    ),
+    Mutant(
+        function=_COMPARE,
+        misconception="ignore_literals is about the pattern's constants only.",
+        was="""                if self.matcher.ignore_literals:
+                    return ""
+""",
+        becomes="",
+        told="may be met again as another constant",
+    ),
+    Mutant(
+        function=_COMPARE,
+        misconception="What the pattern has a list for is a list.",
+        was="""        if isinstance(sought, (list, tuple)) and isinstance(
+            found, (list, tuple)
+        ):""",
+        becomes="        if isinstance(sought, (list, tuple)):",
+        told="if both are lists or tuples",
+    ),
+    Mutant(
+        function=_MEET,
+        misconception="Readers are counted, always.",
+        was=" and not loose",
+        becomes="",
+        told="With ignore_literals meet must not refuse",
+    ),
+    Mutant(
+        function=_MEET,
+        misconception="Names are the matcher's business, not meet's.",
+        was="if pair is None and at_anchor and self.named(found):",
+        becomes="if pair is None and at_anchor and not self.name:",
+        told="Only an anchor may be paired for its name",
+    ),
+    Mutant(
+        function=_MEET,
+        misconception="A name will do anywhere.",
+        was="pair is None and at_anchor and self.named(found)",
+        becomes="pair is None and self.named(found)",
+        told="Only an anchor may be paired for its name",
+    ),
+    Mutant(
+        function=_MEET,
+        misconception="Arguments side by side are equally many.",
+        was="if pair is None or len(pair[0]) != len(pair[1]):",
+        becomes="if pair is None:",
+        told="two lists of different lengths, and these do not fit",
+    ),
+    Mutant(
+        function=_MEET,
+        misconception="With normalize, operands may be exchanged.",
+        was="step.commutes and len(pairs) > 1",
+        becomes="len(pairs) > 1",
+        told="Only where step.commutes",
+    ),
+    Mutant(
+        function=_COMES_BACK,
+        misconception="A graph is a tree.",
+        was="            seen.add(node)\n",
+        becomes="",
+        told="keep what you have seen",
+    ),
+    Mutant(
+        function=_OBSTACLE,
+        misconception="Several values are in the way of each other.",
+        was="len(self.plan.returning) > 1 and _comes_back(inside)",
+        becomes="len(self.plan.returning) > 1",
+        told="neither comes back",
+    ),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
 import pytest
@@ -196,6 +196,7 @@ def search(
     ignore_literals: bool = False,
     normalize: bool = False,
     respect_mutations: bool = False,
+    name: str = "",
 ) -> tuple[_Search, dict[str, Node], dict[str, Node]]:
     """A search that has not begun, the pattern's nodes, and the graph's."""
     matcher = SubgraphMatcher(
@@ -206,7 +207,7 @@ def search(
     )
     graph = graph_of(program)
     return (
-        _Search(matcher, graph, ""),
+        _Search(matcher, graph, name),
         named(matcher.pattern),
         named(graph),
     )
@@ -277,6 +278,49 @@ def test_an_input_is_one_thing_only() -> None:
 
 
 @pytest.mark.exercise(COMPARE)
+@pytest.mark.parametrize(
+    ("first", "again"),
+    [(0.5, float("0.5")), ("sum", "".join("sum")), ([1, 2], [1, 2])],
+)
+def test_an_input_may_be_met_as_an_equal_thing(
+    first: Argument, again: Argument
+) -> None:
+    one, pattern, _ = search(relu_of_sum, relu_of_sum)
+    one.compare(pattern["b"], first, [])
+    same(
+        one.compare(pattern["b"], again, []),
+        "",
+        f"Input b was {first!r} and is met again as an equal object, which is "
+        "another one: for constants it is equality that counts (`_equal`).",
+    )
+
+
+@pytest.mark.exercise(COMPARE)
+def test_an_input_may_be_met_as_the_same_thing() -> None:
+    one, pattern, _ = search(relu_of_sum, relu_of_sum)
+    nan = float("nan")
+    one.compare(pattern["b"], nan, [])
+    same(
+        one.compare(pattern["b"], nan, []),
+        "",
+        "Input b was nan and is met again as the same object. nan is not "
+        "equal to itself, but the same thing fits whatever `==` says.",
+    )
+
+
+@pytest.mark.exercise(COMPARE)
+@pytest.mark.parametrize("again", [True, 1.0])
+def test_an_input_is_of_one_type(again: Argument) -> None:
+    one, pattern, _ = search(relu_of_sum, relu_of_sum)
+    one.compare(pattern["b"], 1, [])
+    check(
+        one.compare(pattern["b"], again, []),
+        f"Input b was 1 and is met again as {again!r}. `==` says they are "
+        "equal, but they are of two types: `_equal` asks for both.",
+    )
+
+
+@pytest.mark.exercise(COMPARE)
 def test_an_operation_is_no_constant() -> None:
     one, pattern, graph = search(relu_of_sum, relu_of_sum)
     check(
@@ -312,6 +356,35 @@ def test_lists_of_other_lengths_do_not_fit() -> None:
         one.compare([1, 2], [1, 2, 3], []),
         "[1, 2] in the pattern, [1, 2, 3] in the graph: zip stops at the "
         "shorter list, so the lengths have to be compared first.",
+    )
+
+
+@pytest.mark.exercise(COMPARE)
+@pytest.mark.parametrize(("sought", "found"), [(2, [2]), ([2], 2)])
+def test_a_list_is_no_constant(sought: Argument, found: Argument) -> None:
+    one, _, _ = search(relu_of_sum, relu_of_sum)
+    sentence = (
+        f"The pattern says {sought!r} and the graph {found!r}: items are "
+        "compared if both are lists or tuples, and otherwise it must be an "
+        "equal thing of one type."
+    )
+    try:
+        problem = one.compare(sought, found, [])
+    except TypeError as error:
+        check(False, sentence, picture=f"yours: TypeError: {error}")
+    else:
+        check(problem, sentence)
+
+
+@pytest.mark.exercise(COMPARE)
+def test_an_input_may_be_another_literal_where_they_are_ignored() -> None:
+    one, pattern, _ = search(relu_of_sum, relu_of_sum, ignore_literals=True)
+    one.compare(pattern["b"], 3, [])
+    same(
+        one.compare(pattern["b"], 4, []),
+        "",
+        "Input b was 3 and is met again as 4. With ignore_literals an input "
+        "may be met again as another constant.",
     )
 
 
@@ -473,6 +546,103 @@ def test_readers_inside_of_the_match_are_welcome() -> None:
 
 
 @pytest.mark.exercise(MEET)
+def test_readers_are_counted_later_where_literals_are_ignored() -> None:
+    one, pattern, graph = search(
+        lambda a, b: torch.relu(a + b) * 2,
+        sum_is_read_twice,
+        ignore_literals=True,
+    )
+    same(
+        one.meet(pattern["add"], graph["add"], [], [], False),
+        "",
+        "The graph's mul reads add where the pattern has the constant 2, "
+        "which takes anything: both readers are in the match, and the "
+        "pattern counts one. With ignore_literals meet must not refuse; "
+        "obstacle looks when the match is complete.",
+    )
+
+
+@pytest.mark.exercise(MEET)
+def test_a_name_is_enough_at_the_anchor() -> None:
+    def program(x: torch.Tensor) -> torch.Tensor:
+        return torch.clamp(torch.tanh(torch.exp(x)), min=0.0)
+
+    for at, to, at_anchor, fits, why in (
+        ("relu", "tanh", True, True, "the name has `tanh` in it"),
+        ("relu", "exp", True, False, "its name has no `tanh` in it"),
+        ("relu", "tanh", False, False, "it is not met at the anchor"),
+    ):
+        one, pattern, graph = search(
+            lambda a: torch.relu(a), program, name="tanh"
+        )
+        stack: Stack = []
+        problem = one.meet(pattern[at], graph[to], stack, [], at_anchor)
+        same(
+            not problem,
+            fits,
+            f"node_name_match is 'tanh', the pattern's {at} meets {to} (at "
+            f"the anchor: {at_anchor}), and {why}. Only an anchor may be "
+            "paired for its name (`named`).",
+        )
+        same(
+            [(str(a), str(b)) for a, b in stack],
+            [("a", "exp")] if fits else [],
+            "The arguments of two nodes that are paired for a name are "
+            "compared like others: `_flat` puts them side by side.",
+        )
+
+
+@pytest.mark.exercise(MEET)
+def test_a_name_does_not_make_up_for_other_keywords() -> None:
+    one, pattern, graph = search(
+        lambda a: torch.relu(a),
+        lambda x: torch.clamp(x, min=0.0),
+        name="clamp",
+    )
+    sentence = (
+        "The names fit, but clamp(x, min=0.0) has a keyword that relu(a) does "
+        "not have: `_flat` answers with two lists of different lengths, and "
+        "these do not fit."
+    )
+    try:
+        problem = one.meet(pattern["relu"], graph["clamp"], [], [], True)
+    except ValueError as error:
+        check(False, sentence, picture=f"yours: ValueError: {error}")
+    else:
+        check(problem, sentence)
+
+
+@pytest.mark.exercise(MEET)
+def test_the_first_arguments_are_compared_first() -> None:
+    one, pattern, graph = search(
+        lambda a, b: torch.sub(a, b), lambda x, y: torch.sub(x, y)
+    )
+    stack: Stack = []
+    one.meet(pattern["sub"], graph["sub"], stack, [], True)
+    same(
+        [(str(a), str(b)) for a, b in stack],
+        [("b", "y"), ("a", "x")],
+        "The last pair of the stack is compared next, so the pairs of "
+        "arguments go on it in reversed order.",
+    )
+
+
+@pytest.mark.exercise(MEET)
+def test_operands_of_a_difference_have_their_order() -> None:
+    one, pattern, graph = search(
+        lambda a, b: torch.relu(a) - b,
+        lambda x, y: torch.sub(y, torch.relu(x)),
+        normalize=True,
+    )
+    check(
+        not one.climb(pattern["sub"], graph["sub"]),
+        "Pattern relu(a) - b, graph sub(y, relu(x)): a difference read the "
+        "other way round is another one. Only where step.commutes may the "
+        "operands be exchanged.",
+    )
+
+
+@pytest.mark.exercise(MEET)
 def test_operands_may_be_exchanged() -> None:
     one, pattern, graph = search(
         lambda a, b: torch.relu(a) + b,
@@ -529,6 +699,40 @@ def test_a_long_way_comes_back() -> None:
         True,
         "neg, sin, exp, tanh, add: the way out of {neg, add} is three nodes "
         "long before it comes back. Looking one reader far is not enough.",
+    )
+
+
+class _Counting(dict[Node, None]):
+    """The users of a node; counts how often they are walked over."""
+
+    walks = 0
+
+    def __iter__(self) -> Iterator[Node]:
+        self.walks += 1
+        return super().__iter__()
+
+
+@pytest.mark.exercise(COMES_BACK)
+def test_no_node_is_walked_over_twice() -> None:
+    def program(x: torch.Tensor, y: torch.Tensor) -> list[torch.Tensor]:
+        x = torch.neg(x)
+        for _ in range(8):
+            x = torch.sin(x) + torch.cos(x)
+        return [x, torch.relu(y)]
+
+    nodes = named(graph_of(program))
+    users = _Counting(nodes["add_7"].users)
+    nodes["add_7"].users = users
+    same(
+        _comes_back({nodes["neg"], nodes["relu"]}),
+        False,
+        "No way leads from neg to relu.",
+    )
+    check(
+        users.walks <= 1,
+        f"256 ways lead from neg to add_7, and its readers were walked over "
+        f"{users.walks} times: keep what you have seen, and do not visit it "
+        "again.",
     )
 
 
@@ -645,6 +849,21 @@ def test_no_way_leads_out_and_back() -> None:
         one.obstacle(match),
         "relu is read by mul and mul by neg: mul would have to run after the "
         "replacement and before it. A value leaves the match and comes back.",
+    )
+
+
+@pytest.mark.exercise(OBSTACLE)
+def test_several_values_may_be_returned() -> None:
+    def two(a: torch.Tensor, b: torch.Tensor) -> list[torch.Tensor]:
+        return [torch.relu(a), torch.neg(b)]
+
+    one, pattern, graph = search(two, lambda x, y: torch.relu(x) * torch.neg(y))
+    match = match_of(one, pattern, graph, relu="relu", neg="neg")
+    same(
+        one.obstacle(match),
+        "",
+        "The pattern returns two values, and both are only read by mul, "
+        "outside: neither comes back, which `_comes_back` knows.",
     )
 
 

@@ -61,6 +61,20 @@ MUTANTS: Final = (
         told="The same name in another module",
     ),
     Mutant(
+        function="patching.Patches.patch",
+        misconception="What is not the stand-in has to become it.",
+        was="if place.look() is known.original:",
+        becomes="if place.look() is not known.stand_in:",
+        told="A second patch must leave it",
+    ),
+    Mutant(
+        function="patching.Patches.patch",
+        misconception="Between two lines of mine nothing happens.",
+        was="known = self._patches.setdefault(place.key, fresh)",
+        becomes="known = self._patches[place.key] = fresh",
+        told="another one patched the place",
+    ),
+    Mutant(
         function="patching.Patches._undo",
         misconception="Nobody else writes to a place while it is patched.",
         was="if patch.place.look() is patch.stand_in:",
@@ -92,6 +106,24 @@ MUTANTS: Final = (
         told="The module had no global `len`, and must have none again",
     ),
     Mutant(
+        function="patching.Patches._undo",
+        misconception="Only what was put back is done with.",
+        was="            self._patches.pop(key, None)",
+        becomes="                self._patches.pop(key, None)",
+        told="Forget a patch whether or not something was put back",
+    ),
+    Mutant(
+        function="patching.Patches._undo",
+        misconception="Between two lines of mine nothing is raised.",
+        was="""            if patch.place.look() is patch.stand_in:
+                patch.place.put(patch.original)
+            self._patches.pop(key, None)""",
+        becomes="""            self._patches.pop(key, None)
+            if patch.place.look() is patch.stand_in:
+                patch.place.put(patch.original)""",
+        told="Forget a patch only after its place is right",
+    ),
+    Mutant(
         function="tracer.Tracer.is_leaf_module",
         misconception="A leaf is a module without children.",
         was="""        return m.__module__.startswith(
@@ -114,6 +146,20 @@ MUTANTS: Final = (
         becomes="type(m).__mro__[-3 + (type(m).__mro__[1] is nn.Module)]"
         ".__module__.startswith(",
         told="A user's subclass of nn.Linear may do anything",
+    ),
+    Mutant(
+        function="tracer.Tracer.is_leaf_module",
+        misconception="A Sequential is an nn.Sequential and nothing else.",
+        was="not isinstance(m, nn.Sequential)",
+        becomes="type(m) is not nn.Sequential",
+        told="is a Sequential too, and is traced through",
+    ),
+    Mutant(
+        function="tracer.Tracer.is_leaf_module",
+        misconception="Whatever begins with torch comes with torch.",
+        was='("torch.nn", "torch.ao.nn")',
+        becomes='"torch"',
+        told="A class that is defined in torchvision.ops.misc",
     ),
     Mutant(
         function="tracer.Tracer.path_of_module",
@@ -217,6 +263,15 @@ MUTANTS: Final = (
         told="whose target is the path of the module from the root",
     ),
     Mutant(
+        function="tracer.Tracer.call_module",
+        misconception="A key must be free, and need not say which call it is.",
+        was='call = f"{path}@{calls}" if calls else path',
+        becomes=(
+            'call = f"{path}@{calls}" if path in self.module_stack else path'
+        ),
+        told="path@1 for the second call of that path in the trace",
+    ),
+    Mutant(
         function="tracer.Tracer.getattr",
         misconception="The attribute's name is the path.",
         was="path = self._parameter_path(attr_val)",
@@ -265,6 +320,13 @@ MUTANTS: Final = (
         told="reading a buffer gives a Proxy of a get_attr node",
     ),
     Mutant(
+        function="tracer.Tracer.getattr",
+        misconception="All proxies are alike.",
+        was="self._state_proxy(path, attr_val)",
+        becomes='self.create_proxy("get_attr", path, (), {})',
+        told="`_state_proxy` makes the right one",
+    ),
+    Mutant(
         function="tracer.Tracer._state_node",
         misconception="A parameter from elsewhere is a constant.",
         was="""            if path is None:
@@ -293,6 +355,13 @@ MUTANTS: Final = (
         was="self.root.named_modules()",
         becomes="self.root.named_children()",
         told="A module of the root, a nested one too",
+    ),
+    Mutant(
+        function="tracer.Tracer._state_node",
+        misconception="A module that the root does not have is an error.",
+        was="path = _path_among(a, self.root.named_modules())",
+        becomes="path = self.path_of_module(a)",
+        told="the answer is None, and create_arg goes on",
     ),
     Mutant(
         function="trace_run.TraceRun.call_function",
@@ -337,6 +406,24 @@ MUTANTS: Final = (
         "function, args, kwargs)\n"
         "            else:",
         told="No proxy is among the arguments, so the function is just called",
+    ),
+    Mutant(
+        function="trace_run.TraceRun.call_function",
+        misconception="What is there is true.",
+        was="            if proxy is not None:",
+        becomes="            if proxy:",
+        told="if you ask `if proxy` and not `is not None`",
+    ),
+    Mutant(
+        function="trace_run.TraceRun.call_function",
+        misconception="All proxies that I meet are mine.",
+        was="return record_leaf(proxy, function, args, kwargs)",
+        becomes="""leaf = self._tracer.create_proxy(
+                    "call_function", function, args, kwargs
+                )
+                leaf.node.meta["is_wrapped"] = True
+                return leaf""",
+        told="record by the tracer of the proxy",
     ),
 )
 """Each is made in the reference, alone, and must be found."""

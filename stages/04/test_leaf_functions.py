@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from fx.arguments import Value
-from fx.proxy import Proxy
+from fx.proxy import Proxy, TraceError
 from fx.trace_run import TraceRun
 from fx.tracer import Tracer
 from fx.wrapping import wrap
@@ -33,6 +33,11 @@ def double(value: Value) -> Value:
     return value + value
 
 
+def clip_plainly(value: int, high: int = 1) -> int:
+    """A function that is no leaf."""
+    return min(high, value)
+
+
 def begin(*leaves: Callable[..., Value]) -> tuple[TraceRun, Proxy]:
     """A run that has these leaf functions, and an input of its trace."""
     tracer = Tracer(autowrap_functions=leaves)
@@ -44,7 +49,16 @@ def begin(*leaves: Callable[..., Value]) -> tuple[TraceRun, Proxy]:
 @pytest.mark.exercise(EXERCISE)
 def test_a_leaf_that_meets_a_proxy_is_recorded() -> None:
     run, x = begin(clip)
-    result = run.call_function(clip, (x, 0), {"high": 2})
+    try:
+        result = run.call_function(clip, (x, 0), {"high": 2})
+    except TraceError as error:
+        check(
+            "truth value" not in str(error),
+            "A Proxy was asked for its truth value, which it has not: by "
+            "clip, if yours has called it instead of recording the call; or "
+            "by you, if you ask `if proxy` and not `is not None`.",
+        )
+        raise
     same(
         type(result).__name__,
         "Proxy",
@@ -114,6 +128,33 @@ def test_a_function_that_is_no_leaf_is_traced_through() -> None:
         """,
         "`double` is no leaf of this trace (another trace may have made it "
         "one): it is called, and traced through.",
+    )
+    same(
+        run.call_function(clip_plainly, (5,), {"high": 3}),
+        3,
+        "A function that is no leaf is called with all its arguments, those "
+        "by keyword too.",
+    )
+
+
+@pytest.mark.exercise(EXERCISE)
+def test_a_proxy_of_another_trace() -> None:
+    run, x = begin(clip)
+    _, other = begin(clip)
+    try:
+        run.call_function(clip, (other, 0), {})
+    except RuntimeError as error:
+        check(
+            "another" not in str(error) and "belong" not in str(error),
+            "The proxy is of another trace, so the call belongs into its "
+            "graph: record by the tracer of the proxy, as `record_leaf` does.",
+        )
+        raise
+    same(
+        (len(x.node.graph.nodes), len(other.node.graph.nodes)),
+        (1, 2),
+        "The proxy is of another trace, so the call belongs into its graph: "
+        "record by the tracer of the proxy, as `record_leaf` does.",
     )
 
 

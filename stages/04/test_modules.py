@@ -64,6 +64,14 @@ class Observed(Tracer):
         return isinstance(m, Residual)
 
 
+class Failing(Tracer):
+    """A tracer that can record nothing."""
+
+    def create_proxy(self, *args: Value, **kwargs: Value) -> Proxy:
+        """Refuse."""
+        raise ValueError("an argument that no node can hold")
+
+
 def started(root: nn.Module, tracer: Tracer | None = None) -> Tracer:
     """A tracer at the beginning of a trace of `root`, nothing patched."""
     tracer = tracer or Tracer()
@@ -117,6 +125,13 @@ def test_a_sequential_is_traced_through() -> None:
         "nn.Sequential comes with torch.nn, but it only calls one module "
         "after the other: it is traced through, to show them.",
     )
+    place = {"__module__": "torch.ao.nn.intrinsic.modules.fused"}
+    fused: Callable[[], nn.Module] = type("LinearReLU", (nn.Sequential,), place)
+    check(
+        not Tracer().is_leaf_module(fused(), "layers"),
+        "A subclass of nn.Sequential that comes with torch.ao.nn is a "
+        "Sequential too, and is traced through.",
+    )
 
 
 @pytest.mark.exercise(LEAF)
@@ -136,6 +151,18 @@ def test_quantized_layers_of_torch_are_leaves() -> None:
         Tracer().is_leaf_module(quantized(), "layer"),
         "Modules of torch.ao.nn are leaves as those of torch.nn are.",
     )
+
+
+@pytest.mark.exercise(LEAF)
+def test_modules_of_other_packages_are_traced_through() -> None:
+    for package in ("torchvision.ops.misc", "my.torch.nn", "torch.optim.own"):
+        other: Callable[[], nn.Module]
+        other = type("Layer", (nn.Module,), {"__module__": package})
+        check(
+            not Tracer().is_leaf_module(other(), "layer"),
+            f"A class that is defined in {package} does not come with "
+            "torch.nn or torch.ao.nn, so it is traced through.",
+        )
 
 
 # -- paths -------------------------------------------------------------------
@@ -187,10 +214,10 @@ def test_a_path_is_one_look_up_during_a_trace() -> None:
     tracer = started(net)
     walks: list[str] = []
 
-    def walk() -> Iterator[tuple[str, nn.Module]]:
+    def walk(**options: Value) -> Iterator[tuple[str, nn.Module]]:
         walks.append("named_modules")
         every: Iterator[tuple[str, nn.Module]]
-        every = nn.Module.named_modules(net)
+        every = nn.Module.named_modules(net, **options)
         return every
 
     vars(net)["named_modules"] = walk
@@ -228,8 +255,11 @@ def test_a_module_from_elsewhere_has_no_path() -> None:
     sentence = "A module outside the root is refused, with a NameError."
     for paths in (tracer.submodule_paths, None):
         tracer.submodule_paths = paths
-        with raising(NameError, "not installed as a submodule", sentence):
-            tracer.path_of_module(Residual())
+        try:
+            with raising(NameError, "not installed as a submodule", sentence):
+                tracer.path_of_module(Residual())
+        except LookupError as error:
+            check(False, f"{sentence} Yours raised {type(error).__name__}.")
 
 
 # -- calls -------------------------------------------------------------------
@@ -374,6 +404,36 @@ def test_all_is_as_before_after_an_error() -> None:
         len(tracer.module_stack),
         0,
         "The call raised, and `self.module_stack` still holds it.",
+    )
+    failing = started(net, Failing())
+    with suppress(ValueError):
+        failing.call_module(net.first.linear, refuse, (), {})
+    same(
+        (failing.scope.module_path, len(failing.module_stack)),
+        ("", 0),
+        "The call of a leaf could not be recorded: create_proxy raised. "
+        "`self.scope` and `self.module_stack` must be as before the call "
+        "here as well.",
+    )
+
+
+@pytest.mark.exercise(CALL)
+def test_each_call_has_a_key_of_its_own() -> None:
+    net = Net()
+    tracer = started(net)
+    x = placeholder(tracer)
+    for module in (net.first.linear, net.rest[0], net.first.linear):
+        tracer.call_module(module, lambda value: value + 1, (x,), {})
+    keys = [
+        list(node.meta.get("nn_module_stack", ()))
+        for node in list(tracer.graph.nodes)[1:]
+    ]
+    same(
+        keys,
+        [["first.linear"], ["rest.0"], ["first.linear@1"]],
+        "Three calls, one after the other, the last of the same module as "
+        "the first. The key in `self.module_stack` is the path, and path@1 "
+        "for the second call of that path in the trace.",
     )
 
 

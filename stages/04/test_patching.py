@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 
 import pytest
 import torch
@@ -48,9 +49,13 @@ class Journal(dict[str, Value]):
     def __init__(self, **values: Value) -> None:
         super().__init__(values)
         self.written: list[str] = []
+        self.interrupting = ""
 
     def __setitem__(self, name: str, value: Value) -> None:
         self.written.append(name)
+        if name == self.interrupting:
+            self.interrupting = ""
+            raise KeyboardInterrupt
         super().__setitem__(name, value)
 
 
@@ -145,6 +150,17 @@ def test_a_builtin_is_patched_where_it_is_looked_up() -> None:
 
 
 @pytest.mark.exercise(PATCH)
+def test_a_global_with_the_name_of_a_builtin() -> None:
+    namespace: dict[str, Value] = {"len": greet}
+    Patches().patch(Place(namespace, "len"), lambda original: original)
+    check(
+        namespace["len"] is greet,
+        "The module has a `len` of its own. The stand-in is made from that: "
+        "the builtin counts only where the place is empty.",
+    )
+
+
+@pytest.mark.exercise(PATCH)
 def test_an_original_that_is_back_is_patched_again() -> None:
     namespace: dict[str, Value] = {"greet": greet}
     patches = Patches()
@@ -156,6 +172,50 @@ def test_an_original_that_is_back_is_patched_again() -> None:
         "hello!",
         "A trace patches a place that is known but has its original again "
         "(another trace may have just put it back): it needs the stand-in.",
+    )
+
+
+@pytest.mark.exercise(PATCH)
+def test_what_somebody_put_over_the_stand_in_stays() -> None:
+    namespace: dict[str, Value] = {"greet": greet}
+    patches = Patches()
+    patches.patch(Place(namespace, "greet"), loudly)
+    namespace["greet"] = len
+    patches.patch(Place(namespace, "greet"), loudly)
+    check(
+        namespace["greet"] is len,
+        "The place is known, and somebody has put another function over the "
+        "stand-in. A second patch must leave it: only where the original "
+        "stands again does the stand-in go back.",
+    )
+
+
+@pytest.mark.exercise(PATCH)
+def test_two_traces_at_the_same_moment() -> None:
+    namespace: dict[str, Value] = {"greet": greet}
+    place = Place(namespace, "greet")
+    patches = Patches()
+    made: list[Function] = []
+
+    def make(original: Function) -> Function:
+        made.append(loudly(original))
+        mine = made[-1]
+        if len(made) == 1:  # another thread comes here in the meantime
+            patches.patch(place, make)
+        return mine
+
+    patches.patch(place, make)
+    check(
+        namespace["greet"] is made[-1],
+        "While this trace made its stand-in, another one patched the place. "
+        "Go on with the patch that is remembered, which `setdefault` gives.",
+    )
+    remembered = [patch.stand_in for patch in patches._patches.values()]
+    check(
+        len(remembered) == 1 and remembered[0] is made[-1],
+        "While this trace made its stand-in, another one patched the place. "
+        "Its patch was overwritten, so its stand-in will never be taken "
+        "away: remember a patch by `setdefault`.",
     )
 
 
@@ -220,6 +280,46 @@ def test_the_patches_are_forgotten() -> None:
         "hi!",
         "The place has another function by now, and the next trace must "
         "patch that one: an undone patch has to be forgotten.",
+    )
+
+
+@pytest.mark.exercise(UNDO)
+def test_a_patch_that_was_not_ours_to_undo_is_forgotten() -> None:
+    namespace: dict[str, Value] = {"greet": greet}
+    patches = Patches()
+    patches.patch(Place(namespace, "greet"), loudly)
+    namespace["greet"] = lambda: "hi"
+    patches._undo()
+    patches.patch(Place(namespace, "greet"), loudly)
+    same(
+        namespace["greet"](),
+        "hi!",
+        "Somebody had put another function there, and it was left alone; but "
+        "the patch was remembered, so the next trace does not patch that "
+        "function. Forget a patch whether or not something was put back.",
+    )
+
+
+@pytest.mark.exercise(UNDO)
+def test_undoing_that_is_interrupted_can_be_done_again() -> None:
+    namespace = Journal(a=greet, b=greet, c=greet)
+    patches = Patches()
+    for name in "abc":
+        patches.patch(Place(namespace, name), loudly)
+    namespace.interrupting = "b"
+    with suppress(KeyboardInterrupt):
+        patches._undo()
+    check(
+        not namespace.interrupting,
+        "Each original must be put back by `patch.place.put`.",
+    )
+    patches._undo()
+    left = [name for name in "abc" if namespace[name] is not greet]
+    check(
+        not left,
+        "An interrupt came just when `b` was to be put back, and the second "
+        "`_undo` did not do it. Forget a patch only after its place is right.",
+        picture=f"still patched: {left}",
     )
 
 

@@ -8,7 +8,7 @@ from torch import nn
 
 from fx.arguments import Value
 from fx.node import Node
-from fx.proxy import Proxy
+from fx.proxy import Proxy, TraceError
 from fx.tracer import Tracer
 from stages.checking import check, raising, same, same_graph, uses_intact
 from stages.residual import Residual
@@ -102,11 +102,43 @@ def test_a_parameter_is_fetched_once() -> None:
     tracer = started(pair)
     cache: dict[str, Proxy] = {}
     first = tracer.getattr("scale", pair.scale, cache)
-    again = tracer.getattr("scale", pair.scale, cache)
+    try:
+        again = tracer.getattr("scale", pair.scale, cache)
+    except TraceError as error:
+        check(
+            "truth value" not in str(error),
+            "A Proxy has no truth value, so `cache.get(path) or …` cannot be "
+            "asked: ask whether the path is in the cache.",
+        )
+        raise
     check(
         first is again and targets(tracer) == ["scale"],
         "A parameter read twice is fetched once: the cache has its proxy.",
         picture=str(tracer.graph),
+    )
+    check(
+        [*cache] == ["scale"] and cache["scale"] is first,
+        "Keep the proxy in `parameter_proxy_cache`, under its path; it has "
+        f"{cache}.",
+    )
+    tracer.getattr("scale", pair.scale, {})
+    same(
+        targets(tracer),
+        ["scale", "scale"],
+        "Another cache belongs to another trace, in which the parameter has "
+        "not been fetched: keep proxies in the cache that is given only.",
+    )
+
+
+@pytest.mark.exercise(READ)
+def test_a_parameter_whose_shape_is_fixed() -> None:
+    pair = Pair()
+    tracer = started(pair, Tracer(param_shapes_constant=True))
+    same(
+        type(tracer.getattr("scale", pair.scale, {})).__name__,
+        "ParameterProxy",
+        "With `param_shapes_constant`, reading a parameter gives a proxy that "
+        "knows its shape: `_state_proxy` makes the right one.",
     )
 
 
@@ -148,17 +180,34 @@ def test_a_parameter_from_elsewhere_is_what_it_is() -> None:
 def test_a_buffer_is_a_proxy_if_the_tracer_wants_it() -> None:
     pair = Pair()
     tracer = started(pair, Buffers())
-    found = tracer.getattr("offset", pair.offset, {})
+    cache: dict[str, Proxy] = {}
+    found = tracer.getattr("offset", pair.offset, cache)
     check(
         type(found) is Proxy and targets(tracer) == ["offset"],
         "With `proxy_buffer_attributes`, reading a buffer gives a Proxy of a "
         "get_attr node.",
+    )
+    check(
+        tracer.getattr("offset", pair.offset, cache) is found,
+        "A buffer read twice is fetched once, like a parameter: the cache "
+        "has its proxy.",
+        picture=str(tracer.graph),
     )
     loose = torch.ones(4)
     check(
         tracer.getattr("loose", loose, {}) is loose,
         "A tensor that is neither parameter nor buffer is read as it is.",
     )
+    for value in (pair.left, 3, ["a", "list"]):
+        try:
+            found = tracer.getattr("other", value, {})
+        except TypeError as error:
+            found = error
+        check(
+            found is value,
+            f"{value!r} is no tensor, and so no buffer: it is read as it is. "
+            f"Yours: {found!r}",
+        )
 
 
 @pytest.mark.exercise(READ)
@@ -167,7 +216,7 @@ def test_the_example_is_traced() -> None:
         Tracer().trace(Residual()),
         """
         graph():
-            %x : 'torch.Tensor' [num_users=2] = placeholder[target=x]
+            %x : torch.Tensor [num_users=2] = placeholder[target=x]
             %linear : [num_users=1] = call_module[target=linear]\
 (args = (%x,), kwargs = {})
             %add : [num_users=1] = call_function[target=operator.add]\
@@ -266,6 +315,28 @@ def test_a_module_as_an_argument() -> None:
         ["right.linear"],
         "A module as an argument is fetched by its path.",
     )
+
+
+@pytest.mark.exercise(ARGUMENT)
+def test_what_is_no_state_of_the_root_is_none() -> None:
+    tracer = started(Pair())
+    for value in (Residual(), torch.ones(4), 3, "text", None):
+        try:
+            found = tracer._state_node(value)
+        except (NameError, UnboundLocalError) as error:
+            check(
+                False,
+                f"{value!r} is nothing that the root has. It is not refused "
+                "here: the answer is None, and create_arg goes on. Yours "
+                f"raised {type(error).__name__}: {error}",
+            )
+            return
+        check(
+            found is None,
+            f"{value!r} is nothing that the root has, so the answer is None; "
+            f"yours gave {found!r}.",
+        )
+    same(targets(tracer), [], "Nothing of this is fetched.")
 
 
 @pytest.mark.exercise(ARGUMENT)

@@ -86,12 +86,12 @@ def calls(run: Callable[[], object]) -> int:
 
 def main() -> None:
     """Count them, for programs of 800 nodes."""
-    print(f"{'calls of functions a node':<28}torch.fx    fx")
+    print(f"{'function calls a node':<26}torch.fx    fx")
     for what, counted in COUNTED.items():
         theirs, ours = (
             calls(counted(lib)) / (4 * STEPS) for lib in (torch.fx, fx)
         )
-        print(f"{what:<28}{theirs:>8.0f}{ours:>6.0f}")
+        print(f"{what:<26}{theirs:>8.0f}{ours:>6.0f}")
 
 
 if __name__ == "__main__":

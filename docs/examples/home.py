@@ -1,4 +1,4 @@
-"""All of it in ten lines: trace a module, edit its graph, run it again."""
+"""All of it in ten lines: trace a module, edit its graph, see its code."""
 
 from __future__ import annotations
 

@@ -27,7 +27,9 @@ def main() -> None:
     report = reinplace_report(gm, *inputs)
     print(report)
     reinplace(gm, *inputs)
+    print()
     print(gm.code.strip())
+    print()
     print("the same:", torch.equal(gm(*inputs), step(*inputs)))
 
 

@@ -39,8 +39,10 @@ def main() -> None:
     gm, x = fx.symbolic_trace(Residual()), torch.randn(2, 4)
     Largest(gm).run(x)
     clipped = Clipped(gm).transform()
+    print()
     print(clipped.code.strip())
     print("the largest now:", clipped(x).max().item())
+    print()
     ShapeProp(gm).propagate(x)
     for node in gm.graph.nodes:
         found = node.meta["tensor_meta"]

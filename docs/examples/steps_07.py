@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import torch
+from torch import Tensor
 
 from docs.machinery.film import Film
 from fx._symbolic_trace import symbolic_trace
@@ -12,12 +13,12 @@ from fx.subgraph_rewriter import replace_pattern
 from stages.residual import Residual
 
 
-def pattern(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+def pattern(a: Tensor, b: Tensor) -> Tensor:
     """What to look for."""
     return torch.relu(a + b)
 
 
-def replacement(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+def replacement(a: Tensor, b: Tensor) -> Tensor:
     """What to put there."""
     return torch.clamp(torch.add(a, b), min=0.0)
 
@@ -28,7 +29,11 @@ def film() -> Film:
     wanted = symbolic_trace(Residual())
     replace_pattern(wanted, pattern, replacement)
     graph = symbolic_trace(Residual()).graph
-    steps.graph("The pattern is traced to a graph of its own.", graph)
+    steps.graph(
+        "The nodes are those of the graph that is searched. The pattern "
+        "beside it is traced, too, to a graph of its own.",
+        graph,
+    )
     splice(steps, graph)
     if str(graph) != str(wanted.graph):
         raise AssertionError(f"replace_pattern gives {wanted.graph}")
@@ -47,6 +52,7 @@ def splice(steps: Film, graph: Graph) -> None:
         "add and relu match; linear and x stand for a and b. Nobody outside "
         "uses add, so it may go.",
         graph,
+        at="torch.relu(a + b)",
         look=[node.name for node in old],
     )
     new = symbolic_trace(replacement).graph
@@ -54,8 +60,8 @@ def splice(steps: Film, graph: Graph) -> None:
     with graph.inserting_before(anchor):
         result = graph.graph_copy(new, values)
     steps.graph(
-        "The replacement is copied in before relu, with linear and x in "
-        "place of its parameters.",
+        "The replacement, clamp(add(a, b), min=0.0), is copied in before "
+        "relu, with linear and x in place of a and b.",
         graph,
     )
     anchor.replace_all_uses_with(result)

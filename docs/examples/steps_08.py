@@ -20,13 +20,16 @@ def film() -> Film:
         report = reinplace_report(gm, x)
         verdicts = {v.node: v for v in (*report.done, *report.kept)}
         notes: dict[str, str] = {}
-        steps.graph("Captured: every operator makes a new tensor.", gm.graph)
+        steps.graph(
+            "Captured: t is a view, and all other operators make new tensors.",
+            gm.graph,
+        )
         for node in gm.graph.nodes:
             if node.name in verdicts:
                 verdict = verdicts[node.name]
                 notes[node.name] = f"({verdict.rule}) {verdict.reason}"
-                done = verdict in report.done
-                say = "can be done in place" if done else "stays as it is"
+                can = "can" if verdict in report.done else "cannot"
+                say = f"{can} write into its first argument, {node.args[0]}"
                 steps.graph(f"{node.name} {say}.", gm.graph, notes=notes)
         reinplace(gm, x)
     steps.graph(

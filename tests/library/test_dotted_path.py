@@ -158,13 +158,16 @@ def test_other_errors_are_not_hidden() -> None:
             ask(Broken(), "part.weight")
 
 
-# -- assign and copy: torch.fx does it, and we do the same --------------------
+# -- assign and copy: as torch.fx, but buffers stay non-persistent -------------
 
 Put: TypeAlias = Callable[[nn.Module, nn.Module, str], None]
 
 
 def _theirs(source: nn.Module, destination: nn.Module, path: str) -> None:
     torch.fx.graph_module._copy_attr(source, destination, path)
+    if path == "block.buffer":
+        block = destination.get_submodule("block")
+        block._non_persistent_buffers_set.add("buffer")
 
 
 def _shape(module: nn.Module) -> dict[str, object]:
@@ -209,6 +212,23 @@ def test_copies_are_shared_and_tensors_become_buffers() -> None:
     assert find(copy, "block.linear.weight") is source.block.linear.weight
     assert dict(copy.named_buffers()) == {"block.tensor": source.block.tensor}
     assert set(copy.state_dict()) == {"block.linear.weight", "block.tensor"}
+
+
+def test_a_buffer_that_is_not_saved_stays_so() -> None:
+    source, copy = Root(), nn.Module()
+    copy_attribute(source, copy, "block.buffer")
+    copy_attribute(source, copy, "seq.1.0.buffer")
+    assert set(copy.state_dict()) == set()
+    names = {name for name, _ in copy.named_buffers()}
+    assert names == {"block.buffer", "seq.1.0.buffer"}
+
+
+def test_a_buffer_that_was_not_saved_is_saved_if_the_source_says_so() -> None:
+    source, copy = Root(), nn.Module()
+    copy_attribute(source, copy, "block.buffer")
+    source.block.register_buffer("buffer", torch.ones(1))
+    copy_attribute(source, copy, "block.buffer")
+    assert set(copy.state_dict()) == {"block.buffer"}
 
 
 def test_a_shared_parent_is_left_alone() -> None:

@@ -1,0 +1,234 @@
+"""Traces of odd roots, and what passes and notes do beside them."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import importlib
+import io
+import operator
+import warnings
+from collections.abc import Callable
+from typing import no_type_check
+
+import torch
+from torch import nn
+from torch._subclasses.fake_tensor import FakeTensorMode
+
+from tests.parity.harness import Lib, Made, Seen, error, program
+from tests.parity.programs._subjects import Inner, Root, Value, lines
+
+
+def warned(act: Callable[[], object]) -> list[str]:
+    """The start of each warning that `act` gives."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        act()
+    return [str(warning.message)[:40] for warning in caught]
+
+
+def decorated(function: Value) -> Value:
+    """`function` with a wrapper around it, as decorators are written."""
+
+    @functools.wraps(function)
+    def wrapper(*args: Value, **kwargs: Value) -> Value:
+        return function(*args, **kwargs)
+
+    return wrapper
+
+
+def fake_values(lib: Lib, gm: Made, mode: Value, *args: Value) -> list[object]:
+    """Shape and requires_grad of each node's value, by FakeTensorProp."""
+    path = f"{lib.__name__}.passes.fake_tensor_prop"
+    prop = importlib.import_module(path).FakeTensorProp(gm, mode)
+    prop.propagate_dont_convert_inputs(*args)
+    values = [node.meta["val"] for node in gm.graph.nodes]
+    return [(tuple(v.shape), v.requires_grad) for v in values]
+
+
+@program(
+    differs="constants-count-from-zero",
+    ours=[True, True],
+)
+def constants_of_equal_roots_have_equal_names(lib: Lib) -> Seen:
+    def stored() -> str:
+        root = Root(lambda self, x: x + torch.ones(1))
+        root.__dict__["_tensor_constant0"] = "taken"
+        (node,) = lib.Tracer().trace(root).find_nodes(op="get_attr")
+        return str(node.target)
+
+    first = stored()
+    return [stored() == first, stored() == first]
+
+
+@program(
+    differs="shapes-constant-and-buffers",
+    ours="no error",
+)
+def constant_shapes_of_parameters_beside_proxied_buffers(lib: Lib) -> Seen:
+    root = Root(lambda self, x: x + self.b, b=torch.ones(2))
+    tracer = lib.Tracer(param_shapes_constant=True)
+    tracer.proxy_buffer_attributes = True
+    return error(lambda: tracer.trace(root))
+
+
+@program(
+    differs="format-stack-inherited-only",
+    ours=[0, 0, ["one"]],
+)
+def the_stack_that_new_nodes_inherit(lib: Lib) -> Seen:
+    traceback = importlib.import_module(f"{lib.__name__}.traceback")
+    outside = len(traceback.format_stack())
+    with traceback.preserve_node_meta():
+        unset = len(traceback.format_stack())
+        traceback.set_stack_trace(["one"])
+        inherited = traceback.format_stack()
+        traceback.set_stack_trace([])
+    return [outside, unset, inherited]
+
+
+@program(
+    differs="root-calls-warned-of",
+    ours=["its own 'forward' of the root are not tr"],
+)
+def a_root_with_a_forward_of_its_own(lib: Lib) -> Seen:
+    root = Inner()
+    root.__dict__["forward"] = lambda x: x
+    return warned(lambda: lib.symbolic_trace(root))
+
+
+@program(
+    differs="root-calls-warned-of",
+    ours=["forward_pre_hooks, forward_hooks of the "],
+)
+def a_root_with_hooks(lib: Lib) -> Seen:
+    root = Inner()
+    root.register_forward_hook(lambda m, args, out: out * 2)
+    root.register_forward_pre_hook(lambda m, args: None)
+    return warned(lambda: lib.symbolic_trace(root))
+
+
+@program()
+def a_root_with_hooks_inside_another_module(lib: Lib) -> Seen:
+    root = Inner()
+    root.register_forward_hook(lambda m, args, out: out * 2)
+    root.__dict__["forward"] = lambda x: torch.abs(x)
+    outer = nn.Sequential(root)
+    return [
+        lines(lib.symbolic_trace(outer).graph),
+        warned(lambda: lib.symbolic_trace(outer)),
+    ]
+
+
+@program(
+    differs="decorated-roots",
+    ours=["def forward(self, x, k : int = 3) -> torch.Tensor:", 5],
+)
+def a_decorated_root_with_keyword_only_parameters(lib: Lib) -> Seen:
+    def forward(x: Value, *, k: int = 3) -> torch.Tensor:
+        total: torch.Tensor = x + k
+        return total
+
+    forward.__annotations__.pop("x")
+    forward.__annotations__.update({"k": int, "return": torch.Tensor})
+    try:
+        gm = lib.symbolic_trace(decorated(forward))
+    except ValueError as raised:
+        return type(raised).__name__
+    (line,) = (text for text in gm.code.splitlines() if "def" in text)
+    return [line, gm(3, 2)]
+
+
+@program(differs="decorated-roots", ours="RuntimeError")
+def a_decorated_root_with_starred_parameters(lib: Lib) -> Seen:
+    @no_type_check
+    def forward(x, *rest):
+        return x + rest[0]
+
+    return error(
+        lambda: lib.symbolic_trace(decorated(forward)), chars=0
+    ).rstrip(": ")
+
+
+@program()
+def a_decorated_root_with_plain_parameters(lib: Lib) -> Seen:
+    @no_type_check
+    def forward(x, k=2):
+        return x + k
+
+    gm = lib.symbolic_trace(decorated(forward))
+    return [lines(gm.graph), gm(1), gm(1, k=5)]
+
+
+@program()
+def fake_values_are_what_they_were_at_their_node(lib: Lib) -> Seen:
+    @no_type_check
+    def forward(self, x):
+        y = x * self.w
+        return y.t_()
+
+    root = Root(forward, w=nn.Parameter(torch.ones(2)))
+    with FakeTensorMode(allow_non_fake_inputs=True) as mode:
+        x = torch.ones(3, 2, requires_grad=True)
+    return fake_values(lib, lib.symbolic_trace(root), mode, x)
+
+
+@program(
+    differs="fake-tensor-prop-parameters",
+    ours="no error",
+)
+def fake_values_of_a_module_with_parameters(lib: Lib) -> Seen:
+    path = f"{lib.__name__}.passes.fake_tensor_prop"
+    prop = importlib.import_module(path).FakeTensorProp
+    gm = lib.symbolic_trace(nn.Sequential(nn.Linear(2, 2)))
+    return error(lambda: prop(gm).propagate(torch.ones(1, 2)), chars=20)
+
+
+@program(differs="interpreter-sees-edits", ours=["no error", 2.0])
+def a_graph_edited_behind_an_interpreter(lib: Lib) -> Seen:
+    gm = lib.symbolic_trace(lambda x: torch.relu(x))
+    interpreter = lib.Interpreter(gm)
+    x, relu, output = gm.graph.nodes
+    with gm.graph.inserting_after(relu):
+        output.args = (gm.graph.call_function(torch.add, (relu, x)),)
+    results: list[torch.Tensor] = []
+    raised = error(
+        lambda: results.append(interpreter.run(torch.ones(1))), chars=0
+    )
+    return [raised, *(float(result) for result in results)]
+
+
+@program(differs="transformer-keeps", ours=["no error", None])
+def a_graph_that_returns_nothing_is_transformed(lib: Lib) -> Seen:
+    gm = lib.symbolic_trace(lambda x: None)
+    results: list[object] = []
+
+    def transform() -> None:
+        results.append(lib.Transformer(gm).transform()(1))
+
+    return [error(transform, chars=0), *results]
+
+
+@program(differs="from-node-pairs", ours=[("add", "Interpreter_Transformer")])
+def where_a_transformed_node_comes_from(lib: Lib) -> Seen:
+    traceback = importlib.import_module(f"{lib.__name__}.traceback")
+    gm = lib.symbolic_trace(lambda x: x + 1)
+    for node in gm.graph.nodes:
+        node.meta["stack_trace"] = "here"
+    with traceback.preserve_node_meta():
+        new = lib.Transformer(gm).transform()
+    (add,) = new.graph.find_nodes(op="call_function", target=operator.add)
+    return [
+        source if isinstance(source, tuple) else type(source).__name__
+        for source in add.meta["from_node"]
+    ]
+
+
+@program(differs="shape-prop-prints-nothing", ours=["RuntimeError:", 0])
+def shapes_that_do_not_fit(lib: Lib) -> Seen:
+    path = f"{lib.__name__}.passes.shape_prop"
+    prop = importlib.import_module(path).ShapeProp
+    gm = lib.symbolic_trace(lambda x: torch.mm(x, x))
+    with contextlib.redirect_stderr(io.StringIO()) as printed:
+        raised = error(lambda: prop(gm).propagate(torch.ones(1)), chars=0)
+    return [raised, min(1, len(printed.getvalue()))]

@@ -366,6 +366,13 @@ MUTANTS: Final = (
         becomes="",
         told="it stands in `options`",
     ),
+    Mutant(
+        function="codegen.CodeGen._gen_python_code",
+        misconception="Empty lines are for the eye.",
+        was='f"\\n{wraps}\\n\\n{definition}',
+        becomes='f"{wraps}\\n\\n\\n{definition}',
+        told="line 4 is the def line",
+    ),
     # -- compile_forward -----------------------------------------------------
     Mutant(
         function="source.compile_forward",

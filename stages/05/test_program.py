@@ -377,6 +377,19 @@ class TestWhichNodeALineIsFrom:
             "the lines of the definition.",
         )
 
+    def test_the_layout_of_the_text(self) -> None:
+        graph = Graph()
+        x = graph.call_function(len, (graph.placeholder("x"),))
+        x.meta["is_wrapped"] = True
+        graph.output(x)
+        same(
+            graph.python_code("self").src.split("\n")[:4],
+            ["", 'wrap("len")', "", "def forward(self, x):"],
+            "The text is an empty line, the wraps, an empty line, the "
+            "definition, the body: line 4 is the def line, with one line "
+            "that wraps as without any.",
+        )
+
     def test_lines_that_wrap_stand_in_front(self) -> None:
         graph = Graph()
         x = graph.placeholder("x")

@@ -427,4 +427,11 @@ MUTANTS: Final = (
         becomes="len(self.plan.returning) > 1",
         told="neither comes back",
     ),
+    Mutant(
+        function=_INSERT,
+        misconception="A match stays what it was when it was found.",
+        was="        show_inputs(rewrite, values)\n",
+        becomes="",
+        told="tell `show_inputs`",
+    ),
 )

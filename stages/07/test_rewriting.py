@@ -101,7 +101,7 @@ def test_old_and_new_stand_side_by_side() -> None:
         gm.graph,
         """
         graph():
-            %x : 'torch.Tensor' [num_users=3] = placeholder[target=x]
+            %x : torch.Tensor [num_users=3] = placeholder[target=x]
             %linear : [num_users=2] = call_module[target=linear](args = (%x,), kwargs = {})
             %add : [num_users=1] = call_function[target=operator.add](args = (%linear, %x), kwargs = {})
             %relu : [num_users=1] = call_function[target=torch.relu](args = (%add,), kwargs = {})
@@ -158,7 +158,7 @@ def test_then_the_graph_can_be_redirected_and_cleaned() -> None:
         gm.graph,
         """
         graph():
-            %x : 'torch.Tensor' [num_users=2] = placeholder[target=x]
+            %x : torch.Tensor [num_users=2] = placeholder[target=x]
             %linear : [num_users=1] = call_module[target=linear](args = (%x,), kwargs = {})
             %add_1 : [num_users=1] = call_function[target=operator.add](args = (%linear, %x), kwargs = {})
             %clamp : [num_users=1] = call_function[target=torch.clamp](args = (%add_1,), kwargs = {min: 0.0})
@@ -242,6 +242,13 @@ def test_matches_may_touch() -> None:
         "The input of the second match was replaced by the first rewrite: "
         "the new node has to read what is there now (`current`), for relu "
         "will be erased.",
+    )
+    shown = [str(one.match.placeholder_nodes[0]) for one in rewrites]
+    same(
+        shown,
+        ["x", "sigmoid"],
+        "The match that the caller gets back shows its inputs as they are "
+        "now, not as they were found: tell `show_inputs`.",
     )
 
 

@@ -308,4 +308,32 @@ MUTANTS: Final = (
         becomes="    if False:",
         told="relu reads it later and wants the old",
     ),
+    Mutant(
+        function=_IS_ALIAS,
+        misconception="What is in no other storage is in this one.",
+        was="bool(found) and set(found) <= set(self.of[of])",
+        becomes="set(found) <= set(self.of[of])",
+        told="ask whether there are some",
+    ),
+    Mutant(
+        function=_RULE_1A,
+        misconception="What is computed from one device stays there.",
+        was=" or base.device != result.device",
+        becomes="",
+        told="one on another device",
+    ),
+    Mutant(
+        function=_RULE_1A,
+        misconception="Each value is a tensor.",
+        was="not isinstance(base, torch.Tensor) or not tensors_in(base)",
+        becomes="not tensors_in(base)",
+        told="is a list of tensors",
+    ),
+    Mutant(
+        function=_NOTHING_LEFT,
+        misconception="Each user is an operator.",
+        was="if facts is None or facts.view is None or facts.source is None:",
+        becomes="if facts.view is None or facts.source is None:",
+        told="what nothing is known of is no scatter",
+    ),
 )

@@ -238,6 +238,18 @@ def test_what_is_found_counts_too() -> None:
     )
 
 
+@pytest.mark.exercise(IS_ALIAS)
+def test_what_is_no_tensor_is_no_view() -> None:
+    def program(x: torch.Tensor, y: torch.Tensor) -> object:
+        return [aten.is_same_size.default(x, y), y]
+
+    check(
+        not alias(program, "is_same_size_default", "x"),
+        "is_same_size(x, y) gives a bool, which is in no storage at all. No "
+        "storages are among any others: ask whether there are some.",
+    )
+
+
 # -- one rule alone ----------------------------------------------------------
 
 
@@ -326,6 +338,51 @@ def test_a_result_of_another_dtype() -> None:
         "x > 0 is of bools and x of floats: the result does not fit into the "
         "memory of x.",
     )
+
+
+@pytest.mark.exercise(RULE_1A)
+def test_a_result_on_another_device() -> None:
+    check(
+        reason(
+            _rule_1a_metadata,
+            lambda x, y: aten.add.Tensor(x, y),
+            "add_tensor",
+            torch.tensor(1.0),
+            torch.tensor(2.0, device="meta"),
+        ),
+        "x is a single number on the CPU and y one on another device, where "
+        "x + y is computed: it cannot be written into the memory of x.",
+    )
+
+
+def of_another_base(base: str) -> Rule:
+    """Rule 1a for calls whose "a" is a certain node."""
+
+    def ask(plan: Plan, call: Call) -> object:
+        call.base = {node.name: node for node in plan.nodes}[base]
+        return _rule_1a_metadata(plan, call)
+
+    return ask
+
+
+@pytest.mark.exercise(RULE_1A)
+@pytest.mark.parametrize("base", ["split_tensor", "_to_sparse_default"])
+def test_what_has_no_storage_of_its_own(base: str) -> None:
+    def program(x: torch.Tensor) -> object:
+        parts = aten.split.Tensor(x, 1)
+        return [aten.relu.default(x), parts, aten._to_sparse.default(x)]
+
+    sentence = (
+        '"a" is a list of tensors, or a sparse tensor, which has no strides: '
+        "nothing can be written into it element by element. It must be one "
+        "tensor, and tensors_in must find it."
+    )
+    try:
+        answer = reason(of_another_base(base), program, "relu_default", ROW)
+    except (AttributeError, RuntimeError, TypeError) as error:
+        check(False, sentence, picture=f"yours: {error!r}")
+    else:
+        check(answer, sentence)
 
 
 @pytest.mark.exercise(RULE_1A)
@@ -636,6 +693,24 @@ def test_another_user_has_its_work() -> None:
         "mul is no scatter operator, facts.view says so: it reads the old "
         "value and has its work to do.",
     )
+
+
+@pytest.mark.exercise(NOTHING_LEFT)
+def test_the_output_has_no_schema() -> None:
+    def program(x: torch.Tensor) -> object:
+        whole = aten.neg.default(x)
+        return [whole, aten.add.Tensor(aten.select.int(whole, 0, 0), 1)]
+
+    sentence = (
+        "The later use is the output, which is no operator: facts_of answers "
+        "None, and what nothing is known of is no scatter."
+    )
+    try:
+        found = nothing_left(program, "add_tensor", "output")
+    except AttributeError as error:
+        check(False, sentence, picture=f"yours: {error!r}")
+    else:
+        check(not found, sentence)
 
 
 # -- 2: last use -------------------------------------------------------------

@@ -19,8 +19,8 @@ help: ## Print this list.
 tour: $(STAMP) ## Trace, show and run two real networks; where to begin.
 	@$(BIN)/python -m stages.tour
 
-test: lint types ## Check everything: style, types, tests.
-	$(BIN)/python -m pytest
+test: lint types ## Check everything: style, types, tests, the site.
+	$(BIN)/python -m pytest -q -n 2 --dist loadfile
 
 lint: $(STAMP) ## Check style and layout of the code.
 	$(BIN)/ruff check --quiet

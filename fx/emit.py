@@ -46,6 +46,7 @@ class OutputWriter(Protocol):
         repr_fn: Callable[[object], str],
     ) -> str:
         """The statement, without indentation."""
+        ...
 
 
 class Emitter:
@@ -339,7 +340,7 @@ def _path_of(node: Node) -> str:
     """The target of a node whose opcode wants a string."""
     target = node.target
     if type(target) is str:
-        return target
+        return str(target)
     if not isinstance(target, str):
         _refuse_target(node)
     return exact(target)

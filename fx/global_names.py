@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import builtins
 import math
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Mapping
 from types import BuiltinFunctionType, MethodType, ModuleType
 from typing import Final
 
@@ -30,7 +30,7 @@ from .arguments import Value
 from .namespace import Namespace, target_to_str
 from .qualified_names import _get_qualified_name, is_from_torch, resolves_to
 
-_BUILTINS: Final[dict[str, object]] = vars(builtins)
+_BUILTINS: Final[Mapping[str, object]] = vars(builtins)
 
 PREFILLED: Final[dict[str, object]] = {
     "inf": math.inf,

@@ -11,6 +11,7 @@ from __future__ import annotations
 import builtins
 import keyword
 import re
+from collections.abc import Mapping
 from typing import Final
 
 from .opcodes import Target
@@ -20,7 +21,7 @@ RESERVED: Final[frozenset[str]] = frozenset(
 )
 """Names that generated code uses for its own globals."""
 
-_BUILTINS: Final[dict[str, object]] = vars(builtins)
+_BUILTINS: Final[Mapping[str, object]] = vars(builtins)
 TAKEN: Final = frozenset(keyword.kwlist) | set(_BUILTINS) | RESERVED
 """Names that no node has: keywords, builtins, and the reserved ones."""
 

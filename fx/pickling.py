@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 import torch
 
@@ -194,7 +194,8 @@ def _any_leaf(a: Value, test: Callable[[Value], bool]) -> bool:
     elif isinstance(a, slice):
         items = [a.start, a.stop, a.step]
     elif _is_instance_of_dataclass(a):
-        items = [getattr(a, field.name) for field in dataclasses.fields(a)]
+        fields = dataclasses.fields(cast("Value", a))
+        items = [getattr(a, field.name) for field in fields]
     else:
         return test(a)
     return any(_any_leaf(item, test) for item in items)

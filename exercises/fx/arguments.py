@@ -19,6 +19,7 @@ from typing import (
     Final,
     TypeAlias,
     TypeVar,
+    cast,
     get_args,
     overload,
 )
@@ -136,8 +137,10 @@ def _map_tuple(
 ) -> tuple[Argument, ...]:
     """A tuple again; a named tuple keeps its class."""
     items = tuple([map_aggregate(item, fn) for item in a])
-    make: Callable[..., tuple[Argument, ...]] = type(a)
-    return make(*items) if hasattr(a, "_fields") else items
+    if not hasattr(a, "_fields"):
+        return items
+    named: tuple[Argument, ...] = cast("Value", type(a))(*items)
+    return named
 
 
 def _map_list(

@@ -218,10 +218,9 @@ class Interpreter:
         env = self.env
         args = []
         for arg in n._args:
-            kind = type(arg)
-            if kind is Node and arg in env:
+            if type(arg) is Node and arg in env:
                 args.append(env[arg])
-            elif kind in LEAVES:
+            elif type(arg) in LEAVES:
                 args.append(arg)
             else:
                 args.append(self.map_nodes_to_values(arg, n))

@@ -93,9 +93,11 @@ class GraphOwner(Protocol):
 
     def get_submodule(self, target: str) -> torch.nn.Module:
         """The module at a dotted path; AttributeError if there is none."""
+        ...
 
     def named_children(self) -> Iterator[tuple[str, torch.nn.Module]]:
         """The modules one step down."""
+        ...
 
 
 class GraphTracer(Protocol):
@@ -145,11 +147,12 @@ class CodeGenerator(Protocol):
         options: CodeOptions,
     ) -> PythonCode:
         """The graph as a function `forward`."""
+        ...
 
     def process_inputs(self, *args: Value) -> Value:
         """A caller's inputs, as the graph's placeholders take them."""
 
-    def process_outputs(self, out: Value) -> Value:
+    def process_outputs(self, out: Value, /) -> Value:
         """The graph's outputs, as the caller gets them."""
 
 

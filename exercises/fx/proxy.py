@@ -26,7 +26,7 @@ import sys
 import types
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Final, Self, TypeAlias
+from typing import TYPE_CHECKING, Final, Self, TypeAlias, cast
 
 import torch
 from torch.utils import _pytree as pytree
@@ -330,7 +330,7 @@ def _lower_other(tracer: TracerBase, a: Value) -> Argument:
 def _lower_tuple_subclass(tracer: TracerBase, a: tuple[Value, ...]) -> Argument:
     """A tuple of the same class, named or not."""
     items = [tracer.create_arg(item) for item in a]
-    make: Callable[..., Argument] = type(a)
+    make: Callable[..., Argument] = cast("Value", type(a))
     return make(*items) if hasattr(a, "_fields") else make(items)
 
 

@@ -12,6 +12,7 @@ import builtins
 import inspect
 import re
 import sys
+from collections.abc import Mapping
 from functools import lru_cache
 from types import BuiltinFunctionType, FunctionType
 from typing import Final
@@ -19,7 +20,7 @@ from typing import Final
 import torch
 from torch.nn import functional
 
-_BUILTINS: Final[dict[str, object]] = vars(builtins)
+_BUILTINS: Final[Mapping[str, object]] = vars(builtins)
 
 _RESPELLED: Final = {
     "torch.segment_reduce": "torch._segment_reduce",

@@ -72,6 +72,24 @@ def test_all_written_is_all_green_and_typed(learner: Learner) -> None:
     assert mypy.returncode == 0, mypy.stdout
 
 
+def test_an_editor_finds_nothing_to_complain_of(learner: Learner) -> None:
+    """Mypy is run in exercises/ by `make types`; this is pyright, there."""
+    (learner.folder / "pyproject.toml").write_text(
+        (EXERCISES / "pyproject.toml").read_text()
+    )
+    pyright = [sys.executable, "-m", "pyright", "--pythonpath", sys.executable]
+    run = subprocess.run(
+        pyright, cwd=learner.folder, capture_output=True, text=True, check=False
+    )
+    assert "0 errors, 0 warnings" in run.stdout, run.stdout
+    learner.body("linked_list.Link.prepend", "return x")
+    run = subprocess.run(
+        pyright, cwd=learner.folder, capture_output=True, text=True, check=False
+    )
+    assert "linked_list.py" in run.stdout
+    assert run.returncode == 1
+
+
 @pytest.mark.parametrize("numbers", [(1, 2), (3, 1), (8, 5, 2)])
 def test_several_stages_at_once_say_the_truth(
     numbers: tuple[int, ...], learner: Learner

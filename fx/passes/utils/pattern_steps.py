@@ -40,9 +40,11 @@ class Spelling(Protocol):
 
     def commutes(self, pattern: Node) -> bool:
         """Whether the first two operands may be exchanged."""
+        ...
 
     def same_value(self, pattern: Node, node: Node) -> bool:
         """Whether two get_attr nodes fetch what counts as the same."""
+        ...
 
 
 class Exact:

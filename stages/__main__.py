@@ -154,14 +154,24 @@ def _tree(*numbers: int) -> Tree:
     return Tree(EXERCISES / "fx", under_test=numbers)
 
 
+def _sound_tree() -> Tree:
+    """The learner's tree, none of its stages under test.
+
+    Raises:
+        Broken: something is wrong with it; says all that is.
+    """
+    tree = _tree()
+    if found := [*problems(tree)]:
+        raise Broken("\n\n".join(found))
+    return tree
+
+
 # --- where one is ----------------------------------------------------------
 
 
 def progress(chosen: argparse.Namespace) -> int:
     """Print each stage with its exercises, written or not."""
-    tree = _tree()
-    if found := [*problems(tree)]:
-        raise Broken("\n\n".join(found))
+    tree = _sound_tree()
     states = tree.states()
     verdicts = _verdicts(states) if chosen.check else {}
     table = Table(box=None, padding=(0, 2, 0, 0))
@@ -317,12 +327,11 @@ def _show_code(one: Exercise) -> None:
 
 def running(chosen: argparse.Namespace) -> int:
     """Run a script whose `import fx` is the learner's."""
-    if found := [*problems(_tree())]:
-        raise Broken("\n\n".join(found))
+    tree = _sound_tree()
     script = Path(chosen.script).resolve()
     if not script.is_file():
         raise LookupError(f"there is no file {chosen.script}")
-    install(_tree())
+    install(tree)
     sys.argv = [str(script), *chosen.arguments]
     sys.path.insert(0, str(script.parent))
     try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import linecache
 import traceback
 from collections.abc import Iterator, Sequence
 from itertools import groupby
@@ -97,8 +96,7 @@ def header(tree: Tree, numbers: Sequence[int]) -> str:
     kind = {n: _whose(stages()[n], states) for n in others}
     for whose, group in groupby(others, key=kind.__getitem__):
         parts.append(f"{_range([*group])} {whose}")
-    name = f"{tree.root.parent.name}/{tree.root.name}"
-    return f"fx under test: {name}: " + " · ".join(parts)
+    return f"fx under test: {tree.name}: " + " · ".join(parts)
 
 
 def _written(stage: Stage, states: dict[str, State]) -> int:
@@ -139,15 +137,8 @@ def missing_stub(error: BaseException) -> str | None:
 
 def where_reached(error: BaseException, tree: Tree) -> str:
     """The line of the tree from which a stub was called; "" if of none."""
-    frames = [
-        frame
-        for frame in traceback.extract_tb(error.__traceback__)
-        if frame.filename.startswith(str(tree.root))
-    ]
-    if len(frames) < 2:
-        return ""
-    place = _from_root(frames[-2].filename, tree)
-    return f"{place}:{frames[-2].lineno}, in {frames[-2].name}"
+    caller = tree.frames(error)[-2:-1]  # the last one is the stub
+    return "".join(_place_of(frame) for frame in caller)
 
 
 def explain(error: BaseException, item: pytest.Item, tree: Tree) -> str:
@@ -189,24 +180,20 @@ def _said(error: BaseException) -> list[str]:
 def _own_lines(error: BaseException, tree: Tree) -> list[str]:
     """The lines of the tree under test that an error came through."""
     lines: list[str] = []
-    for frame in traceback.extract_tb(error.__traceback__):
-        if frame.filename.startswith(str(tree.root)):
-            text = linecache.getline(frame.filename, frame.lineno or 0).strip()
-            place = _from_root(frame.filename, tree)
-            lines.append(f"at {place}:{frame.lineno}, in {frame.name}")
-            lines.append(f"    {text}")
+    for frame in tree.frames(error):
+        lines += [f"at {_place_of(frame)}", f"    {frame.line}"]
     if len(lines) > 12:
         lines = [*lines[:6], "    …", *lines[-6:]]
     return lines
 
 
-def _from_root(path: str, tree: Tree | None = None) -> str:
+def _place_of(frame: traceback.FrameSummary) -> str:
+    """A line that ran: `exercises/fx/node.py:90, in prepend`."""
+    return f"{frame.filename}:{frame.lineno}, in {frame.name}"
+
+
+def _from_root(path: str) -> str:
     """A path as one would type it at the top of the project."""
-    if tree is not None and path.startswith(str(tree.root.parent)):
-        below = path.removeprefix(str(tree.root.parent)).lstrip("/\\")
-        if tree.is_reference:
-            return below
-        return f"{tree.root.parent.name}/{below}"
     return path.removeprefix(str(ROOT)).lstrip("/\\")
 
 

@@ -11,20 +11,16 @@ import contextlib
 import io
 import multiprocessing
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor
 from contextlib import contextmanager
-from typing import Final, NamedTuple, ParamSpec, TypeVar
+from typing import Final, NamedTuple
 
 import pytest
 
 from stages.manifest import HERE, ROOT, exercises
 from stages.plugin import Subject
 from stages.tree import Broken, Tree
-
-P = ParamSpec("P")
-T = TypeVar("T")
-
 
 PLAIN: Final = (
     "--color=no",
@@ -149,13 +145,3 @@ def _arguments(job: Job) -> list[str]:
     paths = [str(HERE / f"{number:02d}") for number in job.stages]
     only = ["--exercise", job.exercise] if job.exercise else []
     return [*(job.tests or paths), *only, *PLAIN]
-
-
-def call(
-    executor: ProcessPoolExecutor,
-    function: Callable[P, T],
-    *args: P.args,
-    **kwargs: P.kwargs,
-) -> T:
-    """Call a function in a warm process and wait for its answer."""
-    return executor.submit(function, *args, **kwargs).result()

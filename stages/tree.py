@@ -17,6 +17,7 @@ import ast
 import dis
 import importlib
 import sys
+import traceback
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
 from importlib.abc import Loader, MetaPathFinder
@@ -95,9 +96,31 @@ class Tree(NamedTuple):
         except SyntaxError as error:
             raise Broken(_syntax_error(self.shown(file), error)) from None
 
+    @property
+    def name(self) -> str:
+        """The folder as the learner knows it: `exercises/fx`, or `fx`."""
+        if self.is_reference:
+            return self.root.name
+        return f"{self.root.parent.name}/{self.root.name}"
+
     def shown(self, file: str) -> str:
         """A file's name as the learner knows it: `exercises/fx/node.py`."""
-        return f"{self.root.parent.name}/{self.root.name}/{file}"
+        return f"{self.name}/{file}"
+
+    def frames(self, error: BaseException) -> list[traceback.FrameSummary]:
+        """Where in this tree an error came through, files as `shown`."""
+        return [
+            traceback.FrameSummary(
+                self.shown(
+                    Path(frame.filename).relative_to(self.root).as_posix()
+                ),
+                frame.lineno,
+                frame.name,
+                line=frame.line,
+            )
+            for frame in traceback.extract_tb(error.__traceback__)
+            if Path(frame.filename).is_relative_to(self.root)
+        ]
 
     def function(self, one: Exercise) -> functions.Function:
         """The learner's version of an exercise.
@@ -142,7 +165,7 @@ def problems(tree: Tree) -> Iterator[str]:
         return
     if not tree.root.is_dir():
         yield (
-            f"{tree.root.parent.name}/{tree.root.name} is missing. To have it "
+            f"{tree.name} is missing. To have it "
             f"back as it was delivered:\n    python -m stages reset all"
         )
         return
@@ -175,9 +198,13 @@ def _signature_problems(tree: Tree, one: Exercise) -> Iterator[str]:
 
 def _reference_function(tree: Tree, one: Exercise) -> functions.Function:
     """The reference's version of an exercise."""
-    path = tree.reference / one.file
-    given = _parse(path.read_text(encoding="utf-8"), str(path))
-    return functions.function(given, one.qualname)
+    return functions.function(_given(tree, one.file), one.qualname)
+
+
+def _given(tree: Tree, file: str) -> ast.Module:
+    """The syntax tree of a file of the reference."""
+    path = tree.reference / file
+    return _parse(path.read_text(encoding="utf-8"), str(path))
 
 
 @lru_cache(maxsize=256)
@@ -247,15 +274,14 @@ def import_all(tree: Tree) -> None:
 
 def _import_error(tree: Tree, file: str, error: BaseException) -> str:
     """Why a module of the learner's cannot be imported, as a paragraph."""
-    lines = [f"{tree.shown(file)} cannot be imported."]
-    trace = error.__traceback__
-    while trace is not None:
-        path = trace.tb_frame.f_code.co_filename
-        if path.startswith(str(tree.root)):
-            place = tree.shown(path.removeprefix(str(tree.root)).lstrip("/\\"))
-            lines.append(f"    {place}:{trace.tb_lineno}")
-        trace = trace.tb_next
-    return "\n".join([*lines, f"    {type(error).__name__}: {error}"])
+    frames = tree.frames(error)
+    return "\n".join(
+        [
+            f"{tree.shown(file)} cannot be imported.",
+            *(f"    {frame.filename}:{frame.lineno}" for frame in frames),
+            f"    {type(error).__name__}: {error}",
+        ]
+    )
 
 
 def _module_name(file: str) -> str:
@@ -392,8 +418,7 @@ def _ask_for_helpers(
     Raises:
         Broken: an import or a helper is gone; says which.
     """
-    path = tree.reference / one.file
-    given = _parse(path.read_text(encoding="utf-8"), str(path))
+    given = _given(tree, one.file)
     for name in sorted(_globals_of(function) & _bound_at_top(given)):
         if name not in module.__dict__:
             raise Broken(_missing(tree, one, name))

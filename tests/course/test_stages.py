@@ -115,7 +115,7 @@ def test_one_stage_written_is_green_alone(learner: Learner) -> None:
         assert f"Stage {stage.number:02d} is done." in result.output
 
 
-def test_another_right_solution_passes(learner: Learner) -> None:
+def test_a_learner_may_add_to_a_file(learner: Learner) -> None:
     first = stages()[1].exercises[0]
     learner.write(first.name)
     learner.edit(first.file, "class Link:", "_mine = 1\n\n\nclass Link:")

@@ -12,28 +12,24 @@ line.
 from . import (
     # stage 02
     immutable_collections,
-    arguments,
     operator_schemas,
     node,
-    effects,
-    lint,
     graph,
     # stage 03
     traceback,
     proxy,
     annotate,
-    # stage 04
-    tracer,
     # stage 05
-    codegen,
     graph_module,
     _symbolic_trace,
     # stage 06
     interpreter,
     # stage 07
     subgraph_rewriter,
-    rewriting_rules,
 )
+from .usedef import lint
+from .memory import effects
+from .rewriting import rules as rewriting_rules
 from .passes import (  # so that fx.passes.shape_prop is there
     fake_tensor_prop as _fake_tensor_prop,
     profiling as _profiling,
@@ -41,16 +37,16 @@ from .passes import (  # so that fx.passes.shape_prop is there
     shape_prop as _shape_prop,
 )
 from .passes import conv_bn_fusion as _conv_bn_fusion
-from .passes.utils import explain as _explain, matcher_utils as _matcher_utils
+from .passes.utils import matcher_utils as _matcher_utils
 from .experimental import proxy_tensor as _proxy_tensor
 from .node import Node, map_arg
-from .effects import has_side_effect
+from .memory.effects import has_side_effect
 from .graph import Graph
 from .proxy import Proxy, TraceError
-from .wrapping import ProxyableClassMeta, wrap
-from .concrete_args import PH
-from .tracer import Tracer
-from .codegen import CodeGen
+from .tracing.wrapping import ProxyableClassMeta, wrap
+from .tracing.concrete_args import PH
+from .tracing.tracer import Tracer
+from .codegen.codegen import CodeGen
 from .graph_module import GraphModule
 from ._symbolic_trace import symbolic_trace
 from .interpreter import Interpreter, Transformer
@@ -69,8 +65,6 @@ __all__ = [
     "Tracer",
     "Transformer",
     "annotate",
-    "arguments",
-    "codegen",
     "effects",
     "graph",
     "graph_module",
@@ -87,6 +81,5 @@ __all__ = [
     "subgraph_rewriter",
     "symbolic_trace",
     "traceback",
-    "tracer",
     "wrap",
 ]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from .arguments import Value
 from .proxy import Proxy
+from .usedef.arguments import Value
 
 __all__ = ["annotate"]
 

@@ -27,14 +27,14 @@ from typing import ClassVar, Final, Self, TypeVar, cast
 from torch import nn
 from torch.utils import _pytree as pytree
 
-from . import dotted_path
-from .arguments import Value
-from .codegen import _PyTreeCodeGen
+from .codegen.codegen import _PyTreeCodeGen
+from .codegen.source import Program, compile_forward, last_frame
 from .graph import Graph
 from .node import Node
-from .protocols import GraphTracer, PythonCode, ReplaceHook
-from .serialize import write_folder
-from .source import Program, compile_forward, last_frame
+from .saving.serialize import write_folder
+from .text import dotted_path
+from .usedef.arguments import Value
+from .usedef.protocols import GraphTracer, PythonCode, ReplaceHook
 
 __all__ = ["GraphModule"]
 

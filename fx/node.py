@@ -19,7 +19,18 @@ from typing import TYPE_CHECKING, Final, NoReturn, Self, cast
 
 import torch
 
-from .arguments import (
+from .immutable_collections import immutable_dict
+from .operator_schemas import (
+    ArgsKwargsPair,
+    normalize_function,
+    normalize_module,
+)
+from .ordered.namespace import is_parameter_name
+from .ordered.opcodes import OPCODES, Opcode, check_target
+from .ordered.ordered_graph import NamedNode
+from .text.node_text import format_node
+from .text.qualified_names import _get_qualified_name, _type_repr, pretty_target
+from .usedef.arguments import (
     LEAVES,
     NO_KWARGS,
     Argument,
@@ -29,18 +40,7 @@ from .arguments import (
     map_aggregate,
     map_arg,
 )
-from .immutable_collections import immutable_dict
-from .namespace import is_parameter_name
-from .node_text import format_node
-from .opcodes import OPCODES, Opcode, check_target
-from .operator_schemas import (
-    ArgsKwargsPair,
-    normalize_function,
-    normalize_module,
-)
-from .ordered_graph import NamedNode
-from .protocols import ReplaceHook
-from .qualified_names import _get_qualified_name, _type_repr, pretty_target
+from .usedef.protocols import ReplaceHook
 
 if TYPE_CHECKING:
     from .graph import Graph

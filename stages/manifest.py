@@ -23,7 +23,7 @@ class Exercise(NamedTuple):
     """One function to write.
 
     Attributes:
-        name: its path under fx/, with dots: `linked_list.Link.prepend`.
+        name: its path under fx/, with dots: `ordered.linked_list.Link.prepend`.
         file: the file it is in, from fx/ on: `linked_list.py`.
         qualname: its name within that file: `Link.prepend`.
         stage: the number of its stage.

@@ -14,7 +14,7 @@ class Mutant(NamedTuple):
     """A mistake in one function of the reference.
 
     Attributes:
-        function: the exercise, `linked_list.Link.prepend`.
+        function: the exercise, `ordered.linked_list.Link.prepend`.
         misconception: what one believes who writes this, in a sentence.
         was: text of the reference function; it stands there once.
         becomes: what the mutant has in its place, indented as in the file.

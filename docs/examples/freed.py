@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import fx
-from fx.liveness import last_uses
+from fx.usedef.liveness import last_uses
 from stages.residual import Residual
 
 

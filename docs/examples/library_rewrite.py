@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 
 import fx
-from fx.passes.utils.explain import explain
-from fx.rewriting_rules import Rule, rewrite_until_stable
+from fx.rewriting.explain import explain
+from fx.rewriting.rules import Rule, rewrite_until_stable
 
 
 def program(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 
 import fx
-from fx.arguments import Target, Value
 from fx.passes.shape_prop import ShapeProp
+from fx.usedef.arguments import Target, Value
 from stages.residual import Residual
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import torch
 
-from fx.arguments import Argument
 from fx.graph import Graph
 from fx.operator_schemas import get_signature_for_torch_op, normalize_function
+from fx.usedef.arguments import Argument
 
 
 def main() -> None:

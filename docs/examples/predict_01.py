@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from fx.namespace import Namespace
-from fx.ordered_graph import NamedGraph
+from fx.ordered.namespace import Namespace
+from fx.ordered.ordered_graph import NamedGraph
 
 
 def inserted_ahead() -> None:

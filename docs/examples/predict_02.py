@@ -7,9 +7,9 @@ import operator
 import torch
 
 from fx.graph import Graph
-from fx.lint import problems
-from fx.liveness import last_uses
 from fx.node import Node
+from fx.usedef.lint import problems
+from fx.usedef.liveness import last_uses
 
 
 def residual() -> tuple[Graph, Node, Node, Node, Node]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import torch
 
-from fx.arguments import Value
 from fx.graph import Graph
 from fx.proxy import GraphAppendingTracer, TraceError
+from fx.usedef.arguments import Value
 
 
 def begin() -> tuple[Graph, Value]:

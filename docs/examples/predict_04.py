@@ -8,9 +8,9 @@ import threading
 import torch
 from torch import nn
 
-from fx.arguments import Value
-from fx.patching import Patches, Place
-from fx.tracer import Tracer
+from fx.tracing.patching import Patches, Place
+from fx.tracing.tracer import Tracer
+from fx.usedef.arguments import Value
 
 
 def another_thread() -> None:

@@ -8,8 +8,8 @@ from decimal import Decimal
 import torch
 
 from fx._symbolic_trace import symbolic_trace
-from fx.constants import ConstantPrinter
-from fx.global_names import GlobalNames
+from fx.codegen.constants import ConstantPrinter
+from fx.codegen.global_names import GlobalNames
 from fx.graph import Graph
 from stages.residual import Residual
 

@@ -7,9 +7,9 @@ from typing import Any, TypeAlias
 import torch
 
 from fx._symbolic_trace import symbolic_trace
-from fx.arguments import Argument, Target
 from fx.interpreter import Interpreter, Transformer
 from fx.node import Node
+from fx.usedef.arguments import Argument, Target
 from stages.residual import Residual
 
 Value: TypeAlias = Any

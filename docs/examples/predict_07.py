@@ -9,7 +9,7 @@ import torch
 
 from fx._symbolic_trace import symbolic_trace
 from fx.passes.utils.matcher_utils import SubgraphMatcher
-from fx.rewriting_rules import Rule, rewrite_until_stable
+from fx.rewriting.rules import Rule, rewrite_until_stable
 from fx.subgraph_rewriter import replace_pattern
 
 Function: TypeAlias = Callable[..., object]

@@ -10,8 +10,8 @@ import torch
 from fx._symbolic_trace import symbolic_trace
 from fx.experimental.proxy_tensor import make_fx
 from fx.graph_module import GraphModule
-from fx.passes.aliasing import Storages, propagate
 from fx.passes.reinplace import reinplace, reinplace_report
+from fx.reinplacing.aliasing import Storages, propagate
 
 Function: TypeAlias = Callable[[torch.Tensor], torch.Tensor]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from docs.machinery.film import Arc, Film, Row
-from fx.ordered_graph import NamedGraph, NamedNode
+from fx.ordered.ordered_graph import NamedGraph, NamedNode
 
 
 def film() -> Film:

@@ -10,7 +10,7 @@ import torch
 from docs.machinery.film import Film, Spot, code_of, frame_spot
 from fx.graph import Graph
 from fx.node import Node
-from fx.tracer import Tracer
+from fx.tracing.tracer import Tracer
 from stages.residual import Residual
 
 Value: TypeAlias = Any

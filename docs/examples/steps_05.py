@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from docs.machinery.film import Film
 from fx.graph import Graph
-from fx.tracer import Tracer
+from fx.tracing.tracer import Tracer
 from stages.residual import Residual
 
 SAY = {

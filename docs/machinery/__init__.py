@@ -7,7 +7,7 @@ it: a *block* names them, and the build puts them in.  What a block does not
 understand (a name, an option, a text to mark) ends the build with the page
 and the line, so a page cannot be out of date.
 
-    /// source | fx.linked_list.Link.prepend
+    /// source | fx.ordered.linked_list.Link.prepend
         mark: before._next = x
 
     Prose about it.  Markdown as usual.
@@ -35,7 +35,7 @@ for the name of yours, others may be in the middle of a sentence.
 ## The page of a file: docs/files/<path below fx, .md for .py>
 
 Shows each line of its file exactly once, in the file's order (or better: in
-the order of explanation).  Example: docs/files/linked_list.md.
+the order of explanation).  Example: docs/files/ordered/linked_list.md.
 
     # linked_list.py                     the title: the file's name
     One or two paragraphs: what it is for; what it must keep true (the
@@ -49,7 +49,7 @@ Prose beside code says why: what would break without the line, what was
 decided against, what it costs.  It does not retell the code.  Headings stand
 between blocks (## only), never inside.  Each definition is an anchor, in
 whatever block it stands: link to
-`../files/linked_list.md#fx.linked_list.Link.prepend`.
+`../files/ordered/linked_list.md#fx.ordered.linked_list.Link.prepend`.
 
 ## The page of a stage: docs/stages/NN.md
 

@@ -73,8 +73,8 @@ class Module:
     """A Python file and its units.
 
     Attributes:
-        name: the dotted name, `fx.linked_list`.
-        path: the path below the root of its tree, `fx/linked_list.py`.
+        name: the dotted name, `fx.ordered.linked_list`.
+        path: the path below the root of its tree, `fx/ordered/linked_list.py`.
         lines: the text, line by line.
         units: the units at the top, in order; the first is the head.
     """
@@ -128,7 +128,7 @@ def find(dotted: str, root: Path = ROOT) -> Place:
     """The place that a dotted name means; a file's name means its head.
 
     Args:
-        dotted: `fx.linked_list.Link.prepend`.
+        dotted: `fx.ordered.linked_list.Link.prepend`.
         root: the folder that the packages are in.
 
     Raises:

@@ -12,12 +12,12 @@ from collections.abc import Callable
 import torch
 from torch import nn
 
-from .arguments import Value
-from .concrete_args import PH, PHBase, PHWithMeta
 from .graph_module import GraphModule
-from .patching import is_fx_tracing
-from .tracer import Tracer
-from .wrapping import ProxyableClassMeta, wrap
+from .tracing.concrete_args import PH, PHBase, PHWithMeta
+from .tracing.patching import is_fx_tracing
+from .tracing.tracer import Tracer
+from .tracing.wrapping import ProxyableClassMeta, wrap
+from .usedef.arguments import Value
 
 __all__ = [
     "PH",

@@ -19,15 +19,16 @@ from typing import Final, Literal, cast, overload
 
 import torch
 
-from . import effects, lint
-from .arguments import NO_KWARGS, Argument, Target, Value, map_arg
-from .dotted_path import MISSING, walk
-from .namespace import target_to_str
+from .memory import effects
 from .node import Node
-from .opcodes import Opcode
-from .ordered_graph import OrderedGraph
-from .pickling import Row, add_rows, to_rows
-from .protocols import (
+from .ordered.namespace import target_to_str
+from .ordered.opcodes import Opcode
+from .ordered.ordered_graph import OrderedGraph
+from .text.dotted_path import MISSING, walk
+from .text.pickling import Row, add_rows, to_rows
+from .usedef import lint
+from .usedef.arguments import NO_KWARGS, Argument, Target, Value, map_arg
+from .usedef.protocols import (
     CodeGenerator,
     CodeOptions,
     GraphOwner,

@@ -24,15 +24,15 @@ from typing import Final, cast
 from torch import nn
 
 from . import traceback as fx_traceback
-from .arguments import LEAVES, Argument, Target, Value, map_arg
-from .dotted_path import MISSING, walk
 from .graph import Graph
 from .graph_module import GraphModule
-from .liveness import last_uses
 from .node import Node
-from .opcodes import OPCODES, Opcode
+from .ordered.opcodes import OPCODES, Opcode
 from .proxy import Proxy
-from .tracer import Tracer
+from .text.dotted_path import MISSING, walk
+from .tracing.tracer import Tracer
+from .usedef.arguments import LEAVES, Argument, Target, Value, map_arg
+from .usedef.liveness import last_uses
 
 __all__ = ["Interpreter", "Transformer"]
 

@@ -31,9 +31,16 @@ from typing import TYPE_CHECKING, Final, Self, TypeAlias, cast
 import torch
 from torch.utils import _pytree as pytree
 
-from . import frames
 from . import traceback as fx_traceback
-from .arguments import (
+from .graph import Graph
+from .immutable_collections import immutable_dict, immutable_list
+from .node import Node
+from .operator_schemas import check_for_mutable_operation
+from .ordered.namespace import target_to_str
+from .ordered.opcodes import Opcode
+from .recording import frames
+from .recording.scope import Scope, ScopeContextManager
+from .usedef.arguments import (
     LEAVES,
     NO_KWARGS,
     Argument,
@@ -42,13 +49,6 @@ from .arguments import (
     base_types,
     map_arg,
 )
-from .graph import Graph
-from .immutable_collections import immutable_dict, immutable_list
-from .namespace import target_to_str
-from .node import Node
-from .opcodes import Opcode
-from .operator_schemas import check_for_mutable_operation
-from .scope import Scope, ScopeContextManager
 
 __all__ = [
     "Attribute",

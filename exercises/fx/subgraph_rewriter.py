@@ -19,8 +19,6 @@ from typing import NamedTuple, TypeAlias, Unpack
 
 from torch import nn
 
-from . import replacing
-from .arguments import Value
 from .graph import Graph
 from .graph_module import GraphModule
 from .node import Node
@@ -29,8 +27,10 @@ from .passes.utils.matcher_utils import (
     MatchOptions,
     SubgraphMatcher,
 )
-from .replacing import Rewrite, Template
-from .tracer import Tracer
+from .rewriting import replacing
+from .rewriting.replacing import Rewrite, Template
+from .tracing.tracer import Tracer
+from .usedef.arguments import Value
 
 __all__ = [
     "Match",

@@ -15,8 +15,8 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import Final, NamedTuple
 
-from .arguments import Value
 from .node import Node
+from .usedef.arguments import Value
 
 __all__ = [
     "annotate",

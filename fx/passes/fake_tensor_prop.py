@@ -10,10 +10,10 @@ from __future__ import annotations
 import torch
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 
-from ..arguments import Argument, Value, map_aggregate
 from ..graph_module import GraphModule
 from ..interpreter import Interpreter
 from ..node import Node
+from ..usedef.arguments import Argument, Value, map_aggregate
 
 __all__ = ["FakeTensorProp"]
 

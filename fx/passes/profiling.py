@@ -12,9 +12,9 @@ from typing import NamedTuple
 import torch
 from torch.utils import _pytree as pytree
 
-from ..arguments import Value
 from ..interpreter import Interpreter
 from ..node import Node
+from ..usedef.arguments import Value
 
 __all__ = ["Profiler", "Record"]
 

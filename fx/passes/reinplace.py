@@ -22,17 +22,16 @@ from typing import Final
 
 import torch
 
-from ..arguments import Value, map_arg
 from ..graph_module import GraphModule
 from ..node import Node
-from .aliasing import (
+from ..reinplacing.aliasing import (
     OperatorFacts,
     arguments_of,
     facts_of,
     geometry,
     tensors_in,
 )
-from .reinplace_plan import (
+from ..reinplacing.plan import (
     COPY,
     Call,
     Plan,
@@ -41,6 +40,7 @@ from .reinplace_plan import (
     peak_bytes,
     view_arguments,
 )
+from ..usedef.arguments import Value, map_arg
 
 __all__ = ["ReinplaceReport", "Verdict", "reinplace", "reinplace_report"]
 

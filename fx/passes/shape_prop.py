@@ -16,10 +16,10 @@ from torch._guards import detect_fake_mode
 from torch._prims_common import is_contiguous_for_memory_format
 from torch._subclasses.fake_tensor import FakeCopyMode, FakeTensorMode
 
-from ..arguments import Argument, Value, map_aggregate
 from ..graph_module import GraphModule
 from ..interpreter import Interpreter
 from ..node import Node
+from ..usedef.arguments import Argument, Value, map_aggregate
 
 __all__ = ["ShapeProp", "TensorMetadata"]
 

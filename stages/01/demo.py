@@ -6,7 +6,7 @@ import operator
 
 import torch
 
-from fx.ordered_graph import NamedGraph
+from fx.ordered.ordered_graph import NamedGraph
 
 
 def residual() -> NamedGraph:

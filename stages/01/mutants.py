@@ -8,14 +8,14 @@ from stages.mutant import Mutant
 
 MUTANTS: Final = (
     Mutant(
-        function="linked_list.Link._unlink",
+        function="ordered.linked_list.Link._unlink",
         misconception="one pointer for each neighbour is enough",
         was="        after._prev = before",
         becomes="",
         told="`c._prev` is b and must be a",
     ),
     Mutant(
-        function="linked_list.Link._unlink",
+        function="ordered.linked_list.Link._unlink",
         misconception="a link that is out of the ring points to itself",
         was="        after._prev = before",
         becomes=(
@@ -25,28 +25,28 @@ MUTANTS: Final = (
         told="no longer knows where it was",
     ),
     Mutant(
-        function="linked_list.Link._unlink",
+        function="ordered.linked_list.Link._unlink",
         misconception="whatever leaves its place is erased",
         was="        after._prev = before",
         becomes="        after._prev = before\n        self._erased = True",
         told="_unlink marked the link as erased",
     ),
     Mutant(
-        function="linked_list.Link.prepend",
+        function="ordered.linked_list.Link.prepend",
         misconception="the pointers of x and of the link before are enough",
         was="        self._prev = x",
         becomes="",
         told="`root._prev` is b and must be x",
     ),
     Mutant(
-        function="linked_list.Link.prepend",
+        function="ordered.linked_list.Link.prepend",
         misconception="a link that is put in leaves its old place by itself",
         was="        if x._next is not x:\n            x._unlink()\n",
         becomes="",
         told="has to leave its old place",
     ),
     Mutant(
-        function="linked_list.Link.prepend",
+        function="ordered.linked_list.Link.prepend",
         misconception="the neighbour can be read before x has left its place",
         was=(
             "        if x._next is not x:\n"
@@ -61,21 +61,21 @@ MUTANTS: Final = (
         told="where a stands before b already",
     ),
     Mutant(
-        function="linked_list.Link.prepend",
+        function="ordered.linked_list.Link.prepend",
         misconception="moving pointers is all: order is in the pointers",
         was="            x._sort_key = _key_between(before, self)",
         becomes="            x._sort_key = before._sort_key",
         told="not between those of b and c",
     ),
     Mutant(
-        function="linked_list.Link.prepend",
+        function="ordered.linked_list.Link.prepend",
         misconception="the sentinel's key is a neighbour's key like any other",
         was="        is_sentinel = self._sort_key == 0\n",
         becomes="        is_sentinel = False\n",
         told="the end is open",
     ),
     Mutant(
-        function="linked_list.LinkedList.__iter__",
+        function="ordered.linked_list.LinkedList.__iter__",
         misconception="to be safe from edits, walk over a copy",
         was="                yield link\n            link = link._next",
         becomes=(
@@ -91,7 +91,7 @@ MUTANTS: Final = (
         told="what comes next is decided after the loop's body has run",
     ),
     Mutant(
-        function="linked_list.LinkedList.__iter__",
+        function="ordered.linked_list.LinkedList.__iter__",
         misconception="the next link must be noted before the body erases it",
         was=(
             "            if not link._erased:\n"
@@ -107,56 +107,56 @@ MUTANTS: Final = (
         told="The loop must meet x and z",
     ),
     Mutant(
-        function="linked_list.LinkedList.__iter__",
+        function="ordered.linked_list.LinkedList.__iter__",
         misconception="no pointer ever leads to an erased link",
         was="            if not link._erased:\n                yield link",
         becomes="            yield link",
         told="walk over erased links without handing them out",
     ),
     Mutant(
-        function="linked_list.LinkedList.__iter__",
+        function="ordered.linked_list.LinkedList.__iter__",
         misconception="an erased link ends the walk",
         was="        while link is not root:",
         becomes="        while link is not root and not link._erased:",
         told="walk over erased links without handing them out",
     ),
     Mutant(
-        function="linked_list.LinkedList.__reversed__",
+        function="ordered.linked_list.LinkedList.__reversed__",
         misconception="start at the other end; the step is the same",
         was="            link = link._prev",
         becomes="            link = link._next",
         told="the last one first",
     ),
     Mutant(
-        function="linked_list.LinkedList.__reversed__",
+        function="ordered.linked_list.LinkedList.__reversed__",
         misconception="backwards is forwards, turned round",
         was="        while link is not root:",
         becomes="        yield from list(self)[::-1]\n        while False:",
         told="c and b were erased before the loop got to them",
     ),
     Mutant(
-        function="linked_list.LinkedList.__reversed__",
+        function="ordered.linked_list.LinkedList.__reversed__",
         misconception="no pointer ever leads to an erased link",
         was="            if not link._erased:\n                yield link",
         becomes="            yield link",
         told="c and b were erased before the loop got to them",
     ),
     Mutant(
-        function="linked_list.LinkedList.erase",
+        function="ordered.linked_list.LinkedList.erase",
         misconception="the length is counted by walking",
         was="        self._len -= 1",
         becomes="",
         told="len() must be 2",
     ),
     Mutant(
-        function="linked_list.LinkedList.erase",
+        function="ordered.linked_list.LinkedList.erase",
         misconception="out of the ring is out of every loop",
         was="        link._erased = True\n",
         becomes="",
         told="`_erased` is not True",
     ),
     Mutant(
-        function="linked_list.LinkedList.erase",
+        function="ordered.linked_list.LinkedList.erase",
         misconception="an erased link must not point into the ring",
         was="        link._erased = True\n",
         becomes=(
@@ -166,63 +166,63 @@ MUTANTS: Final = (
         told="lost its own pointers",
     ),
     Mutant(
-        function="namespace.Namespace.create_name",
+        function="ordered.namespace.Namespace.create_name",
         misconception="a legal identifier is a legal name",
         was="            if name in TAKEN and not _is_builtin(name, obj):",
         becomes="            if False:",
         told="even the first node that asks for it gets a number",
     ),
     Mutant(
-        function="namespace.Namespace.create_name",
+        function="ordered.namespace.Namespace.create_name",
         misconception="what was asked for is what is used",
         was="        used.add(name)",
         becomes="        used.add(candidate)",
         told="it is used like any other",
     ),
     Mutant(
-        function="namespace.Namespace.create_name",
+        function="ordered.namespace.Namespace.create_name",
         misconception="counting starts at one for each node",
         was="            number = counts.get(base, 0)",
         becomes="            number = 0",
         told="remember in `_counts` where counting stopped",
     ),
     Mutant(
-        function="namespace.Namespace.create_name",
+        function="ordered.namespace.Namespace.create_name",
         misconception="the count alone tells which name is free",
         was="        while name in used:\n            number += 1",
         becomes="        if name in used:\n            number += 1",
         told="goes on until it finds a free one",
     ),
     Mutant(
-        function="namespace.Namespace.create_name",
+        function="ordered.namespace.Namespace.create_name",
         misconception="each call gives a new name",
         was="            self._names[obj] = name",
         becomes="            pass",
         told="give the same name again",
     ),
     Mutant(
-        function="ordered_graph.OrderedGraph.inserting_after",
+        function="ordered.ordered_graph.OrderedGraph.inserting_after",
         misconception="behind n is before n's neighbour, now and later",
         was="        return InsertPoint(self, n.append)",
         becomes="        return InsertPoint(self, n.next.prepend)",
         told="the second one stands between x and the first",
     ),
     Mutant(
-        function="ordered_graph.OrderedGraph.inserting_after",
+        function="ordered.ordered_graph.OrderedGraph.inserting_after",
         misconception="without a node, it is behind the sentinel",
         was="            return self.inserting_before(self._root)",
         becomes="            return InsertPoint(self, self._root.append)",
         told="is the end of the graph",
     ),
     Mutant(
-        function="ordered_graph.OrderedGraph.inserting_after",
+        function="ordered.ordered_graph.OrderedGraph.inserting_after",
         misconception="n will be a node of this graph",
         was='        self._check_place(n, "after")\n',
         becomes="",
         told="would go into the wrong list",
     ),
     Mutant(
-        function="linked_list._make_room",
+        function="ordered.linked_list._make_room",
         misconception="numbering all links again is simplest",
         was=(
             "    while link._sort_key and "
@@ -232,14 +232,14 @@ MUTANTS: Final = (
         told="take the shortest stretch that is wide enough",
     ),
     Mutant(
-        function="linked_list._make_room",
+        function="ordered.linked_list._make_room",
         misconception="the ring's end is a key like any other",
         was="    high = link._sort_key or low + (places + 1) * GAP",
         becomes="    high = link._sort_key",
         told="its order key is not greater",
     ),
     Mutant(
-        function="linked_list._make_room",
+        function="ordered.linked_list._make_room",
         misconception="one free integer is room enough",
         was="    step = (high - low) // places",
         becomes="    step = 2",

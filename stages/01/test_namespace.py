@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fx.namespace import Namespace
+from fx.ordered.namespace import Namespace
 from stages.checking import check, same
 
 
@@ -14,7 +14,7 @@ def asked(*candidates: str) -> list[str]:
     return [names.create_name(candidate) for candidate in candidates]
 
 
-@pytest.mark.exercise("namespace.Namespace.create_name")
+@pytest.mark.exercise("ordered.namespace.Namespace.create_name")
 def test_a_free_name_is_given_as_it_is() -> None:
     same(
         asked("relu", "linear", "x"),
@@ -23,7 +23,7 @@ def test_a_free_name_is_given_as_it_is() -> None:
     )
 
 
-@pytest.mark.exercise("namespace.Namespace.create_name")
+@pytest.mark.exercise("ordered.namespace.Namespace.create_name")
 def test_a_name_that_is_used_gets_a_number() -> None:
     same(
         asked("add", "add", "add", "mul", "add"),
@@ -32,7 +32,7 @@ def test_a_name_that_is_used_gets_a_number() -> None:
     )
 
 
-@pytest.mark.exercise("namespace.Namespace.create_name")
+@pytest.mark.exercise("ordered.namespace.Namespace.create_name")
 def test_what_cannot_stand_in_a_name_is_cleaned() -> None:
     same(
         asked("layer.0.weight", "a b!c", "0", ""),
@@ -47,7 +47,7 @@ def test_what_cannot_stand_in_a_name_is_cleaned() -> None:
     )
 
 
-@pytest.mark.exercise("namespace.Namespace.create_name")
+@pytest.mark.exercise("ordered.namespace.Namespace.create_name")
 @pytest.mark.parametrize("word", ["for", "list", "torch", "None", "inf"])
 def test_a_reserved_name_gets_a_number_at_once(word: str) -> None:
     same(
@@ -59,7 +59,7 @@ def test_a_reserved_name_gets_a_number_at_once(word: str) -> None:
     )
 
 
-@pytest.mark.exercise("namespace.Namespace.create_name")
+@pytest.mark.exercise("ordered.namespace.Namespace.create_name")
 def test_a_wish_may_have_a_number() -> None:
     same(
         asked("x_7", "x_7", "x_7"),
@@ -69,7 +69,7 @@ def test_a_wish_may_have_a_number() -> None:
     )
 
 
-@pytest.mark.exercise("namespace.Namespace.create_name")
+@pytest.mark.exercise("ordered.namespace.Namespace.create_name")
 def test_a_number_is_not_given_twice() -> None:
     same(
         asked("add_1", "add", "add"),
@@ -91,7 +91,7 @@ def test_a_number_is_not_given_twice() -> None:
     )
 
 
-@pytest.mark.exercise("namespace.Namespace.create_name")
+@pytest.mark.exercise("ordered.namespace.Namespace.create_name")
 def test_an_object_keeps_its_name() -> None:
     names, first, second = Namespace(), ("first",), ("second",)
     same(names.create_name("t", first), "t", "The first object is named t.")
@@ -113,7 +113,7 @@ def test_an_object_keeps_its_name() -> None:
     )
 
 
-@pytest.mark.exercise("namespace.Namespace.create_name")
+@pytest.mark.exercise("ordered.namespace.Namespace.create_name")
 def test_a_builtin_may_have_its_own_name() -> None:
     names = Namespace()
     same(
@@ -139,7 +139,7 @@ class Counting(set[str]):
         return super().__contains__(item)
 
 
-@pytest.mark.exercise("namespace.Namespace.create_name")
+@pytest.mark.exercise("ordered.namespace.Namespace.create_name")
 def test_the_thousandth_name_costs_as_little_as_the_first() -> None:
     names, used = Namespace(), Counting()
     names._used = used

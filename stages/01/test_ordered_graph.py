@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fx.ordered_graph import NamedGraph, NamedNode
+from fx.ordered.ordered_graph import NamedGraph, NamedNode
 from stages.checking import check, raising, same
 
 Node = NamedNode[NamedGraph]
@@ -33,7 +33,7 @@ def names(graph: NamedGraph) -> str:
     return " ".join(node.name for node in graph.nodes)
 
 
-@pytest.mark.exercise("ordered_graph.OrderedGraph.inserting_after")
+@pytest.mark.exercise("ordered.ordered_graph.OrderedGraph.inserting_after")
 def test_a_new_node_goes_right_behind() -> None:
     graph, (_, linear, *_) = program()
     with graph.inserting_after(linear):
@@ -46,7 +46,7 @@ def test_a_new_node_goes_right_behind() -> None:
     )
 
 
-@pytest.mark.exercise("ordered_graph.OrderedGraph.inserting_after")
+@pytest.mark.exercise("ordered.ordered_graph.OrderedGraph.inserting_after")
 def test_when_the_block_ends_nodes_go_to_the_end_again() -> None:
     graph, (x, *_) = program()
     with graph.inserting_after(x):
@@ -60,7 +60,7 @@ def test_when_the_block_ends_nodes_go_to_the_end_again() -> None:
     )
 
 
-@pytest.mark.exercise("ordered_graph.OrderedGraph.inserting_after")
+@pytest.mark.exercise("ordered.ordered_graph.OrderedGraph.inserting_after")
 def test_two_nodes_behind_one_come_out_in_reverse() -> None:
     graph, (x, *_) = program()
     with graph.inserting_after(x):
@@ -74,7 +74,7 @@ def test_two_nodes_behind_one_come_out_in_reverse() -> None:
     )
 
 
-@pytest.mark.exercise("ordered_graph.OrderedGraph.inserting_after")
+@pytest.mark.exercise("ordered.ordered_graph.OrderedGraph.inserting_after")
 def test_without_a_with_block_it_is_for_good() -> None:
     graph, (_, linear, *_) = program()
     graph.inserting_after(linear)
@@ -87,7 +87,7 @@ def test_without_a_with_block_it_is_for_good() -> None:
     )
 
 
-@pytest.mark.exercise("ordered_graph.OrderedGraph.inserting_after")
+@pytest.mark.exercise("ordered.ordered_graph.OrderedGraph.inserting_after")
 def test_without_a_node_it_is_the_end() -> None:
     graph, (x, *_) = program()
     with graph.inserting_before(x), graph.inserting_after():
@@ -101,7 +101,7 @@ def test_without_a_node_it_is_the_end() -> None:
     )
 
 
-@pytest.mark.exercise("ordered_graph.OrderedGraph.inserting_after")
+@pytest.mark.exercise("ordered.ordered_graph.OrderedGraph.inserting_after")
 def test_blocks_can_be_nested_and_left_by_an_error() -> None:
     graph, (x, _, add, *_) = program()
     with graph.inserting_after(add):
@@ -118,7 +118,7 @@ def test_blocks_can_be_nested_and_left_by_an_error() -> None:
     )
 
 
-@pytest.mark.exercise("ordered_graph.OrderedGraph.inserting_after")
+@pytest.mark.exercise("ordered.ordered_graph.OrderedGraph.inserting_after")
 def test_the_insert_point_goes_where_its_node_goes() -> None:
     graph, (x, linear, _, relu, _) = program()
     with graph.inserting_after(linear):
@@ -134,7 +134,7 @@ def test_the_insert_point_goes_where_its_node_goes() -> None:
     check(x.next.name == "add", "Moving linear has to close the gap behind x.")
 
 
-@pytest.mark.exercise("ordered_graph.OrderedGraph.inserting_after")
+@pytest.mark.exercise("ordered.ordered_graph.OrderedGraph.inserting_after")
 def test_a_place_that_is_not_in_the_graph_is_refused() -> None:
     graph, (_, linear, *_) = program()
     other, (stranger, *_) = program()

@@ -7,8 +7,8 @@ import operator
 import torch
 
 from fx.graph import Graph
-from fx.lint import problems
-from fx.liveness import last_uses
+from fx.usedef.lint import problems
+from fx.usedef.liveness import last_uses
 
 
 def residual() -> Graph:

@@ -268,28 +268,28 @@ MUTANTS: Final = (
         told="A node that was erased reads nothing",
     ),
     Mutant(
-        function="lint._uses",
+        function="usedef.lint._uses",
         misconception="a value is defined before its user, or by it",
         was="0 < arg._sort_key < node._sort_key",
         becomes="0 < arg._sort_key <= node._sort_key",
         told="a value must be defined strictly before its user",
     ),
     Mutant(
-        function="lint._uses",
+        function="usedef.lint._uses",
         misconception="a use is written at one end only",
         was="            if node not in arg.users:",
         becomes="            if False:",
         told="an edge is there at one end only",
     ),
     Mutant(
-        function="lint._uses",
+        function="usedef.lint._uses",
         misconception="an erased node is in no graph",
         was="            if arg.graph is not graph or arg._erased:",
         becomes="            if arg.graph is not graph:",
         told="behind the graph's back",
     ),
     Mutant(
-        function="lint._uses",
+        function="usedef.lint._uses",
         misconception="one fault is enough to know",
         was=(
             '                    "are topologically ordered",\n'
@@ -303,35 +303,35 @@ MUTANTS: Final = (
         told="The verifier goes on after the first",
     ),
     Mutant(
-        function="lint._uses",
+        function="usedef.lint._uses",
         misconception="a node has one fault at most",
         was="            if node not in arg.users:",
         becomes="            elif node not in arg.users:",
         told="the last question is asked in any case",
     ),
     Mutant(
-        function="lint._uses",
+        function="usedef.lint._uses",
         misconception="order keys of two graphs can be compared",
         was="            elif not 0 <",
         becomes="            if not 0 <",
         told="do not ask for its place",
     ),
     Mutant(
-        function="liveness.last_uses",
+        function="usedef.liveness.last_uses",
         misconception="the first user met is the last, from either side",
         was="    for user in reversed(nodes):",
         becomes="    for user in nodes:",
         told="add is the last",
     ),
     Mutant(
-        function="liveness.last_uses",
+        function="usedef.liveness.last_uses",
         misconception="each use could be the last",
         was="                seen.add(node)\n",
         becomes="",
         told="add is the last",
     ),
     Mutant(
-        function="liveness.last_uses",
+        function="usedef.liveness.last_uses",
         misconception="every user has a list, if an empty one",
         was="        for node in user._inputs:",
         becomes=(
@@ -341,7 +341,7 @@ MUTANTS: Final = (
         told="reads nothing for the last time and has no entry",
     ),
     Mutant(
-        function="liveness.last_uses",
+        function="usedef.liveness.last_uses",
         misconception="the last user is the last in `users`",
         was="            if node not in seen:",
         becomes="            if [*node.users][-1] is user:",

@@ -10,7 +10,7 @@ import torch
 
 from fx.graph import Graph
 from fx.node import Node
-from fx.protocols import ReplaceHook
+from fx.usedef.protocols import ReplaceHook
 from stages.checking import check, raising, same, uses_intact
 
 

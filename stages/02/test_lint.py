@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from fx.graph import Graph
-from fx.lint import Problem, problems
-from fx.liveness import last_uses
 from fx.node import Node
+from fx.usedef.lint import Problem, problems
+from fx.usedef.liveness import last_uses
 from stages.checking import check, same
 
 
@@ -44,13 +44,13 @@ def said_of(graph: Graph, reader: str, read: str) -> list[Problem]:
 # -- lint --------------------------------------------------------------------
 
 
-@pytest.mark.exercise("lint._uses")
+@pytest.mark.exercise("usedef.lint._uses")
 def test_nothing_is_wrong_with_residual() -> None:
     found = [problem.message for problem in problems(residual())]
     same(found, [], "Residual is a correct program: lint must find nothing.")
 
 
-@pytest.mark.exercise("lint._uses")
+@pytest.mark.exercise("usedef.lint._uses")
 def test_a_value_must_be_defined_before_it_is_used() -> None:
     graph = residual()
     find(graph, "linear").prepend(find(graph, "add"))
@@ -61,7 +61,7 @@ def test_a_value_must_be_defined_before_it_is_used() -> None:
     )
 
 
-@pytest.mark.exercise("lint._uses")
+@pytest.mark.exercise("usedef.lint._uses")
 def test_every_fault_is_found_not_only_the_first() -> None:
     graph = residual()
     x = find(graph, "x")
@@ -81,7 +81,7 @@ def test_every_fault_is_found_not_only_the_first() -> None:
     )
 
 
-@pytest.mark.exercise("lint._uses")
+@pytest.mark.exercise("usedef.lint._uses")
 def test_a_node_cannot_read_itself() -> None:
     graph = residual()
     add = find(graph, "add")
@@ -93,7 +93,7 @@ def test_a_node_cannot_read_itself() -> None:
     )
 
 
-@pytest.mark.exercise("lint._uses")
+@pytest.mark.exercise("usedef.lint._uses")
 def test_an_argument_that_was_erased() -> None:
     graph = residual()
     graph.nodes.erase(find(graph, "add"))
@@ -104,7 +104,7 @@ def test_an_argument_that_was_erased() -> None:
     )
 
 
-@pytest.mark.exercise("lint._uses")
+@pytest.mark.exercise("usedef.lint._uses")
 def test_an_argument_of_another_graph() -> None:
     graph = residual()
     relu, stranger = find(graph, "relu"), find(residual(), "linear")
@@ -117,7 +117,7 @@ def test_an_argument_of_another_graph() -> None:
     )
 
 
-@pytest.mark.exercise("lint._uses")
+@pytest.mark.exercise("usedef.lint._uses")
 def test_the_place_of_a_foreign_node_says_nothing() -> None:
     graph = residual()
     linear, stranger = find(graph, "linear"), find(residual(), "relu")
@@ -132,7 +132,7 @@ def test_the_place_of_a_foreign_node_says_nothing() -> None:
     )
 
 
-@pytest.mark.exercise("lint._uses")
+@pytest.mark.exercise("usedef.lint._uses")
 def test_the_sentinel_has_no_value() -> None:
     graph = residual()
     relu, root = find(graph, "relu"), graph._root
@@ -146,7 +146,7 @@ def test_the_sentinel_has_no_value() -> None:
     )
 
 
-@pytest.mark.exercise("lint._uses")
+@pytest.mark.exercise("usedef.lint._uses")
 def test_a_value_must_know_its_user() -> None:
     graph = residual()
     del find(graph, "x").users[find(graph, "add")]
@@ -192,7 +192,7 @@ def freed(graph: Graph, *, in_order: bool = False) -> dict[str, list[str]]:
     return {user: sorted(read) for user, read in lists.items()}
 
 
-@pytest.mark.exercise("liveness.last_uses")
+@pytest.mark.exercise("usedef.liveness.last_uses")
 def test_where_the_values_of_residual_are_read_last() -> None:
     same(
         freed(residual()),
@@ -202,7 +202,7 @@ def test_where_the_values_of_residual_are_read_last() -> None:
     )
 
 
-@pytest.mark.exercise("liveness.last_uses")
+@pytest.mark.exercise("usedef.liveness.last_uses")
 def test_the_last_user_is_the_last_in_the_program() -> None:
     graph = residual()
     x, linear = find(graph, "x"), find(graph, "linear")
@@ -218,7 +218,7 @@ def test_the_last_user_is_the_last_in_the_program() -> None:
     )
 
 
-@pytest.mark.exercise("liveness.last_uses")
+@pytest.mark.exercise("usedef.liveness.last_uses")
 def test_a_value_that_is_read_twice_by_its_last_user() -> None:
     graph = Graph()
     x = graph.placeholder("x")
@@ -231,7 +231,7 @@ def test_a_value_that_is_read_twice_by_its_last_user() -> None:
     )
 
 
-@pytest.mark.exercise("liveness.last_uses")
+@pytest.mark.exercise("usedef.liveness.last_uses")
 def test_a_value_that_nobody_reads() -> None:
     graph = residual()
     graph.placeholder("unused")
@@ -242,7 +242,7 @@ def test_a_value_that_nobody_reads() -> None:
     )
 
 
-@pytest.mark.exercise("liveness.last_uses")
+@pytest.mark.exercise("usedef.liveness.last_uses")
 def test_each_value_is_freed_exactly_once() -> None:
     graph = Graph()
     a, b, c = (graph.placeholder(name) for name in "abc")

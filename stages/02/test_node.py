@@ -9,10 +9,10 @@ from typing import NamedTuple
 import pytest
 import torch
 
-from fx.arguments import Value
 from fx.graph import Graph
 from fx.node import Node
-from fx.protocols import ReplaceHook
+from fx.usedef.arguments import Value
+from fx.usedef.protocols import ReplaceHook
 from stages.checking import check, raising, same, same_graph, uses_intact
 
 

@@ -6,9 +6,9 @@ import textwrap
 
 import torch
 
-from fx.arguments import Value
 from fx.graph import Graph
 from fx.proxy import GraphAppendingTracer, Proxy, TraceError
+from fx.usedef.arguments import Value
 from stages.residual import Residual
 
 

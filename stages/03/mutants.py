@@ -8,14 +8,14 @@ from stages.mutant import Mutant
 
 MUTANTS: Final = (
     Mutant(
-        function="operators.Operator.reflected_method",
+        function="recording.operators.Operator.reflected_method",
         misconception="The method is called as the row is: and_, __rand___.",
         was=".strip('_')",
         becomes="",
         told="The row is called `and_` only because `and` is a keyword",
     ),
     Mutant(
-        function="operators.Operator.reflected_method",
+        function="recording.operators.Operator.reflected_method",
         misconception="Python asks the right operand for the same method.",
         was='"__r{',
         becomes='"__{',

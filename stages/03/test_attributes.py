@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from fx.arguments import Value
 from fx.graph import Graph
 from fx.node import Node
 from fx.proxy import Attribute, GraphAppendingTracer, Proxy
+from fx.usedef.arguments import Value
 from stages.checking import check, same, same_graph, uses_intact
 
 CALLED = "proxy.Attribute.__call__"

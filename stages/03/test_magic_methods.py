@@ -11,12 +11,12 @@ from typing import NamedTuple
 import pytest
 import torch
 
-from fx.arguments import Argument, Value
 from fx.graph import Graph
 from fx.node import Node
-from fx.opcodes import Opcode, Target
-from fx.operators import OPERATORS, SYNTAX
+from fx.ordered.opcodes import Opcode, Target
 from fx.proxy import GraphAppendingTracer, Proxy, TracerBase
+from fx.recording.operators import OPERATORS, SYNTAX
+from fx.usedef.arguments import Argument, Value
 from stages.checking import check, raising, same, same_graph, uses_intact
 
 
@@ -98,7 +98,7 @@ def begin(*names: str) -> tuple[Graph, list[Proxy]]:
 # -- the names of the methods ------------------------------------------------
 
 
-@pytest.mark.exercise("operators.Operator.reflected_method")
+@pytest.mark.exercise("recording.operators.Operator.reflected_method")
 def test_the_reflected_method_of_add() -> None:
     name = SYNTAX[operator.add].reflected_method
     same(
@@ -109,7 +109,7 @@ def test_the_reflected_method_of_add() -> None:
     )
 
 
-@pytest.mark.exercise("operators.Operator.reflected_method")
+@pytest.mark.exercise("recording.operators.Operator.reflected_method")
 def test_the_reflected_method_of_and() -> None:
     name = SYNTAX[operator.and_].reflected_method
     same(
@@ -120,7 +120,7 @@ def test_the_reflected_method_of_and() -> None:
     )
 
 
-@pytest.mark.exercise("operators.Operator.reflected_method")
+@pytest.mark.exercise("recording.operators.Operator.reflected_method")
 def test_a_proxy_has_the_reflected_method_of_each_row() -> None:
     for row in OPERATORS:
         if row.reflected:

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from fx.arguments import Value
 from fx.graph import Graph
 from fx.proxy import GraphAppendingTracer, Proxy, TraceError, assert_fn
+from fx.usedef.arguments import Value
 from stages.checking import check, raising, same, same_graph
 
 ITERATED = "proxy.Proxy.__iter__"

@@ -9,9 +9,9 @@ from contextlib import contextmanager
 import pytest
 import torch
 
-from fx.arguments import Argument, Value
 from fx.graph import Graph
 from fx.proxy import GraphAppendingTracer, Proxy
+from fx.usedef.arguments import Argument, Value
 from stages.checking import check, raising, same, same_graph, uses_intact
 
 EXERCISE = "proxy.Proxy.__torch_function__"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from fx.patching import is_fx_tracing
-from fx.tracer import Tracer
-from fx.wrapping import wrap
+from fx.tracing.patching import is_fx_tracing
+from fx.tracing.tracer import Tracer
+from fx.tracing.wrapping import wrap
 from stages.residual import Residual
 
 wrap("len")

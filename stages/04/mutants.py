@@ -8,7 +8,7 @@ from stages.mutant import Mutant
 
 MUTANTS: Final = (
     Mutant(
-        function="patching.Patches.patch",
+        function="tracing.patching.Patches.patch",
         misconception="Each trace puts its own stand-in over what is there.",
         was="""        known = self._patches.get(place.key)
         if known is None:
@@ -29,21 +29,21 @@ MUTANTS: Final = (
         told="the place has a stand-in of the stand-in",
     ),
     Mutant(
-        function="patching.Patches.patch",
+        function="tracing.patching.Patches.patch",
         misconception="What stood in the place of a builtin was the builtin.",
         was="                called = getattr(",
         becomes="                original = called = getattr(",
         told="Nothing stands in for `len`",
     ),
     Mutant(
-        function="patching.Patches.patch",
+        function="tracing.patching.Patches.patch",
         misconception="The stand-in is made from what stands in the place.",
         was="make(called)",
         becomes="make(original)",
         told="the stand-in is made from the builtin",
     ),
     Mutant(
-        function="patching.Patches.patch",
+        function="tracing.patching.Patches.patch",
         misconception="A place that is known has its stand-in.",
         was="""        if place.look() is known.original:
             place.put(known.stand_in)""",
@@ -51,7 +51,7 @@ MUTANTS: Final = (
         told="a place that is known but has its original again",
     ),
     Mutant(
-        function="patching.Patches.patch",
+        function="tracing.patching.Patches.patch",
         misconception="A name tells a place from others.",
         was="known = self._patches.get(place.key)",
         becomes=(
@@ -61,42 +61,42 @@ MUTANTS: Final = (
         told="The same name in another module",
     ),
     Mutant(
-        function="patching.Patches.patch",
+        function="tracing.patching.Patches.patch",
         misconception="What is not the stand-in has to become it.",
         was="if place.look() is known.original:",
         becomes="if place.look() is not known.stand_in:",
         told="A second patch must leave it",
     ),
     Mutant(
-        function="patching.Patches.patch",
+        function="tracing.patching.Patches.patch",
         misconception="Between two lines of mine nothing happens.",
         was="known = self._patches.setdefault(place.key, fresh)",
         becomes="known = self._patches[place.key] = fresh",
         told="another one patched the place",
     ),
     Mutant(
-        function="patching.Patches._undo",
+        function="tracing.patching.Patches._undo",
         misconception="Nobody else writes to a place while it is patched.",
         was="if patch.place.look() is patch.stand_in:",
         becomes="if True:",
         told="Somebody put another function there meanwhile",
     ),
     Mutant(
-        function="patching.Patches._undo",
+        function="tracing.patching.Patches._undo",
         misconception="A patch can be kept for the next trace.",
         was="self._patches.pop(key, None)",
         becomes="pass",
         told="an undone patch has to be forgotten",
     ),
     Mutant(
-        function="patching.Patches._undo",
+        function="tracing.patching.Patches._undo",
         misconception="The order of undoing does not matter.",
         was="reversed(list(self._patches.items()))",
         becomes="list(self._patches.items())",
         told="the reverse of the order they went on",
     ),
     Mutant(
-        function="patching.Patches._undo",
+        function="tracing.patching.Patches._undo",
         misconception="Where nothing stood there is nothing to put back.",
         was="if patch.place.look() is patch.stand_in:",
         becomes=(
@@ -106,14 +106,14 @@ MUTANTS: Final = (
         told="The module had no global `len`, and must have none again",
     ),
     Mutant(
-        function="patching.Patches._undo",
+        function="tracing.patching.Patches._undo",
         misconception="Only what was put back is done with.",
         was="            self._patches.pop(key, None)",
         becomes="                self._patches.pop(key, None)",
         told="Forget a patch whether or not something was put back",
     ),
     Mutant(
-        function="patching.Patches._undo",
+        function="tracing.patching.Patches._undo",
         misconception="Between two lines of mine nothing is raised.",
         was="""            if patch.place.look() is patch.stand_in:
                 patch.place.put(patch.original)
@@ -124,7 +124,7 @@ MUTANTS: Final = (
         told="Forget a patch only after its place is right",
     ),
     Mutant(
-        function="tracer.Tracer.is_leaf_module",
+        function="tracing.tracer.Tracer.is_leaf_module",
         misconception="A leaf is a module without children.",
         was="""        return m.__module__.startswith(
             ("torch.nn", "torch.ao.nn")
@@ -133,14 +133,14 @@ MUTANTS: Final = (
         told="is a leaf, with children or without",
     ),
     Mutant(
-        function="tracer.Tracer.is_leaf_module",
+        function="tracing.tracer.Tracer.is_leaf_module",
         misconception="All that comes with torch.nn is a leaf.",
         was=" and not isinstance(m, nn.Sequential)",
         becomes="",
         told="it only calls one module after the other",
     ),
     Mutant(
-        function="tracer.Tracer.is_leaf_module",
+        function="tracing.tracer.Tracer.is_leaf_module",
         misconception="What is derived from a leaf is a leaf.",
         was="m.__module__.startswith(",
         becomes="type(m).__mro__[-3 + (type(m).__mro__[1] is nn.Module)]"
@@ -148,49 +148,49 @@ MUTANTS: Final = (
         told="A user's subclass of nn.Linear may do anything",
     ),
     Mutant(
-        function="tracer.Tracer.is_leaf_module",
+        function="tracing.tracer.Tracer.is_leaf_module",
         misconception="A Sequential is an nn.Sequential and nothing else.",
         was="not isinstance(m, nn.Sequential)",
         becomes="type(m) is not nn.Sequential",
         told="is a Sequential too, and is traced through",
     ),
     Mutant(
-        function="tracer.Tracer.is_leaf_module",
+        function="tracing.tracer.Tracer.is_leaf_module",
         misconception="Whatever begins with torch comes with torch.",
         was='("torch.nn", "torch.ao.nn")',
         becomes='"torch"',
         told="A class that is defined in torchvision.ops.misc",
     ),
     Mutant(
-        function="tracer.Tracer.path_of_module",
+        function="tracing.tracer.Tracer.path_of_module",
         misconception="A path that is false is no path.",
         was="if path is None:",
         becomes="if not path:",
         told="The root has a path: the empty one",
     ),
     Mutant(
-        function="tracer.Tracer.path_of_module",
+        function="tracing.tracer.Tracer.path_of_module",
         misconception="Only the children of the root have a path.",
         was="self.root.named_modules()",
         becomes="self.root.named_children()",
         told="nested ones too, must be searched",
     ),
     Mutant(
-        function="tracer.Tracer.path_of_module",
+        function="tracing.tracer.Tracer.path_of_module",
         misconception="A path is asked for only while a trace runs.",
         was="paths = {m: name for name, m in self.root.named_modules()}",
         becomes="paths = {}",
         told="Without `submodule_paths` the root's modules",
     ),
     Mutant(
-        function="tracer.Tracer.path_of_module",
+        function="tracing.tracer.Tracer.path_of_module",
         misconception="The modules can be searched at each call.",
         was="paths = self.submodule_paths",
         becomes="paths: dict[nn.Module, str] | None = None",
         told="searching all the modules for each call",
     ),
     Mutant(
-        function="tracer.Tracer.path_of_module",
+        function="tracing.tracer.Tracer.path_of_module",
         misconception="Of several paths the last one counts.",
         was="{m: name for name, m in self.root.named_modules()}",
         becomes=(
@@ -200,42 +200,42 @@ MUTANTS: Final = (
         told="has the path found first, after the trace as well",
     ),
     Mutant(
-        function="tracer.Tracer.call_module",
+        function="tracing.tracer.Tracer.call_module",
         misconception="A module is run by its forward.",
         was="return forward(*args, **kwargs)",
         becomes="return m.forward(*args, **kwargs)",
         told="is run by the `forward` handed in",
     ),
     Mutant(
-        function="tracer.Tracer.call_module",
+        function="tracing.tracer.Tracer.call_module",
         misconception="The line between leaves and others is always the same.",
         was="self.is_leaf_module(m, path)",
         becomes="Tracer.is_leaf_module(self, m, path)",
         told="A tracer overrides `is_leaf_module` to draw the line elsewhere",
     ),
     Mutant(
-        function="tracer.Tracer.call_module",
+        function="tracing.tracer.Tracer.call_module",
         misconception="The next call will set the scope anyway.",
         was="            scope.module_path, scope.module_type = before",
         becomes="            pass",
         told="it must say the outer module's again",
     ),
     Mutant(
-        function="tracer.Tracer.call_module",
+        function="tracing.tracer.Tracer.call_module",
         misconception="A call that has ended may stay on the stack.",
         was="            self.module_stack.pop(call, None)",
         becomes="            pass",
         told="one is still open, or one is missing",
     ),
     Mutant(
-        function="tracer.Tracer.call_module",
+        function="tracing.tracer.Tracer.call_module",
         misconception="The path tells one call from another.",
         was='f"{path}@{calls}" if calls else path',
         becomes="path",
         told="so the path alone cannot be the key",
     ),
     Mutant(
-        function="tracer.Tracer.call_module",
+        function="tracing.tracer.Tracer.call_module",
         misconception="A call ends by returning.",
         was="""                return forward(*args, **kwargs)
             return self.create_proxy("call_module", path, args, kwargs)
@@ -253,7 +253,7 @@ MUTANTS: Final = (
         told="The call raised, and `self.scope` still says that it is open",
     ),
     Mutant(
-        function="tracer.Tracer.call_module",
+        function="tracing.tracer.Tracer.call_module",
         misconception="The target is the attribute's name.",
         was='self.create_proxy("call_module", path, args, kwargs)',
         becomes=(
@@ -263,7 +263,7 @@ MUTANTS: Final = (
         told="whose target is the path of the module from the root",
     ),
     Mutant(
-        function="tracer.Tracer.call_module",
+        function="tracing.tracer.Tracer.call_module",
         misconception="A key must be free, and need not say which call it is.",
         was='call = f"{path}@{calls}" if calls else path',
         becomes=(
@@ -272,21 +272,21 @@ MUTANTS: Final = (
         told="path@1 for the second call of that path in the trace",
     ),
     Mutant(
-        function="tracer.Tracer.getattr",
+        function="tracing.tracer.Tracer.getattr",
         misconception="The attribute's name is the path.",
         was="path = self._parameter_path(attr_val)",
         becomes="path = attr",
         told="The target of get_attr is the whole path",
     ),
     Mutant(
-        function="tracer.Tracer.getattr",
+        function="tracing.tracer.Tracer.getattr",
         misconception="Each read is a fetch of its own.",
         was="if path not in parameter_proxy_cache:",
         becomes="if True:",
         told="A parameter read twice is fetched once",
     ),
     Mutant(
-        function="tracer.Tracer.getattr",
+        function="tracing.tracer.Tracer.getattr",
         misconception="The cache goes by the name of the attribute.",
         was="""        if path not in parameter_proxy_cache:
             parameter_proxy_cache[path] = self._state_proxy(path, attr_val)
@@ -297,7 +297,7 @@ MUTANTS: Final = (
         told="Both layers have an attribute called weight",
     ),
     Mutant(
-        function="tracer.Tracer.getattr",
+        function="tracing.tracer.Tracer.getattr",
         misconception="A parameter from elsewhere is an error when read.",
         was="""        if path is None:
             return attr_val""",
@@ -306,28 +306,28 @@ MUTANTS: Final = (
         told="A parameter that the root does not have is read as it is",
     ),
     Mutant(
-        function="tracer.Tracer.getattr",
+        function="tracing.tracer.Tracer.getattr",
         misconception="Buffers are fetched as parameters are.",
         was="elif self.proxy_buffer_attributes:",
         becomes="elif True:",
         told="`offset` is no parameter: it is read as it is",
     ),
     Mutant(
-        function="tracer.Tracer.getattr",
+        function="tracing.tracer.Tracer.getattr",
         misconception="Only parameters are ever fetched.",
         was="path = self._buffer_path(attr_val)",
         becomes="return attr_val",
         told="reading a buffer gives a Proxy of a get_attr node",
     ),
     Mutant(
-        function="tracer.Tracer.getattr",
+        function="tracing.tracer.Tracer.getattr",
         misconception="All proxies are alike.",
         was="self._state_proxy(path, attr_val)",
         becomes='self.create_proxy("get_attr", path, (), {})',
         told="`_state_proxy` makes the right one",
     ),
     Mutant(
-        function="tracer.Tracer._state_node",
+        function="tracing.tracer.Tracer._state_node",
         misconception="A parameter from elsewhere is a constant.",
         was="""            if path is None:
                 raise NameError(""",
@@ -336,49 +336,49 @@ MUTANTS: Final = (
         told="would become a constant that nobody trains",
     ),
     Mutant(
-        function="tracer.Tracer._state_node",
+        function="tracing.tracer.Tracer._state_node",
         misconception="What stands among the arguments is a Proxy.",
         was="self._fetch(path)",
         becomes='self.create_proxy("get_attr", path, (), {})',
         told="A parameter as an argument becomes a Node",
     ),
     Mutant(
-        function="tracer.Tracer._state_node",
+        function="tracing.tracer.Tracer._state_node",
         misconception="A buffer is a tensor like any other.",
         was="path = self._buffer_path(a)",
         becomes="return None",
         told="do not store it as a constant a second time",
     ),
     Mutant(
-        function="tracer.Tracer._state_node",
+        function="tracing.tracer.Tracer._state_node",
         misconception="Only the children of the root can be arguments.",
         was="self.root.named_modules()",
         becomes="self.root.named_children()",
         told="A module of the root, a nested one too",
     ),
     Mutant(
-        function="tracer.Tracer._state_node",
+        function="tracing.tracer.Tracer._state_node",
         misconception="A module that the root does not have is an error.",
         was="path = _path_among(a, self.root.named_modules())",
         becomes="path = self.path_of_module(a)",
         told="the answer is None, and create_arg goes on",
     ),
     Mutant(
-        function="trace_run.TraceRun.call_function",
+        function="tracing.trace_run.TraceRun.call_function",
         misconception="Every call of a global with a proxy is recorded.",
         was="if id(function) in self._leaves:",
         becomes="if callable(function):",
         told="`double` is no leaf of this trace",
     ),
     Mutant(
-        function="trace_run.TraceRun.call_function",
+        function="tracing.trace_run.TraceRun.call_function",
         misconception="Proxies are positional arguments.",
         was="find_proxy(args, kwargs)",
         becomes="find_proxy(args)",
         told="The proxy is a keyword argument",
     ),
     Mutant(
-        function="trace_run.TraceRun.call_function",
+        function="tracing.trace_run.TraceRun.call_function",
         misconception="Proxies are never inside containers.",
         was="find_proxy(args, kwargs)",
         becomes=(
@@ -388,7 +388,7 @@ MUTANTS: Final = (
         told="The proxy is an item of a list",
     ),
     Mutant(
-        function="trace_run.TraceRun.call_function",
+        function="tracing.trace_run.TraceRun.call_function",
         misconception="A leaf is recorded like any function.",
         was="return record_leaf(proxy, function, args, kwargs)",
         becomes=(
@@ -398,7 +398,7 @@ MUTANTS: Final = (
         told="it notes `is_wrapped`",
     ),
     Mutant(
-        function="trace_run.TraceRun.call_function",
+        function="tracing.trace_run.TraceRun.call_function",
         misconception="A leaf is always recorded.",
         was="            if proxy is not None:",
         becomes="            if proxy is None:\n"
@@ -408,14 +408,14 @@ MUTANTS: Final = (
         told="No proxy is among the arguments, so the function is just called",
     ),
     Mutant(
-        function="trace_run.TraceRun.call_function",
+        function="tracing.trace_run.TraceRun.call_function",
         misconception="What is there is true.",
         was="            if proxy is not None:",
         becomes="            if proxy:",
         told="if you ask `if proxy` and not `is not None`",
     ),
     Mutant(
-        function="trace_run.TraceRun.call_function",
+        function="tracing.trace_run.TraceRun.call_function",
         misconception="All proxies that I meet are mine.",
         was="return record_leaf(proxy, function, args, kwargs)",
         becomes="""leaf = self._tracer.create_proxy(

@@ -10,14 +10,14 @@ from math import sqrt
 import pytest
 import torch
 
-from fx.arguments import Value
 from fx.proxy import Proxy, TraceError
-from fx.trace_run import TraceRun
-from fx.tracer import Tracer
-from fx.wrapping import wrap
+from fx.tracing.trace_run import TraceRun
+from fx.tracing.tracer import Tracer
+from fx.tracing.wrapping import wrap
+from fx.usedef.arguments import Value
 from stages.checking import check, same, same_graph, uses_intact
 
-EXERCISE = "trace_run.TraceRun.call_function"
+EXERCISE = "tracing.trace_run.TraceRun.call_function"
 
 wrap("len")
 

@@ -9,15 +9,15 @@ import pytest
 import torch
 from torch import nn
 
-from fx.arguments import Value
 from fx.proxy import Proxy
-from fx.tracer import Tracer
+from fx.tracing.tracer import Tracer
+from fx.usedef.arguments import Value
 from stages.checking import check, raising, same, same_graph, uses_intact
 from stages.residual import Residual
 
-LEAF = "tracer.Tracer.is_leaf_module"
-PATH = "tracer.Tracer.path_of_module"
-CALL = "tracer.Tracer.call_module"
+LEAF = "tracing.tracer.Tracer.is_leaf_module"
+PATH = "tracing.tracer.Tracer.path_of_module"
+CALL = "tracing.tracer.Tracer.call_module"
 
 
 class Childless(nn.Module):

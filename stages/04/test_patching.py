@@ -10,15 +10,15 @@ from contextlib import suppress
 import pytest
 import torch
 
-from fx.arguments import Value
-from fx.patching import TRACES, Patches, Place
-from fx.trace_run import TraceRun
-from fx.tracer import Tracer
+from fx.tracing.patching import TRACES, Patches, Place
+from fx.tracing.trace_run import TraceRun
+from fx.tracing.tracer import Tracer
+from fx.usedef.arguments import Value
 from stages.checking import check, same
 from stages.residual import Residual
 
-PATCH = "patching.Patches.patch"
-UNDO = "patching.Patches._undo"
+PATCH = "tracing.patching.Patches.patch"
+UNDO = "tracing.patching.Patches._undo"
 
 Function = Callable[..., Value]
 
@@ -402,7 +402,7 @@ class Spying(torch.nn.Module):
         return result
 
 
-@pytest.mark.exercise("tracer.Tracer.getattr")
+@pytest.mark.exercise("tracing.tracer.Tracer.getattr")
 def test_a_trace_leaves_nothing_patched_and_other_threads_alone() -> None:
     module = torch.nn.Module
     before = vars(module)["__call__"], vars(module)["__getattr__"]

@@ -6,15 +6,15 @@ import pytest
 import torch
 from torch import nn
 
-from fx.arguments import Value
 from fx.node import Node
 from fx.proxy import Proxy, TraceError
-from fx.tracer import Tracer
+from fx.tracing.tracer import Tracer
+from fx.usedef.arguments import Value
 from stages.checking import check, raising, same, same_graph, uses_intact
 from stages.residual import Residual
 
-READ = "tracer.Tracer.getattr"
-ARGUMENT = "tracer.Tracer._state_node"
+READ = "tracing.tracer.Tracer.getattr"
+ARGUMENT = "tracing.tracer.Tracer._state_node"
 
 
 class Pair(nn.Module):

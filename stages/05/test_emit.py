@@ -9,12 +9,12 @@ from typing import NoReturn
 import pytest
 import torch
 
-from fx.arguments import Argument, Value
-from fx.emit import Emitter
-from fx.global_names import GlobalNames
+from fx.codegen.emit import Emitter
+from fx.codegen.global_names import GlobalNames
+from fx.codegen.local_names import LocalNames
 from fx.graph import Graph
-from fx.local_names import LocalNames
 from fx.node import Node
+from fx.usedef.arguments import Argument, Value
 from stages.checking import check, raising, same, same_text
 
 
@@ -65,7 +65,7 @@ def refused_for_its_target(method: Callable[[Node], str], node: Node) -> None:
 # -- call_module -------------------------------------------------------------
 
 
-@pytest.mark.exercise("emit.Emitter.call_module")
+@pytest.mark.exercise("codegen.emit.Emitter.call_module")
 class TestCallModule:
     def test_it_calls_what_the_target_names(self) -> None:
         graph, (x,) = graph_with("x")
@@ -151,7 +151,7 @@ class TestCallModule:
 # -- call_method -------------------------------------------------------------
 
 
-@pytest.mark.exercise("emit.Emitter.call_method")
+@pytest.mark.exercise("codegen.emit.Emitter.call_method")
 class TestCallMethod:
     def test_the_first_argument_stands_before_the_dot(self) -> None:
         graph, (x,) = graph_with("x")
@@ -242,7 +242,7 @@ class TestCallMethod:
 # -- call_function -----------------------------------------------------------
 
 
-@pytest.mark.exercise("emit.Emitter.call_function")
+@pytest.mark.exercise("codegen.emit.Emitter.call_function")
 class TestCallFunction:
     def test_a_function_of_torch(self) -> None:
         graph, (x,) = graph_with("x")
@@ -280,8 +280,8 @@ class TestCallFunction:
         same(
             emitter_of(graph).call_function(minus),
             "neg = -x",
-            "An operator may have one operand: its row in fx/operators.py "
-            "has the template.",
+            "An operator may have one operand: its row in "
+            "fx/recording/operators.py has the template.",
         )
         same(
             emitter_of(graph).call_function(item),
@@ -457,7 +457,7 @@ class PlainNames(GlobalNames):
         return f"_{obj.__name__}"
 
 
-@pytest.mark.exercise("emit.Emitter.call_function")
+@pytest.mark.exercise("codegen.emit.Emitter.call_function")
 class TestAnOperatorWithoutItsSyntax:
     def test_an_operator_with_a_keyword(self) -> None:
         graph, (x, y) = graph_with("x", "y")
@@ -503,7 +503,7 @@ class TestAnOperatorWithoutItsSyntax:
 # -- placeholder -------------------------------------------------------------
 
 
-@pytest.mark.exercise("emit.Emitter.placeholder")
+@pytest.mark.exercise("codegen.emit.Emitter.placeholder")
 class TestPlaceholder:
     def test_it_is_a_parameter_and_no_line(self) -> None:
         graph, (x,) = graph_with("x")
@@ -608,7 +608,7 @@ def ends_of(graph: Graph) -> dict[str, str]:
     }
 
 
-@pytest.mark.exercise("emit.Emitter._end")
+@pytest.mark.exercise("codegen.emit.Emitter._end")
 class TestTheEndOfALine:
     def test_a_value_is_freed_after_its_last_use(self) -> None:
         graph, (x,) = graph_with("x")
@@ -713,7 +713,7 @@ class TestTheEndOfALine:
         )
 
 
-@pytest.mark.exercise("emit.Emitter._end")
+@pytest.mark.exercise("codegen.emit.Emitter._end")
 class TestTheBody:
     def test_all_nodes_in_order(self) -> None:
         emitter = emitter_of(residual_graph())

@@ -8,8 +8,8 @@ from typing import NoReturn
 import pytest
 import torch
 
-from fx.constants import ConstantPrinter
-from fx.global_names import GlobalNames
+from fx.codegen.constants import ConstantPrinter
+from fx.codegen.global_names import GlobalNames
 from fx.graph import Graph
 from stages.checking import check, same
 
@@ -47,7 +47,7 @@ def renamed(names: GlobalNames, yours: str, taken: str) -> str:
     )
 
 
-@pytest.mark.exercise("global_names.GlobalNames.bind")
+@pytest.mark.exercise("codegen.global_names.GlobalNames.bind")
 class TestBind:
     def test_the_name_leads_to_the_object(self) -> None:
         names = GlobalNames(())
@@ -162,7 +162,7 @@ class TestBind:
         )
 
 
-@pytest.mark.exercise("global_names.GlobalNames.bind")
+@pytest.mark.exercise("codegen.global_names.GlobalNames.bind")
 class TestWhatNeedsANameOfItsOwn:
     def test_a_constant_that_cannot_be_written_out(self) -> None:
         names = GlobalNames(())

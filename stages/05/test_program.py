@@ -14,14 +14,14 @@ import pytest
 import torch
 from torch.utils import _pytree as pytree
 
-import fx.codegen
+import fx.codegen.codegen
 from fx._symbolic_trace import symbolic_trace
-from fx.arguments import Value
-from fx.codegen import CodeGen
+from fx.codegen.codegen import CodeGen
+from fx.codegen.source import Program, compile_forward
 from fx.graph import Graph
 from fx.node import Node
-from fx.protocols import PythonCode, PyTreeInfo
-from fx.source import Program, compile_forward
+from fx.usedef.arguments import Value
+from fx.usedef.protocols import PythonCode, PyTreeInfo
 from stages.checking import check, raising, same, same_text
 from stages.residual import Residual
 
@@ -46,7 +46,7 @@ def defined_by(code: PythonCode) -> Callable[..., Value]:
 
 # -- putting the text together -----------------------------------------------
 
-ASSEMBLY = pytest.mark.exercise("codegen.CodeGen._gen_python_code")
+ASSEMBLY = pytest.mark.exercise("codegen.codegen.CodeGen._gen_python_code")
 
 
 @ASSEMBLY
@@ -288,7 +288,7 @@ class TestSubclasses:
         graph = Graph()
         x, y = graph.placeholder("x"), graph.placeholder("fx_pytree")
         graph.output((x, y))
-        graph.set_codegen(fx.codegen.default_codegen(info))
+        graph.set_codegen(fx.codegen.codegen.default_codegen(info))
         code = graph.python_code("self")
         check(
             "= fx_pytree.tree_flatten_spec" not in code.src,
@@ -302,7 +302,7 @@ class TestSubclasses:
         info = PyTreeInfo(["pytree"], pytree.tree_structure(((0,),)), outputs)
         graph = Graph()
         graph.output([graph.placeholder("leaf")])
-        graph.set_codegen(fx.codegen.default_codegen(info))
+        graph.set_codegen(fx.codegen.codegen.default_codegen(info))
         code = graph.python_code("self")
         check(
             "return pytree.tree_unflatten" not in code.src,
@@ -426,7 +426,7 @@ class TestWhichNodeALineIsFrom:
 
 # -- from the text to the function -------------------------------------------
 
-COMPILING = pytest.mark.exercise("source.compile_forward")
+COMPILING = pytest.mark.exercise("codegen.source.compile_forward")
 
 TEXT = """
 
@@ -518,8 +518,8 @@ class TestTheFunction:
             program.forward.__annotations__.get("x"),
             torch.Tensor,
             "The annotation of x is a string: `compile` has inherited "
-            "`from __future__ import annotations` from fx/source.py. Say "
-            "dont_inherit=True.",
+            "`from __future__ import annotations` from "
+            "fx/codegen/source.py. Say dont_inherit=True.",
         )
 
     def test_it_is_not_among_its_own_globals(self) -> None:

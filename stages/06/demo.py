@@ -5,10 +5,10 @@ from __future__ import annotations
 import torch
 
 from fx._symbolic_trace import symbolic_trace
-from fx.arguments import Argument, Target, Value
 from fx.interpreter import Interpreter, Transformer
 from fx.node import Node
 from fx.passes.shape_prop import ShapeProp
+from fx.usedef.arguments import Argument, Target, Value
 from stages.residual import Residual
 
 

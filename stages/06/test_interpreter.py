@@ -12,11 +12,11 @@ from torch import nn
 
 from fx import traceback as fx_traceback
 from fx._symbolic_trace import symbolic_trace
-from fx.arguments import Argument, Target, Value
 from fx.graph import Graph
 from fx.graph_module import GraphModule
 from fx.interpreter import Interpreter
 from fx.node import Node
+from fx.usedef.arguments import Argument, Target, Value
 from stages.checking import check, raising, same, same_text
 from stages.residual import Residual
 

@@ -7,11 +7,11 @@ import torch
 from torch import nn
 
 from fx._symbolic_trace import symbolic_trace
-from fx.arguments import Value
 from fx.graph import Graph
 from fx.graph_module import GraphModule
 from fx.node import Node
 from fx.passes.shape_prop import ShapeProp, TensorMetadata
+from fx.usedef.arguments import Value
 from stages.checking import check, raising, same
 from stages.residual import Residual
 

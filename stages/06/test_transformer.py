@@ -6,13 +6,13 @@ import pytest
 import torch
 from torch import nn
 
-from fx import concrete_args
 from fx._symbolic_trace import symbolic_trace
-from fx.arguments import Argument, Target, Value
 from fx.graph import Graph
 from fx.graph_module import GraphModule
 from fx.interpreter import Transformer
 from fx.proxy import Proxy
+from fx.tracing import concrete_args
+from fx.usedef.arguments import Argument, Target, Value
 from stages.checking import check, raising, same, same_graph
 from stages.residual import Residual
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from fx._symbolic_trace import symbolic_trace
-from fx.passes.utils.explain import explain
+from fx.rewriting.explain import explain
 from fx.subgraph_rewriter import replace_pattern
 from stages.residual import Residual
 

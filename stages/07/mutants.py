@@ -6,14 +6,14 @@ from typing import Final
 
 from stages.mutant import Mutant
 
-_PAIR = "passes.utils.pattern_steps.Exact.pair"
+_PAIR = "rewriting.pattern_steps.Exact.pair"
 _COMPARE = "passes.utils.matcher_utils._Search.compare"
 _MEET = "passes.utils.matcher_utils._Search.meet"
 _COMES_BACK = "passes.utils.matcher_utils._comes_back"
 _OBSTACLE = "passes.utils.matcher_utils._Search.obstacle"
-_INSERT = "replacing.Edit.insert"
+_INSERT = "rewriting.replacing.Edit.insert"
 _FILTERS = "subgraph_rewriter.replace_pattern_with_filters"
-_LOOK_AGAIN = "rewriting_rules._Worklist.look_again"
+_LOOK_AGAIN = "rewriting.rules._Worklist.look_again"
 
 MUTANTS: Final = (
     Mutant(

@@ -9,7 +9,6 @@ import pytest
 import torch
 
 from fx._symbolic_trace import symbolic_trace
-from fx.arguments import Argument
 from fx.graph import Graph
 from fx.node import Node
 from fx.passes.utils.matcher_utils import (
@@ -18,13 +17,14 @@ from fx.passes.utils.matcher_utils import (
     _comes_back,
     _Search,
 )
-from fx.passes.utils.pattern_steps import Exact
+from fx.rewriting.pattern_steps import Exact
+from fx.usedef.arguments import Argument
 from stages.checking import check, same
 
 Function: TypeAlias = Callable[..., object]
 Stack: TypeAlias = list[tuple[Argument, Argument]]
 
-PAIR = "passes.utils.pattern_steps.Exact.pair"
+PAIR = "rewriting.pattern_steps.Exact.pair"
 COMPARE = "passes.utils.matcher_utils._Search.compare"
 MEET = "passes.utils.matcher_utils._Search.meet"
 COMES_BACK = "passes.utils.matcher_utils._comes_back"

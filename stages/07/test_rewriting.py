@@ -8,15 +8,14 @@ from typing import TypeAlias
 import pytest
 import torch
 
-from fx import replacing
 from fx._symbolic_trace import symbolic_trace
-from fx.arguments import Value
 from fx.graph import Graph
 from fx.graph_module import GraphModule
 from fx.node import Node
 from fx.passes.utils.matcher_utils import InternalMatch
-from fx.replacing import Edit, Rewrite
-from fx.rewriting_rules import (
+from fx.rewriting import replacing
+from fx.rewriting.replacing import Edit, Rewrite
+from fx.rewriting.rules import (
     DoesNotEndError,
     Rule,
     _Ready,
@@ -24,14 +23,15 @@ from fx.rewriting_rules import (
     rewrite_until_stable,
 )
 from fx.subgraph_rewriter import graph_of, replace_pattern_with_filters
+from fx.usedef.arguments import Value
 from stages.checking import check, raising, same, same_graph, uses_intact
 from stages.residual import Residual
 
 Function: TypeAlias = Callable[..., Value]
 
-INSERT = "replacing.Edit.insert"
+INSERT = "rewriting.replacing.Edit.insert"
 FILTERS = "subgraph_rewriter.replace_pattern_with_filters"
-LOOK_AGAIN = "rewriting_rules._Worklist.look_again"
+LOOK_AGAIN = "rewriting.rules._Worklist.look_again"
 
 
 def named(graph: Graph) -> dict[str, Node]:

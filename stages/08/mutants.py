@@ -6,9 +6,9 @@ from typing import Final
 
 from stages.mutant import Mutant
 
-_RUN = "experimental.capture.Capture.run"
-_MERGE = "passes.aliasing.Storages._merge_declared"
-_IS_ALIAS = "passes.aliasing.Storages.is_alias"
+_RUN = "reinplacing.capture.Capture.run"
+_MERGE = "reinplacing.aliasing.Storages._merge_declared"
+_IS_ALIAS = "reinplacing.aliasing.Storages.is_alias"
 _RULE_1A = "passes.reinplace._rule_1a_metadata"
 _RULE_1B = "passes.reinplace._rule_1b_inputs"
 _RULE_1C = "passes.reinplace._rule_1c_arguments"

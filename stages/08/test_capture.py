@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-from fx.experimental.capture import Capture
 from fx.experimental.proxy_tensor import make_fx
+from fx.reinplacing.capture import Capture
 from stages.checking import (
     Mistake,
     check,
@@ -17,7 +17,7 @@ from stages.checking import (
     uses_intact,
 )
 
-RUN = "experimental.capture.Capture.run"
+RUN = "reinplacing.capture.Capture.run"
 
 aten = torch.ops.aten
 

@@ -10,10 +10,8 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from fx._symbolic_trace import symbolic_trace
-from fx.arguments import Value
 from fx.graph_module import GraphModule
 from fx.node import Node
-from fx.passes.aliasing import Storages, propagate
 from fx.passes.reinplace import (
     _has_nothing_left,
     _rule_1a_metadata,
@@ -22,14 +20,16 @@ from fx.passes.reinplace import (
     _rule_2_later_uses,
     reinplace,
 )
-from fx.passes.reinplace_plan import Call, Plan
+from fx.reinplacing.aliasing import Storages, propagate
+from fx.reinplacing.plan import Call, Plan
+from fx.usedef.arguments import Value
 from stages.checking import check, same
 
 Function: TypeAlias = Callable[..., object]
 Rule: TypeAlias = Callable[[Plan, Call], object]
 
-MERGE = "passes.aliasing.Storages._merge_declared"
-IS_ALIAS = "passes.aliasing.Storages.is_alias"
+MERGE = "reinplacing.aliasing.Storages._merge_declared"
+IS_ALIAS = "reinplacing.aliasing.Storages.is_alias"
 RULE_1A = "passes.reinplace._rule_1a_metadata"
 RULE_1B = "passes.reinplace._rule_1b_inputs"
 RULE_1C = "passes.reinplace._rule_1c_arguments"

@@ -30,7 +30,7 @@ SIZES: Final = {
 """torch.fx takes time that grows with the square: its third size would take
 minutes, its fourth hours."""
 
-_COMPILES: Final = {OURS: "source", TORCH: "graph_module"}
+_COMPILES: Final = {OURS: "codegen.source", TORCH: "graph_module"}
 """The file of each library that calls `compile`."""
 
 _CAPTION: Final = """\

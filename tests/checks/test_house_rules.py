@@ -249,7 +249,10 @@ def test_building_constants_is_no_effect() -> None:
 
 def test_the_registrations_are_allowed_in_their_files_only() -> None:
     line = "Graph._make_codegen = staticmethod(default_codegen)"
-    home, other = snippet(line, "fx/codegen.py"), snippet(line, "fx/emit.py")
+    home, other = (
+        snippet(line, "fx/codegen/codegen.py"),
+        snippet(line, "fx/codegen/emit.py"),
+    )
     assert not list(side_effect_problems(home))
     assert len(list(side_effect_problems(other))) == 1
     call = "for t in x:\n    torch.utils._pytree.register_pytree_node(t)"
@@ -260,8 +263,10 @@ def test_the_registrations_are_allowed_in_their_files_only() -> None:
 
 def test_no_registration_is_allowed_for_nothing() -> None:
     assert list(stale_registrations(library())) == []
-    (problem,) = stale_registrations([snippet("x = 1", "fx/codegen.py")])
-    assert problem.startswith("fx/codegen.py: no `Graph")
+    (problem,) = stale_registrations(
+        [snippet("x = 1", "fx/codegen/codegen.py")]
+    )
+    assert problem.startswith("fx/codegen/codegen.py: no `Graph")
 
 
 WATCH = """

@@ -19,7 +19,7 @@ from stages.tree import Broken, problems
 from stages.workspace import edited_reference, reset_files, reset_functions
 from tests.course.learner import Learner
 
-PREPEND = "linked_list.Link.prepend"
+PREPEND = "ordered.linked_list.Link.prepend"
 
 
 def _pytest(*arguments: str, cwd: Path = ROOT) -> tuple[int, str]:
@@ -71,20 +71,20 @@ def test_a_stage_in_several_processes() -> None:
 
 
 def test_a_deleted_file(learner: Learner) -> None:
-    learner.file("emit.py").unlink()
+    learner.file("codegen/emit.py").unlink()
     result = learner.check(1)
     assert result.status not in (0, 1)
-    assert "exercises/fx/emit.py is missing" in result.output
-    assert "python -m stages reset emit.py" in result.output
+    assert "exercises/fx/codegen/emit.py is missing" in result.output
+    assert "python -m stages reset codegen/emit.py" in result.output
 
 
 def test_a_renamed_function(learner: Learner) -> None:
-    learner.edit("linked_list.py", "def prepend(", "def put_before(")
+    learner.edit("ordered/linked_list.py", "def prepend(", "def put_before(")
     result = learner.check(1)
     assert result.status not in (0, 1)
     assert (
-        "exercises/fx/linked_list.py must have one function Link.prepend "
-        "(stage 01), but 0 functions are called Link.prepend"
+        "exercises/fx/ordered/linked_list.py must have one function "
+        "Link.prepend (stage 01), but 0 functions are called Link.prepend"
     ) in result.output
     assert f"python -m stages reset {PREPEND}" in result.output
 
@@ -108,7 +108,7 @@ def test_marks_of_a_merge(learner: Learner) -> None:
 
 def test_a_changed_signature(learner: Learner) -> None:
     learner.edit(
-        "linked_list.py",
+        "ordered/linked_list.py",
         "def prepend(self: Self, x: Self) -> None:",
         "def prepend(self: Self, link: Self) -> None:",
     )
@@ -119,18 +119,22 @@ def test_a_changed_signature(learner: Learner) -> None:
 
 
 def test_an_error_at_import(learner: Learner) -> None:
-    learner.edit("linked_list.py", "GAP: Final = 1 << 20", "GAP: Final = GAPP")
+    learner.edit(
+        "ordered/linked_list.py", "GAP: Final = 1 << 20", "GAP: Final = GAPP"
+    )
     result = learner.check(1)
     assert result.status not in (0, 1)
     assert "cannot be imported" in result.output
-    assert "exercises/fx/linked_list.py:" in result.output
+    assert "exercises/fx/ordered/linked_list.py:" in result.output
     assert "NameError: name 'GAPP' is not defined" in result.output
     assert "Traceback" not in result.output
 
 
 def test_an_import_that_ends_the_program(learner: Learner) -> None:
     learner.edit(
-        "linked_list.py", "GAP: Final", "raise SystemExit(0)\nGAP: Final"
+        "ordered/linked_list.py",
+        "GAP: Final",
+        "raise SystemExit(0)\nGAP: Final",
     )
     result = learner.check(1)
     assert result.status not in (0, 1)
@@ -150,7 +154,7 @@ def test_a_folder_that_is_missing(learner: Learner) -> None:
 
 def test_a_file_that_begins_with_a_byte_order_mark(learner: Learner) -> None:
     learner.write(PREPEND)
-    path = learner.file("linked_list.py")
+    path = learner.file("ordered/linked_list.py")
     text = path.read_text(encoding="utf-8")
     path.write_text(text, encoding="utf-8-sig", newline="\r\n")
     assert learner.check(1, exercise=PREPEND).failed == {}
@@ -159,7 +163,7 @@ def test_a_file_that_begins_with_a_byte_order_mark(learner: Learner) -> None:
 
 
 def test_a_helper_that_a_borrowed_function_needs(learner: Learner) -> None:
-    learner.edit("linked_list.py", "def _key_between(", "def _between(")
+    learner.edit("ordered/linked_list.py", "def _key_between(", "def _between(")
     result = learner.check(2)
     assert result.status not in (0, 1)
     assert "linked_list.py has no `_key_between` any more" in result.output
@@ -167,9 +171,9 @@ def test_a_helper_that_a_borrowed_function_needs(learner: Learner) -> None:
 
 
 def test_an_import_that_a_borrowed_function_needs(learner: Learner) -> None:
-    text = learner.file("namespace.py").read_text()
+    text = learner.file("ordered/namespace.py").read_text()
     assert "import re\n" in text
-    learner.edit("namespace.py", "import re\n", "")
+    learner.edit("ordered/namespace.py", "import re\n", "")
     result = learner.check(2)
     assert result.status not in (0, 1)
     assert "`re`" in result.output or "name 're'" in result.output
@@ -207,7 +211,7 @@ def test_an_endless_loop_is_stopped(learner: Learner) -> None:
     result = learner.check(1, exercise=PREPEND)
     assert result.status == 1
     assert "Still running: stopped after 5 seconds" in result.output
-    assert "exercises/fx/linked_list.py:" in result.output
+    assert "exercises/fx/ordered/linked_list.py:" in result.output
     assert "in prepend" in result.output
 
 
@@ -229,7 +233,7 @@ def test_a_loop_that_catches_everything_is_stopped_too(
 
 def test_an_endless_loop_at_import_is_stopped(learner: Learner) -> None:
     learner.edit(
-        "linked_list.py",
+        "ordered/linked_list.py",
         "GAP: Final = 1 << 20",
         "while True:\n    pass\nGAP: Final = 1 << 20",
     )
@@ -264,8 +268,9 @@ def test_what_is_half_written_in_another_stage(learner: Learner) -> None:
     )
     result = learner.check(2)
     assert result.failed == {}
-    assert "next: write Link.prepend in exercises/fx/linked_list.py:" in (
-        result.output
+    assert (
+        "next: write Link.prepend in exercises/fx/ordered/linked_list.py:"
+        in (result.output)
     )
 
 
@@ -338,7 +343,7 @@ def _python(
 
 def test_no_run_executes_what_another_borrowed(clone: Path) -> None:
     call = (
-        "import fx.linked_list as m; print(m.__file__); "
+        "import fx.ordered.linked_list as m; print(m.__file__); "
         "a, b = m.Link(), m.Link(); a.prepend(b)"
     )
     for number in (3, 4):
@@ -353,7 +358,10 @@ def test_no_run_executes_what_another_borrowed(clone: Path) -> None:
             clone, "-c", call, folder="stages", PYTHONPATH=exercises
         )
         assert status == 1
-        assert str(clone / "exercises" / "fx" / "linked_list.py") in said
+        assert (
+            str(clone / "exercises" / "fx" / "ordered" / "linked_list.py")
+            in said
+        )
         assert "NotImplementedError: stage 01: Link.prepend" in said
     for folder in (".", "exercises", "stages"):
         done = _python(
@@ -416,13 +424,13 @@ def _a_test(clone: Path) -> str:
 
 
 def test_a_learner_who_edited_the_reference(clone: Path) -> None:
-    path = clone / "fx" / "linked_list.py"
+    path = clone / "fx" / "ordered" / "linked_list.py"
     before = path.read_text()
     try:
         path.write_text(before + "\n# my work\n")
         status, said = _python(clone, "-m", "pytest", "stages/01")
         assert status not in (0, 1)
-        assert "fx/linked_list.py: not as delivered" in said
+        assert "fx/ordered/linked_list.py: not as delivered" in said
         status, said = _python(
             clone, "-m", "pytest", "stages/01", "--reference"
         )

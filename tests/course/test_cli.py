@@ -23,7 +23,7 @@ from stages.manifest import ROOT, exercises, find, stages
 from stages.running import Result
 from tests.course.learner import Learner
 
-PREPEND = "linked_list.Link.prepend"
+PREPEND = "ordered.linked_list.Link.prepend"
 
 
 @pytest.fixture
@@ -125,14 +125,20 @@ def test_the_solution_for_who_gives_up(said: io.StringIO) -> None:
 
 
 def test_reset_and_restore(learner: Learner, said: io.StringIO) -> None:
-    fresh = learner.file("linked_list.py").read_text()
+    fresh = learner.file("ordered/linked_list.py").read_text()
     learner.write(PREPEND)
-    mine = learner.file("linked_list.py").read_text()
-    for what in (PREPEND, "linked_list.py", "fx/linked_list.py", "01", "all"):
+    mine = learner.file("ordered/linked_list.py").read_text()
+    for what in (
+        PREPEND,
+        "ordered/linked_list.py",
+        "fx/ordered/linked_list.py",
+        "01",
+        "all",
+    ):
         assert cli.main(["reset", what]) == 0
-        assert learner.file("linked_list.py").read_text() == fresh
+        assert learner.file("ordered/linked_list.py").read_text() == fresh
         assert cli.main(["reset", "--restore"]) == 0
-        assert learner.file("linked_list.py").read_text() == mine
+        assert learner.file("ordered/linked_list.py").read_text() == mine
     assert cli.main(["reset"]) == 2
     assert cli.main(["reset", "nothing.py"]) == 2
     assert "fx has no file 'nothing.py'" in said.getvalue()
@@ -141,9 +147,9 @@ def test_reset_and_restore(learner: Learner, said: io.StringIO) -> None:
 def test_reset_of_a_function_that_was_renamed(
     learner: Learner, said: io.StringIO
 ) -> None:
-    learner.edit("linked_list.py", "def prepend(", "def put(")
+    learner.edit("ordered/linked_list.py", "def prepend(", "def put(")
     assert cli.main(["reset", PREPEND]) == 2
-    assert "python -m stages reset linked_list.py" in said.getvalue()
+    assert "python -m stages reset ordered/linked_list.py" in said.getvalue()
 
 
 def test_update_and_diff(learner: Learner, said: io.StringIO) -> None:
@@ -152,7 +158,7 @@ def test_update_and_diff(learner: Learner, said: io.StringIO) -> None:
     assert cli.main(["diff"]) == 0
     assert "Nothing is changed." in said.getvalue()
     learner.body(PREPEND, "mine = 1")
-    assert cli.main(["diff", "linked_list.py"]) == 0
+    assert cli.main(["diff", "ordered/linked_list.py"]) == 0
     assert "mine = 1" in said.getvalue()
 
 
@@ -161,9 +167,11 @@ def test_reset_of_what_cannot_be_found(
 ) -> None:
     assert cli.main(["reset", "99"]) == 2
     assert "there is no stage '99'" in said.getvalue()
-    learner.edit("linked_list.py", "def prepend(", "def put(")
+    learner.edit("ordered/linked_list.py", "def prepend(", "def put(")
     assert cli.main(["reset", "01"]) == 2
-    assert "    python -m stages reset linked_list.py\n" in said.getvalue()
+    assert (
+        "    python -m stages reset ordered/linked_list.py\n" in said.getvalue()
+    )
 
 
 def test_reset_all_is_all(learner: Learner, said: io.StringIO) -> None:
@@ -174,13 +182,12 @@ def test_reset_all_is_all(learner: Learner, said: io.StringIO) -> None:
 
 
 def test_a_file_that_is_not_text(learner: Learner, said: io.StringIO) -> None:
-    learner.file("linked_list.py").write_bytes(b"# caf\xe9\n")
+    learner.file("ordered/linked_list.py").write_bytes(b"# caf\xe9\n")
     for command in ([], ["diff"], ["reset", PREPEND], ["solution", PREPEND]):
         said.truncate(0)
         assert cli.main(command) == 2
-        assert "linked_list.py is not UTF-8" in " ".join(
-            said.getvalue().split()
-        )
+        words = "".join(said.getvalue().split())
+        assert "linked_list.pyisnotUTF-8" in words
 
 
 def test_diff_keeps_long_lines(learner: Learner, said: io.StringIO) -> None:
@@ -212,7 +219,7 @@ def test_blame_finds_a_pair(
     for one in stages()[1].exercises:
         learner.write(one.name)
     learner.write(PREPEND, "self._prev = x", "pass")
-    other = "linked_list.LinkedList.erase"
+    other = "ordered.linked_list.LinkedList.erase"
     learner.write(other, "self._len -= 1", "pass")
     found = blame(learner.tree(1), 1, executor)
     assert found.guilty == [(PREPEND, other)]
@@ -224,7 +231,7 @@ def test_blame_of_what_is_no_exercise(
     for one in stages()[1].exercises:
         learner.write(one.name)
     learner.edit(
-        "linked_list.py",
+        "ordered/linked_list.py",
         "return self._sort_key < other._sort_key",
         "return self._sort_key > other._sort_key",
     )
@@ -308,7 +315,7 @@ def test_watch_answers_a_save(tmp_path: Path) -> None:
         assert "stage 01, Linked-list graph" in first
         time.sleep(0.5)
         saved = time.monotonic()
-        path = ROOT / "exercises" / "fx" / "linked_list.py"
+        path = ROOT / "exercises" / "fx" / "ordered" / "linked_list.py"
         os.utime(path)
         second = _read_until(said, "waiting for a save", 30)
         assert "stage 01, Linked-list graph" in second

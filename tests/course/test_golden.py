@@ -18,7 +18,10 @@ from stages.running import pool
 from tests.course.learner import Learner
 
 GOLDEN = Path(__file__).parent / "golden"
-UNLINK, PREPEND = "linked_list.Link._unlink", "linked_list.Link.prepend"
+UNLINK, PREPEND = (
+    "ordered.linked_list.Link._unlink",
+    "ordered.linked_list.Link.prepend",
+)
 
 
 def untouched(learner: Learner) -> str:
@@ -44,8 +47,8 @@ def wrong_edge(learner: Learner) -> str:
 
 def wrong_line(learner: Learner) -> str:
     """A generated line frees nothing."""
-    learner.body("emit.Emitter._end", 'return "\\n"')
-    return learner.check(5, exercise="emit.Emitter._end").output
+    learner.body("codegen.emit.Emitter._end", 'return "\\n"')
+    return learner.check(5, exercise="codegen.emit.Emitter._end").output
 
 
 CASES = {

@@ -82,11 +82,11 @@ def test_an_editor_finds_nothing_to_complain_of(learner: Learner) -> None:
         pyright, cwd=learner.folder, capture_output=True, text=True, check=False
     )
     assert "0 errors, 0 warnings" in run.stdout, run.stdout
-    learner.body("linked_list.Link.prepend", "return x")
+    learner.body("ordered.linked_list.Link.prepend", "return x")
     run = subprocess.run(
         pyright, cwd=learner.folder, capture_output=True, text=True, check=False
     )
-    assert "linked_list.py" in run.stdout
+    assert "ordered/linked_list.py" in run.stdout
     assert run.returncode == 1
 
 
@@ -127,17 +127,22 @@ def test_a_learner_may_add_to_a_file(learner: Learner) -> None:
 def test_a_written_function_that_runs_into_a_stub_is_told_where(
     learner: Learner,
 ) -> None:
-    for name in ("linked_list.Link._unlink", "linked_list.Link.prepend"):
+    for name in (
+        "ordered.linked_list.Link._unlink",
+        "ordered.linked_list.Link.prepend",
+    ):
         learner.write(name)
-    text = learner.file("linked_list.py").read_text()
+    text = learner.file("ordered/linked_list.py").read_text()
     start = text.index("        is_sentinel = ")
     end = text.index("        x._prev = before")
     line = "        x._sort_key = _key_between(before, self)\n"
-    learner.file("linked_list.py").write_text(text[:start] + line + text[end:])
-    result = learner.check(1, exercise="linked_list.Link.prepend")
+    learner.file("ordered/linked_list.py").write_text(
+        text[:start] + line + text[end:]
+    )
+    result = learner.check(1, exercise="ordered.linked_list.Link.prepend")
     assert (
         "Link.prepend is written, and ran into stage 01: _make_room, which "
-        "is not, from exercises/fx/linked_list.py:"
+        "is not, from exercises/fx/ordered/linked_list.py:"
     ) in result.output
     assert "in _key_between" in result.output
     assert "next: write _make_room" in result.output
@@ -148,8 +153,8 @@ def test_three_failures_of_an_exercise_are_told_in_full(
 ) -> None:
     for one in stages()[1].exercises:
         learner.write(one.name)
-    learner.write("linked_list.Link.prepend", "self._prev = x", "pass")
-    result = learner.check(1, exercise="linked_list.Link.prepend")
+    learner.write("ordered.linked_list.Link.prepend", "self._prev = x", "pass")
+    result = learner.check(1, exercise="ordered.linked_list.Link.prepend")
     assert len(result.failed) > 3
     assert result.output.count("hint: python -m stages hint") == 3
     assert "more like these" in result.output
@@ -208,8 +213,8 @@ def _imported(tree: ast.Module) -> Iterator[str]:
             yield from (alias.name for alias in part.names)
         elif isinstance(part, ast.ImportFrom) and part.module:
             inside = [f"{part.module}.{alias.name}" for alias in part.names]
-            packages = ("fx", "fx.passes", "fx.passes.utils", "fx.experimental")
-            yield from inside if part.module in packages else [part.module]
+            folder = REFERENCE.parent / part.module.replace(".", "/")
+            yield from inside if folder.is_dir() else [part.module]
 
 
 def test_no_other_file_is_called_like_a_stage() -> None:

@@ -18,7 +18,7 @@ FILES = sorted((ROOT / "fx").rglob("*.py"))
 @pytest.fixture
 def docs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty folder of pages."""
-    (tmp_path / "files").mkdir()
+    (tmp_path / "files" / "ordered").mkdir(parents=True)
     monkeypatch.setattr(tools, "DOCS", tmp_path)
     return tmp_path
 
@@ -35,19 +35,25 @@ def test_an_outline_shows_each_line_once(path: Path, docs: Path) -> None:
 def test_a_page_is_checked_alone(
     docs: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    page = docs / "files" / "opcodes.md"
-    page.write_text("\n".join(tools.outline("fx.opcodes")), encoding="utf-8")
-    assert tools.main(["check", "files/opcodes.md"]) == 0
+    page = docs / "files" / "ordered" / "opcodes.md"
+    page.write_text(
+        "\n".join(tools.outline("fx.ordered.opcodes")), encoding="utf-8"
+    )
+    assert tools.main(["check", "files/ordered/opcodes.md"]) == 0
     assert "nothing to mend" in capsys.readouterr().out
 
 
 def test_what_is_missing_or_wrong_is_said(
     docs: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    page = docs / "files" / "opcodes.md"
-    page.write_text("/// source | fx.opcodes\nHead.\n///\n", encoding="utf-8")
-    assert tools.main(["check", "docs/files/opcodes.md"]) == 1
-    assert "not shown: fx.opcodes.check_target" in capsys.readouterr().out
+    page = docs / "files" / "ordered" / "opcodes.md"
+    page.write_text(
+        "/// source | fx.ordered.opcodes\nHead.\n///\n", encoding="utf-8"
+    )
+    assert tools.main(["check", "docs/files/ordered/opcodes.md"]) == 1
+    assert (
+        "not shown: fx.ordered.opcodes.check_target" in capsys.readouterr().out
+    )
     page.write_text("/// source | fx.opcode\nHead.\n///\n", encoding="utf-8")
-    assert tools.main(["check", "files/opcodes.md"]) == 1
-    assert "docs/files/opcodes.md:1: " in capsys.readouterr().out
+    assert tools.main(["check", "files/ordered/opcodes.md"]) == 1
+    assert "docs/files/ordered/opcodes.md:1: " in capsys.readouterr().out

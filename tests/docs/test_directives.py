@@ -91,22 +91,23 @@ def test_what_is_not_understood_is_an_error_with_its_line(text: str) -> None:
         page(text)
 
 
+RING = "fx.ordered.linked_list"
 UNDRAWN = {
     "/// source | fx.node.Nod\nText.\n///\n": "did you mean Node",
     "/// source | os.path\nText.\n///\n": "code comes from",
-    "/// source | fx.linked_list.Link\n    mark: nowhere\n\nText.\n///\n": (
+    f"/// source | {RING}.Link\n    mark: nowhere\n\nText.\n///\n": (
         "mark: no line here contains 'nowhere'"
     ),
-    "/// source | fx.linked_list.Link.append\n    to: prepend\n\nT.\n///\n": (
+    f"/// source | {RING}.Link.append\n    to: prepend\n\nT.\n///\n": (
         "to: Link.prepend stands before Link.append"
     ),
-    "/// source | fx.linked_list.Link\n    to: nobody\n\nText.\n///\n": (
-        "fx/linked_list.py defines no 'nobody'"
+    f"/// source | {RING}.Link\n    to: nobody\n\nText.\n///\n": (
+        "fx/ordered/linked_list.py defines no 'nobody'"
     ),
-    "/// source | fx.linked_list.GAP\n    header: true\n\nText.\n///\n": (
+    f"/// source | {RING}.GAP\n    header: true\n\nText.\n///\n": (
         "header is for classes"
     ),
-    "/// source | fx.linked_list.Link\n    header: yes\n\nText.\n///\n": (
+    f"/// source | {RING}.Link\n    header: yes\n\nText.\n///\n": (
         "option header can only be true"
     ),
     "/// torch | torch.fx.node.Node.prepnd\nText.\n///\n": (
@@ -136,14 +137,16 @@ def test_what_cannot_be_drawn_is_an_error_with_its_line(text: str) -> None:
 
 def test_whole_files_are_shown_on_their_pages_only() -> None:
     with pytest.raises(DocsError, match="write /// excerpt"):
-        drawn("/// source | fx.linked_list\nText.\n///\n", "stages/01.md")
+        drawn(
+            "/// source | fx.ordered.linked_list\nText.\n///\n", "stages/01.md"
+        )
 
 
 def test_code_has_the_line_numbers_of_its_file() -> None:
-    html = drawn("/// source | fx.linked_list.GAP\nWhy.\n///\n")
-    first = find_line("fx/linked_list.py", "GAP: Final")
+    html = drawn("/// source | fx.ordered.linked_list.GAP\nWhy.\n///\n")
+    first = find_line("fx/ordered/linked_list.py", "GAP: Final")
     assert f'data-linenos="{first} "' in html
-    assert 'id="fx.linked_list.GAP"' in html
+    assert 'id="fx.ordered.linked_list.GAP"' in html
     assert "<p>Why.</p>" in html
 
 
@@ -155,20 +158,20 @@ def find_line(path: str, text: str) -> int:
 
 def test_each_definition_of_a_range_is_an_anchor() -> None:
     html = drawn(
-        "/// source | fx.linked_list.Link.__lt__\n    to: __ge__\n\nWhy.\n///\n"
+        f"/// source | {RING}.Link.__lt__\n    to: __ge__\n\nWhy.\n///\n"
     )
     for name in ("__lt__", "__gt__", "__le__", "__ge__"):
-        assert html.count(f'id="fx.linked_list.Link.{name}"') == 1
+        assert html.count(f'id="fx.ordered.linked_list.Link.{name}"') == 1
 
 
 def test_marked_lines_are_marked() -> None:
     html = drawn(
-        "/// source | fx.linked_list.Link.prepend\n"
+        "/// source | fx.ordered.linked_list.Link.prepend\n"
         "    mark: before._next = x\n\nWhy.\n///\n"
     )
     assert html.count('class="hll"') == 1
 
 
 def test_names_with_underscores_stay_as_they_are() -> None:
-    html = drawn("/// source | fx.linked_list.Link.__lt__\nWhy.\n///\n")
+    html = drawn("/// source | fx.ordered.linked_list.Link.__lt__\nWhy.\n///\n")
     assert "<code>Link.__lt__</code>" in html

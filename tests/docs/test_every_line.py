@@ -28,22 +28,22 @@ def test_every_line_is_shown_once(file: str) -> None:
 
 
 def test_lines_shown_twice_or_never_are_seen(tmp_path: Path) -> None:
-    page = tmp_path / "files" / "opcodes.md"
-    page.parent.mkdir()
+    page = tmp_path / "files" / "ordered" / "opcodes.md"
+    page.parent.mkdir(parents=True)
     page.write_text(
-        "/// source | fx.opcodes\n    to: Target\n\nA.\n///\n"
-        "/// source | fx.opcodes.Target\nB.\n///\n"
-        "/// source | fx.opcodes.check_target\n    to: _wrong_target"
+        "/// source | fx.ordered.opcodes\n    to: Target\n\nA.\n///\n"
+        "/// source | fx.ordered.opcodes.Target\nB.\n///\n"
+        "/// source | fx.ordered.opcodes.check_target\n    to: _wrong_target"
         "\n\nC.\n///\n"
     )
-    module = read(ROOT / "fx" / "opcodes.py")
+    module = read(ROOT / "fx" / "ordered" / "opcodes.py")
     shown = shown_lines(tmp_path, KINDS)[module.path]
     target, opcodes = module.unit("Target"), module.unit("OPCODES")
     assert list(gaps(module, shown)) == [
-        f"fx/opcodes.py:{target.first}-{target.last}: shown 2 times: "
-        "fx.opcodes.Target",
-        f"fx/opcodes.py:{opcodes.first}-{opcodes.last}: not shown: "
-        "fx.opcodes.OPCODES",
+        f"fx/ordered/opcodes.py:{target.first}-{target.last}: shown 2 times: "
+        "fx.ordered.opcodes.Target",
+        f"fx/ordered/opcodes.py:{opcodes.first}-{opcodes.last}: not shown: "
+        "fx.ordered.opcodes.OPCODES",
     ]
 
 

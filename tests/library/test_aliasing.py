@@ -10,7 +10,7 @@ import torch
 from torch.fx.passes import reinplace as torch_reinplace
 
 import fx
-from fx.passes.aliasing import (
+from fx.reinplacing.aliasing import (
     DisjointSets,
     Storages,
     facts_of,

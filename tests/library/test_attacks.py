@@ -71,7 +71,7 @@ def test_no_user_stays_of_a_node_that_a_hook_refused() -> None:
 def test_lint_sees_a_user_that_is_in_no_list() -> None:
     graph, x, _, _ = chain()
     Node(graph, "ghost", "call_function", torch.sin, (x,), {})
-    (problem,) = fx.lint.problems(graph)
+    (problem,) = fx.usedef.lint.problems(graph)
     assert "has the user ghost" in problem.message
 
 
@@ -180,7 +180,7 @@ def test_a_half_edited_graph_survives_pickle() -> None:
     first.args = (relu,)
     new = pickle.loads(pickle.dumps(graph))
     assert str(new) == str(graph)
-    assert any("before it" in p.message for p in fx.lint.problems(new))
+    assert any("before it" in p.message for p in fx.usedef.lint.problems(new))
 
 
 # -- traces ----------------------------------------------------------------

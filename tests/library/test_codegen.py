@@ -20,10 +20,10 @@ from torch import nn
 from torch.nn import functional as F
 
 import fx
-from fx import operators
-from fx.codegen import CodeGen
+from fx.codegen.codegen import CodeGen
 from fx.graph import Graph
 from fx.node import Node
+from fx.recording import operators
 from tests.library.generated import (
     Build,
     Lib,

@@ -11,7 +11,7 @@ import torch
 import torch.fx
 from torch import nn
 
-from fx.dotted_path import (
+from fx.text.dotted_path import (
     MISSING,
     PathError,
     Step,

@@ -31,20 +31,20 @@ from torch.nn import functional as F
 from torch.nn.parameter import is_lazy
 from torch.nn.utils import parametrizations
 
-from fx.effect_tables import (
+from fx.graph import Graph
+from fx.memory.effect_tables import (
     DRAWS_IF,
     FUNCTIONAL_DRAWS_IF,
     MODULE_EFFECTS,
     UPDATES_STATISTICS_IF,
 )
-from fx.effects import (
+from fx.memory.effects import (
     classify,
     has_side_effect,
     is_impure,
     keeper,
     side_effect_registry,
 )
-from fx.graph import Graph
 from fx.node import Node, map_arg
 from tests.library.effect_rows import ROWS, UNKNOWN, Row
 

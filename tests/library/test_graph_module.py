@@ -27,11 +27,11 @@ from fx._symbolic_trace import (
     is_fx_tracing,
     symbolic_trace,
 )
-from fx.arguments import Argument, Value
 from fx.graph import Graph
 from fx.graph_module import GraphModule, _WrappedCall
 from fx.node import Node
-from fx.protocols import PythonCode
+from fx.usedef.arguments import Argument, Value
+from fx.usedef.protocols import PythonCode
 
 X = torch.linspace(-1, 1, 12).reshape(3, 4)
 

@@ -28,12 +28,12 @@ from hypothesis import strategies as st
 from torch import nn
 from torch.nn import functional as F
 
-from fx.arguments import holds_node
-from fx.constants import MAX_DEPTH
+from fx.codegen.constants import MAX_DEPTH
 from fx.graph import Graph
 from fx.immutable_collections import immutable_dict, immutable_list
 from fx.node import Node
-from fx.protocols import PythonCode
+from fx.usedef.arguments import holds_node
+from fx.usedef.protocols import PythonCode
 from tests.library.generated import Value, function, lines_of, run
 
 # -- objects that fight back -------------------------------------------------

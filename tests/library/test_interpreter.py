@@ -13,10 +13,10 @@ from torch import nn
 from torch.fx.passes.fake_tensor_prop import FakeTensorProp as TorchProp
 
 import fx
-from fx.arguments import Target, Value
 from fx.passes.fake_tensor_prop import FakeTensorProp
 from fx.passes.profiling import Profiler
 from fx.passes.shape_prop import ShapeProp, TensorMetadata
+from fx.usedef.arguments import Target, Value
 from tests.zoo import ZOO, Network, borrow
 
 

@@ -18,10 +18,10 @@ import torch
 from torch import nn
 
 import fx
-from fx import patching, trace_run, tracer
 from fx import traceback as fx_traceback
-from fx.arguments import Value
-from fx.patching import TRACES
+from fx.tracing import patching, trace_run, tracer
+from fx.tracing.patching import TRACES
+from fx.usedef.arguments import Value
 
 tiny = types.ModuleType("tiny")
 """A module to wrap: two functions, where math has sixty."""

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fx.linked_list import GAP, Link, LinkedList
-from fx.ordered_graph import NamedGraph
+from fx.ordered.linked_list import GAP, Link, LinkedList
+from fx.ordered.ordered_graph import NamedGraph
 
 
 class Item(Link):

@@ -23,7 +23,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 import fx
 from fx.experimental.proxy_tensor import TracingMode, make_fx
-from fx.patching import TRACES
+from fx.tracing.patching import TRACES
 
 Tensor = torch.Tensor
 Parameters = dict[str, torch.Tensor]

@@ -14,15 +14,15 @@ from hypothesis import given, settings
 from torch import nn
 
 from fx._symbolic_trace import symbolic_trace
-from fx.arguments import Value
 from fx.graph import Graph
 from fx.node import Node
-from fx.passes.utils.explain import explain
 from fx.passes.utils.matcher_utils import (
     InternalMatch,
     MatchOptions,
     SubgraphMatcher,
 )
+from fx.rewriting.explain import explain
+from fx.usedef.arguments import Value
 from tests.library.random_graphs import (
     Recipe,
     all_matches,

@@ -8,7 +8,7 @@ import pytest
 import torch
 import torch.fx
 
-from fx import operators
+from fx.recording import operators
 
 # -- the table of operators --------------------------------------------------
 

@@ -18,8 +18,8 @@ import torch
 import torch.fx
 from torch.nn import functional
 
-from fx import qualified_names
-from fx.qualified_names import (
+from fx.text import qualified_names
+from fx.text.qualified_names import (
     _get_qualified_name,
     _type_repr,
     is_from_torch,

@@ -12,7 +12,7 @@ import torch.fx
 from torch import nn
 
 import fx
-from fx.codegen import CodeGen
+from fx.codegen.codegen import CodeGen
 from fx.graph import Graph
 from tests.library.generated import (
     Lib,

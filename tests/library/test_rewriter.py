@@ -19,12 +19,12 @@ from fx.graph_module import GraphModule
 from fx.node import Node
 from fx.passes.conv_bn_fusion import fold_conv_bn
 from fx.passes.utils.matcher_utils import InternalMatch
-from fx.protocols import PythonCode
-from fx.rewriting_rules import DoesNotEndError, Rule, rewrite_until_stable
+from fx.rewriting.rules import DoesNotEndError, Rule, rewrite_until_stable
 from fx.subgraph_rewriter import (
     replace_pattern,
     replace_pattern_with_filters,
 )
+from fx.usedef.protocols import PythonCode
 from tests.library.random_graphs import (
     Recipe,
     all_matches,

@@ -13,12 +13,12 @@ from collections.abc import Mapping
 import pytest
 import torch
 
-from fx.arguments import Value
+from fx.codegen.source import Program, compile_forward, last_frame
 from fx.graph import Graph
 from fx.graph_module import GraphModule
 from fx.node import Node
-from fx.protocols import PythonCode
-from fx.source import Program, compile_forward, last_frame
+from fx.usedef.arguments import Value
+from fx.usedef.protocols import PythonCode
 
 TEXT = """
 

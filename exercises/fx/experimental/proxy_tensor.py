@@ -37,15 +37,15 @@ from torch.utils._python_dispatch import (
     autograd_would_have_decomposed,
 )
 
-from .. import frames
 from .._pytree import child_specs
-from ..arguments import LEAVES, Value
-from ..concrete_args import parameters_of
 from ..graph import NO_DEFAULT
 from ..graph_module import _OWN, GraphModule
-from ..patching import TRACES, Place
-from ..protocols import PyTreeInfo
-from .capture import PLAIN, Capture, State, operator_of, to_fake
+from ..recording import frames
+from ..reinplacing.capture import PLAIN, Capture, State, operator_of, to_fake
+from ..tracing.concrete_args import parameters_of
+from ..tracing.patching import TRACES, Place
+from ..usedef.arguments import LEAVES, Value
+from ..usedef.protocols import PyTreeInfo
 
 __all__ = ["make_fx"]
 

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from torch import Tensor, nn
 from torch.nn.utils.fusion import fuse_conv_bn_eval
 
-from .. import dotted_path
-from ..arguments import Value
 from ..graph import Graph
 from ..graph_module import GraphModule
 from ..node import Node
 from ..subgraph_rewriter import replace_pattern_with_filters
+from ..text import dotted_path
+from ..usedef.arguments import Value
 from .utils.matcher_utils import InternalMatch
 
 CONV_AND_NORM: tuple[tuple[type[nn.Module], type[nn.Module]], ...] = (

@@ -19,11 +19,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple, TypedDict, Unpack
 
-from ...arguments import Argument, Value
 from ...graph import Graph
 from ...node import Node
-from .call_forms import Normalized
-from .pattern_steps import Exact, Plan, Route, Step, plan
+from ...rewriting.call_forms import Normalized
+from ...rewriting.pattern_steps import Exact, Plan, Route, Step, plan
+from ...usedef.arguments import Argument, Value
 
 __all__ = ["InternalMatch", "MatchOptions", "Mismatch", "SubgraphMatcher"]
 

@@ -178,7 +178,7 @@ def fixed_parameters_of_a_module(lib: Lib) -> Seen:
 
 @program(
     differs="library-functions-by-name",
-    ours=["_assert_is_none = fx_concrete_args__assert_is_none(y_1, "],
+    ours=["_assert_is_none = fx_tracing_concrete_args__assert_is_none(y_1, "],
 )
 def how_the_librarys_own_assertion_is_written(lib: Lib) -> Seen:
     gm = lib.symbolic_trace(lambda x, y: x, concrete_args={"y": None})

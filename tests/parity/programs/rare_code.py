@@ -130,7 +130,7 @@ def plain_tensors_become_buffers_that_are_saved(lib: Lib) -> Seen:
 
 @program(differs="hygienic-code", ours=5)
 def an_input_named_like_a_box(lib: Lib) -> Seen:
-    home = "codegen" if lib.__name__ == "fx" else "graph"
+    home = "codegen.codegen" if lib.__name__ == "fx" else "graph"
     boxed = importlib.import_module(f"{lib.__name__}.{home}")._BoxedCodeGen
     g = lib.Graph()
     g.output(g.placeholder("args_list"))
@@ -150,7 +150,7 @@ def a_method_without_an_object(lib: Lib) -> Seen:
 
 @program(differs="additional-globals-clash", ours="RuntimeError")
 def a_global_of_a_code_generator_that_has_its_name_taken(lib: Lib) -> Seen:
-    home = "codegen" if lib.__name__ == "fx" else "graph"
+    home = "codegen.codegen" if lib.__name__ == "fx" else "graph"
     base = importlib.import_module(f"{lib.__name__}.{home}").CodeGen
 
     def additional_globals(self: object) -> list[tuple[str, object]]:

@@ -1,0 +1,334 @@
+"""Stage 05, codegen: the nodes of a graph as the statements of a function.
+
+Each node is one line, in the order of the graph.  A line ends by setting to
+None the variables that nobody reads any more, so that their memory is free
+while the rest still runs:
+
+    add = x + param;  x = param = None
+
+There is one method for each opcode.  It returns the statement; what surrounds
+it is the same for all.
+"""
+
+from __future__ import annotations
+
+import keyword
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final, NoReturn, Protocol
+
+from ..node import Node
+from ..ordered.linked_list import LinkedList
+from ..ordered.opcodes import check_target
+from ..recording.operators import Operator, syntax_of
+from ..usedef.arguments import Argument
+from ..usedef.liveness import last_uses
+from .constants import ConstantPrinter
+from .global_names import GlobalNames
+from .local_names import LocalNames, as_python_reads, exact
+from .type_text import type_text
+
+COUNTER: Final = "# COUNTER: "
+"""Begins the line that tells a code transformer's output which node is next."""
+
+_KEYWORDS: Final = frozenset(keyword.kwlist)
+_INDEXED: Final = (Node, tuple, list, dict, str, bytes)
+
+
+class OutputWriter(Protocol):
+    """Writes the return statement; `CodeGen.generate_output`."""
+
+    def __call__(
+        self,
+        output_args: Argument,
+        variables: LocalNames,
+        *,
+        descs: Sequence[str] | None,
+        repr_fn: Callable[[object], str],
+    ) -> str:
+        """The statement, without indentation."""
+        ...
+
+
+class Emitter:
+    """Writes the nodes of one graph, once.
+
+    Attributes:
+        variables: the variable of each node.
+        globals: the objects that the code names.
+        parameters: the parameters, with annotation and default.
+        returns: the return annotation with its arrow, or nothing.
+        wrapped: the leaf functions that are called, as ordered keys.
+        pieces: the body. A statement, and what ends its line, are a piece
+            each: that is how code transformers get it.
+        origins: for each line of the body the index of its node.
+        counting: write a line with the index in front of each node.
+
+    torch.fx: graph.py, CodeGen._gen_python_code
+    """
+
+    def __init__(
+        self,
+        nodes: LinkedList[Node],
+        root: str,
+        write_output: OutputWriter,
+        taken: Iterable[str] = (),
+        *,
+        counting: bool = False,
+    ) -> None:
+        """Name everything; `run` writes.
+
+        Args:
+            nodes: all nodes of the graph.
+            root: how the code calls the module.
+            write_output: writes the return statement.
+            taken: further names that no global can have.
+            counting: write the counters.
+        """
+        self.nodes = nodes
+        self.variables: LocalNames = LocalNames(nodes, root)
+        self.globals: GlobalNames = GlobalNames(
+            self.variables.taken() | {*taken}
+        )
+        self.parameters: list[str] = []
+        self.returns: str = ""
+        self.wrapped: dict[str, None] = {}
+        self.pieces: list[str] = []
+        self.origins: list[int | None] = []
+        self.counting = counting
+        self._root = root
+        self._write_output = write_output
+        self._text = ConstantPrinter(self.variables, self.globals).text
+        self._spellings: dict[int, str | Operator] = {}
+        self._always_annotate = False
+        self._dead = last_uses(nodes)
+        self._methods: Mapping[str, Callable[[Node], str]] = {
+            "placeholder": self.placeholder,
+            "get_attr": self.get_attr,
+            "call_function": self.call_function,
+            "call_method": self.call_method,
+            "call_module": self.call_module,
+            "output": self.output,
+        }
+
+    def run(self) -> None:
+        """Write all nodes.
+
+        Raises:
+            RuntimeError: a node cannot be written as Python.
+            NotImplementedError: a node has an unknown opcode.
+        """
+        for index, node in enumerate(self.nodes):
+            self.write(index, node)
+
+    def write(self, index: int, node: Node) -> None:
+        """Write one node: its statement, if it has one, and the line's end."""
+        if self.counting:
+            self.pieces.append(f"{COUNTER}{index}\n")
+        op = node.op
+        method = self._methods.get(op)
+        if method is None:
+            raise NotImplementedError(f"node: {op} {node.target}")
+        statement = method(node)
+        if op == "placeholder":
+            self.write_line(statement, index)
+            return
+        self.pieces += (statement, self._end(node))
+        self.origins.append(index)
+        if op == "output":
+            self.origins += [index] * statement.count("\n")
+
+    def write_line(self, text: str, index: int | None) -> None:
+        """Write what is no node's statement; `text` ends its lines itself."""
+        if text:
+            self.pieces.append(text)
+            self.origins += [index] * text.count("\n")
+
+    # -- one method for each opcode ----------------------------------------
+
+    def placeholder(self, node: Node) -> str:
+        """A parameter; and a line, if the variable has another name."""
+        raise NotImplementedError("stage 05: Emitter.placeholder")
+
+    def get_attr(self, node: Node) -> str:
+        """`weight = self.linear.weight`."""
+        return self._assign(node, self._attribute(self._root, _path_of(node)))
+
+    def call_module(self, node: Node) -> str:
+        """`linear = self.linear(x)`."""
+        raise NotImplementedError("stage 05: Emitter.call_module")
+
+    def call_method(self, node: Node) -> str:
+        """`clamp = x.clamp(min = 0.0)`.
+
+        Raises:
+            RuntimeError: there is no first argument, the object.
+        """
+        raise NotImplementedError("stage 05: Emitter.call_method")
+
+    def call_function(self, node: Node) -> str:
+        """`add = x + y`, `name = x.name`, `relu = torch.relu(x)`.
+
+        An operator where Python has syntax for it, a dot for a getattr, else
+        a call; a wrapped function that is called is noted in `wrapped`.
+        """
+        raise NotImplementedError("stage 05: Emitter.call_function")
+
+    def output(self, node: Node) -> str:
+        """`return relu`."""
+        if not node.args:
+            raise RuntimeError(
+                f"Node {node} returns nothing: its first argument must be "
+                "what the function returns, which may be None"
+            )
+        if node.type is not None:
+            self.returns = f" -> {type_text(node.type, self.globals)}"
+        return self._write_output(
+            node.args[0],
+            self.variables,
+            descs=self._descriptions(node),
+            repr_fn=self._text,
+        )
+
+    # -- parts of statements -----------------------------------------------
+
+    def _assign(self, node: Node, expression: str) -> str:
+        """The variable of the node, annotated, with its value."""
+        if node.type is None and not self._always_annotate:
+            return f"{self.variables[node]} = {expression}"
+        kind = self._annotation(node)
+        return f"{self.variables[node]}{kind} = {expression}"
+
+    def _annotation(self, node: Node) -> str:
+        """The type of the node's value, if it is known."""
+        if node.type is None:
+            return ""
+        return f" : {type_text(node.type, self.globals)}"
+
+    def _spell(self, node: Node) -> str | Operator:
+        """The name of the function that a node calls, or its syntax."""
+        target = node.target
+        if isinstance(target, str) or not callable(target):
+            _refuse_target(node)
+        spelling = syntax_of(target) or self.globals.name_of(target)
+        self._spellings[id(target)] = spelling
+        return spelling
+
+    def _operator(self, node: Node, operator: Operator) -> str:
+        """The operator's syntax, with the operands in it."""
+        operands = self._texts(node.args)
+        if operator.name == "pow" and operands[0].startswith("-"):
+            operands[0] = f"({operands[0]})"  # -1 ** x is -(1 ** x)
+        expression = operator.template.format(*operands)
+        if operator.in_place:
+            return f"{expression};  {self._assign(node, operands[0])}"
+        return self._assign(node, expression)
+
+    def _descriptions(self, node: Node) -> Sequence[str] | None:
+        """What each item of the output is, one a line; None: on one line."""
+        return None
+
+    def _texts(self, args: tuple[Argument, ...]) -> list[str]:
+        """Arguments as Python."""
+        names, text = self.variables, self._text
+        return [names[a] if type(a) is Node else text(a) for a in args]
+
+    def _arguments(self, node: Node, args: tuple[Argument, ...]) -> str:
+        """What stands between the parentheses of a call."""
+        kwargs = node.kwargs
+        if len(args) < 2 and not kwargs:
+            return self._text(args[0]) if args else ""
+        parts = self._texts(args)
+        for key in kwargs:
+            if not is_attribute_name(key):
+                raise RuntimeError(
+                    f"Node {node} has the keyword {key!r}, which no call in "
+                    "Python can have: give node.kwargs another key"
+                )
+            parts.append(f"{key} = {self._text(kwargs[key])}")
+        return ", ".join(parts)
+
+    def _primary(self, arg: Argument) -> str:
+        """An argument in front of a dot."""
+        if type(arg) is Node:
+            return self.variables[arg]
+        text = self._text(arg)
+        return f"({text})" if text[0] in "-0123456789" else text
+
+    def _attribute(self, owner: str, path: str) -> str:
+        """`self.layers` and, where a dot cannot be, `getattr(layers, "0")`."""
+        if is_attribute_name(path):
+            return f"{owner}.{path}"
+        for atom in path.split("."):
+            if is_attribute_name(atom):
+                owner = f"{owner}.{atom}"
+            else:
+                getattr_ = self.globals.builtin("getattr")
+                owner = f"{getattr_}({owner}, {quoted(atom)})"
+        return owner
+
+    # -- freeing -----------------------------------------------------------
+
+    def _end(self, node: Node) -> str:
+        """The end of a node's line, which frees what is not read again.
+
+        A line break, or `;  x = y = None` and a line break: the values that
+        are dead after this node, itself last if nobody uses it. After the
+        output nothing is freed.
+        """
+        raise NotImplementedError("stage 05: Emitter._end")
+
+
+def _has_syntax(operator: Operator, node: Node) -> bool:
+    """Whether a call of an operator can be written with its syntax.
+
+    In place, the left side must be a variable. To the left of brackets Python
+    warns of what cannot have any.
+    """
+    args = node.args
+    if node.kwargs or len(args) != operator.arity:
+        return False
+    if operator.in_place:
+        return issubclass(type(args[0]), Node)
+    return operator.name != "getitem" or issubclass(type(args[0]), _INDEXED)
+
+
+def _is_attribute_access(node: Node) -> bool:
+    """Whether a call of getattr can be written with a dot."""
+    args = node.args
+    if node.kwargs or len(args) != 2:
+        return False
+    name = args[1]
+    return type(name) is str and is_attribute_name(name)
+
+
+def _path_of(node: Node) -> str:
+    """The target of a node whose opcode wants a string."""
+    target = node.target
+    if type(target) is str:
+        return str(target)
+    if not isinstance(target, str):
+        _refuse_target(node)
+    return exact(target)
+
+
+def _refuse_target(node: Node) -> NoReturn:
+    """Raise the error for a target of the wrong type."""
+    check_target(node.op, node.target, f"name = '{node.name}'")
+    raise RuntimeError(f"Node {node} has a target that cannot be written")
+
+
+def is_attribute_name(name: str) -> bool:
+    """Whether `x.name` is the attribute `name` of x.
+
+    Not if it is a keyword, and not if Python would read the identifier in
+    another spelling: it takes compatibility characters apart.
+    """
+    if not name.isidentifier() or name in _KEYWORDS:
+        return False
+    return as_python_reads(name) == name
+
+
+def quoted(text: str) -> str:
+    """A string literal, in double quotes if it needs no escapes."""
+    plain = repr(text)
+    return f'"{text}"' if plain == f"'{text}'" and '"' not in text else plain

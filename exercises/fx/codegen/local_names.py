@@ -1,0 +1,98 @@
+"""Stage 05, codegen: the names of parameters and variables.
+
+A node's value is a variable of the generated function, called like the node.
+Two kinds of names are not up to us: a parameter is what callers say in
+keywords, so it stays what the placeholder's target says, and the module is
+called `self`.  A variable makes room for both, as it does for keywords,
+builtins and other variables, should somebody have renamed a node badly.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable
+from typing import NoReturn
+
+from ..node import Node
+from ..ordered.namespace import TAKEN, Namespace
+
+
+class LocalNames(dict[Node, str]):
+    """The variable of each node of a graph.
+
+    Attributes:
+        parameters: placeholder -> its parameter, without stars.
+        roots: what the module is called.
+
+    Cost: O(nodes).
+
+    torch.fx: graph.py, Graph.python_code (node_repr)
+    """
+
+    parameters: dict[Node, str]
+    roots: frozenset[str]
+
+    def __init__(self, nodes: Iterable[Node], root: str) -> None:
+        """Name the nodes.
+
+        Args:
+            nodes: all nodes of the graph, in order.
+            root: how the code calls the module, "self" or "self.child".
+        """
+        super().__init__({node: node.name for node in nodes})
+        self.roots = frozenset(("self", root.partition(".")[0]))
+        self.parameters = {
+            node: as_python_reads(exact(node.target).lstrip("*"))
+            for node in self
+            if node.op == "placeholder" and isinstance(node.target, str)
+        }
+        theirs = set(self.roots)
+        for node, parameter in self.parameters.items():
+            if parameter != self[node]:
+                theirs.add(parameter)
+        names = set(self.values())
+        if not (_are_legal(names, len(self)) and names.isdisjoint(theirs)):
+            self._rename(theirs)
+
+    def _rename(self, theirs: set[str]) -> None:
+        """Change as few names as possible, from the first node to the last."""
+        namespace = Namespace()
+        for node in self:
+            wish = exact(node.name)
+            name = namespace.create_name(wish)
+            while name in theirs:
+                name = namespace.create_name(wish)
+            self[node] = name
+
+    def taken(self) -> set[str]:
+        """All names that no global can have."""
+        return {*self.values(), *self.parameters.values(), *self.roots}
+
+    def __missing__(self, node: Node) -> NoReturn:
+        """Say of an argument node that it is not in the graph."""
+        users = ", ".join(map(str, node.users))
+        raise RuntimeError(
+            f"Node {node}, used by {users}, was erased or is of another graph: "
+            "pass a node of this graph instead (node.replace_input_with)"
+        )
+
+
+def _are_legal(names: set[str], count: int) -> bool:
+    """Whether `count` nodes can have these names as they are."""
+    return (
+        len(names) == count
+        and set(map(type, names)) <= {str}
+        and all(map(str.isidentifier, names))
+        and "".join(names).isascii()
+        and names.isdisjoint(TAKEN)
+    )
+
+
+def as_python_reads(name: str) -> str:
+    """An identifier as Python spells it: `fi`, if ﬁ is one character."""
+    return name if name.isascii() else unicodedata.normalize("NFKC", name)
+
+
+def exact(text: str) -> str:
+    """The characters of `text`, without a subclass's own ideas of printing."""
+    return text if type(text) is str else str.__str__(text)

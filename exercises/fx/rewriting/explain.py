@@ -1,0 +1,155 @@
+"""Stage 07, rewriter: say why a pattern is not found.
+
+Of all tries to match, the one that got furthest is shown: the pattern and the
+part of the graph around it, side by side in two lists, with what was paired
+and the first difference marked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Unpack
+
+from ..graph import Graph
+from ..graph_module import GraphModule
+from ..node import Node
+from ..passes.utils.matcher_utils import Mismatch, SubgraphMatcher
+from ..subgraph_rewriter import Program, RewriteOptions, matcher_for
+
+AROUND = 2
+"""How many nodes of the graph are shown around each that matters."""
+
+
+def explain(
+    gm: GraphModule | Graph,
+    pattern: Program,
+    *,
+    ignore_literals: bool = False,
+    print_output: bool = True,
+    **options: Unpack[RewriteOptions],
+) -> str:
+    """Say why `replace_pattern` with these arguments finds what it finds.
+
+        0 match(es), 2 other place(s) tried
+        The best try paired 3 of the pattern's 4 nodes, then: 1 instead of 2
+        pattern:
+          =  %x : [num_users=1] = placeholder[target=x]   is  x
+          >  %add : [num_users=1] = call_function[…](args = (%x, 2), …)
+        graph:
+          …
+
+    Args:
+        gm: what was searched.
+        pattern: what was looked for.
+        ignore_literals: as for `replace_pattern_with_filters`.
+        print_output: print the text, too.
+        options: as for `replace_pattern`.
+
+    Returns:
+        The text: how many matches there are and, of the tries that failed,
+        the one that paired most nodes, with its first difference.
+
+    Raises:
+        As `replace_pattern`, for a pattern that cannot be matched.
+
+    Cost: as `SubgraphMatcher.match`, with every candidate tried.
+    """
+    matcher = matcher_for(pattern, ignore_literals, options)
+    graph = gm if isinstance(gm, Graph) else gm.graph
+    text = "\n".join(_report(matcher, graph))
+    if print_output:
+        print(text)
+    return text
+
+
+def _report(matcher: SubgraphMatcher, graph: Graph) -> Iterator[str]:
+    """The lines of the explanation."""
+    matches = matcher.match(graph)
+    tries = matcher.mismatches(graph)
+    yield f"{len(matches)} match(es), {len(tries)} other place(s) tried"
+    for match in matches[:AROUND]:
+        ends = ", ".join(str(node) for node in match.returning_nodes)
+        yield f"  matched: {ends}"
+    if tries:
+        best = max(tries, key=lambda one: len(one.nodes_map))
+        yield from _difference(matcher, graph, best)
+    elif not matches:
+        yield from _nowhere(matcher)
+
+
+def _nowhere(matcher: SubgraphMatcher) -> Iterator[str]:
+    """What to say if no node could even be tried."""
+    ends = [node.format_node() for node in matcher.pattern_anchors]
+    yield "No node of the graph is what the pattern ends with:"
+    yield from (f"  > {end}" for end in ends)
+    if not matcher.options.get("normalize", False):
+        yield (
+            "It may be spelled otherwise there (x + y, torch.add(x, y), "
+            "x.add(y)): normalize=True sees through that."
+        )
+
+
+def _difference(
+    matcher: SubgraphMatcher, graph: Graph, best: Mismatch
+) -> Iterator[str]:
+    """Pattern and graph, with what was paired and the first difference."""
+    steps = matcher.plan.steps
+    yield (
+        f"The best try paired {len(best.nodes_map)} of the pattern's "
+        f"{len(steps)} nodes, then: {best.reason}"
+    )
+    wrong, found = _where(best)
+    yield "pattern:"
+    for node in matcher.pattern.nodes:
+        line = node.format_node()
+        if line is not None:
+            partner = best.nodes_map.get(node, "")
+            mark = _mark(node, wrong, best.nodes_map)
+            yield f"  {mark} {line}" + (f"   is  {partner}" if partner else "")
+    yield "graph:"
+    partners = {n: None for n in best.nodes_map.values() if _is_node(n)}
+    yield from _excerpt(graph, found, partners)
+
+
+def _where(best: Mismatch) -> tuple[object, object]:
+    """The nodes at which pattern and graph differ.
+
+    If it is a constant that differs, they are the last that were paired:
+    those whose arguments were compared.
+    """
+    if isinstance(best.pattern, Node) and isinstance(best.found, Node):
+        return best.pattern, best.found
+    paired = [node for node in best.nodes_map if node.op != "placeholder"]
+    last = paired[-1] if paired else best.pattern
+    return last, best.nodes_map.get(paired[-1]) if paired else best.found
+
+
+def _is_node(value: object) -> bool:
+    """Whether a partner is a node: a placeholder may have another."""
+    return isinstance(value, Node)
+
+
+def _mark(node: Node, wrong: object, paired: Mapping[Node, object]) -> str:
+    """What stands before a node's line: `>`, `=` or nothing."""
+    if node is wrong:
+        return ">"
+    return "=" if node in paired else " "
+
+
+def _excerpt(
+    graph: Graph, wrong: object, partners: Mapping[Node, object]
+) -> Iterator[str]:
+    """The lines of the graph around what was paired and what differs."""
+    nodes = list(graph.nodes)
+    shown: set[int] = set()
+    for place, node in enumerate(nodes):
+        if node in partners or node is wrong:
+            shown.update(range(place - AROUND, place + AROUND + 1))
+    gap = False
+    for place, node in enumerate(nodes):
+        if place in shown:
+            mark = _mark(node, wrong, partners)
+            yield f"  {mark} {node.format_node()}"
+        elif not gap:
+            yield "    …"
+        gap = place not in shown

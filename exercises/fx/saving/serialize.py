@@ -1,0 +1,365 @@
+"""Stage 05, codegen: writing a module out as a Python package.
+
+    folder/__init__.py            from .module import FxModule
+    folder/module.py              the class, its forward being generated code
+    folder/state_dict.pt          parameters and buffers
+    folder/<child>.pt             a child module that has no Python form
+    folder/module.globals.pt      objects that the code names and no import has
+    folder/module.attributes.pt   attributes that are no tensors
+
+Whatever has a name is imported by it, so that the package can be read and
+edited; what has none is pickled.
+"""
+
+from __future__ import annotations
+
+import builtins
+import keyword
+import os
+import re
+import sys
+import textwrap
+import warnings
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import ModuleType, NoneType
+from typing import Final
+
+import torch
+from torch import nn
+from torch.utils import _pytree as pytree
+
+from ..tracing.wrapping import original_of
+from ..usedef.arguments import Value
+from ..usedef.protocols import PythonCode
+
+_GLOBALS: Final = "module.globals.pt"
+_ATTRIBUTES: Final = "module.attributes.pt"
+
+_WRITTEN: Final = (
+    nn.Linear,
+    nn.Conv1d,
+    nn.Conv2d,
+    nn.Conv3d,
+    nn.BatchNorm1d,
+    nn.BatchNorm2d,
+    nn.BatchNorm3d,
+)
+"""Modules whose repr, evaluated, makes such a module again."""
+
+_file_name = re.compile(r"\w+")
+_word = re.compile(r"[^\W\d]\w*")
+
+_private = re.compile(r"\b__\w*(?<!__)\b")
+"""A name that means another inside a class."""
+
+
+def write_folder(
+    module: nn.Module,
+    code: PythonCode,
+    attributes: Mapping[str, Value],
+    folder: Path,
+    class_name: str,
+) -> None:
+    """Write `module` to `folder`, as a class that can be imported.
+
+    Args:
+        module: holds parameters, buffers and child modules.
+        code: its forward.
+        attributes: what the code reads from the module besides.
+        folder: where to write to; made if need be, but not its parents.
+        class_name: the name of the class.
+
+    Raises:
+        ValueError: `class_name` cannot be the name of the class.
+        RuntimeError: an object is neither importable nor picklable. Nothing
+            is written then.
+
+    Warns which child modules had to be pickled.
+
+    torch.fx: graph_module.py, GraphModule.to_folder
+    """
+    named = _named_in(code)
+    _check_class_name(class_name, named)
+    imports = {name: _import(name, value) for name, value in named.items()}
+    unnamed = {name: named[name] for name in named if not imports[name]}
+    loose = {**attributes, **_unsaved_buffers(module)}
+    kept = {name: _without_spec(value) for name, value in loose.items()}
+    _check_picklable(unnamed, "the code uses")
+    _check_picklable(kept, "the module has the attribute")
+    _check_picklable(_unwritable(module), "the module has the child")
+
+    folder.mkdir(exist_ok=True)
+    _save(unnamed, folder / _GLOBALS)
+    _save(kept, folder / _ATTRIBUTES)
+    torch.save(module.state_dict(), folder / "state_dict.pt")
+    pickled = _save_children(module, folder)
+    text = "\n".join(
+        [
+            *_header(imports),
+            *_class(module, code, pickled, loose, class_name),
+        ]
+    )
+    (folder / "module.py").write_text(f"{text}\n", encoding="utf-8")
+    (folder / "__init__.py").write_text(
+        f"from .module import {class_name} as {class_name}\n", encoding="utf-8"
+    )
+    if pickled:
+        warnings.warn(
+            "Was not able to save the following children modules as reprs -"
+            f"saved as pickled files instead: {list(pickled)}",
+            stacklevel=3,
+        )
+
+
+def _named_in(code: PythonCode) -> dict[str, Value]:
+    """The globals that the code names and Python would not know."""
+    words = set(_word.findall(code.src)) - {"torch"}
+    return {
+        name: value
+        for name, value in code.globals.items()
+        if name in words and vars(builtins).get(name, words) is not value
+    }
+
+
+def _check_class_name(name: str, taken: Mapping[str, Value]) -> None:
+    """Raise unless the class can be called `name`."""
+    if not name.isidentifier() or keyword.iskeyword(name) or name in taken:
+        raise ValueError(
+            f"module_name {name!r} cannot be the name of the class: it must "
+            "be an identifier that neither Python nor the code uses"
+        )
+
+
+# -- objects: by name or pickled -------------------------------------------
+
+
+def _import(name: str, value: Value) -> str:
+    """The statement that binds `name` to `value`; "" if it has no name."""
+    if isinstance(value, ModuleType):
+        return _from("", value.__name__, name) if _is_imported(value) else ""
+    module, attribute = _home(value)
+    held = getattr(sys.modules.get(module), attribute, _home)
+    # Another thread's trace may have put a stand-in there.
+    same = original_of(held) is value
+    return _from(module, attribute, name) if same else ""
+
+
+def _is_imported(module: ModuleType) -> bool:
+    """Whether `import` would find this very module."""
+    return sys.modules.get(module.__name__) is module
+
+
+def _home(value: Value) -> tuple[str, str]:
+    """The module that an object says it is in, and its name there."""
+    if isinstance(value, float):
+        return "math", repr(value)  # inf and nan
+    if value is NoneType:
+        return "types", "NoneType"  # says builtins, where it is not
+    module = getattr(value, "__module__", None)
+    name = getattr(value, "__name__", None)
+    named = isinstance(module, str) and isinstance(name, str)
+    return (str(module), str(name)) if named else ("", "")
+
+
+def _from(module: str, attribute: str, name: str) -> str:
+    """An import statement."""
+    head = f"from {module} import" if module else "import"
+    return f"{head} {attribute}" + (f" as {name}" if name != attribute else "")
+
+
+def _check_picklable(values: Mapping[str, Value], what: str) -> None:
+    """Raise if one of the values cannot be pickled; say which."""
+    for name, value in values.items():
+        try:
+            with open(os.devnull, "wb") as nowhere:
+                torch.save(value, nowhere)
+        except Exception as error:
+            raise RuntimeError(
+                f"{what} {name} = {value!r}, which can be neither imported "
+                f"nor pickled ({error}): define it at the top level of a "
+                "Python module, and trace or build the graph with that"
+            ) from error
+
+
+def _without_spec(value: Value) -> Value:
+    """The value; for the spec of a tree, such a tree.
+
+    torch warns when a pickled spec is loaded.
+    """
+    if isinstance(value, pytree.TreeSpec):
+        return pytree.tree_unflatten([0] * value.num_leaves, value)
+    return value
+
+
+def _save(values: Mapping[str, Value], file: Path) -> None:
+    """Pickle the values, if there are any."""
+    if values:
+        torch.save(dict(values), file)
+
+
+def _unsaved_buffers(module: nn.Module) -> dict[str, torch.Tensor]:
+    """The buffers that are not part of the state dict."""
+    names = module._non_persistent_buffers_set
+    buffers = module._buffers.items()
+    return {k: v for k, v in buffers if k in names and v is not None}
+
+
+def _unwritable(module: nn.Module) -> dict[str, nn.Module]:
+    """The children that have no Python form, by name."""
+    children = module.named_children()
+    return {name: one for name, one in children if not _has_python_form(one)}
+
+
+def _save_children(module: nn.Module, folder: Path) -> dict[str, str]:
+    """Pickle the children that have no Python form: name -> file."""
+    files: dict[str, str] = {}
+    for index, (name, child) in enumerate(_unwritable(module).items()):
+        # A dot keeps the number apart from names: they have none.
+        stem = name if _file_name.fullmatch(name) else f"child.{index}"
+        files[name] = f"{stem}.pt"
+        torch.save(child, folder / files[name])
+    return files
+
+
+def _has_python_form(child: nn.Module) -> bool:
+    """Whether the repr of a module says all that there is to say."""
+    hooks = (v for k, v in vars(child).items() if k.endswith("_hooks"))
+    return type(child) in _WRITTEN and not any(hooks)
+
+
+# -- the text of module.py -------------------------------------------------
+
+
+def _header(imports: Mapping[str, str]) -> Iterator[str]:
+    """The imports, and the objects that have none."""
+    statements = {"import torch", *filter(None, imports.values())}
+    yield from sorted(statements, key=lambda line: (line[0] == "f", line))
+    unnamed = [name for name, statement in imports.items() if not statement]
+    if unnamed:
+        yield ""
+        yield f"# {', '.join(unnamed)}"
+        yield "globals().update("
+        yield "    torch.load("
+        yield f"        __file__.removesuffix('module.py') + {_GLOBALS!r},"
+        yield "        weights_only=False,"
+        yield "    )"
+        yield ")"
+
+
+def _class(
+    module: nn.Module,
+    code: PythonCode,
+    pickled: Mapping[str, str],
+    loose: Mapping[str, Value],
+    class_name: str,
+) -> Iterator[str]:
+    """The wrap statements of the code, then the class around it."""
+    lines = code.src.rstrip().split("\n")
+    start = code._prologue_start - 1
+    forward = "\n".join(lines[start:])
+    wraps = [line for line in lines[:start] if line]
+    yield from ["", *wraps, "\n"] if wraps else ["\n"]
+    if mangled := _private.search(forward) is not None:
+        yield f"{forward}\n\n"
+    yield f"class {class_name}(torch.nn.Module):"
+    yield "    def __init__(self):"
+    statements = list(_init(module, pickled, loose))
+    if any("here / " in statement for statement in statements):
+        yield "        from pathlib import Path"
+        yield ""
+        statements.insert(0, "here = Path(__file__).parent")
+    yield "        super().__init__()"
+    yield from (f"        {statement}" for statement in statements)
+    yield ""
+    yield (
+        "    forward = forward" if mangled else textwrap.indent(forward, "    ")
+    )
+
+
+def _init(
+    module: nn.Module, pickled: Mapping[str, str], loose: Mapping[str, Value]
+) -> Iterator[str]:
+    """The body of `__init__`, which makes the module anew."""
+    yield from _children(module, pickled)
+    yield from _own_state(module)
+    if loose:
+        yield f"loaded = torch.load(here / {_ATTRIBUTES!r}, weights_only=False)"
+    for name, value in loose.items():
+        text = f"loaded[{name!r}]"
+        if name in module._buffers:
+            yield f"self.register_buffer({name!r}, {text}, persistent=False)"
+        elif isinstance(value, pytree.TreeSpec):
+            yield _assign(name, f"torch.utils._pytree.tree_structure({text})")
+        else:
+            yield _assign(name, text)
+    if module.state_dict():
+        state = "torch.load(here / 'state_dict.pt', weights_only=False)"
+        yield f"self.load_state_dict({state}, assign=True)"
+    yield from _flags(module, pickled)
+
+
+def _assign(name: str, value: str) -> str:
+    """A statement that sets an attribute."""
+    plain = name.isidentifier() and not keyword.iskeyword(name)
+    if plain and not _private.match(name):
+        return f"self.{name} = {value}"
+    return f"setattr(self, {name!r}, {value})"
+
+
+def _children(module: nn.Module, pickled: Mapping[str, str]) -> Iterator[str]:
+    """The statements that make the child modules."""
+    first = {id(None): "None"}
+    for name, child in module._modules.items():
+        comment = ""
+        if id(child) in first:
+            value = first[id(child)]
+        elif name in pickled:
+            value = f"torch.load(here / {pickled[name]!r}, weights_only=False)"
+            comment = f"  # {_in_a_line(child)}"
+        else:
+            value = f"torch.nn.{child!r}"
+        first.setdefault(id(child), f"getattr(self, {name!r})")
+        yield _assign(name, value) + comment
+
+
+def _in_a_line(child: nn.Module | None) -> str:
+    """What a child is, fit for a comment whatever its repr is."""
+    text = textwrap.shorten(repr(child), 60, placeholder=" …")
+    return "".join(c for c in text if c.isprintable())
+
+
+def _own_state(module: nn.Module) -> Iterator[str]:
+    """The statements that make room for the module's own tensors."""
+    for name, parameter in module._parameters.items():
+        if parameter is None:
+            yield f"self.register_parameter({name!r}, None)"
+            continue
+        flag = f"requires_grad={parameter.requires_grad}"
+        value = f"torch.nn.Parameter({_empty(parameter)}, {flag})"
+        yield _assign(name, value)
+    for name, buffer in module._buffers.items():
+        if buffer is None:
+            yield f"self.register_buffer({name!r}, None)"
+        elif name not in module._non_persistent_buffers_set:
+            yield f"self.register_buffer({name!r}, {_empty(buffer)})"
+
+
+def _empty(tensor: torch.Tensor) -> str:
+    """An expression for a tensor of the same shape and dtype."""
+    return f"torch.empty({list(tensor.shape)}, dtype={tensor.dtype})"
+
+
+def _flags(module: nn.Module, pickled: Mapping[str, str]) -> Iterator[str]:
+    """The statements for what neither a repr nor a state dict says."""
+    for name, child in module.named_children():
+        if name in pickled:
+            continue
+        frozen = [k for k, p in child.named_parameters() if not p.requires_grad]
+        for key in frozen:
+            path = f"{name}.{key}"
+            yield f"self.get_parameter({path!r}).requires_grad_(False)"
+        if not child.training:
+            yield f"self.get_submodule({name!r}).eval()"
+    if not module.training:
+        yield "self.training = False"

@@ -1,0 +1,214 @@
+"""Stage 04, module patching: parameters that are fixed, or nested, in a trace.
+
+`concrete_args={"flag": True}` traces a function with `flag` fixed, so that
+code may branch on it; `concrete_args={"pair": (fx.PH, fx.PH)}` says that
+`pair` is a tuple of two unknown values. Either way the leaves become
+placeholders, flat; what a fixed one is must be checked when the graph runs.
+"""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Final, NamedTuple
+
+import torch
+from torch.utils import _pytree as pytree
+
+from ..node import Node
+from ..proxy import Proxy, TracerBase
+from ..usedef.arguments import Value, base_types
+
+
+class PHBase:
+    """A placeholder: "some value" among concrete_args.
+
+    torch.fx: _symbolic_trace.py, PHBase
+    """
+
+    def __repr__(self) -> str:
+        """As users write it."""
+        return "PH"
+
+
+PH: Final = PHBase()
+"""An input that stays symbolic.
+
+torch.fx: _symbolic_trace.py, PH
+"""
+
+
+class PHWithMeta(PHBase):
+    """A placeholder that marks its node with `ph_key`, and what else is set.
+
+    torch.fx: _symbolic_trace.py, PHWithMeta
+    """
+
+    def __init__(self, ph_key: str | None = None) -> None:
+        """Make a placeholder whose node gets the attribute `ph_key`."""
+        super().__init__()
+        self.ph_key = ph_key
+
+
+ConcreteArgs = Mapping[str, Value] | tuple[Value, ...]
+
+
+class Parameters(NamedTuple):
+    """The parameters of a function, as its code object has them.
+
+    Attributes:
+        names: those that take one value, positional then keyword-only.
+        varargs: "*args", or None.
+        varkw: "**kwargs", or None.
+        has_keyword_only: whether some of `names` are keyword-only.
+    """
+
+    names: list[str]
+    varargs: str | None
+    varkw: str | None
+    has_keyword_only: bool
+
+
+def parameters_of(function: Callable[..., Value]) -> Parameters:
+    """The parameters of a plain Python function."""
+    code = function.__code__
+    count = code.co_argcount + code.co_kwonlyargcount
+    rest = iter(code.co_varnames[count:])
+    has_args = code.co_flags & inspect.CO_VARARGS
+    has_kwargs = code.co_flags & inspect.CO_VARKEYWORDS
+    return Parameters(
+        list(code.co_varnames[:count]),
+        f"*{next(rest)}" if has_args else None,
+        f"**{next(rest)}" if has_kwargs else None,
+        code.co_kwonlyargcount > 0,
+    )
+
+
+def by_name(
+    concrete_args: ConcreteArgs | None, names: list[str]
+) -> Mapping[str, Value]:
+    """Concrete arguments by the parameter they are for.
+
+    Args:
+        concrete_args: by name, or one for each parameter in order.
+        names: the parameters.
+
+    Raises:
+        RuntimeError: a tuple of the wrong length.
+        TypeError: a name that is no parameter.
+    """
+    if concrete_args is None:
+        return {}
+    if isinstance(concrete_args, tuple):
+        if len(names) != len(concrete_args):
+            raise RuntimeError(
+                f"Tracing expected {len(names)} arguments but got "
+                f"{len(concrete_args)} concrete arguments"
+            )
+        return dict(zip(names, concrete_args, strict=True))
+    for name in concrete_args:
+        if name not in names:
+            raise TypeError(
+                f"concrete_args has {name!r}, which is no parameter of the "
+                f"traced function; its parameters are {', '.join(names)}"
+            )
+    return concrete_args
+
+
+class RootInputs:
+    """Makes the placeholders of the function that is traced."""
+
+    def __init__(
+        self,
+        tracer: TracerBase,
+        function: Callable[..., Value],
+        concrete: Mapping[str, Value],
+    ) -> None:
+        """Make a maker.
+
+        Args:
+            tracer: records the placeholders.
+            function: the function, for defaults and annotations.
+            concrete: the parameters that are fixed or nested.
+        """
+        self._tracer = tracer
+        self._signature = inspect.signature(function)
+        self._annotations: dict[str, Value] = function.__annotations__
+        self._concrete = concrete
+
+    def __call__(self, name: str) -> Value:
+        """The value that stands for a parameter: a proxy, or a structure."""
+        if name in self._concrete:
+            return self._specialized(name, self._concrete[name])
+        default = () if name.startswith("*") else self._default(name)
+        return self._tracer.create_proxy(
+            "placeholder",
+            name,
+            default,
+            {},
+            type_expr=self._annotations.get(name),
+        )
+
+    def _default(self, name: str) -> tuple[Value, ...]:
+        """The default of a parameter, as the args of a placeholder."""
+        default = self._signature.parameters[name].default
+        return () if default is inspect.Parameter.empty else (default,)
+
+    def _specialized(self, name: str, value: Value) -> Value:
+        """A structure of proxies and constants; a placeholder for each leaf."""
+        count = 0
+
+        def leaf(x: Value) -> Value:
+            nonlocal count
+            count += 1
+            proxy = self._tracer.create_proxy(
+                "placeholder", f"{name}_{count}", self._default(name), {}
+            )
+            if isinstance(x, PHBase):
+                mark(proxy.node, x)
+                return proxy
+            self._assert_equal(proxy, x, name)
+            return x
+
+        return pytree.tree_map(leaf, value)
+
+    def _assert_equal(self, proxy: Proxy, value: Value, name: str) -> None:
+        """Record a check that a fixed input is what it was traced for."""
+        message = (
+            f"{name} has been specialized to have value {value} but got "
+            "another value"
+        )
+        if value is None:
+            self._tracer.create_proxy(
+                "call_function", _assert_is_none, (proxy, message), {}
+            )
+        elif type(value) in base_types and not isinstance(value, torch.Tensor):
+            self._tracer.create_proxy(
+                "call_function", torch._assert, (proxy == value, message), {}
+            )
+        else:
+            warnings.warn(
+                "Was not able to add assertion to guarantee correct input "
+                f"{name} to specialized function. It is up to the user to "
+                "make sure that your inputs match the inputs you specialized "
+                "the function with.",
+                stacklevel=2,
+            )
+
+
+def mark(node: Node, placeholder: PHBase) -> None:
+    """Give a placeholder's node what the user set on the PH object."""
+    if placeholder is PH:
+        return
+    for name in dir(placeholder):
+        value = getattr(placeholder, name)
+        dunder = name.startswith("__")
+        if not dunder and not callable(value) and not hasattr(node, name):
+            setattr(node, name, value)
+
+
+def _assert_is_none(value: object, msg: str) -> None:
+    """What a graph calls to check an input that was traced as None."""
+    if value is not None:
+        raise AssertionError(msg)

@@ -1,0 +1,231 @@
+"""Stage 04, module patching: leaf functions and classes, kept as one call.
+
+A leaf function is not traced through: a call of it with a proxy among its
+arguments is recorded as one node. Python calls functions by looking up a
+global, so the global of a leaf function holds a stand-in while traces run.
+What makes a function a leaf is `wrap`, said where it is defined, or a tracer
+(`autowrap_modules`, `autowrap_functions`); a class becomes one through
+`ProxyableClassMeta`.
+"""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import sys
+import types
+from collections.abc import Callable, Iterator
+from typing import Final, NamedTuple, TypeVar, overload
+
+from ..proxy import Proxy
+from ..usedef.arguments import Value, map_aggregate
+from .patching import TRACES, Place
+
+F = TypeVar("F", bound=Callable[..., Value])
+
+MARK: Final = "__fx_wrapped__"
+"""The global in which a Python module keeps what was wrapped in it."""
+
+
+class Wrapped(NamedTuple):
+    """A global that `wrap` was called for.
+
+    Attributes:
+        name: the global.
+        where: file and line of the call of `wrap`.
+    """
+
+    name: str
+    where: str
+
+
+_MODULES: Final[dict[int, dict[str, Value]]] = {}
+"""Registry: the globals in which something is wrapped, by their id."""
+
+
+@overload
+def wrap(fn_or_name: str) -> str: ...
+@overload
+def wrap(fn_or_name: F) -> F: ...
+def wrap(fn_or_name: str | Callable[..., Value]) -> Value:
+    """Make a global function of the calling module a leaf.
+
+        wrap("len")          # by name
+
+        @wrap                # or as a decorator
+        def clip(x, low): ...
+
+    While tracing, a call of it with a proxy among the arguments is recorded
+    as one call_function node; other calls just run.
+
+    Args:
+        fn_or_name: the function, or the name of the global.
+
+    Returns:
+        `fn_or_name`.
+
+    Raises:
+        RuntimeError: neither a callable nor a name.
+        TypeError: a class, or something else that is no function.
+        NotImplementedError: not called at the top level of a module.
+
+    torch.fx: _symbolic_trace.py, wrap
+    """
+    if not isinstance(fn_or_name, str) and not callable(fn_or_name):
+        raise RuntimeError(
+            "Unsupported type for global function! Must be either a callable "
+            f"or string name, not {type(fn_or_name).__name__}"
+        )
+    frame = sys._getframe(1)
+    if frame.f_code.co_name != "<module>":
+        raise NotImplementedError(
+            "wrap must be called at the top level of a module, not in "
+            f"{frame.f_code.co_qualname}: it marks a global of that module"
+        )
+    namespace = frame.f_globals
+    if isinstance(fn_or_name, str):
+        name, function = fn_or_name, _lookup(namespace, fn_or_name)
+    else:
+        name = getattr(fn_or_name, "__name__", "")
+        function = fn_or_name
+    where = f"{frame.f_code.co_filename}:{frame.f_lineno}"
+    if function is not None:
+        _check_function(function, name, where)
+    wrapped = Wrapped(name, where)
+    namespace.setdefault(MARK, {})[name] = wrapped
+    if not frame.f_code.co_filename.startswith("<eval_with_key>"):
+        # Generated code is reached only through its own module, and must
+        # not be kept alive by this registry.
+        _MODULES[id(namespace)] = namespace
+    return fn_or_name
+
+
+def _lookup(namespace: dict[str, Value], name: str) -> Value:
+    """What a global name means, or None if it means nothing yet."""
+    return namespace.get(name, getattr(builtins, name, None))
+
+
+_FUNCTIONS: Final = (
+    types.FunctionType,
+    types.BuiltinFunctionType,
+    types.MethodType,
+    functools._lru_cache_wrapper,
+)
+
+
+def _check_function(function: Value, name: str, where: str) -> None:
+    """Raise unless a stand-in can take the place of `function`."""
+    if isinstance(function, _FUNCTIONS):
+        return
+    kind = "a class" if isinstance(function, type) else type(function).__name__
+    remedy = "wrap a plain function that calls it"
+    if isinstance(function, type):
+        remedy += ", or give it metaclass=fx.ProxyableClassMeta"
+    raise TypeError(
+        f"wrap({name!r}) at {where}: {name or function!r} is {kind}, and only "
+        f"a function can be wrapped: {remedy}"
+    )
+
+
+def wrapped_globals(
+    namespace: dict[str, Value], *, must_exist: bool
+) -> Iterator[tuple[Place, Callable[..., Value]]]:
+    """The leaf functions of one module: where they are, and they themselves.
+
+    Args:
+        namespace: the module's globals.
+        must_exist: raise for a wrapped name that the module lacks.
+
+    Raises:
+        NameError: a wrapped name is no global of the module, nor a builtin.
+        TypeError: it is no function.
+    """
+    for name, where in list(namespace.get(MARK, {}).values()):
+        function = _lookup(namespace, name)
+        if function is not None:
+            original = original_of(function)
+            _check_function(original, name, where)
+            yield Place(namespace, name), original
+        elif must_exist:
+            module = namespace.get("__name__", "the module")
+            raise NameError(
+                f"wrap({name!r}) at {where}: {module} has no global {name!r} "
+                "by now. Define or import it there, or drop the wrap"
+            )
+
+
+def all_wrapped_globals() -> Iterator[tuple[Place, Callable[..., Value]]]:
+    """The leaf functions of all modules, names that lack their global aside."""
+    for namespace in list(_MODULES.values()):
+        yield from wrapped_globals(namespace, must_exist=False)
+
+
+def function_stand_in(original: Callable[..., Value]) -> Callable[..., Value]:
+    """What stands in for a global function: ask the trace, if one runs."""
+
+    @functools.wraps(original)
+    def stand_in(*args: Value, **kwargs: Value) -> Value:
+        trace = TRACES.current
+        if trace is None:
+            return original(*args, **kwargs)
+        return trace.call_function(original, args, kwargs)
+
+    vars(stand_in)["__fx_stand_in__"] = True
+    return stand_in
+
+
+def original_of(function: Value) -> Value:
+    """The function that a stand-in stands for; another is itself.
+
+    Another thread's trace may be running, so any global can be a stand-in.
+    """
+    is_stand_in = "__fx_stand_in__" in getattr(function, "__dict__", {})
+    return function.__wrapped__ if is_stand_in else function
+
+
+def find_proxy(*values: Value) -> Proxy | None:
+    """The first proxy in some arguments, at any depth."""
+    found: list[Proxy] = []
+
+    def look(leaf: Value) -> None:
+        if isinstance(leaf, Proxy):
+            found.append(leaf)
+
+    for value in values:
+        map_aggregate(value, look)
+    return found[0] if found else None
+
+
+def record_leaf(
+    proxy: Proxy,
+    function: Callable[..., Value],
+    args: tuple[Value, ...],
+    kwargs: dict[str, Value],
+) -> Proxy:
+    """Record a call of a leaf function, marked so that code can say `wrap`."""
+    result = proxy.tracer.create_proxy("call_function", function, args, kwargs)
+    result.node.meta["is_wrapped"] = True
+    return result
+
+
+class ProxyableClassMeta(type):
+    """The metaclass of classes whose construction is recorded.
+
+        class Pair(metaclass=fx.ProxyableClassMeta):
+            def __init__(self, left, right): ...
+
+    While tracing, `Pair(x, y)` with a proxy among the arguments becomes one
+    call_function node with the class as target.
+
+    torch.fx: _symbolic_trace.py, ProxyableClassMeta
+    """
+
+    def __call__(cls, *args: Value, **kwargs: Value) -> Value:
+        """Make an instance, or record that one is to be made."""
+        if TRACES.current is not None:
+            proxy = find_proxy(args, kwargs)
+            if proxy is not None:
+                return proxy.tracer.create_proxy(
+                    "call_function", cls, args, kwargs
+                )
+        return super().__call__(*args, **kwargs)

@@ -1,0 +1,280 @@
+"""Stage 02, use-def: what may stand in a node's args, and walking over it.
+
+An argument is a Node, a constant, or a container of arguments.  Containers
+are tuples (named ones too), lists, dicts, slices and dataclasses, nested as
+deep as you like.  Two functions know this grammar, and everything that has to
+look inside arguments is written with them:
+
+    map_aggregate(a, fn)   rebuild `a`, each leaf replaced by fn(leaf)
+    map_arg(a, fn)         rebuild `a`, each Node replaced by fn(node)
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Final,
+    TypeAlias,
+    TypeVar,
+    cast,
+    get_args,
+    overload,
+)
+
+import torch
+
+from ..immutable_collections import immutable_dict, immutable_list
+from ..ordered.linked_list import Link
+from ..ordered.opcodes import Target
+
+if TYPE_CHECKING:
+    from ..node import Node
+
+__all__ = [
+    "Argument",
+    "BaseArgumentTypes",
+    "Target",
+    "Value",
+    "base_types",
+    "holds_node",
+    "map_aggregate",
+    "map_arg",
+]
+
+Value: TypeAlias = Any
+"""A value of the user's program, which fx passes on and knows nothing of."""
+
+Argument: TypeAlias = object
+"""What args and kwargs are made of: a Node, a constant, or a tuple, list,
+dict with string keys, slice or dataclass of Arguments.  Any object can be a
+constant, so the alias promises nothing: narrow with `isinstance` or `match`,
+or ask `node.input_at(0)` for a Node."""
+
+BaseArgumentTypes: Final[object] = (
+    str
+    | int
+    | float
+    | bool
+    | complex
+    | torch.SymInt
+    | torch.SymFloat
+    | torch.SymBool
+    | torch.Tensor
+    | torch.dtype
+    | torch.device
+    | torch.layout
+    | torch.memory_format
+    | torch._ops.OpOverload
+)
+"""The constants that a trace accepts as they are."""
+
+base_types: Final[tuple[type, ...]] = get_args(BaseArgumentTypes)
+"""BaseArgumentTypes as a tuple, for `isinstance`."""
+
+LEAVES: Final[frozenset[type]] = frozenset(
+    (*base_types, type(None), type(...), range)
+)
+"""Exact types of constants: nothing to look for inside them."""
+
+NO_KWARGS: Final[immutable_dict[str, Argument]] = immutable_dict()
+"""The kwargs of every node that has none."""
+
+T = TypeVar("T")
+
+
+@overload
+def map_aggregate(
+    a: tuple[object, ...], fn: Callable[[Argument], Argument]
+) -> tuple[Argument, ...]: ...
+@overload
+def map_aggregate(
+    a: list[T], fn: Callable[[Argument], Argument]
+) -> immutable_list[Argument]: ...
+@overload
+def map_aggregate(
+    a: dict[str, T], fn: Callable[[Argument], Argument]
+) -> immutable_dict[str, Argument]: ...
+@overload
+def map_aggregate(
+    a: object, fn: Callable[[Argument], Argument]
+) -> Argument: ...
+def map_aggregate(a: object, fn: Callable[[Argument], Argument]) -> Argument:
+    """Rebuild `a` with each leaf, Node or constant, replaced by `fn(leaf)`.
+
+    Args:
+        a: an argument. Lists and dicts come back immutable, tuples and named
+            tuples as what they are, dict keys as they are.
+        fn: called once for each leaf, from left to right.
+
+    Raises:
+        TypeError: a Node is in a key of a dict.
+
+    Cost: O(size of `a`).
+
+    torch.fx: node.py, map_aggregate
+    """
+    kind = type(a)
+    if kind in LEAVES:
+        return fn(a)
+    rebuild = _REBUILD.get(kind)
+    if rebuild is not None:
+        return rebuild(a, fn)
+    if isinstance(a, Link):
+        return fn(a)
+    for base in (tuple, list, dict, slice):
+        if isinstance(a, base):
+            return _REBUILD[base](a, fn)
+    if dataclasses.is_dataclass(a) and not isinstance(a, type):
+        return _map_dataclass(a, fn)
+    return fn(a)
+
+
+def _map_tuple(
+    a: tuple[object, ...], fn: Callable[[Argument], Argument]
+) -> tuple[Argument, ...]:
+    """A tuple again; a named tuple keeps its class."""
+    items = tuple([map_aggregate(item, fn) for item in a])
+    if not hasattr(a, "_fields"):
+        return items
+    named: tuple[Argument, ...] = cast("Value", type(a))(*items)
+    return named
+
+
+def _map_list(
+    a: list[object], fn: Callable[[Argument], Argument]
+) -> immutable_list[Argument]:
+    """An immutable list."""
+    return immutable_list([map_aggregate(item, fn) for item in a])
+
+
+def _map_dict(
+    a: dict[str, object], fn: Callable[[Argument], Argument]
+) -> immutable_dict[str, Argument]:
+    """An immutable dict with the same keys, in which there is no Node."""
+    for key in a:
+        if type(key) is not str:
+            map_arg(key, _refuse_key)
+    return immutable_dict([(k, map_aggregate(a[k], fn)) for k in a])
+
+
+def _refuse_key(node: Node) -> None:
+    """Raise: `map_aggregate` keeps keys, and so would not see this use."""
+    raise TypeError(
+        f"Node {node} is in a key of a dict, where its use cannot be "
+        "tracked: keys must be constants. Let the dict have it as a value"
+    )
+
+
+def _map_slice(a: slice, fn: Callable[[Argument], Argument]) -> slice:
+    """A slice with start, stop and step mapped."""
+    start, stop, step = a.start, a.stop, a.step
+    return slice(
+        map_aggregate(start, fn),
+        map_aggregate(stop, fn),
+        map_aggregate(step, fn),
+    )
+
+
+def _map_dataclass(a: Value, fn: Callable[[Argument], Argument]) -> Argument:
+    """A dataclass with Nodes inside is a container; without, a constant."""
+    if not holds_node(a):
+        return fn(a)
+    fields = {
+        field.name: map_aggregate(getattr(a, field.name), fn)
+        for field in dataclasses.fields(a)
+        if field.init
+    }
+    return type(a)(**fields)
+
+
+_REBUILD: Final[dict[type, Callable[[Value, Value], Argument]]] = {
+    tuple: _map_tuple,
+    list: _map_list,
+    immutable_list: _map_list,
+    dict: _map_dict,
+    immutable_dict: _map_dict,
+    slice: _map_slice,
+}
+
+
+def holds_node(value: Value) -> bool:
+    """Whether there is a Node somewhere in an argument.
+
+    Nothing of the user's is called and nothing recurses.
+
+    Cost: O(size of `value`).
+    """
+    seen: set[int] = set()
+    stack: list[Value] = [value]
+    while stack:
+        part = stack.pop()
+        if issubclass(type(part), Link):
+            return True
+        if id(part) not in seen:
+            seen.add(id(part))
+            stack += _parts(part)
+    return False
+
+
+def _parts(value: Value) -> Iterable[Value]:
+    """What is directly inside an argument."""
+    kind = type(value)
+    for base in (tuple, list):
+        if issubclass(kind, base):
+            return base.__iter__(value)
+    if issubclass(kind, dict):
+        return dict.values(value)
+    if kind is slice:
+        return value.start, value.stop, value.step
+    if dataclasses.is_dataclass(kind):
+        return [getattr(value, f.name) for f in dataclasses.fields(kind)]
+    return ()
+
+
+@overload
+def map_arg(
+    a: tuple[object, ...], fn: Callable[[Node], Argument]
+) -> tuple[Argument, ...]: ...
+@overload
+def map_arg(
+    a: list[T], fn: Callable[[Node], Argument]
+) -> immutable_list[Argument]: ...
+@overload
+def map_arg(
+    a: dict[str, T], fn: Callable[[Node], Argument]
+) -> immutable_dict[str, Argument]: ...
+@overload
+def map_arg(a: object, fn: Callable[[Node], Argument]) -> Argument: ...
+def map_arg(a: object, fn: Callable[[Node], Argument]) -> Argument:
+    """Rebuild `a` with each Node replaced by `fn(node)`.
+
+    Args:
+        a: an argument, as for `map_aggregate`.
+        fn: called once for each occurrence of a Node, from left to right.
+
+    Raises:
+        AssertionError: `fn` is not callable.
+
+    Cost: O(size of `a`).
+
+    torch.fx: node.py, map_arg
+    """
+    if not callable(fn):
+        raise AssertionError("torch.fx.map_arg(a, fn): fn must be a callable")
+    node_fn: Callable[[Value], Argument] = fn
+
+    def on_leaf(leaf: Argument) -> Argument:
+        return node_fn(leaf) if isinstance(leaf, Link) else leaf
+
+    if type(a) is not tuple:
+        return map_aggregate(a, on_leaf)
+    # Most often: the arguments of a node, flat.
+    return tuple(
+        [
+            node_fn(x) if isinstance(x, Link) else map_aggregate(x, on_leaf)
+            for x in a
+        ]
+    )

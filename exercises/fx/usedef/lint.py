@@ -1,0 +1,228 @@
+"""Stage 02, use-def: the verifier, which finds everything wrong at once.
+
+A graph can be edited into something that is no program.  `problems(graph)`
+walks over it and yields each fault with the node it is at; it changes nothing
+and does not stop at the first.  `Graph.lint` raises for the first.  There is
+one function for each invariant, in the order in which they are worth reading.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import chain
+from typing import TYPE_CHECKING, NamedTuple
+
+import torch
+
+from ..node import Node
+from ..ordered.namespace import is_parameter_name
+from ..ordered.opcodes import OPCODES
+from ..text.dotted_path import MISSING, walk
+
+if TYPE_CHECKING:
+    from ..graph import Graph
+
+
+class Problem(NamedTuple):
+    """A fault in a graph.
+
+    Attributes:
+        node: where it is; None if it is the graph's as a whole.
+        message: what was found, and what would be right.
+        kind: the exception that `Graph.lint` raises for it.
+    """
+
+    node: Node | None
+    message: str
+    kind: type[Exception] = RuntimeError
+
+
+def problems(graph: Graph) -> Iterator[Problem]:
+    """Everything that is wrong with `graph`, found in one go.
+
+    Structure comes before meaning: a graph whose nodes have wrong opcodes or
+    owners is not examined further.
+
+    Cost: O(nodes + uses).
+    """
+    structural = list(structure_problems(graph))
+    yield from structural
+    if not structural:
+        yield from parameter_problems(graph)
+        yield from _output(graph)
+        yield from _targets(graph)
+
+
+def structure_problems(graph: Graph) -> Iterator[Problem]:
+    """What is wrong with opcodes, owners, names, order and users.
+
+    Cost: O(nodes + uses).
+    """
+    return chain(_nodes(graph), _uses(graph), _users(graph))
+
+
+def _nodes(graph: Graph) -> Iterator[Problem]:
+    """Each node has a legal opcode, this graph, and a name of its own."""
+    names: dict[str, Node] = {}
+    count = sum(1 for _ in graph._nodes)
+    if count != len(graph._nodes):
+        message = (
+            f"the Graph counts {len(graph._nodes)} nodes but has {count}: a "
+            "Node made by hand was put among them; use graph.create_node"
+        )
+        yield Problem(None, message)
+    for node in graph._nodes:
+        if node.op not in OPCODES:
+            message = f"Node {node} had unknown opcode {node.op}!"
+            yield Problem(node, message)
+        if node.graph is not graph:
+            message = f"Node '{node}' does not belong to this Graph!"
+            yield Problem(node, message)
+        name = node._name
+        if names.setdefault(name, node) is not node:
+            yield Problem(node, f"Node redefined name {name}!")
+        elif not is_parameter_name(name):
+            message = f"Node has the name {name!r}, which is no identifier"
+            yield Problem(node, message)
+
+
+def _uses(graph: Graph) -> Iterator[Problem]:
+    """Each value is defined before it is used, and knows who uses it."""
+    raise NotImplementedError("stage 02: _uses")
+
+
+def _users(graph: Graph) -> Iterator[Problem]:
+    """The users of each value are nodes of the graph that use it."""
+    for node in graph._nodes:
+        for user in node.users:
+            in_no_list = user._erased or user._next is user
+            if node not in user._inputs or in_no_list:
+                message = f"Node {node} has the user {user}, which has it not"
+                yield Problem(node, message)
+
+
+def _foreign(arg: Node, node: Node) -> str:
+    """What to say of an argument that is not in the graph."""
+    if arg._erased:
+        return f"Argument '{arg}' of Node '{node}' was erased from the graph"
+    return (
+        f"Argument '{arg}' of Node '{node}' does not belong to this Graph, "
+        "but was used as an argument! If you are copying nodes from another "
+        "graph, make sure to use ``arg_transform`` on node_copy() to remap "
+        "values"
+    )
+
+
+def parameter_problems(graph: Graph) -> Iterator[Problem]:
+    """The placeholders are the parameters of a legal `def forward(self, …)`.
+
+    Cost: O(nodes).
+    """
+    seen = {"self"}
+    last = ""
+    for node in graph._nodes:
+        if node.op != "placeholder":
+            continue
+        target = str(node.target)
+        bare = target.lstrip("*")
+        if not is_parameter_name(bare):
+            message = f"placeholder {node} has the target {target!r}, no name"
+            yield Problem(node, message)
+        if bare in seen:
+            message = f"placeholder {node}: a second parameter named {bare}"
+            yield Problem(node, message)
+        if reason := _misplaced(target, bool(node._args), last):
+            yield Problem(node, f"placeholder {node}: {reason}")
+        seen.add(bare)
+        last = target if target.startswith("*") else "=" if node._args else last
+
+
+def _misplaced(target: str, has_default: bool, last: str) -> str:
+    """Why a parameter cannot stand behind the one before it, if so.
+
+    Args:
+        target: the parameter, with its stars.
+        has_default: whether it has a default value.
+        last: "" after plain parameters, "=" after one with a default, the
+            starred parameter itself after that.
+    """
+    if last.startswith("**"):
+        return f"{target} comes after {last}, which must be last"
+    starred = target.startswith("*")
+    if last.startswith("*") and starred and not target.startswith("**"):
+        return f"{target} is a second *args, after {last}"
+    if last == "=" and not has_default and not starred:
+        return "has no default, but the parameter before it has one"
+    if starred and has_default:
+        return f"{target} cannot have a default"
+    return ""
+
+
+def _output(graph: Graph) -> Iterator[Problem]:
+    """The last node, and no other, is the output."""
+    outputs = [node for node in graph._nodes if node.op == "output"]
+    if not outputs:
+        yield Problem(None, "the Graph has no output: add graph.output(value)")
+    for extra in outputs[1:]:
+        yield Problem(extra, f"Node {extra} is a second output")
+    if outputs and (after := outputs[-1]._next) is not graph._root:
+        message = f"Node {after} stands after the output and never runs"
+        yield Problem(after, message)
+
+
+def _targets(graph: Graph) -> Iterator[Problem]:
+    """Targets are of the right type, and exist in the owning module."""
+    owner = graph._owning_module
+    checked: set[tuple[str, object]] = set()
+    for node in graph._nodes:
+        op, target = node.op, node.target
+        if isinstance(target, str) == (op == "call_function"):
+            expected = "a Callable" if op == "call_function" else "a str"
+            yield Problem(
+                node,
+                f"Node {node} target {target} has type "
+                f"{torch.typename(target)} but {expected} is expected",
+                ValueError,
+            )
+        elif op in ("get_attr", "call_module") and owner is not None:
+            key = (op, target)
+            yield from () if key in checked else _path(node, owner)
+            checked.add(key)
+
+
+def _path(node: Node, owner: object) -> Iterator[Problem]:
+    """Each step of a dotted target exists, modules for call_module."""
+    target = str(node.target)
+    for prefix, atom, value in walk(owner, target):
+        if value is MISSING or value is None:
+            yield Problem(
+                node,
+                f"Node {node} target {target} references nonexistent "
+                f"attribute {atom} of {prefix}",
+            )
+            return
+        if node.op == "call_module" and not isinstance(value, torch.nn.Module):
+            yield Problem(
+                node,
+                f"Node {node} target {target} {atom} of {prefix} does not "
+                "reference an nn.Module",
+            )
+            return
+
+
+def excerpt(graph: Graph, node: Node | None, around: int = 5) -> str:
+    """The lines of the printed graph near `node`, which is marked.
+
+    Args:
+        graph: the graph to print from.
+        node: the node to mark; None gives the last lines.
+        around: how many lines to show on each side.
+    """
+    nodes = list(graph._nodes)
+    place = nodes.index(node) if node in nodes else len(nodes) - 1
+    lines = []
+    for index, near in enumerate(nodes):
+        if abs(index - place) <= around:
+            mark = "->" if near is node else "  "
+            lines.append(f" {mark} {near.format_node()}")
+    return "\n".join(lines)

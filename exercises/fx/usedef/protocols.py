@@ -1,0 +1,187 @@
+"""Stage 02, use-def: everything an early stage knows of a later one.
+
+A Graph (02) is traced by a Tracer (04), written out by a CodeGen (05) and
+owned by a GraphModule (05).  So that every prefix of the stages is a program
+of its own, no file looks upwards: what the graph needs of those three is said
+here, as protocols, together with the data that crosses the seams.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple, NoReturn, Protocol, TypeAlias
+
+import torch
+from torch.utils import _pytree as pytree
+
+from ..ordered.linked_list import LinkedList
+from .arguments import Value
+
+if TYPE_CHECKING:
+    from ..node import Node
+
+TransformCodeFunc: TypeAlias = Callable[[list[str]], list[str]]
+"""Edits the body of generated code: pieces of text in, pieces out."""
+
+ReplaceHook: TypeAlias = Callable[..., object]
+"""Called as hook(old=node, new="its new name", user=node)."""
+
+
+@dataclass
+class PythonCode:
+    """What it takes to execute or save a graph as Python.
+
+    Attributes:
+        src: the source of the function, with what stands before it.
+        globals: the objects that the source names, by name.
+        _lineno_map: line of the function, its `def` being 0 -> index of the
+            node in the graph.
+        _prologue_start: the line of `src` on which the function begins.
+
+    torch.fx: graph.py, PythonCode
+    """
+
+    src: str
+    globals: dict[str, Value]
+    _lineno_map: dict[int, int | None] | None
+    _prologue_start: int = 0
+
+
+class PyTreeInfo(NamedTuple):
+    """How nested inputs become flat placeholders, and flat outputs nested.
+
+    Left by a trace with nested `concrete_args`; used by code generation.
+
+    torch.fx: graph.py, _PyTreeInfo
+    """
+
+    orig_args: list[str]
+    in_spec: pytree.TreeSpec
+    out_spec: pytree.TreeSpec | None
+
+    def __reduce__(self) -> tuple[Value, ...]:
+        """Pickle examples of the structures, not torch's own description."""
+        specs = (self.in_spec, self.out_spec)
+        return _pytree_info, (self.orig_args, *map(_example, specs))
+
+
+def _example(spec: pytree.TreeSpec | None) -> list[Value]:
+    """A list with an example of a structure, or an empty one."""
+    if spec is None:
+        return []
+    return [pytree.tree_unflatten([0] * spec.num_leaves, spec)]
+
+
+def _pytree_info(
+    orig_args: list[str], inputs: list[Value], outputs: list[Value]
+) -> PyTreeInfo:
+    """The PyTreeInfo of example structures."""
+    in_spec, *rest = map(pytree.tree_structure, inputs + outputs)
+    return PyTreeInfo(orig_args, in_spec, rest[0] if rest else None)
+
+
+class GraphOwner(Protocol):
+    """The module that a graph belongs to; stage 05's GraphModule.
+
+    torch.fx: graph.py, Graph.owning_module
+    """
+
+    _replace_hooks: list[ReplaceHook]
+    _create_node_hooks: list[Callable[[Node], object]]
+    _erase_node_hooks: list[Callable[[Node], object]]
+
+    def get_submodule(self, target: str) -> torch.nn.Module:
+        """The module at a dotted path; AttributeError if there is none."""
+        ...
+
+    def named_children(self) -> Iterator[tuple[str, torch.nn.Module]]:
+        """The modules one step down."""
+        ...
+
+
+class GraphTracer(Protocol):
+    """Whatever made a graph by tracing; stage 04's Tracer.
+
+    torch.fx: graph.py, Graph.__init__ (tracer_cls)
+    """
+
+    def trace(self, root: Value, concrete_args: Value = None) -> Value:
+        """The graph of what `root` does."""
+
+
+class CodeOptions(NamedTuple):
+    """What generated code should show beyond what it has to do.
+
+    Attributes:
+        verbose: comments saying where nodes come from, shapes as annotations.
+        include_stride: strides beside the shapes.
+        include_device: devices beside the shapes.
+        colored: ANSI colours.
+        expanded_def: one parameter a line.
+        record_func: profiler ranges around each call.
+        additional_meta: keys of node.meta to show in the comments.
+    """
+
+    verbose: bool = False
+    include_stride: bool = False
+    include_device: bool = False
+    colored: bool = False
+    expanded_def: bool = False
+    record_func: bool = False
+    additional_meta: Sequence[str] = ()
+
+
+class CodeGenerator(Protocol):
+    """Writes a graph out as Python; stage 05's CodeGen.
+
+    torch.fx: graph.py, CodeGen
+    """
+
+    _body_transformer: TransformCodeFunc | None
+
+    def _gen_python_code(
+        self,
+        nodes: LinkedList[Node],
+        root_module: str,
+        options: CodeOptions,
+    ) -> PythonCode:
+        """The graph as a function `forward`."""
+        ...
+
+    def process_inputs(self, *args: Value) -> Value:
+        """A caller's inputs, as the graph's placeholders take them."""
+
+    def process_outputs(self, out: Value, /) -> Value:
+        """The graph's outputs, as the caller gets them."""
+
+
+class NoCodeGen:
+    """The code generator of a graph for which stage 05 is not there yet."""
+
+    _body_transformer: TransformCodeFunc | None = None
+
+    def _gen_python_code(
+        self,
+        nodes: LinkedList[Node],
+        root_module: str,
+        options: CodeOptions,
+    ) -> NoReturn:
+        """Say what is missing."""
+        raise NotImplementedError(
+            "stage 05: Graph.python_code needs fx.codegen, which registers "
+            "itself when it is imported: import fx.codegen"
+        )
+
+    def process_inputs(self, *args: Value) -> Value:
+        """The inputs as they are."""
+        return args
+
+    def process_outputs(self, out: Value) -> Value:
+        """The outputs as they are."""
+        return out
+
+
+def no_code_gen(pytree_info: PyTreeInfo | None) -> CodeGenerator:
+    """Make the code generator that says what is missing."""
+    return NoCodeGen()

@@ -1,0 +1,295 @@
+"""Stage 05, codegen: arguments written as Python, constants among them.
+
+Generated code is executed, so what it says about a constant must be true and
+must not be up to the constant.  `repr` is neither: that of a tensor is no
+expression, that of a user's object can be any code at all.  So there is a list
+of exact types that are written out here, in the text that torch.fx writes,
+and every other object is a global of the code, with its identity kept:
+
+    add = torch.add(x, 1.5);                       # written out
+    quantize = x.quantize(_constant_decimal);      # decimal.Decimal("0.1")
+"""
+
+from __future__ import annotations
+
+import cmath
+import dataclasses
+import math
+from collections.abc import Callable, Iterable, Mapping
+from enum import Enum
+from types import (
+    BuiltinFunctionType,
+    FunctionType,
+    MethodDescriptorType,
+    MethodType,
+    WrapperDescriptorType,
+)
+from typing import ClassVar, Final, NamedTuple, TypeAlias
+
+import torch
+
+from ..immutable_collections import immutable_dict, immutable_list
+from ..node import Node
+from ..ordered.namespace import is_parameter_name
+from ..text.qualified_names import _type_repr, resolves_to
+from ..usedef.arguments import Value, holds_node
+from .global_names import GlobalNames
+
+MAX_DEPTH: Final = 64
+"""How deep containers are written inside each other.  Python reads 200 nested
+brackets, of which a call and its operands need some."""
+
+_BY_REPR: Final = frozenset((str, int, bool, bytes, type(None)))
+"""Exact types whose `repr` is right as it is."""
+
+_FUNCTIONS: Final = (
+    type,
+    FunctionType,
+    BuiltinFunctionType,
+    MethodType,
+    MethodDescriptorType,
+    WrapperDescriptorType,
+    torch._ops.OpOverload,
+    torch._ops.OpOverloadPacket,
+    torch._ops.HigherOrderOperator,
+)
+"""What has a name of its own."""
+
+
+class ConstantPrinter:
+    """Writes arguments: nodes by name, constants exactly or as globals."""
+
+    def __init__(
+        self, variables: Mapping[Node, str], names: GlobalNames
+    ) -> None:
+        """Make a printer for one generated function.
+
+        Args:
+            variables: the names of the nodes.
+            names: where constants that are not written out are bound.
+        """
+        self._variables = variables
+        self._names = names
+
+    def text(self, value: Value, depth: int = 0) -> str:
+        """An argument as a Python expression.
+
+        Evaluated with `names.values` as globals, the expression is `value`
+        with the nodes' values for nodes: of the same types, and equal; what
+        is not written out is the very same object.
+
+        Args:
+            value: an argument of a node, of any kind.
+            depth: how many containers it is in.
+
+        Raises:
+            RuntimeError: a node is too deep inside containers.
+
+        Cost: O(size of `value`).
+        """
+        kind = type(value)
+        if kind is Node:
+            return self._variables[value]
+        if kind in _BY_REPR:
+            try:
+                return repr(value)
+            except ValueError:  # an int of more digits than Python reads
+                return self._names.constant(value)
+        scalar = self._SCALARS.get(kind)
+        if scalar is not None:
+            return scalar(self, value)
+        container = self._CONTAINERS.get(_container_kind(value, kind))
+        if container is None:
+            return self._named(value)
+        if depth > MAX_DEPTH:
+            return self._too_deep(value)
+        return container(self, value, depth + 1)
+
+    def items(self, values: Iterable[Value], depth: int = 0) -> str:
+        """Expressions with commas between them."""
+        return ", ".join([self.text(value, depth) for value in values])
+
+    def _too_deep(self, value: Value) -> str:
+        """A global for what has no node in it."""
+        if holds_node(value):
+            raise RuntimeError(
+                f"an argument has a Node inside more than {MAX_DEPTH} nested "
+                "containers, which Python cannot parse: build the inner "
+                "containers with call_function nodes"
+            )
+        return self._names.constant(value)
+
+    # -- scalars -----------------------------------------------------------
+
+    def _float(self, value: float) -> str:
+        """A float, to the last bit."""
+        if math.isfinite(value):
+            return repr(value)
+        if math.isnan(value):
+            return self._names.spelled["nan"]
+        return f"{'-' if value < 0 else ''}{self._names.spelled['inf']}"
+
+    def _complex(self, value: complex) -> str:
+        """A complex number, to the last bit.
+
+        `repr` writes a sum, which loses the sign of a zero and can only be
+        read if both parts are finite.
+        """
+        real, imag = value.real, value.imag
+        if cmath.isfinite(value) and not _sum_loses_sign(real, imag):
+            return repr(value)
+        parts = f"{self._float(real)}, {self._float(imag)}"
+        return f"{self._names.builtin('complex')}({parts})"
+
+    def _ellipsis(self, value: Value) -> str:
+        """The object `...`."""
+        return self._names.builtin("Ellipsis")
+
+    # -- containers --------------------------------------------------------
+
+    def _tuple(self, value: tuple[Value, ...], depth: int) -> str:
+        """A tuple; torch.fx's text for named ones begins like this too."""
+        comma = "," if len(value) == 1 else ""
+        return f"({self.items(value, depth)}{comma})"
+
+    def _list(self, value: list[Value], depth: int) -> str:
+        """A list, mutable or not."""
+        return f"[{self.items(value, depth)}]"
+
+    def _dict(self, value: dict[Value, Value], depth: int) -> str:
+        """A dict, mutable or not."""
+        pairs = [
+            f"{self.text(key, depth)}: {self.text(item, depth)}"
+            for key, item in value.items()
+        ]
+        return f"{{{', '.join(pairs)}}}"
+
+    def _set(self, value: set[Value], depth: int) -> str:
+        """A set; the empty one has no syntax."""
+        if not value:
+            return f"{self._names.builtin('set')}()"
+        return f"{{{self.items(value, depth)}}}"
+
+    def _frozenset(self, value: frozenset[Value], depth: int) -> str:
+        """A frozen set."""
+        items = f"{{{self.items(value, depth)}}}" if value else ""
+        return f"{self._names.builtin('frozenset')}({items})"
+
+    def _slice(self, value: slice, depth: int) -> str:
+        """A slice; what is in it may be nodes."""
+        parts = self.items((value.start, value.stop, value.step), depth)
+        return f"{self._names.builtin('slice')}({parts})"
+
+    def _range(self, value: range) -> str:
+        """A range, its step left out if it is 1."""
+        parts = [value.start, value.stop, value.step]
+        parts = parts[:2] if value.step == 1 else parts
+        return f"{self._names.builtin('range')}({self.items(parts)})"
+
+    def _size(self, value: torch.Size) -> str:
+        """The shape of a tensor, which is a tuple of its own type."""
+        sizes = self.items(value)
+        return f"{self._names.in_torch('torch.Size')}([{sizes}])"
+
+    def _named_tuple(self, value: tuple[Value, ...], depth: int) -> str:
+        """A call of the named tuple's class."""
+        cls = self._names.name_of(type(value))
+        return f"{cls}{self._tuple(value, depth)}"
+
+    def _dataclass(self, value: Value, depth: int) -> str:
+        """A call of the dataclass, with a keyword for each field."""
+        fields = [
+            f"{field.name}={self.text(getattr(value, field.name), depth)}"
+            for field in dataclasses.fields(value)
+            if field.init
+        ]
+        return f"{self._names.name_of(type(value))}({', '.join(fields)})"
+
+    # -- what has a name ---------------------------------------------------
+
+    def _of_torch(self, value: object) -> str:
+        """A dtype, layout or memory format: a name in the module torch."""
+        path = repr(value)
+        if resolves_to(path, value):
+            return self._names.in_torch(path)
+        return self._names.constant(value)
+
+    def _device(self, value: torch.device) -> str:
+        """A call of torch.device."""
+        return self._names.spelled["device"] + repr(value).removeprefix(
+            "device"
+        )
+
+    def _named(self, value: Value) -> str:
+        """A function, class, operator or Enum member; else a global."""
+        kind = type(value)
+        if issubclass(kind, Node):
+            return self._variables[value]
+        if issubclass(kind, Enum):
+            return self._enum(value)
+        if issubclass(kind, _FUNCTIONS):
+            hint = _type_repr(value) if issubclass(kind, type) else ""
+            return self._names.name_of(value, hint)
+        return self._names.constant(value)
+
+    def _enum(self, value: Enum) -> str:
+        """A member of an Enum; combined flags are no members."""
+        cls, name = type(value), value._name_
+        if cls.__members__.get(name) is value and is_parameter_name(name):
+            return f"{self._names.name_of(cls, cls.__name__)}.{name}"
+        return self._names.constant(value)
+
+    # -- which is which ----------------------------------------------------
+
+    _SCALARS: ClassVar[dict[type, Callable[[ConstantPrinter, Value], str]]] = {
+        float: _float,
+        complex: _complex,
+        type(...): _ellipsis,
+        range: _range,
+        torch.Size: _size,
+        torch.dtype: _of_torch,
+        torch.layout: _of_torch,
+        torch.memory_format: _of_torch,
+        torch.qscheme: _of_torch,
+        torch.device: _device,
+    }
+    """Exact type -> how it is written: what has no arguments in it."""
+
+    _CONTAINERS: ClassVar[dict[object, Writer]] = {
+        tuple: _tuple,
+        list: _list,
+        immutable_list: _list,
+        dict: _dict,
+        immutable_dict: _dict,
+        set: _set,
+        frozenset: _frozenset,
+        slice: _slice,
+        NamedTuple: _named_tuple,
+        dataclasses.dataclass: _dataclass,
+    }
+    """Kind of container -> how it is written: what has arguments in it."""
+
+
+Writer: TypeAlias = Callable[[ConstantPrinter, Value, int], str]
+"""Writes a value that is inside so many containers."""
+
+
+def _container_kind(value: Value, kind: type) -> object:
+    """The exact type of a value, or what its class was made with."""
+    if issubclass(kind, tuple) and hasattr(kind, "_fields"):
+        return NamedTuple
+    if dataclasses.is_dataclass(kind) and holds_node(value):
+        return dataclasses.dataclass
+    return kind
+
+
+def _sum_loses_sign(real: float, imag: float) -> bool:
+    """Whether `real + imag * 1j` has other signs than the two parts."""
+    if _is_negative_zero(imag):
+        return True
+    return real == 0 and (_is_negative_zero(real) or imag < 0)
+
+
+def _is_negative_zero(x: float) -> bool:
+    """Whether `x` is -0.0."""
+    return x == 0 and math.copysign(1, x) < 0

@@ -1,0 +1,192 @@
+"""Stage 05, codegen: the names under which generated code finds the world.
+
+Generated code mentions functions, types and constants that are not its own.
+Each gets a name, and a dict `name -> object` goes to `exec` as the globals of
+the code.  What a name means must not depend on the user's program: the
+parameters and variables of the function are known before the first global is
+named, and where one would hide a global, the global gets another name.
+
+    def forward(self, torch):
+        torch_1 = torch
+        relu = torch_2.relu(torch_1);  torch_1 = None
+
+Functions of torch are written with their path, `torch.nn.functional.gelu`,
+provided that the path leads to them; everything else is bound in the dict.
+"""
+
+from __future__ import annotations
+
+import builtins
+import math
+from collections.abc import Hashable, Iterable, Mapping
+from types import BuiltinFunctionType, MethodType, ModuleType
+from typing import Final
+
+import torch
+from torch.utils import _pytree as pytree
+
+from .. import _pytree as fx_pytree
+from ..ordered.namespace import Namespace, target_to_str
+from ..text.qualified_names import (
+    _get_qualified_name,
+    is_from_torch,
+    resolves_to,
+)
+from ..usedef.arguments import Value
+
+_BUILTINS: Final[Mapping[str, object]] = vars(builtins)
+
+PREFILLED: Final[dict[str, object]] = {
+    "inf": math.inf,
+    "nan": math.nan,
+    "NoneType": type(None),
+    "torch": torch,
+    "device": torch.device,
+    "fx_pytree": fx_pytree,
+    "pytree": pytree,
+}
+"""The globals that every generated function has."""
+
+_BY_VALUE: Final = frozenset((str, int, bool, bytes))
+"""Exact types of which equal objects share one global (0.0 is -0.0, so no
+floats)."""
+
+_NO_OWNER: Final = (ModuleType, type(None))
+"""What a function of a C module is bound to: nothing of interest."""
+
+
+class GlobalNames:
+    """Gives objects their names in one generated function.
+
+    - An object gets one name, and keeps it.
+    - No name is one of the function's own, or another object's.
+    - No method of an object is called for it, not even `__hash__`.
+
+    Attributes:
+        values: name -> object, what the code needs as its globals.
+        spelled: how the code spells the prefilled globals; "torch" is
+            "torch_1" if a parameter is called `torch`.
+    """
+
+    def __init__(self, taken: Iterable[str]) -> None:
+        """Fill in the globals that every function has.
+
+        Args:
+            taken: the names of the function's parameters and variables.
+        """
+        self.values: dict[str, Value] = {}
+        self.spelled: dict[str, str] = {}
+        self._namespace = Namespace()
+        self._taken = {*taken}
+        self._known: dict[Hashable, str] = {}
+        for name, obj in PREFILLED.items():
+            if name in self._taken:
+                self.spelled[name] = self.bind(name, obj)
+            else:
+                self.spelled[name] = self._known[id(obj)] = name
+                self.values[name] = obj
+
+    def name_of(self, obj: Value, hint: str = "") -> str:
+        """How the code spells a function or a class.
+
+        Args:
+            obj: the function or class; whatever has a `__name__`.
+            hint: what to call it if it needs a global; by default its
+                qualified name.
+
+        torch.fx: graph.py, add_global
+        """
+        key = _key(obj)
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = self._find(obj, hint)
+        return known
+
+    def _find(self, obj: Value, hint: str) -> str:
+        """A path in torch, the name of a builtin, or a global bound to it."""
+        text = _get_qualified_name(obj)
+        if text.startswith("torch.") and is_from_torch(obj):
+            if resolves_to(text, obj):
+                return self.in_torch(text)
+        elif text in _BUILTINS:  # a bare name is that of a builtin itself
+            name = self.builtin(text)
+            self.values[name] = obj
+            return name
+        return self.bind(hint or text, obj)
+
+    def in_torch(self, path: str) -> str:
+        """How the code spells the path "torch.x.y"."""
+        return self.spelled["torch"] + path.removeprefix("torch")
+
+    def builtin(self, name: str) -> str:
+        """How the code spells a builtin of Python."""
+        if name not in self._taken:
+            return name
+        return self.bind(name, _BUILTINS[name])
+
+    def bind(self, hint: str, obj: Value) -> str:
+        """Make `obj` a global, under a name as close to `hint` as can be.
+
+        torch.fx: graph.py, add_global
+        """
+        key = _key(obj)
+        known = self._known.get(key)
+        if known is not None:
+            return known
+        name = self._known[key] = self._free_name(hint)
+        self.values[name] = obj
+        return name
+
+    def constant(self, value: Value) -> str:
+        """A global for a constant, named after its type."""
+        return self.bind(f"_constant_{_type_name(value)}", value)
+
+    def scratch(self, name: str) -> str:
+        """A variable for code that is not a node's; its name is kept free."""
+        key = ("scratch", name)
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = self._free_name(name)
+            self._taken.add(known)
+        return known
+
+    def _free_name(self, hint: str) -> str:
+        """A name that neither a variable nor a global has."""
+        name = self._namespace.create_name(hint)
+        while name in self._taken or name in self.values:
+            name = self._namespace.create_name(hint)
+        return name
+
+    def claim(self, name: str, obj: Value) -> None:
+        """Make `obj` a global under exactly this name.
+
+        Raises:
+            RuntimeError: the name is in use.
+        """
+        if name in self._taken or self.values.get(name, obj) is not obj:
+            raise RuntimeError(
+                f"additional_globals() of the code generator wants the global "
+                f"{name!r}, but generated code uses that name: rename the "
+                "node or parameter, or choose another name for the global"
+            )
+        self.values[name] = obj
+
+
+def _key(obj: Value) -> Hashable:
+    """What tells objects apart: identity, and equality for plain constants.
+
+    `x.method` makes a new object each time; what it is bound to is the same.
+    """
+    kind = type(obj)
+    if kind in _BY_VALUE:
+        return kind, obj
+    if kind is MethodType:
+        return id(obj.__func__), id(obj.__self__)
+    if kind is BuiltinFunctionType and type(obj.__self__) not in _NO_OWNER:
+        return obj.__name__, id(obj.__self__)
+    return id(obj)
+
+
+def _type_name(value: Value) -> str:
+    """The name of a value's type, as a variable would have it."""
+    return target_to_str(type(value).__name__)

@@ -1,0 +1,133 @@
+"""Stage 03, proxies and magic methods: where in the user's code we are.
+
+A proxy is asked `bool(p)` or iterated from a line that somebody wrote.  This
+file finds that line: the nearest frame that belongs neither to fx nor to
+torch, the expression in it, and the instruction that is being executed there.
+It reads bytecode, which changes from one Python to the next, and so it is
+the only file that does.
+"""
+
+from __future__ import annotations
+
+import dis
+import linecache
+import sys
+import traceback
+from collections.abc import Callable
+from itertools import islice
+from types import FrameType
+from typing import Final
+
+_LIBRARY: Final = __name__.removesuffix(".recording.frames")
+_OURS: Final = (f"{_LIBRARY}.", "torch.")
+
+
+def _is_ours(frame: FrameType) -> bool:
+    """Whether a frame's code belongs to fx or torch, not to the user."""
+    return f"{frame.f_globals.get('__name__')}.".startswith(_OURS)
+
+
+def run_traced(function: Callable[..., object], inputs: list[object]) -> object:
+    """Call the function that is traced: `user_stack` begins above this call."""
+    return function(*inputs)
+
+
+def user_frame() -> FrameType | None:
+    """The innermost frame of the user's code, if there is one."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and _is_ours(frame):
+        frame = frame.f_back
+    return frame
+
+
+def user_stack() -> str:
+    """The user's frames, from the traced function inwards, as text.
+
+    Frames of fx and torch are left out, and so is everything outside the
+    trace in progress. Innermost last, "" if there are none.
+    """
+    frames: list[traceback.FrameSummary] = []
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        code = frame.f_code
+        if code is run_traced.__code__:
+            break
+        if not _is_ours(frame):
+            frames.append(
+                traceback.FrameSummary(
+                    code.co_filename, frame.f_lineno, code.co_name
+                )
+            )
+        frame = frame.f_back
+    summary = traceback.StackSummary.from_list(reversed(frames))
+    return "".join(summary.format()).strip()
+
+
+def stack_note() -> dict[str, str]:
+    """The note about the user's frames that a node keeps, if there are any."""
+    trace = user_stack()
+    return {"stack_trace": trace} if trace else {}
+
+
+def where() -> str:
+    """The user's line and expression, for the end of an error message."""
+    frame = user_frame()
+    if frame is None:
+        return "in code that has no Python frame"
+    code = frame.f_code
+    place = f'File "{code.co_filename}", line {frame.f_lineno}'
+    line = linecache.getline(code.co_filename, frame.f_lineno).strip()
+    text = f"{place}, in {code.co_qualname}"
+    if line:
+        text += f"\n    {line}"
+    expression = _expression(frame)
+    if expression and expression != line:
+        text += f"\n    in the expression: {expression}"
+    return text
+
+
+def _expression(frame: FrameType) -> str:
+    """The source of what is being evaluated in `frame`, if on one line."""
+    code = frame.f_code
+    position = next(islice(code.co_positions(), frame.f_lasti // 2, None), None)
+    if position is None:
+        return ""
+    first, last, start, end = position
+    if first is None or first != last:
+        return ""
+    line = linecache.getline(code.co_filename, first).encode()
+    return line[start:end].decode(errors="replace").strip()
+
+
+def unpack_count(frame: FrameType) -> int | None:
+    """How many names `a, b = …` unpacks to, if `frame` is doing just that."""
+    code, here = frame.f_code.co_code, frame.f_lasti
+    if dis.opname[code[here]] != "UNPACK_SEQUENCE":
+        return None
+    count, scale = code[here + 1], 8
+    while here >= 2 and dis.opname[code[here - 2]] == "EXTENDED_ARG":
+        here -= 2
+        count |= code[here + 1] << scale
+        scale += 8
+    return count
+
+
+def is_asserting(frame: FrameType) -> bool:
+    """Whether `frame` is testing the condition of an assert statement.
+
+    That is: the truth value decides a jump over the raising of
+    AssertionError, which stands right behind.
+    """
+    here = frame.f_lasti
+    rest = [
+        instruction.opname
+        for instruction in dis.get_instructions(frame.f_code)
+        if instruction.offset >= here
+    ]
+    if rest[0] == "TO_BOOL":  # Python 3.13 converts before it jumps
+        rest.pop(0)
+    jumps = rest[0].startswith("POP_JUMP") and rest[0].endswith("IF_TRUE")
+    return jumps and rest[1] in (
+        "LOAD_ASSERTION_ERROR",
+        "LOAD_COMMON_CONSTANT",
+    )

@@ -1,0 +1,228 @@
+"""Stage 02, use-def: walk, read, write, copy and delete `a.b.c` in modules.
+
+The target of a get_attr or call_module node is a path of attribute names, the
+*atoms*, from the root module down: "encoder.layers.0.weight".  A number is an
+atom like any other, for `nn.Sequential` and `nn.ModuleList` keep their
+children under such names.  This file is the one place that follows a path.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import Enum
+from typing import Final, NamedTuple
+
+import torch
+from torch import nn
+
+from ..usedef.arguments import Value
+
+
+class _Missing(Enum):
+    """The type of `MISSING`; an Enum, so that a checker can narrow by it."""
+
+    MISSING = "MISSING"
+
+    def __repr__(self) -> str:
+        """The name alone."""
+        return self.name
+
+
+MISSING: Final = _Missing.MISSING
+"""Stands for the value of an attribute that is not there (None may be one)."""
+
+
+class Step(NamedTuple):
+    """One atom of a path, followed.
+
+    Attributes:
+        prefix: the path walked so far, "" at the root.
+        atom: the attribute asked for.
+        value: what was found there, or MISSING.
+    """
+
+    prefix: str
+    atom: str
+    value: object
+
+
+class PathError(AttributeError):
+    """A path leads nowhere.
+
+    Attributes:
+        path: the whole path.
+        prefix: the part that was found, "" if nothing was.
+        atom: the first attribute that is missing.  Python knows it as `name`
+            and what was asked for it as `obj`, and suggests similar names.
+    """
+
+    path: str
+    prefix: str
+    atom: str
+
+
+def walk(root: object, path: str) -> Iterator[Step]:
+    """Follow `path` from `root`, atom by atom, up to the first missing one.
+
+    Args:
+        root: where to begin; usually a module.
+        path: the atoms, with dots between them.
+
+    Yields:
+        A step for each atom.  If an attribute is missing, its step, with the
+        value MISSING, is the last one.
+    """
+    value, prefix = root, ""
+    for atom in path.split("."):
+        value = getattr(value, atom, MISSING)
+        yield Step(prefix, atom, value)
+        if value is MISSING:
+            return
+        prefix = f"{prefix}.{atom}" if prefix else atom
+
+
+def find(root: object, path: str) -> Value:
+    """The object at `path`.
+
+    Raises:
+        PathError: an attribute on the way is missing.
+
+    torch.fx: graph_module.py, _get_attr
+    """
+    value: Value = root
+    for atom in path.split("."):
+        found = getattr(value, atom, MISSING)
+        if found is MISSING:
+            raise _path_error(root, path)
+        value = found
+    return value
+
+
+def _path_error(root: object, path: str) -> PathError:
+    """The error for a path that breaks off; says where."""
+    *found, (prefix, atom, _) = walk(root, path)
+    last = found[-1].value if found else root
+    where = f"'{prefix}'" if prefix else "the root"
+    error = PathError(
+        f"'{path}' leads nowhere: {where}, "
+        f"a {type(last).__qualname__}, has no attribute '{atom}'",
+        name=atom,
+        obj=last,
+    )
+    error.path, error.prefix, error.atom = path, prefix, atom
+    return error
+
+
+def exists(root: object, path: str) -> bool:
+    """Whether something, None included, is at `path`.
+
+    torch.fx: graph_module.py, _has_attr
+    """
+    return all(step.value is not MISSING for step in walk(root, path))
+
+
+def assign(root: nn.Module, path: str, value: object) -> None:
+    """Put `value` at `path`; empty modules are installed on the way.
+
+    A tensor becomes a persistent buffer, unless it is a Parameter or what it
+    is put into is no module.
+
+    Raises:
+        KeyError: a tensor is to replace an attribute that is no buffer.
+
+    torch.fx: graph_module.py, _assign_attr
+    """
+    *prefix, field = path.split(".")
+    holder: object = root
+    for atom in prefix:
+        holder = _enter(holder, atom)
+    _store(holder, field, value)
+
+
+def copy_attribute(
+    source: nn.Module, destination: nn.Module, path: str
+) -> None:
+    """Put what `source` has at `path` into `destination`, at the same path.
+
+    The object itself is shared, not copied.  Empty modules are installed on
+    the way, and a tensor becomes a buffer, as `assign` does; one that is a
+    non-persistent buffer of `source` stays so.  If both modules already share
+    a part of the path, the rest is shared with it and nothing is done.
+
+    Raises:
+        PathError: `source` has nothing there; `destination` is unchanged.
+        KeyError: a tensor is to replace an attribute that is no buffer.
+
+    torch.fx: graph_module.py, _copy_attr
+    """
+    value = find(source, path)
+    *prefix, field = path.split(".")
+    here: object = source
+    there: object = destination
+    for atom in prefix:
+        here = getattr(here, atom)
+        if getattr(there, atom, None) is here:
+            return
+        there = _enter(there, atom)
+    passing = getattr(here, "_non_persistent_buffers_set", ())
+    _store(there, field, value, persistent=field not in passing)
+
+
+def _enter(holder: object, atom: str) -> object:
+    """What `holder` has under `atom`: an empty new module, if nothing."""
+    value: object = getattr(holder, atom, None)
+    if value is None:
+        value = nn.Module()
+        setattr(holder, atom, value)
+    return value
+
+
+def _store(
+    holder: object, field: str, value: object, *, persistent: bool = True
+) -> None:
+    """Set an attribute; a module's plain tensors go among its buffers."""
+    parameter = isinstance(value, nn.Parameter)
+    tensor = value if isinstance(value, torch.Tensor) else None
+    if isinstance(holder, nn.Module) and tensor is not None and not parameter:
+        holder.register_buffer(field, tensor, persistent=persistent)
+    else:
+        setattr(holder, field, value)
+
+
+def add_submodule(root: nn.Module, path: str, module: nn.Module) -> bool:
+    """Install `module` at `path`; empty modules are installed on the way.
+
+    Returns:
+        False, and nothing is changed, if something on the way is no module.
+
+    Raises:
+        KeyError: `path` ends at an attribute that is no module.
+
+    torch.fx: graph_module.py, GraphModule.add_submodule
+    """
+    *prefix, field = path.split(".")
+    parent = root
+    for atom in prefix:
+        child = _enter(parent, atom)
+        if not isinstance(child, nn.Module):
+            return False
+        parent = child
+    parent.add_module(field, module)
+    return True
+
+
+def delete_submodule(root: nn.Module, path: str) -> bool:
+    """Remove the module at `path`.
+
+    Returns:
+        Whether there was one: False if something on the way, or at the end,
+        is missing or no module.
+
+    torch.fx: graph_module.py, GraphModule.delete_submodule
+    """
+    steps = list(walk(root, path))
+    if not all(isinstance(step.value, nn.Module) for step in steps):
+        return False
+    parent = steps[-2].value if len(steps) > 1 else root
+    delattr(parent, steps[-1].atom)
+    return True

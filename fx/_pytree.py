@@ -18,7 +18,7 @@ from typing import Final, TypeAlias
 import torch.return_types
 from torch.utils import _pytree as pytree
 
-from .usedef.arguments import Value
+from .usedef.values import Value
 
 FlattenFnSpec: TypeAlias = Callable[[Value, pytree.TreeSpec], list[Value]]
 """The children of a container that a spec knows, in the spec's order."""

@@ -20,14 +20,14 @@ from typing import Final, Literal, cast, overload
 import torch
 
 from .memory import effects
-from .node import Node
+from .node import Node, map_arg
 from .ordered.namespace import target_to_str
-from .ordered.opcodes import Opcode
+from .ordered.opcodes import Opcode, Target
 from .ordered.ordered_graph import OrderedGraph
 from .text.dotted_path import MISSING, walk
 from .text.pickling import Row, add_rows, to_rows
 from .usedef import lint
-from .usedef.arguments import NO_KWARGS, Argument, Target, Value, map_arg
+from .usedef.arguments import NO_KWARGS
 from .usedef.protocols import (
     CodeGenerator,
     CodeOptions,
@@ -38,6 +38,7 @@ from .usedef.protocols import (
     TransformCodeFunc,
     no_code_gen,
 )
+from .usedef.values import Argument, Value
 
 __all__ = ["Graph", "PythonCode", "map_arg"]
 
@@ -56,14 +57,14 @@ class Graph(OrderedGraph[Node]):
     torch.fx: graph.py, Graph
     """
 
-    _make_codegen: Callable[[PyTreeInfo | None], CodeGenerator] = staticmethod(
-        no_code_gen
+    _make_codegen: Callable[[PyTreeInfo | None], CodeGenerator[Node]] = (
+        staticmethod(no_code_gen)
     )
     """Makes the code generator of a new graph. Stage 05 puts its own here."""
 
     def __init__(
         self,
-        owning_module: GraphOwner | None = None,
+        owning_module: GraphOwner[Node] | None = None,
         tracer_cls: type[GraphTracer] | None = None,
         tracer_extras: dict[str, Value] | None = None,
     ) -> None:
@@ -84,7 +85,7 @@ class Graph(OrderedGraph[Node]):
         self._co_fields: dict[str, Value] = {}
 
     @property
-    def owning_module(self) -> GraphOwner | None:
+    def owning_module(self) -> GraphOwner[Node] | None:
         """The module that the graph belongs to, if any.
 
         torch.fx: graph.py, Graph.owning_module
@@ -92,7 +93,7 @@ class Graph(OrderedGraph[Node]):
         return self._owning_module
 
     @owning_module.setter
-    def owning_module(self, mod: GraphOwner | None) -> None:
+    def owning_module(self, mod: GraphOwner[Node] | None) -> None:
         self._owning_module = mod
 
     # -- making nodes ------------------------------------------------------
@@ -606,11 +607,11 @@ class Graph(OrderedGraph[Node]):
     # -- code, which is stage 05's -----------------------------------------
 
     @cached_property
-    def _codegen(self) -> CodeGenerator:
+    def _codegen(self) -> CodeGenerator[Node]:
         """What writes this graph out as Python."""
         return self._make_codegen(self._pytree_info)
 
-    def set_codegen(self, codegen: CodeGenerator) -> None:
+    def set_codegen(self, codegen: CodeGenerator[Node]) -> None:
         """Have the graph written out by `codegen`.
 
         torch.fx: graph.py, Graph.set_codegen
@@ -718,7 +719,7 @@ def _importable(
     return tracer_cls
 
 
-def _is_state(owner: GraphOwner, path: str) -> bool:
+def _is_state(owner: GraphOwner[Node], path: str) -> bool:
     """Whether `path` is a module, parameter or buffer of `owner`."""
     holder: object = owner
     found: object = owner

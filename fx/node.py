@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Final, NoReturn, Self, cast
+from typing import TYPE_CHECKING, Final, NoReturn, Self, TypeVar, cast, overload
 
 import torch
 
@@ -26,21 +26,18 @@ from .operator_schemas import (
     normalize_module,
 )
 from .ordered.namespace import is_parameter_name
-from .ordered.opcodes import OPCODES, Opcode, check_target
+from .ordered.opcodes import OPCODES, Opcode, Target, check_target
 from .ordered.ordered_graph import NamedNode
 from .text.node_text import format_node
 from .text.qualified_names import _get_qualified_name, _type_repr, pretty_target
 from .usedef.arguments import (
     LEAVES,
     NO_KWARGS,
-    Argument,
-    Target,
-    Value,
     base_types,
     map_aggregate,
-    map_arg,
 )
 from .usedef.protocols import ReplaceHook
+from .usedef.values import Argument, Value
 
 if TYPE_CHECKING:
     from .graph import Graph
@@ -55,6 +52,47 @@ __all__ = [
     "map_aggregate",
     "map_arg",
 ]
+
+
+T = TypeVar("T")
+
+
+@overload
+def map_arg(
+    a: tuple[object, ...], fn: Callable[[Node], Argument]
+) -> tuple[Argument, ...]: ...
+@overload
+def map_arg(
+    a: dict[str, T], fn: Callable[[Node], Argument]
+) -> immutable_dict[str, Argument]: ...
+@overload
+def map_arg(a: object, fn: Callable[[Node], Argument]) -> Argument: ...
+def map_arg(a: object, fn: Callable[[Node], Argument]) -> Argument:
+    """Rebuild `a` with each Node replaced by `fn(node)`.
+
+    Args:
+        a: an argument, as for `map_aggregate`.
+        fn: called once for each occurrence of a Node, from left to right.
+
+    Raises:
+        AssertionError: `fn` is not callable.
+
+    Cost: O(size of `a`).
+
+    torch.fx: node.py, map_arg
+    """
+    if not callable(fn):
+        raise AssertionError("torch.fx.map_arg(a, fn): fn must be a callable")
+
+    def on_leaf(leaf: Argument) -> Argument:
+        return fn(leaf) if isinstance(leaf, Node) else leaf
+
+    if type(a) is not tuple:
+        return map_aggregate(a, on_leaf)
+    # Most often: the arguments of a node, flat.
+    return tuple(
+        [fn(x) if isinstance(x, Node) else map_aggregate(x, on_leaf) for x in a]
+    )
 
 
 _DICTS: Final = (immutable_dict, dict)

@@ -27,7 +27,7 @@ from torch._jit_internal import boolean_dispatched
 from torch._ops import OpOverload, OpOverloadPacket
 from torch.jit._builtins import _find_builtin
 
-from .usedef.arguments import Argument, Value
+from .usedef.values import Argument, Value
 
 __all__ = [
     "ArgsKwargsPair",

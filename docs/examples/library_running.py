@@ -5,8 +5,9 @@ from __future__ import annotations
 import torch
 
 import fx
+from fx.node import Target
 from fx.passes.shape_prop import ShapeProp
-from fx.usedef.arguments import Target, Value
+from fx.usedef.values import Value
 from stages.residual import Residual
 
 

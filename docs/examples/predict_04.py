@@ -10,7 +10,7 @@ from torch import nn
 
 from fx.tracing.patching import Patches, Place
 from fx.tracing.tracer import Tracer
-from fx.usedef.arguments import Value
+from fx.usedef.values import Value
 
 
 def another_thread() -> None:

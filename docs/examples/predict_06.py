@@ -8,8 +8,8 @@ import torch
 
 from fx._symbolic_trace import symbolic_trace
 from fx.interpreter import Interpreter, Transformer
-from fx.node import Node
-from fx.usedef.arguments import Argument, Target
+from fx.node import Node, Target
+from fx.usedef.values import Argument
 from stages.residual import Residual
 
 Value: TypeAlias = Any

@@ -17,7 +17,7 @@ from .tracing.concrete_args import PH, PHBase, PHWithMeta
 from .tracing.patching import is_fx_tracing
 from .tracing.tracer import Tracer
 from .tracing.wrapping import ProxyableClassMeta, wrap
-from .usedef.arguments import Value
+from .usedef.values import Value
 
 __all__ = [
     "PH",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .proxy import Proxy
-from .usedef.arguments import Value
+from .usedef.values import Value
 
 __all__ = ["annotate"]
 

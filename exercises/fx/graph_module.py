@@ -33,8 +33,8 @@ from .graph import Graph
 from .node import Node
 from .saving.serialize import write_folder
 from .text import dotted_path
-from .usedef.arguments import Value
 from .usedef.protocols import GraphTracer, PythonCode, ReplaceHook
+from .usedef.values import Value
 
 __all__ = ["GraphModule"]
 

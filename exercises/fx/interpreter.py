@@ -26,13 +26,14 @@ from torch import nn
 from . import traceback as fx_traceback
 from .graph import Graph
 from .graph_module import GraphModule
-from .node import Node
-from .ordered.opcodes import OPCODES, Opcode
+from .node import Node, map_arg
+from .ordered.opcodes import OPCODES, Opcode, Target
 from .proxy import Proxy
 from .text.dotted_path import MISSING, walk
 from .tracing.tracer import Tracer
-from .usedef.arguments import LEAVES, Argument, Target, Value, map_arg
+from .usedef.arguments import LEAVES
 from .usedef.liveness import last_uses
+from .usedef.values import Argument, Value
 
 __all__ = ["Interpreter", "Transformer"]
 

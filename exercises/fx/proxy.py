@@ -34,21 +34,14 @@ from torch.utils import _pytree as pytree
 from . import traceback as fx_traceback
 from .graph import Graph
 from .immutable_collections import immutable_dict, immutable_list
-from .node import Node
+from .node import Node, map_arg
 from .operator_schemas import check_for_mutable_operation
 from .ordered.namespace import target_to_str
-from .ordered.opcodes import Opcode
+from .ordered.opcodes import Opcode, Target
 from .recording import frames
 from .recording.scope import Scope, ScopeContextManager
-from .usedef.arguments import (
-    LEAVES,
-    NO_KWARGS,
-    Argument,
-    Target,
-    Value,
-    base_types,
-    map_arg,
-)
+from .usedef.arguments import LEAVES, NO_KWARGS, base_types
+from .usedef.values import Argument, Value
 
 __all__ = [
     "Attribute",

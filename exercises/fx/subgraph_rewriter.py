@@ -30,7 +30,7 @@ from .passes.utils.matcher_utils import (
 from .rewriting import replacing
 from .rewriting.replacing import Rewrite, Template
 from .tracing.tracer import Tracer
-from .usedef.arguments import Value
+from .usedef.values import Value
 
 __all__ = [
     "Match",

@@ -16,7 +16,7 @@ from contextvars import ContextVar
 from typing import Final, NamedTuple
 
 from .node import Node
-from .usedef.arguments import Value
+from .usedef.values import Value
 
 __all__ = [
     "annotate",

@@ -30,7 +30,6 @@ from ..graph import Graph
 from ..node import Node
 from ..ordered.linked_list import LinkedList
 from ..tracing.wrapping import wrap
-from ..usedef.arguments import Argument, Value
 from ..usedef.lint import parameter_problems
 from ..usedef.protocols import (
     CodeOptions,
@@ -38,6 +37,7 @@ from ..usedef.protocols import (
     PyTreeInfo,
     TransformCodeFunc,
 )
+from ..usedef.values import Argument, Value
 from .emit import COUNTER, Emitter
 from .global_names import PREFILLED
 from .local_names import LocalNames

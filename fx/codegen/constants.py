@@ -32,7 +32,8 @@ from ..immutable_collections import immutable_dict, immutable_list
 from ..node import Node
 from ..ordered.namespace import is_parameter_name
 from ..text.qualified_names import _type_repr, resolves_to
-from ..usedef.arguments import Value, holds_node
+from ..usedef.arguments import holds_node
+from ..usedef.values import Value
 from .global_names import GlobalNames
 
 MAX_DEPTH: Final = 64

@@ -20,8 +20,8 @@ from ..node import Node
 from ..ordered.linked_list import LinkedList
 from ..ordered.opcodes import check_target
 from ..recording.operators import Operator, syntax_of
-from ..usedef.arguments import Argument
 from ..usedef.liveness import last_uses
+from ..usedef.values import Argument
 from .constants import ConstantPrinter
 from .global_names import GlobalNames
 from .local_names import LocalNames, as_python_reads, exact

@@ -32,7 +32,7 @@ from ..text.qualified_names import (
     is_from_torch,
     resolves_to,
 )
-from ..usedef.arguments import Value
+from ..usedef.values import Value
 
 _BUILTINS: Final[Mapping[str, object]] = vars(builtins)
 

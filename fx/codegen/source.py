@@ -19,8 +19,8 @@ from types import FunctionType
 from typing import Final, NamedTuple
 
 from ..node import Node
-from ..usedef.arguments import Value
 from ..usedef.protocols import PythonCode
+from ..usedef.values import Value
 
 _numbers: Final = itertools.count()
 

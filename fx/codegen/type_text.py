@@ -13,7 +13,7 @@ from types import FunctionType, UnionType
 from typing import Final
 
 from ..text.qualified_names import _type_repr
-from ..usedef.arguments import Value
+from ..usedef.values import Value
 from .global_names import GlobalNames
 
 _ALIASES: Final[dict[object, Value]] = {

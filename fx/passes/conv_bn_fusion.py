@@ -18,7 +18,7 @@ from ..graph_module import GraphModule
 from ..node import Node
 from ..subgraph_rewriter import replace_pattern_with_filters
 from ..text import dotted_path
-from ..usedef.arguments import Value
+from ..usedef.values import Value
 from .utils.matcher_utils import InternalMatch
 
 CONV_AND_NORM: tuple[tuple[type[nn.Module], type[nn.Module]], ...] = (

@@ -14,7 +14,7 @@ from torch.utils import _pytree as pytree
 
 from ..interpreter import Interpreter
 from ..node import Node
-from ..usedef.arguments import Value
+from ..usedef.values import Value
 
 __all__ = ["Profiler", "Record"]
 

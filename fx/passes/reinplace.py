@@ -23,11 +23,10 @@ from typing import Final
 import torch
 
 from ..graph_module import GraphModule
-from ..node import Node
+from ..memory.facts import OperatorFacts, facts_of
+from ..node import Node, map_arg
 from ..reinplacing.aliasing import (
-    OperatorFacts,
     arguments_of,
-    facts_of,
     geometry,
     tensors_in,
 )
@@ -40,7 +39,7 @@ from ..reinplacing.plan import (
     peak_bytes,
     view_arguments,
 )
-from ..usedef.arguments import Value, map_arg
+from ..usedef.values import Value
 
 __all__ = ["ReinplaceReport", "Verdict", "reinplace", "reinplace_report"]
 

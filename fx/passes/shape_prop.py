@@ -19,7 +19,8 @@ from torch._subclasses.fake_tensor import FakeCopyMode, FakeTensorMode
 from ..graph_module import GraphModule
 from ..interpreter import Interpreter
 from ..node import Node
-from ..usedef.arguments import Argument, Value, map_aggregate
+from ..usedef.arguments import map_aggregate
+from ..usedef.values import Argument, Value
 
 __all__ = ["ShapeProp", "TensorMetadata"]
 

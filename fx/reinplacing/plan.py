@@ -16,14 +16,13 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from ..graph_module import GraphModule
-from ..node import Node
-from ..usedef.arguments import Argument, Value, map_arg
+from ..memory.facts import OperatorFacts, facts_of
+from ..node import Node, map_arg
+from ..usedef.values import Argument, Value
 from .aliasing import (
     DisjointSets,
-    OperatorFacts,
     Storages,
     arguments_of,
-    facts_of,
     geometry,
     is_item,
     nodes_in,

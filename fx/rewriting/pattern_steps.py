@@ -17,7 +17,7 @@ from torch._ops import OpOverload
 from ..graph import Graph
 from ..node import Node
 from ..text.dotted_path import find
-from ..usedef.arguments import Argument, Value
+from ..usedef.values import Argument, Value
 
 Pair: TypeAlias = tuple[Sequence[Argument], Sequence[Argument]]
 """The arguments of two calls, in one order: the pattern's, the graph's."""

@@ -22,11 +22,12 @@ from torch import nn
 
 from ..graph import Graph
 from ..graph_module import GraphModule
-from ..node import Node
+from ..node import Node, map_arg
 from ..passes.utils.matcher_utils import InternalMatch, effects_before
 from ..text import dotted_path
 from ..usedef import lint
-from ..usedef.arguments import LEAVES, Argument, Value, map_aggregate, map_arg
+from ..usedef.arguments import LEAVES, map_aggregate
+from ..usedef.values import Argument, Value
 from .snapshot import Attributes, Snapshot
 
 BY_PATH = ("get_attr", "call_module")

@@ -21,7 +21,8 @@ from ..graph import Graph
 from ..immutable_collections import immutable_dict
 from ..node import Node
 from ..ordered.linked_list import Link
-from ..usedef.arguments import Argument, Target, Value
+from ..ordered.opcodes import Target
+from ..usedef.values import Argument, Value
 
 
 class _Row(NamedTuple):

@@ -30,8 +30,8 @@ from torch import nn
 from torch.utils import _pytree as pytree
 
 from ..tracing.wrapping import original_of
-from ..usedef.arguments import Value
 from ..usedef.protocols import PythonCode
+from ..usedef.values import Value
 
 _GLOBALS: Final = "module.globals.pt"
 _ATTRIBUTES: Final = "module.attributes.pt"

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 import torch
 from torch import nn
 
-from ..usedef.arguments import Value
+from ..usedef.values import Value
 
 
 class _Missing(Enum):

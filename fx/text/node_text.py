@@ -15,7 +15,7 @@ import torch
 from torch.utils._dtype_abbrs import dtype_abbrs
 
 from ..ordered.linked_list import Link
-from ..usedef.arguments import Argument
+from ..usedef.values import Argument
 from .qualified_names import _type_repr, pretty_target
 
 if TYPE_CHECKING:

@@ -16,8 +16,9 @@ import torch
 
 from ..immutable_collections import immutable_dict
 from ..node import Node
-from ..ordered.opcodes import Opcode
-from ..usedef.arguments import Argument, Target, Value, map_aggregate
+from ..ordered.opcodes import Opcode, Target
+from ..usedef.arguments import map_aggregate
+from ..usedef.values import Argument, Value
 
 if TYPE_CHECKING:
     from ..graph import Graph

@@ -40,7 +40,7 @@ from typing import Final, NamedTuple, Protocol
 
 import torch
 
-from ..usedef.arguments import Value
+from ..usedef.values import Value
 
 MISSING: Final = object()
 """What stood in a place where there was nothing."""

@@ -32,11 +32,11 @@ from torch.utils import _pytree as pytree
 
 from ..graph import Graph
 from ..node import Node
-from ..ordered.opcodes import Opcode
+from ..ordered.opcodes import Opcode, Target
 from ..proxy import LOWER, ParameterProxy, Proxy, Scope, TracerBase
 from ..recording import frames
-from ..usedef.arguments import Argument, Target, Value
 from ..usedef.protocols import PyTreeInfo
+from ..usedef.values import Argument, Value
 from .concrete_args import PHBase, RootInputs, by_name, mark, parameters_of
 from .patching import TRACES
 from .trace_run import TraceRun

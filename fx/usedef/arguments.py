@@ -14,10 +14,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterable
 from typing import (
-    TYPE_CHECKING,
-    Any,
     Final,
-    TypeAlias,
     TypeVar,
     cast,
     get_args,
@@ -28,30 +25,14 @@ import torch
 
 from ..immutable_collections import immutable_dict, immutable_list
 from ..ordered.linked_list import Link
-from ..ordered.opcodes import Target
-
-if TYPE_CHECKING:
-    from ..node import Node
+from .values import Argument, Value
 
 __all__ = [
-    "Argument",
     "BaseArgumentTypes",
-    "Target",
-    "Value",
     "base_types",
     "holds_node",
     "map_aggregate",
-    "map_arg",
 ]
-
-Value: TypeAlias = Any
-"""A value of the user's program, which fx passes on and knows nothing of."""
-
-Argument: TypeAlias = object
-"""What args and kwargs are made of: a Node, a constant, or a tuple, list,
-dict with string keys, slice or dataclass of Arguments.  Any object can be a
-constant, so the alias promises nothing: narrow with `isinstance` or `match`,
-or ask `node.input_at(0)` for a Node."""
 
 BaseArgumentTypes: Final[object] = (
     str
@@ -156,16 +137,18 @@ def _map_dict(
     """An immutable dict with the same keys, in which there is no Node."""
     for key in a:
         if type(key) is not str:
-            map_arg(key, _refuse_key)
+            map_aggregate(key, _refuse_link)
     return immutable_dict([(k, map_aggregate(a[k], fn)) for k in a])
 
 
-def _refuse_key(node: Node) -> None:
-    """Raise: `map_aggregate` keeps keys, and so would not see this use."""
-    raise TypeError(
-        f"Node {node} is in a key of a dict, where its use cannot be "
-        "tracked: keys must be constants. Let the dict have it as a value"
-    )
+def _refuse_link(leaf: Argument) -> Argument:
+    """Raise for a Node: `map_aggregate` keeps keys, and would not see it."""
+    if isinstance(leaf, Link):
+        raise TypeError(
+            f"Node {leaf} is in a key of a dict, where its use cannot be "
+            "tracked: keys must be constants. Let the dict have it as a value"
+        )
+    return leaf
 
 
 def _map_slice(a: slice, fn: Callable[[Argument], Argument]) -> slice:
@@ -232,49 +215,3 @@ def _parts(value: Value) -> Iterable[Value]:
     if dataclasses.is_dataclass(kind):
         return [getattr(value, f.name) for f in dataclasses.fields(kind)]
     return ()
-
-
-@overload
-def map_arg(
-    a: tuple[object, ...], fn: Callable[[Node], Argument]
-) -> tuple[Argument, ...]: ...
-@overload
-def map_arg(
-    a: list[T], fn: Callable[[Node], Argument]
-) -> immutable_list[Argument]: ...
-@overload
-def map_arg(
-    a: dict[str, T], fn: Callable[[Node], Argument]
-) -> immutable_dict[str, Argument]: ...
-@overload
-def map_arg(a: object, fn: Callable[[Node], Argument]) -> Argument: ...
-def map_arg(a: object, fn: Callable[[Node], Argument]) -> Argument:
-    """Rebuild `a` with each Node replaced by `fn(node)`.
-
-    Args:
-        a: an argument, as for `map_aggregate`.
-        fn: called once for each occurrence of a Node, from left to right.
-
-    Raises:
-        AssertionError: `fn` is not callable.
-
-    Cost: O(size of `a`).
-
-    torch.fx: node.py, map_arg
-    """
-    if not callable(fn):
-        raise AssertionError("torch.fx.map_arg(a, fn): fn must be a callable")
-    node_fn: Callable[[Value], Argument] = fn
-
-    def on_leaf(leaf: Argument) -> Argument:
-        return node_fn(leaf) if isinstance(leaf, Link) else leaf
-
-    if type(a) is not tuple:
-        return map_aggregate(a, on_leaf)
-    # Most often: the arguments of a node, flat.
-    return tuple(
-        [
-            node_fn(x) if isinstance(x, Link) else map_aggregate(x, on_leaf)
-            for x in a
-        ]
-    )

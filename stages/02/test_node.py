@@ -11,8 +11,8 @@ import torch
 
 from fx.graph import Graph
 from fx.node import Node
-from fx.usedef.arguments import Value
 from fx.usedef.protocols import ReplaceHook
+from fx.usedef.values import Value
 from stages.checking import check, raising, same, same_graph, uses_intact
 
 

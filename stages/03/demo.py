@@ -8,7 +8,7 @@ import torch
 
 from fx.graph import Graph
 from fx.proxy import GraphAppendingTracer, Proxy, TraceError
-from fx.usedef.arguments import Value
+from fx.usedef.values import Value
 from stages.residual import Residual
 
 

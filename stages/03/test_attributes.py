@@ -7,7 +7,7 @@ import pytest
 from fx.graph import Graph
 from fx.node import Node
 from fx.proxy import Attribute, GraphAppendingTracer, Proxy
-from fx.usedef.arguments import Value
+from fx.usedef.values import Value
 from stages.checking import check, same, same_graph, uses_intact
 
 CALLED = "proxy.Attribute.__call__"

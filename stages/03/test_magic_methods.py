@@ -16,7 +16,7 @@ from fx.node import Node
 from fx.ordered.opcodes import Opcode, Target
 from fx.proxy import GraphAppendingTracer, Proxy, TracerBase
 from fx.recording.operators import OPERATORS, SYNTAX
-from fx.usedef.arguments import Argument, Value
+from fx.usedef.values import Argument, Value
 from stages.checking import check, raising, same, same_graph, uses_intact
 
 

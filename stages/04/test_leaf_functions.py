@@ -14,7 +14,7 @@ from fx.proxy import Proxy, TraceError
 from fx.tracing.trace_run import TraceRun
 from fx.tracing.tracer import Tracer
 from fx.tracing.wrapping import wrap
-from fx.usedef.arguments import Value
+from fx.usedef.values import Value
 from stages.checking import check, same, same_graph, uses_intact
 
 EXERCISE = "tracing.trace_run.TraceRun.call_function"

@@ -11,7 +11,7 @@ from torch import nn
 
 from fx.proxy import Proxy
 from fx.tracing.tracer import Tracer
-from fx.usedef.arguments import Value
+from fx.usedef.values import Value
 from stages.checking import check, raising, same, same_graph, uses_intact
 from stages.residual import Residual
 

@@ -13,7 +13,7 @@ import torch
 from fx.tracing.patching import TRACES, Patches, Place
 from fx.tracing.trace_run import TraceRun
 from fx.tracing.tracer import Tracer
-from fx.usedef.arguments import Value
+from fx.usedef.values import Value
 from stages.checking import check, same
 from stages.residual import Residual
 

@@ -14,7 +14,7 @@ from fx.codegen.global_names import GlobalNames
 from fx.codegen.local_names import LocalNames
 from fx.graph import Graph
 from fx.node import Node
-from fx.usedef.arguments import Argument, Value
+from fx.usedef.values import Argument, Value
 from stages.checking import check, raising, same, same_text
 
 

@@ -20,8 +20,8 @@ from fx.codegen.codegen import CodeGen
 from fx.codegen.source import Program, compile_forward
 from fx.graph import Graph
 from fx.node import Node
-from fx.usedef.arguments import Value
 from fx.usedef.protocols import PythonCode, PyTreeInfo
+from fx.usedef.values import Value
 from stages.checking import check, raising, same, same_text
 from stages.residual import Residual
 

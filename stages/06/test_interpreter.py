@@ -16,7 +16,8 @@ from fx.graph import Graph
 from fx.graph_module import GraphModule
 from fx.interpreter import Interpreter
 from fx.node import Node
-from fx.usedef.arguments import Argument, Target, Value
+from fx.ordered.opcodes import Target
+from fx.usedef.values import Argument, Value
 from stages.checking import check, raising, same, same_text
 from stages.residual import Residual
 

@@ -10,9 +10,10 @@ from fx._symbolic_trace import symbolic_trace
 from fx.graph import Graph
 from fx.graph_module import GraphModule
 from fx.interpreter import Transformer
+from fx.ordered.opcodes import Target
 from fx.proxy import Proxy
 from fx.tracing import concrete_args
-from fx.usedef.arguments import Argument, Target, Value
+from fx.usedef.values import Argument, Value
 from stages.checking import check, raising, same, same_graph
 from stages.residual import Residual
 

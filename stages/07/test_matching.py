@@ -18,7 +18,7 @@ from fx.passes.utils.matcher_utils import (
     _Search,
 )
 from fx.rewriting.pattern_steps import Exact
-from fx.usedef.arguments import Argument
+from fx.usedef.values import Argument
 from stages.checking import check, same
 
 Function: TypeAlias = Callable[..., object]

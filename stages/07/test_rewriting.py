@@ -23,7 +23,7 @@ from fx.rewriting.rules import (
     rewrite_until_stable,
 )
 from fx.subgraph_rewriter import graph_of, replace_pattern_with_filters
-from fx.usedef.arguments import Value
+from fx.usedef.values import Value
 from stages.checking import check, raising, same, same_graph, uses_intact
 from stages.residual import Residual
 

@@ -22,7 +22,7 @@ from fx.passes.reinplace import (
 )
 from fx.reinplacing.aliasing import Storages, propagate
 from fx.reinplacing.plan import Call, Plan
-from fx.usedef.arguments import Value
+from fx.usedef.values import Value
 from stages.checking import check, same
 
 Function: TypeAlias = Callable[..., object]

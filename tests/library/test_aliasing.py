@@ -10,10 +10,10 @@ import torch
 from torch.fx.passes import reinplace as torch_reinplace
 
 import fx
+from fx.memory.facts import facts_of
 from fx.reinplacing.aliasing import (
     DisjointSets,
     Storages,
-    facts_of,
     geometry,
     is_item,
     propagate,

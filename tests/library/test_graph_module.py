@@ -30,8 +30,8 @@ from fx._symbolic_trace import (
 from fx.graph import Graph
 from fx.graph_module import GraphModule, _WrappedCall
 from fx.node import Node
-from fx.usedef.arguments import Argument, Value
 from fx.usedef.protocols import PythonCode
+from fx.usedef.values import Argument, Value
 
 X = torch.linspace(-1, 1, 12).reshape(3, 4)
 

@@ -13,10 +13,11 @@ from torch import nn
 from torch.fx.passes.fake_tensor_prop import FakeTensorProp as TorchProp
 
 import fx
+from fx.ordered.opcodes import Target
 from fx.passes.fake_tensor_prop import FakeTensorProp
 from fx.passes.profiling import Profiler
 from fx.passes.shape_prop import ShapeProp, TensorMetadata
-from fx.usedef.arguments import Target, Value
+from fx.usedef.values import Value
 from tests.zoo import ZOO, Network, borrow
 
 

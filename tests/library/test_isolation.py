@@ -21,7 +21,7 @@ import fx
 from fx import traceback as fx_traceback
 from fx.tracing import patching, trace_run, tracer
 from fx.tracing.patching import TRACES
-from fx.usedef.arguments import Value
+from fx.usedef.values import Value
 
 tiny = types.ModuleType("tiny")
 """A module to wrap: two functions, where math has sixty."""

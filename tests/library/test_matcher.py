@@ -22,7 +22,7 @@ from fx.passes.utils.matcher_utils import (
     SubgraphMatcher,
 )
 from fx.rewriting.explain import explain
-from fx.usedef.arguments import Value
+from fx.usedef.values import Value
 from tests.library.random_graphs import (
     Recipe,
     all_matches,

@@ -27,7 +27,7 @@ from fx._symbolic_trace import PH, Tracer, symbolic_trace, wrap
 from fx.graph import Graph
 from fx.graph_module import GraphModule
 from fx.node import Node
-from fx.usedef.arguments import Argument, Value
+from fx.usedef.values import Argument, Value
 
 ROOT = Path(__file__).parents[2]
 X = torch.linspace(-1, 1, 8).reshape(2, 4)

@@ -17,8 +17,8 @@ from fx.codegen.source import Program, compile_forward, last_frame
 from fx.graph import Graph
 from fx.graph_module import GraphModule
 from fx.node import Node
-from fx.usedef.arguments import Value
 from fx.usedef.protocols import PythonCode
+from fx.usedef.values import Value
 
 TEXT = """
 

@@ -20,7 +20,7 @@ from torch.nn.modules.dropout import _DropoutNd
 from torch.nn.modules.lazy import LazyModuleMixin
 from torch.nn.utils.parametrizations import _SpectralNorm
 
-from ..usedef.arguments import Value
+from ..usedef.values import Value
 
 CALLED_FOR_EFFECT: Final[tuple[Callable[..., Value], ...]] = (
     builtins.delattr,

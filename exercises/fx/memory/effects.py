@@ -42,7 +42,7 @@ from ..text.qualified_names import (
     pretty_target,
     resolves_to,
 )
-from ..usedef.arguments import Argument, Value
+from ..usedef.values import Argument, Value
 from .effect_tables import (
     CALLED_FOR_EFFECT,
     DRAWS_IF,

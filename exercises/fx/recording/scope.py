@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..usedef.arguments import Value
+from ..usedef.values import Value
 
 
 class Scope:

@@ -34,7 +34,7 @@ from ..node import Node
 from ..passes.shape_prop import extract_tensor_metadata
 from ..proxy import GraphAppendingTracer, TracerBase
 from ..recording import frames
-from ..usedef.arguments import Argument, Value
+from ..usedef.values import Argument, Value
 
 State: TypeAlias = dict[int, tuple[str, Value]]
 """id of a tensor -> where the captured module has it, and the tensor."""

@@ -25,7 +25,7 @@ from ..operator_schemas import (
 )
 from ..text.dotted_path import PathError, find
 from ..text.qualified_names import resolves_to
-from ..usedef.arguments import Argument, Value
+from ..usedef.values import Argument, Value
 from .pattern_steps import Exact, Key, Pair, fetched
 
 PYTHON_OPERATORS: Final[dict[object, str]] = {

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from ..graph import Graph
 from ..graph_module import GraphModule
-from ..node import Node
+from ..node import Node, map_arg
 from ..passes.utils.matcher_utils import InternalMatch, SubgraphMatcher
 from ..subgraph_rewriter import (
     MakeReplacement,
@@ -25,7 +25,7 @@ from ..subgraph_rewriter import (
     plan_rewrites,
     template_maker,
 )
-from ..usedef.arguments import Value, map_arg
+from ..usedef.values import Value
 from . import replacing
 from .replacing import Edit, Undoable
 

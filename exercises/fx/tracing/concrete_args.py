@@ -18,7 +18,8 @@ from torch.utils import _pytree as pytree
 
 from ..node import Node
 from ..proxy import Proxy, TracerBase
-from ..usedef.arguments import Value, base_types
+from ..usedef.arguments import base_types
+from ..usedef.values import Value
 
 
 class PHBase:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from torch import nn
 
 from ..proxy import Proxy
-from ..usedef.arguments import Value
+from ..usedef.values import Value
 from .patching import TRACES, Place
 from .wrapping import (
     all_wrapped_globals,

@@ -18,7 +18,8 @@ from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple, TypeVar, overload
 
 from ..proxy import Proxy
-from ..usedef.arguments import Value, map_aggregate
+from ..usedef.arguments import map_aggregate
+from ..usedef.values import Value
 from .patching import TRACES, Place
 
 F = TypeVar("F", bound=Callable[..., Value])

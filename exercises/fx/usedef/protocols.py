@@ -10,16 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, NoReturn, Protocol, TypeAlias
+from typing import Generic, NamedTuple, NoReturn, Protocol, TypeAlias, TypeVar
 
 import torch
 from torch.utils import _pytree as pytree
 
-from ..ordered.linked_list import LinkedList
-from .arguments import Value
+from ..ordered.linked_list import Link, LinkedList
+from .values import Value
 
-if TYPE_CHECKING:
-    from ..node import Node
+NodeT = TypeVar("NodeT", bound=Link)
 
 TransformCodeFunc: TypeAlias = Callable[[list[str]], list[str]]
 """Edits the body of generated code: pieces of text in, pieces out."""
@@ -81,15 +80,15 @@ def _pytree_info(
     return PyTreeInfo(orig_args, in_spec, rest[0] if rest else None)
 
 
-class GraphOwner(Protocol):
+class GraphOwner(Protocol[NodeT]):
     """The module that a graph belongs to; stage 05's GraphModule.
 
     torch.fx: graph.py, Graph.owning_module
     """
 
     _replace_hooks: list[ReplaceHook]
-    _create_node_hooks: list[Callable[[Node], object]]
-    _erase_node_hooks: list[Callable[[Node], object]]
+    _create_node_hooks: list[Callable[[NodeT], object]]
+    _erase_node_hooks: list[Callable[[NodeT], object]]
 
     def get_submodule(self, target: str) -> torch.nn.Module:
         """The module at a dotted path; AttributeError if there is none."""
@@ -132,7 +131,7 @@ class CodeOptions(NamedTuple):
     additional_meta: Sequence[str] = ()
 
 
-class CodeGenerator(Protocol):
+class CodeGenerator(Protocol[NodeT]):
     """Writes a graph out as Python; stage 05's CodeGen.
 
     torch.fx: graph.py, CodeGen
@@ -142,7 +141,7 @@ class CodeGenerator(Protocol):
 
     def _gen_python_code(
         self,
-        nodes: LinkedList[Node],
+        nodes: LinkedList[NodeT],
         root_module: str,
         options: CodeOptions,
     ) -> PythonCode:
@@ -156,14 +155,14 @@ class CodeGenerator(Protocol):
         """The graph's outputs, as the caller gets them."""
 
 
-class NoCodeGen:
+class NoCodeGen(Generic[NodeT]):
     """The code generator of a graph for which stage 05 is not there yet."""
 
     _body_transformer: TransformCodeFunc | None = None
 
     def _gen_python_code(
         self,
-        nodes: LinkedList[Node],
+        nodes: LinkedList[NodeT],
         root_module: str,
         options: CodeOptions,
     ) -> NoReturn:
@@ -182,6 +181,6 @@ class NoCodeGen:
         return out
 
 
-def no_code_gen(pytree_info: PyTreeInfo | None) -> CodeGenerator:
+def no_code_gen(pytree_info: PyTreeInfo | None) -> CodeGenerator[NodeT]:
     """Make the code generator that says what is missing."""
     return NoCodeGen()

@@ -23,7 +23,7 @@ from ...graph import Graph
 from ...node import Node
 from ...rewriting.call_forms import Normalized
 from ...rewriting.pattern_steps import Exact, Plan, Route, Step, plan
-from ...usedef.arguments import Argument, Value
+from ...usedef.values import Argument, Value
 
 __all__ = ["InternalMatch", "MatchOptions", "Mismatch", "SubgraphMatcher"]
 

@@ -32,6 +32,7 @@ __all__ = [
     "base_types",
     "holds_node",
     "map_aggregate",
+    "parts",
 ]
 
 BaseArgumentTypes: Final[object] = (
@@ -198,11 +199,11 @@ def holds_node(value: Value) -> bool:
             return True
         if id(part) not in seen:
             seen.add(id(part))
-            stack += _parts(part)
+            stack += parts(part)
     return False
 
 
-def _parts(value: Value) -> Iterable[Value]:
+def parts(value: Value) -> Iterable[Value]:
     """What is directly inside an argument."""
     kind = type(value)
     for base in (tuple, list):

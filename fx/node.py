@@ -1,21 +1,16 @@
 """Stage 02, use-def: Node, a line of the program that knows its values.
 
-A node of stage 01 has a name, an opcode and a target.  Now it has arguments,
-and some of them are other nodes.  Each such use is an edge that is known at
-both ends:
-
-    y._input_nodes   the nodes that y reads     x in y._input_nodes
-    x.users          the nodes that read x      exactly when y in x.users
-
-`args` and `kwargs` are properties because assigning them moves edges; they
-are the only way to change them, and what is in them is immutable.
+A node of stage 01 has a name, an opcode and a target.  Now it gets arguments,
+and some of them are other nodes: the node uses their values.  Each use is
+recorded at both ends, as `Node.users` explains, so that a pass can ask "what
+does this node need" and "who needs this node" without a search.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Final, NoReturn, Self, TypeVar, cast, overload
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Final, Self, TypeVar, cast, overload
 
 import torch
 
@@ -25,19 +20,15 @@ from .operator_schemas import (
     normalize_function,
     normalize_module,
 )
-from .ordered.namespace import is_parameter_name
-from .ordered.opcodes import OPCODES, Opcode, Target, check_target
+from .ordered.namespace import check_text, is_parameter_name
+from .ordered.opcodes import Opcode, Target
 from .ordered.ordered_graph import NamedNode
-from .text.node_text import format_node
+from .text.node_text import arguments_text, tensor_text
 from .text.qualified_names import _get_qualified_name, _type_repr, pretty_target
-from .usedef.arguments import (
-    LEAVES,
-    NO_KWARGS,
-    base_types,
-    map_aggregate,
-)
+from .usedef import refusals
+from .usedef.arguments import NO_KWARGS, map_aggregate
 from .usedef.protocols import ReplaceHook
-from .usedef.values import Argument, Value
+from .usedef.values import LEAVES, Argument, Value, base_types
 
 if TYPE_CHECKING:
     from .graph import Graph
@@ -87,6 +78,8 @@ def map_arg(a: object, fn: Callable[[Node], Argument]) -> Argument:
     def on_leaf(leaf: Argument) -> Argument:
         return fn(leaf) if isinstance(leaf, Node) else leaf
 
+    if a is NO_KWARGS:
+        return a
     if type(a) is not tuple:
         return map_aggregate(a, on_leaf)
     # Most often: the arguments of a node, flat.
@@ -117,7 +110,9 @@ class Node(NamedNode["Graph"]):
         op: the opcode.
         target: what is called, fetched or bound.
         users: the nodes that use this one's value, as keys, in order of
-            their first use. Not to be edited.
+            their first use.  `y in x.users` exactly when x is among the
+            inputs of y: assigning `y.args` or `y.kwargs` is the only way to
+            change either, and it changes both.
         type: the Python type of the value, for annotations; or None.
         meta: for passes to leave notes in; copied with the node.
 
@@ -151,11 +146,11 @@ class Node(NamedNode["Graph"]):
         name: str,
         op: Opcode,
         target: Target,
-        args: tuple[Argument, ...],
-        kwargs: Mapping[str, Argument],
+        args: tuple[Argument, ...] = (),
+        kwargs: Mapping[str, Argument] = NO_KWARGS,
         return_type: Value = None,
     ) -> None:
-        """Make a node that is in no list yet: see `Graph.create_node`.
+        """Make a node that is not in a list yet: see `Graph.create_node`.
 
         Args:
             graph: the graph it is for; its argument nodes must be there.
@@ -169,27 +164,13 @@ class Node(NamedNode["Graph"]):
         Raises:
             AssertionError: unknown opcode.
             ValueError: a target of the wrong type for the opcode; a parameter
-                or keyword that is no identifier.
+                or keyword that is not an identifier.
             RuntimeError: an argument node is erased or of another graph.
             TypeError: a Node inside a set, where it could not be tracked.
 
         torch.fx: node.py, Node
         """
-        if op == "call_function":
-            legal = callable(target)
-        else:
-            legal = isinstance(target, str) and op in OPCODES
-        if not legal:
-            check_target(op, target, f"graph = {graph}, name = '{name}'")
-        # The constructors of Link and NamedNode, written out: this runs once
-        # for each recorded operation, and each `super()` costs a tenth of it.
-        self._prev = self._next = self
-        self._erased = False
-        self._sort_key = 0
-        self.graph = graph
-        self._name = name
-        self.op = op
-        self.target = target
+        NamedNode.__init__(self, graph, name, op, target)
         self._args = ()
         self._kwargs = NO_KWARGS
         self._inputs = ()
@@ -198,20 +179,9 @@ class Node(NamedNode["Graph"]):
         self.type = return_type
         self.meta = {}
         if op != "call_function":
-            _check_spelling(op, str(target))
+            check_text(op, str(target))
         if args or kwargs:
             self._update_args_kwargs(args, kwargs)
-
-    @classmethod
-    def sentinel(cls, graph: Graph) -> Node:
-        """The node that closes a graph's ring: op "root", never looped over.
-
-        torch.fx: graph.py, Graph._root
-        """
-        root = cls(graph, "", "output", "root", (), {})
-        root.target = ""
-        root.op = cast(Opcode, "root")  # no opcode, and no loop ever sees it
-        return root
 
     @property
     def name(self) -> str:
@@ -292,10 +262,7 @@ class Node(NamedNode["Graph"]):
         arg = self._args[index]
         if isinstance(arg, Node):
             return arg
-        raise TypeError(
-            f"argument {index} of Node {self} is no Node but "
-            f"{arg!r}, a {_type_repr(type(arg))}: look at node.args"
-        )
+        raise refusals.not_an_input(arg, index, self)
 
     def _update_args_kwargs(
         self, args: tuple[Argument, ...], kwargs: Mapping[str, Argument]
@@ -345,7 +312,7 @@ class Node(NamedNode["Graph"]):
         graph = self.graph
         for node in inputs:
             if node.graph is not graph or node._erased:
-                self._refuse_input(node)
+                raise refusals.not_in_graph(node, self)
         for node in self._inputs:
             node.users.pop(self, None)
         self._args = args
@@ -366,11 +333,11 @@ class Node(NamedNode["Graph"]):
             nodes in both, each once, by first occurrence.
 
         Raises:
-            AssertionError: args are not in a row, or kwargs no dict.
+            AssertionError: args are not a tuple or list, or kwargs not a dict.
             TypeError: a set holds a node.
-            ValueError: a keyword is none that a call can have.
+            ValueError: a keyword is not an identifier.
         """
-        self._check_containers((args, kwargs))
+        self._check_containers(args, kwargs)
         self._check_keywords(kwargs)
         inputs: dict[Node, None] = {}
 
@@ -382,27 +349,20 @@ class Node(NamedNode["Graph"]):
             return leaf
 
         frozen = map_aggregate(tuple(args), visit)
-        named = map_aggregate(dict(kwargs), visit) if kwargs else NO_KWARGS
+        named = map_aggregate(dict(kwargs), visit)
         return frozen, named, inputs
 
-    def _check_containers(self, both: tuple[object, object]) -> None:
-        """Raise unless args are in a row and kwargs have names."""
-        args, kwargs = both
+    def _check_containers(self, args: object, kwargs: object) -> None:
+        """Raise unless args are a tuple or list, and kwargs a dict."""
         if not isinstance(args, (tuple, list)) or not isinstance(kwargs, dict):
-            raise AssertionError(
-                f"args must be a tuple, got {type(args)}, and kwargs a dict, "
-                f"got {type(kwargs)}, in Node {self}"
-            )
+            raise refusals.wrong_containers(args, kwargs, self)
 
-    def _check_set(self, items: set[object] | frozenset[object]) -> None:
+    def _check_set(self, items: Iterable[object]) -> None:
         """Raise if a set among the arguments holds a Node, at any depth."""
 
         def visit(leaf: Argument) -> None:
             if isinstance(leaf, Node):
-                raise TypeError(
-                    f"Node {self} has Node {leaf} inside a set, where its "
-                    "use cannot be tracked: pass a list or a tuple"
-                )
+                raise refusals.inside_a_set(leaf, self)
             if isinstance(leaf, frozenset):
                 self._check_set(leaf)
 
@@ -412,39 +372,15 @@ class Node(NamedNode["Graph"]):
     def _check_node(self, node: object) -> None:
         """Raise unless `node` is a node that this one's graph has."""
         if not isinstance(node, Node):
-            raise TypeError(
-                f"uses of Node {self} can go to another Node only, not to "
-                f"{node!r}: assign args or kwargs to put a constant there"
-            )
+            raise refusals.not_a_node(node, self)
         if node.graph is not self.graph or node._erased:
-            self._refuse_input(node)
+            raise refusals.not_in_graph(node, self)
 
     def _check_keywords(self, kwargs: Mapping[str, Argument]) -> None:
-        """Raise if a keyword is none that a call can have."""
+        """Raise if a keyword is not one that a call can have."""
         for key in kwargs:
             if not is_parameter_name(key):
-                self._refuse_keyword(key)
-
-    def _refuse_keyword(self, key: object) -> NoReturn:
-        """Raise the error for a keyword that no call can have."""
-        raise ValueError(
-            f"Node {self} ({self.op} of {pretty_target(self.target)}) has "
-            f"the keyword {key!r}, which is no identifier in Python"
-        )
-
-    def _refuse_input(self, node: Node) -> NoReturn:
-        """Raise the error for an argument node that is not in the graph."""
-        if node.graph is self.graph:
-            raise RuntimeError(
-                f"Argument '{node}' of Node '{self}' was erased from this "
-                "Graph: use a node that is still in it"
-            )
-        raise RuntimeError(
-            f"Argument '{node}' of Node '{self}' does not belong to this "
-            "Graph, but was used as an argument! If you are copying nodes "
-            "from another graph, make sure to use ``arg_transform`` on "
-            "node_copy() to remap values"
-        )
+                raise refusals.illegal_keyword(key, self)
 
     def _drop_inputs(self) -> None:
         """Put None in place of each argument node: what erasing does."""
@@ -550,9 +486,8 @@ class Node(NamedNode["Graph"]):
         def swap(node: Node) -> Node:
             return new_input if node is old_input else node
 
-        kwargs = self._kwargs
         self._update_args_kwargs(
-            map_arg(self._args, swap), map_arg(kwargs, swap) if kwargs else {}
+            map_arg(self._args, swap), map_arg(self._kwargs, swap)
         )
 
     def _replace_hooks(self) -> list[ReplaceHook]:
@@ -670,7 +605,15 @@ class Node(NamedNode["Graph"]):
             return None
         if self.op == "output" and maybe_return_typename and annotation:
             maybe_return_typename[0] = f" -> {annotation}"
-        return format_node(self, tensor_metadata=include_tensor_metadata)
+        if self.op == "output":
+            return f"return {self._args[0] if self._args else None}"
+        kind = f"{annotation} " if annotation else ""
+        if include_tensor_metadata and self.op.startswith("call_"):
+            kind = tensor_text(self.meta) or kind
+        head = f"%{self._name} : {kind}[num_users={len(self.users)}]"
+        target = f"[target={pretty_target(self.target)}]"
+        end = arguments_text(self.op, self._args, self._kwargs)
+        return f"{head} = {self.op}{target}{end}"
 
     def __deepcopy__(self, memo: dict[int, Value]) -> Node:
         """The counterpart of this node in a deep copy of its graph."""
@@ -692,21 +635,3 @@ def _nothing(node: Node) -> None:
 def _node_at(graph: Graph, place: int) -> Node:
     """The node at `place` in the order of `graph`."""
     return next(n for i, n in enumerate(graph._nodes) if i == place)
-
-
-def _check_spelling(op: Opcode, target: str) -> None:
-    """Raise unless Python code can say a target that is a string."""
-    if op == "placeholder":
-        bare = target.removeprefix("*").removeprefix("*")
-        legal, need = is_parameter_name(bare), "parameter name"
-    elif op == "call_method":
-        legal = all(map(str.isidentifier, target.split(".")))
-        need = "method name"
-    else:
-        legal = op == "output" or "" not in target.split(".")
-        need = "dotted path"
-    if not legal:
-        raise ValueError(
-            f"{op} target {target!r} is no {need}: use identifiers"
-            + (" that are no keywords" if op == "placeholder" else "")
-        )

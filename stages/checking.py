@@ -82,7 +82,7 @@ def same_graph(graph: object, expected: str, sentence: str) -> None:
     """Compare the printed form of a graph with a text, as `same_text` does.
 
     Args:
-        graph: whatever prints as a graph: Graph, NamedGraph.
+        graph: whatever prints as a graph: Graph, OrderedGraph.
         expected: what `str(graph)` should be.
         sentence: what was seen, and what the contract wants.
     """

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from fx.ordered.namespace import Namespace
-from fx.ordered.ordered_graph import NamedGraph
+from fx.ordered.ordered_graph import NamedNode, OrderedGraph
 
 
 def inserted_ahead() -> None:
-    graph = NamedGraph()
+    graph = OrderedGraph(NamedNode)
     for name in ("a", "b", "c"):
         graph.create_node("placeholder", name)
     met = []
@@ -22,7 +22,7 @@ def inserted_ahead() -> None:
 
 
 def erased_neighbour() -> None:
-    graph = NamedGraph()
+    graph = OrderedGraph(NamedNode)
     for name in ("a", "b", "c", "d"):
         graph.create_node("placeholder", name)
     met = []
@@ -35,7 +35,7 @@ def erased_neighbour() -> None:
 
 
 def several_after() -> None:
-    graph = NamedGraph()
+    graph = OrderedGraph(NamedNode)
     x = graph.create_node("placeholder", "x")
     with graph.inserting_after(x):
         graph.create_node("call_method", "first")

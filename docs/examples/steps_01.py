@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from docs.machinery.film import Arc, Film, Row
-from fx.ordered.ordered_graph import NamedGraph, NamedNode
+from fx.ordered.ordered_graph import NamedNode, OrderedGraph
 
 
 def film() -> Film:
     """The ring, seen through its pointers, under four edits."""
     steps = Film(rows="Links: _prev and _next")
-    graph = NamedGraph()
+    graph = OrderedGraph(NamedNode)
     ring = [graph._root]
     shoot(steps, "An empty graph: the sentinel is its own neighbour.", ring)
     x = graph.create_node("placeholder", "x")
@@ -42,7 +42,7 @@ def film() -> Film:
     return steps
 
 
-def shoot(film: Film, say: str, links: list[NamedNode[NamedGraph]]) -> None:
+def shoot(film: Film, say: str, links: list[NamedNode[object]]) -> None:
     """Show links in the order of the ring, the erased ones behind."""
     root = links[0]
     order = [root]
@@ -58,12 +58,12 @@ def shoot(film: Film, say: str, links: list[NamedNode[NamedGraph]]) -> None:
     film.shot(say, rows, arcs)
 
 
-def row(link: NamedNode[NamedGraph]) -> Row:
+def row(link: NamedNode[object]) -> Row:
     """A link and where it leads."""
     around = f"_prev: {name(link.prev):9} _next: {name(link.next):9}"
     return Row(name(link), around)
 
 
-def name(link: NamedNode[NamedGraph]) -> str:
+def name(link: NamedNode[object]) -> str:
     """A link's name; the sentinel has none of its own."""
     return link.name or "sentinel"

@@ -15,17 +15,16 @@ import inspect
 import warnings
 from collections.abc import Callable, Iterator
 from functools import cached_property
-from typing import Final, Literal, cast, overload
-
-import torch
+from typing import Final, Literal
 
 from .memory import effects
 from .node import Node, map_arg
 from .ordered.namespace import target_to_str
 from .ordered.opcodes import Opcode, Target
 from .ordered.ordered_graph import OrderedGraph
-from .text.dotted_path import MISSING, walk
-from .text.pickling import Row, add_rows, to_rows
+from .text.dotted_path import is_state
+from .text.node_text import table
+from .text.pickling import importable, pack, unpack
 from .usedef import lint
 from .usedef.arguments import NO_KWARGS
 from .usedef.protocols import (
@@ -77,7 +76,7 @@ class Graph(OrderedGraph[Node]):
 
         torch.fx: graph.py, Graph.__init__
         """
-        super().__init__(Node.sentinel(self))
+        super().__init__(Node)
         self._owning_module = owning_module
         self._tracer_cls = tracer_cls
         self._tracer_extras = tracer_extras
@@ -186,9 +185,8 @@ class Graph(OrderedGraph[Node]):
 
         torch.fx: graph.py, Graph.get_attr
         """
-        if self._owning_module is not None and not _is_state(
-            self._owning_module, qualified_name
-        ):
+        owner = self._owning_module
+        if owner is not None and not is_state(owner, qualified_name):
             warnings.warn(
                 "Attempted to insert a get_attr Node with no underlying "
                 f"reference in the owning GraphModule: {qualified_name!r}. "
@@ -446,7 +444,7 @@ class Graph(OrderedGraph[Node]):
         args, kwargs = node._args, node._kwargs
         if node._inputs:
             args = map_arg(args, arg_transform)
-            kwargs = map_arg(kwargs, arg_transform) if kwargs else kwargs
+            kwargs = map_arg(kwargs, arg_transform)
         result = self.create_node(
             node.op, node.target, args, kwargs, node._name, node.type
         )
@@ -454,58 +452,51 @@ class Graph(OrderedGraph[Node]):
             result.meta = copy.copy(node.meta)
         return result
 
-    @overload
-    def graph_copy(
-        self,
-        g: Graph,
-        val_map: dict[Node, Node],
-        return_output_node: Literal[False] = False,
-    ) -> Argument | None: ...
-    @overload
-    def graph_copy(
-        self,
-        g: Graph,
-        val_map: dict[Node, Node],
-        return_output_node: Literal[True],
-    ) -> tuple[Argument, Node] | None: ...
     def graph_copy(
         self,
         g: Graph,
         val_map: dict[Node, Node],
         return_output_node: bool = False,
-    ) -> Argument | tuple[Argument, Node] | None:
-        """Copy all nodes of `g`, its output excepted, to the insert point.
+    ) -> Argument:
+        """Copy all nodes of `g` except its output to the insert point.
 
         Args:
             g: the graph to copy from.
-            val_map: filled with node of `g` -> node here; what it holds
-                beforehand is used instead of a copy.
-            return_output_node: return the output node of `g` too.
+            val_map: filled with node of `g` -> node here.  A node that is in
+                it beforehand is not copied; what it is mapped to is used.
+            return_output_node: return a pair: also the output node of `g`.
 
         Returns:
-            What `g` returns, in terms of this graph; None if it has no
+            What `g` returns, in terms of this graph; None if `g` has no
             output.
 
         Cost: O(size of `g`).
 
         torch.fx: graph.py, Graph.graph_copy
         """
+        output = self._copy_body(g, val_map)
+        if output is None:
+            return None
+        result = map_arg(output._args[0], val_map.__getitem__)
+        return (result, output) if return_output_node else result
+
+    def _copy_body(self, g: Graph, val_map: dict[Node, Node]) -> Node | None:
+        """Copy the nodes up to the output of `g`, which is returned."""
         lookup = val_map.__getitem__
-        # The copies of a graph's own nodes are not to be copied in turn.
+        # If g is this graph, the copies must not be copied in turn.
         for node in list(g._nodes) if g is self else g._nodes:
             if node in val_map:
                 continue
             if node.op == "output":
-                result = map_arg(node._args[0], lookup)
-                return (result, node) if return_output_node else result
+                return node
             val_map[node] = self.node_copy(node, lookup)
         return None
 
     def __deepcopy__(self, memo: dict[int, Value] | None = None) -> Graph:
-        """A graph of its own; constants and targets are shared.
+        """A copy of the graph; constants and targets are shared with it.
 
-        `memo` learns each node's copy, so that nodes kept elsewhere in a
-        structure that is being copied lead to the copy. Not recursive.
+        `memo` gets each node's copy, so that a node that is kept elsewhere in
+        a structure being copied becomes the node of the new graph.
 
         torch.fx: graph.py, Graph.__deepcopy__
         """
@@ -513,12 +504,9 @@ class Graph(OrderedGraph[Node]):
         new = Graph(None, self._tracer_cls, self._tracer_extras)
         memo[id(self)] = new
         copies: dict[Node, Node] = {}
-        found = new.graph_copy(self, copies, return_output_node=True)
-        if found is not None:
-            result, old_output = found
-            new_output = new.output(result, old_output.type)
-            new_output.meta = copy.copy(old_output.meta)
-            copies[old_output] = new_output
+        output = new._copy_body(self, copies)
+        if output is not None:
+            copies[output] = new.node_copy(output, copies.__getitem__)
         memo.update((id(node), copies[node]) for node in copies)
         new._pytree_info = self._pytree_info
         new._co_fields = self._co_fields
@@ -527,21 +515,46 @@ class Graph(OrderedGraph[Node]):
         return new
 
     def __getstate__(self) -> dict[str, Value]:
-        """What is pickled: a flat table of the nodes, and no owner."""
+        """What is pickled: the nodes, then what they hold, and no owner."""
         names = self._graph_namespace
+        nodes = dict.fromkeys(self._nodes)
+        held = [
+            (
+                node._args,
+                node._kwargs,
+                node.meta,
+                getattr(node, "__dict__", {}),
+                [user for user in node.users if user in nodes],
+            )
+            for node in nodes
+        ]
         return {
-            "rows": to_rows(self),
+            "nodes": pack(
+                [(n._name, n.op, n.target, n.type) for n in nodes], ()
+            ),
+            "held": pack(held, nodes),
             "names": (names._used, names._counts),
-            "tracer": (_importable(self._tracer_cls), self._tracer_extras),
+            "tracer": (importable(self._tracer_cls), self._tracer_extras),
             "pytree_info": self._pytree_info,
             "codegen": vars(self).get("_codegen"),
             "co_fields": self._co_fields,
         }
 
     def __setstate__(self, state: dict[str, Value]) -> None:
-        """Make the nodes again from the table."""
+        """Make the nodes again, and give each what it held."""
         Graph.__init__(self, None, *state["tracer"])
-        add_rows(self, cast("list[Row]", state["rows"]))
+        for name, op, target, kind in unpack(state["nodes"], ()):
+            self._add(Node(self, name, op, target, (), {}, kind))
+        nodes = list(self._nodes)
+        held = unpack(state["held"], nodes)
+        for node, (args, kwargs, meta, extra, _) in zip(
+            nodes, held, strict=True
+        ):
+            node._update_args_kwargs(args, kwargs)
+            node.meta = meta
+            vars(node).update(extra)
+        for node, (*_, users) in zip(nodes, held, strict=True):
+            node.users = dict.fromkeys(users)  # in their order
         names = self._graph_namespace
         names._used, names._counts = state["names"]
         self._pytree_info = state["pytree_info"]
@@ -579,14 +592,7 @@ class Graph(OrderedGraph[Node]):
             (n.op, n._name, str(n.target), str(n._args), str(n._kwargs))
             for n in self._nodes
         ]
-        columns = zip(header, *rows, strict=True)
-        widths = [
-            max(len(head) + 2, *map(len, cells), 0) for head, *cells in columns
-        ]
-        rule = ["-" * width for width in widths]
-        for row in (header, rule, *rows):
-            cells = zip(row, widths, strict=True)
-            print("  ".join(cell.ljust(w) for cell, w in cells).rstrip())
+        print(table(header, rows))
 
     # -- code, which is stage 05's -----------------------------------------
 
@@ -692,24 +698,3 @@ class Graph(OrderedGraph[Node]):
     def _target_to_str(self, target: Target) -> str:
         """The name that a node with this target asks for."""
         return target_to_str(target)
-
-
-def _importable(
-    tracer_cls: type[GraphTracer] | None,
-) -> type[GraphTracer] | None:
-    """A tracer's class if pickle can find it again, else None."""
-    if tracer_cls is None or "<locals>" in tracer_cls.__qualname__:
-        return None
-    return tracer_cls
-
-
-def _is_state(owner: GraphOwner[Node], path: str) -> bool:
-    """Whether `path` is a module, parameter or buffer of `owner`."""
-    holder: object = owner
-    found: object = owner
-    atom = ""
-    for step in walk(owner, path):
-        holder, found, atom = found, step.value, step.atom
-    if isinstance(found, (torch.nn.Module, torch.nn.Parameter)):
-        return True
-    return found is not MISSING and atom in getattr(holder, "_buffers", {})

@@ -31,9 +31,8 @@ from .ordered.opcodes import OPCODES, Opcode, Target
 from .proxy import Proxy
 from .text.dotted_path import MISSING, walk
 from .tracing.tracer import Tracer
-from .usedef.arguments import LEAVES
 from .usedef.liveness import last_uses
-from .usedef.values import Argument, Value
+from .usedef.values import LEAVES, Argument, Value
 
 __all__ = ["Interpreter", "Transformer"]
 

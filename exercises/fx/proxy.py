@@ -40,8 +40,8 @@ from .ordered.namespace import target_to_str
 from .ordered.opcodes import Opcode, Target
 from .recording import frames
 from .recording.scope import Scope, ScopeContextManager
-from .usedef.arguments import LEAVES, NO_KWARGS, base_types
-from .usedef.values import Argument, Value
+from .usedef.arguments import NO_KWARGS
+from .usedef.values import LEAVES, Argument, Value, base_types
 
 __all__ = [
     "Attribute",

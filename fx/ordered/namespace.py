@@ -14,7 +14,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from .opcodes import Target
+from .opcodes import Opcode, Target
 
 RESERVED: Final[frozenset[str]] = frozenset(
     ("inf", "nan", "NoneType", "torch", "device", "fx_pytree", "pytree")
@@ -115,6 +115,33 @@ def is_parameter_name(name: object) -> bool:
         return False
     forbidden = keyword.iskeyword(name) or name == "__debug__"
     return name.isidentifier() and not forbidden
+
+
+def check_text(op: Opcode, target: str) -> None:
+    """Raise unless Python code can contain `target` where `op` puts it.
+
+    Args:
+        op: the opcode of a node whose target is a string.
+        target: a parameter name (with its stars), a method's name, a dotted
+            path, or the word "output".
+
+    Raises:
+        ValueError: it is not what the opcode needs.
+    """
+    if op == "placeholder":
+        bare = target.removeprefix("*").removeprefix("*")
+        legal, need = is_parameter_name(bare), "parameter name"
+    elif op == "call_method":
+        legal = all(map(str.isidentifier, target.split(".")))
+        need = "method name"
+    else:
+        legal = op == "output" or "" not in target.split(".")
+        need = "dotted path"
+    if not legal:
+        raise ValueError(
+            f"{op} target {target!r} is not a {need}: use identifiers"
+            + (" that are not keywords" if op == "placeholder" else "")
+        )
 
 
 def target_to_str(target: Target) -> str:

@@ -30,16 +30,19 @@ Target: TypeAlias = Callable[..., object] | str
 """What a node calls or fetches: a callable for call_function, else a str."""
 
 OPCODES: Final[frozenset[str]] = frozenset(get_args(Opcode))
-"""The six opcodes; the one table of them."""
+"""The six opcodes as a set, for look-ups."""
 
 
-def check_target(op: str, target: object, where: str = "") -> None:
-    """Raise if `op` is no opcode or `target` is of the wrong type for it.
+def check_target(
+    op: str, target: object, name: str, graph: object = None
+) -> None:
+    """Raise if `op` is not an opcode or `target` has the wrong type for it.
 
     Args:
         op: the opcode to check.
         target: a callable if op is "call_function", else a str.
-        where: words that tell the reader of the error which node it is.
+        name: the node's name, for the error.
+        graph: the graph that the node is for; it is printed in the error.
 
     Raises:
         AssertionError: the opcode is unknown (torch.fx's type for it).
@@ -47,24 +50,21 @@ def check_target(op: str, target: object, where: str = "") -> None:
 
     torch.fx: node.py, Node.__init__
     """
-    if op == "call_function":
-        if not callable(target):
-            raise _wrong_target(op, target, where, "a Callable")
-    elif op not in OPCODES:
+    takes_function = op == "call_function"
+    fits = callable(target) if takes_function else isinstance(target, str)
+    if fits and op in OPCODES:
+        return
+    where = f"name = '{name}'"
+    if graph is not None:
+        where = f"graph = {graph}, {where}"
+    if op not in OPCODES:
         raise AssertionError(
-            f"op '{op}' is not in _legal_ops{where and f' ({where})'}: "
+            f"op '{op}' is not in _legal_ops ({where}): "
             f"use one of {', '.join(get_args(Opcode))}"
         )
-    elif not isinstance(target, str):
-        raise _wrong_target(op, target, where, "a str")
-
-
-def _wrong_target(
-    op: str, target: object, where: str, expected: str
-) -> ValueError:
-    """The error for a target of the wrong type."""
-    return ValueError(
+    expected = "Callable" if takes_function else "str"
+    raise ValueError(
         f"Node [{where}] target {target!r} has type "
-        f"{type(target).__qualname__} but {expected} is expected: "
-        f"op '{op}' takes {expected.removeprefix('a ')} target"
+        f"{type(target).__qualname__} but a {expected} is expected: "
+        f"op '{op}' takes {expected} target"
     )

@@ -121,6 +121,16 @@ def exists(root: object, path: str) -> bool:
     return all(step.value is not MISSING for step in walk(root, path))
 
 
+def is_state(root: object, path: str) -> bool:
+    """Whether `path` is a module, a parameter or a buffer below `root`."""
+    holder, found, component = root, root, ""
+    for step in walk(root, path):
+        holder, found, component = found, step.value, step.atom
+    if isinstance(found, (nn.Module, nn.Parameter)):
+        return True
+    return found is not MISSING and component in getattr(holder, "_buffers", {})
+
+
 def assign(root: nn.Module, path: str, value: object) -> None:
     """Put `value` at `path`; empty modules are installed on the way.
 

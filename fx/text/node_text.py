@@ -9,17 +9,14 @@ written as `str` writes them.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import torch
 from torch.utils._dtype_abbrs import dtype_abbrs
 
 from ..ordered.linked_list import Link
-from ..usedef.values import Argument
-from .qualified_names import _type_repr, pretty_target
-
-if TYPE_CHECKING:
-    from ..node import Node
+from ..ordered.opcodes import Opcode
+from ..usedef.values import Argument, Value
 
 
 def format_arg(arg: Argument) -> str:
@@ -44,29 +41,22 @@ def format_arg(arg: Argument) -> str:
     return str(arg)
 
 
-def format_node(node: Node, *, tensor_metadata: bool = False) -> str:
-    """The line of the printed graph that is about `node`."""
-    if node.op == "output":
-        return f"return {node.args[0] if node.args else None}"
-    kind = f"{_type_repr(node.type)} " if node.type is not None else ""
-    if tensor_metadata and node.op.startswith("call_"):
-        kind = _tensor_text(node) or kind
-    head = f"%{node.name} : {kind}[num_users={len(node.users)}] = {node.op}"
-    target = f"[target={pretty_target(node.target)}]"
-    if node.op == "placeholder":
-        default = f"(default={node.args[0]})" if node.args else ""
-        return f"{head}{target}{default}"
-    if node.op == "get_attr":
-        return f"{head}{target}"
-    args, kwargs = format_arg(node.args), format_arg(node.kwargs)
-    return f"{head}{target}(args = {args}, kwargs = {kwargs})"
+def arguments_text(
+    op: Opcode, args: tuple[Argument, ...], kwargs: dict[str, Argument]
+) -> str:
+    """The end of a node's line in the printed graph: what it is called with."""
+    if op == "placeholder":
+        return f"(default={args[0]})" if args else ""
+    if op == "get_attr":
+        return ""
+    return f"(args = {format_arg(args)}, kwargs = {format_arg(kwargs)})"
 
 
-def _tensor_text(node: Node) -> str:
-    """Type, shape, stride and device of the value in meta, if it is known."""
-    value = node.meta.get("val", node.meta.get("tensor_meta"))
+def tensor_text(meta: dict[str, Value]) -> str:
+    """Type, shape, stride and device of a node's value, if its meta has it."""
+    value = meta.get("val", meta.get("tensor_meta"))
     if value is None:
-        value = node.meta.get("example_value")
+        value = meta.get("example_value")
     if not isinstance(value, torch.Tensor):
         return ""
     if value.layout in (torch.sparse_csc, torch.sparse_csr):
@@ -74,3 +64,18 @@ def _tensor_text(node: Node) -> str:
     shape, stride = list(value.shape), list(value.stride())
     kind = dtype_abbrs[value.dtype]
     return f'Tensor "{kind}{shape}{stride}{value.device}"'
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Rows under their header, in columns, as `Graph.print_tabular` prints."""
+    columns = zip(header, *rows, strict=True)
+    widths = [
+        max(len(head) + 2, *map(len, cells), 0) for head, *cells in columns
+    ]
+    rule = ["-" * width for width in widths]
+    return "\n".join(
+        "  ".join(
+            cell.ljust(width) for cell, width in zip(row, widths, strict=True)
+        ).rstrip()
+        for row in (header, rule, *rows)
+    )

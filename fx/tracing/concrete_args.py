@@ -18,8 +18,7 @@ from torch.utils import _pytree as pytree
 
 from ..node import Node
 from ..proxy import Proxy, TracerBase
-from ..usedef.arguments import base_types
-from ..usedef.values import Value
+from ..usedef.values import Value, base_types
 
 
 class PHBase:

@@ -6,12 +6,12 @@ import operator
 
 import torch
 
-from fx.ordered.ordered_graph import NamedGraph
+from fx.ordered.ordered_graph import NamedNode, OrderedGraph
 
 
-def residual() -> NamedGraph:
+def residual() -> OrderedGraph[NamedNode[object]]:
     """The five lines of Residual.forward, as nodes: no values yet."""
-    graph = NamedGraph()
+    graph = OrderedGraph(NamedNode)
     graph.create_node("placeholder", "x")
     graph.create_node("call_module", "linear")
     graph.create_node("call_function", operator.add)
@@ -20,7 +20,7 @@ def residual() -> NamedGraph:
     return graph
 
 
-def show(title: str, graph: NamedGraph) -> None:
+def show(title: str, graph: OrderedGraph[NamedNode[object]]) -> None:
     """Print the names of a graph's nodes, in order."""
     names = " > ".join(node.name for node in graph.nodes)
     print(f"{title}\n  {names}")

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from fx.ordered.ordered_graph import NamedGraph, NamedNode
+from fx.ordered.ordered_graph import NamedNode, OrderedGraph
 from stages.checking import check, raising, same
 
-Node = NamedNode[NamedGraph]
+Node = NamedNode[object]
+Graph = OrderedGraph[Node]
 
 
-def program() -> tuple[NamedGraph, list[Node]]:
+def program() -> tuple[Graph, list[Node]]:
     """The nodes of Residual, in order, without their values."""
-    graph = NamedGraph()
+    graph = OrderedGraph(NamedNode)
     nodes = [
         graph.create_node("placeholder", "x"),
         graph.create_node("call_module", "linear"),
@@ -23,12 +24,12 @@ def program() -> tuple[NamedGraph, list[Node]]:
     return graph, nodes
 
 
-def new(graph: NamedGraph, name: str) -> Node:
+def new(graph: Graph, name: str) -> Node:
     """A new node at the insert point."""
     return graph.create_node("call_method", name)
 
 
-def names(graph: NamedGraph) -> str:
+def names(graph: Graph) -> str:
     """The names of a graph's nodes, in order."""
     return " ".join(node.name for node in graph.nodes)
 

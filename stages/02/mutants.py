@@ -52,11 +52,11 @@ MUTANTS: Final = (
         misconception="each input can be checked when its turn comes",
         was=(
             "            if node.graph is not graph or node._erased:\n"
-            "                self._refuse_input(node)\n"
+            "                raise refusals.not_in_graph(node, self)\n"
         ),
         becomes=(
             "            if node.graph is not graph or node._erased:\n"
-            "                self._refuse_input(node)\n"
+            "                raise refusals.not_in_graph(node, self)\n"
             "            node.users[self] = None\n"
         ),
         told="check all, then change",
@@ -77,10 +77,7 @@ MUTANTS: Final = (
     Mutant(
         function="node.Node._freeze",
         misconception="only positional arguments are values",
-        was=(
-            "        named = map_aggregate(dict(kwargs), visit) "
-            "if kwargs else NO_KWARGS"
-        ),
+        was="        named = map_aggregate(dict(kwargs), visit)",
         becomes="        named = immutable_dict(kwargs)",
         told="nodes in kwargs are inputs too",
     ),
@@ -112,10 +109,7 @@ MUTANTS: Final = (
     Mutant(
         function="node.Node._freeze",
         misconception="what is inside kwargs is frozen, so kwargs are",
-        was=(
-            "        named = map_aggregate(dict(kwargs), visit) "
-            "if kwargs else NO_KWARGS"
-        ),
+        was="        named = map_aggregate(dict(kwargs), visit)",
         becomes=(
             "        named = {k: map_aggregate(v, visit) "
             "for k, v in kwargs.items()}"
@@ -125,7 +119,7 @@ MUTANTS: Final = (
     Mutant(
         function="node.Node._freeze",
         misconception="whatever can be looped over is a row of arguments",
-        was="        self._check_containers((args, kwargs))\n",
+        was="        self._check_containers(args, kwargs)\n",
         becomes="",
         told="must be refused, not taken apart",
     ),
@@ -139,8 +133,8 @@ MUTANTS: Final = (
     Mutant(
         function="node.Node.replace_input_with",
         misconception="only positional arguments are values",
-        was="map_arg(kwargs, swap) if kwargs else {}",
-        becomes="kwargs",
+        was="map_arg(self._kwargs, swap)",
+        becomes="self._kwargs",
         told="replace_input_with must replace each occurrence",
     ),
     Mutant(
@@ -149,12 +143,12 @@ MUTANTS: Final = (
         was=(
             "        self._update_args_kwargs(\n"
             "            map_arg(self._args, swap), "
-            "map_arg(kwargs, swap) if kwargs else {}\n"
+            "map_arg(self._kwargs, swap)\n"
             "        )"
         ),
         becomes=(
             "        self._args = map_arg(self._args, swap)\n"
-            "        self._kwargs = map_arg(kwargs, swap)\n"
+            "        self._kwargs = map_arg(self._kwargs, swap)\n"
             "        self._inputs = tuple(map(swap, self._inputs))"
         ),
         told="an edge is written at both ends",
@@ -162,11 +156,11 @@ MUTANTS: Final = (
     Mutant(
         function="node.Node.replace_input_with",
         misconception="a node's input is replaced for all who read it",
-        was="        kwargs = self._kwargs\n",
+        was="        self._update_args_kwargs(\n",
         becomes=(
             "        for user in list(old_input.users):\n"
             "            user.args = map_arg(user._args, swap)\n"
-            "        kwargs = self._kwargs\n"
+            "        self._update_args_kwargs(\n"
         ),
         told="linear reads x too and was not asked to change",
     ),

@@ -307,7 +307,7 @@ def test_a_keyword_that_no_call_can_have_is_refused() -> None:
     graph, x, *_ = residual()
     with raising(
         ValueError,
-        "no identifier",
+        "not an identifier",
         "'not a name' cannot be a keyword of a call: `_check_keywords` must "
         "be asked.",
     ):

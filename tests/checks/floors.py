@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import re
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
@@ -23,6 +25,12 @@ NO_STAGE = frozenset(
 FRONT = "fx/__init__.py"
 """The one file that may import every stage."""
 
+LARGEST_CIRCLE = 4
+"""How many files of one stage may know each other's types in a circle."""
+
+_MODULE_NAME = re.compile(r"(?:fx)?((?:\.\w+)+)")
+"""A string that is nothing but the name of a module, or its last parts."""
+
 _DYNAMIC = frozenset({"__import__", "import_module"})
 """Functions that import what a string names."""
 
@@ -33,6 +41,7 @@ class Import(NamedTuple):
     line: int
     module: str
     relative: bool
+    for_types: bool = False
 
 
 def imports(source: Source, modules: frozenset[str]) -> Iterator[Import]:
@@ -43,6 +52,13 @@ def imports(source: Source, modules: frozenset[str]) -> Iterator[Import]:
         modules: all modules of the tree, to tell `from . import node` (the
             module) from `from . import Node` (a name of the package).
     """
+    for_types = {
+        inner
+        for node in ast.walk(source.tree)
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test)
+        for part in node.body
+        for inner in ast.walk(part)
+    }
     for node in ast.walk(source.tree):
         match node:
             case ast.Import(names=names):
@@ -53,7 +69,9 @@ def imports(source: Source, modules: frozenset[str]) -> Iterator[Import]:
                 for name in names:
                     inner = f"{base}.{name.name}"
                     found = inner if inner in modules else base
-                    yield Import(node.lineno, found, relative=level > 0)
+                    yield Import(
+                        node.lineno, found, level > 0, node in for_types
+                    )
             case ast.Call(func=func, args=[ast.Constant(str() as text), *_]):
                 if ast.unparse(func).rpartition(".")[2] in _DYNAMIC:
                     yield Import(node.lineno, text, relative=False)
@@ -94,20 +112,85 @@ def _faults(
     target = by_module.get(found.module)
     if target is None:
         yield f"imports {found.module}, which is not there"
-    elif (target.stage or 0) > (source.stage or 0):
+    elif target.is_pass:
+        yield f"imports {found.module}: a pass is imported by no other file"
+    elif not source.is_pass and (target.stage or 0) > (source.stage or 0):
         yield (
             f"stage {source.stage or 0:02d} imports {found.module} of stage "
             f"{target.stage:02d}"
         )
 
 
+def naming_problems(sources: Sequence[Source]) -> Iterator[str]:
+    """Strings in code that name a module of a later stage.
+
+    A file that compares `__module__` with "fx.graph_module" knows that file,
+    though it does not import it.
+    """
+    stage_of = {s.module.rpartition(".")[2]: s.stage or 0 for s in sources}
+    for source in sources:
+        for node in ast.walk(source.tree):
+            if not isinstance(node, ast.Constant) or source.stage is None:
+                continue
+            name = _MODULE_NAME.fullmatch(str(node.value))
+            last = name[1].rpartition(".")[2] if name else ""
+            if stage_of.get(last, 0) > source.stage:
+                yield (
+                    f"{source.at(node)}: names {node.value!r}, a module of "
+                    f"stage {stage_of[last]:02d}"
+                )
+
+
+def circle_problems(sources: Sequence[Source]) -> Iterator[str]:
+    """Circles of imports at run time, and large ones for types alone."""
+    by_module = {source.module: source for source in sources}
+    modules = frozenset(by_module)
+    run: dict[str, set[str]] = {}
+    types: dict[str, set[str]] = {}
+    for source in sources:
+        if str(source.path) != FRONT:
+            found = [*imports(source, modules)]
+            known = {one.module for one in found if one.module in modules}
+            early = {one.module for one in found if not one.for_types}
+            types[source.module] = known
+            run[source.module] = known & early
+    try:
+        TopologicalSorter(run).prepare()
+    except CycleError as error:
+        yield f"a circle of imports: {' -> '.join(error.args[1])}"
+    for circle in _circles(types):
+        of = {by_module[module].stage for module in circle}
+        if len(circle) > LARGEST_CIRCLE or len(of) > 1:
+            yield f"{len(circle)} files in a circle: {', '.join(circle)}"
+
+
+def _circles(graph: Mapping[str, set[str]]) -> list[list[str]]:
+    """The groups of files of which each leads to all others."""
+    reach = {module: set(known) for module, known in graph.items()}
+    grown = True
+    while grown:
+        grown = False
+        for known in reach.values():
+            more = set().union(*(reach.get(one, set()) for one in known))
+            grown |= not more <= known
+            known |= more
+    groups = {
+        tuple(sorted(m for m in known if module in reach.get(m, ())))
+        for module, known in reach.items()
+        if module in known
+    }
+    return [list(group) for group in sorted(groups)]
+
+
 def stage_problems(sources: Sequence[Source]) -> Iterator[str]:
     """Files without a stage, and stages with two names or none."""
     names: dict[int, tuple[str, Source]] = {}
     for source in sources:
-        if str(source.path) in NO_STAGE:
+        if source.is_init:
             yield from _init_problems(source)
-        elif source.heading is None:
+        if str(source.path) in NO_STAGE or source.is_pass:
+            continue
+        if source.heading is None:
             yield (
                 f'{source.path}: the docstring does not begin "Stage NN, '
                 'name: " (01 to 08)'
@@ -126,13 +209,26 @@ def stage_problems(sources: Sequence[Source]) -> Iterator[str]:
 
 
 def _init_problems(source: Source) -> Iterator[str]:
-    """A package's `__init__.py` without a stage must hold nothing."""
-    if source.heading is not None:
+    """A package's `__init__.py` must hold nothing but its docstring."""
+    if str(source.path) in NO_STAGE and source.heading is not None:
         yield f"{source.path}: has a stage, though it is listed without"
     if str(source.path) != FRONT:
         for node in source.tree.body:
             if not is_docstring(node):
                 yield f"{source.at(node)}: may hold a docstring alone"
+
+
+def room_problems(sources: Sequence[Source]) -> Iterator[str]:
+    """Rooms whose files are not all of the stage that the room says."""
+    rooms = {
+        source.path.parent: source
+        for source in sources
+        if source.is_init and str(source.path) not in NO_STAGE
+    }
+    for source in sources:
+        room = rooms.get(source.path.parent)
+        if room is not None and source.heading != room.heading:
+            yield f"{source.path}: not of the stage that {room.path} says"
 
 
 def write_stage(sources: Sequence[Source], stage: int, root: Path) -> list[str]:

@@ -75,6 +75,12 @@ class Source:
         """The number of the stage, if the docstring begins with one."""
         return self.heading[0] if self.heading else None
 
+    @property
+    def is_pass(self) -> bool:
+        """Is this a pass built with the stages, and so of no stage itself?"""
+        docstring = ast.get_docstring(self.tree) or ""
+        return docstring.startswith("Passes: ")
+
     @cached_property
     def docstring_lines(self) -> frozenset[int]:
         """Lines of strings that stand alone: docstrings, also of fields."""

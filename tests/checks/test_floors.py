@@ -10,8 +10,11 @@ import pytest
 
 from stages.floors import source_files
 from tests.checks.floors import (
+    circle_problems,
     import_problems,
     imports,
+    naming_problems,
+    room_problems,
     stage_problems,
     write_prefix,
     write_stage,
@@ -90,6 +93,70 @@ def test_downward_imports_are_fine() -> None:
     assert found == {"torch.fx", "fx.low"}
 
 
+def test_no_file_names_a_module_of_a_later_stage() -> None:
+    assert list(naming_problems(library())) == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'found = kind.__module__ == "fx.high"',
+        'found = name == f"{HERE}.high"',
+        'found = name.endswith(".high")',
+    ],
+)
+def test_the_name_of_a_later_module_is_seen(line: str) -> None:
+    (problem,) = naming_problems([file_of(1, "low", line), file_of(2, "high")])
+    assert problem.endswith("a module of stage 02")
+    assert not list(naming_problems([file_of(2, "mid", line)]))
+
+
+def test_a_pass_may_import_every_stage_and_nothing_imports_it() -> None:
+    text = '"""Passes: one."""\nfrom .high import X'
+    one, high = snippet(text, "fx/one.py"), file_of(3, "high")
+    assert list(import_problems([one, high])) == []
+    assert list(stage_problems([file_of(1, "a"), file_of(2, "b"), one])) == []
+    user = file_of(3, "user", "from .one import Y")
+    (problem,) = import_problems([one, high, user])
+    assert problem.endswith("a pass is imported by no other file")
+
+
+# --- circles ---------------------------------------------------------------
+
+FOR_TYPES = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    "
+
+
+def test_there_is_no_circle_of_imports() -> None:
+    assert list(circle_problems(library())) == []
+
+
+def test_a_circle_of_imports_is_seen() -> None:
+    one = file_of(1, "one", "from .two import X")
+    two = file_of(1, "two", "from .one import Y")
+    problems = list(circle_problems([one, two]))
+    assert problems == ["a circle of imports: fx.one -> fx.two -> fx.one"]
+
+
+def test_a_circle_for_types_may_have_four_files_of_one_stage() -> None:
+    def ring(names: str, stages: str) -> list[str]:
+        after = names[1:] + names[0]
+        return list(
+            circle_problems(
+                [
+                    file_of(int(stage), name, f"{FOR_TYPES}from .{to} import X")
+                    for name, to, stage in zip(
+                        names, after, stages, strict=True
+                    )
+                ]
+            )
+        )
+
+    assert ring("abcd", "1111") == []
+    (problem,) = ring("abcde", "11111")
+    assert problem.startswith("5 files in a circle: fx.a, fx.b")
+    assert ring("ab", "12") == ["2 files in a circle: fx.a, fx.b"]
+
+
 # --- headings --------------------------------------------------------------
 
 
@@ -131,6 +198,21 @@ def test_a_package_that_holds_something_is_seen() -> None:
     (problem,) = stage_problems([init])
     assert problem.endswith("may hold a docstring alone")
     assert not list(stage_problems([snippet("import x", "fx/__init__.py")]))
+
+
+def test_each_room_is_of_one_stage() -> None:
+    assert list(room_problems(library())) == []
+
+
+def test_a_file_in_the_room_of_another_stage_is_seen() -> None:
+    room = snippet(LOW, "fx/room/__init__.py")
+    (problem,) = room_problems([room, snippet(MID, "fx/room/mid.py")])
+    assert problem == (
+        "fx/room/mid.py: not of the stage that fx/room/__init__.py says"
+    )
+    full = snippet(LOW + "X = 1", "fx/room/__init__.py")
+    (problem,) = stage_problems([full])
+    assert problem.endswith("may hold a docstring alone")
 
 
 # --- every prefix is a program ---------------------------------------------

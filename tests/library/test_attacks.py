@@ -72,7 +72,7 @@ def test_lint_sees_a_user_that_is_in_no_list() -> None:
     graph, x, _, _ = chain()
     Node(graph, "ghost", "call_function", torch.sin, (x,), {})
     (problem,) = fx.usedef.lint.problems(graph)
-    assert "has the user ghost" in problem.message
+    assert "lists ghost as a user" in problem.message
 
 
 def unused(gm: fx.GraphModule) -> Node:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fx.ordered.linked_list import GAP, Link, LinkedList
-from fx.ordered.ordered_graph import NamedGraph
+from fx.ordered.ordered_graph import NamedNode, OrderedGraph
 
 
 class Item(Link):
@@ -196,7 +196,7 @@ def test_only_the_neighbours_are_touched() -> None:
 
 def test_a_graph_without_values() -> None:
     """What stage 01 can do by itself: build, edit, walk and print."""
-    graph = NamedGraph()
+    graph = OrderedGraph(NamedNode)
     x = graph.create_node("placeholder", "x")
     graph.create_node("output", "output")
     with graph.inserting_after(x):

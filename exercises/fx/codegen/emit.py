@@ -313,7 +313,7 @@ def _path_of(node: Node) -> str:
 
 def _refuse_target(node: Node) -> NoReturn:
     """Raise the error for a target of the wrong type."""
-    check_target(node.op, node.target, f"name = '{node.name}'")
+    check_target(node.op, node.target, node.name)
     raise RuntimeError(f"Node {node} has a target that cannot be written")
 
 

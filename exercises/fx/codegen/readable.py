@@ -23,9 +23,8 @@ from torch.utils._dtype_abbrs import dtype_abbrs
 from ..immutable_collections import immutable_dict, immutable_list
 from ..node import Node
 from ..ordered.linked_list import LinkedList
-from ..usedef.arguments import LEAVES
 from ..usedef.protocols import CodeOptions
-from ..usedef.values import Value
+from ..usedef.values import LEAVES, Value
 from .constants import ConstantPrinter
 from .emit import Emitter, OutputWriter
 from .global_names import GlobalNames

@@ -44,9 +44,8 @@ from ..recording import frames
 from ..reinplacing.capture import PLAIN, Capture, State, operator_of, to_fake
 from ..tracing.concrete_args import parameters_of
 from ..tracing.patching import TRACES, Place
-from ..usedef.arguments import LEAVES
 from ..usedef.protocols import PyTreeInfo
-from ..usedef.values import Value
+from ..usedef.values import LEAVES, Value
 
 __all__ = ["make_fx"]
 

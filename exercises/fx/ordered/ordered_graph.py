@@ -1,10 +1,15 @@
 """Stage 01, linked-list graph: named nodes with opcodes, in order.
 
-Here the list meets the program: a node has a name, an opcode and a target; a
+Here the list meets the program.  A node has a name, an opcode and a target; a
 graph keeps its nodes in a `LinkedList`, names them through a `Namespace`, and
-knows where the next one goes.  Values come in stage 02: `NamedNode` and
-`OrderedGraph` are the parts of `Node` and `Graph` that are order and names
-alone, and `NamedGraph` is a program of this stage.
+knows where the next one goes:
+
+    graph = OrderedGraph(NamedNode)
+    x = graph.create_node("placeholder", "x")
+    with graph.inserting_before(x):
+        graph.create_node("get_attr", "weight")
+
+Values come in stage 02, which derives `Node` and `Graph` from these classes.
 """
 
 from __future__ import annotations
@@ -35,7 +40,7 @@ class NamedNode(Link, Generic[GraphT_co]):
     def __init__(
         self: Self, graph: GraphT_co, name: str, op: Opcode, target: Target
     ) -> None:
-        """Make a node that is in no list yet.
+        """Make a node that is not in a list yet.
 
         Args:
             graph: the graph that the node is for.
@@ -47,8 +52,8 @@ class NamedNode(Link, Generic[GraphT_co]):
             AssertionError: unknown opcode.
             ValueError: a target of the wrong type.
         """
-        check_target(op, target, f"name = '{name}'")
-        super().__init__()
+        check_target(op, target, name, graph)
+        Link.__init__(self)
         self.graph = graph
         self._name = name
         self.op = op
@@ -85,10 +90,7 @@ class NamedNode(Link, Generic[GraphT_co]):
 
         torch.fx: node.py, Node.prepend
         """
-        if x.graph is not self.graph or x._erased or self._erased:
-            raise AssertionError(_why_not_beside(self, x))
-        if not x._sort_key and x._next is not x:
-            raise AssertionError("the sentinel of a Graph cannot be moved")
+        self._check_neighbour(x)
         Link.prepend(self, x)
 
     def append(self: Self, x: Self) -> None:
@@ -102,11 +104,25 @@ class NamedNode(Link, Generic[GraphT_co]):
 
         torch.fx: node.py, Node.append
         """
-        if x.graph is not self.graph or x._erased or self._erased:
-            raise AssertionError(_why_not_beside(self, x))
+        self._check_neighbour(x)
+        Link.append(self, x)
+
+    def _check_neighbour(self: Self, x: Self) -> None:
+        """Raise unless `x` can be moved beside this node."""
+        if self._erased or x._erased:
+            raise AssertionError(
+                f"Node {self if self._erased else x} was erased from its "
+                "graph: it can neither move nor be a place to move to. Use "
+                "nodes that are in the graph"
+            )
+        if x.graph is not self.graph:
+            raise AssertionError(
+                "Attempting to move a Node into a different Graph: "
+                f"{x} cannot be put beside {self}; copy it there with "
+                f"graph.node_copy({x})"
+            )
         if not x._sort_key and x._next is not x:
             raise AssertionError("the sentinel of a Graph cannot be moved")
-        Link.append(self, x)
 
     def __repr__(self) -> str:
         """The node's name."""
@@ -115,20 +131,6 @@ class NamedNode(Link, Generic[GraphT_co]):
     def format_node(self) -> str | None:
         """The node's line in the printed graph."""
         return f"%{self._name} = {self.op}[target={self.target}]"
-
-
-def _why_not_beside(place: NamedNode[object], x: NamedNode[object]) -> str:
-    """Why `x` cannot be moved to `place`, for the error."""
-    for node in (place, x):
-        if node._erased:
-            return (
-                f"Node {node} was erased from its graph: it can neither move "
-                "nor be a place to move to. Use nodes that are in the graph"
-            )
-    return (
-        f"Attempting to move a Node into a different Graph: {x} cannot be "
-        f"put beside {place}; copy it there with graph.node_copy({x})"
-    )
 
 
 NodeT = TypeVar("NodeT", bound=NamedNode[object])
@@ -170,13 +172,16 @@ class OrderedGraph(Generic[NodeT]):
     torch.fx: graph.py, Graph
     """
 
-    def __init__(self, root: NodeT) -> None:
+    def __init__(self, node_class: type[NodeT]) -> None:
         """Make an empty graph.
 
         Args:
-            root: the node that becomes the sentinel of the list.
+            node_class: makes the nodes, the sentinel of the list among them:
+                called with a graph, a name, an opcode and a target.
         """
-        self._root = root
+        self._node_class = node_class
+        self._root = root = node_class(self, "", "output", "")
+        root.op = cast(Opcode, "root")  # the sentinel has no opcode
         self._nodes = LinkedList(root)
         self._insert: Callable[[NodeT], None] = root.prepend
         self._graph_namespace = Namespace()
@@ -239,35 +244,9 @@ class OrderedGraph(Generic[NodeT]):
                 f"{n} {state}: give a node of this graph"
             )
 
-    def _add(self, node: NodeT) -> None:
-        """Put a new, named node at the insert point."""
-        self._insert(node)
-        self._nodes._len += 1
-
-    def __str__(self) -> str:
-        """The graph as text, a node a line."""
-        lines = (node.format_node() for node in self._nodes)
-        return "\n    ".join(("graph():", *filter(None, lines)))
-
-
-class NamedGraph(OrderedGraph["NamedNode[NamedGraph]"]):
-    """A graph without values: what stage 01 can build, edit and print.
-
-    graph = NamedGraph()
-    x = graph.create_node("placeholder", "x")
-    with graph.inserting_before(x):
-        graph.create_node("get_attr", "weight")
-    """
-
-    def __init__(self) -> None:
-        """Make an empty graph."""
-        root: NamedNode[NamedGraph] = NamedNode(self, "", "output", "")
-        root.op = cast(Opcode, "root")  # the sentinel has no opcode
-        super().__init__(root)
-
     def create_node(
-        self, op: Opcode, target: Target, name: str | None = None
-    ) -> NamedNode[NamedGraph]:
+        self, op: Opcode, target: Target, *, name: str | None = None
+    ) -> NodeT:
         """Make a node and put it at the insert point.
 
         Args:
@@ -278,19 +257,33 @@ class NamedGraph(OrderedGraph["NamedNode[NamedGraph]"]):
         Raises:
             AssertionError: unknown opcode.
             ValueError: a target of the wrong type.
+
+        torch.fx: graph.py, Graph.create_node
         """
         wish = target_to_str(target) if name is None else name
-        node: NamedNode[NamedGraph] = NamedNode(self, wish, op, target)
+        node = self._node_class(self, wish, op, target)
         node._name = self._graph_namespace.create_name(wish)
         self._add(node)
         return node
 
-    def erase_node(self, node: NamedNode[NamedGraph]) -> None:
-        """Take `node` out of the graph.
+    def _add(self, node: NodeT) -> None:
+        """Put a new, named node at the insert point."""
+        self._insert(node)
+        self._nodes._len += 1
+
+    def erase_node(self, to_erase: NodeT) -> None:
+        """Take a node out of the graph.
 
         Raises:
-            RuntimeError: `node` is of another graph, or erased before.
+            RuntimeError: the node is of another graph, or erased before.
+
+        torch.fx: graph.py, Graph.erase_node
         """
-        if node.graph is not self or node._erased:
-            raise RuntimeError(f"{node} is not in this graph")
-        self._nodes.erase(node)
+        if to_erase.graph is not self or to_erase._erased:
+            raise RuntimeError(f"{to_erase} is not in this graph")
+        self._nodes.erase(to_erase)
+
+    def __str__(self) -> str:
+        """The graph as text, a node a line."""
+        lines = (node.format_node() for node in self._nodes)
+        return "\n    ".join(("graph():", *filter(None, lines)))

@@ -26,8 +26,8 @@ from ..node import Node, map_arg
 from ..passes.utils.matcher_utils import InternalMatch, effects_before
 from ..text import dotted_path
 from ..usedef import lint
-from ..usedef.arguments import LEAVES, map_aggregate
-from ..usedef.values import Argument, Value
+from ..usedef.arguments import map_aggregate
+from ..usedef.values import LEAVES, Argument, Value
 from .snapshot import Attributes, Snapshot
 
 BY_PATH = ("get_attr", "call_module")

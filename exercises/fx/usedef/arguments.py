@@ -17,49 +17,18 @@ from typing import (
     Final,
     TypeVar,
     cast,
-    get_args,
     overload,
 )
 
-import torch
-
 from ..immutable_collections import immutable_dict, immutable_list
 from ..ordered.linked_list import Link
-from .values import Argument, Value
+from .values import LEAVES, Argument, Value
 
 __all__ = [
-    "BaseArgumentTypes",
-    "base_types",
     "holds_node",
     "map_aggregate",
     "parts",
 ]
-
-BaseArgumentTypes: Final[object] = (
-    str
-    | int
-    | float
-    | bool
-    | complex
-    | torch.SymInt
-    | torch.SymFloat
-    | torch.SymBool
-    | torch.Tensor
-    | torch.dtype
-    | torch.device
-    | torch.layout
-    | torch.memory_format
-    | torch._ops.OpOverload
-)
-"""The constants that a trace accepts as they are."""
-
-base_types: Final[tuple[type, ...]] = get_args(BaseArgumentTypes)
-"""BaseArgumentTypes as a tuple, for `isinstance`."""
-
-LEAVES: Final[frozenset[type]] = frozenset(
-    (*base_types, type(None), type(...), range)
-)
-"""Exact types of constants: nothing to look for inside them."""
 
 NO_KWARGS: Final[immutable_dict[str, Argument]] = immutable_dict()
 """The kwargs of every node that has none."""

@@ -1,9 +1,10 @@
-"""Stage 02, use-def: the verifier, which finds everything wrong at once.
+"""Stage 02, use-def: the verifier, which says everything that is wrong.
 
-A graph can be edited into something that is no program.  `problems(graph)`
-walks over it and yields each fault with the node it is at; it changes nothing
-and does not stop at the first.  `Graph.lint` raises for the first.  There is
-one function for each invariant, in the order in which they are worth reading.
+A pass can edit a graph into something that is not a program: a value used
+above its definition, a target that does not exist.  `problems(graph)` yields
+each such fault with its node, and does not stop at the first; `Graph.lint`
+raises the first.  There is one function for each invariant, in the order in
+which they are worth reading.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from ..node import Node
 from ..ordered.namespace import is_parameter_name
 from ..ordered.opcodes import OPCODES
 from ..text.dotted_path import MISSING, walk
+from . import refusals
+from .signature import parameter_faults
 
 if TYPE_CHECKING:
     from ..graph import Graph
@@ -27,7 +30,7 @@ class Problem(NamedTuple):
     """A fault in a graph.
 
     Attributes:
-        node: where it is; None if it is the graph's as a whole.
+        node: where it is; None if it concerns the graph as a whole.
         message: what was found, and what would be right.
         kind: the exception that `Graph.lint` raises for it.
     """
@@ -38,7 +41,7 @@ class Problem(NamedTuple):
 
 
 def problems(graph: Graph) -> Iterator[Problem]:
-    """Everything that is wrong with `graph`, found in one go.
+    """Everything that is wrong with `graph`.
 
     Structure comes before meaning: a graph whose nodes have wrong opcodes or
     owners is not examined further.
@@ -82,7 +85,7 @@ def _nodes(graph: Graph) -> Iterator[Problem]:
         if names.setdefault(name, node) is not node:
             yield Problem(node, f"Node redefined name {name}!")
         elif not is_parameter_name(name):
-            message = f"Node has the name {name!r}, which is no identifier"
+            message = f"Node has the name {name!r}, which is not an identifier"
             yield Problem(node, message)
 
 
@@ -97,20 +100,11 @@ def _users(graph: Graph) -> Iterator[Problem]:
         for user in node.users:
             in_no_list = user._erased or user._next is user
             if node not in user._inputs or in_no_list:
-                message = f"Node {node} has the user {user}, which has it not"
+                message = (
+                    f"Node {node} lists {user} as a user, but {user} does "
+                    "not take it as an input"
+                )
                 yield Problem(node, message)
-
-
-def _foreign(arg: Node, node: Node) -> str:
-    """What to say of an argument that is not in the graph."""
-    if arg._erased:
-        return f"Argument '{arg}' of Node '{node}' was erased from the graph"
-    return (
-        f"Argument '{arg}' of Node '{node}' does not belong to this Graph, "
-        "but was used as an argument! If you are copying nodes from another "
-        "graph, make sure to use ``arg_transform`` on node_copy() to remap "
-        "values"
-    )
 
 
 def parameter_problems(graph: Graph) -> Iterator[Problem]:
@@ -118,44 +112,10 @@ def parameter_problems(graph: Graph) -> Iterator[Problem]:
 
     Cost: O(nodes).
     """
-    seen = {"self"}
-    last = ""
-    for node in graph._nodes:
-        if node.op != "placeholder":
-            continue
-        target = str(node.target)
-        bare = target.lstrip("*")
-        if not is_parameter_name(bare):
-            message = f"placeholder {node} has the target {target!r}, no name"
-            yield Problem(node, message)
-        if bare in seen:
-            message = f"placeholder {node}: a second parameter named {bare}"
-            yield Problem(node, message)
-        if reason := _misplaced(target, bool(node._args), last):
-            yield Problem(node, f"placeholder {node}: {reason}")
-        seen.add(bare)
-        last = target if target.startswith("*") else "=" if node._args else last
-
-
-def _misplaced(target: str, has_default: bool, last: str) -> str:
-    """Why a parameter cannot stand behind the one before it, if so.
-
-    Args:
-        target: the parameter, with its stars.
-        has_default: whether it has a default value.
-        last: "" after plain parameters, "=" after one with a default, the
-            starred parameter itself after that.
-    """
-    if last.startswith("**"):
-        return f"{target} comes after {last}, which must be last"
-    starred = target.startswith("*")
-    if last.startswith("*") and starred and not target.startswith("**"):
-        return f"{target} is a second *args, after {last}"
-    if last == "=" and not has_default and not starred:
-        return "has no default, but the parameter before it has one"
-    if starred and has_default:
-        return f"{target} cannot have a default"
-    return ""
+    nodes = [node for node in graph._nodes if node.op == "placeholder"]
+    parameters = [(str(node.target), bool(node._args)) for node in nodes]
+    for index, fault in parameter_faults(parameters):
+        yield Problem(nodes[index], f"placeholder {nodes[index]}{fault}")
 
 
 def _output(graph: Graph) -> Iterator[Problem]:
@@ -166,7 +126,7 @@ def _output(graph: Graph) -> Iterator[Problem]:
     for extra in outputs[1:]:
         yield Problem(extra, f"Node {extra} is a second output")
     if outputs and (after := outputs[-1]._next) is not graph._root:
-        message = f"Node {after} stands after the output and never runs"
+        message = f"Node {after} comes after the output and never runs"
         yield Problem(after, message)
 
 

@@ -1,13 +1,15 @@
-"""Stage 02, use-def: the names for values that fx passes on.
+"""Stage 02, use-def: names for values that fx passes on, and for constants.
 
 This file imports nothing of fx, so that every other file can use the names.
 """
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias, get_args
 
-__all__ = ["Argument", "Value"]
+import torch
+
+__all__ = ["LEAVES", "Argument", "BaseArgumentTypes", "Value", "base_types"]
 
 Value: TypeAlias = Any
 """A value of the user's program, which fx passes on and knows nothing of."""
@@ -17,3 +19,29 @@ Argument: TypeAlias = object
 dict with string keys, slice or dataclass of Arguments.  Any object can be a
 constant, so the alias promises nothing: narrow with `isinstance` or `match`,
 or ask `node.input_at(0)` for a Node."""
+
+BaseArgumentTypes: Final[object] = (
+    str
+    | int
+    | float
+    | bool
+    | complex
+    | torch.SymInt
+    | torch.SymFloat
+    | torch.SymBool
+    | torch.Tensor
+    | torch.dtype
+    | torch.device
+    | torch.layout
+    | torch.memory_format
+    | torch._ops.OpOverload
+)
+"""The constants that a trace accepts as they are."""
+
+base_types: Final[tuple[type, ...]] = get_args(BaseArgumentTypes)
+"""BaseArgumentTypes as a tuple, for `isinstance`."""
+
+LEAVES: Final[frozenset[type]] = frozenset(
+    (*base_types, type(None), type(...), range)
+)
+"""Exact types of constants: nothing to look for inside them."""

@@ -1,0 +1,73 @@
+"""Stage 02, use-def: what is said when an argument cannot be accepted.
+
+`fx/node.py` decides what to refuse; the exceptions are made here, so that
+their words do not stand between the lines that do the work.
+"""
+
+from __future__ import annotations
+
+from ..ordered.ordered_graph import NamedNode
+from ..text.qualified_names import _type_repr, pretty_target
+
+AnyNode = NamedNode[object]
+
+
+def not_in_graph(node: AnyNode, user: AnyNode) -> RuntimeError:
+    """The error for an argument `node` that is not in the graph of `user`."""
+    if node.graph is user.graph:
+        return RuntimeError(
+            f"Argument '{node}' of Node '{user}' was erased from this "
+            "Graph: use a node that is still in it"
+        )
+    return RuntimeError(
+        f"Argument '{node}' of Node '{user}' does not belong to this "
+        "Graph, but was used as an argument! If you are copying nodes "
+        "from another graph, make sure to use ``arg_transform`` on "
+        "node_copy() to remap values"
+    )
+
+
+def not_a_node(found: object, node: AnyNode) -> TypeError:
+    """The error for a replacement of `node` that is a constant."""
+    return TypeError(
+        f"uses of Node {node} can go to another Node only, not to "
+        f"{found!r}: assign args or kwargs to put a constant there"
+    )
+
+
+def wrong_containers(args: object, kwargs: object, node: AnyNode) -> Exception:
+    """The error for args that are not a tuple, or kwargs that are not a dict.
+
+    An AssertionError, as torch.fx raises.
+    """
+    return AssertionError(
+        f"args must be a tuple, got {type(args)}, and kwargs a dict, "
+        f"got {type(kwargs)}, in Node {node}"
+    )
+
+
+def inside_a_set(leaf: object, node: AnyNode) -> TypeError:
+    """The error for a node inside a set."""
+    return TypeError(
+        f"Node {node} has Node {leaf} inside a set, where its "
+        "use cannot be tracked: pass a list or a tuple"
+    )
+
+
+def illegal_keyword(key: object, node: AnyNode) -> ValueError:
+    """The error for a keyword that no call in Python can have."""
+    return ValueError(
+        f"Node {node} ({node.op} of {pretty_target(node.target)}) has "
+        f"the keyword {key!r}, which is not an identifier in Python"
+    )
+
+
+def not_an_input(arg: object, index: int, node: AnyNode) -> TypeError:
+    """The error for an argument that is a constant where a node is asked for.
+
+    Raised by `Node.input_at`.
+    """
+    return TypeError(
+        f"argument {index} of Node {node} is not a Node but "
+        f"{arg!r}, a {_type_repr(type(arg))}: look at node.args"
+    )

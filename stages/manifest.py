@@ -53,12 +53,14 @@ class Stage(NamedTuple):
         number: 1 to 8.
         title: what it is about.
         summary: what one has built at its end.
+        core: the files that its idea is in, from fx/ on, in reading order.
         exercises: what to write, in the order to write it.
     """
 
     number: int
     title: str
     summary: str
+    core: tuple[str, ...]
     exercises: tuple[Exercise, ...]
 
     @property
@@ -131,7 +133,8 @@ def _read(folder: Path) -> Stage:
     table = tomllib.loads(path.read_text(encoding="utf-8"))
     number = int(folder.name)
     found = [_exercise(row, number, path) for row in table["exercise"]]
-    return Stage(number, table["title"], table["summary"], tuple(found))
+    core = tuple(table["core"])
+    return Stage(number, table["title"], table["summary"], core, tuple(found))
 
 
 def _exercise(row: dict[str, object], stage: int, path: Path) -> Exercise:

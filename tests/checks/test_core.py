@@ -1,0 +1,94 @@
+"""The core of each stage is small, whole, and the same wherever it is told."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+import yaml
+
+from stages.manifest import Exercise, Stage, stages
+from tests.checks.core import core_problems, rest_of
+from tests.checks.sources import ROOT, Source, library, snippet
+
+
+def test_the_cores_are_small_and_hold_the_exercises() -> None:
+    assert list(core_problems(stages(), library())) == []
+
+
+def made_up(core: tuple[str, ...], file: str = "a.py") -> dict[int, Stage]:
+    """A stage 01 with one exercise, in `file`."""
+    hints = ("a", "b", "c")
+    one = Exercise("a.f", file, "f", 1, "task", hints, "anchor")
+    return {1: Stage(1, "list", "", core, (one,))}
+
+
+def source(name: str, lines: int, stage: int = 1) -> Source:
+    """A file of a stage with so many lines of code."""
+    text = f'"""Stage 0{stage}, x: y."""\n' + "x = 1\n" * lines
+    return snippet(text, f"fx/{name}")
+
+
+@pytest.mark.parametrize(
+    ("found", "sources", "complaint"),
+    [
+        (made_up(("a.py",)), [source("a.py", 1001)], "core has 1001 lines"),
+        (made_up(("a.py", "b.py")), [source("a.py", 1)], "not in fx/"),
+        (made_up(("a.py",)), [source("a.py", 1, stage=2)], "another stage"),
+        (
+            made_up(("a.py",), "b.py"),
+            [source("a.py", 1), source("b.py", 1)],
+            "b.py holds an exercise and is not in core",
+        ),
+    ],
+)
+def test_a_wrong_core_is_seen(
+    found: dict[int, Stage], sources: list[Source], complaint: str
+) -> None:
+    (problem,) = core_problems(found, sources)
+    assert complaint in problem
+
+
+def test_cores_that_are_too_large_together_are_seen() -> None:
+    found = {n: Stage(n, "s", "", (f"{n}.py",), ()) for n in (1, 2, 3, 4, 5, 6)}
+    sources = [source(f"{n}.py", 900, stage=n) for n in found]
+    problems = list(core_problems(found, sources))
+    assert problems == ["the cores have 5400 lines (max 5000)"]
+
+
+def test_the_readme_lists_core_and_rest() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (0\d) \|(.*)\|(.*)\|(.*)\|$", readme, re.M)
+    sources = library()
+    told = {
+        int(number): (
+            re.findall(r"`(\S+)`", core),
+            re.findall(r"`(\S+)`", rest),
+        )
+        for number, _, core, rest in rows
+    }
+    assert told == {
+        number: ([*stage.core], rest_of(stage, sources))
+        for number, stage in stages().items()
+    }
+
+
+def test_the_site_has_the_core_before_the_rest() -> None:
+    text = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    nav = yaml.safe_load(text[text.index("\nnav:") :])["nav"]
+    groups = next(one["Stages"] for one in nav if "Stages" in one)
+    sources = library()
+    for stage, group in zip(stages().values(), groups, strict=True):
+        ((_, entries),) = group.items()
+        page, *core = [one for one in entries if isinstance(one, str)]
+        rest = [
+            p for one in entries if isinstance(one, dict) for p in one["Rest"]
+        ]
+        assert page == f"stages/{stage.number:02d}.md"
+        assert [_file(one) for one in core] == [*stage.core]
+        assert {_file(one) for one in rest} == {*rest_of(stage, sources)}
+
+
+def _file(page: str) -> str:
+    """The file of fx/ that a page shows."""
+    return page.removeprefix("files/").removesuffix(".md") + ".py"

@@ -133,7 +133,7 @@ def _read(folder: Path) -> Stage:
     table = tomllib.loads(path.read_text(encoding="utf-8"))
     number = int(folder.name)
     found = [_exercise(row, number, path) for row in table["exercise"]]
-    core = tuple(table["core"])
+    core = tuple(table.get("core", ()))
     return Stage(number, table["title"], table["summary"], core, tuple(found))
 
 

@@ -1,10 +1,10 @@
 """Stage 02, use-def: Graph, a function as an ordered list of nodes with values.
 
 The nodes of a graph, read from first to last, are the lines of one Python
-function.  This class makes them (`create_node` and a method for each opcode),
-takes them away, copies them from graph to graph, checks them, and hands them
-to the code generator; order and names are `OrderedGraph`'s, the edges are
-`Node`'s.
+function.  A Graph makes nodes (`create_node`, and a method for each opcode),
+erases them, copies them from another graph, checks them, and passes them to
+the code generator.  Order and names are the work of `OrderedGraph`, the edges
+between nodes that of `Node`.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ NO_DEFAULT: Final = inspect.Signature.empty
 
 
 class Graph(OrderedGraph[Node]):
-    """A function of tensors, as data: nodes in order, each knowing its inputs.
+    """A function as data: nodes in order, each with its inputs and users.
 
         graph = Graph()
         x = graph.placeholder("x")
@@ -108,24 +108,26 @@ class Graph(OrderedGraph[Node]):
     ) -> Node:
         """Make a node and put it at the insert point.
 
-        All nodes are made here: by the six methods below, by tracing, by
-        copying.
+        The six methods below, tracing and copying all make nodes with it.
 
         Args:
             op: one of the six opcodes.
             target: a callable for call_function, else a str.
-            args: positional arguments, as a tuple; [] and the like are ().
+            args: positional arguments, as a tuple.  Empty values of other
+                types are taken for an empty tuple.
             kwargs: keyword arguments.
             name: the name to ask for; by default made from the target.
             type_expr: the type of the value, for annotations.
 
         Raises:
-            AssertionError: unknown opcode; args no tuple; kwargs no dict.
+            AssertionError: the opcode is unknown, args is not a tuple, or
+                kwargs not a dict.
             ValueError: wrong type of target; an illegal keyword or parameter.
             RuntimeError: an argument node is erased or of another graph.
             AssertionError: the insert point is beside an erased node.
-            Whatever is raised, a hook's error too, the graph is as it was
-            (but a name may be used up).
+
+        If it raises, or a hook does, the graph is as before (but a name may be
+        used up).
 
         torch.fx: graph.py, Graph.create_node
         """
@@ -342,22 +344,23 @@ class Graph(OrderedGraph[Node]):
     def erase_node(self, to_erase: Node) -> None:
         """Take a node out of the graph; its inputs lose it as a user.
 
-        The node stays usable as a place in a running loop, and no more. The
-        hooks of the owning module hear of it before anything changes.
+        A loop that is at this node can go on; it must not be used for
+        anything else.  The hooks of the owning module are called before
+        anything changes.
 
         Args:
-            to_erase: a node of this graph that nobody uses.
+            to_erase: a node of this graph without users.
 
         Raises:
-            RuntimeError: it has users, is of another graph, or was erased;
-                also if it is a hook that erased it or gave it a user.
+            RuntimeError: the node has users, is of another graph, or was
+                erased already (a hook may have done either).
 
         torch.fx: graph.py, Graph.erase_node
         """
         raise NotImplementedError("stage 02: Graph.erase_node")
 
     def _check_erasable(self, to_erase: Node) -> None:
-        """Raise unless a node is in this graph and nobody uses it."""
+        """Raise unless a node is in this graph and has no users."""
         if to_erase is self._root:
             raise RuntimeError("the sentinel of a Graph cannot be erased")
         if to_erase.users:
@@ -381,23 +384,25 @@ class Graph(OrderedGraph[Node]):
         *,
         unknown: Literal["drop", "keep"] = "drop",
     ) -> bool:
-        """Erase what nobody uses and what does nothing else.
+        """Erase the nodes without users that have no side effect.
 
-        Kept are placeholders, the output, and every node whose effect is
-        known: see `effects.classify`. Graphs of child modules that a get_attr
-        node fetches are cleaned too, and those modules recompiled.
+        Placeholders, the output, and calls with a known side effect (see
+        `effects.classify`) are live; so are the nodes that they need.  If a
+        get_attr node fetches a child module that has a graph, that graph is
+        cleaned too, and the child recompiled.
 
         Args:
-            is_impure_node: decides instead what must be kept.
-            unknown: what to do with calls of which nothing is known, such as
-                a user's function: torch.fx drops them.
+            is_impure_node: says which nodes have side effects, in place of
+                `effects.classify`.
+            unknown: whether to drop or keep calls of which nothing is known,
+                such as a user's function.  torch.fx drops them.
 
         Returns:
             Whether something was erased.
 
         Raises:
-            RuntimeError: the graph's structure is broken, for instance a
-                node is used before it is defined; nothing has been erased.
+            RuntimeError: the graph is broken, for instance a node is used
+                before it is defined.  Nothing has been erased then.
 
         Cost: O(nodes + uses).
 
@@ -406,7 +411,7 @@ class Graph(OrderedGraph[Node]):
         raise NotImplementedError("stage 02: Graph.eliminate_dead_code")
 
     def _child_graph_modules(self) -> Iterator[tuple[Value, Graph]]:
-        """The owner's children that have graphs and are fetched by a node."""
+        """The owner's children that have a graph and that a node fetches."""
         if self._owning_module is None:
             return
         fetched = {node.target for node in self.find_nodes(op="get_attr")}
@@ -565,13 +570,13 @@ class Graph(OrderedGraph[Node]):
     # -- checking and printing ---------------------------------------------
 
     def lint(self) -> None:
-        """Raise if the graph is no well-formed program.
+        """Raise if the graph is not a well-formed program.
 
-        The first fault that `lint.problems` finds is raised, with the nodes
-        around it; `list(fx.lint.problems(graph))` has them all.
+        Raises the first fault that `lint.problems` finds, with the nodes
+        around it.  For all of them: `list(fx.lint.problems(graph))`.
 
         Raises:
-            RuntimeError: a fault of structure.
+            RuntimeError: any fault but the next.
             ValueError: a target of the wrong type.
 
         Cost: O(nodes + uses).
@@ -598,11 +603,11 @@ class Graph(OrderedGraph[Node]):
 
     @cached_property
     def _codegen(self) -> CodeGenerator[Node]:
-        """What writes this graph out as Python."""
+        """What writes this graph as Python."""
         return self._make_codegen(self._pytree_info)
 
     def set_codegen(self, codegen: CodeGenerator[Node]) -> None:
-        """Have the graph written out by `codegen`.
+        """Let `codegen` write this graph as Python.
 
         torch.fx: graph.py, Graph.set_codegen
         """
@@ -670,15 +675,15 @@ class Graph(OrderedGraph[Node]):
             [TransformCodeFunc | None], TransformCodeFunc
         ],
     ) -> contextlib.AbstractContextManager[None]:
-        """Have the pieces of generated code edited before they are joined.
+        """Edit generated code before it is compiled.
 
         Args:
-            make_transformer: gets the transformer in force, or None, and
+            make_transformer: gets the present transformer, or None, and
                 returns the new one.
 
         Returns:
-            A context manager that puts the old transformer back; not used as
-            one, the new transformer stays.
+            A context manager that restores the old transformer.  If it is not
+            used in a `with` statement, the new transformer stays.
 
         torch.fx: graph.py, Graph.on_generate_code
         """

@@ -1,9 +1,9 @@
 """Stage 02, use-def: the lists and dicts that node arguments are kept in.
 
-A node knows its inputs and its users.  If somebody could append to a list
-inside `node.args`, that knowledge would go stale without a sound; so every
-list and dict among the arguments is made immutable, and the error says what
-to do instead: build a new one and assign it.
+A node knows its inputs, and each input knows its users.  A list inside
+`node.args` that could be appended to would make that knowledge wrong, and
+nothing would notice.  So each list and dict among the arguments is made
+immutable, and the error says what to do instead: assign a new one.
 """
 
 from __future__ import annotations

@@ -211,8 +211,8 @@ class Node(NamedNode["Graph"]):
     def args(self) -> tuple[Argument, ...]:
         """The positional arguments; assign a new tuple to change them.
 
-        Assigning keeps `users` and `_input_nodes` of all nodes true, and
-        raises as the constructor does, with nothing changed.
+        Assigning also updates the `users` of the old and the new inputs.  It
+        raises what the constructor raises, and then changes nothing.
 
         torch.fx: node.py, Node.args
         """
@@ -226,8 +226,8 @@ class Node(NamedNode["Graph"]):
     def kwargs(self) -> dict[str, Argument]:
         """The keyword arguments; assign a new dict to change them.
 
-        Assigning keeps `users` and `_input_nodes` of all nodes true, and
-        raises as the constructor does, with nothing changed.
+        Assigning also updates the `users` of the old and the new inputs.  It
+        raises what the constructor raises, and then changes nothing.
 
         torch.fx: node.py, Node.kwargs
         """
@@ -253,7 +253,8 @@ class Node(NamedNode["Graph"]):
     def input_at(self, index: int) -> Node:
         """The positional argument at `index`, which must be a Node.
 
-        The typed way to `node.args[index]`, which can be anything.
+        `node.args[index]` can be anything, so a type checker asks for a test.
+        This method is that test.
 
         Raises:
             IndexError: there are not so many arguments.
@@ -267,9 +268,9 @@ class Node(NamedNode["Graph"]):
     def _update_args_kwargs(
         self, args: tuple[Argument, ...], kwargs: Mapping[str, Argument]
     ) -> None:
-        """Replace all arguments: drop the old edges, add the new ones.
+        """Replace all arguments, and the edges that follow from them.
 
-        Everything is checked before the first edge moves.
+        Everything is checked before the first edge changes.
         """
         inputs: dict[Node, None] = {}
         simple = type(args) is tuple and type(kwargs) in _DICTS
@@ -298,7 +299,7 @@ class Node(NamedNode["Graph"]):
         kwargs: immutable_dict[str, Argument],
         inputs: tuple[Node, ...],
     ) -> None:
-        """Take new arguments: the old inputs lose this user, the new gain it.
+        """Set the arguments; the old inputs lose this user, the new gain it.
 
         Args:
             args: positional arguments, immutable.
@@ -306,8 +307,8 @@ class Node(NamedNode["Graph"]):
             inputs: the nodes in both, each once, by first occurrence.
 
         Raises:
-            RuntimeError: an input is erased or of another graph; nothing has
-                changed then, at either end of any edge.
+            RuntimeError: an input is erased or of another graph.  Then
+                neither this node nor any input has changed.
         """
         raise NotImplementedError("stage 02: Node._connect")
 
@@ -360,7 +361,7 @@ class Node(NamedNode["Graph"]):
                 raise refusals.illegal_keyword(key, self)
 
     def _drop_inputs(self) -> None:
-        """Put None in place of each argument node: what erasing does."""
+        """Replace each argument node by None, because this node is erased."""
         if self._inputs:
             self._update_args_kwargs(
                 map_arg(self._args, _nothing), map_arg(self._kwargs, _nothing)
@@ -409,15 +410,18 @@ class Node(NamedNode["Graph"]):
         *,
         propagate_meta: bool = False,
     ) -> list[Node]:
-        """Make every user of this node use `replace_with` instead.
+        """Make every user of this node take `replace_with` as its input.
+
+        Afterwards this node usually has no users left and can be erased.  To
+        insert a node after this one, the new node must keep its input: pass
+        `delete_user_cb=lambda user: user is not new`.
 
         Args:
             replace_with: a node of the same graph.
-            delete_user_cb: asked for each user; where it answers False, the
-                user keeps this node. To put a node behind this one, exclude
-                it: `delete_user_cb=lambda user: user is not new`.
-            propagate_meta: copy this node's meta to `replace_with`, whose own
-                must be empty.
+            delete_user_cb: called with each user; users for which it returns
+                False keep this node as their input.
+            propagate_meta: also copy this node's `meta` to `replace_with`,
+                whose own `meta` must be empty.
 
         Returns:
             The users that were changed.
@@ -433,7 +437,7 @@ class Node(NamedNode["Graph"]):
         raise NotImplementedError("stage 02: Node.replace_all_uses_with")
 
     def replace_input_with(self, old_input: Node, new_input: Node) -> None:
-        """Read `new_input` wherever this node reads `old_input`.
+        """Replace `old_input` by `new_input` in this node's arguments.
 
         Other users of `old_input` keep it.
 
@@ -445,7 +449,7 @@ class Node(NamedNode["Graph"]):
         raise NotImplementedError("stage 02: Node.replace_input_with")
 
     def _replace_hooks(self) -> list[ReplaceHook]:
-        """Whoever wants to know that a node is replaced or renamed."""
+        """The functions to call when an input is replaced or renamed."""
         owner = self.graph._owning_module
         return [] if owner is None else getattr(owner, "_replace_hooks", [])
 
@@ -453,7 +457,7 @@ class Node(NamedNode["Graph"]):
 
     @property
     def stack_trace(self) -> str | None:
-        """Where in the user's code the node was recorded, innermost last.
+        """Where in the user's code the node was recorded, innermost frame last.
 
         None unless the tracer had `record_stack_traces` set.
 
@@ -469,8 +473,8 @@ class Node(NamedNode["Graph"]):
     def is_impure(self, impure_random: bool = True) -> bool:
         """Whether removing the node changes what the program does.
 
-        True for placeholders and the output, and for every node that
-        `effects.classify` calls impure.
+        True for placeholders and the output, and for each node that
+        `effects.classify` says is impure.
 
         Args:
             impure_random: count drawing random numbers as an effect.
@@ -543,10 +547,10 @@ class Node(NamedNode["Graph"]):
         """The node's line in the printed graph.
 
         Args:
-            placeholder_names: if it holds something, a placeholder adds its
-                parameter here and has no line.
-            maybe_return_typename: an output with a type writes the return
-                annotation to its first item.
+            placeholder_names: if it is not empty, a placeholder appends its
+                parameter to it, and the result is None.
+            maybe_return_typename: an output with a type sets the first item
+                to the return annotation.
             include_tensor_metadata: show dtype, shape, stride and device
                 where meta knows the value.
 
@@ -583,7 +587,7 @@ class Node(NamedNode["Graph"]):
 
 
 def _nothing(node: Node) -> None:
-    """What an erased node has in place of its argument nodes."""
+    """What replaces an argument node of an erased node."""
 
 
 def _node_at(graph: Graph, place: int) -> Node:

@@ -1,17 +1,18 @@
-"""Stage 01, linked-list graph: the ring of links that holds a graph's nodes.
+"""Stage 01, linked-list graph: the doubly linked list that holds the nodes.
 
-A program is an ordered list of lines, and a pass edits it in the middle while
-walking over it.  An array would move everything behind each edit; a doubly
-linked list touches the two neighbours.  The list is closed to a ring by a
-*sentinel*, a link that stands for both ends, so that no operation has a
-special case for "first", "last" or "empty":
+A pass edits a program in the middle while it walks over it.  In an array,
+each edit would move everything behind it, and the loop would lose its place;
+in a doubly linked list an edit changes two neighbours and nothing else.
+
+The list is circular.  A *sentinel*, a link that is not a member, comes before
+the first link and after the last, so that each link has two neighbours and no
+operation needs a special case for "first", "last" or "empty":
 
         ┌──────────────────────────────────────────┐
         └─> root <──> first <──> … <──> last <─────┘
 
-The links carry the list themselves (it is *intrusive*): whatever inherits
-from `Link` can be put into a ring without a box around it, and is in at most
-one ring at a time.
+The list is also *intrusive*: the pointers are in the links themselves, and
+whatever inherits from `Link` can be in one list at a time.
 """
 
 from __future__ import annotations
@@ -26,15 +27,14 @@ GAP: Final = 1 << 20
 
 
 class Link:
-    """A member of a ring: its two neighbours and its place in the order.
+    """A member of a circular list: its two neighbours and its order key.
 
-    A fresh link is a ring of one.  `_prev` and `_next` are followed freely
-    but written only in this file.  An erased link keeps both, so that a loop
-    that stands on it can still walk on.
+    A fresh link is a circle of one.  Other files may read `_prev` and `_next`,
+    but only this file assigns them.  An erased link keeps both, so that a
+    loop that is at this link can still go on.
 
-    `_sort_key` grows along the ring; comparing two links of one ring with
-    `<` compares their places without a walk.  The sentinel's key is 0 and all
-    others are greater.
+    `_sort_key` grows along the list, so `a < b` says whether a comes before b
+    without a walk.  The sentinel's key is 0 and all others are greater.
 
     torch.fx: node.py, Node (the base class torch._C._NodeBase)
     """
@@ -47,33 +47,34 @@ class Link:
     _sort_key: int
 
     def __init__(self: Self) -> None:
-        """Make a ring of one link."""
+        """Make a link that is its own neighbour on both sides."""
         self._prev = self
         self._next = self
         self._erased = False
         self._sort_key = 0
 
     def prepend(self: Self, x: Self) -> None:
-        """Put `x` right before this link, out of wherever it was.
+        """Move `x` to the place right before this link.
 
-        Its order key is between those of its new neighbours; before the
-        sentinel, where nothing limits it, `GAP` more than the last.
+        Its order key becomes one between those of its new neighbours.  Before
+        the sentinel nothing limits the key, and it is `GAP` more than that of
+        the last link.
 
             before:  p <-> self     a <-> x <-> b
             after:   p <-> x <-> self     a <-> b
 
         Args:
-            x: a link of the same ring, or one that is in no ring yet.
+            x: a link of the same list, or one that is not in a list yet.
 
         torch.fx: node.py, Node.prepend
         """
         raise NotImplementedError("stage 01: Link.prepend")
 
     def append(self: Self, x: Self) -> None:
-        """Put `x` right behind this link: the same as `self.next.prepend(x)`.
+        """Move `x` to the place right after this link.
 
         Args:
-            x: a link of the same ring, or one that is in no ring yet.
+            x: a link of the same list, or one that is not in a list yet.
 
         torch.fx: node.py, Node.append
         """
@@ -82,39 +83,40 @@ class Link:
             self._next.prepend(x)
 
     def _unlink(self) -> None:
-        """Close the ring behind this link, which keeps its own pointers."""
+        """Join the two neighbours; this link keeps its own pointers."""
         raise NotImplementedError("stage 01: Link._unlink")
 
     def __lt__(self, other: object) -> bool:
-        """Whether this link stands before `other` in their ring."""
+        """Whether this link comes before `other` in their list."""
         if isinstance(other, Link):
             return self._sort_key < other._sort_key
         return NotImplemented
 
     def __gt__(self, other: object) -> bool:
-        """Whether this link stands behind `other` in their ring."""
+        """Whether this link comes after `other` in their list."""
         if isinstance(other, Link):
             return self._sort_key > other._sort_key
         return NotImplemented
 
     def __le__(self, other: object) -> bool:
-        """Whether this link is `other` or stands before it."""
+        """Whether this link is `other` or comes before it."""
         if isinstance(other, Link):
             return self._sort_key <= other._sort_key
         return NotImplemented
 
     def __ge__(self, other: object) -> bool:
-        """Whether this link is `other` or stands behind it."""
+        """Whether this link is `other` or comes after it."""
         if isinstance(other, Link):
             return self._sort_key >= other._sort_key
         return NotImplemented
 
 
 def _key_between(before: Link, after: Link) -> int:
-    """An order key for a link about to stand between two neighbours.
+    """An order key for a link that will be put between two neighbours.
 
-    The link is not in the ring yet. `after` is not the sentinel; `before` may
-    be, its key is 0.
+    Args:
+        before: a link, or the sentinel, whose key is 0.
+        after: the link behind it, which is not the sentinel.
     """
     low = before._sort_key
     if after._sort_key - low < 2:
@@ -123,11 +125,11 @@ def _key_between(before: Link, after: Link) -> int:
 
 
 def _make_room(start: Link) -> None:
-    """Spread the keys behind `start` so that the next place is free again.
+    """Spread the keys behind `start`, so that there is one free after it.
 
-    Takes the shortest stretch of n links whose keys span more than n², and
-    spaces them evenly: amortised O(log n) an insertion (Dietz and Sleator,
-    "Two algorithms for maintaining order in a list", 1987).
+    Finds the shortest run of n links whose keys span more than n², and spaces
+    them evenly.  An insertion then costs O(log n), amortised (Dietz and
+    Sleator, "Two algorithms for maintaining order in a list", 1987).
     """
     raise NotImplementedError("stage 01: _make_room")
 
@@ -135,14 +137,15 @@ def _make_room(start: Link) -> None:
 class LinkedList(Generic[LinkT]):
     """An ordered collection of links that may be edited while it is walked.
 
-    A loop over the list, forwards or backwards, goes from the link it stands
-    on to that link's neighbour *at that moment*:
+    A loop over the list, forwards or backwards, asks the current link for its
+    neighbour only when it goes on:
 
-    - a link inserted ahead of the loop is met, one inserted behind is not;
-    - a link erased ahead is not met; erasing the current one is harmless;
-    - if the current link is moved, the loop goes on from its new place.
+    - it visits links inserted ahead of it, and not those inserted behind it;
+    - it does not visit a link erased ahead of it, and the current link can be
+      erased safely;
+    - if the current link is moved, the loop goes on from the new place.
 
-    `len()` and emptiness are O(1), a walk is O(n), there is no indexing.
+    `len()` is O(1) and a walk O(n); a link cannot be found by its index.
 
     torch.fx: graph.py, _node_list
     """
@@ -153,8 +156,8 @@ class LinkedList(Generic[LinkT]):
         """Make an empty list.
 
         Args:
-            root: a fresh link that becomes the sentinel: no member of the
-                list, never handed out by a loop.
+            root: a fresh link that becomes the sentinel.  It is not a member
+                of the list, and a loop does not yield it.
         """
         self._root = root
         self._len = 0
@@ -172,7 +175,7 @@ class LinkedList(Generic[LinkT]):
         raise NotImplementedError("stage 01: LinkedList.__reversed__")
 
     def erase(self, link: LinkT) -> None:
-        """Take `link` out for good; loops that stand on it can go on.
+        """Remove `link`; a loop that is at this link can go on.
 
         Args:
             link: a member of this list.

@@ -1,9 +1,9 @@
 """Stage 01, linked-list graph: names that are unique and legal in Python.
 
-The value of each node becomes a variable of generated code, so its name must
-be an identifier, must not hide a keyword or a builtin, and must be its own.
-Names stay close to what they stand for: the first addition is `add`, the next
-ones are `add_1`, `add_2`.
+The value of each node becomes a variable of generated code.  So its name must
+be an identifier, must differ from keywords and builtins, and must not be the
+name of another node.  A name should also remind the reader of what it names:
+the first addition is `add`, the next ones are `add_1`, `add_2`.
 """
 
 from __future__ import annotations
@@ -23,45 +23,45 @@ RESERVED: Final[frozenset[str]] = frozenset(
 
 _BUILTINS: Final[Mapping[str, object]] = vars(builtins)
 TAKEN: Final = frozenset(keyword.kwlist) | set(_BUILTINS) | RESERVED
-"""Names that no node has: keywords, builtins, and the reserved ones."""
+"""Names that a node cannot have: keywords, builtins, and the reserved ones."""
 
 _MOST_DIGITS: Final = 640
-"""More digits are part of the word: Python may refuse to read the number."""
+"""A longer row of digits is left in the name: `int` may refuse to read it."""
 
 _not_identifier = re.compile(r"[^0-9a-zA-Z_]+")
 _hump = re.compile(r"(?<=[a-z])([A-Z])")
 
 
 class Namespace:
-    """Gives out names, each at most once.
+    """Creates names, each only once.
 
-    - An object gets one name, and keeps it.
-    - No two objects share a name.
-    - No name hides a keyword, a builtin or a reserved global, unless the
+    - If an object is named, it keeps that name.
+    - Two objects never have the same name.
+    - A name is not a keyword, a builtin or a reserved global, unless the
       object is that builtin.
 
     torch.fx: graph.py, _Namespace
     """
 
     def __init__(self) -> None:
-        """Make a namespace in which no name is used."""
+        """Make a namespace that has not created a name yet."""
         self._names: dict[object, str] = {}
         self._used: set[str] = set()
         self._counts: dict[str, int] = {}
 
     def create_name(self, candidate: str, obj: object | None = None) -> str:
-        """A name that nobody has, as close to `candidate` as can be.
+        """Create a name that is not in use, as close to `candidate` as can be.
 
-        A name that is taken gets the next number: `add` is followed by
-        `add_1`, and `add_7`, asked for twice, by `add_8`.
+        If the name is taken, it gets the next number: `add` is followed by
+        `add_1`, and a second `add_7` becomes `add_8`.
 
         Args:
-            candidate: the wish, any string; what cannot stand in an
-                identifier becomes an underscore.
-            obj: if given (hashable), the object that the name is for: asked
-                again for the same object, the same name comes back.
+            candidate: any string; characters that an identifier cannot have
+                become underscores.
+            obj: the object that is named, if it is to keep the name; hashable.
+                A second call for the same object returns the same name.
 
-        Cost: O(1) amortised, however often one candidate comes.
+        Cost: O(1) amortised, however often a candidate is asked for.
 
         torch.fx: graph.py, _Namespace.create_name
         """
@@ -69,12 +69,12 @@ class Namespace:
 
 
 def _is_builtin(name: str, obj: object | None) -> bool:
-    """Whether `name` is the builtin name of `obj` itself."""
+    """Whether `obj` is the builtin of that name."""
     return obj is not None and _BUILTINS.get(name) is obj
 
 
 def _parse(candidate: str) -> tuple[str, str, int]:
-    """Clean a candidate and split it: ("a_7", "a", 7); no number is -1."""
+    """A candidate as an identifier, split: ("a_7", "a", 7), ("b", "b", -1)."""
     if not (candidate.isidentifier() and candidate.isascii()):
         path = candidate.replace(".", "_") if ".." not in candidate else ""
         if path.isidentifier() and path.isascii():
@@ -125,7 +125,7 @@ def check_text(op: Opcode, target: str) -> None:
 
 
 def target_to_str(target: Target) -> str:
-    """The name that a node asks for, made from its target.
+    """The candidate for the name of a node with this target.
 
     `torch.relu` gives "relu", "layer.0" stays, `operator.__getitem__` gives
     "getitem", "toUpper" gives "to_upper".
@@ -148,6 +148,6 @@ def target_to_str(target: Target) -> str:
 
 
 def snake_case(name: str) -> str:
-    """`name` in Python's style: a capital in a word becomes _ and a small."""
+    """`name` in lower case, an underscore before each capital inside a word."""
     small = name.lower()
     return small if small == name else _hump.sub(r"_\1", name).lower()

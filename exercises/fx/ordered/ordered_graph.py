@@ -44,7 +44,7 @@ class NamedNode(Link, Generic[GraphT_co]):
 
         Args:
             graph: the graph that the node is for.
-            name: the variable it becomes; see `Namespace`.
+            name: the variable that its value becomes; see `Namespace`.
             op: one of the six opcodes.
             target: a callable for call_function, else a str.
 
@@ -70,16 +70,16 @@ class NamedNode(Link, Generic[GraphT_co]):
 
     @property
     def next(self) -> Self:
-        """The node behind this one; behind the last comes the sentinel."""
+        """The node after this one; after the last, the sentinel."""
         return self._next
 
     @property
     def prev(self) -> Self:
-        """The node before this one; before the first comes the sentinel."""
+        """The node before this one; before the first, the sentinel."""
         return self._prev
 
     def prepend(self: Self, x: Self) -> None:
-        """Move `x` right before this node.
+        """Move `x` to the place right before this node.
 
         Args:
             x: a node of the same graph.
@@ -94,7 +94,7 @@ class NamedNode(Link, Generic[GraphT_co]):
         Link.prepend(self, x)
 
     def append(self: Self, x: Self) -> None:
-        """Move `x` right behind this node: `self.next.prepend(x)`.
+        """Move `x` to the place right after this node.
 
         Args:
             x: a node of the same graph.
@@ -137,10 +137,11 @@ NodeT = TypeVar("NodeT", bound=NamedNode[object])
 
 
 class InsertPoint(Generic[NodeT]):
-    """Where new nodes go: set when made, put back when a `with` block ends.
+    """Where a graph puts new nodes.
 
-    So `graph.inserting_before(n)` alone moves the insert point for good, and
-    `with graph.inserting_before(n):` for the block only.
+    Making one sets the insert point, and the end of a `with` block restores
+    the one before.  So `graph.inserting_before(n)` alone moves the insert
+    point for good, and `with graph.inserting_before(n):` for the block only.
 
     torch.fx: graph.py, _InsertPoint
     """
@@ -162,12 +163,12 @@ class InsertPoint(Generic[NodeT]):
         raised: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Put back the insert point that was there before."""
+        """Restore the insert point that was set before."""
         self.graph._insert = self.orig_insert
 
 
 class OrderedGraph(Generic[NodeT]):
-    """Nodes in order, each with a name of its own, and an insert point.
+    """Nodes in order, with unique names, and the place for the next one.
 
     torch.fx: graph.py, Graph
     """
@@ -200,7 +201,7 @@ class OrderedGraph(Generic[NodeT]):
         return self._nodes._len
 
     def inserting_before(self, n: NodeT | None = None) -> InsertPoint[NodeT]:
-        """From now on, new nodes go before `n`, in the order of creation.
+        """Put new nodes before `n` from now on, in the order of creation.
 
             with graph.inserting_before(n):
                 ...  # here
@@ -220,9 +221,9 @@ class OrderedGraph(Generic[NodeT]):
         return InsertPoint(self, n.prepend)
 
     def inserting_after(self, n: NodeT | None = None) -> InsertPoint[NodeT]:
-        """From now on, each new node goes right behind `n`.
+        """Put each new node right after `n` from now on.
 
-        So the second of two new nodes stands between `n` and the first.
+        The second of two new nodes is then between `n` and the first.
 
         Args:
             n: a node of this graph; None is the end of the graph.
@@ -235,7 +236,7 @@ class OrderedGraph(Generic[NodeT]):
         raise NotImplementedError("stage 01: OrderedGraph.inserting_after")
 
     def _check_place(self, n: NodeT, side: str) -> None:
-        """Raise unless new nodes can go beside `n`."""
+        """Raise unless new nodes can be put beside `n`."""
         loose = n._next is n and n is not self._root
         if n.graph is not self or n._erased or loose:
             state = "was erased" if n._erased else "is not among its nodes"

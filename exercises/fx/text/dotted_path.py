@@ -1,9 +1,9 @@
 """Stage 02, use-def: walk, read, write, copy and delete `a.b.c` in modules.
 
-The target of a get_attr or call_module node is a path of attribute names, the
-*atoms*, from the root module down: "encoder.layers.0.weight".  A number is an
-atom like any other, for `nn.Sequential` and `nn.ModuleList` keep their
-children under such names.  This file is the one place that follows a path.
+The target of a get_attr or call_module node is a path of attribute names, its
+*components*, from the root module down: "encoder.layers.0.weight".  A number
+is a component like any other, because `nn.Sequential` and `nn.ModuleList` keep
+their children under such names.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class _Missing(Enum):
 
 
 MISSING: Final = _Missing.MISSING
-"""Stands for the value of an attribute that is not there (None may be one)."""
+"""The value of an attribute that does not exist, since None may be a value."""
 
 
 class Step(NamedTuple):

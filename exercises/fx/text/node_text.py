@@ -3,8 +3,8 @@
     %add : [num_users=1] = call_function[target=operator.add](
         args = (%x, 1), kwargs = {})
 
-on one line.  A Node among the arguments has a percent sign, constants are
-written as `str` writes them.
+on one line.  A Node among the arguments is written with a percent sign, a
+constant as `str` writes it.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """Stage 02, use-def: how functions and types are written in text.
 
-A node's target is the function object itself.  Printed, it becomes a name
-that leads back to it: `torch.relu`, `operator.add`, `my_model.scale`.  Not
-every callable has such a name (a lambda, a partial, a method of a list), and
-some have a wrong one, so whoever *executes* the text asks `resolves_to`.
+A node's target is the function object itself.  In print it becomes the name
+under which it can be found: `torch.relu`, `operator.add`, `my_model.scale`.
+Not every callable has such a name (a lambda, a partial, a method of a list),
+and some have a wrong one, so code that *executes* the text first asks
+`resolves_to`.
 """
 
 from __future__ import annotations
@@ -45,8 +46,8 @@ def _get_qualified_name(func: object) -> str:
     """The name of a callable, with the module it is in.
 
     Builtins are bare (`len`), methods of tensors are `torch.Tensor.relu`,
-    everything else is `module.name`.  Where a callable has no name of its own
-    its type stands for it: `functools.partial`, `builtins.list.append`.
+    everything else is `module.name`.  A callable without a name is written as
+    its type: `functools.partial`, `builtins.list.append`.
 
     Cost: O(1), and a dict lookup when asked again for a function of torch.
 
@@ -172,7 +173,7 @@ def is_from_torch(obj: object) -> bool:
     """Whether `obj` says that it lives in torch: in `torch` or `torch.x.y`.
 
     What is in a module of `torch._dynamo` or `torch._inductor` does not
-    count: those make functions of their own for a user's code.
+    count, because those generate functions from a user's code.
 
     torch.fx: graph.py, _is_from_torch
     """

@@ -2,11 +2,12 @@
 
 An argument is a Node, a constant, or a container of arguments.  Containers
 are tuples (named ones too), lists, dicts, slices and dataclasses, nested as
-deep as you like.  Two functions know this grammar, and everything that has to
-look inside arguments is written with them:
+deep as you like.  Here is the one place that knows these containers:
 
-    map_aggregate(a, fn)   rebuild `a`, each leaf replaced by fn(leaf)
-    map_arg(a, fn)         rebuild `a`, each Node replaced by fn(node)
+    map_aggregate(a, fn)   rebuild `a` with each leaf replaced by fn(leaf)
+    parts(a)               what is directly inside `a`
+
+`map_arg` in `fx/node.py` does the first for Nodes alone.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ __all__ = [
 ]
 
 NO_KWARGS: Final[immutable_dict[str, Argument]] = immutable_dict()
-"""The kwargs of every node that has none."""
+"""The kwargs of a node without keyword arguments."""
 
 T = TypeVar("T")
 
@@ -104,7 +105,7 @@ def _map_list(
 def _map_dict(
     a: dict[str, object], fn: Callable[[Argument], Argument]
 ) -> immutable_dict[str, Argument]:
-    """An immutable dict with the same keys, in which there is no Node."""
+    """An immutable dict with the same keys, which must not hold a Node."""
     for key in a:
         if type(key) is not str:
             map_aggregate(key, _refuse_link)
@@ -156,7 +157,7 @@ _REBUILD: Final[dict[type, Callable[[Value, Value], Argument]]] = {
 def holds_node(value: Value) -> bool:
     """Whether there is a Node somewhere in an argument.
 
-    Nothing of the user's is called and nothing recurses.
+    Calls no method that the user's classes define, and does not recurse.
 
     Cost: O(size of `value`).
     """

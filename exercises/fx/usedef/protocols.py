@@ -1,9 +1,9 @@
-"""Stage 02, use-def: everything an early stage knows of a later one.
+"""Stage 02, use-def: what a graph needs of classes of later stages.
 
-A Graph (02) is traced by a Tracer (04), written out by a CodeGen (05) and
-owned by a GraphModule (05).  So that every prefix of the stages is a program
-of its own, no file looks upwards: what the graph needs of those three is said
-here, as protocols, together with the data that crosses the seams.
+A Graph (02) is filled by a Tracer (04), written as code by a CodeGen (05) and
+owned by a GraphModule (05).  But no file imports one of a later stage, so that
+the first stages work without the rest.  What a graph needs of those classes is
+stated here as protocols, with the data that passes between them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .values import Value
 NodeT = TypeVar("NodeT", bound=Link)
 
 TransformCodeFunc: TypeAlias = Callable[[list[str]], list[str]]
-"""Edits the body of generated code: pieces of text in, pieces out."""
+"""Edits the body of generated code, which comes as a list of strings."""
 
 ReplaceHook: TypeAlias = Callable[..., object]
 """Called as hook(old=node, new="its new name", user=node)."""
@@ -32,8 +32,8 @@ class PythonCode:
     """What it takes to execute or save a graph as Python.
 
     Attributes:
-        src: the source of the function, with what stands before it.
-        globals: the objects that the source names, by name.
+        src: the source of the function, and what comes before its `def`.
+        globals: the objects that the source uses as globals, by name.
         _lineno_map: line of the function, its `def` being 0 -> index of the
             node in the graph.
         _prologue_start: the line of `src` on which the function begins.
@@ -50,7 +50,7 @@ class PythonCode:
 class PyTreeInfo(NamedTuple):
     """How nested inputs become flat placeholders, and flat outputs nested.
 
-    Left by a trace with nested `concrete_args`; used by code generation.
+    A trace with nested `concrete_args` makes it, and code generation uses it.
 
     torch.fx: graph.py, _PyTreeInfo
     """
@@ -100,7 +100,7 @@ class GraphOwner(Protocol[NodeT]):
 
 
 class GraphTracer(Protocol):
-    """Whatever made a graph by tracing; stage 04's Tracer.
+    """What makes a graph by tracing; stage 04's Tracer.
 
     torch.fx: graph.py, Graph.__init__ (tracer_cls)
     """
@@ -110,7 +110,7 @@ class GraphTracer(Protocol):
 
 
 class CodeOptions(NamedTuple):
-    """What generated code should show beyond what it has to do.
+    """What generated code should show besides what it does.
 
     Attributes:
         verbose: comments saying where nodes come from, shapes as annotations.
@@ -132,7 +132,7 @@ class CodeOptions(NamedTuple):
 
 
 class CodeGenerator(Protocol[NodeT]):
-    """Writes a graph out as Python; stage 05's CodeGen.
+    """Writes a graph as Python; stage 05's CodeGen.
 
     torch.fx: graph.py, CodeGen
     """
@@ -156,7 +156,7 @@ class CodeGenerator(Protocol[NodeT]):
 
 
 class NoCodeGen(Generic[NodeT]):
-    """The code generator of a graph for which stage 05 is not there yet."""
+    """The code generator of a graph as long as stage 05 is not imported."""
 
     _body_transformer: TransformCodeFunc | None = None
 

@@ -394,7 +394,7 @@ class Graph(OrderedGraph[Node]):
         Placeholders, the output, and calls with a known side effect (see
         `effects.classify`) are live; so are the nodes that they need.  If a
         get_attr node fetches a child module that has a graph, that graph is
-        cleaned too, and the child recompiled.
+        cleaned too, with the same settings, and the child recompiled.
 
         Args:
             is_impure_node: says which nodes have side effects, in place of
@@ -422,7 +422,9 @@ class Graph(OrderedGraph[Node]):
                 self.erase_node(node)
                 changed = True
         for child, graph in self._child_graph_modules():
-            changed |= graph.eliminate_dead_code()
+            changed |= graph.eliminate_dead_code(
+                is_impure_node, unknown=unknown
+            )
             child.recompile()
         return changed
 

@@ -369,7 +369,9 @@ MUTANTS: Final = (
         function="graph.Graph.eliminate_dead_code",
         misconception="a graph has no other graphs in it",
         was=(
-            "            changed |= graph.eliminate_dead_code()\n"
+            "            changed |= graph.eliminate_dead_code(\n"
+            "                is_impure_node, unknown=unknown\n"
+            "            )\n"
             "            child.recompile()"
         ),
         becomes="            pass",
@@ -378,18 +380,23 @@ MUTANTS: Final = (
     Mutant(
         function="graph.Graph.eliminate_dead_code",
         misconception="`or` asks both sides",
-        was="            changed |= graph.eliminate_dead_code()",
-        becomes=(
-            "            changed = changed or graph.eliminate_dead_code()"
-        ),
+        was="            changed |= graph.eliminate_dead_code(",
+        becomes=("            changed = changed or graph.eliminate_dead_code("),
         told="each graph must be cleaned, also if something was erased before",
     ),
     Mutant(
         function="graph.Graph.eliminate_dead_code",
         misconception="the answer is that of the last graph",
-        was="            changed |= graph.eliminate_dead_code()",
-        becomes="            changed = graph.eliminate_dead_code()",
+        was="            changed |= graph.eliminate_dead_code(",
+        becomes="            changed = graph.eliminate_dead_code(",
         told="must not make the answer False",
+    ),
+    Mutant(
+        function="graph.Graph.eliminate_dead_code",
+        misconception="a child graph is cleaned as if by a call of its own",
+        was="                is_impure_node, unknown=unknown\n",
+        becomes="",
+        told="clean the child with the same settings",
     ),
     Mutant(
         function="graph.Graph.eliminate_dead_code",

@@ -356,6 +356,19 @@ def test_graphs_of_children_are_cleaned_too() -> None:
 
 
 @pytest.mark.exercise("graph.Graph.eliminate_dead_code")
+def test_graphs_of_children_are_cleaned_with_the_same_settings() -> None:
+    inner, *_ = with_dead_chain()
+    before = names(inner)
+    fetching(Child(inner)).eliminate_dead_code(lambda node: True)
+    same(
+        names(inner),
+        before,
+        "The caller says that every node has a side effect: clean the child "
+        "with the same settings, `is_impure_node` and `unknown`.",
+    )
+
+
+@pytest.mark.exercise("graph.Graph.eliminate_dead_code")
 def test_every_graph_is_cleaned_whatever_was_erased_elsewhere() -> None:
     first, *_ = with_dead_chain()
     second, *_ = with_dead_chain()

@@ -1,8 +1,8 @@
 """Stage 02, use-def: effects that torch's own schemas do not tell of.
 
-`effects` reads what it can from schemas and tags.  The tables here are the
-rest: functions without a schema, schemas that keep silent about a write,
-random draws that depend on a flag, and the modules of torch.nn.
+`function_effects` reads what it can from schemas and tags.  The tables here
+hold the rest: functions without a schema, operators whose schemas do not
+mention a write, random draws that depend on a flag, and modules of torch.nn.
 """
 
 from __future__ import annotations

@@ -41,8 +41,8 @@ def classify(node: Node) -> Effect:
         node: of any opcode.  A call_module node is read through the module
             that owns its graph, as that is now: in training or not.
 
-    Cost: O(1) once a target has been seen; for a module, O(its submodules);
-    for a module with a graph of its own, O(the nodes of that).
+    Cost: O(1) once a function or method has been seen; for a module,
+    O(submodules), or O(nodes) if it has a graph.
     """
     if node.op == "call_function":
         return effect_of_function(node.target, node.args, node.kwargs)

@@ -174,7 +174,7 @@ class Facts:
         if self.views or self.writes:
             return []
         namespace = self.name.partition("::")[0]
-        return [*map(_facts, _overloads(f"{namespace}::{base}"))]
+        return _facts_in(_packet(f"{namespace}::{base}"))
 
 
 _LAYOUT_READERS: Final = frozenset(
@@ -213,32 +213,37 @@ def facts_of_overloads(target: object) -> list[Facts] | None:
 
     Returns:
         The facts in torch's order, or None if torch has no schema for such a
-        target.
+        target.  The list is kept: do not change it.
 
-    Cost: O(overloads).
+    Cost: O(1) once an operator has been seen.
     """
     if isinstance(target, OpOverload):
         return [_facts(target)]
     if not isinstance(target, OpOverloadPacket):
-        target = builtin_name(target)
-        if target is None:
+        name = builtin_name(target)
+        if name is None:
             return None
-    return [_facts(overload) for overload in _overloads(target)]
+        target = _packet(name)
+    return _facts_in(target)
 
 
 builtin_name: Final[Callable[[object], str | None]] = _find_builtin
 """`torch.add` → "aten::add"."""
 
 
-def _overloads(target: object) -> list[Overload]:
-    """The overloads of a packet, or of the operator of a name; maybe none."""
-    if isinstance(target, str):
-        namespace, _, base = target.partition("::")
-        target = getattr(getattr(torch.ops, namespace), base, None)
-    if not isinstance(target, OpOverloadPacket):
+def _packet(name: str) -> object:
+    """What torch.ops has under the name "aten::add"; None if nothing."""
+    namespace, _, base = name.partition("::")
+    return getattr(getattr(torch.ops, namespace), base, None)
+
+
+@functools.lru_cache(4096)
+def _facts_in(packet: Value) -> list[Facts]:
+    """The facts of all overloads of an operator; none of anything else."""
+    if not isinstance(packet, OpOverloadPacket):
         return []
-    names: Callable[[], list[str]] = target.overloads
-    return [getattr(target, name) for name in names()]
+    names: Callable[[], list[str]] = packet.overloads
+    return [_facts(getattr(packet, name)) for name in names()]
 
 
 # -- pairs of operators ------------------------------------------------------

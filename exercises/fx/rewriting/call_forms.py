@@ -17,7 +17,7 @@ import torch
 from torch import nn
 from torch._ops import OpOverload
 
-from ..memory.facts import builtin_name, facts_of_overloads
+from ..memory.facts import Facts, builtin_name, facts_of_overloads
 from ..memory.signatures import python_signature
 from ..node import Node
 from ..text.dotted_path import PathError, find
@@ -176,7 +176,7 @@ def _name_of_function(target: Value) -> str:
     elif not found:
         found = _name_in_torch(target)
     found = SAME_AS.get(found, found)
-    return found if _parameters_lists(found) else ""
+    return found if _overloads(found) else ""
 
 
 def _name_in_torch(target: Value) -> str:
@@ -194,15 +194,14 @@ def _name_of_method(name: str) -> str:
     if not hasattr(torch.Tensor, name):
         return ""
     name = SAME_AS.get(name, name)
-    return name if _parameters_lists(name) else ""
+    return name if _overloads(name) else ""
 
 
-def _parameters_lists(name: str) -> list[inspect.Signature]:
-    """The signatures of all overloads of an operator; none if unknown."""
+def _overloads(name: str) -> list[Facts]:
+    """The facts of all overloads of an operator; none if unknown."""
     if not name.isidentifier() or name.endswith("_"):
         return []
-    overloads = facts_of_overloads(getattr(torch.ops.aten, name, None))
-    return [facts.signature for facts in overloads or ()]
+    return facts_of_overloads(getattr(torch.ops.aten, name, None)) or []
 
 
 def form(node: Node) -> Form | None:
@@ -214,7 +213,8 @@ def form(node: Node) -> Form | None:
     if node.op == "call_method" and name in SIZES and len(args) > 2:
         args = (args[0], args[1:])
     own = _own_signature(node.target)
-    for signature in [own] if own else _parameters_lists(name):
+    declared = (facts.signature for facts in _overloads(name))
+    for signature in (own,) if own else declared:
         given = _given(signature, args, kwargs)
         if given is not None:
             return Form(name, tuple(given), tuple(given.values()))

@@ -134,9 +134,10 @@ class Facts:
             taken = [*other.parameters.values()]
             if (
                 self.returns_one_tensor
+                and given
+                and taken
                 and other.writes == taken[:1]
                 and not other.views
-                and given[:1]
                 and given[0].type == taken[0].type == "Tensor"
                 # The first may have another name: it is given by position.
                 and _fit(given[1:], taken[1:])
@@ -166,10 +167,10 @@ class Facts:
         return None if self.view is None else self.parameters["src"]
 
     def _namesakes(self, base: str) -> list[Facts]:
-        """What the overloads of `base` in the same namespace are.
+        """The facts of the operator `base` in the same namespace.
 
-        None for what is a view or writes: only functional operators have a
-        twin or are the inverse of a view.
+        A view, or an operator that writes, gets an empty list: only functional
+        operators have a twin or are the inverse of a view.
         """
         if self.views or self.writes:
             return []

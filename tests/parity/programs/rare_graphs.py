@@ -153,3 +153,26 @@ def signatures_of_an_operator_with_a_table_of_exceptions(lib: Lib) -> Seen:
     schemas = importlib.import_module(f"{lib.__name__}.operator_schemas")
     found = schemas.get_signature_for_torch_op(torch.nonzero)
     return None if found is None else len(found)
+
+
+@program(differs="arguments-called-from", ours=2)
+def arguments_of_an_operator_that_has_one_called_from(lib: Lib) -> Seen:
+    schemas = importlib.import_module(f"{lib.__name__}.operator_schemas")
+    x = torch.zeros(2)
+    pair = schemas.normalize_function(
+        torch.ops.aten.uniform.out, (x, 0.0, 1.0), {"out": x}
+    )
+    return None if pair is None else len(pair.kwargs)
+
+
+@program(differs="wrappers-of-operators", ours=None)
+def arguments_of_an_object_around_an_operator(lib: Lib) -> Seen:
+    class Around:
+        _op = torch.ops.aten.relu.default
+
+        def __call__(self, x: torch.Tensor, *rest: object) -> torch.Tensor:
+            return torch.relu(x)
+
+    schemas = importlib.import_module(f"{lib.__name__}.operator_schemas")
+    pair = schemas.normalize_function(Around(), (torch.zeros(2),))
+    return None if pair is None else len(pair.args)

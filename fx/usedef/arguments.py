@@ -43,10 +43,6 @@ def map_aggregate(
 ) -> tuple[Argument, ...]: ...
 @overload
 def map_aggregate(
-    a: list[T], fn: Callable[[Argument], Argument]
-) -> immutable_list[Argument]: ...
-@overload
-def map_aggregate(
     a: dict[str, T], fn: Callable[[Argument], Argument]
 ) -> immutable_dict[str, Argument]: ...
 @overload

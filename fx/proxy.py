@@ -29,6 +29,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final, Self, TypeAlias, cast
 
 import torch
+from torch._ops import HigherOrderOperator
 from torch.utils import _pytree as pytree
 
 from . import traceback as fx_traceback
@@ -36,11 +37,10 @@ from .graph import Graph
 from .immutable_collections import immutable_dict, immutable_list
 from .node import Node, map_arg
 from .operator_schemas import check_for_mutable_operation
-from .ordered.namespace import target_to_str
 from .ordered.opcodes import Opcode, Target
 from .recording import frames
 from .recording.scope import Scope, ScopeContextManager
-from .usedef.arguments import LEAVES, NO_KWARGS, base_types
+from .usedef.arguments import LEAVES, base_types, parts
 from .usedef.values import Argument, Value
 
 __all__ = [
@@ -93,6 +93,12 @@ class TracerBase:
     scope: Scope
     module_stack: OrderedDict[str, tuple[str, Value]]
     node_name_to_scope: dict[str, tuple[str, Value]]
+
+    def __init__(self) -> None:
+        """Begin at the root, outside of all modules."""
+        self.scope = Scope("", None)
+        self.module_stack = OrderedDict()
+        self.node_name_to_scope = {}
 
     def create_proxy(
         self,
@@ -166,17 +172,16 @@ class TracerBase:
         if graph.is_finished:
             self._check_unfinished(kind, target)
         node = graph.create_node(kind, target, args, kwargs, name, type_expr)
-        scope = self.scope
-        self.node_name_to_scope[node._name] = (
-            scope.module_path,
-            scope.module_type,
-        )
+        here = self.scope.module_path, self.scope.module_type
+        self.node_name_to_scope[node._name] = here
         if fx_traceback.has_preserved_node_meta():
             fx_traceback.inherit(node)
         elif self.module_stack:
             node.meta["nn_module_stack"] = self.module_stack.copy()
         if self.record_stack_traces and not node.stack_trace:
-            node.meta.update(frames.stack_note())
+            trace = frames.user_stack()
+            if trace:
+                node.stack_trace = trace
         return node
 
     def _check_unfinished(self, kind: Opcode, target: Target) -> None:
@@ -274,8 +279,6 @@ def _lower_list(tracer: TracerBase, a: list[Value]) -> Argument:
 
 def _lower_dict(tracer: TracerBase, a: dict[Value, Value]) -> Argument:
     """A dict with the same keys, which hold no proxy."""
-    if not a:
-        return NO_KWARGS
     lowered = {}
     for key, value in a.items():
         if not isinstance(key, str):
@@ -317,8 +320,10 @@ def _lower_other(tracer: TracerBase, a: Value) -> Argument:
     if hasattr(a, "__fx_create_arg__"):
         lowered: Argument = a.__fx_create_arg__(tracer)
         return lowered
-    if isinstance(a, tuple):
-        return _lower_tuple_subclass(tracer, a)
+    if isinstance(a, tuple):  # a subclass of it, named or not
+        items = [tracer.create_arg(item) for item in a]
+        make: Callable[..., Argument] = cast("Value", type(a))
+        return make(*items) if hasattr(a, "_fields") else make(items)
     for base in (list, dict):
         if isinstance(a, base):
             return LOWER[base](tracer, a)
@@ -328,23 +333,13 @@ def _lower_other(tracer: TracerBase, a: Value) -> Argument:
             for field in dataclasses.fields(a)
         }
         return tracer.create_node("call_function", type(a), (), fields)
-    if isinstance(a, (*base_types, enum.Enum, *_OPERATORS)):
+    if isinstance(a, (*base_types, enum.Enum, HigherOrderOperator)):
         return a
     raise NotImplementedError(
         f"argument of type: {type(a)}\n  in\n  {frames.where()}\n"
         "  A node cannot hold such a value. Pass a tensor, a number, a "
         "string or a container of these, or override Tracer.create_arg."
     )
-
-
-def _lower_tuple_subclass(tracer: TracerBase, a: tuple[Value, ...]) -> Argument:
-    """A tuple of the same class, named or not."""
-    items = [tracer.create_arg(item) for item in a]
-    make: Callable[..., Argument] = cast("Value", type(a))
-    return make(*items) if hasattr(a, "_fields") else make(items)
-
-
-_OPERATORS: Final = (torch._ops.OpOverload, torch._ops.HigherOrderOperator)
 
 
 class GraphAppendingTracer(TracerBase):
@@ -357,10 +352,8 @@ class GraphAppendingTracer(TracerBase):
 
     def __init__(self, graph: Graph) -> None:
         """Make a tracer that adds to `graph`, at its insert point."""
+        super().__init__()
         self.graph = graph
-        self.scope: Scope = Scope("", None)
-        self.module_stack: OrderedDict[str, tuple[str, Value]] = OrderedDict()
-        self.node_name_to_scope: dict[str, tuple[str, Value]] = {}
 
 
 # -- the magic methods -----------------------------------------------------
@@ -377,9 +370,7 @@ def _records(function: Callable[..., Value]) -> Callable[..., Proxy]:
     return method
 
 
-def _reflects(
-    function: Callable[..., Value],
-) -> Callable[[Proxy, Value], Proxy]:
+def _reflects(function: Callable[..., Value]) -> Callable[..., Proxy]:
     """A method that records `function(other, self)`."""
 
     def method(self: Proxy, other: Value) -> Proxy:
@@ -447,10 +438,9 @@ class Proxy(_Like):
             tracer: what records; by default, a tracer that adds to the
                 node's own graph.
         """
-        self.node = node
-        self.tracer = (
-            GraphAppendingTracer(node.graph) if tracer is None else tracer
-        )
+        if tracer is None:
+            tracer = GraphAppendingTracer(node.graph)
+        self.node, self.tracer = node, tracer
 
     def __repr__(self) -> str:  # type: ignore[override]  # takes less
         """The name of the node."""
@@ -529,12 +519,9 @@ class Proxy(_Like):
         if _is_tensor_method(orig_method):
             name = orig_method.__name__
             return tracer.create_proxy("call_method", name, args, kwargs)
-        if isinstance(orig_method, torch._ops.HigherOrderOperator):
+        if isinstance(orig_method, HigherOrderOperator):
             _refuse_functions(orig_method, args, kwargs)
-        name = target_to_str(orig_method.__name__)
-        return tracer.create_proxy(
-            "call_function", orig_method, args, kwargs, name
-        )
+        return tracer.create_proxy("call_function", orig_method, args, kwargs)
 
     def __getstate__(self) -> dict[str, Value]:
         """The attributes, for copy and pickle."""
@@ -612,14 +599,11 @@ class Attribute(Proxy):
     torch.fx: proxy.py, Attribute
     """
 
-    root: Proxy
-    attr: str
-
     def __init__(self, root: Proxy, attr: str) -> None:
         """Stand for `root.attr`; records nothing."""
-        self.root = root
-        self.attr = attr
-        self.tracer: TracerBase = root.tracer
+        self.root: Proxy = root
+        self.attr: str = attr
+        self.tracer = root.tracer
 
     def __getattr__(self, name: str) -> Value:
         """Make the node when it is first asked for."""
@@ -703,37 +687,31 @@ def assert_fn(x: object) -> None:
 # -- calls of torch --------------------------------------------------------
 
 
+def proxies_in(value: Value) -> list[Proxy]:
+    """The proxies in a value, at any depth, from left to right."""
+    if isinstance(value, Proxy):
+        return [value]
+    found: list[Proxy] = []
+    for part in parts(value):
+        if type(part) is Proxy:
+            found.append(part)
+        elif type(part) not in LEAVES:
+            found += proxies_in(part)
+    return found
+
+
 def _common_tracer(
     function: object, args: tuple[Value, ...], kwargs: dict[str, Value]
 ) -> TracerBase:
     """The tracer of all the proxies among the arguments of a call."""
-    first: TracerBase | None = None
-    simple = True
-    for arg in (*args, *kwargs.values()) if kwargs else args:
-        if type(arg) is Proxy:
-            simple = simple and (first is None or first is arg.tracer)
-            first = arg.tracer
-        elif type(arg) not in LEAVES:
-            simple = False
-    if simple and first is not None:
-        return first
-    return _tracer_of_leaves(function, args, kwargs)
-
-
-def _tracer_of_leaves(
-    function: object, args: tuple[Value, ...], kwargs: dict[str, Value]
-) -> TracerBase:
-    """The same, looking inside of containers too."""
-    leaves = pytree.tree_leaves((args, kwargs))
-    tracers = [leaf.tracer for leaf in leaves if isinstance(leaf, Proxy)]
-    first = tracers[0]
-    if any(tracer is not first for tracer in tracers):
+    found = proxies_in((*args, *kwargs.values()))
+    tracers = list(dict.fromkeys([proxy.tracer for proxy in found]))
+    if len(tracers) > 1:
         raise RuntimeError(
-            "Found multiple different tracers "
-            f"{list(dict.fromkeys(tracers))} while trying to trace "
-            f"operations {function}"
+            f"Found multiple different tracers {tracers} while trying to "
+            f"trace operations {function}"
         )
-    return first
+    return tracers[0]
 
 
 @functools.lru_cache(maxsize=4096)
@@ -751,7 +729,7 @@ _PLAIN_FUNCTIONS: Final = (
 
 
 def _refuse_functions(
-    higher_order: torch._ops.HigherOrderOperator,
+    higher_order: HigherOrderOperator,
     args: tuple[Value, ...],
     kwargs: dict[str, Value],
 ) -> None:

@@ -13,8 +13,8 @@ import dis
 import linecache
 import sys
 import traceback
-from collections.abc import Callable
-from itertools import islice
+from collections.abc import Callable, Iterator
+from itertools import islice, takewhile
 from types import FrameType
 from typing import Final
 
@@ -34,10 +34,8 @@ def run_traced(function: Callable[..., object], inputs: list[object]) -> object:
 
 def user_frame() -> FrameType | None:
     """The innermost frame of the user's code, if there is one."""
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None and _is_ours(frame):
-        frame = frame.f_back
-    return frame
+    stack = traceback.walk_stack(sys._getframe(1))
+    return next((frame for frame, _ in stack if not _is_ours(frame)), None)
 
 
 def user_stack() -> str:
@@ -46,27 +44,16 @@ def user_stack() -> str:
     Frames of fx and torch are left out, and so is everything outside the
     trace in progress. Innermost last, "" if there are none.
     """
-    frames: list[traceback.FrameSummary] = []
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None:
-        code = frame.f_code
-        if code is run_traced.__code__:
-            break
-        if not _is_ours(frame):
-            frames.append(
-                traceback.FrameSummary(
-                    code.co_filename, frame.f_lineno, code.co_name
-                )
-            )
-        frame = frame.f_back
-    summary = traceback.StackSummary.from_list(reversed(frames))
+    code = run_traced.__code__
+    stack = traceback.walk_stack(sys._getframe(1))
+    inside = takewhile(lambda entry: entry[0].f_code is not code, stack)
+    users = [
+        (frame.f_code.co_filename, line, frame.f_code.co_name, None)
+        for frame, line in inside
+        if not _is_ours(frame)
+    ]
+    summary = traceback.StackSummary.from_list(users[::-1])
     return "".join(summary.format()).strip()
-
-
-def stack_note() -> dict[str, str]:
-    """The note about the user's frames that a node keeps, if there are any."""
-    trace = user_stack()
-    return {"stack_trace": trace} if trace else {}
 
 
 def where() -> str:
@@ -89,10 +76,8 @@ def where() -> str:
 def _expression(frame: FrameType) -> str:
     """The source of what is being evaluated in `frame`, if on one line."""
     code = frame.f_code
-    position = next(islice(code.co_positions(), frame.f_lasti // 2, None), None)
-    if position is None:
-        return ""
-    first, last, start, end = position
+    here = islice(code.co_positions(), frame.f_lasti // 2, None)
+    first, last, start, end = next(here, (None, None, None, None))
     if first is None or first != last:
         return ""
     line = linecache.getline(code.co_filename, first).encode()
@@ -101,15 +86,8 @@ def _expression(frame: FrameType) -> str:
 
 def unpack_count(frame: FrameType) -> int | None:
     """How many names `a, b = …` unpacks to, if `frame` is doing just that."""
-    code, here = frame.f_code.co_code, frame.f_lasti
-    if dis.opname[code[here]] != "UNPACK_SEQUENCE":
-        return None
-    count, scale = code[here + 1], 8
-    while here >= 2 and dis.opname[code[here - 2]] == "EXTENDED_ARG":
-        here -= 2
-        count |= code[here + 1] << scale
-        scale += 8
-    return count
+    here = next(_instructions(frame))
+    return here.arg if here.opname == "UNPACK_SEQUENCE" else None
 
 
 def is_asserting(frame: FrameType) -> bool:
@@ -118,12 +96,7 @@ def is_asserting(frame: FrameType) -> bool:
     That is: the truth value decides a jump over the raising of
     AssertionError, which stands right behind.
     """
-    here = frame.f_lasti
-    rest = [
-        instruction.opname
-        for instruction in dis.get_instructions(frame.f_code)
-        if instruction.offset >= here
-    ]
+    rest = [instruction.opname for instruction in _instructions(frame)]
     if rest[0] == "TO_BOOL":  # Python 3.13 converts before it jumps
         rest.pop(0)
     jumps = rest[0].startswith("POP_JUMP") and rest[0].endswith("IF_TRUE")
@@ -131,3 +104,9 @@ def is_asserting(frame: FrameType) -> bool:
         "LOAD_ASSERTION_ERROR",
         "LOAD_COMMON_CONSTANT",
     )
+
+
+def _instructions(frame: FrameType) -> Iterator[dis.Instruction]:
+    """The instruction that `frame` is executing, and those after it."""
+    every = dis.get_instructions(frame.f_code)
+    return (each for each in every if each.offset >= frame.f_lasti)

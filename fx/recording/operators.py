@@ -22,7 +22,6 @@ class Operator(NamedTuple):
         name: its name in the module `operator`: "add", "and_", "iadd".
         function: `operator.add`, what nodes have as their target.
         template: its syntax, with `{}` for each operand.
-        arity: how many operands there are.
         reflected: whether it has a reflected method, `__radd__`.
         in_place: whether the syntax is a statement that changes, or binds
             again, the first operand.
@@ -31,9 +30,13 @@ class Operator(NamedTuple):
     name: str
     function: Callable[..., object]
     template: str
-    arity: int
     reflected: bool
     in_place: bool
+
+    @property
+    def arity(self) -> int:
+        """How many operands there are."""
+        return self.template.count("{}")
 
     @property
     def method(self) -> str:
@@ -54,14 +57,7 @@ def _rows(
 ) -> list[Operator]:
     """The rows of operators that are of one kind."""
     return [
-        Operator(
-            function.__name__,
-            function,
-            template,
-            template.count("{}"),
-            reflected,
-            in_place,
-        )
+        Operator(function.__name__, function, template, reflected, in_place)
         for function, template in syntax.items()
     ]
 

@@ -17,8 +17,7 @@ import types
 from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple, TypeVar, overload
 
-from ..proxy import Proxy
-from ..usedef.arguments import map_aggregate
+from ..proxy import Proxy, proxies_in
 from ..usedef.values import Value
 from .patching import TRACES, Place
 
@@ -26,6 +25,9 @@ F = TypeVar("F", bound=Callable[..., Value])
 
 MARK: Final = "__fx_wrapped__"
 """The global in which a Python module keeps what was wrapped in it."""
+
+ORIGINAL: Final = "__fx_original__"
+"""The attribute in which a replacement keeps its original."""
 
 
 class Wrapped(NamedTuple):
@@ -94,9 +96,9 @@ def wrap(fn_or_name: str | Callable[..., Value]) -> Value:
         _check_function(function, name, where)
     wrapped = Wrapped(name, where)
     namespace.setdefault(MARK, {})[name] = wrapped
-    if not frame.f_code.co_filename.startswith("<eval_with_key>"):
-        # Generated code is reached only through its own module, and must
-        # not be kept alive by this registry.
+    if "__name__" in namespace:
+        # Code without a module, such as generated code, is reached through
+        # its own functions only, and this registry must not keep it alive.
         _MODULES[id(namespace)] = namespace
     return fn_or_name
 
@@ -161,40 +163,17 @@ def all_wrapped_globals() -> Iterator[tuple[Place, Callable[..., Value]]]:
         yield from wrapped_globals(namespace, must_exist=False)
 
 
-def function_stand_in(original: Callable[..., Value]) -> Callable[..., Value]:
-    """What stands in for a global function: ask the trace, if one runs."""
-
-    @functools.wraps(original)
-    def stand_in(*args: Value, **kwargs: Value) -> Value:
-        trace = TRACES.current
-        if trace is None:
-            return original(*args, **kwargs)
-        return trace.call_function(original, args, kwargs)
-
-    vars(stand_in)["__fx_stand_in__"] = True
-    return stand_in
-
-
 def original_of(function: Value) -> Value:
-    """The function that a stand-in stands for; another is itself.
+    """The function that a replacement replaces; another is itself.
 
-    Another thread's trace may be running, so any global can be a stand-in.
+    Any global can hold a replacement, because another thread may be tracing.
     """
-    is_stand_in = "__fx_stand_in__" in getattr(function, "__dict__", {})
-    return function.__wrapped__ if is_stand_in else function
+    return getattr(function, "__dict__", {}).get(ORIGINAL, function)
 
 
 def find_proxy(*values: Value) -> Proxy | None:
-    """The first proxy in some arguments, at any depth."""
-    found: list[Proxy] = []
-
-    def look(leaf: Value) -> None:
-        if isinstance(leaf, Proxy):
-            found.append(leaf)
-
-    for value in values:
-        map_aggregate(value, look)
-    return found[0] if found else None
+    """The first proxy in some values, at any depth."""
+    return next(iter(proxies_in(values)), None)
 
 
 def record_leaf(

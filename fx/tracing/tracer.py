@@ -2,7 +2,7 @@
 
 Tracing is calling the root's forward with proxies for its inputs.  Proxies
 record what is done with them; a tracer adds what proxies cannot see, by the
-stand-ins of `patching`:
+replacements of `patching`:
 
     self.linear(x)    nn.Module.__call__      Tracer.call_module
                       a leaf is recorded, any other module is traced through

@@ -2,7 +2,7 @@
 
 A leaf function is not traced through: a call of it with a proxy among its
 arguments is recorded as one node. Python calls functions by looking up a
-global, so the global of a leaf function holds a stand-in while traces run.
+global, so the global of a leaf function holds a replacement while traces run.
 What makes a function a leaf is `wrap`, said where it is defined, or a tracer
 (`autowrap_modules`, `autowrap_functions`); a class becomes one through
 `ProxyableClassMeta`.
@@ -117,7 +117,7 @@ _FUNCTIONS: Final = (
 
 
 def _check_function(function: Value, name: str, where: str) -> None:
-    """Raise unless a stand-in can take the place of `function`."""
+    """Raise unless a replacement can take the place of `function`."""
     if isinstance(function, _FUNCTIONS):
         return
     kind = "a class" if isinstance(function, type) else type(function).__name__

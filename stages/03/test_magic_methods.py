@@ -115,7 +115,7 @@ def test_the_reflected_method_of_and() -> None:
     same(
         name,
         "__rand__",
-        f"The row is called `and_` only because `and` is a keyword: the "
+        f"The row is named `and_` only because `and` is a keyword: the "
         f"method is `__rand__`, not `{name}`.",
     )
 

@@ -52,8 +52,8 @@ _own = vars(nn.Module)["__call__"]
 def state() -> str:
     """What is patched just now."""
     patched = vars(nn.Module)["__call__"] is not _own
-    module = "has a stand-in" if patched else "is its own"
-    leaf = "has a stand-in" if "len" in globals() else "is the builtin"
+    module = "is replaced" if patched else "is the original"
+    leaf = "is replaced" if "len" in globals() else "is the builtin"
     return f"nn.Module.__call__ {module}, len {leaf}"
 
 

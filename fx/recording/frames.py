@@ -1,10 +1,10 @@
 """Stage 03, proxies and magic methods: where in the user's code we are.
 
-A proxy is asked `bool(p)` or iterated from a line that somebody wrote.  This
-file finds that line: the nearest frame that belongs neither to fx nor to
-torch, the expression in it, and the instruction that is being executed there.
-It reads bytecode, which changes from one Python to the next, and so it is
-the only file that does.
+When a proxy is used as a condition or in a loop, the error should name the
+user's line, and `a, b = proxy` can work if the number of names is known.  This
+file finds the innermost frame that belongs neither to fx nor to torch, the
+expression that it evaluates and the instruction that it executes.  No other
+file reads bytecode, which changes from one Python to the next.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def _expression(frame: FrameType) -> str:
 
 
 def unpack_count(frame: FrameType) -> int | None:
-    """How many names `a, b = …` unpacks to, if `frame` is doing just that."""
+    """How many names `a, b = …` unpacks to, if `frame` is executing that."""
     here = next(_instructions(frame))
     return here.arg if here.opname == "UNPACK_SEQUENCE" else None
 
@@ -93,8 +93,8 @@ def unpack_count(frame: FrameType) -> int | None:
 def is_asserting(frame: FrameType) -> bool:
     """Whether `frame` is testing the condition of an assert statement.
 
-    That is: the truth value decides a jump over the raising of
-    AssertionError, which stands right behind.
+    That is: the truth value decides whether to jump over the next
+    instruction, which loads AssertionError to raise it.
     """
     rest = [instruction.opname for instruction in _instructions(frame)]
     if rest[0] == "TO_BOOL":  # Python 3.13 converts before it jumps

@@ -55,7 +55,7 @@ def _rows(
     reflected: bool = False,
     in_place: bool = False,
 ) -> list[Operator]:
-    """The rows of operators that are of one kind."""
+    """The rows of operators of one kind."""
     return [
         Operator(function.__name__, function, template, reflected, in_place)
         for function, template in syntax.items()
@@ -119,14 +119,13 @@ OPERATORS: Final[tuple[Operator, ...]] = (
 """Every operator that has a syntax; the one table of them."""
 
 SYNTAX: Final[dict[object, Operator]] = {op.function: op for op in OPERATORS}
-"""`operator.add` -> its row; ask through `syntax_of`."""
+"""`operator.add` -> its row. `syntax_of` looks it up for any object."""
 
 
 def syntax_of(function: object) -> Operator | None:
-    """The operator that `function` is, if it is one.
+    """The row of `function`, if it is one of Python's operators.
 
-    Nothing of a user's callable is run: its `__hash__` and `__eq__` are not
-    asked.
+    A user's callable is not hashed or compared, which could run its code.
     """
     if type(function) is not BuiltinFunctionType:
         return None

@@ -10,7 +10,7 @@ functions up hold *replacements*:
 
 The places belong to the whole process, but a trace belongs to one thread or
 task.  So a replacement asks which trace runs **where it is called**, and
-otherwise does what the original does.  Two things hold whatever is raised:
+otherwise calls the original.  Two things hold, also after any exception:
 
 - A place has its replacement while a trace that patched it is open.
 - When the last open trace has ended, every place has its original back.
@@ -88,8 +88,8 @@ class _Patch(NamedTuple):
 class Patches:
     """The patches of all open traces, and which trace runs here.
 
-    A trace is any object with a hash. What is done for it must survive an
-    exception at any line, so each step can be repeated.
+    A trace is any object with a hash. An exception may come at any line, so
+    each method can be called again to finish its work.
     """
 
     def __init__(self) -> None:
@@ -134,19 +134,21 @@ class Patches:
     def during(self, trace: object) -> Iterator[None]:
         """A block in which `trace` runs in this thread or task, and patches.
 
-        Ending a trace twice is the same as ending it once, and so it is
-        always done twice: the second time finishes the work if an exception,
-        such as a KeyboardInterrupt, broke into the first.
+        If an exception, such as a KeyboardInterrupt, breaks into the end of
+        a trace, the trace is ended once more.
         """
         before = self.current
+        ended = False
         try:
             try:
                 self._begin(trace)
                 yield
             finally:
                 self._end(trace, before)
+                ended = True
         finally:
-            self._end(trace, before)
+            if not ended:
+                self._end(trace, before)
 
     def _begin(self, trace: object) -> None:
         """Announce a trace, and wait until no other thread undoes patches."""

@@ -1,9 +1,10 @@
 """Stage 04, module patching: which function a trace calls, and with what.
 
-For most roots that is the function itself, with one placeholder for each of
-its parameters.  This file has the other cases: `*args`, which one proxy
-stands for; nested inputs, which become flat; decorators; and what a module
-does when it is called that its method, alone, does not do.
+A trace usually calls the root's own function, with one placeholder for each
+parameter.  This file has the other cases as well: a root with `*args`, for
+which one proxy stands; a decorated root; and inputs that are nested, for which
+the call takes their leaves.  It also warns of hooks, which a trace of the
+root's forward cannot see.
 """
 
 from __future__ import annotations
@@ -139,7 +140,7 @@ def _flat_placeholders(
 def _taking_all(
     root_fn: Callable[..., Value], function: Callable[..., Value], count: int
 ) -> Callable[..., Value]:
-    """`root_fn` such that it takes all its `count` parameters by position.
+    """A variant of `root_fn` that takes all parameters by position.
 
     Args:
         root_fn: what is traced.
@@ -147,7 +148,7 @@ def _taking_all(
         count: how many parameters `function` has, `*args` being one.
 
     Raises:
-        RuntimeError: a wrapper cannot be given `*args` as one.
+        RuntimeError: a decorator's wrapper cannot take `*args` as one value.
     """
     code = function.__code__
     if _shape(root_fn.__code__) == _shape(code):
@@ -180,7 +181,7 @@ def _all_positional(
 ) -> Callable[..., Value]:
     """A function whose `*args` and the like are `count` plain parameters.
 
-    So that `*args` can be given one proxy, which stands for all of them.
+    Then one proxy can be passed for `*args`, and stands for all of them.
     """
     code = function.__code__
     return FunctionType(

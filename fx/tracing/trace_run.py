@@ -33,7 +33,7 @@ Function: TypeAlias = Callable[..., Value]
 
 
 class TraceRun:
-    """One run of a tracer."""
+    """One run of a tracer: what the replacements ask in its thread."""
 
     def __init__(self, tracer: Tracer) -> None:
         """Begin with no attribute read and no module visited."""
@@ -57,7 +57,7 @@ class TraceRun:
             self._patch_own_call(kind)
 
     def _patch_leaf(self, place: Place, leaf: Function) -> None:
-        """Have calls of a leaf function come here."""
+        """Replace a leaf function in one place."""
         self._leaves.add(id(leaf))
         TRACES.patch(place, _function_call)
 
@@ -74,9 +74,9 @@ class TraceRun:
                 TRACES.patch(Place(namespace, name), _function_call)
 
     def _patch_own_call(self, kind: type[nn.Module]) -> None:
-        """Have calls of modules whose class has its own `__call__` come here.
+        """Replace the `__call__` of a module class that has its own.
 
-        Python takes the method of the first class that has one.
+        Python calls the method of the first base class that has one.
         """
         for base in kind.__mro__:
             if "__call__" in vars(base):
@@ -90,7 +90,7 @@ class TraceRun:
         args: tuple[Value, ...],
         kwargs: dict[str, Value],
     ) -> Value:
-        """A call of a module: the tracer decides."""
+        """Answer the call of a module: the tracer decides."""
         module, *inputs = args
         kind = type(module)
         if kind not in self._seen or "forward" in vars(module):
@@ -106,7 +106,7 @@ class TraceRun:
         args: tuple[Value, ...],
         kwargs: dict[str, Value],
     ) -> Value:
-        """A call of a module with its own `__call__`.
+        """Answer the call of a module whose class has its own `__call__`.
 
         A leaf is recorded whatever that method does; otherwise the method
         runs, and calls nn.Module's in its turn.
@@ -122,7 +122,7 @@ class TraceRun:
         args: tuple[Value, ...],
         kwargs: dict[str, Value],
     ) -> Value:
-        """A read of a parameter, buffer or submodule: the tracer decides."""
+        """Answer the read of a parameter, buffer or submodule."""
         value = original(*args)
         return self._tracer.getattr(args[1], value, self._proxies)
 
@@ -132,7 +132,11 @@ class TraceRun:
         args: tuple[Value, ...],
         kwargs: dict[str, Value],
     ) -> Value:
-        """A call of a global: recorded if a leaf meets a proxy."""
+        """Answer the call of a global function.
+
+        It is recorded if the function is a leaf of this trace and a proxy is
+        among the arguments.
+        """
         if id(function) in self._leaves:
             proxy = find_proxy(args, kwargs)
             if proxy is not None:
@@ -145,9 +149,9 @@ def _replacing(
         [TraceRun, Function, tuple[Value, ...], dict[str, Value]], Value
     ],
 ) -> Callable[[Function], Function]:
-    """Makes replacements that hand their calls to the run of their thread.
+    """A maker of replacements that hand each call to the current TraceRun.
 
-    Where no TraceRun runs, a replacement calls the original.
+    Where none runs in the calling thread, the original is called.
     """
 
     def make(original: Function) -> Function:

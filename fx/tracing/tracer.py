@@ -1,8 +1,8 @@
 """Stage 04, module patching: Tracer, which runs a module and gets its graph.
 
-Tracing is calling the root's forward with proxies for its inputs.  Proxies
-record what is done with them; a tracer adds what proxies cannot see, by the
-replacements of `patching`:
+To trace a module is to call its forward with proxies for the inputs, which
+record the operations on them.  Three kinds of calls do not touch a proxy, so
+a trace replaces the functions behind them (`patching`) to see them too:
 
     self.linear(x)    nn.Module.__call__      Tracer.call_module
                       a leaf is recorded, any other module is traced through
@@ -10,8 +10,8 @@ replacements of `patching`:
                       a parameter becomes a proxy of a get_attr node
     math.sqrt(x)      a global                a leaf function: see wrapping
 
-and what a node cannot hold, tensors, by `create_arg`: they become get_attr
-nodes of the module they belong to, or of the root.
+Tensors among the arguments of an operation, which a node cannot hold, become
+get_attr nodes in `create_arg`.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ Root: TypeAlias = nn.Module | Callable[..., Value]
 """What can be traced: a module, or a plain Python function."""
 
 _CONSTANTS: Final = (torch.Tensor, torch._C.ScriptObject, pytree.TreeSpec)
-"""Values that no node can hold and the root keeps for it."""
+"""Values that a node cannot hold: the root keeps them, and nodes fetch them."""
 
 _PLAIN: Final = LEAVES.union(LOWER, (Proxy,)) - {torch.Tensor}
-"""Exact types of values that can be no state of the root."""
+"""Exact types of values that cannot be a part of the root."""
 
 _EVERY_MODULE: Final = frozenset(vars(nn.Module()))
 """The attributes that each module has, none of which is a constant."""
@@ -61,8 +61,8 @@ class Tracer(TracerBase):
     `call_module`, `getattr`, `create_arg`, `create_node`, `proxy`, `to_bool`,
     `iter` or `keys`.
 
-    One tracer runs one trace at a time; several tracers may run in several
-    threads, and nothing outside a trace notices it.
+    One tracer runs one trace at a time. Several tracers may run in several
+    threads, and code outside a trace is not affected.
 
     Attributes:
         root: the module that get_attr and call_module targets are in. For a
@@ -126,11 +126,11 @@ class Tracer(TracerBase):
                 them, in order; `fx.PH` inside stays symbolic.
 
         Raises:
-            TraceError: the code does what no graph can express.
+            TraceError: the code does what a graph cannot express.
             TypeError: `concrete_args` names no parameter.
             AssertionError: `root` is neither a module nor a function.
-            Whatever the code itself raises. Nothing stays patched and `root`
-            is as it was.
+            Whatever the code itself raises. Also then, nothing stays patched
+            and `root` is as it was.
 
         Warns if the root has a forward of its own or hooks: what is traced
         is the forward of its class. A thread that forward starts is not
@@ -165,7 +165,7 @@ class Tracer(TracerBase):
         return self.graph
 
     def _start(self, root: Root) -> FunctionType:
-        """Get ready for a trace; the function to run."""
+        """Prepare for a trace, and return the function to run."""
         if isinstance(root, nn.Module):
             function = method_of(root, self.traced_func_name)
             self.root = root
@@ -196,7 +196,7 @@ class Tracer(TracerBase):
         return function
 
     def _forget_constants(self) -> None:
-        """Take away what an unfinished trace put on the root."""
+        """Remove the constants that a failed trace stored on the root."""
         for name in self._added:
             if name in vars(self.root):
                 delattr(self.root, name)
@@ -279,7 +279,7 @@ class Tracer(TracerBase):
         args: tuple[Value, ...],
         kwargs: dict[str, Value],
     ) -> Value:
-        """What calling a submodule does while tracing.
+        """Answer the call of a submodule while tracing.
 
         A leaf gives a proxy of a call_module node; another module is run,
         and so traced through.
@@ -317,11 +317,11 @@ class Tracer(TracerBase):
         attr_val: Value,
         parameter_proxy_cache: dict[str, Proxy],
     ) -> Value:
-        """What reading an attribute of a module gives while tracing.
+        """Answer the read of a module's attribute while tracing.
 
-        A parameter (and a buffer, with `proxy_buffer_attributes`) of the
-        root's hierarchy gives a proxy of its get_attr node, the same each
-        time; everything else is what it is.
+        For a parameter (and a buffer, with `proxy_buffer_attributes`) in the
+        root's hierarchy that is a proxy of its get_attr node, the same each
+        time. Any other value is returned as it is.
 
         Args:
             attr: the name that is read.
@@ -373,8 +373,8 @@ class Tracer(TracerBase):
         tuple becomes a node that constructs it.
 
         Raises:
-            NameError: a parameter that no module of the root has.
-            NotImplementedError: a value that no node can hold.
+            NameError: a parameter that is not in the root's hierarchy.
+            NotImplementedError: a node cannot hold the value.
 
         torch.fx: _symbolic_trace.py, Tracer.create_arg
         """
@@ -395,7 +395,10 @@ class Tracer(TracerBase):
         return super().create_arg(a)
 
     def _state_node(self, a: Value) -> Node | None:
-        """A get_attr node for what the root has as state, if `a` is that."""
+        """A get_attr node for a parameter, buffer or module of the root.
+
+        None for any other value.
+        """
         if isinstance(a, torch.Tensor):
             path = self._tensor_path(a)
             if path is None and isinstance(a, nn.Parameter):
@@ -416,7 +419,7 @@ class Tracer(TracerBase):
         return self.create_node("get_attr", path, (), {})
 
     def _constant_path(self, a: Value) -> str:
-        """Where on the root a constant is; stored there if it is new."""
+        """The path of a constant, which is stored on the root if it is new."""
         path = self.tensor_attrs.get(a)
         if path is None:
             prefix = "_torchbind_obj"
@@ -437,7 +440,7 @@ class Tracer(TracerBase):
     def get_fresh_qualname(self, prefix: str) -> str:
         """The first of prefix0, prefix1, … that the root does not have.
 
-        A number that was found taken is not looked at again in this trace.
+        A trace does not try the numbers again that it found taken.
 
         Cost: O(names taken) for all calls of a trace together.
 
@@ -450,17 +453,17 @@ class Tracer(TracerBase):
         return f"{prefix}{number}"
 
     def _check_unfinished(self, kind: Opcode, target: Target) -> None:
-        """Refuse a node that would stand behind the graph's output."""
+        """Refuse a node that would come after the graph's output."""
         if self.graph.inserts_at_end:
             raise RuntimeError(
                 f"a Proxy of a finished trace is used: {kind} of {target} "
-                "would stand after the output of its graph. To edit the "
+                "would come after the output of its graph. To edit the "
                 "graph, set an insert point (graph.inserting_before) and "
                 "wrap its nodes: Proxy(node)"
             )
 
     def __deepcopy__(self, memo: dict[int, Value]) -> Tracer:
-        """A copy; Python modules cannot be copied and are shared."""
+        """A copy that shares the Python modules, which cannot be copied."""
         new = object.__new__(type(self))
         memo[id(self)] = new
         for key, value in vars(self).items():
@@ -472,10 +475,10 @@ class Tracer(TracerBase):
 
 
 class _State:
-    """What a root's hierarchy holds and where, found in one walk.
+    """The paths of everything in a root's hierarchy, found in one walk.
 
     Attributes:
-        modules: module -> the first dotted path that leads to it.
+        modules: module -> its first dotted path.
         tensors: parameter or buffer -> its first dotted path.
         constants: tensors and the like that are plain attributes -> path.
     """
@@ -498,7 +501,7 @@ class _State:
         prefix: str,
         ahead: list[tuple[str, nn.Module]],
     ) -> None:
-        """Note what one module holds; its children are visited next."""
+        """Note what one module holds, and put its children ahead."""
         for name, value in vars(module).items():
             if name not in _EVERY_MODULE and isinstance(value, _CONSTANTS):
                 self.constants[value] = prefix + name

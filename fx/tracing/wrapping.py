@@ -1,11 +1,11 @@
 """Stage 04, module patching: leaf functions and classes, kept as one call.
 
-A leaf function is not traced through: a call of it with a proxy among its
-arguments is recorded as one node. Python calls functions by looking up a
-global, so the global of a leaf function holds a replacement while traces run.
-What makes a function a leaf is `wrap`, said where it is defined, or a tracer
-(`autowrap_modules`, `autowrap_functions`); a class becomes one through
-`ProxyableClassMeta`.
+A leaf function is not traced through: if a proxy is among its arguments, the
+call is recorded as one node.  A module makes a function a leaf by `wrap`, for
+all traces, and a tracer by `autowrap_modules` or `autowrap_functions`, for its
+own.  This file finds the globals that hold wrapped functions, so that a trace
+can replace them; constructing an instance of a class is recorded through
+`ProxyableClassMeta`, which needs no replacement.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def wrap(fn_or_name: str | Callable[..., Value]) -> Value:
 
     Raises:
         RuntimeError: neither a callable nor a name.
-        TypeError: a class, or something else that is no function.
+        TypeError: a class, or something else that is not a function.
         NotImplementedError: not called at the top level of a module.
 
     torch.fx: _symbolic_trace.py, wrap
@@ -104,7 +104,7 @@ def wrap(fn_or_name: str | Callable[..., Value]) -> Value:
 
 
 def _lookup(namespace: dict[str, Value], name: str) -> Value:
-    """What a global name means, or None if it means nothing yet."""
+    """The global or builtin of this name, or None if there is none yet."""
     return namespace.get(name, getattr(builtins, name, None))
 
 
@@ -140,8 +140,9 @@ def wrapped_globals(
         must_exist: raise for a wrapped name that the module lacks.
 
     Raises:
-        NameError: a wrapped name is no global of the module, nor a builtin.
-        TypeError: it is no function.
+        NameError: a wrapped name is neither a global of the module nor a
+            builtin.
+        TypeError: it is not a function.
     """
     for name, where in list(namespace.get(MARK, {}).values()):
         function = _lookup(namespace, name)
@@ -153,18 +154,18 @@ def wrapped_globals(
             module = namespace.get("__name__", "the module")
             raise NameError(
                 f"wrap({name!r}) at {where}: {module} has no global {name!r} "
-                "by now. Define or import it there, or drop the wrap"
+                "yet. Define or import it there, or remove the wrap"
             )
 
 
 def all_wrapped_globals() -> Iterator[tuple[Place, Callable[..., Value]]]:
-    """The leaf functions of all modules, names that lack their global aside."""
+    """The leaf functions of all modules, except names not yet defined."""
     for namespace in list(_MODULES.values()):
         yield from wrapped_globals(namespace, must_exist=False)
 
 
 def original_of(function: Value) -> Value:
-    """The function that a replacement replaces; another is itself.
+    """The original of a replacement; any other function is returned as is.
 
     Any global can hold a replacement, because another thread may be tracing.
     """
@@ -182,7 +183,10 @@ def record_leaf(
     args: tuple[Value, ...],
     kwargs: dict[str, Value],
 ) -> Proxy:
-    """Record a call of a leaf function, marked so that code can say `wrap`."""
+    """Record a call of a leaf function.
+
+    The mark `is_wrapped` lets generated code wrap the function again.
+    """
     result = proxy.tracer.create_proxy("call_function", function, args, kwargs)
     result.node.meta["is_wrapped"] = True
     return result
@@ -201,7 +205,7 @@ class ProxyableClassMeta(type):
     """
 
     def __call__(cls, *args: Value, **kwargs: Value) -> Value:
-        """Make an instance, or record that one is to be made."""
+        """Construct an instance, or record its construction."""
         if TRACES.current is not None:
             proxy = find_proxy(args, kwargs)
             if proxy is not None:

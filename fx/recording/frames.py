@@ -13,13 +13,12 @@ import dis
 import linecache
 import sys
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import islice, takewhile
 from types import FrameType
 from typing import Final
 
-_LIBRARY: Final = __name__.removesuffix(".recording.frames")
-_OURS: Final = (f"{_LIBRARY}.", "torch.")
+_OURS: Final = (__name__.removesuffix("recording.frames"), "torch.")
 
 
 def _is_ours(frame: FrameType) -> bool:
@@ -85,9 +84,15 @@ def _expression(frame: FrameType) -> str:
 
 
 def unpack_count(frame: FrameType) -> int | None:
-    """How many names `a, b = …` unpacks to, if `frame` is executing that."""
-    here = next(_instructions(frame))
-    return here.arg if here.opname == "UNPACK_SEQUENCE" else None
+    """How many names `a, b = …` unpacks to, if `frame` is executing that.
+
+    None also for more than 255 names, whose number takes two instructions.
+    """
+    code, here = frame.f_code.co_code, frame.f_lasti
+    is_long = dis.opname[code[here - 2]] == "EXTENDED_ARG"
+    if is_long or dis.opname[code[here]] != "UNPACK_SEQUENCE":
+        return None
+    return code[here + 1]
 
 
 def is_asserting(frame: FrameType) -> bool:
@@ -96,7 +101,11 @@ def is_asserting(frame: FrameType) -> bool:
     That is: the truth value decides whether to jump over the next
     instruction, which loads AssertionError to raise it.
     """
-    rest = [instruction.opname for instruction in _instructions(frame)]
+    rest = [
+        instruction.opname
+        for instruction in dis.get_instructions(frame.f_code)
+        if instruction.offset >= frame.f_lasti
+    ]
     if rest[0] == "TO_BOOL":  # Python 3.13 converts before it jumps
         rest.pop(0)
     jumps = rest[0].startswith("POP_JUMP") and rest[0].endswith("IF_TRUE")
@@ -104,9 +113,3 @@ def is_asserting(frame: FrameType) -> bool:
         "LOAD_ASSERTION_ERROR",
         "LOAD_COMMON_CONSTANT",
     )
-
-
-def _instructions(frame: FrameType) -> Iterator[dis.Instruction]:
-    """The instruction that `frame` is executing, and those after it."""
-    every = dis.get_instructions(frame.f_code)
-    return (each for each in every if each.offset >= frame.f_lasti)

@@ -23,7 +23,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         function="proxy.TracerBase.create_arg",
-        misconception="A Proxy can stand in a node as it is.",
+        misconception="A node can hold a Proxy as it is.",
         was="            return node",
         becomes="            return a",
         told="A node cannot hold a Proxy, only the node",

@@ -28,7 +28,7 @@ class Scripting(GraphAppendingTracer):
     """A tracer that can hold what TorchScript calls methods of."""
 
     def create_arg(self, a: Value) -> Argument:
-        """A word for a scripted module; the rest as ever."""
+        """A string for a scripted module; any other value as usual."""
         if isinstance(a, torch._C.ScriptObject):
             return "owner"
         return super().create_arg(a)

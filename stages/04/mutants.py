@@ -30,14 +30,14 @@ MUTANTS: Final = (
     ),
     Mutant(
         function="tracing.patching.Patches.patch",
-        misconception="What stood in the place of a builtin was the builtin.",
+        misconception="The place of a builtin held the builtin.",
         was="                called = getattr(",
         becomes="                original = called = getattr(",
-        told="Nothing stands in for `len`",
+        told="`len` is not replaced",
     ),
     Mutant(
         function="tracing.patching.Patches.patch",
-        misconception="The replacement is made from what stands in the place.",
+        misconception="The replacement is made from what the place holds.",
         was="make(called)",
         becomes="make(original)",
         told="the replacement is made from the builtin",
@@ -79,7 +79,7 @@ MUTANTS: Final = (
         misconception="Nobody else writes to a place while it is patched.",
         was="if patch.place.look() is patch.replacement:",
         becomes="if True:",
-        told="Somebody put another function there meanwhile",
+        told="Other code put a function there meanwhile",
     ),
     Mutant(
         function="tracing.patching.Patches._undo",
@@ -97,7 +97,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         function="tracing.patching.Patches._undo",
-        misconception="Where nothing stood there is nothing to put back.",
+        misconception="An empty place needs nothing to be put back.",
         was="if patch.place.look() is patch.replacement:",
         becomes=(
             "if patch.place.look() is patch.replacement "
@@ -163,7 +163,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         function="tracing.tracer.Tracer.path_of_module",
-        misconception="A path that is false is no path.",
+        misconception="A path that is false is not a path.",
         was="if path is None:",
         becomes="if not path:",
         told="The root has a path: the empty one",
@@ -310,7 +310,7 @@ MUTANTS: Final = (
         misconception="Buffers are fetched as parameters are.",
         was="if not wanted and not self.proxy_buffer_attributes:",
         becomes="if False:",
-        told="`offset` is no parameter: it is read as it is",
+        told="`offset` is not a parameter: it is read as it is",
     ),
     Mutant(
         function="tracing.tracer.Tracer.getattr",
@@ -331,11 +331,11 @@ MUTANTS: Final = (
         misconception="A parameter from elsewhere is a constant.",
         was="if path is None and isinstance(a, nn.Parameter):",
         becomes="if False:",
-        told="would become a constant that nobody trains",
+        told="would become a constant that is never trained",
     ),
     Mutant(
         function="tracing.tracer.Tracer._state_node",
-        misconception="What stands among the arguments is a Proxy.",
+        misconception="What is put among the arguments is a Proxy.",
         was="self._fetch(path)",
         becomes='self.create_proxy("get_attr", path, (), {})',
         told="A parameter as an argument becomes a Node",
@@ -366,7 +366,7 @@ MUTANTS: Final = (
         misconception="Every call of a global with a proxy is recorded.",
         was="if id(function) in self._leaves:",
         becomes="if callable(function):",
-        told="`double` is no leaf of this trace",
+        told="`double` is not a leaf of this trace",
     ),
     Mutant(
         function="tracing.trace_run.TraceRun.call_function",

@@ -24,7 +24,7 @@ Function = Callable[..., Value]
 
 
 def greet() -> str:
-    """What stands in a place at first."""
+    """What a place holds at first."""
     return "hello"
 
 
@@ -142,7 +142,7 @@ def test_a_builtin_is_patched_where_it_is_looked_up() -> None:
     )
     check(
         "len" in namespace,
-        "Nothing stands in for `len`: a global of the module must, since a "
+        "`len` is not replaced: a global of the module must hide it, since a "
         "global is found before a builtin.",
     )
     same(namespace["len"]("abc"), "3!", "The replacement calls the builtin.")
@@ -176,7 +176,7 @@ def test_an_original_that_is_back_is_patched_again() -> None:
 
 
 @pytest.mark.exercise(PATCH)
-def test_what_somebody_put_over_the_replacement_stays() -> None:
+def test_what_other_code_put_over_the_replacement_stays() -> None:
     namespace: dict[str, Value] = {"greet": greet}
     patches = Patches()
     patches.patch(Place(namespace, "greet"), loudly)
@@ -184,9 +184,9 @@ def test_what_somebody_put_over_the_replacement_stays() -> None:
     patches.patch(Place(namespace, "greet"), loudly)
     check(
         namespace["greet"] is len,
-        "The place is known, and somebody has put another function over the "
-        "replacement. A second patch must leave it: only where the original "
-        "stands again does the replacement go back.",
+        "The place is known, and other code has put a function over the "
+        "replacement. A second patch must leave it: the replacement goes "
+        "back only where the original is again.",
     )
 
 
@@ -236,7 +236,7 @@ def test_originals_are_put_back() -> None:
     patches._undo()
     check(
         namespace["greet"] is greet and vars(Person)["greet"] is method,
-        "Every place must have the very object back that stood there.",
+        "Every place must have the very object back that it held.",
     )
 
 
@@ -254,7 +254,7 @@ def test_an_empty_place_is_empty_again() -> None:
 
 
 @pytest.mark.exercise(UNDO)
-def test_what_somebody_else_put_there_stays() -> None:
+def test_what_other_code_put_there_stays() -> None:
     namespace: dict[str, Value] = {"greet": greet}
     patches = Patches()
     patches.patch(Place(namespace, "greet"), loudly)
@@ -262,7 +262,7 @@ def test_what_somebody_else_put_there_stays() -> None:
     patches._undo()
     check(
         namespace["greet"] is len,
-        "Somebody put another function there meanwhile. It is not our "
+        "Other code put a function there meanwhile. It is not our "
         "replacement, and must not be overwritten.",
     )
 
@@ -278,7 +278,7 @@ def test_the_patches_are_forgotten() -> None:
     same(
         namespace["greet"](),
         "hi!",
-        "The place has another function by now, and the next trace must "
+        "The place has another function now, and the next trace must "
         "patch that one: an undone patch has to be forgotten.",
     )
 
@@ -294,7 +294,7 @@ def test_a_patch_that_was_not_ours_to_undo_is_forgotten() -> None:
     same(
         namespace["greet"](),
         "hi!",
-        "Somebody had put another function there, and it was left alone; but "
+        "Other code had put a function there, and it was left alone; but "
         "the patch was remembered, so the next trace does not patch that "
         "function. Forget a patch whether or not something was put back.",
     )
@@ -411,7 +411,7 @@ def test_a_trace_leaves_nothing_patched_and_other_threads_alone() -> None:
     check(
         len(root.seen) == 1 and type(root.seen[0]) is torch.Tensor,
         "A module called in another thread, while this one traces, must "
-        f"run as ever; it gave {root.seen}.",
+        f"run as usual; it gave {root.seen}.",
     )
     after = vars(module)["__call__"], vars(module)["__getattr__"]
     check(

@@ -6,7 +6,7 @@ from docs.machinery.svg import Canvas
 
 
 def draw() -> Canvas:
-    """A call arrives at the replacement, which hands it on in one of two ways."""
+    """A call arrives at the replacement and goes on in one of two ways."""
     canvas = Canvas(
         "A call of a module reaches the replacement in nn.Module. If a trace "
         "runs in this thread it goes to Tracer.call_module, otherwise to the "

@@ -1,9 +1,9 @@
 """Stage 03, proxies and magic methods: values that write down what is done.
 
-A Proxy stands for the value of a node that nobody has computed.  Whatever is
-done with it (an operator, a method, a function of torch) makes a new node,
-and gives back a Proxy for that one.  Run a function on proxies and its graph
-is what remains:
+A Proxy stands for a value that is not known yet: the result of one node of a
+graph.  Each operation on it (an operator, a method, a function of torch) adds
+a node to that graph and returns a Proxy for the new node.  So running a
+function on proxies records the function as a graph:
 
     x + 1        Python calls    Proxy.__add__            call_function
     x.relu()     Python calls    Proxy.__getattr__, then
@@ -29,6 +29,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final, Self, TypeAlias, cast
 
 import torch
+from torch._ops import HigherOrderOperator
 from torch.utils import _pytree as pytree
 
 from . import traceback as fx_traceback
@@ -36,11 +37,10 @@ from .graph import Graph
 from .immutable_collections import immutable_dict, immutable_list
 from .node import Node, map_arg
 from .operator_schemas import check_for_mutable_operation
-from .ordered.namespace import target_to_str
 from .ordered.opcodes import Opcode, Target
 from .recording import frames
 from .recording.scope import Scope, ScopeContextManager
-from .usedef.arguments import NO_KWARGS
+from .usedef.arguments import parts
 from .usedef.values import LEAVES, Argument, Value, base_types
 
 __all__ = [
@@ -56,7 +56,7 @@ __all__ = [
 
 
 class TraceError(ValueError):
-    """The traced code does something that no graph can express.
+    """The traced code does something that a graph cannot express.
 
     The first line of the message says what, the rest names the user's line
     and a way out.
@@ -77,9 +77,10 @@ class TracerBase:
         proxy_buffer_attributes: reading a buffer gives a proxy.
         traced_func_name: the method of a root module that is traced.
         scope: where in the module hierarchy the trace is.
-        module_stack: the module calls that are open, outermost first: call
-            -> (path, class).
-        node_name_to_scope: name of a node -> (path, class) it arose in.
+        module_stack: the calls of modules that have not returned yet,
+            outermost first: key of the call -> (path, class).
+        node_name_to_scope: name of a node -> the (path, class) of the module
+            in whose forward it was recorded.
 
     torch.fx: proxy.py, TracerBase
     """
@@ -94,6 +95,12 @@ class TracerBase:
     module_stack: OrderedDict[str, tuple[str, Value]]
     node_name_to_scope: dict[str, tuple[str, Value]]
 
+    def __init__(self) -> None:
+        """Begin at the root, outside of all modules."""
+        self.scope = Scope("", None)
+        self.module_stack = OrderedDict()
+        self.node_name_to_scope = {}
+
     def create_proxy(
         self,
         kind: Opcode,
@@ -104,7 +111,7 @@ class TracerBase:
         type_expr: Value = None,
         proxy_factory_fn: Callable[[Node], Proxy] | None = None,
     ) -> Proxy:
-        """Record an operation and give back a proxy for its result.
+        """Record an operation and return a proxy for its result.
 
         Args:
             kind: the opcode.
@@ -117,7 +124,7 @@ class TracerBase:
             proxy_factory_fn: wraps the node instead of `self.proxy`.
 
         Raises:
-            NotImplementedError: an argument that no node can hold.
+            NotImplementedError: a node cannot hold one of the arguments.
 
         torch.fx: proxy.py, TracerBase.create_proxy
         """
@@ -142,7 +149,7 @@ class TracerBase:
         name: str | None = None,
         type_expr: Value = None,
     ) -> Node:
-        """Add a node to the graph, with notes about where it arose.
+        """Add a node to the graph, with notes about where it was recorded.
 
         Override this to check or annotate every operation recorded.
 
@@ -166,17 +173,16 @@ class TracerBase:
         if graph.is_finished:
             self._check_unfinished(kind, target)
         node = graph.create_node(kind, target, args, kwargs, name, type_expr)
-        scope = self.scope
-        self.node_name_to_scope[node._name] = (
-            scope.module_path,
-            scope.module_type,
-        )
+        here = self.scope.module_path, self.scope.module_type
+        self.node_name_to_scope[node._name] = here
         if fx_traceback.has_preserved_node_meta():
             fx_traceback.inherit(node)
         elif self.module_stack:
             node.meta["nn_module_stack"] = self.module_stack.copy()
         if self.record_stack_traces and not node.stack_trace:
-            node.meta.update(frames.stack_note())
+            trace = frames.user_stack()
+            if trace:
+                node.stack_trace = trace
         return node
 
     def _check_unfinished(self, kind: Opcode, target: Target) -> None:
@@ -192,10 +198,11 @@ class TracerBase:
     def create_arg(self, a: Value) -> Argument:
         """Turn a value of the user's code into what a node can hold.
 
-        Proxies become their nodes; containers are rebuilt with their items
-        turned likewise, and constants stay. A dataclass becomes a node that
-        constructs it. An object with a method `__fx_create_arg__(tracer)`
-        turns itself. Override this for more types.
+        Proxies become their nodes, containers are rebuilt with each item
+        turned in the same way, and constants stay what they are. A dataclass
+        becomes a node that constructs it. An object with a method
+        `__fx_create_arg__(tracer)` is asked for its own result. Override
+        this for more types.
 
         Raises:
             NotImplementedError: a value of another type.
@@ -215,7 +222,7 @@ class TracerBase:
         return _lower_other(self, a) if lower is None else lower(self, a)
 
     def to_bool(self, obj: Proxy) -> bool:
-        """What `bool(proxy)` is; no graph can say, so a TraceError.
+        """What `bool(proxy)` is: unknown while tracing, so a TraceError.
 
         Override this if the tracer knows more.
 
@@ -273,9 +280,7 @@ def _lower_list(tracer: TracerBase, a: list[Value]) -> Argument:
 
 
 def _lower_dict(tracer: TracerBase, a: dict[Value, Value]) -> Argument:
-    """A dict with the same keys, which hold no proxy."""
-    if not a:
-        return NO_KWARGS
+    """A dict with the same keys, which must not hold a proxy."""
     lowered = {}
     for key, value in a.items():
         if not isinstance(key, str):
@@ -311,14 +316,16 @@ LOWER: Final[dict[type, Callable[[TracerBase, Value], Argument]]] = {
 
 
 def _lower_other(tracer: TracerBase, a: Value) -> Argument:
-    """What a value becomes whose exact type is in no table."""
+    """What a value becomes whose exact type is not in a table."""
     if isinstance(a, Proxy):
         return a.node
     if hasattr(a, "__fx_create_arg__"):
         lowered: Argument = a.__fx_create_arg__(tracer)
         return lowered
-    if isinstance(a, tuple):
-        return _lower_tuple_subclass(tracer, a)
+    if isinstance(a, tuple):  # a subclass of it, named or not
+        items = [tracer.create_arg(item) for item in a]
+        make: Callable[..., Argument] = cast("Value", type(a))
+        return make(*items) if hasattr(a, "_fields") else make(items)
     for base in (list, dict):
         if isinstance(a, base):
             return LOWER[base](tracer, a)
@@ -328,7 +335,7 @@ def _lower_other(tracer: TracerBase, a: Value) -> Argument:
             for field in dataclasses.fields(a)
         }
         return tracer.create_node("call_function", type(a), (), fields)
-    if isinstance(a, (*base_types, enum.Enum, *_OPERATORS)):
+    if isinstance(a, (*base_types, enum.Enum, HigherOrderOperator)):
         return a
     raise NotImplementedError(
         f"argument of type: {type(a)}\n  in\n  {frames.where()}\n"
@@ -337,30 +344,18 @@ def _lower_other(tracer: TracerBase, a: Value) -> Argument:
     )
 
 
-def _lower_tuple_subclass(tracer: TracerBase, a: tuple[Value, ...]) -> Argument:
-    """A tuple of the same class, named or not."""
-    items = [tracer.create_arg(item) for item in a]
-    make: Callable[..., Argument] = cast("Value", type(a))
-    return make(*items) if hasattr(a, "_fields") else make(items)
-
-
-_OPERATORS: Final = (torch._ops.OpOverload, torch._ops.HigherOrderOperator)
-
-
 class GraphAppendingTracer(TracerBase):
-    """Records into a graph that is there, without tracing anything.
+    """Records into an existing graph, without tracing anything.
 
-    It is what a Proxy made around a bare node uses.
+    `Proxy(node)` uses one, so that passes can write operators on nodes.
 
     torch.fx: proxy.py, GraphAppendingTracer
     """
 
     def __init__(self, graph: Graph) -> None:
         """Make a tracer that adds to `graph`, at its insert point."""
+        super().__init__()
         self.graph = graph
-        self.scope: Scope = Scope("", None)
-        self.module_stack: OrderedDict[str, tuple[str, Value]] = OrderedDict()
-        self.node_name_to_scope: dict[str, tuple[str, Value]] = {}
 
 
 # -- the magic methods -----------------------------------------------------
@@ -377,9 +372,7 @@ def _records(function: Callable[..., Value]) -> Callable[..., Proxy]:
     return method
 
 
-def _reflects(
-    function: Callable[..., Value],
-) -> Callable[[Proxy, Value], Proxy]:
+def _reflects(function: Callable[..., Value]) -> Callable[..., Proxy]:
     """A method that records `function(other, self)`."""
 
     def method(self: Proxy, other: Value) -> Proxy:
@@ -396,10 +389,10 @@ _Op: TypeAlias = "Callable[..., Proxy]"
 if TYPE_CHECKING:
 
     class _Like(torch.Tensor):
-        """What a Proxy is to a type checker: torch's functions take it.
+        """To a type checker a Proxy is a tensor: torch's functions take it.
 
-        (At run time `isinstance` tells the two apart.) Nothing is promised
-        of what a Proxy does in another way than a tensor.
+        (At run time `isinstance` tells the two apart.) The attributes below
+        are those for which a Proxy gives something else than a tensor does.
         """
 
         __eq__: Value
@@ -418,16 +411,16 @@ else:
 
 
 class Proxy(_Like):
-    """Stands for the value of a node; what is done with it is recorded.
+    """Stands for the value of a node and records operations on it.
 
         y = torch.relu(x) + 1     # two nodes
         y.clamp(min=0.0)          # one more
 
-    Around a node of a finished graph, `Proxy(node)` gives operators to
-    transformations: what is written is added at the graph's insert point.
+    A transformation can wrap a node of a finished graph in a Proxy to write
+    operators on it: the new nodes are added at the graph's insert point.
 
-    A Proxy has no truth value, no length and cannot be iterated (but
-    `a, b = proxy` works): those depend on data, which is not there.
+    A Proxy has no truth value and no length, and cannot be iterated (but
+    `a, b = proxy` works), because these depend on data that is not known.
 
     Attributes:
         node: the node that it stands for.
@@ -447,20 +440,19 @@ class Proxy(_Like):
             tracer: what records; by default, a tracer that adds to the
                 node's own graph.
         """
-        self.node = node
-        self.tracer = (
-            GraphAppendingTracer(node.graph) if tracer is None else tracer
-        )
+        if tracer is None:
+            tracer = GraphAppendingTracer(node.graph)
+        self.node, self.tracer = node, tracer
 
     def __repr__(self) -> str:  # type: ignore[override]  # takes less
         """The name of the node."""
         return f"Proxy({self.node.name})"
 
     def __getattr__(self, name: str) -> Attribute:
-        """An attribute of the value; nothing is recorded before it is used.
+        """An attribute of the value, which is recorded when it is used.
 
-        `x.shape` is a fetch but `x.relu()` is one call, and which of the two
-        it will be is not known yet.
+        `x.shape` is a fetch and `x.relu()` is a call of a method, and Python
+        asks for the attribute before it is known which of the two it will be.
         """
         return Attribute(self, name)
 
@@ -471,7 +463,7 @@ class Proxy(_Like):
         )
 
     def __iter__(self) -> Iterator[Value]:
-        """The items, where it is written how many there are: `a, b = x`."""
+        """The items, if the code says how many there are: `a, b = x`."""
         caller = sys._getframe(1)
         count = frames.unpack_count(caller)
         if count is None:
@@ -479,14 +471,18 @@ class Proxy(_Like):
         return iter([self[i] for i in range(count)])
 
     def __bool__(self) -> bool:
-        """Ask the tracer, which has no answer; an assert can be recorded."""
+        """Ask the tracer for the truth value; record an assert instead.
+
+        Only with `trace_asserts` is an assert recorded; by default the tracer
+        raises a TraceError for it as for any other condition.
+        """
         if self.tracer.trace_asserts and frames.is_asserting(sys._getframe(1)):
             self.tracer.create_proxy("call_function", assert_fn, (self,), {})
             return True
         return self.tracer.to_bool(self)
 
     def __len__(self) -> int:
-        """Refuse: Python wants a number, and there is none."""
+        """Refuse: `len` must return a number, and it is not known."""
         raise RuntimeError(
             "'len' is not supported in symbolic tracing by default. If you "
             "want this call to be recorded, please call fx.wrap('len') "
@@ -509,7 +505,7 @@ class Proxy(_Like):
 
         Args:
             orig_method: the function or method of torch that was called.
-            types: the classes that want to be asked.
+            types: the classes of arguments that define this method.
             args: positional arguments.
             kwargs: keyword arguments.
 
@@ -529,19 +525,16 @@ class Proxy(_Like):
         if _is_tensor_method(orig_method):
             name = orig_method.__name__
             return tracer.create_proxy("call_method", name, args, kwargs)
-        if isinstance(orig_method, torch._ops.HigherOrderOperator):
+        if isinstance(orig_method, HigherOrderOperator):
             _refuse_functions(orig_method, args, kwargs)
-        name = target_to_str(orig_method.__name__)
-        return tracer.create_proxy(
-            "call_function", orig_method, args, kwargs, name
-        )
+        return tracer.create_proxy("call_function", orig_method, args, kwargs)
 
     def __getstate__(self) -> dict[str, Value]:
         """The attributes, for copy and pickle."""
         return vars(self)
 
     def __setstate__(self, state: dict[str, Value]) -> None:
-        """Take the attributes back; there is nobody else to ask yet."""
+        """Restore the attributes of a copy, which has none of its own yet."""
         vars(self).update(state)
 
     def __deepcopy__(self, memo: dict[int, Value]) -> Self:
@@ -555,9 +548,9 @@ class Proxy(_Like):
                 vars(new)[key] = copy.copy(value)
         return new
 
-    # Typed by assignment, so that a checker knows `proxy + 1` is a Proxy.
-    # That each row of operators.py is here is held by a test.
-    # `object` promises a bool for == and !=, and a Proxy is none.
+    # Each method is assigned with its type, so that a type checker knows that
+    # `proxy + 1` is a Proxy. A test compares these lines with the table in
+    # recording/operators.py.
     __eq__: _Op = _records(operator.eq)
     __ne__: _Op = _records(operator.ne)
     __lt__: _Op = _records(operator.lt)
@@ -600,10 +593,10 @@ class Proxy(_Like):
 
 
 class Attribute(Proxy):
-    """`proxy.name`, which will be a method call or the attribute's value.
+    """`proxy.name`, which can become a method call or the attribute's value.
 
-    Called, it records call_method on `root`. Used in any other way it needs
-    a node, which is made then: a call of `getattr`.
+    If it is called, it records call_method on `root`. Any other use needs its
+    node, which is then made: a call of `getattr`.
 
     Attributes:
         root: the proxy whose attribute it is.
@@ -612,14 +605,11 @@ class Attribute(Proxy):
     torch.fx: proxy.py, Attribute
     """
 
-    root: Proxy
-    attr: str
-
     def __init__(self, root: Proxy, attr: str) -> None:
         """Stand for `root.attr`; records nothing."""
-        self.root = root
-        self.attr = attr
-        self.tracer: TracerBase = root.tracer
+        self.root: Proxy = root
+        self.attr: str = attr
+        self.tracer = root.tracer
 
     def __getattr__(self, name: str) -> Value:
         """Make the node when it is first asked for."""
@@ -657,7 +647,7 @@ class ParameterProxy(Proxy):
         """Stand for `param`, whose dotted path is `name`.
 
         Raises:
-            AssertionError: `param` is no Parameter.
+            AssertionError: `param` is not a Parameter.
         """
         if not isinstance(param, torch.nn.Parameter):
             raise AssertionError(f"Expected Parameter, got {type(param)}")
@@ -676,7 +666,7 @@ class ParameterProxy(Proxy):
         return self.param.numel()
 
     def nelement(self) -> int:
-        """How many elements it has: `numel` by its other name."""
+        """How many elements it has: the same as `numel`."""
         return self.numel()
 
     def size(self) -> torch.Size:  # type: ignore[override]  # takes less
@@ -689,7 +679,7 @@ class ParameterProxy(Proxy):
 
 
 def assert_fn(x: object) -> None:
-    """What a recorded assert calls.
+    """The function that a recorded assert calls.
 
     Raises:
         AssertionError: `x` is false.
@@ -703,37 +693,31 @@ def assert_fn(x: object) -> None:
 # -- calls of torch --------------------------------------------------------
 
 
+def proxies_in(value: Value) -> list[Proxy]:
+    """The proxies in a value, at any depth, from left to right."""
+    if isinstance(value, Proxy):
+        return [value]
+    found: list[Proxy] = []
+    for part in parts(value):
+        if type(part) is Proxy:
+            found.append(part)
+        elif type(part) not in LEAVES:
+            found += proxies_in(part)
+    return found
+
+
 def _common_tracer(
     function: object, args: tuple[Value, ...], kwargs: dict[str, Value]
 ) -> TracerBase:
     """The tracer of all the proxies among the arguments of a call."""
-    first: TracerBase | None = None
-    simple = True
-    for arg in (*args, *kwargs.values()) if kwargs else args:
-        if type(arg) is Proxy:
-            simple = simple and (first is None or first is arg.tracer)
-            first = arg.tracer
-        elif type(arg) not in LEAVES:
-            simple = False
-    if simple and first is not None:
-        return first
-    return _tracer_of_leaves(function, args, kwargs)
-
-
-def _tracer_of_leaves(
-    function: object, args: tuple[Value, ...], kwargs: dict[str, Value]
-) -> TracerBase:
-    """The same, looking inside of containers too."""
-    leaves = pytree.tree_leaves((args, kwargs))
-    tracers = [leaf.tracer for leaf in leaves if isinstance(leaf, Proxy)]
-    first = tracers[0]
-    if any(tracer is not first for tracer in tracers):
+    found = proxies_in((*args, *kwargs.values()))
+    tracers = list(dict.fromkeys([proxy.tracer for proxy in found]))
+    if len(tracers) > 1:
         raise RuntimeError(
-            "Found multiple different tracers "
-            f"{list(dict.fromkeys(tracers))} while trying to trace "
-            f"operations {function}"
+            f"Found multiple different tracers {tracers} while trying to "
+            f"trace operations {function}"
         )
-    return first
+    return tracers[0]
 
 
 @functools.lru_cache(maxsize=4096)
@@ -751,7 +735,7 @@ _PLAIN_FUNCTIONS: Final = (
 
 
 def _refuse_functions(
-    higher_order: torch._ops.HigherOrderOperator,
+    higher_order: HigherOrderOperator,
     args: tuple[Value, ...],
     kwargs: dict[str, Value],
 ) -> None:

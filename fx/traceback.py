@@ -1,10 +1,11 @@
 """Stage 03, proxies and magic methods: notes that new nodes inherit.
 
-While a transformation runs a graph node by node and records another, the new
-nodes should say where they come from.  Inside `preserve_node_meta()`, whoever
-runs a node says so with `set_current_meta(node)`, and each node recorded
-meanwhile gets that node's stack trace and notes.  The state is a ContextVar:
-threads and tasks do not see each other's.
+A transformation that runs a graph node by node and records another graph
+should keep, with each new node, where it comes from.  Inside
+`preserve_node_meta()`, it names the node that it runs with
+`set_current_meta(node)`, and each node that is recorded meanwhile inherits
+that node's stack trace and notes.  The state is a ContextVar, so threads and
+tasks do not see each other's notes.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ INHERITED: Final = (
 
 
 class _State(NamedTuple):
-    """What new nodes inherit just now, and whether they do."""
+    """The notes for new nodes, and whether nodes inherit them."""
 
     preserve: bool
     meta: dict[str, Value]
@@ -75,7 +76,7 @@ def get_current_meta() -> dict[str, Value]:
 
 @contextmanager
 def _during(state: _State) -> Iterator[None]:
-    """Let `state` hold for a block."""
+    """Make `state` the current one for a block."""
     token = _state.set(state)
     try:
         yield
@@ -96,11 +97,11 @@ def preserve_node_meta(enable: bool = True) -> Iterator[None]:
 def set_current_meta(
     node: Node, pass_name: str = ""
 ) -> AbstractContextManager[None]:
-    """Say that `node` is what nodes recorded in this block come from.
+    """Let nodes recorded in this block inherit the notes of `node`.
 
     Args:
         node: the node being run; its meta is inherited.
-        pass_name: who runs it; kept in the notes under "from_node".
+        pass_name: the pass that runs it, for the note "from_node".
 
     Does nothing outside `preserve_node_meta()`.
 
@@ -134,7 +135,7 @@ def set_stack_trace(stack: list[str]) -> None:
     torch.fx: traceback.py, set_stack_trace
     """
     if has_preserved_node_meta():
-        # A new dict: tasks that were begun here share the one there is.
+        # Tasks that were started here share the old dict: make a new one.
         meta = {**get_current_meta(), "stack_trace": "".join(stack)}
         _state.set(_State(True, meta))
 

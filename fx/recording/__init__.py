@@ -1,6 +1,6 @@
 """Stage 03, proxies and magic methods: what `fx/proxy.py` records with.
 
-In comes what the user's code does with a proxy: an operator, a call, a line of
-source.  Out comes what the recorder has to know of it: which function the
-operator is, where in the user's code we are, in which module.
+A proxy has to find out more than Python tells it.  In comes an operator, or the
+point in the user's code at which a proxy is used.  Out comes which function
+the operator is, which line of the user's code runs, and in which module.
 """

@@ -1,10 +1,10 @@
 """Stage 03, proxies and magic methods: where in the user's code we are.
 
-A proxy is asked `bool(p)` or iterated from a line that somebody wrote.  This
-file finds that line: the nearest frame that belongs neither to fx nor to
-torch, the expression in it, and the instruction that is being executed there.
-It reads bytecode, which changes from one Python to the next, and so it is
-the only file that does.
+When a proxy is used as a condition or in a loop, the error should name the
+user's line, and `a, b = proxy` can work if the number of names is known.  This
+file finds the innermost frame that belongs neither to fx nor to torch, the
+expression that it evaluates and the instruction that it executes.  No other
+file reads bytecode, which changes from one Python to the next.
 """
 
 from __future__ import annotations
@@ -14,12 +14,11 @@ import linecache
 import sys
 import traceback
 from collections.abc import Callable
-from itertools import islice
+from itertools import islice, takewhile
 from types import FrameType
 from typing import Final
 
-_LIBRARY: Final = __name__.removesuffix(".recording.frames")
-_OURS: Final = (f"{_LIBRARY}.", "torch.")
+_OURS: Final = (__name__.removesuffix("recording.frames"), "torch.")
 
 
 def _is_ours(frame: FrameType) -> bool:
@@ -34,10 +33,8 @@ def run_traced(function: Callable[..., object], inputs: list[object]) -> object:
 
 def user_frame() -> FrameType | None:
     """The innermost frame of the user's code, if there is one."""
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None and _is_ours(frame):
-        frame = frame.f_back
-    return frame
+    stack = traceback.walk_stack(sys._getframe(1))
+    return next((frame for frame, _ in stack if not _is_ours(frame)), None)
 
 
 def user_stack() -> str:
@@ -46,27 +43,16 @@ def user_stack() -> str:
     Frames of fx and torch are left out, and so is everything outside the
     trace in progress. Innermost last, "" if there are none.
     """
-    frames: list[traceback.FrameSummary] = []
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None:
-        code = frame.f_code
-        if code is run_traced.__code__:
-            break
-        if not _is_ours(frame):
-            frames.append(
-                traceback.FrameSummary(
-                    code.co_filename, frame.f_lineno, code.co_name
-                )
-            )
-        frame = frame.f_back
-    summary = traceback.StackSummary.from_list(reversed(frames))
+    code = run_traced.__code__
+    stack = traceback.walk_stack(sys._getframe(1))
+    inside = takewhile(lambda entry: entry[0].f_code is not code, stack)
+    users = [
+        (frame.f_code.co_filename, line, frame.f_code.co_name, None)
+        for frame, line in inside
+        if not _is_ours(frame)
+    ]
+    summary = traceback.StackSummary.from_list(users[::-1])
     return "".join(summary.format()).strip()
-
-
-def stack_note() -> dict[str, str]:
-    """The note about the user's frames that a node keeps, if there are any."""
-    trace = user_stack()
-    return {"stack_trace": trace} if trace else {}
 
 
 def where() -> str:
@@ -89,10 +75,8 @@ def where() -> str:
 def _expression(frame: FrameType) -> str:
     """The source of what is being evaluated in `frame`, if on one line."""
     code = frame.f_code
-    position = next(islice(code.co_positions(), frame.f_lasti // 2, None), None)
-    if position is None:
-        return ""
-    first, last, start, end = position
+    here = islice(code.co_positions(), frame.f_lasti // 2, None)
+    first, last, start, end = next(here, (None, None, None, None))
     if first is None or first != last:
         return ""
     line = linecache.getline(code.co_filename, first).encode()
@@ -100,29 +84,27 @@ def _expression(frame: FrameType) -> str:
 
 
 def unpack_count(frame: FrameType) -> int | None:
-    """How many names `a, b = …` unpacks to, if `frame` is doing just that."""
+    """How many names `a, b = …` unpacks to, if `frame` is executing that.
+
+    None also for more than 255 names, whose number takes two instructions.
+    """
     code, here = frame.f_code.co_code, frame.f_lasti
-    if dis.opname[code[here]] != "UNPACK_SEQUENCE":
+    is_long = dis.opname[code[here - 2]] == "EXTENDED_ARG"
+    if is_long or dis.opname[code[here]] != "UNPACK_SEQUENCE":
         return None
-    count, scale = code[here + 1], 8
-    while here >= 2 and dis.opname[code[here - 2]] == "EXTENDED_ARG":
-        here -= 2
-        count |= code[here + 1] << scale
-        scale += 8
-    return count
+    return code[here + 1]
 
 
 def is_asserting(frame: FrameType) -> bool:
     """Whether `frame` is testing the condition of an assert statement.
 
-    That is: the truth value decides a jump over the raising of
-    AssertionError, which stands right behind.
+    That is: the truth value decides whether to jump over the next
+    instruction, which loads AssertionError to raise it.
     """
-    here = frame.f_lasti
     rest = [
         instruction.opname
         for instruction in dis.get_instructions(frame.f_code)
-        if instruction.offset >= here
+        if instruction.offset >= frame.f_lasti
     ]
     if rest[0] == "TO_BOOL":  # Python 3.13 converts before it jumps
         rest.pop(0)

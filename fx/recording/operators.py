@@ -22,7 +22,6 @@ class Operator(NamedTuple):
         name: its name in the module `operator`: "add", "and_", "iadd".
         function: `operator.add`, what nodes have as their target.
         template: its syntax, with `{}` for each operand.
-        arity: how many operands there are.
         reflected: whether it has a reflected method, `__radd__`.
         in_place: whether the syntax is a statement that changes, or binds
             again, the first operand.
@@ -31,9 +30,13 @@ class Operator(NamedTuple):
     name: str
     function: Callable[..., object]
     template: str
-    arity: int
     reflected: bool
     in_place: bool
+
+    @property
+    def arity(self) -> int:
+        """How many operands there are."""
+        return self.template.count("{}")
 
     @property
     def method(self) -> str:
@@ -52,16 +55,9 @@ def _rows(
     reflected: bool = False,
     in_place: bool = False,
 ) -> list[Operator]:
-    """The rows of operators that are of one kind."""
+    """The rows of operators of one kind."""
     return [
-        Operator(
-            function.__name__,
-            function,
-            template,
-            template.count("{}"),
-            reflected,
-            in_place,
-        )
+        Operator(function.__name__, function, template, reflected, in_place)
         for function, template in syntax.items()
     ]
 
@@ -123,14 +119,13 @@ OPERATORS: Final[tuple[Operator, ...]] = (
 """Every operator that has a syntax; the one table of them."""
 
 SYNTAX: Final[dict[object, Operator]] = {op.function: op for op in OPERATORS}
-"""`operator.add` -> its row; ask through `syntax_of`."""
+"""`operator.add` -> its row. `syntax_of` looks it up for any object."""
 
 
 def syntax_of(function: object) -> Operator | None:
-    """The operator that `function` is, if it is one.
+    """The row of `function`, if it is one of Python's operators.
 
-    Nothing of a user's callable is run: its `__hash__` and `__eq__` are not
-    asked.
+    A user's callable is not hashed or compared, which could run its code.
     """
     if type(function) is not BuiltinFunctionType:
         return None

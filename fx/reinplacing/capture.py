@@ -125,7 +125,7 @@ class _Constant(NamedTuple):
 
 
 class Capture(GraphAppendingTracer):
-    """Records operators on tensors into a graph: an `Interceptor`.
+    """Records operators on tensors into a graph.
 
     Attributes:
         attributes: what get_attr nodes fetch, by path.
@@ -414,35 +414,6 @@ class Capture(GraphAppendingTracer):
         for key, constant in list(self._constants.items()):
             if constant.storage in storages:
                 del self._constants[key]
-
-    # -- traces that this capture runs in ----------------------------------
-
-    def call_module(
-        self,
-        module: nn.Module,
-        original: Callable[..., Value],
-        args: tuple[Value, ...],
-        kwargs: dict[str, Value],
-    ) -> Value:
-        """A call of a module, which is simply made."""
-        return original(module, *args, **kwargs)
-
-    call_overridden = call_module
-
-    def read_attribute(
-        self, module: nn.Module, name: str, value: Value
-    ) -> Value:
-        """What is read from a module, as it is."""
-        return value
-
-    def call_function(
-        self,
-        function: Callable[..., Value],
-        args: tuple[Value, ...],
-        kwargs: dict[str, Value],
-    ) -> Value:
-        """A call of a global, which is simply made."""
-        return function(*args, **kwargs)
 
 
 def _is_small(value: Value) -> bool:

@@ -140,7 +140,7 @@ def _import(name: str, value: Value) -> str:
         return _from("", value.__name__, name) if _is_imported(value) else ""
     module, attribute = _home(value)
     held = getattr(sys.modules.get(module), attribute, _home)
-    # Another thread's trace may have put a stand-in there.
+    # Another thread's trace may have put a replacement there.
     same = original_of(held) is value
     return _from(module, attribute, name) if same else ""
 

@@ -96,7 +96,7 @@ def by_name(
 
     Raises:
         RuntimeError: a tuple of the wrong length.
-        TypeError: a name that is no parameter.
+        TypeError: a name that is not a parameter.
     """
     if concrete_args is None:
         return {}
@@ -110,8 +110,8 @@ def by_name(
     for name in concrete_args:
         if name not in names:
             raise TypeError(
-                f"concrete_args has {name!r}, which is no parameter of the "
-                f"traced function; its parameters are {', '.join(names)}"
+                f"concrete_args has {name!r}, which is not a parameter of "
+                f"the traced function; its parameters are {', '.join(names)}"
             )
     return concrete_args
 
@@ -125,7 +125,7 @@ class RootInputs:
         function: Callable[..., Value],
         concrete: Mapping[str, Value],
     ) -> None:
-        """Make a maker.
+        """Prepare to make the placeholders.
 
         Args:
             tracer: records the placeholders.
@@ -156,7 +156,7 @@ class RootInputs:
         return () if default is inspect.Parameter.empty else (default,)
 
     def _specialized(self, name: str, value: Value) -> Value:
-        """A structure of proxies and constants; a placeholder for each leaf."""
+        """A structure of proxies and constants, with a placeholder each."""
         count = 0
 
         def leaf(x: Value) -> Value:
@@ -198,7 +198,7 @@ class RootInputs:
 
 
 def mark(node: Node, placeholder: PHBase) -> None:
-    """Give a placeholder's node what the user set on the PH object."""
+    """Copy the attributes that the user set on a PH object to its node."""
     if placeholder is PH:
         return
     for name in dir(placeholder):
@@ -209,6 +209,6 @@ def mark(node: Node, placeholder: PHBase) -> None:
 
 
 def _assert_is_none(value: object, msg: str) -> None:
-    """What a graph calls to check an input that was traced as None."""
+    """Check, when a graph runs, an input that was traced as None."""
     if value is not None:
         raise AssertionError(msg)

@@ -1,8 +1,9 @@
-"""Stage 04, module patching: what a running trace does with what it catches.
+"""Stage 04, module patching: what a running trace does with the calls it sees.
 
-Stand-ins (`patching`) hand calls to the trace that runs in their thread.
-This is that trace: it patches what its tracer has to see, decides which calls
-concern it, and asks the tracer what to do with those.
+A trace replaces functions (`patching`), and the replacements hand each call
+to the trace that runs in their thread.  A TraceRun is that trace: it says
+what to replace, decides which calls concern it, and asks the tracer what to
+do with those.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from types import FunctionType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from torch import nn
 
@@ -18,9 +19,9 @@ from ..proxy import Proxy
 from ..usedef.values import Value
 from .patching import TRACES, Place
 from .wrapping import (
+    ORIGINAL,
     all_wrapped_globals,
     find_proxy,
-    function_stand_in,
     record_leaf,
     wrapped_globals,
 )
@@ -28,9 +29,11 @@ from .wrapping import (
 if TYPE_CHECKING:
     from .tracer import Tracer
 
+Function: TypeAlias = Callable[..., Value]
+
 
 class TraceRun:
-    """One run of a tracer: an `Interceptor`."""
+    """One run of a tracer: what the replacements ask in its thread."""
 
     def __init__(self, tracer: Tracer) -> None:
         """Begin with no attribute read and no module visited."""
@@ -41,7 +44,7 @@ class TraceRun:
         self._leaves = set(tracer._autowrap_function_ids)
 
     def patch(self, function: FunctionType) -> None:
-        """Patch what a trace of `function` has to see."""
+        """Replace what a trace of `function` has to see."""
         TRACES.patch(Place(nn.Module, "__call__"), _module_call)
         TRACES.patch(Place(nn.Module, "__getattr__"), _module_getattr)
         for place, leaf in all_wrapped_globals():
@@ -53,13 +56,13 @@ class TraceRun:
         for kind in dict.fromkeys(map(type, modules)):
             self._patch_own_call(kind)
 
-    def _patch_leaf(self, place: Place, leaf: Callable[..., Value]) -> None:
-        """Have calls of a leaf function come here."""
+    def _patch_leaf(self, place: Place, leaf: Function) -> None:
+        """Replace a leaf function in one place."""
         self._leaves.add(id(leaf))
-        TRACES.patch(place, function_stand_in)
+        TRACES.patch(place, _function_call)
 
     def _visit(self, namespace: dict[str, Value]) -> None:
-        """Patch the leaf functions among the globals of a module, once."""
+        """Replace the leaf functions among the globals of a module, once."""
         if id(namespace) in self._visited:
             return
         self._visited.add(id(namespace))
@@ -68,69 +71,72 @@ class TraceRun:
         leaves = self._tracer._autowrap_function_ids
         for name, value in list(namespace.items()):
             if id(value) in leaves and not name.startswith("_"):
-                TRACES.patch(Place(namespace, name), function_stand_in)
+                TRACES.patch(Place(namespace, name), _function_call)
 
     def _patch_own_call(self, kind: type[nn.Module]) -> None:
-        """Have calls of modules whose class has its own `__call__` come here.
+        """Replace the `__call__` of a module class that has its own.
 
-        The class of a GraphModule has one too, beside its `_wrapped_call`,
-        and that one goes on to nn.Module's.
+        Python calls the method of the first base class that has one.
         """
         for base in kind.__mro__:
-            if base is nn.Module:
-                return
-            own = vars(base).get("__call__")
-            if own is not None:
-                if "_wrapped_call" not in vars(base):
+            if "__call__" in vars(base):
+                if base is not nn.Module:
                     TRACES.patch(Place(base, "__call__"), _own_call)
                 return
 
     def call_module(
         self,
-        module: nn.Module,
-        original: Callable[..., Value],
+        original: Function,
         args: tuple[Value, ...],
         kwargs: dict[str, Value],
     ) -> Value:
-        """A call of a module: the tracer decides."""
+        """Answer the call of a module: the tracer decides."""
+        module, *inputs = args
         kind = type(module)
         if kind not in self._seen or "forward" in vars(module):
             self._seen.add(kind)
             forward = getattr(module, "forward", module)
             self._visit(getattr(forward, "__globals__", {}))
         call = functools.partial(original, module)
-        return self._tracer.call_module(module, call, args, kwargs)
+        return self._tracer.call_module(module, call, tuple(inputs), kwargs)
 
     def call_overridden(
         self,
-        module: nn.Module,
-        original: Callable[..., Value],
+        original: Function,
         args: tuple[Value, ...],
         kwargs: dict[str, Value],
     ) -> Value:
-        """A call of a module with its own `__call__`.
+        """Answer the call of a module whose class has its own `__call__`.
 
         A leaf is recorded whatever that method does; otherwise the method
         runs, and calls nn.Module's in its turn.
         """
-        path = self._tracer.path_of_module(module)
-        if self._tracer.is_leaf_module(module, path):
-            return self.call_module(module, original, args, kwargs)
-        return original(module, *args, **kwargs)
+        path = self._tracer.path_of_module(args[0])
+        if self._tracer.is_leaf_module(args[0], path):
+            return self.call_module(original, args, kwargs)
+        return original(*args, **kwargs)
 
     def read_attribute(
-        self, module: nn.Module, name: str, value: Value
-    ) -> Value:
-        """What is read from a module: the tracer decides."""
-        return self._tracer.getattr(name, value, self._proxies)
-
-    def call_function(
         self,
-        function: Callable[..., Value],
+        original: Function,
         args: tuple[Value, ...],
         kwargs: dict[str, Value],
     ) -> Value:
-        """A call of a global: recorded if a leaf meets a proxy."""
+        """Answer the read of a parameter, buffer or submodule."""
+        value = original(*args)
+        return self._tracer.getattr(args[1], value, self._proxies)
+
+    def call_function(
+        self,
+        function: Function,
+        args: tuple[Value, ...],
+        kwargs: dict[str, Value],
+    ) -> Value:
+        """Answer the call of a global function.
+
+        It is recorded if the function is a leaf of this trace and a proxy is
+        among the arguments.
+        """
         if id(function) in self._leaves:
             proxy = find_proxy(args, kwargs)
             if proxy is not None:
@@ -138,41 +144,31 @@ class TraceRun:
         return function(*args, **kwargs)
 
 
-def _module_call(original: Callable[..., Value]) -> Callable[..., Value]:
-    """What stands in for nn.Module.__call__."""
+def _replacing(
+    handle: Callable[
+        [TraceRun, Function, tuple[Value, ...], dict[str, Value]], Value
+    ],
+) -> Callable[[Function], Function]:
+    """A maker of replacements that hand each call to the current TraceRun.
 
-    @functools.wraps(original)
-    def stand_in(mod: nn.Module, *args: Value, **kwargs: Value) -> Value:
-        trace = TRACES.current
-        if trace is None:
-            return original(mod, *args, **kwargs)
-        return trace.call_module(mod, original, args, kwargs)
+    Where none runs in the calling thread, the original is called.
+    """
 
-    return stand_in
+    def make(original: Function) -> Function:
+        @functools.wraps(original)
+        def replacement(*args: Value, **kwargs: Value) -> Value:
+            run = TRACES.current
+            if not isinstance(run, TraceRun):
+                return original(*args, **kwargs)
+            return handle(run, original, args, kwargs)
 
+        vars(replacement)[ORIGINAL] = original
+        return replacement
 
-def _own_call(original: Callable[..., Value]) -> Callable[..., Value]:
-    """What stands in for the `__call__` of a module class of its own."""
-
-    @functools.wraps(original)
-    def stand_in(mod: nn.Module, *args: Value, **kwargs: Value) -> Value:
-        trace = TRACES.current
-        if trace is None:
-            return original(mod, *args, **kwargs)
-        return trace.call_overridden(mod, original, args, kwargs)
-
-    return stand_in
+    return make
 
 
-def _module_getattr(original: Callable[..., Value]) -> Callable[..., Value]:
-    """What stands in for nn.Module.__getattr__."""
-
-    @functools.wraps(original)
-    def stand_in(mod: nn.Module, name: str) -> Value:
-        value = original(mod, name)
-        trace = TRACES.current
-        if trace is None:
-            return value
-        return trace.read_attribute(mod, name, value)
-
-    return stand_in
+_module_call: Final = _replacing(TraceRun.call_module)
+_own_call: Final = _replacing(TraceRun.call_overridden)
+_module_getattr: Final = _replacing(TraceRun.read_attribute)
+_function_call: Final = _replacing(TraceRun.call_function)

@@ -1,11 +1,11 @@
 """Stage 04, module patching: leaf functions and classes, kept as one call.
 
-A leaf function is not traced through: a call of it with a proxy among its
-arguments is recorded as one node. Python calls functions by looking up a
-global, so the global of a leaf function holds a stand-in while traces run.
-What makes a function a leaf is `wrap`, said where it is defined, or a tracer
-(`autowrap_modules`, `autowrap_functions`); a class becomes one through
-`ProxyableClassMeta`.
+A leaf function is not traced through: if a proxy is among its arguments, the
+call is recorded as one node.  A module makes a function a leaf by `wrap`, for
+all traces, and a tracer by `autowrap_modules` or `autowrap_functions`, for its
+own.  This file finds the globals that hold wrapped functions, so that a trace
+can replace them; constructing an instance of a class is recorded through
+`ProxyableClassMeta`, which needs no replacement.
 """
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ import types
 from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple, TypeVar, overload
 
-from ..proxy import Proxy
-from ..usedef.arguments import map_aggregate
+from ..proxy import Proxy, proxies_in
 from ..usedef.values import Value
 from .patching import TRACES, Place
 
@@ -26,6 +25,9 @@ F = TypeVar("F", bound=Callable[..., Value])
 
 MARK: Final = "__fx_wrapped__"
 """The global in which a Python module keeps what was wrapped in it."""
+
+ORIGINAL: Final = "__fx_original__"
+"""The attribute in which a replacement keeps its original."""
 
 
 class Wrapped(NamedTuple):
@@ -67,7 +69,7 @@ def wrap(fn_or_name: str | Callable[..., Value]) -> Value:
 
     Raises:
         RuntimeError: neither a callable nor a name.
-        TypeError: a class, or something else that is no function.
+        TypeError: a class, or something else that is not a function.
         NotImplementedError: not called at the top level of a module.
 
     torch.fx: _symbolic_trace.py, wrap
@@ -94,15 +96,15 @@ def wrap(fn_or_name: str | Callable[..., Value]) -> Value:
         _check_function(function, name, where)
     wrapped = Wrapped(name, where)
     namespace.setdefault(MARK, {})[name] = wrapped
-    if not frame.f_code.co_filename.startswith("<eval_with_key>"):
-        # Generated code is reached only through its own module, and must
-        # not be kept alive by this registry.
+    if "__name__" in namespace:
+        # Code without a module, such as generated code, is reached through
+        # its own functions only, and this registry must not keep it alive.
         _MODULES[id(namespace)] = namespace
     return fn_or_name
 
 
 def _lookup(namespace: dict[str, Value], name: str) -> Value:
-    """What a global name means, or None if it means nothing yet."""
+    """The global or builtin of this name, or None if there is none yet."""
     return namespace.get(name, getattr(builtins, name, None))
 
 
@@ -115,7 +117,7 @@ _FUNCTIONS: Final = (
 
 
 def _check_function(function: Value, name: str, where: str) -> None:
-    """Raise unless a stand-in can take the place of `function`."""
+    """Raise unless a replacement can take the place of `function`."""
     if isinstance(function, _FUNCTIONS):
         return
     kind = "a class" if isinstance(function, type) else type(function).__name__
@@ -138,8 +140,9 @@ def wrapped_globals(
         must_exist: raise for a wrapped name that the module lacks.
 
     Raises:
-        NameError: a wrapped name is no global of the module, nor a builtin.
-        TypeError: it is no function.
+        NameError: a wrapped name is neither a global of the module nor a
+            builtin.
+        TypeError: it is not a function.
     """
     for name, where in list(namespace.get(MARK, {}).values()):
         function = _lookup(namespace, name)
@@ -151,50 +154,27 @@ def wrapped_globals(
             module = namespace.get("__name__", "the module")
             raise NameError(
                 f"wrap({name!r}) at {where}: {module} has no global {name!r} "
-                "by now. Define or import it there, or drop the wrap"
+                "yet. Define or import it there, or remove the wrap"
             )
 
 
 def all_wrapped_globals() -> Iterator[tuple[Place, Callable[..., Value]]]:
-    """The leaf functions of all modules, names that lack their global aside."""
+    """The leaf functions of all modules, except names not yet defined."""
     for namespace in list(_MODULES.values()):
         yield from wrapped_globals(namespace, must_exist=False)
 
 
-def function_stand_in(original: Callable[..., Value]) -> Callable[..., Value]:
-    """What stands in for a global function: ask the trace, if one runs."""
-
-    @functools.wraps(original)
-    def stand_in(*args: Value, **kwargs: Value) -> Value:
-        trace = TRACES.current
-        if trace is None:
-            return original(*args, **kwargs)
-        return trace.call_function(original, args, kwargs)
-
-    vars(stand_in)["__fx_stand_in__"] = True
-    return stand_in
-
-
 def original_of(function: Value) -> Value:
-    """The function that a stand-in stands for; another is itself.
+    """The original of a replacement; any other function is returned as is.
 
-    Another thread's trace may be running, so any global can be a stand-in.
+    Any global can hold a replacement, because another thread may be tracing.
     """
-    is_stand_in = "__fx_stand_in__" in getattr(function, "__dict__", {})
-    return function.__wrapped__ if is_stand_in else function
+    return getattr(function, "__dict__", {}).get(ORIGINAL, function)
 
 
 def find_proxy(*values: Value) -> Proxy | None:
-    """The first proxy in some arguments, at any depth."""
-    found: list[Proxy] = []
-
-    def look(leaf: Value) -> None:
-        if isinstance(leaf, Proxy):
-            found.append(leaf)
-
-    for value in values:
-        map_aggregate(value, look)
-    return found[0] if found else None
+    """The first proxy in some values, at any depth."""
+    return next(iter(proxies_in(values)), None)
 
 
 def record_leaf(
@@ -203,7 +183,10 @@ def record_leaf(
     args: tuple[Value, ...],
     kwargs: dict[str, Value],
 ) -> Proxy:
-    """Record a call of a leaf function, marked so that code can say `wrap`."""
+    """Record a call of a leaf function.
+
+    The mark `is_wrapped` lets generated code wrap the function again.
+    """
     result = proxy.tracer.create_proxy("call_function", function, args, kwargs)
     result.node.meta["is_wrapped"] = True
     return result
@@ -222,7 +205,7 @@ class ProxyableClassMeta(type):
     """
 
     def __call__(cls, *args: Value, **kwargs: Value) -> Value:
-        """Make an instance, or record that one is to be made."""
+        """Construct an instance, or record its construction."""
         if TRACES.current is not None:
             proxy = find_proxy(args, kwargs)
             if proxy is not None:

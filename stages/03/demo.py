@@ -26,11 +26,11 @@ class RecordedLinear(torch.nn.Linear):
 
 
 def main() -> None:
-    """Record the example by hand, then ask what no graph can answer."""
+    """Record the example by hand, then ask what a graph cannot answer."""
     graph = Graph()
     tracer = GraphAppendingTracer(graph)
     x = tracer.create_proxy("placeholder", "x", (), {})
-    print(f"{x} stands for a value that nobody has computed.\n")
+    print(f"{x} stands for a value that is not computed yet.\n")
 
     model = Residual()
     model.linear = RecordedLinear(4, 4)

@@ -9,10 +9,10 @@ from stages.mutant import Mutant
 MUTANTS: Final = (
     Mutant(
         function="recording.operators.Operator.reflected_method",
-        misconception="The method is called as the row is: and_, __rand___.",
+        misconception="The method has the name of the row: and_, so __rand___.",
         was=".strip('_')",
         becomes="",
-        told="The row is called `and_` only because `and` is a keyword",
+        told="The row is named `and_` only because `and` is a keyword",
     ),
     Mutant(
         function="recording.operators.Operator.reflected_method",
@@ -23,7 +23,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         function="proxy.TracerBase.create_arg",
-        misconception="A Proxy can stand in a node as it is.",
+        misconception="A node can hold a Proxy as it is.",
         was="            return node",
         becomes="            return a",
         told="A node cannot hold a Proxy, only the node",
@@ -183,9 +183,10 @@ MUTANTS: Final = (
     Mutant(
         function="proxy.Proxy.__torch_function__",
         misconception="A function's name is a name for a node.",
-        was="name = target_to_str(orig_method.__name__)",
-        becomes="name = orig_method.__name__",
-        told="`target_to_str` of the function's `__name__`",
+        was='"call_function", orig_method, args, kwargs)',
+        becomes='"call_function", orig_method, args, kwargs, '
+        "orig_method.__name__)",
+        told="Leave `name` out",
     ),
     Mutant(
         function="proxy.Proxy.__torch_function__",

@@ -87,7 +87,7 @@ def test_the_result_of_a_method_call_is_a_proxy() -> None:
     same(
         (result.node.op, result.node.target),
         ("call_method", "neg"),
-        "The result of the call must stand for the call_method node.",
+        "The result of the call must be a Proxy of the call_method node.",
     )
 
 

@@ -115,7 +115,7 @@ def test_the_reflected_method_of_and() -> None:
     same(
         name,
         "__rand__",
-        f"The row is called `and_` only because `and` is a keyword: the "
+        f"The row is named `and_` only because `and` is a keyword: the "
         f"method is `__rand__`, not `{name}`.",
     )
 
@@ -307,7 +307,7 @@ def test_one_node_and_a_proxy_of_it() -> None:
             %add : [num_users=0] = call_function[target=operator.add]\
 (args = (%x, %y), kwargs = {})
         """,
-        "One operation was recorded: it is one node, behind the others.",
+        "One operation was recorded: it is one node, after the others.",
     )
     check(
         type(total) is Proxy and total.node.name == "add",
@@ -546,6 +546,6 @@ def test_a_function_run_on_proxies_leaves_its_graph() -> None:
             %add : [num_users=0] = call_function[target=operator.add]\
 (args = (%linear, %x), kwargs = {})
         """,
-        "Running the function on a Proxy must leave its graph behind.",
+        "Running the function on a Proxy must record its graph.",
     )
     uses_intact(graph, "The recorded graph has an edge in one place only.")

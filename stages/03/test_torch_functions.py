@@ -28,7 +28,7 @@ class Scripting(GraphAppendingTracer):
     """A tracer that can hold what TorchScript calls methods of."""
 
     def create_arg(self, a: Value) -> Argument:
-        """A word for a scripted module; the rest as ever."""
+        """A string for a scripted module; any other value as usual."""
         if isinstance(a, torch._C.ScriptObject):
             return "owner"
         return super().create_arg(a)
@@ -148,19 +148,20 @@ def test_the_name_is_made_from_the_function() -> None:
     same(
         [node.name for node in graph.nodes][1:],
         ["layer_norm", "sum_1", "gelu"],
-        "The name to ask for is made from the function's `__name__`.",
+        "A node's name is made from its target, the function.",
     )
     graph, (x,) = begin("x")
     Proxy.__torch_function__(camelCase, (Proxy,), (x,))
     same(
         [node.name for node in graph.nodes][1:],
         ["camel_case"],
-        "The name to ask for is `target_to_str` of the function's `__name__`.",
+        "The node of `camelCase` is named `camel_case`. Leave `name` out, and "
+        "create_node makes a name in Python's style from the target.",
     )
 
 
 def camelCase(value: Value) -> Value:
-    """A function with a name that is no name for a node."""
+    """A function whose name is not in the style of node names."""
     return value
 
 

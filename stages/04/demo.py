@@ -14,7 +14,7 @@ wrap("len")
 
 
 class Scaled(nn.Module):
-    """The example, with a leaf function and a constant behind it."""
+    """The example, followed by a leaf function and a constant."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -50,10 +50,10 @@ _own = vars(nn.Module)["__call__"]
 
 
 def state() -> str:
-    """What is patched just now."""
+    """What is patched at the moment."""
     patched = vars(nn.Module)["__call__"] is not _own
-    module = "has a stand-in" if patched else "is its own"
-    leaf = "has a stand-in" if "len" in globals() else "is the builtin"
+    module = "is replaced" if patched else "is the original"
+    leaf = "is replaced" if "len" in globals() else "is the builtin"
     return f"nn.Module.__call__ {module}, len {leaf}"
 
 

@@ -9,7 +9,7 @@ from stages.mutant import Mutant
 MUTANTS: Final = (
     Mutant(
         function="tracing.patching.Patches.patch",
-        misconception="Each trace puts its own stand-in over what is there.",
+        misconception="Each trace puts its own replacement over what is there.",
         was="""        known = self._patches.get(place.key)
         if known is None:
             original = place.look()
@@ -26,28 +26,28 @@ MUTANTS: Final = (
         known = _Patch(place, original, make(called))
         self._patches[place.key] = known
 """,
-        told="the place has a stand-in of the stand-in",
+        told="the place has a replacement of the replacement",
     ),
     Mutant(
         function="tracing.patching.Patches.patch",
-        misconception="What stood in the place of a builtin was the builtin.",
+        misconception="The place of a builtin held the builtin.",
         was="                called = getattr(",
         becomes="                original = called = getattr(",
-        told="Nothing stands in for `len`",
+        told="`len` is not replaced",
     ),
     Mutant(
         function="tracing.patching.Patches.patch",
-        misconception="The stand-in is made from what stands in the place.",
+        misconception="The replacement is made from what the place holds.",
         was="make(called)",
         becomes="make(original)",
-        told="the stand-in is made from the builtin",
+        told="the replacement is made from the builtin",
     ),
     Mutant(
         function="tracing.patching.Patches.patch",
-        misconception="A place that is known has its stand-in.",
+        misconception="A place that is known has its replacement.",
         was="""        if place.look() is known.original:
-            place.put(known.stand_in)""",
-        becomes="            place.put(known.stand_in)",
+            place.put(known.replacement)""",
+        becomes="            place.put(known.replacement)",
         told="a place that is known but has its original again",
     ),
     Mutant(
@@ -62,9 +62,9 @@ MUTANTS: Final = (
     ),
     Mutant(
         function="tracing.patching.Patches.patch",
-        misconception="What is not the stand-in has to become it.",
+        misconception="What is not the replacement has to become it.",
         was="if place.look() is known.original:",
-        becomes="if place.look() is not known.stand_in:",
+        becomes="if place.look() is not known.replacement:",
         told="A second patch must leave it",
     ),
     Mutant(
@@ -77,9 +77,9 @@ MUTANTS: Final = (
     Mutant(
         function="tracing.patching.Patches._undo",
         misconception="Nobody else writes to a place while it is patched.",
-        was="if patch.place.look() is patch.stand_in:",
+        was="if patch.place.look() is patch.replacement:",
         becomes="if True:",
-        told="Somebody put another function there meanwhile",
+        told="Other code put a function there meanwhile",
     ),
     Mutant(
         function="tracing.patching.Patches._undo",
@@ -97,10 +97,10 @@ MUTANTS: Final = (
     ),
     Mutant(
         function="tracing.patching.Patches._undo",
-        misconception="Where nothing stood there is nothing to put back.",
-        was="if patch.place.look() is patch.stand_in:",
+        misconception="An empty place needs nothing to be put back.",
+        was="if patch.place.look() is patch.replacement:",
         becomes=(
-            "if patch.place.look() is patch.stand_in "
+            "if patch.place.look() is patch.replacement "
             "and patch.original is not MISSING:"
         ),
         told="The module had no global `len`, and must have none again",
@@ -115,11 +115,11 @@ MUTANTS: Final = (
     Mutant(
         function="tracing.patching.Patches._undo",
         misconception="Between two lines of mine nothing is raised.",
-        was="""            if patch.place.look() is patch.stand_in:
+        was="""            if patch.place.look() is patch.replacement:
                 patch.place.put(patch.original)
             self._patches.pop(key, None)""",
         becomes="""            self._patches.pop(key, None)
-            if patch.place.look() is patch.stand_in:
+            if patch.place.look() is patch.replacement:
                 patch.place.put(patch.original)""",
         told="Forget a patch only after its place is right",
     ),
@@ -163,7 +163,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         function="tracing.tracer.Tracer.path_of_module",
-        misconception="A path that is false is no path.",
+        misconception="A path that is false is not a path.",
         was="if path is None:",
         becomes="if not path:",
         told="The root has a path: the empty one",
@@ -274,7 +274,7 @@ MUTANTS: Final = (
     Mutant(
         function="tracing.tracer.Tracer.getattr",
         misconception="The attribute's name is the path.",
-        was="path = self._parameter_path(attr_val)",
+        was="path = self._tensor_path(attr_val)",
         becomes="path = attr",
         told="The target of get_attr is the whole path",
     ),
@@ -308,15 +308,15 @@ MUTANTS: Final = (
     Mutant(
         function="tracing.tracer.Tracer.getattr",
         misconception="Buffers are fetched as parameters are.",
-        was="elif self.proxy_buffer_attributes:",
-        becomes="elif True:",
-        told="`offset` is no parameter: it is read as it is",
+        was="if not wanted and not self.proxy_buffer_attributes:",
+        becomes="if False:",
+        told="`offset` is not a parameter: it is read as it is",
     ),
     Mutant(
         function="tracing.tracer.Tracer.getattr",
         misconception="Only parameters are ever fetched.",
-        was="path = self._buffer_path(attr_val)",
-        becomes="return attr_val",
+        was="if not wanted and not self.proxy_buffer_attributes:",
+        becomes="if not wanted:",
         told="reading a buffer gives a Proxy of a get_attr node",
     ),
     Mutant(
@@ -329,15 +329,13 @@ MUTANTS: Final = (
     Mutant(
         function="tracing.tracer.Tracer._state_node",
         misconception="A parameter from elsewhere is a constant.",
-        was="""            if path is None:
-                raise NameError(""",
-        becomes="""            if path == "":
-                raise NameError(""",
-        told="would become a constant that nobody trains",
+        was="if path is None and isinstance(a, nn.Parameter):",
+        becomes="if False:",
+        told="would become a constant that is never trained",
     ),
     Mutant(
         function="tracing.tracer.Tracer._state_node",
-        misconception="What stands among the arguments is a Proxy.",
+        misconception="What is put among the arguments is a Proxy.",
         was="self._fetch(path)",
         becomes='self.create_proxy("get_attr", path, (), {})',
         told="A parameter as an argument becomes a Node",
@@ -345,8 +343,8 @@ MUTANTS: Final = (
     Mutant(
         function="tracing.tracer.Tracer._state_node",
         misconception="A buffer is a tensor like any other.",
-        was="path = self._buffer_path(a)",
-        becomes="return None",
+        was="if isinstance(a, torch.Tensor):",
+        becomes="if isinstance(a, nn.Parameter):",
         told="do not store it as a constant a second time",
     ),
     Mutant(
@@ -368,7 +366,7 @@ MUTANTS: Final = (
         misconception="Every call of a global with a proxy is recorded.",
         was="if id(function) in self._leaves:",
         becomes="if callable(function):",
-        told="`double` is no leaf of this trace",
+        told="`double` is not a leaf of this trace",
     ),
     Mutant(
         function="tracing.trace_run.TraceRun.call_function",

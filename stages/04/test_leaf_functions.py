@@ -34,7 +34,7 @@ def double(value: Value) -> Value:
 
 
 def clip_plainly(value: int, high: int = 1) -> int:
-    """A function that is no leaf."""
+    """A function that is not a leaf."""
     return min(high, value)
 
 
@@ -54,7 +54,7 @@ def test_a_leaf_that_meets_a_proxy_is_recorded() -> None:
     except TraceError as error:
         check(
             "truth value" not in str(error),
-            "A Proxy was asked for its truth value, which it has not: by "
+            "A Proxy was asked for its truth value, which is not known: by "
             "clip, if yours has called it instead of recording the call; or "
             "by you, if you ask `if proxy` and not `is not None`.",
         )
@@ -126,13 +126,13 @@ def test_a_function_that_is_no_leaf_is_traced_through() -> None:
             %add : [num_users=0] = call_function[target=operator.add]\
 (args = (%x, %x), kwargs = {})
         """,
-        "`double` is no leaf of this trace (another trace may have made it "
+        "`double` is not a leaf of this trace (another trace may have made it "
         "one): it is called, and traced through.",
     )
     same(
         run.call_function(clip_plainly, (5,), {"high": 3}),
         3,
-        "A function that is no leaf is called with all its arguments, those "
+        "A function that is not a leaf is called with all its arguments, those "
         "by keyword too.",
     )
 
@@ -146,14 +146,14 @@ def test_a_proxy_of_another_trace() -> None:
     except RuntimeError as error:
         check(
             "another" not in str(error) and "belong" not in str(error),
-            "The proxy is of another trace, so the call belongs into its "
+            "The proxy is of another trace, so the call belongs in its "
             "graph: record by the tracer of the proxy, as `record_leaf` does.",
         )
         raise
     same(
         (len(x.node.graph.nodes), len(other.node.graph.nodes)),
         (1, 2),
-        "The proxy is of another trace, so the call belongs into its graph: "
+        "The proxy is of another trace, so the call belongs in its graph: "
         "record by the tracer of the proxy, as `record_leaf` does.",
     )
 
@@ -202,7 +202,7 @@ def test_a_function_that_the_tracer_names() -> None:
     named = Tracer(autowrap_functions=(double,)).trace(root)
     check(
         not plain.find_nodes(op="call_function", target=double),
-        "`double` is no leaf for a plain tracer.",
+        "`double` is not a leaf for a plain tracer.",
         picture=str(plain),
     )
     check(

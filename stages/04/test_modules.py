@@ -313,7 +313,7 @@ def test_another_module_is_run() -> None:
     same(
         given,
         [True, {}],
-        "A module that is no leaf is run by the `forward` handed in, which "
+        "A module that is not a leaf is run by the `forward` handed in, which "
         "calls it for real, hooks included.",
     )
     result = tracer.call_module(net.first, forward, (x,), {"scale": 2})
@@ -365,7 +365,7 @@ def test_what_is_recorded_inside_knows_where_it_is() -> None:
             "add": ("first", Residual),
         },
         "While a module is called, `self.scope` must say its path and class; "
-        "behind the inner call it must say the outer module's again.",
+        "after the inner call it must say the outer module's again.",
     )
     stacks = [
         list(node.meta.get("nn_module_stack", {}).values())

@@ -1,4 +1,4 @@
-"""Putting stand-ins in the place of functions, and originals back."""
+"""Putting replacements in the place of functions, and originals back."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ Function = Callable[..., Value]
 
 
 def greet() -> str:
-    """What stands in a place at first."""
+    """What a place holds at first."""
     return "hello"
 
 
 def loudly(original: Function) -> Function:
-    """A stand-in that calls the original, and shouts."""
+    """A replacement that calls the original, and shouts."""
 
-    def stand_in(*args: Value) -> Value:
+    def replacement(*args: Value) -> Value:
         result = original(*args)
         return f"{result}!"
 
-    return stand_in
+    return replacement
 
 
 def trace() -> TraceRun:
@@ -63,22 +63,22 @@ class Journal(dict[str, Value]):
 
 
 @pytest.mark.exercise(PATCH)
-def test_a_global_has_a_stand_in() -> None:
+def test_a_global_has_a_replacement() -> None:
     namespace: dict[str, Value] = {"greet": greet}
     Patches().patch(Place(namespace, "greet"), loudly)
     check(
         namespace["greet"] is not greet,
-        "The place still has its original: put the stand-in there.",
+        "The place still has its original: put the replacement there.",
     )
     same(
         namespace["greet"](),
         "hello!",
-        "The stand-in must be what `make` makes from the original.",
+        "The replacement must be what `make` makes from the original.",
     )
 
 
 @pytest.mark.exercise(PATCH)
-def test_an_attribute_of_a_class_has_a_stand_in() -> None:
+def test_an_attribute_of_a_class_has_a_replacement() -> None:
     class Person:
         def greet(self) -> str:
             return "good day"
@@ -101,12 +101,12 @@ def test_a_place_is_patched_once() -> None:
     same(
         namespace["greet"](),
         "hello!",
-        "Patched twice, by two traces, the place has a stand-in of the "
-        "stand-in. It needs one only.",
+        "Patched twice, by two traces, the place has a replacement of the "
+        "replacement. It needs one only.",
     )
     check(
         namespace["greet"] is first,
-        "A second patch of the same place must leave the stand-in alone.",
+        "A second patch of the same place must leave the replacement alone.",
     )
 
 
@@ -137,15 +137,15 @@ def test_a_builtin_is_patched_where_it_is_looked_up() -> None:
     Patches().patch(Place(namespace, "len"), make)
     check(
         made and made[0] is builtins.len,
-        "The place is empty, as `len` is a builtin: the stand-in is made "
+        "The place is empty, as `len` is a builtin: the replacement is made "
         f"from the builtin; `make` was given {made!r}.",
     )
     check(
         "len" in namespace,
-        "Nothing stands in for `len`: a global of the module must, since a "
+        "`len` is not replaced: a global of the module must hide it, since a "
         "global is found before a builtin.",
     )
-    same(namespace["len"]("abc"), "3!", "The stand-in calls the builtin.")
+    same(namespace["len"]("abc"), "3!", "The replacement calls the builtin.")
     check(builtins.len("abc") == 3, "The builtin itself must stay.")
 
 
@@ -155,7 +155,7 @@ def test_a_global_with_the_name_of_a_builtin() -> None:
     Patches().patch(Place(namespace, "len"), lambda original: original)
     check(
         namespace["len"] is greet,
-        "The module has a `len` of its own. The stand-in is made from that: "
+        "The module has a `len` of its own. The replacement is made from that: "
         "the builtin counts only where the place is empty.",
     )
 
@@ -171,12 +171,12 @@ def test_an_original_that_is_back_is_patched_again() -> None:
         namespace["greet"](),
         "hello!",
         "A trace patches a place that is known but has its original again "
-        "(another trace may have just put it back): it needs the stand-in.",
+        "(another trace may have just put it back): it needs the replacement.",
     )
 
 
 @pytest.mark.exercise(PATCH)
-def test_what_somebody_put_over_the_stand_in_stays() -> None:
+def test_what_other_code_put_over_the_replacement_stays() -> None:
     namespace: dict[str, Value] = {"greet": greet}
     patches = Patches()
     patches.patch(Place(namespace, "greet"), loudly)
@@ -184,9 +184,9 @@ def test_what_somebody_put_over_the_stand_in_stays() -> None:
     patches.patch(Place(namespace, "greet"), loudly)
     check(
         namespace["greet"] is len,
-        "The place is known, and somebody has put another function over the "
-        "stand-in. A second patch must leave it: only where the original "
-        "stands again does the stand-in go back.",
+        "The place is known, and other code has put a function over the "
+        "replacement. A second patch must leave it: the replacement goes "
+        "back only where the original is again.",
     )
 
 
@@ -207,14 +207,14 @@ def test_two_traces_at_the_same_moment() -> None:
     patches.patch(place, make)
     check(
         namespace["greet"] is made[-1],
-        "While this trace made its stand-in, another one patched the place. "
+        "While this trace made its replacement, another one patched the place. "
         "Go on with the patch that is remembered, which `setdefault` gives.",
     )
-    remembered = [patch.stand_in for patch in patches._patches.values()]
+    remembered = [patch.replacement for patch in patches._patches.values()]
     check(
         len(remembered) == 1 and remembered[0] is made[-1],
-        "While this trace made its stand-in, another one patched the place. "
-        "Its patch was overwritten, so its stand-in will never be taken "
+        "While this trace made its replacement, another one patched the place. "
+        "Its patch was overwritten, so its replacement will never be taken "
         "away: remember a patch by `setdefault`.",
     )
 
@@ -236,7 +236,7 @@ def test_originals_are_put_back() -> None:
     patches._undo()
     check(
         namespace["greet"] is greet and vars(Person)["greet"] is method,
-        "Every place must have the very object back that stood there.",
+        "Every place must have the very object back that it held.",
     )
 
 
@@ -254,7 +254,7 @@ def test_an_empty_place_is_empty_again() -> None:
 
 
 @pytest.mark.exercise(UNDO)
-def test_what_somebody_else_put_there_stays() -> None:
+def test_what_other_code_put_there_stays() -> None:
     namespace: dict[str, Value] = {"greet": greet}
     patches = Patches()
     patches.patch(Place(namespace, "greet"), loudly)
@@ -262,8 +262,8 @@ def test_what_somebody_else_put_there_stays() -> None:
     patches._undo()
     check(
         namespace["greet"] is len,
-        "Somebody put another function there meanwhile. It is not our "
-        "stand-in, and must not be overwritten.",
+        "Other code put a function there meanwhile. It is not our "
+        "replacement, and must not be overwritten.",
     )
 
 
@@ -278,7 +278,7 @@ def test_the_patches_are_forgotten() -> None:
     same(
         namespace["greet"](),
         "hi!",
-        "The place has another function by now, and the next trace must "
+        "The place has another function now, and the next trace must "
         "patch that one: an undone patch has to be forgotten.",
     )
 
@@ -294,7 +294,7 @@ def test_a_patch_that_was_not_ours_to_undo_is_forgotten() -> None:
     same(
         namespace["greet"](),
         "hi!",
-        "Somebody had put another function there, and it was left alone; but "
+        "Other code had put a function there, and it was left alone; but "
         "the patch was remembered, so the next trace does not patch that "
         "function. Forget a patch whether or not something was put back.",
     )
@@ -350,7 +350,7 @@ def test_the_last_open_trace_puts_back() -> None:
             namespace["greet"](),
             "hello!",
             "An inner trace has ended and an outer one still runs: its "
-            "stand-in must stay.",
+            "replacement must stay.",
         )
     check(
         namespace["greet"] is greet,
@@ -411,7 +411,7 @@ def test_a_trace_leaves_nothing_patched_and_other_threads_alone() -> None:
     check(
         len(root.seen) == 1 and type(root.seen[0]) is torch.Tensor,
         "A module called in another thread, while this one traces, must "
-        f"run as ever; it gave {root.seen}.",
+        f"run as usual; it gave {root.seen}.",
     )
     after = vars(module)["__call__"], vars(module)["__getattr__"]
     check(

@@ -155,7 +155,7 @@ def test_other_values_are_what_they_are() -> None:
     ):
         check(
             tracer.getattr(name, value, {}) is value,
-            f"`{name}` is no parameter: it is read as it is. (A buffer too, "
+            f"`{name}` is not a parameter: it is read as it is. (A buffer too, "
             "unless the tracer has `proxy_buffer_attributes`.)",
         )
     same(targets(tracer), [], "Reading these must record nothing.")
@@ -205,7 +205,7 @@ def test_a_buffer_is_a_proxy_if_the_tracer_wants_it() -> None:
             found = error
         check(
             found is value,
-            f"{value!r} is no tensor, and so no buffer: it is read as it is. "
+            f"{value!r} is not a tensor, so not a buffer: it is read as it is. "
             f"Yours: {found!r}",
         )
 
@@ -340,7 +340,7 @@ def test_what_is_no_state_of_the_root_is_none() -> None:
 
 
 @pytest.mark.exercise(ARGUMENT)
-def test_a_parameter_that_nobody_has_is_refused() -> None:
+def test_a_parameter_outside_of_the_root_is_refused() -> None:
     pair = Pair()
     tracer = started(pair)
     tracer.create_arg(pair.scale)  # an unwritten function says so here
@@ -348,7 +348,7 @@ def test_a_parameter_that_nobody_has_is_refused() -> None:
         NameError,
         "parameter is not a member of this module",
         "A Parameter that no module of the root has would become a constant "
-        "that nobody trains: it is refused.",
+        "that is never trained: it is refused.",
     ):
         tracer.create_arg(nn.Parameter(torch.ones(2)))
 

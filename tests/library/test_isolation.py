@@ -11,7 +11,6 @@ import types
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import Any
 
 import pytest
 import torch
@@ -19,7 +18,7 @@ from torch import nn
 
 import fx
 from fx import traceback as fx_traceback
-from fx.tracing import patching, trace_run, tracer
+from fx.tracing import patching, root, trace_run, tracer
 from fx.tracing.patching import TRACES
 from fx.usedef.values import Value
 
@@ -287,7 +286,9 @@ def test_an_exception_at_any_line_leaves_nothing_patched() -> None:
     names = dict(vars(module))
     net = Net(1)
     attributes = set(vars(net))
-    files = tuple(str(part.__file__) for part in (patching, trace_run, tracer))
+    files = tuple(
+        str(part.__file__) for part in (patching, root, trace_run, tracer)
+    )
 
     def act() -> None:
         fx.Tracer((tiny,)).trace(net)
@@ -304,6 +305,13 @@ def test_an_exception_at_any_line_leaves_nothing_patched() -> None:
             break
     assert count > 300, "the trace ran far fewer lines than it has"
     assert "leaf" in str(fx.Tracer().trace(module.root))
+    graphs: list[fx.Graph] = []
+    elsewhere = threading.Thread(
+        target=lambda: graphs.append(fx.Tracer().trace(net)), daemon=True
+    )
+    elsewhere.start()
+    elsewhere.join(10)
+    assert graphs, "a trace in another thread waits for an interrupted one"
 
 
 @pytest.mark.parametrize(
@@ -324,36 +332,77 @@ def test_an_exception_in_forward_comes_through(
     assert not hasattr(net, "_tensor_constant0")
 
 
-def test_an_undoing_given_up_for_good_is_finished_by_the_next_trace() -> None:
-    """Interrupted twice, an undoing stays announced; nobody waits for it."""
-    fx.Tracer().trace(Net(1))
-    patches = patching.Patches()
-    names: dict[str, Any] = {"sqrt": math.sqrt}
+class Stubborn(dict[str, Value]):
+    """Globals that refuse to be written to, as often as one says."""
 
-    class Dead:
+    refusals = 0
+
+    def __setitem__(self, name: str, value: Value) -> None:
+        if self.refusals:
+            self.refusals -= 1
+            raise KeyboardInterrupt
+        super().__setitem__(name, value)
+
+
+def test_an_undoing_given_up_for_good_is_finished_by_the_next_trace() -> None:
+    """An undoing is tried twice; interrupted twice, nobody waits for it."""
+    patches = patching.Patches()
+    names = Stubborn(sqrt=math.sqrt)
+    place = patching.Place(names, "sqrt")
+
+    def trace(refusals: int = 0) -> None:
+        with patches.during(object()):
+            patches.patch(place, lambda original: lambda x: 0)
+            assert names["sqrt"] is not math.sqrt
+            names.refusals = refusals
+
+    with pytest.raises(KeyboardInterrupt):
+        trace(refusals=2)
+    assert names["sqrt"] is not math.sqrt
+    assert not patches._open
+    assert not patches._undoing
+    elsewhere = threading.Thread(target=trace, daemon=True)
+    elsewhere.start()
+    elsewhere.join(10)
+    assert not elsewhere.is_alive()
+    assert names["sqrt"] is math.sqrt
+    assert not patches._patches
+
+
+def test_nobody_waits_for_a_thread_that_has_died_or_for_itself() -> None:
+    patches = patching.Patches()
+    no_thread = -1
+    patches._undoing[object()] = no_thread
+    patches._undoing[object()] = threading.get_ident()
+    with patches.during(object()):
         pass
 
-    dead: Any = Dead()
-    patches._undoing[dead] = threading.get_ident()
-    live: Any = Dead()
-    with patches.during(live):
-        patches.patch(patching.Place(names, "sqrt"), lambda f: lambda x: 0)
-        assert names["sqrt"] is not math.sqrt
-    assert names["sqrt"] is math.sqrt
-    assert not patches._undoing
 
-
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_fork_while_another_thread_traces_ends_clean() -> None:
     """In the child nobody ends that trace; its patches go all the same."""
-    patches = patching.Patches()
-    names: dict[str, Any] = {"sqrt": math.sqrt}
-    elsewhere: Any = object()
-    patches._open[elsewhere] = os.getpid() + 1
-    mine: Any = object()
-    with patches.during(mine):
-        patches.patch(patching.Place(names, "sqrt"), lambda f: lambda x: 0)
-        assert names["sqrt"] is not math.sqrt
-    assert names["sqrt"] is math.sqrt
+    inside, go_on = threading.Event(), threading.Event()
+
+    def waits(x: Value) -> Value:
+        inside.set()
+        assert go_on.wait(20)
+        return x
+
+    work = threading.Thread(target=lambda: fx.Tracer().trace(waits))
+    work.start()
+    assert inside.wait(10)
+    child = os.fork()
+    if not child:
+        status = 1
+        try:
+            patched = state_of_patches()[0] is not CLEAN[0]
+            fx.Tracer().trace(Net(1))
+            status = 0 if patched and not TRACES._patches else 2
+        finally:
+            os._exit(status)
+    go_on.set()
+    work.join(10)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
 def test_a_task_keeps_its_stack_trace_to_itself() -> None:

@@ -249,13 +249,12 @@ def _recording(capture: Capture) -> Iterator[None]:
         if isinstance(mode, _Mode) and not mode.paused
     ]
     cache = torch.is_autocast_cache_enabled()
-    opened = TRACES.during(capture)
     try:
         for mode in outer:
             mode.paused = True
         # A cached cast of a parameter would come out of nowhere.
         torch.set_autocast_cache_enabled(False)
-        with opened, opened:
+        with TRACES.during(capture):
             TRACES.patch(_FAST_PATH, _fast_path)
             yield
     finally:
@@ -270,13 +269,13 @@ which no pass could look into."""
 
 
 def _fast_path(original: Callable[[], bool]) -> Callable[[], bool]:
-    """What stands in for get_fastpath_enabled: no, in a capture."""
+    """What replaces get_fastpath_enabled: no, in a capture."""
 
     @functools.wraps(original)
-    def stand_in() -> bool:
+    def replacement() -> bool:
         return not isinstance(TRACES.current, Capture) and original()
 
-    return stand_in
+    return replacement
 
 
 if TYPE_CHECKING:

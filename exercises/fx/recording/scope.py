@@ -1,4 +1,4 @@
-"""Stage 03, proxies and magic methods: where in the modules a node arises."""
+"""Stage 03, proxies and magic methods: in which module a node is recorded."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from ..usedef.values import Value
 
 
 class Scope:
-    """Where in the module hierarchy a node arises.
+    """The module in whose forward a node is recorded.
 
     Attributes:
         module_path: dotted path of the module whose forward runs, "" at the
@@ -23,7 +23,7 @@ class Scope:
 
 
 class ScopeContextManager:
-    """Makes one scope read like another until a `with` block ends.
+    """Overwrites a scope with another one until a `with` block ends.
 
     torch.fx: proxy.py, ScopeContextManager
     """

@@ -1,88 +1,52 @@
-"""Stage 04, module patching: put functions in place of others, and back.
+"""Stage 04, module patching: replace functions while traces run, and restore.
 
-A tracer must see calls that do not go through a proxy: `self.linear(x)` is a
-call of an nn.Module, `self.weight` is an attribute of one, `math.sqrt(x)` is
-a global.  While traces run, these places hold a *stand-in*, which asks which
-trace is running **in its own thread or task** and otherwise does what the
-original does: other threads notice nothing.
+Some calls never touch a proxy and still have to be recorded: `self.linear(x)`
+calls an nn.Module, `self.weight` reads an attribute of one, `math.sqrt(x)`
+calls a global.  While traces run, the places where Python looks these
+functions up hold *replacements*:
 
     Place(nn.Module, "__call__")     an attribute of a class
     Place(module.__dict__, "sqrt")   a global of a Python module
 
-What must hold, whatever is raised wherever:
+The places belong to the whole process, but a trace belongs to one thread or
+task.  So a replacement asks which trace runs **where it is called**, and
+otherwise calls the original.  Two things hold, also after any exception:
 
-- A place has its stand-in while a trace that patched it is open.
+- A place has its replacement while a trace that patched it is open.
 - When the last open trace has ended, every place has its original back.
 
-There is no lock: an exception between acquiring and releasing one would stop
-every trace after it.  Instead all steps may be done twice, and two traces
-agree by announcing themselves *before* they look:
+Threads begin and end their traces at the same time, so the last trace to end
+must not undo what another one has just patched.  A lock would not do: an
+exception between acquiring it and releasing it would stop every later trace.
+Instead, both sides announce what they do *before* they look at each other:
 
-    begin: announce the trace; wait for whoever is undoing; patch
+    begin: announce the trace; wait while another thread is undoing; patch
     end:   announce the undoing; withdraw the trace;
            if no trace is announced, undo; withdraw the undoing
 
-Either the ending side sees the new trace and leaves the patches alone, or the
-new trace sees the undoing and waits for it.
+Either the ending trace sees the new one and leaves the patches alone, or the
+new one sees the undoing and waits for it.
 """
 
 from __future__ import annotations
 
 import builtins
-import os
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
-from types import TracebackType
-from typing import Final, NamedTuple, Protocol
-
-import torch
+from typing import Final, NamedTuple
 
 from ..usedef.values import Value
 
 MISSING: Final = object()
-"""What stood in a place where there was nothing."""
-
-
-class Interceptor(Protocol):
-    """A trace that runs: what stand-ins hand calls to. See `Tracer.trace`."""
-
-    def call_module(
-        self,
-        module: torch.nn.Module,
-        original: Callable[..., Value],
-        args: tuple[Value, ...],
-        kwargs: dict[str, Value],
-    ) -> Value:
-        """The result of calling a module."""
-
-    def call_overridden(
-        self,
-        module: torch.nn.Module,
-        original: Callable[..., Value],
-        args: tuple[Value, ...],
-        kwargs: dict[str, Value],
-    ) -> Value:
-        """The result of calling a module whose class has its own `__call__`."""
-
-    def read_attribute(
-        self, module: torch.nn.Module, name: str, value: Value
-    ) -> Value:
-        """What reading a parameter, buffer or submodule gives."""
-
-    def call_function(
-        self,
-        function: Callable[..., Value],
-        args: tuple[Value, ...],
-        kwargs: dict[str, Value],
-    ) -> Value:
-        """The result of calling a global that may be a leaf function."""
+"""What `Place.look` finds in an empty place."""
 
 
 class Place(NamedTuple):
-    """Where a function can be looked up, and so replaced.
+    """Where Python looks a function up, and where it can be replaced.
 
     Attributes:
         holder: a class, or the globals of a Python module.
@@ -94,17 +58,17 @@ class Place(NamedTuple):
 
     @property
     def key(self) -> tuple[int, str]:
-        """What tells this place from others (globals cannot be hashed)."""
+        """Tells this place from others (a dict of globals has no hash)."""
         return id(self.holder), self.name
 
     def look(self) -> Value:
-        """What stands there itself, or MISSING."""
+        """What the place itself holds, or MISSING."""
         is_class = isinstance(self.holder, type)
         held = vars(self.holder) if is_class else self.holder
         return held.get(self.name, MISSING)
 
     def put(self, value: Value) -> None:
-        """Make `value` stand there; MISSING makes it empty."""
+        """Make the place hold `value`; MISSING empties it."""
         if isinstance(self.holder, type):
             setattr(self.holder, self.name, value)
         elif value is MISSING:
@@ -114,32 +78,30 @@ class Place(NamedTuple):
 
 
 class _Patch(NamedTuple):
-    """A place, what stood there, and what stands in for it."""
+    """A place, what it held, and what it holds while traces run."""
 
     place: Place
     original: Value
-    stand_in: Callable[..., Value]
+    replacement: Callable[..., Value]
 
 
 class Patches:
-    """The patches of all traces that are open, and which one runs here.
+    """The patches of all open traces, and which trace runs here.
 
-    Each method may be interrupted by an exception at any line; `end` called
-    once more then finishes the work.
+    A trace is any object with a hash. An exception may come at any line, so
+    each method can be called again to finish its work.
     """
 
     def __init__(self) -> None:
         """Begin with nothing patched."""
-        self._current: ContextVar[Interceptor | None] = ContextVar(
-            "fx trace", default=None
-        )
-        self._open: dict[Interceptor, int] = {}
-        self._undoing: dict[Interceptor, int] = {}
+        self._current: ContextVar[object] = ContextVar("fx trace", default=None)
+        self._open: dict[object, int] = {}
+        self._undoing: dict[object, int] = {}
         self._patches: dict[tuple[int, str], _Patch] = {}
 
     @property
-    def current(self) -> Interceptor | None:
-        """The trace that runs in this thread or task, if any."""
+    def current(self) -> object:
+        """The trace that runs in this thread or task, or None."""
         return self._current.get()
 
     def patch(
@@ -147,97 +109,71 @@ class Patches:
         place: Place,
         make: Callable[[Value], Callable[..., Value]],
     ) -> None:
-        """Put a stand-in in `place` until the last open trace ends.
+        """Replace what is in `place` until the last open trace ends.
 
-        Does nothing if it has one already.
+        Patching a place a second time has no effect: the first original
+        stays the one that is restored.
 
         Args:
-            place: where to put it.
-            make: makes the stand-in from the original. (A global that is not
-                there stands for the builtin of its name.)
+            place: where to put the replacement.
+            make: makes the replacement from what is called there: the
+                original or, if the place is empty, the builtin of its name.
         """
         raise NotImplementedError("stage 04: Patches.patch")
 
-    def during(self, trace: Interceptor) -> OpenTrace:
-        """A context in which `trace` runs in this thread and may patch.
+    @contextmanager
+    def during(self, trace: object) -> Iterator[None]:
+        """A block in which `trace` runs in this thread or task, and patches.
 
-        Enter it twice, `with opened, opened:`. If an exception breaks into
-        the end of the inner one, the outer one does it again.
+        If an exception, such as a KeyboardInterrupt, breaks into the end of
+        a trace, the trace is ended once more.
         """
-        return OpenTrace(self, trace)
+        before = self.current
+        ended = False
+        try:
+            try:
+                self._begin(trace)
+                yield
+            finally:
+                self._end(trace, before)
+                ended = True
+        finally:
+            if not ended:
+                self._end(trace, before)
 
-    def begin(self, trace: Interceptor) -> None:
-        """Announce a trace, and wait until nobody is undoing patches."""
-        self._open[trace] = os.getpid()
-        while self._someone_undoes():
+    def _begin(self, trace: object) -> None:
+        """Announce a trace, and wait until no other thread undoes patches."""
+        self._open[trace] = me = threading.get_ident()
+        while _threads_of(self._undoing) - {me}:
             time.sleep(0)
         self._current.set(trace)
 
-    def end(self, trace: Interceptor, before: Interceptor | None) -> None:
+    def _end(self, trace: object, before: object) -> None:
         """Withdraw a trace and, if it was the last, undo all patches.
 
-        The trace is in `_open` or in `_undoing` until all is done.
+        At every line before the last, the trace is announced in `_open` or
+        in `_undoing`.
         """
         self._current.set(before)
-        if trace in self._open or trace in self._undoing:
-            self._undoing[trace] = threading.get_ident()
+        self._undoing[trace] = threading.get_ident()
+        try:
             self._open.pop(trace, None)
-            # A fork copies traces that no thread of the child will end.
-            if os.getpid() not in self._open.values():
+            if not _threads_of(self._open):
                 self._undo()
+        finally:
             self._undoing.pop(trace, None)
 
-    def _someone_undoes(self) -> bool:
-        """Whether another thread is undoing patches just now.
-
-        An entry whose thread is no longer inside `end` was interrupted for
-        good, and is dropped: the trace that begins will undo in its place.
-        """
-        stacks = sys._current_frames()
-        me = threading.get_ident()
-        busy = False
-        for trace, thread in list(self._undoing.items()):
-            frame = stacks.get(thread)
-            while frame is not None and frame.f_code is not _END_CODE:
-                frame = frame.f_back
-            if frame is None:
-                self._undoing.pop(trace, None)
-            busy = busy or (frame is not None and thread != me)
-        return busy
-
     def _undo(self) -> None:
-        """Put all originals back, the last one patched first."""
+        """Restore all originals, the last one patched first."""
         raise NotImplementedError("stage 04: Patches._undo")
 
 
-_END_CODE: Final = Patches.end.__code__
+def _threads_of(traces: dict[object, int]) -> set[int]:
+    """The living threads of some traces.
 
-
-class OpenTrace:
-    """A trace that is open: the context manager of `Patches.during`."""
-
-    def __init__(self, patches: Patches, trace: Interceptor) -> None:
-        """Remember what to begin, and what to go back to."""
-        self._patches = patches
-        self._trace = trace
-        self._before = patches.current
-
-    def __enter__(self) -> None:
-        """Begin; nothing stays begun if that fails."""
-        try:
-            self._patches.begin(self._trace)
-        except BaseException:
-            self._patches.end(self._trace, self._before)
-            raise
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        raised: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """End."""
-        self._patches.end(self._trace, self._before)
+    A fork copies traces of threads that do not live in the child process.
+    """
+    return set(traces.values()) & sys._current_frames().keys()
 
 
 TRACES: Final = Patches()

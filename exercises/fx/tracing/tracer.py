@@ -1,8 +1,8 @@
 """Stage 04, module patching: Tracer, which runs a module and gets its graph.
 
-Tracing is calling the root's forward with proxies for its inputs.  Proxies
-record what is done with them; a tracer adds what proxies cannot see, by the
-stand-ins of `patching`:
+To trace a module is to call its forward with proxies for the inputs, which
+record the operations on them.  Three kinds of calls do not touch a proxy, so
+a trace replaces the functions behind them (`patching`) to see them too:
 
     self.linear(x)    nn.Module.__call__      Tracer.call_module
                       a leaf is recorded, any other module is traced through
@@ -10,20 +10,17 @@ stand-ins of `patching`:
                       a parameter becomes a proxy of a get_attr node
     math.sqrt(x)      a global                a leaf function: see wrapping
 
-and what a node cannot hold, tensors, by `create_arg`: they become get_attr
-nodes of the module they belong to, or of the root.
+Tensors among the arguments of an operation, which a node cannot hold, become
+get_attr nodes in `create_arg`.
 """
 
 from __future__ import annotations
 
 import copy
-import functools
 import inspect
 import math
-import warnings
-from collections import OrderedDict
 from collections.abc import Callable, Iterable
-from types import CodeType, FunctionType, ModuleType
+from types import FunctionType, ModuleType
 from typing import Final, TypeAlias
 
 import torch
@@ -33,12 +30,11 @@ from torch.utils import _pytree as pytree
 from ..graph import Graph
 from ..node import Node
 from ..ordered.opcodes import Opcode, Target
-from ..proxy import LOWER, ParameterProxy, Proxy, Scope, TracerBase
+from ..proxy import LOWER, ParameterProxy, Proxy, TracerBase
 from ..recording import frames
-from ..usedef.protocols import PyTreeInfo
-from ..usedef.values import Argument, Value
-from .concrete_args import PHBase, RootInputs, by_name, mark, parameters_of
+from ..usedef.values import LEAVES, Argument, Value
 from .patching import TRACES
+from .root import method_of, root_call
 from .trace_run import TraceRun
 from .wrapping import ProxyableClassMeta, original_of
 
@@ -48,17 +44,13 @@ Root: TypeAlias = nn.Module | Callable[..., Value]
 """What can be traced: a module, or a plain Python function."""
 
 _CONSTANTS: Final = (torch.Tensor, torch._C.ScriptObject, pytree.TreeSpec)
-"""Values that no node can hold and the root keeps for it."""
+"""Values that a node cannot hold: the root keeps them, and nodes fetch them."""
 
-_HOOKS: Final = (
-    "_forward_pre_hooks",
-    "_forward_hooks",
-    "_backward_pre_hooks",
-    "_backward_hooks",
-)
-"""Where a module keeps what runs when it is called."""
+_PLAIN: Final = LEAVES.union(LOWER, (Proxy,)) - {torch.Tensor}
+"""Exact types of values that cannot be a part of the root."""
 
-_VAR_FLAGS: Final = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
+_EVERY_MODULE: Final = frozenset(vars(nn.Module()))
+"""The attributes that each module has, none of which is a constant."""
 
 
 class Tracer(TracerBase):
@@ -68,8 +60,8 @@ class Tracer(TracerBase):
     `call_module`, `getattr`, `create_arg`, `create_node`, `proxy`, `to_bool`,
     `iter` or `keys`.
 
-    One tracer runs one trace at a time; several tracers may run in several
-    threads, and nothing outside a trace notices it.
+    One tracer runs one trace at a time. Several tracers may run in several
+    threads, and code outside a trace is not affected.
 
     Attributes:
         root: the module that get_attr and call_module targets are in. For a
@@ -98,6 +90,7 @@ class Tracer(TracerBase):
 
         torch.fx: _symbolic_trace.py, Tracer.__init__
         """
+        super().__init__()
         functions = [
             value
             for module in autowrap_modules
@@ -111,10 +104,7 @@ class Tracer(TracerBase):
         self.param_shapes_constant = param_shapes_constant
         self.submodule_paths = None
         self.root_module_name: str = ""
-        self.scope: Scope = Scope("", None)
-        self.module_stack: OrderedDict[str, tuple[str, Value]] = OrderedDict()
         self.num_calls: dict[str, int] = {}
-        self.node_name_to_scope: dict[str, tuple[str, Value]] = {}
         self.tensor_attrs: dict[Value, str] = {}
         self._added: list[str] = []
         self._numbers: dict[str, int] = {}
@@ -135,11 +125,11 @@ class Tracer(TracerBase):
                 them, in order; `fx.PH` inside stays symbolic.
 
         Raises:
-            TraceError: the code does what no graph can express.
+            TraceError: the code does what a graph cannot express.
             TypeError: `concrete_args` names no parameter.
             AssertionError: `root` is neither a module nor a function.
-            Whatever the code itself raises. Nothing stays patched and `root`
-            is as it was.
+            Whatever the code itself raises. Also then, nothing stays patched
+            and `root` is as it was.
 
         Warns if the root has a forward of its own or hooks: what is traced
         is the forward of its class. A thread that forward starts is not
@@ -152,11 +142,10 @@ class Tracer(TracerBase):
         function = self._start(root)
         try:
             run = TraceRun(self)
-            opened = TRACES.during(run)
             call, inputs = self.create_args_for_root(
                 function, isinstance(root, nn.Module), concrete_args
             )
-            with opened, opened:  # twice: see Patches.during
+            with TRACES.during(run):
                 run.patch(function)
                 result = self.create_arg(frames.run_traced(call, inputs))
             returns = None
@@ -175,13 +164,13 @@ class Tracer(TracerBase):
         return self.graph
 
     def _start(self, root: Root) -> FunctionType:
-        """Get ready for a trace; the function to run."""
+        """Prepare for a trace, and return the function to run."""
         if isinstance(root, nn.Module):
-            function = self._root_method(root)
+            function = method_of(root, self.traced_func_name)
             self.root = root
             self.root_module_name = type(root).__name__
         else:
-            # Its global may hold a stand-in just now, for another thread.
+            # Another thread's trace may have replaced the function.
             function = original_of(root)
             self.root = nn.Module()
         if not isinstance(function, FunctionType):
@@ -205,22 +194,8 @@ class Tracer(TracerBase):
         self.tensor_attrs = state.constants
         return function
 
-    def _root_method(self, root: nn.Module) -> Value:
-        """The method of a root module that is traced."""
-        real_recompile = getattr(root, "real_recompile", None)
-        if callable(real_recompile):  # a module that compiles when first used
-            real_recompile()
-        method = getattr(type(root), self.traced_func_name, None)
-        if method is None:
-            raise AssertionError(
-                f"traced_func_name={self.traced_func_name} doesn't exist in "
-                f"{type(root).__name__}"
-            )
-        _warn_of_unseen(root, self.traced_func_name)
-        return method
-
     def _forget_constants(self) -> None:
-        """Take away what an unfinished trace put on the root."""
+        """Remove the constants that a failed trace stored on the root."""
         for name in self._added:
             if name in vars(self.root):
                 delattr(self.root, name)
@@ -251,55 +226,8 @@ class Tracer(TracerBase):
 
         torch.fx: _symbolic_trace.py, Tracer.create_args_for_root
         """
-        function = inspect.unwrap(root_fn)
-        names, varargs, varkw, has_keyword_only = parameters_of(function)
-        if is_module and not names:
-            raise RuntimeError(
-                "``self`` argument cannot be part of *args expansion!"
-            )
-        args: list[Value] = [self.root] if is_module else []
-        free = names[1:] if is_module else names
-        takes_rest = bool(varargs or varkw) and len(names) == 1
-        if takes_rest and concrete_args and isinstance(concrete_args, tuple):
-            flat = self._flat_placeholders(concrete_args)
-            return root_fn, [*args, *flat]
-        concrete = by_name(concrete_args, free)
-        make = RootInputs(self, function, concrete)
-        rest = [name for name in (varargs, varkw) if name]
-        args += [make(name) for name in (*free, *rest)]
-        if rest or has_keyword_only:
-            root_fn = _taking_all(root_fn, function, len(args))
-        leaves, spec = pytree.tree_flatten(tuple(args))
-        if all(child.is_leaf() for child in spec.children()):
-            return root_fn, args
-        return self._flattened(root_fn, names, spec), leaves
-
-    def _flat_placeholders(self, values: tuple[Value, ...]) -> list[Value]:
-        """Placeholders input_0, input_1, … for a root that takes `*args`."""
-        proxies = []
-        for index, value in enumerate(values):
-            name = f"input_{index}"
-            proxy = self.create_proxy("placeholder", name, (), {})
-            if isinstance(value, PHBase):
-                mark(proxy.node, value)
-            proxies.append(proxy)
-        return proxies
-
-    def _flattened(
-        self,
-        root_fn: Callable[..., Value],
-        names: list[str],
-        in_spec: pytree.TreeSpec,
-    ) -> Callable[..., Value]:
-        """`root_fn` with flat inputs and outputs, its structure noted."""
-
-        def flat(*leaves: Value) -> Value:
-            nested = pytree.tree_unflatten(list(leaves), in_spec)
-            results, out_spec = pytree.tree_flatten(root_fn(*nested))
-            self.graph._pytree_info = PyTreeInfo(names, in_spec, out_spec)
-            return results
-
-        return flat
+        owner = self.root if is_module else None
+        return root_call(self, root_fn, owner, concrete_args)
 
     # -- modules -----------------------------------------------------------
 
@@ -337,7 +265,7 @@ class Tracer(TracerBase):
         args: tuple[Value, ...],
         kwargs: dict[str, Value],
     ) -> Value:
-        """What calling a submodule does while tracing.
+        """Answer the call of a submodule while tracing.
 
         A leaf gives a proxy of a call_module node; another module is run,
         and so traced through.
@@ -361,11 +289,11 @@ class Tracer(TracerBase):
         attr_val: Value,
         parameter_proxy_cache: dict[str, Proxy],
     ) -> Value:
-        """What reading an attribute of a module gives while tracing.
+        """Answer the read of a module's attribute while tracing.
 
-        A parameter (and a buffer, with `proxy_buffer_attributes`) of the
-        root's hierarchy gives a proxy of its get_attr node, the same each
-        time; everything else is what it is.
+        For a parameter (and a buffer, with `proxy_buffer_attributes`) in the
+        root's hierarchy that is a proxy of its get_attr node, the same each
+        time. Any other value is returned as it is.
 
         Args:
             attr: the name that is read.
@@ -388,17 +316,13 @@ class Tracer(TracerBase):
             "get_attr", path, (), {}, proxy_factory_fn=known
         )
 
-    def _parameter_path(self, parameter: nn.Parameter) -> str | None:
-        """The dotted path of a parameter, if it is in the root."""
-        if self._state is not None and parameter in self._state.parameters:
-            return self._state.parameters[parameter]
-        return _path_among(parameter, self.root.named_parameters())
-
-    def _buffer_path(self, buffer: torch.Tensor) -> str | None:
-        """The dotted path of a buffer, if it is in the root."""
-        if self._state is not None and buffer in self._state.buffers:
-            return self._state.buffers[buffer]
-        return _path_among(buffer, self.root.named_buffers())
+    def _tensor_path(self, tensor: torch.Tensor) -> str | None:
+        """The dotted path of a parameter or buffer, if it is in the root."""
+        if self._state is not None and tensor in self._state.tensors:
+            return self._state.tensors[tensor]
+        if isinstance(tensor, nn.Parameter):
+            return _path_among(tensor, self.root.named_parameters())
+        return _path_among(tensor, self.root.named_buffers())
 
     # -- arguments ---------------------------------------------------------
 
@@ -411,19 +335,14 @@ class Tracer(TracerBase):
         tuple becomes a node that constructs it.
 
         Raises:
-            NameError: a parameter that no module of the root has.
-            NotImplementedError: a value that no node can hold.
+            NameError: a parameter that is not in the root's hierarchy.
+            NotImplementedError: a node cannot hold the value.
 
         torch.fx: _symbolic_trace.py, Tracer.create_arg
         """
         kind = type(a)
-        if kind is Proxy:
-            proxied: Node = a.node
-            return proxied
-        if kind in _SCALARS:
-            return a
-        if kind in LOWER:
-            return LOWER[kind](self, a)
+        if kind in _PLAIN:
+            return TracerBase.create_arg(self, a)
         node = self._state_node(a)
         if node is not None:
             return node
@@ -438,7 +357,10 @@ class Tracer(TracerBase):
         return super().create_arg(a)
 
     def _state_node(self, a: Value) -> Node | None:
-        """A get_attr node for what the root has as state, if `a` is that."""
+        """A get_attr node for a parameter, buffer or module of the root.
+
+        None for any other value.
+        """
         raise NotImplementedError("stage 04: Tracer._state_node")
 
     def _fetch(self, path: str) -> Node:
@@ -446,7 +368,7 @@ class Tracer(TracerBase):
         return self.create_node("get_attr", path, (), {})
 
     def _constant_path(self, a: Value) -> str:
-        """Where on the root a constant is; stored there if it is new."""
+        """The path of a constant, which is stored on the root if it is new."""
         path = self.tensor_attrs.get(a)
         if path is None:
             prefix = "_torchbind_obj"
@@ -467,7 +389,7 @@ class Tracer(TracerBase):
     def get_fresh_qualname(self, prefix: str) -> str:
         """The first of prefix0, prefix1, … that the root does not have.
 
-        A number that was found taken is not looked at again in this trace.
+        A trace does not try the numbers again that it found taken.
 
         Cost: O(names taken) for all calls of a trace together.
 
@@ -480,17 +402,17 @@ class Tracer(TracerBase):
         return f"{prefix}{number}"
 
     def _check_unfinished(self, kind: Opcode, target: Target) -> None:
-        """Refuse a node that would stand behind the graph's output."""
+        """Refuse a node that would come after the graph's output."""
         if self.graph.inserts_at_end:
             raise RuntimeError(
                 f"a Proxy of a finished trace is used: {kind} of {target} "
-                "would stand after the output of its graph. To edit the "
+                "would come after the output of its graph. To edit the "
                 "graph, set an insert point (graph.inserting_before) and "
                 "wrap its nodes: Proxy(node)"
             )
 
     def __deepcopy__(self, memo: dict[int, Value]) -> Tracer:
-        """A copy; Python modules cannot be copied and are shared."""
+        """A copy that shares the Python modules, which cannot be copied."""
         new = object.__new__(type(self))
         memo[id(self)] = new
         for key, value in vars(self).items():
@@ -501,29 +423,19 @@ class Tracer(TracerBase):
         return new
 
 
-_SCALARS: Final = frozenset((str, int, float, bool, complex, type(None)))
-"""Exact types of the constants that most arguments are."""
-
-
-_EVERY_MODULE: Final = frozenset(vars(nn.Module()))
-"""The attributes that each module has, none of which is a constant."""
-
-
 class _State:
-    """What a root's hierarchy holds and where, found in one walk.
+    """The paths of everything in a root's hierarchy, found in one walk.
 
     Attributes:
-        modules: module -> the first dotted path that leads to it.
-        parameters: parameter -> its first dotted path.
-        buffers: buffer -> its first dotted path.
+        modules: module -> its first dotted path.
+        tensors: parameter or buffer -> its first dotted path.
         constants: tensors and the like that are plain attributes -> path.
     """
 
     def __init__(self, root: nn.Module) -> None:
         """Walk through the modules of `root`, each once."""
         self.modules: dict[nn.Module, str] = {}
-        self.parameters: dict[Value, str] = {}
-        self.buffers: dict[Value, str] = {}
+        self.tensors: dict[Value, str] = {}
         self.constants: dict[Value, str] = {}
         ahead = [("", root)]
         while ahead:
@@ -538,14 +450,13 @@ class _State:
         prefix: str,
         ahead: list[tuple[str, nn.Module]],
     ) -> None:
-        """Note what one module holds; its children are visited next."""
+        """Note what one module holds, and put its children ahead."""
         for name, value in vars(module).items():
             if name not in _EVERY_MODULE and isinstance(value, _CONSTANTS):
                 self.constants[value] = prefix + name
-        for name, parameter in module._parameters.items():
-            self.parameters.setdefault(parameter, prefix + name)
-        for name, buffer in module._buffers.items():
-            self.buffers.setdefault(buffer, prefix + name)
+        for held in (module._parameters, module._buffers):
+            for name, tensor in held.items():
+                self.tensors.setdefault(tensor, prefix + name)
         for name, child in reversed(list(module._modules.items())):
             if child is not None:
                 ahead.append((prefix + name, child))
@@ -554,83 +465,3 @@ class _State:
 def _path_among(value: Value, named: Iterable[tuple[str, Value]]) -> str | None:
     """The name of `value` itself among named values."""
     return next((name for name, other in named if other is value), None)
-
-
-def _warn_of_unseen(root: nn.Module, method: str) -> None:
-    """Warn of what a call of `root` does and a trace of it does not."""
-    held = vars(root)
-    unseen = [f"its own '{method}'"] if method in held else []
-    if method == "forward":
-        unseen += [name[1:] for name in _HOOKS if held.get(name)]
-    if not unseen:
-        return
-    frame = frames.user_frame()
-    warnings.warn_explicit(
-        f"{', '.join(unseen)} of the root are not traced, only the {method} "
-        f"of its class, {type(root).__name__}. To record them, trace a module "
-        "that calls the root: torch.nn.Sequential(root)",
-        UserWarning,
-        frame.f_code.co_filename if frame else "<unknown>",
-        frame.f_lineno if frame else 1,
-    )
-
-
-def _taking_all(
-    root_fn: Callable[..., Value], function: Callable[..., Value], count: int
-) -> Callable[..., Value]:
-    """`root_fn` such that it takes all its `count` parameters by position.
-
-    Args:
-        root_fn: what is traced.
-        function: the same without decorators.
-        count: how many parameters `function` has, `*args` being one.
-
-    Raises:
-        RuntimeError: a wrapper cannot be given `*args` as one.
-    """
-    code = function.__code__
-    if _shape(root_fn.__code__) == _shape(code):
-        return _all_positional(root_fn, count)
-    names = code.co_varnames[code.co_argcount : count]
-    if code.co_flags & _VAR_FLAGS:
-        raise RuntimeError(
-            f"{function.__qualname__} takes *args or **kwargs and is "
-            f"decorated by {root_fn.__code__.co_qualname}, which has other "
-            "parameters: such a root cannot be traced. Give it parameters "
-            "with names, or trace it undecorated"
-        )
-
-    @functools.wraps(root_fn)
-    def call(*args: Value) -> Value:
-        by_keyword = dict(zip(names, args[code.co_argcount :], strict=True))
-        return root_fn(*args[: code.co_argcount], **by_keyword)
-
-    return call
-
-
-def _shape(code: CodeType) -> tuple[int, int, int]:
-    """How many parameters there are of each kind."""
-    rest = code.co_flags & _VAR_FLAGS
-    return code.co_argcount, code.co_kwonlyargcount, rest
-
-
-def _all_positional(
-    function: Callable[..., Value], count: int
-) -> Callable[..., Value]:
-    """A function whose `*args` and the like are `count` plain parameters.
-
-    So that `*args` can be given one proxy, which stands for all of them.
-    """
-    code = function.__code__
-    return FunctionType(
-        code.replace(
-            co_argcount=count,
-            co_posonlyargcount=0,
-            co_kwonlyargcount=0,
-            co_flags=code.co_flags & ~_VAR_FLAGS,
-        ),
-        function.__globals__,
-        function.__name__,
-        function.__defaults__,
-        function.__closure__,
-    )

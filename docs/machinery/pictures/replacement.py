@@ -1,4 +1,4 @@
-"""What a patched place holds, and whom a stand-in asks."""
+"""What a patched place holds, and where a call of it goes."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from docs.machinery.svg import Canvas
 
 
 def draw() -> Canvas:
-    """A call arrives at the stand-in, which leads on in one of two ways."""
+    """A call arrives at the replacement and goes on in one of two ways."""
     canvas = Canvas(
-        "A call of a module reaches the stand-in in nn.Module. If a trace "
+        "A call of a module reaches the replacement in nn.Module. If a trace "
         "runs in this thread it goes to Tracer.call_module, otherwise to the "
         "original",
         262,
@@ -21,7 +21,7 @@ def draw() -> Canvas:
     canvas.arrow(270, 46, 232, 74, tone="strong")
     canvas.box(60, 76, 240, 62, tone="quiet")
     canvas.word(180, 92, "nn.Module.__call__", code=True)
-    canvas.box(76, 104, 208, 26, "stand-in: does a trace run here?")
+    canvas.box(76, 104, 208, 26, "replacement: does a trace run here?")
     canvas.arrow(128, 140, 96, 178, tone="strong")
     canvas.arrow(232, 140, 264, 178, tone="strong")
     canvas.word(94, 158, "yes", anchor="end")

@@ -1,0 +1,198 @@
+"""Stage 04, module patching: which function a trace calls, and with what.
+
+A trace usually calls the root's own function, with one placeholder for each
+parameter.  This file has the other cases as well: a root with `*args`, for
+which one proxy stands; a decorated root; and inputs that are nested, for which
+the call takes their leaves.  It also warns of hooks, which a trace of the
+root's forward cannot see.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import warnings
+from collections.abc import Callable
+from types import CodeType, FunctionType
+from typing import Final
+
+from torch import nn
+from torch.utils import _pytree as pytree
+
+from ..proxy import TracerBase
+from ..recording import frames
+from ..usedef.protocols import PyTreeInfo
+from ..usedef.values import Value
+from .concrete_args import (
+    ConcreteArgs,
+    PHBase,
+    RootInputs,
+    by_name,
+    mark,
+    parameters_of,
+)
+
+_HOOKS: Final = (
+    "_forward_pre_hooks",
+    "_forward_hooks",
+    "_backward_pre_hooks",
+    "_backward_hooks",
+)
+"""Where a module keeps what runs when it is called."""
+
+_VAR_FLAGS: Final = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
+
+
+def method_of(root: nn.Module, name: str) -> Value:
+    """The method of a root module that is traced, from its class.
+
+    Warns if a call of the root does more than that.
+
+    Raises:
+        AssertionError: the class does not have it.
+    """
+    method = getattr(type(root), name, None)
+    if method is None:
+        raise AssertionError(
+            f"traced_func_name={name} doesn't exist in {type(root).__name__}"
+        )
+    held = vars(root)
+    unseen = [f"its own '{name}'"] if name in held else []
+    if name == "forward":
+        unseen += [hooks[1:] for hooks in _HOOKS if held.get(hooks)]
+    if unseen:
+        _warn(
+            f"{', '.join(unseen)} of the root are not traced, only the {name} "
+            f"of its class, {type(root).__name__}. To record them, trace a "
+            "module that calls the root: torch.nn.Sequential(root)"
+        )
+    return method
+
+
+def _warn(message: str) -> None:
+    """Warn at the user's line."""
+    frame = frames.user_frame()
+    warnings.warn_explicit(
+        message,
+        UserWarning,
+        frame.f_code.co_filename if frame else "<unknown>",
+        frame.f_lineno if frame else 1,
+    )
+
+
+def root_call(
+    tracer: TracerBase,
+    root_fn: Callable[..., Value],
+    owner: nn.Module | None,
+    concrete_args: ConcreteArgs | None,
+) -> tuple[Callable[..., Value], list[Value]]:
+    """What to call, and with which arguments: `create_args_for_root`.
+
+    Args:
+        tracer: records the placeholders.
+        root_fn: the function that is traced.
+        owner: the module whose method it is, if it is one.
+        concrete_args: see `Tracer.trace`.
+    """
+    function = inspect.unwrap(root_fn)
+    names, varargs, varkw, has_keyword_only = parameters_of(function)
+    if owner is not None and not names:
+        raise RuntimeError(
+            "``self`` argument cannot be part of *args expansion!"
+        )
+    args: list[Value] = [] if owner is None else [owner]
+    free = names[len(args) :]
+    takes_rest = bool(varargs or varkw) and len(names) == 1
+    if takes_rest and concrete_args and isinstance(concrete_args, tuple):
+        return root_fn, [*args, *_flat_placeholders(tracer, concrete_args)]
+    make = RootInputs(tracer, function, by_name(concrete_args, free))
+    rest = [name for name in (varargs, varkw) if name]
+    args += [make(name) for name in (*free, *rest)]
+    if rest or has_keyword_only:
+        root_fn = _taking_all(root_fn, function, len(args))
+    leaves, spec = pytree.tree_flatten(tuple(args))
+    if all(child.is_leaf() for child in spec.children()):
+        return root_fn, args
+
+    def flat(*leaves: Value) -> Value:
+        nested = pytree.tree_unflatten(list(leaves), spec)
+        results, out_spec = pytree.tree_flatten(root_fn(*nested))
+        tracer.graph._pytree_info = PyTreeInfo(names, spec, out_spec)
+        return results
+
+    return flat, leaves
+
+
+def _flat_placeholders(
+    tracer: TracerBase, values: tuple[Value, ...]
+) -> list[Value]:
+    """Placeholders input_0, input_1, … for a root that takes `*args`."""
+    proxies = []
+    for index, value in enumerate(values):
+        name = f"input_{index}"
+        proxy = tracer.create_proxy("placeholder", name, (), {})
+        if isinstance(value, PHBase):
+            mark(proxy.node, value)
+        proxies.append(proxy)
+    return proxies
+
+
+def _taking_all(
+    root_fn: Callable[..., Value], function: Callable[..., Value], count: int
+) -> Callable[..., Value]:
+    """A variant of `root_fn` that takes all parameters by position.
+
+    Args:
+        root_fn: what is traced.
+        function: the same without decorators.
+        count: how many parameters `function` has, `*args` being one.
+
+    Raises:
+        RuntimeError: a decorator's wrapper cannot take `*args` as one value.
+    """
+    code = function.__code__
+    if _shape(root_fn.__code__) == _shape(code):
+        return _all_positional(root_fn, count)
+    names = code.co_varnames[code.co_argcount : count]
+    if code.co_flags & _VAR_FLAGS:
+        raise RuntimeError(
+            f"{function.__qualname__} takes *args or **kwargs and is "
+            f"decorated by {root_fn.__code__.co_qualname}, which has other "
+            "parameters: such a root cannot be traced. Give it parameters "
+            "with names, or trace it undecorated"
+        )
+
+    @functools.wraps(root_fn)
+    def call(*args: Value) -> Value:
+        by_keyword = dict(zip(names, args[code.co_argcount :], strict=True))
+        return root_fn(*args[: code.co_argcount], **by_keyword)
+
+    return call
+
+
+def _shape(code: CodeType) -> tuple[int, int, int]:
+    """How many parameters there are of each kind."""
+    rest = code.co_flags & _VAR_FLAGS
+    return code.co_argcount, code.co_kwonlyargcount, rest
+
+
+def _all_positional(
+    function: Callable[..., Value], count: int
+) -> Callable[..., Value]:
+    """A function whose `*args` and the like are `count` plain parameters.
+
+    Then one proxy can be passed for `*args`, and stands for all of them.
+    """
+    code = function.__code__
+    return FunctionType(
+        code.replace(
+            co_argcount=count,
+            co_posonlyargcount=0,
+            co_kwonlyargcount=0,
+            co_flags=code.co_flags & ~_VAR_FLAGS,
+        ),
+        function.__globals__,
+        function.__name__,
+        function.__defaults__,
+        function.__closure__,
+    )

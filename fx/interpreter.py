@@ -1,9 +1,9 @@
 """Stage 06, interpreter: run a graph node by node, and rewrite it that way.
 
 Generated code runs a graph as fast as Python can.  An `Interpreter` runs the
-same graph one node at a time through methods that can be overridden: to look
-at each value, to do something else for some operations, or, if the values are
-proxies, to record another graph (`Transformer`).
+same graph one node at a time, through methods that a subclass can override: to
+look at each value, or to do something else for some operations.  If the values
+are proxies, running the graph records another one: that is a `Transformer`.
 
     run                    for each node in order:
       run_node               fetch the values of its arguments, and
@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from operator import attrgetter
-from typing import Final, cast
+from typing import TypeAlias
 
 from torch import nn
 
@@ -36,11 +36,11 @@ from .usedef.values import LEAVES, Argument, Value
 
 __all__ = ["Interpreter", "Transformer"]
 
-_STEPS: Final = (
-    "run_node",
-    "fetch_args_kwargs_from_env",
-    "map_nodes_to_values",
-)
+Args: TypeAlias = tuple[Argument, ...]
+"""The positional arguments of a node, with values in place of its inputs."""
+
+_PER_NODE = ("run_node", "fetch_args_kwargs_from_env", "map_nodes_to_values")
+"""The methods that a run calls for each node, whatever its opcode."""
 
 
 class Interpreter:
@@ -63,10 +63,6 @@ class Interpreter:
     torch.fx: interpreter.py, Interpreter
     """
 
-    module: nn.Module
-    submodules: dict[str, nn.Module]
-    graph: Graph
-
     def __init__(
         self,
         module: nn.Module,
@@ -83,9 +79,9 @@ class Interpreter:
 
         torch.fx: interpreter.py, Interpreter.__init__
         """
-        self.module = module
-        self.submodules = dict(module.named_modules())
-        self.graph = _graph_of(module) if graph is None else graph
+        self.module: nn.Module = module
+        self.submodules: dict[str, nn.Module] = dict(module.named_modules())
+        self.graph: Graph = _graph_of(module) if graph is None else graph
         self.env: dict[Node, Value] = {}
         self.name = "Interpreter"
         self.garbage_collect_values = garbage_collect_values
@@ -114,7 +110,7 @@ class Interpreter:
             **kwargs: inputs by the names of their placeholders.
 
         Raises:
-            RuntimeError: an input is missing, or there is no place for one.
+            RuntimeError: an input is missing, or no placeholder takes it.
             Whatever a node raises, with the node and the user's line added.
 
         Cost: O(nodes), besides the operations; not recursive.
@@ -128,17 +124,15 @@ class Interpreter:
         if self.garbage_collect_values:
             self.user_to_last_uses = last_uses(self.graph.nodes)
         result = self._run_nodes()
-        return (
-            self.graph.process_outputs(result)
-            if enable_io_processing
-            else result
-        )
+        if enable_io_processing:
+            return self.graph.process_outputs(result)
+        return result
 
     def boxed_run(self, args_list: list[Value]) -> Value:
         """Run with inputs from a list, which is emptied.
 
-        So nobody but the interpreter holds an input, and each is freed after
-        its last use.
+        Afterwards only the interpreter holds the inputs, so that each can be
+        freed after its last use.
 
         Raises:
             RuntimeError: too many inputs, or too few.
@@ -159,35 +153,36 @@ class Interpreter:
         return self.run(initial_env=env)
 
     def _bind(self, args: tuple[Value, ...], kwargs: dict[str, Value]) -> None:
-        """Get inputs ready for `placeholder`; raise if one has no place."""
+        """Keep the inputs for `placeholder`; raise if one has no place."""
         self.args_iter, self._keywords = iter(args), dict(kwargs)
         if type(self).placeholder is not Interpreter.placeholder:
             return
-        names = [
-            str(node.target)
-            for node in self.graph.nodes
-            if node.op == "placeholder" and node not in self.env
-        ]
+        places = [node for node in self.graph.nodes if node.op == "placeholder"]
+        names = [str(node.target) for node in places if node not in self.env]
+        known = ", ".join(names) or "none"
         plain = [name for name in names if not name.startswith("*")]
-        free = len(plain) - sum(name in kwargs for name in plain)
-        starred = len(plain) != len(names)
-        if len(args) > free and not starred:
+        free = len([name for name in plain if name not in kwargs])
+        if len(args) > free and len(plain) == len(names):
             raise RuntimeError(
                 f"Interpreter.run expected at most {free} positional "
                 f"arguments but received {len(args)} (extra arguments); the "
-                f"placeholders are {', '.join(names) or 'none'}"
+                f"placeholders are {known}"
             )
         for name in kwargs:
             if name not in plain and not any(n[:2] == "**" for n in names):
                 raise RuntimeError(
                     f"Interpreter.run got the input {name!r}, which no "
-                    f"placeholder takes; they are {', '.join(names) or 'none'}"
+                    f"placeholder takes; they are {known}"
                 )
 
     def _run_nodes(self) -> Value:
-        """Run the nodes in order; the value of the output, None without."""
+        """Run the nodes in order, and return the value of the output.
+
+        `_quick_step` replaces `run_node` where nobody can tell the difference;
+        the loop is the same.
+        """
         env, frees = self.env, self.user_to_last_uses
-        run = self.run_node if self._is_watched() else self._plain_step()
+        run = _quick_step(self) or self.run_node
         collect = self.garbage_collect_values
         for node in self.graph.nodes:
             if node not in env:
@@ -197,65 +192,19 @@ class Interpreter:
                     self._explain(raised, node)
                     raise
                 if collect:
-                    if node in frees:
-                        for dead in frees[node]:
-                            del env[dead]
+                    for dead in frees.get(node, ()):
+                        del env[dead]
                     if not node.users and node.op != "output":
                         del env[node]
             if node.op == "output":
                 return env[node]
         return None
 
-    def _is_watched(self) -> bool:
-        """Whether `run_node`, or what it calls to fetch, must be called.
-
-        They need not if nobody overrides them and new nodes inherit nothing:
-        then `_plain_step` does the same at once.
-        """
-        if fx_traceback.has_preserved_node_meta():
-            return True
-        return any(
-            getattr(getattr(self, step), "__func__", None)
-            is not getattr(Interpreter, step)
-            for step in _STEPS
-        )
-
-    def _plain_step(self) -> Callable[[Node], Value]:
-        """What `run_node` does if nothing on its way is overridden."""
-        methods = {op: getattr(self, op) for op in OPCODES}
-        fetch = self._fetch
-
-        def step(n: Node) -> Value:
-            args, kwargs = fetch(n)
-            return methods[n.op](n.target, args, kwargs)
-
-        return step
-
-    def _fetch(self, n: Node) -> tuple[tuple[Value, ...], dict[str, Value]]:
-        """The values of the arguments of `n`, most of which are flat."""
-        env = self.env
-        args = []
-        for arg in n._args:
-            if type(arg) is Node and arg in env:
-                args.append(env[arg])
-            elif type(arg) in LEAVES:
-                args.append(arg)
-            else:
-                args.append(self.map_nodes_to_values(arg, n))
-        kwargs: dict[str, Value] = {}
-        if n._kwargs:
-            for key, arg in n._kwargs.items():
-                if type(arg) in LEAVES:
-                    kwargs[key] = arg
-                else:
-                    kwargs[key] = self.map_nodes_to_values(arg, n)
-        return tuple(args), kwargs
-
     def run_node(self, n: Node) -> Value:
         """Run one node and return its value.
 
-        Nodes made meanwhile note where they are from: this node, and the
-        pass, `Interpreter_` with the name of the class.
+        Nodes that are recorded meanwhile inherit the meta of this one, and
+        note the name of the pass: `Interpreter_` and the name of the class.
 
         Args:
             n: the node; the values of its inputs are in `env`.
@@ -285,10 +234,8 @@ class Interpreter:
 
     # -- one method for each opcode ----------------------------------------
 
-    def placeholder(
-        self, target: Target, args: tuple[Argument, ...], kwargs: Value
-    ) -> Value:
-        """The next input; `*rest` takes all that are left, as a list.
+    def placeholder(self, target: Target, args: Args, kwargs: Value) -> Value:
+        """The next input; `*rest` takes all remaining ones, as a list.
 
         Args:
             target: the parameter's name.
@@ -296,7 +243,7 @@ class Interpreter:
             kwargs: empty.
 
         Raises:
-            RuntimeError: there is no input left, and no default.
+            RuntimeError: no input is left, and there is no default.
 
         torch.fx: interpreter.py, Interpreter.placeholder
         """
@@ -316,18 +263,14 @@ class Interpreter:
             "not passed in!"
         )
 
-    def get_attr(
-        self, target: Target, args: tuple[Argument, ...], kwargs: Value
-    ) -> Value:
+    def get_attr(self, target: Target, args: Args, kwargs: Value) -> Value:
         """The value of the module's attribute at a dotted path.
 
         torch.fx: interpreter.py, Interpreter.get_attr
         """
         return self.fetch_attr(str(target))
 
-    def call_function(
-        self, target: Target, args: tuple[Argument, ...], kwargs: Value
-    ) -> Value:
+    def call_function(self, target: Target, args: Args, kwargs: Value) -> Value:
         """The result of calling a function.
 
         torch.fx: interpreter.py, Interpreter.call_function
@@ -336,27 +279,21 @@ class Interpreter:
             raise AssertionError("target should not be a string")
         return target(*args, **kwargs)
 
-    def call_method(
-        self, target: Target, args: tuple[Argument, ...], kwargs: Value
-    ) -> Value:
+    def call_method(self, target: Target, args: Args, kwargs: Value) -> Value:
         """The result of calling a method of `args[0]`.
 
         torch.fx: interpreter.py, Interpreter.call_method
         """
         return getattr(args[0], str(target))(*args[1:], **kwargs)
 
-    def call_module(
-        self, target: Target, args: tuple[Argument, ...], kwargs: Value
-    ) -> Value:
+    def call_module(self, target: Target, args: Args, kwargs: Value) -> Value:
         """The result of calling the submodule at a dotted path.
 
         torch.fx: interpreter.py, Interpreter.call_module
         """
         return self.fetch_attr(str(target))(*args, **kwargs)
 
-    def output(
-        self, target: Target, args: tuple[Argument, ...], kwargs: Value
-    ) -> Value:
+    def output(self, target: Target, args: Args, kwargs: Value) -> Value:
         """What the graph returns: `args[0]`.
 
         torch.fx: interpreter.py, Interpreter.output
@@ -369,16 +306,17 @@ class Interpreter:
         """The attribute at a dotted path of the module.
 
         Raises:
-            RuntimeError: there is none; the message has the path so far.
+            RuntimeError: it does not exist; the message has the path up to
+                the first attribute that is missing.
 
         torch.fx: interpreter.py, Interpreter.fetch_attr
         """
         try:
             return attrgetter(target)(self.module)
         except AttributeError:
-            for prefix, atom, value in walk(self.module, target):
+            for prefix, name, value in walk(self.module, target):
                 if value is MISSING:
-                    path = f"{prefix}.{atom}" if prefix else atom
+                    path = f"{prefix}.{name}" if prefix else name
                     message = f"Node referenced nonexistent target {path}"
                     raise RuntimeError(message) from None
             raise
@@ -393,11 +331,25 @@ class Interpreter:
         own = type(self).map_nodes_to_values
         if own is Interpreter.map_nodes_to_values:
             return self._fetch(n)
-        args = cast("tuple[Value, ...]", self.map_nodes_to_values(n._args, n))
-        kwargs = cast(
-            "dict[str, Value]", self.map_nodes_to_values(n._kwargs, n)
-        )
+        args: Value = self.map_nodes_to_values(n.args, n)
+        kwargs: Value = self.map_nodes_to_values(n.kwargs, n)
         return args, kwargs
+
+    def _fetch(self, n: Node) -> tuple[tuple[Value, ...], dict[str, Value]]:
+        """The same, quicker for arguments that are a node or a constant."""
+        env = self.env
+        args = []
+        for arg in n._args:
+            if type(arg) is Node and arg in env:
+                args.append(env[arg])
+            elif type(arg) in LEAVES:
+                args.append(arg)
+            else:
+                args.append(self.map_nodes_to_values(arg, n))
+        if not n._kwargs:
+            return tuple(args), {}
+        kwargs: Value = self.map_nodes_to_values(n._kwargs, n)
+        return tuple(args), dict(kwargs)
 
     def map_nodes_to_values(self, args: Argument, n: Node) -> Argument:
         """`args` with each node, at any depth, replaced by its value.
@@ -427,6 +379,28 @@ class Interpreter:
         )
 
 
+def _quick_step(interpreter: Interpreter) -> Callable[[Node], Value] | None:
+    """A function that does what `run_node` does, in fewer calls.
+
+    None if that would make a difference: a method on the way is overridden,
+    or new nodes inherit the meta of the node that is run.
+    """
+    if fx_traceback.has_preserved_node_meta() or any(
+        getattr(getattr(interpreter, name), "__func__", None)
+        is not getattr(Interpreter, name)
+        for name in _PER_NODE
+    ):
+        return None
+    fetch = interpreter._fetch
+    methods = {op: getattr(interpreter, op) for op in OPCODES}
+
+    def step(n: Node) -> Value:
+        args, kwargs = fetch(n)
+        return methods[n.op](n.target, args, kwargs)
+
+    return step
+
+
 def _graph_of(module: nn.Module) -> Graph:
     """The graph of a module."""
     graph = getattr(module, "graph", None)
@@ -454,10 +428,10 @@ def _generated_line(graph: Graph, node: Node) -> str:
 
 
 class _Recorder(Tracer):
-    """Records a Transformer's new graph; knows which node is being run.
+    """Records a Transformer's new graph, and knows which node is being run.
 
-    The first node recorded for it that does the same is that node *kept*: it
-    has its name, type and meta.
+    The first node that is recorded meanwhile with the same opcode and target
+    stands for the node being run, and takes over its name, type and meta.
     """
 
     def __init__(self, graph: Graph, root: nn.Module) -> None:
@@ -475,12 +449,12 @@ class _Recorder(Tracer):
         self,
         kind: Opcode,
         target: Target,
-        args: tuple[Argument, ...],
+        args: Args,
         kwargs: dict[str, Argument],
         name: str | None = None,
         type_expr: Value = None,
     ) -> Node:
-        """Add a node; it takes over what the node being run leaves to it."""
+        """Add a node, with name, type and meta of the node that it repeats."""
         old = self.running
         if old is None or old.op != kind or old.target != target:
             return super().create_node(
@@ -505,8 +479,8 @@ class Transformer(Interpreter):
 
         new = Swap(gm).transform()
 
-    Methods get proxies for values; what is done with them is recorded. A node
-    that is recorded again as it was keeps its name, type and meta.
+    Its methods get proxies as values, and what they do with them is recorded.
+    A node that is recorded again as it was keeps its name, type and meta.
 
     Attributes:
         new_graph: the graph that is recorded.
@@ -542,31 +516,25 @@ class Transformer(Interpreter):
         return GraphModule(self.module, self.new_graph)
 
     def run_node(self, n: Node) -> Value:
-        """Run one node, the recorder knowing which."""
+        """Run one node, and tell the recorder which."""
         self._recorder.running = n
         return super().run_node(n)
 
-    def placeholder(
-        self, target: Target, args: tuple[Argument, ...], kwargs: Value
-    ) -> Proxy:
+    def placeholder(self, target: Target, args: Args, kwargs: Value) -> Proxy:
         """A proxy of a new placeholder with the same default.
 
         torch.fx: interpreter.py, Transformer.placeholder
         """
         return self.tracer.create_proxy("placeholder", target, args, {})
 
-    def get_attr(
-        self, target: Target, args: tuple[Argument, ...], kwargs: Value
-    ) -> Proxy:
+    def get_attr(self, target: Target, args: Args, kwargs: Value) -> Proxy:
         """A proxy of a new get_attr node.
 
         torch.fx: interpreter.py, Transformer.get_attr
         """
         return self.tracer.create_proxy("get_attr", target, args, kwargs)
 
-    def call_module(
-        self, target: Target, args: tuple[Argument, ...], kwargs: Value
-    ) -> Value:
+    def call_module(self, target: Target, args: Args, kwargs: Value) -> Value:
         """A proxy of a new call of the same submodule.
 
         torch.fx: interpreter.py, Transformer.call_module
@@ -574,9 +542,7 @@ class Transformer(Interpreter):
         self.fetch_attr(str(target))
         return self.tracer.create_proxy("call_module", target, args, kwargs)
 
-    def call_function(
-        self, target: Target, args: tuple[Argument, ...], kwargs: Value
-    ) -> Value:
+    def call_function(self, target: Target, args: Args, kwargs: Value) -> Value:
         """A proxy of a new call of the same function.
 
         torch.fx: interpreter.py, Transformer.call_function

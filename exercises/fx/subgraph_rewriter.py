@@ -6,9 +6,10 @@
     replace_pattern(gm, pattern, replacement)
 
 Three graphs take part: the module's own, and those of the pattern and of the
-replacement, which are traced if they are not graphs yet.  The matches are
-found (`passes/utils/matcher_utils.py`), the replacements checked, and only
-then is the graph edited (`replacing.py`).
+replacement, which are traced if they are not graphs yet.  First the matches
+are found (`passes/utils/matcher_utils.py`) and the replacements are checked
+(`rewriting/templates.py`); only then is the graph edited
+(`rewriting/replacing.py`).
 """
 
 from __future__ import annotations
@@ -27,9 +28,17 @@ from .passes.utils.matcher_utils import (
     MatchOptions,
     SubgraphMatcher,
 )
-from .rewriting import replacing
-from .rewriting.replacing import Rewrite, Template
-from .tracing.tracer import Tracer
+from .rewriting.places import with_places
+from .rewriting.replacing import commit
+from .rewriting.templates import (
+    MakeReplacement,
+    MakeTemplate,
+    Program,
+    Rewrite,
+    check_fit,
+    graph_of,
+    template_maker,
+)
 from .usedef.values import Value
 
 __all__ = [
@@ -40,14 +49,8 @@ __all__ = [
     "replace_pattern_with_filters",
 ]
 
-Program: TypeAlias = Callable[..., Value] | nn.Module | Graph
-"""A pattern or replacement: a function, a module, or a graph as it is."""
-
 MatchFilter: TypeAlias = Callable[[InternalMatch, Graph, Graph], bool]
 """Asked with (match, graph, pattern) whether to replace a match."""
-
-MakeReplacement: TypeAlias = Callable[[InternalMatch, Graph, Graph], Graph]
-"""Given (match, graph, pattern), makes the replacement for a match."""
 
 
 class RewriteOptions(MatchOptions, total=False):
@@ -173,7 +176,7 @@ def replace_pattern_with_filters(
 
 
 def matcher_for(
-    pattern: Program, ignore_literals: bool, options: RewriteOptions
+    pattern: Program, ignore_literals: bool, options: MatchOptions
 ) -> SubgraphMatcher:
     """A matcher for a pattern that is to be replaced.
 
@@ -182,15 +185,7 @@ def matcher_for(
         RuntimeError: it has operations that its result does not need.
     """
     graph = graph_of(pattern)
-    normalize = options.get("normalize", False)
-    matcher = SubgraphMatcher(
-        graph,
-        ignore_literals=ignore_literals,
-        normalize=normalize,
-        compare_constants=options.get("compare_constants", False),
-        modules_by_class=options.get("modules_by_class", False),
-        respect_mutations=options.get("respect_mutations", False),
-    )
+    matcher = SubgraphMatcher(graph, ignore_literals=ignore_literals, **options)
     sought = [n for n in graph.nodes if n.op not in ("placeholder", "output")]
     if not sought and matcher.pattern_anchors:
         raise ValueError(
@@ -198,65 +193,12 @@ def matcher_for(
             "put an operation into it"
         )
     for node in sought:
-        if node not in matcher.plan.steps and matcher.pattern_anchors:
+        if node not in matcher.prepared.nodes and matcher.pattern_anchors:
             raise RuntimeError(
                 f"node {node} of the pattern is not needed for what the "
                 "pattern returns, so that no match would find it: return it"
             )
     return matcher
-
-
-def graph_of(program: Program) -> Graph:
-    """The graph of a pattern or replacement; traced if need be."""
-    if isinstance(program, GraphModule):
-        return program.graph
-    if isinstance(program, Graph):
-        return program
-    tracer = Tracer()
-    graph = tracer.trace(program)
-    owner: Value = tracer.root  # no GraphModule: nobody is going to call it
-    graph.owning_module = owner
-    return graph
-
-
-MakeTemplate: TypeAlias = Callable[[InternalMatch], Template]
-"""Makes the checked replacement for a match."""
-
-
-def template_maker(
-    gm: GraphModule,
-    matcher: SubgraphMatcher,
-    replacement: Program | None,
-    callback: MakeReplacement | None,
-) -> MakeTemplate:
-    """What makes the replacements."""
-    if replacement is None and callback is None:
-        raise AssertionError(
-            "Must provide either a replacement GraphModule or a replacement "
-            "callback"
-        )
-    if callback is not None:
-        make = callback
-
-        def made_for(match: InternalMatch) -> Template:
-            graph = make(match, gm.graph, matcher.pattern)
-            return replacing.template(gm, graph, graph.owning_module)
-
-        return made_for
-    assert replacement is not None
-    graph = graph_of(replacement)
-    traced = not isinstance(replacement, nn.Module | Graph)
-    root = replacement if isinstance(replacement, nn.Module) else None
-    made: list[Template] = []
-
-    def the_same(match: InternalMatch) -> Template:
-        if not made:
-            owner = root or graph.owning_module
-            one = replacing.template(gm, graph, owner, own_constants=traced)
-            made.append(one)
-        return made[0]
-
-    return the_same
 
 
 def plan_rewrites(
@@ -267,15 +209,9 @@ def plan_rewrites(
 ) -> list[Rewrite]:
     """The matches with their replacements, all checked."""
     rewrites = []
-    checked: set[int] = set()
     for match in matches:
         template = make(match)
-        if id(template) not in checked:
-            replacing.check_fit(match, template, matcher.pattern)
-        checked.add(id(template))
-        rewrites.append(Rewrite(match, template, matcher.plan.placeholders))
-    return replacing.settle_places(
-        gm,
-        rewrites,
-        respect_mutations=matcher.options.get("respect_mutations", False),
-    )
+        check_fit(match, template, matcher.pattern)
+        rewrites.append(Rewrite(match, template, matcher.prepared.placeholders))
+    respected = matcher.options.get("respect_mutations", False)
+    return with_places(gm.graph, rewrites, respect_mutations=respected)

@@ -1,14 +1,15 @@
-"""Stage 07, rewriter: fold each BatchNorm into the Conv before it, by a rule.
+"""Passes: fold each BatchNorm into the convolution before it.
 
-In evaluation a BatchNorm multiplies and adds what never changes, and so does
-the convolution in front of it: one convolution with other weights does both.
-The rule is a pattern of two modules, matched by their classes, and a callback
-that makes the third; it is the rewriter at work on a real network.
+In evaluation mode a BatchNorm multiplies by and adds numbers that never change.
+A convolution with other weights can do the same, so the two become one module.
+The pass is one call of the rewriter: the pattern is two modules, matched by
+their classes, and a callback makes the module that replaces both.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from itertools import count
+from typing import NamedTuple
 
 from torch import Tensor, nn
 from torch.nn.utils.fusion import fuse_conv_bn_eval
@@ -26,17 +27,17 @@ CONV_AND_NORM: tuple[tuple[type[nn.Module], type[nn.Module]], ...] = (
     (nn.Conv2d, nn.BatchNorm2d),
     (nn.Conv3d, nn.BatchNorm3d),
 )
-"""The classes that follow one another."""
+"""The classes of the two modules, for each number of dimensions."""
 
 
-@dataclass(frozen=True)
-class Folded:
+class Folded(NamedTuple):
     """What folding has saved.
 
     Attributes:
-        pairs: how many BatchNorms are gone.
-        nodes: nodes of the graph, before and after.
-        values: numbers in parameters and buffers, before and after.
+        pairs: how many BatchNorms were removed.
+        nodes: the number of nodes of the graph, before and after.
+        values: the number of values in parameters and buffers, before and
+            after.
     """
 
     pairs: int
@@ -52,7 +53,7 @@ class Folded:
 
 
 class _Pair(nn.Module):
-    """The pattern: a convolution and what normalises it."""
+    """The pattern: a convolution, then a BatchNorm."""
 
     def __init__(self, conv: type[nn.Module], norm: type[nn.Module]) -> None:
         """Make one of each class; their settings do not matter."""
@@ -63,7 +64,7 @@ class _Pair(nn.Module):
         self.norm = make_norm(1)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Normalise what the convolution gives."""
+        """Normalise the result of the convolution."""
         normalised: Tensor = self.norm(self.conv(x))
         return normalised
 
@@ -71,10 +72,10 @@ class _Pair(nn.Module):
 def fold_conv_bn(gm: GraphModule) -> Folded:
     """Fold each BatchNorm that directly follows a convolution into it.
 
-    A BatchNorm that is training, or keeps no statistics, stays; so does one
-    whose convolution is read by others too, or that has hooks. The new
-    convolution stands beside the old, at its path with `_folded` behind;
-    modules that nothing uses any more are removed.
+    A BatchNorm stays if it is in training mode, keeps no statistics or has
+    hooks, or if its convolution has other users or hooks. The new convolution
+    gets the path of the old one with `_folded` appended; modules that nothing
+    uses any more are removed.
 
     Args:
         gm: the module to rewrite, in place; recompiled.
@@ -125,7 +126,7 @@ def _called(match: InternalMatch) -> tuple[Node, Value, Value]:
 
 
 def _can_be_folded(match: InternalMatch, _graph: Graph, _sought: Graph) -> bool:
-    """Whether a BatchNorm only multiplies and adds what never changes."""
+    """Whether a BatchNorm multiplies by and adds constants only."""
     _, conv, norm = _called(match)
     hooked = any(
         module._forward_hooks or module._forward_pre_hooks  # noqa: SLF001
@@ -138,9 +139,9 @@ def _folded(match: InternalMatch, graph: Graph, _sought: Graph) -> Graph:
     """The replacement: a call of the convolution that does both."""
     node, conv, norm = _called(match)
     path = f"{node.target}_folded"
-    number = 0
-    while dotted_path.exists(graph.owning_module, path):
-        number += 1
+    for number in count(1):
+        if not dotted_path.exists(graph.owning_module, path):
+            break
         path = f"{node.target}_folded_{number}"
     # Training state does not matter to a convolution, but fusing asks for it.
     was_training = conv.training

@@ -1,8 +1,8 @@
-"""Stage 06, interpreter: values without data, at every node.
+"""Stage 06, interpreter: FakeTensorProp, a fake tensor for each node's value.
 
-Running on fake tensors costs no memory and no arithmetic, and a fake tensor
-knows more than a shape: its device, its strides, and which others it shares
-storage with.
+A fake tensor has no data, so that running on fake tensors takes no memory and
+no arithmetic.  It still knows its shape, its device and its strides, and which
+other tensors it shares storage with.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class FakeTensorProp(Interpreter):
         return result
 
     def _keep(self, value: Argument) -> Argument:
-        """What meta keeps of a leaf: its shape now, whatever happens to it."""
+        """What meta keeps of a leaf; a detached tensor, its shape of now."""
         if isinstance(value, torch.Tensor):
             if not isinstance(value, FakeTensor):
                 value = self._mode.from_tensor(value, static_shapes=True)

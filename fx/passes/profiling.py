@@ -1,7 +1,7 @@
-"""Stage 06, interpreter: how long each node takes, and how much it makes.
+"""Stage 06, interpreter: Profiler, which measures time and memory of each node.
 
-The first interpreter with a purpose for a reader: forty lines that watch a
-graph run, by overriding one method.
+It is also the shortest example of an interpreter with a purpose: it overrides
+one method to watch the graph run.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["Profiler", "Record"]
 
 
 class Record(NamedTuple):
-    """What was seen of one node.
+    """What was measured at one node.
 
     Attributes:
         node: the node.
@@ -46,12 +46,12 @@ class Profiler(Interpreter):
     records: list[Record]
 
     def run(self, *args: Value, **kwargs: Value) -> Value:
-        """Run the graph, recording anew."""
+        """Run the graph; the records of an earlier run are dropped."""
         self.records = []
         return super().run(*args, **kwargs)
 
     def run_node(self, n: Node) -> Value:
-        """Run one node between two looks at the clock."""
+        """Run one node and measure it."""
         start = time.perf_counter()
         result = super().run_node(n)
         seconds = time.perf_counter() - start

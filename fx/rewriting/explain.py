@@ -1,20 +1,21 @@
-"""Stage 07, rewriter: say why a pattern is not found.
+"""Stage 07, rewriter: explain why a pattern is not found.
 
-Of all tries to match, the one that got furthest is shown: the pattern and the
-part of the graph around it, side by side in two lists, with what was paired
-and the first difference marked.
+Of all failed tries to match, `explain` shows the one that paired most nodes:
+the pattern, and the part of the graph around it, with the pairs and the first
+difference marked.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator
 from typing import Unpack
 
 from ..graph import Graph
 from ..graph_module import GraphModule
 from ..node import Node
 from ..passes.utils.matcher_utils import Mismatch, SubgraphMatcher
-from ..subgraph_rewriter import Program, RewriteOptions, matcher_for
+from ..subgraph_rewriter import RewriteOptions, matcher_for
+from .templates import Program
 
 AROUND = 2
 """How many nodes of the graph are shown around each that matters."""
@@ -78,14 +79,14 @@ def _report(matcher: SubgraphMatcher, graph: Graph) -> Iterator[str]:
 
 
 def _nowhere(matcher: SubgraphMatcher) -> Iterator[str]:
-    """What to say if no node could even be tried."""
+    """What to say if there is no candidate at all."""
     ends = [node.format_node() for node in matcher.pattern_anchors]
     yield "No node of the graph is what the pattern ends with:"
     yield from (f"  > {end}" for end in ends)
     if not matcher.options.get("normalize", False):
         yield (
-            "It may be spelled otherwise there (x + y, torch.add(x, y), "
-            "x.add(y)): normalize=True sees through that."
+            "The graph may have an equivalent call (x + y, torch.add(x, y) "
+            "and x.add(y) are equivalent): normalize=True finds those, too."
         )
 
 
@@ -93,7 +94,7 @@ def _difference(
     matcher: SubgraphMatcher, graph: Graph, best: Mismatch
 ) -> Iterator[str]:
     """Pattern and graph, with what was paired and the first difference."""
-    steps = matcher.plan.steps
+    steps = matcher.prepared.nodes
     yield (
         f"The best try paired {len(best.nodes_map)} of the pattern's "
         f"{len(steps)} nodes, then: {best.reason}"
@@ -107,37 +108,33 @@ def _difference(
             mark = _mark(node, wrong, best.nodes_map)
             yield f"  {mark} {line}" + (f"   is  {partner}" if partner else "")
     yield "graph:"
-    partners = {n: None for n in best.nodes_map.values() if _is_node(n)}
+    partners = {n for n in best.nodes_map.values() if isinstance(n, Node)}
     yield from _excerpt(graph, found, partners)
 
 
 def _where(best: Mismatch) -> tuple[object, object]:
     """The nodes at which pattern and graph differ.
 
-    If it is a constant that differs, they are the last that were paired:
-    those whose arguments were compared.
+    If constants differ, these are the nodes that were paired last, because
+    their arguments were being compared.
     """
     if isinstance(best.pattern, Node) and isinstance(best.found, Node):
         return best.pattern, best.found
-    paired = [node for node in best.nodes_map if node.op != "placeholder"]
-    last = paired[-1] if paired else best.pattern
-    return last, best.nodes_map.get(paired[-1]) if paired else best.found
+    for node in reversed(best.nodes_map):
+        if node.op != "placeholder":
+            return node, best.nodes_map[node]
+    return best.pattern, best.found
 
 
-def _is_node(value: object) -> bool:
-    """Whether a partner is a node: a placeholder may have another."""
-    return isinstance(value, Node)
-
-
-def _mark(node: Node, wrong: object, paired: Mapping[Node, object]) -> str:
-    """What stands before a node's line: `>`, `=` or nothing."""
+def _mark(node: Node, wrong: object, paired: Container[Node]) -> str:
+    """What precedes a node's line: `>`, `=` or nothing."""
     if node is wrong:
         return ">"
     return "=" if node in paired else " "
 
 
 def _excerpt(
-    graph: Graph, wrong: object, partners: Mapping[Node, object]
+    graph: Graph, wrong: object, partners: Container[Node]
 ) -> Iterator[str]:
     """The lines of the graph around what was paired and what differs."""
     nodes = list(graph.nodes)
@@ -148,8 +145,7 @@ def _excerpt(
     gap = False
     for place, node in enumerate(nodes):
         if place in shown:
-            mark = _mark(node, wrong, partners)
-            yield f"  {mark} {node.format_node()}"
+            yield f"  {_mark(node, wrong, partners)} {node.format_node()}"
         elif not gap:
             yield "    …"
         gap = place not in shown

@@ -18,15 +18,15 @@ MUTANTS: Final = (
     Mutant(
         function="interpreter.Interpreter.fetch_attr",
         misconception="The whole path is what is missing.",
-        was='path = f"{prefix}.{atom}" if prefix else atom',
+        was='path = f"{prefix}.{name}" if prefix else name',
         becomes="path = target",
         told="the path up to the first attribute that is missing",
     ),
     Mutant(
         function="interpreter.Interpreter.fetch_attr",
-        misconception="The atom alone says what is missing.",
-        was='path = f"{prefix}.{atom}" if prefix else atom',
-        becomes="path = atom",
+        misconception="The last name alone says what is missing.",
+        was='path = f"{prefix}.{name}" if prefix else name',
+        becomes="path = name",
         told="the path up to the first attribute that is missing",
     ),
     Mutant(
@@ -171,8 +171,8 @@ MUTANTS: Final = (
     Mutant(
         function="interpreter.Interpreter._run_nodes",
         misconception="Nobody overrides run_node.",
-        was="self.run_node if self._is_watched() else self._plain_step()",
-        becomes="self._plain_step()",
+        was="_quick_step(self) or self.run_node",
+        becomes="Interpreter.run_node.__get__(self)",
         told="which a subclass may have overridden",
     ),
     Mutant(

@@ -62,7 +62,7 @@ class TestFetchAttr:
             check(
                 False,
                 f"{error}: `layers.0.weight` is a path and not one name: "
-                "follow it from the module, one atom at a time.",
+                "follow it from the module, one name at a time.",
             )
         else:
             check(

@@ -6,14 +6,14 @@ from typing import Final
 
 from stages.mutant import Mutant
 
-_PAIR = "rewriting.pattern_steps.Exact.pair"
-_COMPARE = "passes.utils.matcher_utils._Search.compare"
-_MEET = "passes.utils.matcher_utils._Search.meet"
-_COMES_BACK = "passes.utils.matcher_utils._comes_back"
-_OBSTACLE = "passes.utils.matcher_utils._Search.obstacle"
+_PAIR = "rewriting.patterns.Exact.pair"
+_COMPARE = "passes.utils.matcher_utils.Search.compare"
+_MATCH_NODE = "passes.utils.matcher_utils.Search.match_node"
+_IS_CONVEX = "passes.utils.matcher_utils.is_convex"
+_OBSTACLE = "passes.utils.matcher_utils.Search.obstacle"
 _INSERT = "rewriting.replacing.Edit.insert"
 _FILTERS = "subgraph_rewriter.replace_pattern_with_filters"
-_LOOK_AGAIN = "rewriting.rules._Worklist.look_again"
+_LOOK_AGAIN = "rewriting.rules.Worklist.look_again"
 
 MUTANTS: Final = (
     Mutant(
@@ -33,25 +33,25 @@ MUTANTS: Final = (
     Mutant(
         function=_PAIR,
         misconception="Positional arguments are all there is to compare.",
-        was="""                return (
-                    (*args, *named.values()),
-                    (*others, *others_named.values()),
-                )""",
-        becomes="                return args, others",
+        was="""            return (
+                (*args, *named.values()),
+                (*others, *others_named.values()),
+            )""",
+        becomes="            return args, others",
         told="follow the positional ones in the pair",
     ),
     Mutant(
         function=_PAIR,
         misconception="Keywords are paired by their order.",
-        was="if [*named] == [*others_named]:",
-        becomes="if len(named) == len(others_named):",
+        was="[*named] == [*others_named]",
+        becomes="len(named) == len(others_named)",
         told="keywords must have the same names",
     ),
     Mutant(
         function=_PAIR,
         misconception="zip will see to calls with more arguments.",
-        was="if len(args) == len(others):",
-        becomes="if args:",
+        was="if len(args) == len(others) and ",
+        becomes="if args and ",
         told="must not fall off the end",
     ),
     Mutant(
@@ -80,65 +80,65 @@ MUTANTS: Final = (
         misconception="zip compares lists of different lengths.",
         was="""            if len(sought) != len(found):
                 return f"{len(found)} items instead of {len(sought)}"
-            stack.extend(reversed(list(zip(sought, found, strict=True))))""",
+            self.stack += reversed(list(zip(sought, found, strict=True)))""",
         becomes="""            pairs = list(zip(sought, found, strict=False))
-            stack.extend(reversed(pairs))""",
+            self.stack += reversed(pairs)""",
         told="zip stops at the shorter list",
     ),
     Mutant(
-        function=_MEET,
+        function=_MATCH_NODE,
         misconception="If op, target and arguments agree, it is a match.",
-        was="if 0 <= step.readers < len(found.users) and not loose:",
+        was="if 0 <= asked.user_count < len(found.users) and not loose:",
         becomes="if False:",
-        told="must have no readers outside",
+        told="must not have users outside",
     ),
     Mutant(
-        function=_MEET,
-        misconception="No node of a match may be read from outside.",
-        was="if 0 <= step.readers < len(found.users) and not loose:",
-        becomes="if max(step.readers, 1) < len(found.users) and not loose:",
-        told="others may read it",
+        function=_MATCH_NODE,
+        misconception="No node of a match may have users outside.",
+        was="if 0 <= asked.user_count < len(found.users) and not loose:",
+        becomes="if max(asked.user_count, 1) < len(found.users) and not loose:",
+        told="others may use it",
     ),
     Mutant(
-        function=_MEET,
+        function=_MATCH_NODE,
         misconception="Two nodes of the pattern may stand for one.",
         was="if found in self.partners:",
         becomes="if False:",
         told="cannot both be the one neg",
     ),
     Mutant(
-        function=_MEET,
+        function=_MATCH_NODE,
         misconception="A node that was met before fits again.",
         was='return "" if known is found else f"{sought} is {known} already"',
         becomes='return ""',
         told="it has its partner already",
     ),
     Mutant(
-        function=_MEET,
+        function=_MATCH_NODE,
         misconception="Operands have one order.",
-        was="if step.commutes and len(pairs) > 1:",
+        was="if asked.commutes and len(pairs) > 1:",
         becomes="if False:",
-        told="read the other way round",
+        told="a sum may have its",
     ),
     Mutant(
-        function=_COMES_BACK,
-        misconception="What comes back does so in one step.",
+        function=_IS_CONVEX,
+        misconception="A path that comes back has one node outside.",
         was="rest.extend(node.users)",
         becomes="pass",
-        told="Looking one reader far is not enough",
+        told="Looking one user far is not enough",
     ),
     Mutant(
-        function=_COMES_BACK,
-        misconception="A reader inside of the set is a way back.",
-        was="_readers(inside, inside)",
-        becomes="_readers(inside, set())",
+        function=_IS_CONVEX,
+        misconception="A user inside of the set is a way back.",
+        was="[user for user in users if user not in nodes]",
+        becomes="list(users)",
         told="does not leave it",
     ),
     Mutant(
-        function=_COMES_BACK,
+        function=_IS_CONVEX,
         misconception="Whatever leaves comes back.",
-        was="    return False",
-        becomes="    return bool(seen)",
+        was="    return True",
+        becomes="    return not seen",
         told="as long as nothing comes back",
     ),
     Mutant(
@@ -150,29 +150,29 @@ MUTANTS: Final = (
     ),
     Mutant(
         function=_OBSTACLE,
-        misconception="What is returned must not be read, either.",
+        misconception="What is returned must not have users, either.",
         was="if leaks and node not in match.returning_nodes:",
         becomes="if leaks:",
-        told="what is returned may be read by anybody",
+        told="returned may have any user",
     ),
     Mutant(
         function=_OBSTACLE,
-        misconception="meet has always counted the readers.",
+        misconception="match_node has always counted the users.",
         was="if self.matcher.ignore_literals:",
         becomes="if False:",
         told="so that obstacle has to",
     ),
     Mutant(
         function=_OBSTACLE,
-        misconception="If no node leaks, the match is in one piece.",
-        was="if len(self.plan.returning) > 1 and _comes_back(inside):",
+        misconception="A match that is contained is convex.",
+        was="if len(self.pattern.returning) > 1 and not is_convex(inside):",
         becomes="if False:",
         told="A value leaves the match and comes back",
     ),
     Mutant(
         function=_OBSTACLE,
         misconception="Nothing happens between the nodes of a match.",
-        was="return self.written_between(inside)",
+        was="return written_between(inside, self.effects)",
         becomes='return ""',
         told="written_between knows",
     ),
@@ -181,14 +181,14 @@ MUTANTS: Final = (
         misconception="The values of the match are still those of the graph.",
         was="[self.current(value) for value in match.placeholder_nodes]",
         becomes="list(match.placeholder_nodes)",
-        told="has to read what is there now",
+        told="has to use its replacement",
     ),
     Mutant(
         function=_INSERT,
         misconception="New nodes go where the old ones began.",
-        was="self.graph.inserting_before(self.place(rewrite))",
+        was="self.graph.inserting_before(place)",
         becomes="self.graph.inserting_before(rewrite.operations[0])",
-        told="before who will read them",
+        told="before their future users",
     ),
     Mutant(
         function=_INSERT,
@@ -252,14 +252,14 @@ MUTANTS: Final = (
         misconception="A new match ends at what is new.",
         was="if depth < self.reach:",
         becomes="if depth < 1:",
-        told="two readers below",
+        told="two users below",
     ),
     Mutant(
         function=_LOOK_AGAIN,
-        misconception="Losing a reader changes nothing.",
-        was="map_arg(tuple(done.match.placeholder_nodes), lost_a_reader)",
+        misconception="Losing a user changes nothing.",
+        was="map_arg(tuple(done.match.placeholder_nodes), lost_a_user)",
         becomes="pass",
-        told="the inputs of a match lose a reader",
+        told="the inputs of a match lose a user",
     ),
     Mutant(
         function=_LOOK_AGAIN,
@@ -292,23 +292,23 @@ MUTANTS: Final = (
     Mutant(
         function=_COMPARE,
         misconception="Lists of one length fit.",
-        was="stack.extend(reversed(list(zip(sought, found, strict=True))))",
+        was="self.stack += reversed(list(zip(sought, found, strict=True)))",
         becomes="pass",
         told="nothing else compares them",
     ),
     Mutant(
-        function=_MEET,
+        function=_MATCH_NODE,
         misconception="A pair is a pair, whatever its arguments.",
-        was="stack += pairs",
+        was="self.stack += pairs",
         becomes="pass",
-        told="matching climbs from there",
+        told="matching goes on with the operands",
     ),
     Mutant(
-        function=_MEET,
-        misconception="An inner node has one reader.",
-        was="if 0 <= step.readers < len(found.users) and not loose:",
-        becomes="if step.readers >= 0 and len(found.users) > 1 and not loose:",
-        told="both may be in the match",
+        function=_MATCH_NODE,
+        misconception="An inner node has one user.",
+        was="if 0 <= asked.user_count < len(found.users) and not loose:",
+        becomes="if len(found.users) > 1 and asked.user_count >= 0:",
+        told="both users may be in the match",
     ),
     Mutant(
         function=_INSERT,
@@ -319,10 +319,10 @@ MUTANTS: Final = (
     ),
     Mutant(
         function=_INSERT,
-        misconception="Who reads the old finds the new by its place.",
+        misconception="Users of the old nodes find the new by their place.",
         was="self.replace(gone, came)",
         becomes="pass",
-        told="Who reads relu is to read clamp",
+        told="The users of relu are to use clamp",
     ),
     Mutant(
         function=_INSERT,
@@ -379,42 +379,42 @@ MUTANTS: Final = (
         told="if both are lists or tuples",
     ),
     Mutant(
-        function=_MEET,
-        misconception="Readers are counted, always.",
+        function=_MATCH_NODE,
+        misconception="Users are counted, always.",
         was=" and not loose",
         becomes="",
-        told="With ignore_literals meet must not refuse",
+        told="With ignore_literals match_node must not refuse",
     ),
     Mutant(
-        function=_MEET,
-        misconception="Names are the matcher's business, not meet's.",
-        was="if pair is None and at_anchor and self.named(found):",
-        becomes="if pair is None and at_anchor and not self.name:",
+        function=_MATCH_NODE,
+        misconception="Names are the matcher's business, not match_node's.",
+        was="if pair is None and self.named(sought, found):",
+        becomes="if pair is None and not self.name:",
         told="Only an anchor may be paired for its name",
     ),
     Mutant(
-        function=_MEET,
+        function=_MATCH_NODE,
         misconception="A name will do anywhere.",
-        was="pair is None and at_anchor and self.named(found)",
-        becomes="pair is None and self.named(found)",
+        was="pair is None and self.named(sought, found)",
+        becomes="pair is None and self.name in found.name",
         told="Only an anchor may be paired for its name",
     ),
     Mutant(
-        function=_MEET,
+        function=_MATCH_NODE,
         misconception="Arguments side by side are equally many.",
         was="if pair is None or len(pair[0]) != len(pair[1]):",
         becomes="if pair is None:",
-        told="two lists of different lengths, and these do not fit",
+        told="two sequences of different lengths, and then nothing is paired",
     ),
     Mutant(
-        function=_MEET,
+        function=_MATCH_NODE,
         misconception="With normalize, operands may be exchanged.",
-        was="step.commutes and len(pairs) > 1",
+        was="asked.commutes and len(pairs) > 1",
         becomes="len(pairs) > 1",
-        told="Only where step.commutes",
+        told="Only where asked.commutes",
     ),
     Mutant(
-        function=_COMES_BACK,
+        function=_IS_CONVEX,
         misconception="A graph is a tree.",
         was="            seen.add(node)\n",
         becomes="",
@@ -423,8 +423,8 @@ MUTANTS: Final = (
     Mutant(
         function=_OBSTACLE,
         misconception="Several values are in the way of each other.",
-        was="len(self.plan.returning) > 1 and _comes_back(inside)",
-        becomes="len(self.plan.returning) > 1",
+        was="len(self.pattern.returning) > 1 and not is_convex(inside)",
+        becomes="len(self.pattern.returning) > 1",
         told="neither comes back",
     ),
     Mutant(

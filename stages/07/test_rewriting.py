@@ -13,16 +13,16 @@ from fx.graph import Graph
 from fx.graph_module import GraphModule
 from fx.node import Node
 from fx.passes.utils.matcher_utils import InternalMatch
-from fx.rewriting import replacing
-from fx.rewriting.replacing import Edit, Rewrite
+from fx.rewriting.replacing import Edit
 from fx.rewriting.rules import (
     DoesNotEndError,
+    ReadyRule,
     Rule,
-    _Ready,
-    _Worklist,
+    Worklist,
     rewrite_until_stable,
 )
-from fx.subgraph_rewriter import graph_of, replace_pattern_with_filters
+from fx.rewriting.templates import Rewrite, graph_of, make_template
+from fx.subgraph_rewriter import replace_pattern_with_filters
 from fx.usedef.values import Value
 from stages.checking import check, raising, same, same_graph, uses_intact
 from stages.residual import Residual
@@ -31,7 +31,7 @@ Function: TypeAlias = Callable[..., Value]
 
 INSERT = "rewriting.replacing.Edit.insert"
 FILTERS = "subgraph_rewriter.replace_pattern_with_filters"
-LOOK_AGAIN = "rewriting.rules._Worklist.look_again"
+LOOK_AGAIN = "rewriting.rules.Worklist.look_again"
 
 
 def named(graph: Graph) -> dict[str, Node]:
@@ -66,7 +66,7 @@ def rewrite_of(
     )
     graph = graph_of(replacement)
     owner = graph.owning_module
-    template = replacing.template(gm, graph, owner, own_constants=True)
+    template = make_template(gm, graph, owner, own_constants=True)
     return Rewrite(match, template, inputs)
 
 
@@ -109,8 +109,8 @@ def test_old_and_new_stand_side_by_side() -> None:
             %clamp : [num_users=0] = call_function[target=torch.clamp](args = (%add_1,), kwargs = {min: 0.0})
             return relu
         """,  # noqa: E501
-        "insert copies the operations of the template behind what they read "
-        "and before who will read them, with the match's inputs for the "
+        "insert copies the operations of the template behind their operands "
+        "and before their future users, with the match's inputs for the "
         "template's placeholders. The old nodes are not touched yet.",
     )
     uses_intact(gm.graph, "A copied node must be among the users of its input.")
@@ -133,7 +133,7 @@ def test_what_is_to_be_redirected_is_noted() -> None:
     same(
         {str(old): str(new) for old, new in edit.new.items()},
         {"relu": "clamp"},
-        "Who reads relu is to read clamp: `replace` notes it, once for each "
+        "The users of relu are to use clamp: `replace` notes it, once for each "
         "value that the pattern returns.",
     )
 
@@ -145,7 +145,7 @@ def test_all_operations_of_the_match_will_be_gone() -> None:
         sorted(node.name for node in edit.dead),
         ["add", "relu"],
         "All operations of the match are dead, not the returned one alone: "
-        "else add would be computed for nobody.",
+        "else add would be computed although nothing uses it.",
     )
 
 
@@ -165,7 +165,7 @@ def test_then_the_graph_can_be_redirected_and_cleaned() -> None:
             return clamp
         """,  # noqa: E501
         "After insert, redirect and erase only the new nodes are left, and "
-        "the output reads them.",
+        "the output uses them.",
     )
     uses_intact(gm.graph, "redirect and erase found something left undone.")
 
@@ -201,7 +201,7 @@ def test_a_replacement_may_return_its_input() -> None:
     same(
         {str(old): str(new) for old, new in edit.new.items()},
         {"neg_1": "x"},
-        "The replacement of neg(neg(a)) is a: who reads neg_1 is to read x, "
+        "The replacement of neg(neg(a)) is a: users of neg_1 are to use x, "
         "the graph's node, and not the template's placeholder.",
     )
 
@@ -240,7 +240,7 @@ def test_matches_may_touch() -> None:
         str(rewrites[1].made[0].args[0]),
         "sigmoid",
         "The input of the second match was replaced by the first rewrite: "
-        "the new node has to read what is there now (`current`), for relu "
+        "the new node has to use its replacement (`current`), because relu "
         "will be erased.",
     )
     shown = [str(one.match.placeholder_nodes[0]) for one in rewrites]
@@ -293,7 +293,7 @@ def test_what_is_known_of_the_old_is_carried() -> None:
 
 
 def is_sum_of_inputs(match: InternalMatch, gm: Graph, pattern: Graph) -> bool:
-    """A filter: everything that the pattern reads is an input."""
+    """A filter: each input of the pattern stands for a placeholder."""
     return all(
         isinstance(value, Node) and value.op == "placeholder"
         for value in match.placeholder_nodes
@@ -301,7 +301,7 @@ def is_sum_of_inputs(match: InternalMatch, gm: Graph, pattern: Graph) -> bool:
 
 
 def two_sums(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-    """Two matches of relu_of_sum, of which one reads inputs only."""
+    """Two matches of relu_of_sum; the operands of one are placeholders."""
     first = torch.relu(x + y)
     return torch.relu(torch.neg(first) + y)
 
@@ -351,7 +351,7 @@ def test_a_filter_may_reject() -> None:
     same(
         [str(one.nodes_map[one.anchor]) for one in done],
         ["relu"],
-        "The second relu(a + b) reads a neg, so the filter answers False: "
+        "The second relu(a + b) has a neg as operand: the filter says False, "
         "only the first match is replaced.",
     )
 
@@ -518,9 +518,9 @@ def targets_of(gm: GraphModule) -> list[str]:
 
 def waiting_after(gm: GraphModule, rules: list[Rule], name: str) -> set[str]:
     """What is to be looked at again after a rule was applied at one node."""
-    work = _Worklist(gm, [_Ready(gm, rule) for rule in rules])
+    work = Worklist(gm, [ReadyRule(gm, rule) for rule in rules])
     work.waiting.clear()
-    applied = work.apply(named(gm.graph)[name], set())
+    applied = work.apply(named(gm.graph)[name])
     check(applied is not None, f"The rule did not match at %{name}.")
     return {node.name for node in work.waiting}
 
@@ -538,21 +538,21 @@ def test_what_is_new_is_looked_at() -> None:
 
 
 def read_by_many(x: torch.Tensor) -> list[torch.Tensor]:
-    """abs(abs(x)) + x, and some more readers of x."""
+    """abs(abs(x)) + x, and some more users of x."""
     total = torch.abs(torch.abs(x)) + x
     return [total, torch.sin(x), torch.cos(x), torch.exp(x), torch.tan(x)]
 
 
 @pytest.mark.exercise(LOOK_AGAIN)
-def test_new_readers_are_looked_at() -> None:
+def test_users_of_a_new_operand_are_looked_at() -> None:
     gm = symbolic_trace(read_by_many)
     drop = Rule(lambda a: torch.abs(torch.abs(a)), lambda a: a)
     waiting = waiting_after(gm, [drop], "abs_2")
     check(
         "add" in waiting,
         "abs(abs(x)) + x became x + x: nothing in it is new, but add has "
-        "another input, %x took the place of %abs_2. The readers of what is "
-        "read instead have to be looked at, however many it has.",
+        "another operand: %x took the place of %abs_2. All users of what "
+        "took the place have to be looked at, however many there are.",
         picture=f"waiting: {sorted(waiting)}",
     )
 
@@ -567,7 +567,7 @@ def test_matches_may_end_below_what_is_new() -> None:
     check(
         "exp" in waiting,
         "The new abs_1 is where exp(sin(abs(a))) begins, and that match ends "
-        "two readers below, at %exp: a match ends up to a pattern's size "
+        "two users below, at %exp: a match ends up to a pattern's size "
         "below what is new.",
         picture=f"waiting: {sorted(waiting)}",
     )
@@ -581,8 +581,8 @@ def test_a_rewrite_may_make_the_next_one() -> None:
         rewrite_until_stable(gm, [drop, NEG_NEG]),
         2,
         "neg(abs(abs(neg(x)))): without the two abs the two neg stand "
-        "together. What reads a value that took the place of another has to "
-        "be looked at again.",
+        "together. The users of a value that took the place of another have "
+        "to be looked at again.",
     )
     same(targets_of(gm), [], "Nothing is left to be called.")
 
@@ -600,7 +600,7 @@ def test_a_new_node_may_be_in_the_next_match() -> None:
 
 
 @pytest.mark.exercise(LOOK_AGAIN)
-def test_a_reader_that_is_gone_may_free_a_match() -> None:
+def test_a_lost_user_may_allow_a_match() -> None:
     def program(x: torch.Tensor) -> list[torch.Tensor]:
         once = torch.neg(x)
         return [torch.neg(once), torch.relu(once)]
@@ -610,9 +610,9 @@ def test_a_reader_that_is_gone_may_free_a_match() -> None:
     same(
         rewrite_until_stable(gm, [NEG_NEG, constant]),
         2,
-        "neg(neg(x)) did not match while relu read the inner neg. The second "
-        "rule takes relu away: the inputs of a match lose a reader, and "
-        "what reads them has to be looked at again.",
+        "neg(neg(x)) did not match while relu used the inner neg. The second "
+        "rule erases relu: the inputs of a match lose a user, and their "
+        "other users have to be looked at again.",
     )
 
 

@@ -323,7 +323,7 @@ def test_explain_marks_the_first_difference(
         (
             lambda x: (lambda a: torch.relu(a) + a)(torch.neg(x)),
             lambda x: torch.relu(torch.neg(x)),
-            "neg has readers outside of the match",
+            "neg has users outside of the match",
         ),
         (
             lambda x: x + x,
@@ -349,7 +349,7 @@ def test_explain_marks_the_first_difference(
         (
             lambda x: torch.relu(x),
             lambda x: x.relu(),
-            "normalize=True sees through that",
+            "normalize=True finds those, too",
         ),
     ],
 )

@@ -128,7 +128,14 @@ def relu_of_neg(x):
     return torch.relu(torch.neg(x))
 
 
-MINE = ("replacing.py", "graph_snapshot.py", "graph.py", "linked_list.py")
+MINE = (
+    "rewriting/replacing.py",
+    "rewriting/templates.py",
+    "rewriting/places.py",
+    "rewriting/snapshot.py",
+    "fx/graph.py",
+    "ordered/linked_list.py",
+)
 
 
 def interrupt_at(number: int, act: Callable[[], object]) -> bool:

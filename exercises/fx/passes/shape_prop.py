@@ -1,7 +1,8 @@
-"""Stage 06, interpreter: shapes, by running the graph and writing them down.
+"""Stage 06, interpreter: ShapeProp, which notes the shape of each node's value.
 
-An interpreter with a purpose: each node's value is a tensor with a shape, a
-dtype and more, and that is worth knowing where the value is not.
+A pass that fuses operations or plans memory has to know shapes and dtypes, long
+after the values themselves are gone.  `ShapeProp` runs the graph once on sample
+inputs and writes what it sees to the nodes.
 """
 
 from __future__ import annotations
@@ -23,6 +24,14 @@ from ..usedef.arguments import map_aggregate
 from ..usedef.values import Argument, Value
 
 __all__ = ["ShapeProp", "TensorMetadata"]
+
+
+MEMORY_FORMATS = (
+    torch.contiguous_format,
+    torch.channels_last,
+    torch.channels_last_3d,
+)
+"""The memory formats that are tried, in order."""
 
 
 class TensorMetadata(NamedTuple):
@@ -74,11 +83,7 @@ def extract_tensor_metadata(
 
 def _memory_format(tensor: torch.Tensor) -> torch.memory_format | None:
     """The first memory format that a tensor is contiguous in."""
-    for memory_format in (
-        torch.contiguous_format,
-        torch.channels_last,
-        torch.channels_last_3d,
-    ):
+    for memory_format in MEMORY_FORMATS:
         if is_contiguous_for_memory_format(tensor, memory_format=memory_format):
             return memory_format
     return None
@@ -91,11 +96,7 @@ def _quantization(tensor: torch.Tensor) -> dict[str, Value]:
     if scheme in (torch.per_tensor_affine, torch.per_tensor_symmetric):
         found["scale"] = tensor.q_scale()
         found["zero_point"] = tensor.q_zero_point()
-    elif scheme in (
-        torch.per_channel_affine,
-        torch.per_channel_affine_float_qparams,
-        torch.per_channel_symmetric,
-    ):
+    elif str(scheme).startswith("torch.per_channel"):
         found["scale"] = tensor.q_per_channel_scales().tolist()
         found["zero_point"] = tensor.q_per_channel_zero_points().tolist()
         found["axis"] = tensor.q_per_channel_axis()
@@ -112,9 +113,6 @@ class ShapeProp(Interpreter):
 
     torch.fx: passes/shape_prop.py, ShapeProp
     """
-
-    module: nn.Module
-    submodules: dict[str, nn.Module]
 
     def __init__(
         self, gm: GraphModule, fake_mode: FakeTensorMode | None = None

@@ -1,9 +1,9 @@
-"""Stage 07, rewriter: one form for all the ways to write a call.
+"""Stage 07, rewriter: a canonical form for calls, to compare them by meaning.
 
 `x + 1`, `torch.add(x, 1)`, `torch.add(input=x, other=1)` and `x.add(1)` are
-one operation to whoever wrote them.  Here each gets the same `Form`: the
-operator's name and its arguments by the names of its schema, defaults left
-out.  `Normalized` compares calls by it.
+four ways to write one operation.  `form` gives all of them the same `Form`:
+the operator's name, and the arguments by the names of its schema, defaults
+left out.  `Normalized` compares calls by that form.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 import inspect
 import operator
+from inspect import isfunction
 from typing import Final, NamedTuple
 
 import torch
@@ -23,28 +24,25 @@ from ..node import Node
 from ..text.dotted_path import PathError, find
 from ..text.qualified_names import resolves_to
 from ..usedef.values import Argument, Value
-from .pattern_steps import Exact, Key, Pair, fetched
+from .patterns import (
+    Exact,
+    Key,
+    MatchOptions,
+    Pair,
+    fetched,
+    side_by_side,
+)
 
 PYTHON_OPERATORS: Final[dict[object, str]] = {
-    operator.add: "add",
-    operator.sub: "sub",
-    operator.mul: "mul",
+    getattr(operator, name): name
+    for name in "add sub mul pow matmul neg abs eq ne lt le gt ge".split()
+} | {
+    abs: "abs",
     operator.truediv: "div",
     operator.floordiv: "floor_divide",
     operator.mod: "remainder",
-    operator.pow: "pow",
-    operator.matmul: "matmul",
-    operator.neg: "neg",
-    operator.abs: "abs",
-    abs: "abs",
-    operator.eq: "eq",
-    operator.ne: "ne",
-    operator.lt: "lt",
-    operator.le: "le",
-    operator.gt: "gt",
-    operator.ge: "ge",
 }
-"""Python's operators -> the operator of torch that they are for tensors."""
+"""Python's operators -> the operator of torch that they call on tensors."""
 
 COMMUTATIVE: Final = frozenset(("add", "mul", "eq", "ne", "maximum", "minimum"))
 """Operators whose two operands may be exchanged."""
@@ -57,7 +55,7 @@ SAME_AS: Final = {
     "negative": "neg",
     "absolute": "abs",
 }
-"""Operators that torch has under two names."""
+"""Operators of torch that have a second name -> the first."""
 
 SIZES: Final = frozenset(
     ("view", "reshape", "permute", "expand", "repeat", "flip", "tile")
@@ -66,7 +64,7 @@ SIZES: Final = frozenset(
 
 
 class Form(NamedTuple):
-    """A call in the one form that all its spellings share.
+    """The canonical form of a call, which equivalent calls share.
 
     Attributes:
         name: the operator's name: "add".
@@ -80,25 +78,19 @@ class Form(NamedTuple):
 
 
 class Normalized(Exact):
-    """Sees through the spelling of calls, and at what modules and tensors are.
+    """Compares calls by meaning, modules by class, or tensors by value.
 
-    Each of its three abilities is asked for by itself: see `MatchOptions`.
+    Each of the three is asked for by itself: see `MatchOptions`.
     """
 
-    def __init__(
-        self,
-        *,
-        normalize: bool = False,
-        compare_constants: bool = False,
-        modules_by_class: bool = False,
-    ) -> None:
-        """Choose what to see through."""
-        self.normalize = normalize
-        self.compare_constants = compare_constants
-        self.modules_by_class = modules_by_class
+    def __init__(self, options: MatchOptions) -> None:
+        """Choose what to compare in which way."""
+        self.normalize = options.get("normalize", False)
+        self.compare_constants = options.get("compare_constants", False)
+        self.modules_by_class = options.get("modules_by_class", False)
 
     def key(self, node: Node) -> Key:
-        """The operator's name, the module's class, or what `Exact` says."""
+        """The operator's name, the module's class, or the key of `Exact`."""
         if self.normalize:
             name = operator_name(node)
             if name:
@@ -108,23 +100,18 @@ class Normalized(Exact):
         return super().key(node)
 
     def pair(self, pattern: Node, node: Node) -> Pair | None:
-        """The arguments of both calls by the same names."""
+        """The arguments of both calls, or None if they are not equivalent."""
         if pattern.op == node.op == "call_module" and self.modules_by_class:
             if self.key(pattern) != self.key(node):
                 return None
-            if [*pattern.kwargs] != [*node.kwargs]:
-                return None
-            return (
-                (*pattern.args, *pattern.kwargs.values()),
-                (*node.args, *node.kwargs.values()),
-            )
+            return side_by_side(pattern, node)
         ours = form(node) if self.normalize else None
         theirs = form(pattern) if self.normalize else None
         if ours is None or theirs is None:
             return super().pair(pattern, node)
         if (ours.name, ours.names) == (theirs.name, theirs.names):
             return theirs.values, ours.values
-        # One of them may spell a default out for which the other has a node.
+        # One may pass a default explicitly where the other passes a node.
         return super().pair(pattern, node)
 
     def commutes(self, pattern: Node) -> bool:
@@ -135,19 +122,14 @@ class Normalized(Exact):
         return found.name in COMMUTATIVE
 
     def same_value(self, pattern: Node, node: Node) -> bool:
-        """As `Exact` says, and equal if constants are compared."""
+        """Whether two get_attr nodes fetch tensors of one class, or equal."""
         if not super().same_value(pattern, node):
             return False
-        return not self.compare_constants or _same_tensor(
-            fetched(pattern), fetched(node)
+        one, other = fetched(pattern), fetched(node)
+        return not self.compare_constants or (
+            (one.dtype, one.device) == (other.dtype, other.device)
+            and torch.equal(one, other)
         )
-
-
-def _same_tensor(one: torch.Tensor, other: torch.Tensor) -> bool:
-    """Whether two tensors agree in dtype, device, shape and each value."""
-    if (one.dtype, one.device) != (other.dtype, other.device):
-        return False
-    return torch.equal(one, other)
 
 
 def _class_of(node: Node) -> Value:
@@ -169,7 +151,7 @@ def operator_name(node: Node) -> str:
 
 @functools.lru_cache(maxsize=4096)
 def _name_of_function(target: Value) -> str:
-    """The operator's name of a function; "" if it is none."""
+    """The name of the operator that a function calls, or ""."""
     found = PYTHON_OPERATORS.get(target, "")
     if not found and isinstance(target, OpOverload):
         found = target._schema.name.removeprefix("aten::")
@@ -190,7 +172,7 @@ def _name_in_torch(target: Value) -> str:
 
 @functools.lru_cache(maxsize=1024)
 def _name_of_method(name: str) -> str:
-    """The operator's name of a tensor's method; "" if it is none."""
+    """The name of the operator that a method of tensors calls, or ""."""
     if not hasattr(torch.Tensor, name):
         return ""
     name = SAME_AS.get(name, name)
@@ -205,25 +187,20 @@ def _overloads(name: str) -> list[Facts]:
 
 
 def form(node: Node) -> Form | None:
-    """The one form of a call; None if it calls no operator that is known."""
+    """The canonical form of a call; None if its operator is not known."""
     name = operator_name(node)
     if not name:
         return None
     args, kwargs = node.args, node.kwargs
     if node.op == "call_method" and name in SIZES and len(args) > 2:
         args = (args[0], args[1:])
-    own = _own_signature(node.target)
+    own = python_signature(node.target) if isfunction(node.target) else None
     declared = (facts.signature for facts in _overloads(name))
     for signature in (own,) if own else declared:
         given = _given(signature, args, kwargs)
         if given is not None:
             return Form(name, tuple(given), tuple(given.values()))
     return None
-
-
-def _own_signature(target: Value) -> inspect.Signature | None:
-    """The signature of a function of torch that is written in Python."""
-    return python_signature(target) if inspect.isfunction(target) else None
 
 
 def _given(
@@ -253,7 +230,7 @@ def _given(
 
 
 def _is_default(value: Argument, default: object) -> bool:
-    """Whether an argument is the parameter's default, spelled out."""
+    """Whether an argument is equal to the parameter's default."""
     if isinstance(value, (Node, torch.Tensor, nn.Module)):
         return False
     return type(value) is type(default) and value == default

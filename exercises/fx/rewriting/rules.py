@@ -1,50 +1,53 @@
-"""Stage 07, rewriter: rules, applied until none of them finds anything.
+"""Stage 07, rewriter: apply rewrite rules until none of them matches.
 
-One call of `replace_pattern` replaces what is there when it begins; what a
-replacement brings about is left.  `rewrite_until_stable` looks again, but
-only where something has changed: a *worklist* holds the nodes at which a
-match could end, and each rewrite puts those back that it may concern.
+`replace_pattern` replaces the matches that exist when it is called, and leaves
+those that its own replacements create.  `rewrite_until_stable` looks again, but
+only where something has changed: a *worklist* holds the nodes at which a match
+may end, and each rewrite puts back the nodes that it may affect.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from ..graph import Graph
 from ..graph_module import GraphModule
 from ..node import Node, map_arg
-from ..passes.utils.matcher_utils import InternalMatch, SubgraphMatcher
+from ..passes.utils.matcher_utils import SubgraphMatcher
 from ..subgraph_rewriter import (
-    MakeReplacement,
-    MakeTemplate,
     MatchFilter,
     RewriteOptions,
     matcher_for,
     plan_rewrites,
+)
+from .replacing import Edit
+from .snapshot import Snapshot
+from .templates import (
+    MakeReplacement,
+    MakeTemplate,
+    Program,
+    Rewrite,
     template_maker,
 )
-from ..usedef.values import Value
-from . import replacing
-from .replacing import Edit, Undoable
 
 
 @dataclass
 class Rule:
-    """What to look for and what to put there: see `replace_pattern`.
+    """A pattern and its replacement: see `replace_pattern`.
 
     Attributes:
         pattern: a function, module or graph.
         replacement: another; None if `make` is given.
-        make: makes the replacement for a match, as `replacement_callback`.
+        make: makes the replacement for each match instead, like the
+            `replacement_callback` of `replace_pattern_with_filters`.
         filters: a match is replaced if all of them answer True.
         options: see `RewriteOptions`.
-        name: what messages call it.
+        name: its name in messages.
     """
 
-    pattern: Callable[..., Value] | Graph
-    replacement: Callable[..., Value] | Graph | None = None
+    pattern: Program
+    replacement: Program | None = None
     make: MakeReplacement | None = None
     filters: Sequence[MatchFilter] = ()
     options: RewriteOptions = field(default_factory=RewriteOptions)
@@ -56,7 +59,7 @@ class Rule:
 
 
 class DoesNotEndError(RuntimeError):
-    """Rules go on and on; the graph is as it was before the first of them."""
+    """The rules still matched after `max_rewrites`; the graph is unchanged."""
 
 
 def rewrite_until_stable(
@@ -67,8 +70,8 @@ def rewrite_until_stable(
     Args:
         gm: the module to rewrite, in place; recompiled at the end.
         rules: at each node the first that matches is applied. A pattern has
-            one anchor: something that it returns and only returns.
-        max_rewrites: more are taken for a sign that the rules never end.
+            one anchor: a node that it returns and does not use itself.
+        max_rewrites: after more, the rules are assumed never to end.
 
     Returns:
         How many rewrites were made.
@@ -76,20 +79,20 @@ def rewrite_until_stable(
     Raises:
         DoesNotEndError: there were more than `max_rewrites`.
         ValueError: a pattern has several anchors, or no operation.
-        What `replace_pattern` raises. Whatever it is, `gm` is as it was.
+        What `replace_pattern` raises. In each case `gm` is as it was.
 
     Cost: O(nodes + uses + (nodes + rewrites) · rules · size of the largest
-    pattern, and of the readers of what is new).
+    pattern, and of the users of new nodes).
     """
-    with Undoable(gm):
-        work = _Worklist(gm, [_Ready(gm, rule) for rule in rules])
+    with Snapshot(gm):
+        work = Worklist(gm, [ReadyRule(gm, rule) for rule in rules])
         count = work.run(max_rewrites)
         gm.recompile()
     return count
 
 
-class _Ready:
-    """A rule, its matcher and replacement made once."""
+class ReadyRule:
+    """A rule whose pattern and replacement are traced and checked."""
 
     def __init__(self, gm: GraphModule, rule: Rule) -> None:
         """Trace and check pattern and replacement."""
@@ -107,22 +110,30 @@ class _Ready:
         self.make: MakeTemplate = template_maker(
             gm, self.matcher, rule.replacement, rule.make
         )
-        self.size = len(self.matcher.plan.steps)
+        self.size = len(self.matcher.prepared.nodes)
 
-    def match(self, gm: GraphModule, node: Node) -> InternalMatch | None:
-        """The match that ends at a node, if there is one."""
-        found = self.matcher.match_at(gm.graph, node)
-        if found is None:
+    def rewrite_at(self, gm: GraphModule, node: Node) -> Rewrite | None:
+        """The rewrite of the match that ends at a node, if there is one."""
+        matcher = self.matcher
+        match = matcher.match_at(gm.graph, node)
+        if match is None or not all(
+            wanted(match, gm.graph, matcher.pattern)
+            for wanted in self.rule.filters
+        ):
             return None
-        sought = self.matcher.pattern
-        fits = all(ask(found, gm.graph, sought) for ask in self.rule.filters)
-        return found if fits else None
+        planned = plan_rewrites(gm, matcher, [match], self.make)
+        return planned[0] if planned else None
 
 
-class _Worklist:
-    """The nodes at which a match may end, in the order of their coming."""
+class Worklist:
+    """The nodes at which a match may end.
 
-    def __init__(self, gm: GraphModule, rules: list[_Ready]) -> None:
+    Attributes:
+        reach: the number of nodes of the largest pattern.
+        waiting: the nodes, in the order in which they are looked at.
+    """
+
+    def __init__(self, gm: GraphModule, rules: list[ReadyRule]) -> None:
         """Begin with all nodes."""
         self.gm = gm
         self.rules = rules
@@ -130,13 +141,12 @@ class _Worklist:
         self.waiting = dict.fromkeys(gm.graph.nodes)
 
     def run(self, max_rewrites: int) -> int:
-        """Apply rules until nothing is left to look at."""
+        """Apply rules until no node is waiting; count the rewrites."""
         count = 0
-        gone: set[Node] = set()
         while self.waiting:
             node = next(iter(self.waiting))
             del self.waiting[node]
-            applied = None if node in gone else self.apply(node, gone)
+            applied = self.apply(node)
             count += applied is not None
             if count > max_rewrites:
                 raise DoesNotEndError(
@@ -147,29 +157,26 @@ class _Worklist:
                 )
         return count
 
-    def apply(self, node: Node, gone: set[Node]) -> Rule | None:
-        """Apply the first rule that matches at a node; which one it was."""
+    def apply(self, node: Node) -> Rule | None:
+        """Apply the first rule that matches at a node, and return it."""
         for ready in self.rules:
-            match = ready.match(self.gm, node)
-            if match is None:
-                continue
-            rewrites = plan_rewrites(
-                self.gm, ready.matcher, [match], ready.make
-            )
-            if not rewrites:
+            rewrite = ready.rewrite_at(self.gm, node)
+            if rewrite is None:
                 continue
             carry = ready.rule.options.get("carry_meta", False)
             edit = Edit(self.gm, carry_meta=carry)
-            edit.apply(rewrites)
-            gone.update(edit.dead)
-            self.look_again(rewrites[0], edit)
+            edit.apply([rewrite])
+            for erased in edit.dead:
+                self.waiting.pop(erased, None)
+            self.look_again(rewrite, edit)
             return ready.rule
         return None
 
-    def look_again(self, done: replacing.Rewrite, edit: Edit) -> None:
-        """Put back the nodes that may match now, and did not before.
+    def look_again(self, done: Rewrite, edit: Edit) -> None:
+        """Put back the nodes at which a match may end now, but did not before.
 
-        A match that is new has a new node in it, or one that has lost a
-        reader: it ends at most a pattern's size below.
+        A new match contains a node that is new, or has a new operand, or has
+        lost a user. It ends at that node or downstream of it, at most as far
+        as the largest pattern reaches.
         """
-        raise NotImplementedError("stage 07: _Worklist.look_again")
+        raise NotImplementedError("stage 07: Worklist.look_again")

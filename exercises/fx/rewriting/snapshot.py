@@ -1,12 +1,12 @@
-"""Stage 07, rewriter: a graph as it was, to go back to.
+"""Stage 07, rewriter: undo the edits of a graph if a rewrite fails.
 
 A rewrite touches many nodes, and may be interrupted between any two of its
-steps: by a hook that raises, by Ctrl-C, by code that Python refuses.  Before
-the first edit a `Snapshot` writes down the order, the names and the edges;
-`restore` puts them back, from whatever state the graph is in.
+edits: by a hook that raises, by Ctrl-C, by code that Python refuses.  Before
+the first edit a `Snapshot` notes the order, the names and the edges; `restore`
+puts them back, from whatever state the graph is in by then.
 """
 
-# It takes nodes and graphs apart, as the files that make them do.
+# Restoring writes private fields, as the files that define them do.
 # ruff: noqa: SLF001
 
 from __future__ import annotations
@@ -15,9 +15,8 @@ import copy
 from collections.abc import Callable
 from typing import NamedTuple
 
-from torch import nn
-
 from ..graph import Graph
+from ..graph_module import GraphModule
 from ..immutable_collections import immutable_dict
 from ..node import Node
 from ..ordered.linked_list import Link
@@ -26,7 +25,7 @@ from ..usedef.values import Argument, Value
 
 
 class _Row(NamedTuple):
-    """What a rewrite may change of one node."""
+    """The fields of one node that a rewrite may change."""
 
     node: Node
     name: str
@@ -38,17 +37,19 @@ class _Row(NamedTuple):
 
 
 class Snapshot:
-    """The order, names and edges of a graph at one moment.
+    """The order, names and edges of a module's graph, and its attributes.
 
-    Meta is not part of it, nor what hooks of the owning module have done.
+    As a context manager it restores the module if something is raised. `meta`
+    is not part of it, nor are changes that hooks of the module have made
+    elsewhere.
     """
 
-    def __init__(self, graph: Graph) -> None:
-        """Write down how a graph is.
+    def __init__(self, gm: GraphModule) -> None:
+        """Note how a module is.
 
-        Cost: O(nodes + uses).
+        Cost: O(nodes + uses + attributes).
         """
-        self.graph = graph
+        self.graph: Graph = gm.graph
         self.rows: list[_Row] = [
             _Row(
                 node,
@@ -59,20 +60,41 @@ class Snapshot:
                 node._inputs,
                 tuple(node.users),
             )
-            for node in graph.nodes
+            for node in self.graph.nodes
         ]
-        names = vars(graph._graph_namespace)
+        names = vars(self.graph._graph_namespace)
         self.names: dict[str, Value] = {
             key: copy.copy(table) for key, table in names.items()
         }
-        self.insert: Callable[[Node], None] = graph._insert
+        self.insert: Callable[[Node], None] = self.graph._insert
+        held = ("_modules", "_parameters", "_buffers")
+        self.attributes = [
+            (vars(module)[name], dict(vars(module)[name]))
+            for module in gm.modules()
+            for name in held
+        ]
+
+    def __enter__(self) -> None:
+        """Do nothing: the constructor has noted everything."""
+
+    def __exit__(
+        self, kind: object, raised: BaseException | None, trace: object
+    ) -> None:
+        """Restore if something was raised, even if that is interrupted."""
+        if raised is None:
+            return
+        try:
+            self.restore()
+        except BaseException:
+            self.restore()
+            raise
 
     def restore(self) -> None:
-        """Make the graph what it was; nodes added since are erased.
+        """Make the module what it was; nodes added since are erased.
 
         May be called again if it was interrupted itself.
 
-        Cost: O(nodes + uses).
+        Cost: O(nodes + uses + attributes).
         """
         graph = self.graph
         kept = {row.node for row in self.rows}
@@ -91,37 +113,15 @@ class Snapshot:
         for key, table in self.names.items():
             names[key] = copy.copy(table)
         graph._insert = self.insert
+        for live, before in self.attributes:
+            live.clear()
+            live.update(before)
 
     def _put_in_order(self) -> None:
-        """Make the ring anew, of links that are on their own."""
+        """Link the nodes again in their old order."""
         root = self.graph._root
         Link.__init__(root)
         for row in self.rows:
             Link.__init__(row.node)
             Link.prepend(root, row.node)
         self.graph.nodes._len = len(self.rows)
-
-
-class Attributes:
-    """What is put into a module, to be taken out again if need be."""
-
-    def __init__(self, root: nn.Module) -> None:
-        """Begin with nothing put into `root`."""
-        self.root = root
-        self.before: list[tuple[nn.Module, dict[str, dict[str, object]]]] = []
-
-    def save(self) -> None:
-        """Write down which attributes each module has now."""
-        held = ("_modules", "_parameters", "_buffers")
-        self.before = [
-            (module, {name: dict(vars(module)[name]) for name in held})
-            for module in self.root.modules()
-        ]
-
-    def restore(self) -> None:
-        """Take out what was put in since `save`."""
-        for module, tables in self.before:
-            for name, table in tables.items():
-                live = vars(module)[name]
-                live.clear()
-                live.update(table)

@@ -1,0 +1,246 @@
+"""Stage 07, rewriter: what a pattern requires of the nodes that match it.
+
+A pattern is a graph, and the matcher compares each of its nodes with many
+nodes of the graph that is searched.  What does not depend on that graph is
+worked out here once: `prepare` says for each node of the pattern what its
+partner must look like.  `Exact` decides when two calls are the same, by the
+rule of torch.fx; `call_forms.py` has the class that also accepts equivalent
+calls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Sequence
+from typing import NamedTuple, TypeAlias, TypedDict
+
+import torch
+from torch._ops import OpOverload
+
+from ..graph import Graph
+from ..node import Node
+from ..text.dotted_path import find
+from ..usedef.values import Argument, Value
+
+Pair: TypeAlias = tuple[Sequence[Argument], Sequence[Argument]]
+"""The arguments of two calls in one order: the pattern's, the graph's."""
+
+Key: TypeAlias = object
+"""What a node is looked up by: its target or its opcode; hashable."""
+
+BY_OPCODE = ("placeholder", "get_attr", "output")
+"""Opcodes whose target does not matter for a match."""
+
+
+class MatchOptions(TypedDict, total=False):
+    """Ways to match that torch.fx does not have; all are off by default.
+
+    Attributes:
+        normalize: equivalent calls match: `x + y`, `torch.add(x, y)` and
+            `x.add(y)`; arguments by position or by keyword, defaults left
+            out or not; `x * 2` and `2 * x`.
+        compare_constants: tensors that the pattern fetches must equal those
+            of the graph, in dtype, shape and value.
+        modules_by_class: a module of the pattern matches every module of its
+            class, whatever its path, settings and weights.
+        respect_mutations: a match does not reach across a node that writes
+            to a tensor, and is not moved across one.
+    """
+
+    normalize: bool
+    compare_constants: bool
+    modules_by_class: bool
+    respect_mutations: bool
+
+
+class Exact:
+    """Two calls are the same if opcode, target and arguments agree.
+
+    This is the rule of torch.fx.
+    """
+
+    def key(self, node: Node) -> Key:
+        """What a node must have in common with this one to be equal to it.
+
+        That is the target, or the opcode where the target does not matter.
+        """
+        return node.op if node.op in BY_OPCODE else node.target
+
+    def pair(self, pattern: Node, node: Node) -> Pair | None:
+        """The arguments of both calls, or None if the calls differ.
+
+        If two calls of an OpOverload were written with different arguments,
+        its schema fills in the defaults of both.
+        """
+        if node.op != pattern.op:
+            return None
+        if node.target != pattern.target and node.op not in BY_OPCODE:
+            return None
+        if node.op == "get_attr" and not self.same_value(pattern, node):
+            return None
+        args, others = pattern.args, node.args
+        named, others_named = pattern.kwargs, node.kwargs
+        if len(args) == len(others) and [*named] == [*others_named]:
+            return (
+                (*args, *named.values()),
+                (*others, *others_named.values()),
+            )
+        if isinstance(pattern.target, OpOverload):
+            return by_schema(pattern), by_schema(node)
+        return None
+
+    def commutes(self, pattern: Node) -> bool:
+        """Whether the first two operands may be exchanged: never, here."""
+        return False
+
+    def same_value(self, pattern: Node, node: Node) -> bool:
+        """Whether two get_attr nodes fetch tensors of one class.
+
+        Raises:
+            AssertionError: a graph has no owner to look into.
+            RuntimeError: the pattern fetches something else than a tensor.
+        """
+        theirs, ours = fetched(pattern), fetched(node)
+        if type(theirs) is not type(ours):
+            return False
+        if not isinstance(theirs, torch.Tensor):
+            raise RuntimeError(
+                f"Unsupported type {theirs} when matching attributes: "
+                f"pattern node {pattern} fetches it, and only tensors can "
+                "be compared"
+            )
+        return True
+
+
+def fetched(node: Node) -> Value:
+    """What a get_attr node fetches.
+
+    Raises:
+        AssertionError: its graph has no owner.
+    """
+    owner = node.graph.owning_module
+    if owner is None:
+        raise AssertionError(
+            f"{node}.graph.owning_module must not be None: put the graph of "
+            f"get_attr node {node} into a GraphModule"
+        )
+    return find(owner, str(node.target))
+
+
+def by_schema(node: Node) -> list[Argument]:
+    """All arguments of a call of an OpOverload, defaults filled in."""
+    target: Value = node.target
+    args, kwargs = node.args, node.kwargs
+    found: list[Argument] = []
+    for place, one in enumerate(target._schema.arguments):
+        if one.name in kwargs:
+            found.append(kwargs[one.name])
+        elif not one.kwarg_only and place < len(args):
+            found.append(args[place])
+        else:
+            found.append(one.default_value)
+    return found
+
+
+def side_by_side(pattern: Node, node: Node) -> Pair | None:
+    """The arguments of two calls, keyword values behind the positional ones.
+
+    None if their keywords differ. What they call is not compared.
+    """
+    if [*pattern.kwargs] != [*node.kwargs]:
+        return None
+    return (
+        (*pattern.args, *pattern.kwargs.values()),
+        (*node.args, *node.kwargs.values()),
+    )
+
+
+class PatternNode(NamedTuple):
+    """What one node of the pattern requires of its partner in the graph.
+
+    Attributes:
+        key: what its partner is looked up by.
+        wildcard: it is a placeholder that takes anything.
+        user_count: how many users it has in the pattern, if its partner may
+            have no others; -1 if the partner may have any number.
+        commutes: its first two operands may be exchanged.
+    """
+
+    key: Key
+    wildcard: bool
+    user_count: int
+    commutes: bool
+
+
+class PreparedPattern(NamedTuple):
+    """A pattern, and what the matcher has to know of it.
+
+    Attributes:
+        comparison: when two calls are the same.
+        nodes: what each node requires that an anchor depends on.
+        anchors: where matching begins: what only the output uses.
+        placeholders: the pattern's inputs.
+        returning: what the pattern returns, each node once.
+    """
+
+    comparison: Exact
+    nodes: dict[Node, PatternNode]
+    anchors: list[Node]
+    placeholders: list[Node]
+    returning: list[Node]
+
+
+def prepare(
+    pattern: Graph,
+    comparison: Exact,
+    *,
+    match_output: bool,
+    match_placeholder: bool,
+) -> PreparedPattern:
+    """Work out what each node of a pattern requires.
+
+    Args:
+        pattern: a graph with an output.
+        comparison: when two calls are the same.
+        match_output: the output is to be matched, too.
+        match_placeholder: placeholders match placeholders only.
+
+    Cost: O(size of the pattern).
+    """
+    output = pattern.output_node()
+    returning = output.all_input_nodes
+    anchors = [node for node in returning if len(node.users) == 1]
+    if match_output:
+        anchors = [output]
+    reached: dict[Node, Node | None] = {}
+    for anchor in anchors:
+        reached |= upstream(anchor, reached)
+    free = {*returning, output}
+    nodes = {}
+    for node in reached:
+        inner = node not in free and node.op != "placeholder"
+        nodes[node] = PatternNode(
+            comparison.key(node),
+            node.op == "placeholder" and not match_placeholder,
+            sum(user in reached for user in node.users) if inner else -1,
+            comparison.commutes(node),
+        )
+    placeholders = [node for node in pattern.nodes if node.op == "placeholder"]
+    return PreparedPattern(comparison, nodes, anchors, placeholders, returning)
+
+
+def upstream(anchor: Node, stop: Container[Node]) -> dict[Node, Node | None]:
+    """All nodes that `anchor` depends on -> one of their users, anchor first.
+
+    Nodes in `stop` are included, but their operands are not followed.
+    """
+    user: dict[Node, Node | None] = {anchor: None}
+    stack = [anchor]
+    while stack:
+        node = stack.pop()
+        if node in stop:
+            continue
+        for operand in node.all_input_nodes:
+            if operand not in user:
+                user[operand] = node
+                stack.append(operand)
+    return user

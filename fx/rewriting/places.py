@@ -1,0 +1,111 @@
+"""Stage 07, rewriter: where in the graph the nodes of a replacement go.
+
+They must come after everything that the replacement reads and before all that
+uses its results.  For a pattern that returns one value, the place before the
+value's first user is always right.  A pattern that returns several may have a
+user of one value before an input that the other needs.  Such a user is moved
+down; if it has an effect, it must not be moved, and the match is left alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterable, Sequence
+
+from ..graph import Graph
+from ..node import Node, map_arg
+from .mutations import effects_before
+from .templates import Rewrite
+
+
+def with_places(
+    graph: Graph, rewrites: Iterable[Rewrite], *, respect_mutations: bool
+) -> list[Rewrite]:
+    """The rewrites for whose new nodes there is a place.
+
+    Cost: O(nodes) if effects matter, else O(users of the matches).
+    """
+    effects = effects_before(graph) if respect_mutations else {}
+    kept = []
+    for rewrite in rewrites:
+        if any(node.is_impure() for node in _late_users(rewrite)):
+            continue
+        if respect_mutations:
+            end = max(rewrite.operations).next
+            users = [user for node in _returned(rewrite) for user in node.users]
+            place = min(users, default=end)
+            rewrite.stay = end < place and effects[end] != effects[place]
+        kept.append(rewrite)
+    return kept
+
+
+def find_place(
+    rewrite: Rewrite,
+    users_of: Callable[[Node], Iterable[Node]],
+    dead: Container[Node],
+) -> Node:
+    """The node before which the new nodes of a rewrite go.
+
+    Users that come too early are moved behind the rewrite's last input.
+
+    Args:
+        rewrite: its match's inputs are nodes that are there now.
+        users_of: the users of a node that will not be erased.
+        dead: the nodes that will be erased.
+    """
+    if rewrite.stay:
+        return max(rewrite.operations).next
+    returned = _returned(rewrite)
+    if len(returned) > 1:
+        cursor = _last_input(rewrite)
+        for node in _late_users(rewrite, dead):
+            cursor.append(node)
+            cursor = node
+    users = [user for node in returned for user in users_of(node)]
+    if not users:
+        return max(returned).next
+    first = min(users)
+    if len(returned) > 1 and first < _last_input(rewrite):
+        # A user inside of the match will be erased: its place is of no use.
+        inside = set(rewrite.operations)
+        outside = [node for node in users if node not in inside]
+        return min(outside, default=max(returned).next)
+    return first
+
+
+def _returned(rewrite: Rewrite) -> Sequence[Node]:
+    """The nodes that the match returns."""
+    found = rewrite.match.returning_nodes
+    return [node for node in found if isinstance(node, Node)]
+
+
+def _last_input(rewrite: Rewrite) -> Node:
+    """The last node that a replacement reads; the sentinel if none."""
+    found: list[Node] = []
+    made, values = rewrite.template, rewrite.match.placeholder_nodes
+    for one, value in zip(made.placeholders, values, strict=True):
+        if one.users:
+            map_arg(value, found.append)
+    graph = rewrite.operations[0].graph
+    return max(found, default=next(iter(graph.nodes)).prev)
+
+
+def _late_users(rewrite: Rewrite, dead: Container[Node] = ()) -> list[Node]:
+    """What uses the match's values before all its inputs are computed.
+
+    Includes all that depends on such a user up to there, in order. Empty if
+    the match returns one value, because that comes after all its inputs.
+    """
+    rest = list(_returned(rewrite))
+    if len(rest) < 2:
+        return []
+    last = _last_input(rewrite)
+    inside = set(rewrite.operations)
+    late: set[Node] = set()
+    while rest:
+        for user in rest.pop().users:
+            if user in inside or user in dead or user in late:
+                continue
+            if user < last:
+                late.add(user)
+                rest.append(user)
+    return sorted(late)

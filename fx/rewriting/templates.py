@@ -1,0 +1,272 @@
+"""Stage 07, rewriter: replacements, traced and checked before the first edit.
+
+A replacement is given as a function, a module, a graph, or a callback that
+makes one for each match.  Whatever can be wrong with it is found here, while
+nothing has been changed.  What passes is a `Template`, and with the match that
+it replaces a `Rewrite`.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cache, cached_property
+from typing import TypeAlias
+
+from torch import nn
+
+from ..graph import Graph
+from ..graph_module import GraphModule
+from ..node import Node
+from ..passes.utils.matcher_utils import InternalMatch, SubgraphMatcher
+from ..text import dotted_path
+from ..tracing.tracer import Tracer
+from ..usedef import lint
+from ..usedef.arguments import map_aggregate
+from ..usedef.values import Argument, Value
+
+Program: TypeAlias = Callable[..., Value] | nn.Module | Graph
+"""A pattern or replacement: a function, a module, or a graph as it is."""
+
+MakeReplacement: TypeAlias = Callable[[InternalMatch, Graph, Graph], Graph]
+"""Given (match, graph, pattern), makes the replacement for a match."""
+
+BY_PATH = ("get_attr", "call_module")
+"""Opcodes whose target is a path in the owning module."""
+
+
+@dataclass
+class Template:
+    """A replacement that has been checked.
+
+    Attributes:
+        placeholders: its inputs.
+        body: its operations.
+        outputs: what it returns, one after the other.
+        needed: path -> an object that the rewritten module has to get.
+        renamed: path in the replacement -> path in the rewritten module,
+            where they differ.
+    """
+
+    placeholders: list[Node]
+    body: list[Node]
+    outputs: list[Argument]
+    needed: dict[str, object] = field(default_factory=dict)
+    renamed: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass
+class Rewrite:
+    """A match, and the template that replaces it.
+
+    Attributes:
+        match: the nodes that are replaced.
+        template: what replaces them.
+        inputs: the placeholders of the pattern.
+        stay: insert the new nodes where the match ends, even if its first
+            user comes later.
+        made: the new nodes, once they are inserted.
+    """
+
+    match: InternalMatch
+    template: Template
+    inputs: list[Node]
+    stay: bool = False
+    made: list[Node] = field(default_factory=list)
+
+    @cached_property
+    def operations(self) -> list[Node]:
+        """The nodes of the graph that are replaced, and will be erased."""
+        return self.match.operations()
+
+
+def graph_of(program: Program) -> Graph:
+    """The graph of a pattern or replacement; traced if need be."""
+    if isinstance(program, GraphModule):
+        return program.graph
+    if isinstance(program, Graph):
+        return program
+    tracer = Tracer()
+    graph = tracer.trace(program)
+    owner: Value = tracer.root  # not a GraphModule: nobody will call it
+    graph.owning_module = owner
+    return graph
+
+
+MakeTemplate: TypeAlias = Callable[[InternalMatch], Template]
+"""Makes the checked replacement for a match."""
+
+
+def template_maker(
+    gm: GraphModule,
+    matcher: SubgraphMatcher,
+    replacement: Program | None,
+    callback: MakeReplacement | None,
+) -> MakeTemplate:
+    """A function that makes the template for each match.
+
+    A callback is asked for each match; a replacement is the same for all, and
+    checked at the first of them.
+
+    Raises:
+        AssertionError: neither is given.
+    """
+    if callback is not None:
+        make = callback
+
+        def made_for(match: InternalMatch) -> Template:
+            graph = make(match, gm.graph, matcher.pattern)
+            return make_template(gm, graph, graph.owning_module)
+
+        return made_for
+    if replacement is None:
+        raise AssertionError(
+            "Must provide either a replacement GraphModule or a replacement "
+            "callback"
+        )
+    graph = graph_of(replacement)
+    is_module = isinstance(replacement, nn.Module)
+    root = replacement if is_module else graph.owning_module
+    traced = not isinstance(replacement, nn.Module | Graph)
+
+    @cache
+    def once() -> Template:
+        return make_template(gm, graph, root, own_constants=traced)
+
+    return lambda match: once()
+
+
+def make_template(
+    gm: GraphModule,
+    graph: Graph,
+    root: object,
+    *,
+    own_constants: bool = False,
+) -> Template:
+    """Check a replacement.
+
+    Args:
+        gm: the module that will be rewritten.
+        graph: the replacement's graph.
+        root: where its targets are looked up if `gm` does not have them.
+        own_constants: its get_attr targets were made up by tracing, so that
+            they mean the replacement's own objects, whatever `gm` has under
+            the same names.
+
+    Raises:
+        RuntimeError: the graph is broken, has no output, or names a module
+            or attribute that neither `gm` nor `root` has.
+
+    Cost: O(size of the graph).
+    """
+    for problem in lint.structure_problems(graph):
+        raise problem.kind(f"in the replacement: {problem.message}")
+    nodes = list(graph.nodes)
+    if not nodes or nodes[-1].op != "output":
+        raise RuntimeError(
+            "the replacement has no output: end its graph with "
+            "graph.output(value)"
+        )
+    outputs: list[Argument] = []
+    map_aggregate(nodes[-1].args[0], outputs.append)
+    made = Template(
+        [node for node in nodes if node.op == "placeholder"],
+        [node for node in nodes if node.op not in ("placeholder", "output")],
+        outputs,
+    )
+    for node in made.body:
+        if node.op in BY_PATH:
+            _resolve_path(gm, root, node, made, own=own_constants)
+    return made
+
+
+def _resolve_path(
+    gm: GraphModule, root: object, node: Node, made: Template, *, own: bool
+) -> None:
+    """Decide which object a node of a replacement is to fetch or call."""
+    path = str(node.target)
+    ours, theirs = _look_up(gm, path), _look_up(root, path)
+    if own and node.op == "get_attr" and theirs is not None:
+        if ours is theirs:
+            return
+        if ours is not None:
+            made.renamed[path] = _free_path(gm, path)
+        made.needed[path] = theirs
+    elif ours is None and theirs is None:
+        raise RuntimeError(
+            f'Attempted to create a "{node.op}" node during subgraph '
+            f"rewriting with target {path}, but the referenced attribute "
+            "does not exist in the replacement GraphModule, nor in the one "
+            f"that is rewritten: node {node} of the replacement needs it"
+        )
+    elif ours is None:
+        made.needed[path] = theirs
+
+
+def _look_up(root: object, path: str) -> object:
+    """The object at a path; None if there is none."""
+    if root is None or not dotted_path.exists(root, path):
+        return None
+    found: object = dotted_path.find(root, path)
+    return found
+
+
+def _free_path(gm: GraphModule, path: str) -> str:
+    """A path like `path` that the module does not use yet."""
+    stem, number = path.rstrip("0123456789"), 0
+    while dotted_path.exists(gm, f"{stem}{number}"):
+        number += 1
+    return f"{stem}{number}"
+
+
+def check_fit(match: InternalMatch, made: Template, pattern: Graph) -> None:
+    """Raise unless a template can replace a match.
+
+    Raises:
+        AssertionError: the numbers of inputs or outputs disagree.
+        RuntimeError: the replacement uses an input that the match does not
+            know; or the pattern returns an input, and the replacement
+            something else in its place.
+    """
+    inputs, outputs = match.placeholder_nodes, match.returning_nodes
+    if len(inputs) != len(made.placeholders):
+        raise AssertionError(
+            f"Placeholder count mismatch: {len(inputs)} vs "
+            f"{len(made.placeholders)}: pattern and replacement must have "
+            "the same inputs, used or not"
+        )
+    if len(outputs) != len(made.outputs):
+        raise AssertionError(
+            f"Returning nodes count mismatch: {len(outputs)} vs "
+            f"{len(made.outputs)}: pattern and replacement must return "
+            "equally many values"
+        )
+    sought = [node for node in pattern.nodes if node.op == "placeholder"]
+    partner = dict(zip(sought, made.placeholders, strict=True))
+    for one, other in partner.items():
+        if one not in match.nodes_map and other.users:
+            raise RuntimeError(
+                f"the replacement reads its input {other}, but the pattern "
+                f"does not use its input {one}: no match says what it is"
+            )
+    returned = pattern.output_node().all_input_nodes
+    for one, new in zip(returned, made.outputs, strict=True):
+        if one.op == "placeholder" and partner[one] is not new:
+            raise RuntimeError(
+                f"the pattern returns its input {one}, and the replacement "
+                f"{new} in its place: return input {partner[one]} there"
+            )
+
+
+def copy_needed(gm: GraphModule, made: Template) -> None:
+    """Copy into a module what a template needs and the module lacks."""
+    for path, found in made.needed.items():
+        target = made.renamed.get(path, path)
+        if _look_up(gm, target) is not None:
+            continue
+        new = copy.deepcopy(found)
+        if isinstance(new, nn.Module):
+            gm.add_submodule(target, new)
+        else:
+            dotted_path.assign(gm, target, new)

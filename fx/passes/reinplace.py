@@ -23,7 +23,7 @@ from typing import Final
 import torch
 
 from ..graph_module import GraphModule
-from ..memory.facts import OperatorFacts, facts_of
+from ..memory.facts import Facts, facts_of
 from ..node import Node, map_arg
 from ..reinplacing.aliasing import (
     arguments_of,
@@ -244,7 +244,7 @@ def _has_nothing_left(plan: Plan, call: Call, user: Node) -> bool:
     facts = facts_of(user.target)
     if facts is None or facts.view is None or facts.source is None:
         return False
-    into, source = user.args[0], facts.source.of(user)
+    into, source = user.args[0], facts.source.of(user.args, user.kwargs)
     if not isinstance(into, Node) or not isinstance(source, Node):
         return False
     if plan.storages.classes(into) != [call.memory]:
@@ -286,7 +286,7 @@ def _rule_4_layout(plan: Plan, call: Call) -> str | None:
         for node, value in plan.starts_of(call).items()
         if geometry(value) != geometry(plan.values[node])
     }
-    if call.facts.random and changed:
+    if call.facts.draws and changed:
         return "random numbers are drawn in the order of memory"
     waiting = [plan.places[user] for node in changed for user in node.users]
     heapq.heapify(waiting)
@@ -341,18 +341,18 @@ def _rewrite(gm: GraphModule, plan: Plan) -> GraphModule:
     return gm
 
 
-def _step_3a_view_and_copy(node: Node, facts: OperatorFacts) -> None:
+def _step_3a_view_and_copy(node: Node, facts: Facts) -> None:
     """`{view}_scatter(a, b, args...)` to `{view}(a, args...).copy_(b)`."""
     if facts.view is None or facts.source is None:
         raise AssertionError(f"{node} is no scatter operator")
-    source = facts.source.of(node)
+    source = facts.source.of(node.args, node.kwargs)
     graph = node.graph
     with graph.inserting_before(node):
         view = graph.call_function(facts.view, *view_arguments(node, facts))
         graph.call_function(COPY, (view, source))
 
 
-def _step_3b_twin(node: Node, facts: OperatorFacts) -> None:
+def _step_3b_twin(node: Node, facts: Facts) -> None:
     """`foo(a, args...)` to `foo_(a, args...)`."""
     if facts.twin is not None:
         node.target = facts.twin

@@ -249,7 +249,7 @@ class Storages:
         """
         facts = facts_of(node.target)
         for parameter in facts.views if facts is not None else ():
-            source = parameter.of(node)
+            source = parameter.of(node.args, node.kwargs)
             if isinstance(source, Node):
                 for one in self.of[source]:
                     for other in self.of[node]:
@@ -275,7 +275,7 @@ class Storages:
             return is_item(node)
         if facts.writes:
             return False
-        if any(one.of(node) is of for one in facts.views):
+        if any(one.of(node.args, node.kwargs) is of for one in facts.views):
             return sum(arg is of for arg in arguments_of(node)) == 1
         found = self.of[node]
         return bool(found) and set(found) <= set(self.of[of])

@@ -16,7 +16,7 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from ..graph_module import GraphModule
-from ..memory.facts import OperatorFacts, facts_of
+from ..memory.facts import Facts, facts_of
 from ..node import Node, map_arg
 from ..usedef.values import Argument, Value
 from .aliasing import (
@@ -130,7 +130,7 @@ class Call:
 
     node: Node
     place: int
-    facts: OperatorFacts
+    facts: Facts
     base: Node
     memory: int
     scatter: Node | None = None
@@ -187,7 +187,7 @@ class Plan:
         ]
         self.same: DisjointSets = DisjointSets(len(self.storages.sets))
         self.replaced: dict[Node, Node] = {}
-        self.in_place: dict[Node, OperatorFacts] = {}
+        self.in_place: dict[Node, Facts] = {}
         self.erased: dict[Node, None] = {}
         self.done: list[Verdict] = []
         self.kept: list[Verdict] = []
@@ -235,7 +235,7 @@ class Plan:
             return dict.fromkeys([node, *arguments_of(node)], reason)
         if node.target is COPY:
             return {}
-        written = [one.of(node) for one in facts.writes]
+        written = [one.of(node.args, node.kwargs) for one in facts.writes]
         reason = f"{node} writes into it: the graph is not functional"
         return dict.fromkeys(nodes_in(written), reason)
 
@@ -253,9 +253,7 @@ class Plan:
         elif not facts.views and not facts.writes:
             self._decide_call(place, node, facts)
 
-    def _decide_call(
-        self, place: int, node: Node, facts: OperatorFacts
-    ) -> None:
+    def _decide_call(self, place: int, node: Node, facts: Facts) -> None:
         """Ask every rule about a call of a functional operator."""
         if facts.twin is None and facts.view is None:
             self._tell(self.kept, node, "3b", "it has no in-place variant")
@@ -399,7 +397,7 @@ class Plan:
     def is_as_shared(
         self,
         node: Node,
-        facts: OperatorFacts,
+        facts: Facts,
         changed: dict[Node, Value],
         results: list[torch.Tensor],
     ) -> bool:
@@ -437,9 +435,7 @@ class Plan:
         shapes = [geometry(tensor)[:3] for tensor in made]
         return shapes == [geometry(tensor)[:3] for tensor in views]
 
-    def compute_view(
-        self, node: Node, facts: OperatorFacts
-    ) -> torch.Tensor | None:
+    def compute_view(self, node: Node, facts: Facts) -> torch.Tensor | None:
         """The part that a scatter operator would write, in place."""
         args, kwargs = view_arguments(node, facts)
         values: Value = map_arg((args, kwargs), self.values.__getitem__)
@@ -482,13 +478,13 @@ class Plan:
         return value
 
 
-def _is_blind(node: Node, facts: OperatorFacts | None) -> bool:
+def _is_blind(node: Node, facts: Facts | None) -> bool:
     """Whether a call sees the elements alone, not how they lie."""
     if facts is None:
         return is_item(node)
     if facts.writes and node.target is not COPY:
         return False
-    return not facts.random and not facts.reads_layout
+    return not facts.draws and not facts.reads_layout
 
 
 def _viewed_by(node: Node) -> Node | None:
@@ -497,12 +493,16 @@ def _viewed_by(node: Node) -> Node | None:
     if facts is None:
         source = node.args[0] if is_item(node) else None
     else:
-        source = facts.views[0].of(node) if len(facts.views) == 1 else None
+        source = (
+            facts.views[0].of(node.args, node.kwargs)
+            if len(facts.views) == 1
+            else None
+        )
     return source if isinstance(source, Node) else None
 
 
 def view_arguments(
-    node: Node, facts: OperatorFacts
+    node: Node, facts: Facts
 ) -> tuple[tuple[Argument, ...], dict[str, Argument]]:
     """What a scatter operator's view takes: all but `src`."""
     kwargs = {key: arg for key, arg in node.kwargs.items() if key != "src"}

@@ -84,7 +84,7 @@ MUTANTS: Final = (
     Mutant(
         function=_MERGE,
         misconception="A view is a view of all its arguments.",
-        was="            source = parameter.of(node)\n"
+        was="            source = parameter.of(node.args, node.kwargs)\n"
         "            if isinstance(source, Node):",
         becomes="            for source in node.all_input_nodes:",
         told="nothing to do with the memory of the other one",
@@ -92,7 +92,7 @@ MUTANTS: Final = (
     Mutant(
         function=_MERGE,
         misconception="What is viewed stands first among the arguments.",
-        was="source = parameter.of(node)",
+        was="source = parameter.of(node.args, node.kwargs)",
         becomes="source = node.args[0] if node.args else None",
         told="the viewed argument is given by keyword here",
     ),
@@ -106,7 +106,7 @@ MUTANTS: Final = (
     Mutant(
         function=_IS_ALIAS,
         misconception="A view is a view of all its arguments.",
-        was="any(one.of(node) is of for one in facts.views)",
+        was="any(one.of(node.args, node.kwargs) is of for one in facts.views)",
         becomes="facts.views",
         told="y is only read for its shape",
     ),

@@ -108,7 +108,7 @@ def test_random_operators_and_readers_of_strides() -> None:
     def flags(op: Value) -> tuple[bool, bool]:
         facts = facts_of(op)
         assert facts is not None
-        return facts.random, facts.reads_layout
+        return facts.draws, facts.reads_layout
 
     assert flags(aten.bernoulli.p) == (True, False)
     assert flags(aten.as_strided.default) == (False, True)

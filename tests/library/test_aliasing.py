@@ -14,10 +14,10 @@ from fx.memory.facts import facts_of
 from fx.reinplacing.aliasing import (
     DisjointSets,
     Storages,
-    geometry,
     is_item,
     propagate,
 )
+from fx.reinplacing.geometry import geometry
 
 aten = torch.ops.aten
 
@@ -164,7 +164,7 @@ def names_by_storage(gm: fx.GraphModule, *inputs: Value) -> list[set[str]]:
     storages = Storages(values)
     sets: dict[int, set[str]] = {}
     for node in values:
-        for name in storages.classes(node):
+        for name in storages.alias_sets(node):
             sets.setdefault(name, set()).add(node.name)
     return list(sets.values())
 

@@ -11,6 +11,7 @@ captured module, and a get_attr node fetches it.
 from __future__ import annotations
 
 import functools
+import itertools
 import operator
 import weakref
 from typing import Final, NamedTuple, TypeAlias
@@ -29,6 +30,7 @@ from torch._subclasses.fake_tensor import (
 from torch.utils import _pytree as pytree
 
 from ..graph import Graph
+from ..memory.facts import facts_of
 from ..node import Node
 from ..passes.shape_prop import extract_tensor_metadata
 from ..proxy import GraphAppendingTracer, TracerBase
@@ -85,7 +87,7 @@ class Capture(GraphAppendingTracer):
         self.attributes: dict[str, Value] = {}
         self._owned = owned
         self._taken = {path for path, _ in owned.values()}
-        self._counts = dict.fromkeys(dict(_PREFIXES).values(), 0)
+        self._counts = {prefix: itertools.count() for _, prefix in _PREFIXES}
         self._known: dict[int, _Known] = {}
         self._constants = Constants(self._known)
         self._mode = mode
@@ -132,7 +134,8 @@ class Capture(GraphAppendingTracer):
         if func is torch.ops.aten.lift_fresh.default:
             # `torch.tensor(…)` makes a new tensor in each run.
             func = _LIFT
-        if torch.Tag.data_dependent_output in func.tags:
+        facts = facts_of(func)
+        if facts is not None and facts.reads_data:
             return self._constants.read(func, args, kwargs)
         result = self._call(func, args, kwargs)
         node = self.create_node(
@@ -280,11 +283,8 @@ class Capture(GraphAppendingTracer):
     def _fresh_path(self, value: Value) -> str:
         """The first of _tensor_constant0, … that is not taken."""
         prefix = next(p for kind, p in _PREFIXES if isinstance(value, kind))
-        path = ""
-        while not path or path in self._taken:
-            path = f"{prefix}{self._counts[prefix]}"
-            self._counts[prefix] += 1
-        return path
+        paths = (f"{prefix}{number}" for number in self._counts[prefix])
+        return next(path for path in paths if path not in self._taken)
 
 
 def to_fake(mode: FakeTensorMode, value: Value) -> Value:

@@ -52,7 +52,7 @@ class Constants:
         self._constants: dict[int, _Constant] = {}
 
     def note(self, tensor: torch.Tensor, value: Value) -> None:
-        """Note the constant value of a tensor; None if it has none (now)."""
+        """Note the constant value of a tensor, or with None that it has none."""
         if value is not None:
             constant = _Constant(value, _storage_of(tensor))
             self._constants[id(tensor)] = constant
@@ -112,7 +112,7 @@ class Constants:
         leaves = pytree.arg_tree_leaves(*args, **kwargs)
         if any(id(leaf) in self._constants for leaf in leaves):
             values = self._values_of(args, kwargs)
-            random = facts is None or facts.random
+            random = facts is None or facts.draws
             if values is not None and not random and _is_small(result):
                 args, kwargs = values
                 with unset_fake_temporarily():

@@ -114,8 +114,9 @@ def _capture(
 ) -> GraphModule:
     """Run `f` and make a module of what was recorded."""
     inputs, in_spec = pytree.tree_flatten(args)
-    fakes = _fake_mode(inputs) if tracing_mode == "fake" else None
-    if fakes is not None:
+    fakes = None
+    if tracing_mode == "fake":
+        fakes = _fake_mode(inputs)
         inputs = [to_fake(fakes, value) for value in inputs]
     capture = Capture(_owned_tensors(f), fakes)
     try:
@@ -156,10 +157,9 @@ def _add_inputs(
         The names of the parameters that the arguments are for.
     """
     children = child_specs(in_spec)
-    names, defaults = _signature(f, len(children))
+    signature = _signature(f, len(children))
     values = iter(inputs)
-    for name, spec in zip(names, children, strict=True):
-        default = defaults.get(name, NO_DEFAULT)
+    for (name, default), spec in zip(signature.items(), children, strict=True):
         given = type(default) in _DEFAULTS and spec.is_leaf()
         for count in range(1, spec.num_leaves + 1):
             node = capture.create_node(
@@ -169,35 +169,27 @@ def _add_inputs(
                 {},
             )
             capture.bind(next(values), node)
-    return names
+    return list(signature)
 
 
 _DEFAULTS: Final = LEAVES - {torch.Tensor}
 """Types of defaults that a placeholder can have."""
 
 
-def _signature(
-    f: Callable[..., Value], count: int
-) -> tuple[list[str], dict[str, Value]]:
-    """The names of the first `count` parameters, and their defaults.
+def _signature(f: Callable[..., Value], count: int) -> dict[str, Value]:
+    """The names of the first `count` parameters, with their defaults.
 
     The names are arg0, arg1, … if `f` has `*args` or no signature.
     """
     function = inspect.unwrap(f)
     if inspect.isfunction(function) or inspect.ismethod(function):
-        parameters = inspect.signature(function).parameters
-        several = {p.kind for p in parameters.values()} & _SEVERAL
+        parameters = list(inspect.signature(function).parameters.values())
+        several = any(
+            p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in parameters
+        )
         if not several and len(parameters) >= count:
-            defaults = {name: p.default for name, p in parameters.items()}
-            return list(parameters)[:count], defaults
-    return [f"arg{index}" for index in range(count)], {}
-
-
-_SEVERAL: Final = {
-    inspect.Parameter.VAR_POSITIONAL,
-    inspect.Parameter.VAR_KEYWORD,
-}
-"""Kinds of parameters that take several arguments."""
+            return {p.name: p.default for p in parameters[:count]}
+    return {f"arg{index}": NO_DEFAULT for index in range(count)}
 
 
 def _add_output(

@@ -20,7 +20,7 @@ import torch
 
 from ..graph_module import GraphModule
 from ..memory.facts import facts_of
-from ..node import Node, map_arg
+from ..node import Node
 from ..reinplacing.aliasing import arguments_of
 from ..reinplacing.geometry import geometry, tensors_in
 from ..reinplacing.recomputing import (
@@ -167,7 +167,7 @@ def rule_1a_metadata(sim: Simulation, call: Call) -> None:
     if geometry(base).overlaps_itself():
         raise Kept("1a", f"elements of {call.base} share memory")
     if base.requires_grad or result.requires_grad:
-        problem = f"autograd needs {call.base}: call under torch.no_grad()"
+        problem = f"autograd may need {call.base}: call under torch.no_grad()"
         raise Kept("1a", problem)
 
 
@@ -318,29 +318,31 @@ def _check_copy(
 
 def _rewrite(gm: GraphModule, sim: Simulation) -> GraphModule:
     """Rewrite the graph as was decided: steps (3) to (5)."""
-    erased = dict(sim.erased)
     for node in sim.nodes:
         node.meta["fake_result"] = sim.values[node]
-        _step_4_redirect(node, sim)
-        if node in sim.in_place and _step_3_in_place(node):
-            erased[node] = None
-    for node in erased:
-        # (5) Their users have been redirected.
-        gm.graph.erase_node(node)
+        is_left_over = node in sim.erased
+        if node in sim.in_place:
+            is_left_over = _step_3_in_place(node)
+        if node in sim.replaced:
+            node.replace_all_uses_with(sim.replacement(node))  # (4)
+        if is_left_over:
+            gm.graph.erase_node(node)  # (5)
     gm.recompile()
     return gm
 
 
 def _step_3_in_place(node: Node) -> bool:
-    """Have a call write into its first argument.
+    """Compute the result of a call in its first argument.
 
     Returns:
-        Whether other nodes do so, and the call is to be erased.
+        Whether new nodes do that, so that the call itself is left over.
     """
     facts = facts_of(node.target)
-    if facts is None or facts.source is None or facts.view is None:
+    if facts is None:
+        raise AssertionError(f"{node} is not a call of an operator")
+    if facts.source is None or facts.view is None:
         # (3b) `foo(a, args...)` becomes `foo_(a, args...)`.
-        node.target = facts.twin
+        node.target = facts.twin or node.target
         return False
     # (3a) `{view}_scatter(a, b, args...)` becomes
     # `{view}(a, args...).copy_(b)`.
@@ -350,10 +352,3 @@ def _step_3_in_place(node: Node) -> bool:
         view = node.graph.call_function(facts.view, args, kwargs)
         node.graph.call_function(COPY, (view, source))
     return True
-
-
-def _step_4_redirect(node: Node, sim: Simulation) -> None:
-    """Have a node use what was computed in place from where it is."""
-    if any(arg in sim.replaced for arg in node.all_input_nodes):
-        node.args = map_arg(node.args, sim.replacement)
-        node.kwargs = dict(map_arg(dict(node.kwargs), sim.replacement))

@@ -92,18 +92,14 @@ def propagate(
 
 
 class DisjointSets:
-    """The numbers from 0 in sets that can be merged: a union-find.
+    """The numbers 0, 1, … in sets that can be merged: a union-find.
 
-    Each set has a representative, which is one of its numbers.
+    Each set has a representative, which is one of its numbers. At first, each
+    number is alone in its set.
     """
 
-    def __init__(self, count: int = 0) -> None:
+    def __init__(self, count: int) -> None:
         self._parent = list(range(count))
-
-    def add(self) -> int:
-        """Add the next number, alone in its set, and return it."""
-        self._parent.append(len(self._parent))
-        return len(self._parent) - 1
 
     def find(self, number: int) -> int:
         """The representative of the set of `number`.  Cost: O(1), nearly."""
@@ -118,17 +114,14 @@ class DisjointSets:
         self._parent[other] = one
         return one
 
-    def __len__(self) -> int:
-        return len(self._parent)
-
 
 class Storages:
     """The storages of a program, and the nodes whose values are in them.
 
     Attributes:
-        sets: the alias sets: storages, by number, that may be the same.
-        size: the bytes of each storage.
-        of: node -> the storages that its value was found in.
+        all: the storages. Keeping them alive keeps their identities unique.
+        of: node -> the storages that its value was found in, as indices.
+        sets: the alias sets: storages, by index, that may be the same.
     """
 
     def __init__(self, values: dict[Node, Value]) -> None:
@@ -136,27 +129,23 @@ class Storages:
 
         Cost: O(nodes + arguments).
         """
-        self.sets: DisjointSets = DisjointSets()
-        self.size: list[int] = []
+        self.all: list[torch.UntypedStorage] = []
         self.of: dict[Node, tuple[int, ...]] = {}
         self._numbers: dict[int, int] = {}
-        # A storage that is kept alive shares its identity with no later one.
-        self._alive: list[torch.UntypedStorage] = []
         for node, value in values.items():
             found: dict[int, None] = {}
             for tensor in tensors_in(value) if node.op != "output" else ():
                 found[self._number(tensor.untyped_storage())] = None
             self.of[node] = tuple(found)
+        self.sets: DisjointSets = DisjointSets(len(self.all))
         for node in values:
             self._merge_declared(node)
 
     def _number(self, storage: torch.UntypedStorage) -> int:
         """The number of a storage, which is new if it has none."""
-        number = self._numbers.setdefault(id(storage), len(self.sets))
-        if number == len(self.sets):
-            self.sets.add()
-            self._alive.append(storage)
-            self.size.append(storage.nbytes())
+        number = self._numbers.setdefault(id(storage), len(self.all))
+        if number == len(self.all):
+            self.all.append(storage)
         return number
 
     def number_of(self, tensor: torch.Tensor) -> int | None:

@@ -76,8 +76,6 @@ def tensors_in(value: Value) -> list[torch.Tensor]:
     """
     if isinstance(value, torch.Tensor):
         return [value] if value.layout is torch.strided else []
-    if value is None or isinstance(value, (int, float, str)):
-        return []
     return [
         leaf
         for leaf in pytree.tree_leaves(value)

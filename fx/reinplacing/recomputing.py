@@ -188,10 +188,15 @@ def _recompute(sim: Simulation, node: Node, changed: dict[Node, Value]) -> bool:
     if facts is not None and facts.views:
         if not _kernel_agrees(sim, node, changed, new):
             return False
-    elif facts is not None and _shares_storage(sim, new) != (
-        _shares_storage_with_input(sim, node)
-    ):
-        return False
+    elif facts is not None:
+        # What was a view is a copy now, or the other way round.
+        of, numbers = sim.storages.of, map(sim.storages.number_of, new)
+        was_view = any(
+            not set(of[node]).isdisjoint(of[arg])
+            for arg in node.all_input_nodes
+        )
+        if was_view != any(number is not None for number in numbers):
+            return False
     if [geometry(t) for t in old] != [geometry(t) for t in new]:
         changed[node] = value
     return True
@@ -204,19 +209,6 @@ def _reads_elements_alone(node: Node, facts: Facts | None) -> bool:
     if facts.writes and node.target is not COPY:
         return False
     return not facts.draws and not facts.reads_layout
-
-
-def _shares_storage(sim: Simulation, results: list[torch.Tensor]) -> bool:
-    """Whether a computed result is in the storage of a node's value."""
-    return any(sim.storages.number_of(one) is not None for one in results)
-
-
-def _shares_storage_with_input(sim: Simulation, node: Node) -> bool:
-    """Whether a node's value was found in the storage of an input of it."""
-    of = sim.storages.of
-    return any(
-        not set(of[node]).isdisjoint(of[a]) for a in node.all_input_nodes
-    )
 
 
 def _kernel_agrees(

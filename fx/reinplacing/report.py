@@ -73,6 +73,6 @@ def _peak_bytes(sim: Simulation, after: bool) -> int:
     changes = [0] * (len(sim.nodes) + 1)
     for one, birth in births.items():
         if birth >= 0:
-            changes[birth] += sim.storages.size[one]
-            changes[deaths[one] + 1] -= sim.storages.size[one]
+            changes[birth] += sim.storages.all[one].nbytes()
+            changes[deaths[one] + 1] -= sim.storages.all[one].nbytes()
     return max(itertools.accumulate(changes))

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensorMode
 
 from ..graph_module import GraphModule
 from ..memory.facts import Facts, facts_of
@@ -26,8 +25,6 @@ from .geometry import geometry
 __all__ = ["COPY", "Call", "Kept", "Memory", "Simulation", "Verdict"]
 
 COPY: Final[Value] = torch.ops.aten.copy_.default
-
-_NO_CALLS: Final = ("placeholder", "get_attr", "output")
 
 
 class Verdict(NamedTuple):
@@ -49,18 +46,10 @@ class Verdict(NamedTuple):
 
 
 class Kept(Exception):
-    """A call must stay as it is.
+    """A call must stay as it is: `Kept(rule, reason)`.
 
-    Attributes:
-        rule: the rule of `reinplace` that says so.
-        reason: why, in words.
+    The rule is one of `reinplace`, by its number; the reason is in words.
     """
-
-    def __init__(self, rule: str, reason: str) -> None:
-        """Make the exception that a rule raises."""
-        super().__init__(rule, reason)
-        self.rule = rule
-        self.reason = reason
 
 
 @dataclass
@@ -165,11 +154,9 @@ class Simulation:
         self.places: dict[Node, int] = {
             node: i for i, node in enumerate(self.nodes)
         }
-        self.mode: FakeTensorMode
-        self.values: dict[Node, Value]
         self.mode, self.values = propagate(gm, sample_args)
         self.storages: Storages = Storages(self.values)
-        count = len(self.storages.sets)
+        count = len(self.storages.all)
         self.memories: list[Memory] = [Memory() for _ in range(count)]
         self.fused: DisjointSets = DisjointSets(count)
         self.replaced: dict[Node, Node] = {}
@@ -243,7 +230,7 @@ class Simulation:
             Kept: the operator has no in-place variant, or its first argument
                 is not a tensor.
         """
-        if node.op in _NO_CALLS or is_item(node):
+        if node.op in ("placeholder", "get_attr", "output") or is_item(node):
             return None
         facts = facts_of(node.target)
         if facts is None:
@@ -262,13 +249,10 @@ class Simulation:
 
     def share_storage(self, one: torch.Tensor, other: torch.Tensor) -> bool:
         """Whether two tensors certainly share storage, as decided so far."""
-        numbers = self.storages.number_of
-        mine, others = numbers(one), numbers(other)
-        return (
-            mine is not None
-            and others is not None
-            and self.fused.find(mine) == self.fused.find(others)
-        )
+        mine, others = map(self.storages.number_of, (one, other))
+        if mine is None or others is None:
+            return False
+        return self.fused.find(mine) == self.fused.find(others)
 
     def same_place(self, one: torch.Tensor, other: torch.Tensor) -> bool:
         """Whether two tensors are the same elements of the same storage.
@@ -330,8 +314,7 @@ class Simulation:
 
     def keep(self, node: Node, kept: Kept) -> None:
         """Decide that a call stays as it is."""
-        verdict = Verdict(node.name, str(node.target), kept.rule, kept.reason)
-        self.kept.append(verdict)
+        self.kept.append(Verdict(node.name, str(node.target), *kept.args))
 
     def _tell_done(self, node: Node, rule: str, reason: str) -> None:
         """Add a line to the report."""

@@ -214,5 +214,3 @@ def test_sets_are_merged_and_named() -> None:
     assert sets.merge(0, 1) == 0
     assert sets.merge(2, 1) == 2
     assert [sets.find(i) for i in range(4)] == [2, 2, 2, 3]
-    assert sets.add() == 4
-    assert len(sets) == 5

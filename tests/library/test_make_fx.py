@@ -239,7 +239,9 @@ def test_shapes_that_depend_on_data_need_data() -> None:
 def test_a_fake_tensor_of_somebody_else_is_refused() -> None:
     with FakeTensorMode():
         fake = torch.ones(3)
-    with pytest.raises(RuntimeError, match="fake tensor that is neither an input"):
+    with pytest.raises(
+        RuntimeError, match="fake tensor that is neither an input"
+    ):
         make_fx(lambda x: fake * 2)(X)
 
 

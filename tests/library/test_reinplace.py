@@ -157,7 +157,7 @@ def test_what_autograd_follows_is_left_alone() -> None:
     gm = captured(fx, lambda x: x.exp().mul(2), x4())
     x = x4().requires_grad_()
     report = reinplace_report(gm, x)
-    assert "autograd follows" in str(report)
+    assert "autograd may need" in str(report)
     with torch.no_grad():
         assert calls(reinplace(gm, x)) == ["exp.default", "mul_.Tensor"]
     gm = captured(fx, lambda x: x.exp().mul(2), x4())

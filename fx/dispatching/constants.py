@@ -52,7 +52,7 @@ class Constants:
         self._constants: dict[int, _Constant] = {}
 
     def note(self, tensor: torch.Tensor, value: Value) -> None:
-        """Note the constant value of a tensor, or with None that it has none."""
+        """Note the constant value of a tensor; None if it is not constant."""
         if value is not None:
             constant = _Constant(value, _storage_of(tensor))
             self._constants[id(tensor)] = constant

@@ -142,14 +142,14 @@ class Storages:
             self._merge_declared(node)
 
     def _number(self, storage: torch.UntypedStorage) -> int:
-        """The number of a storage, which is new if it has none."""
+        """The index of a storage, which is added if it is new."""
         number = self._numbers.setdefault(id(storage), len(self.all))
         if number == len(self.all):
             self.all.append(storage)
         return number
 
     def number_of(self, tensor: torch.Tensor) -> int | None:
-        """The number of a tensor's storage; None if no node's value is in it."""
+        """The index of a tensor's storage; None if it belongs to no node."""
         return self._numbers.get(id(tensor.untyped_storage()))
 
     def alias_sets(self, node: Node) -> list[int]:

@@ -265,7 +265,8 @@ MUTANTS: Final = (
     Mutant(
         function=_RULE_2,
         misconception="A scatter that vanishes takes all later uses along.",
-        was="if len(users) == 1 and is_redundant_scatter(sim, call, users[0]):\n"
+        was="if len(users) == 1 and "
+        "is_redundant_scatter(sim, call, users[0]):\n"
         "        scatter = users.pop()",
         becomes="if users and is_redundant_scatter(sim, call, users[0]):\n"
         "        scatter = users[0]\n"

@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-from fx.experimental.proxy_tensor import make_fx
 from fx.dispatching.capture import Capture
+from fx.experimental.proxy_tensor import make_fx
 from stages.checking import (
     Mistake,
     check,

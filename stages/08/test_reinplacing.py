@@ -488,7 +488,7 @@ class _Holder(torch.nn.Module):
 def test_a_tensor_of_the_module_must_not_change() -> None:
     check(
         reason(rule_1b_inputs, symbolic_trace(_Holder()), "add_tensor", ROW),
-        "self.held belongs to the module, and the next call needs it as it was.",
+        "self.held belongs to the module, and later calls need it as it was.",
     )
 
 

@@ -1,4 +1,4 @@
-"""What schemas say about memory, and who shares it."""
+"""What schemas say about memory, and which nodes share storage."""
 
 from __future__ import annotations
 
@@ -196,7 +196,7 @@ def test_inputs_that_share_memory_do_so_without_data() -> None:
     assert found[0] == {"x", "y"}
 
 
-def test_an_alias_is_no_use() -> None:
+def test_an_alias_is_not_a_use() -> None:
     gm = views_graph()
     _, values = propagate(gm, (torch.ones(2, 2), torch.ones(2, 2)))
     storages = Storages(values)

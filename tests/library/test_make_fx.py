@@ -185,7 +185,7 @@ def _writes_to_a_view(x: Tensor) -> Tensor:
 
 
 @pytest.mark.parametrize("f", [_writes_to_a_base, _writes_to_a_view])
-def test_a_constant_that_is_overwritten_is_none(
+def test_an_overwritten_tensor_is_not_constant(
     f: Callable[[Tensor], Tensor],
 ) -> None:
     with pytest.raises(RuntimeError, match="trying to get value out of"):
@@ -202,7 +202,7 @@ def test_writes_elsewhere_leave_constants_alone() -> None:
     torch.testing.assert_close(gm(X), (X * 3 + 1) * 2)
 
 
-def test_random_numbers_are_no_constants() -> None:
+def test_random_numbers_are_not_constant() -> None:
     def f(x: Tensor) -> Tensor:
         return x * torch.tensor(2.0).bernoulli_(0.5).item()
 

@@ -1,4 +1,4 @@
-"""Reinplacing random programs: no one can tell, and a broken rule is found."""
+"""Reinplacing random programs: same results, and a broken rule is found."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def run(gm: fx.GraphModule, seed: int) -> tuple[list[torch.Tensor], ...]:
 
 
 def difference(seed: int) -> str | None:
-    """What someone could tell, if anything."""
+    """What reinplace has changed about results or inputs, if anything."""
     gm = random_program(seed)
     code, (before, inputs) = gm.code, run(gm, seed)
     reinplace(gm, *random_inputs(seed))
@@ -50,7 +50,7 @@ def difference(seed: int) -> str | None:
 
 @settings(max_examples=EXAMPLES)
 @given(SEEDS)
-def test_no_one_can_tell(seed: int) -> None:
+def test_results_and_inputs_stay_the_same(seed: int) -> None:
     found = difference(seed)
     assert found is None, found
 

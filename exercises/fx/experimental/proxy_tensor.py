@@ -3,7 +3,7 @@
     graph_module = make_fx(f)(torch.randn(2, 3))
 
 `symbolic_trace` records what the Python code says: `x + y`, `self.linear(x)`.
-`make_fx` records the operators that torch runs because of that.  It runs the
+`make_fx` records the operators that torch runs to do it.  It runs the
 function on tensors, and torch's dispatcher hands each ATen operator, once
 autograd and functorch have done their part, to a dispatch mode:
 
@@ -214,21 +214,15 @@ def _owned_tensors(f: Callable[..., Value]) -> OwnedTensors:
         owner = owner.func
     owner = getattr(owner, "__self__", owner)
     found: OwnedTensors = {}
-    if isinstance(owner, nn.Module):
-        for path, value in _attributes(owner):
-            reserved = path.partition(".")[0] in _OWN
-            if isinstance(value, torch.Tensor) and not reserved:
-                found.setdefault(id(value), (path, value))
-    return found
-
-
-def _attributes(root: nn.Module) -> Iterator[tuple[str, object]]:
-    """Parameters, buffers and other attributes of a module, with paths."""
-    for prefix, module in root.named_modules():
-        dot = f"{prefix}." if prefix else ""
+    modules = owner.named_modules() if isinstance(owner, nn.Module) else ()
+    for prefix, module in modules:
         for held in (module._parameters, module._buffers, vars(module)):
             for name, value in held.items():
-                yield dot + name, value
+                path = f"{prefix}.{name}" if prefix else name
+                reserved = path.partition(".")[0] in _OWN
+                if isinstance(value, torch.Tensor) and not reserved:
+                    found.setdefault(id(value), (path, value))
+    return found
 
 
 # -- what surrounds a capture ----------------------------------------------
@@ -276,7 +270,7 @@ def _fast_path(original: Callable[[], bool]) -> Callable[[], bool]:
 class _Bystander:
     """The trace of a thread that captures operators: an `Interceptor`.
 
-    It lets modules and functions run as if there were no trace.
+    It lets modules and functions run as they do outside of traces.
     """
 
     def call_module(

@@ -1,4 +1,4 @@
-"""Stage 08, reinplace: what was decided about each call, and the bytes saved."""
+"""Stage 08, reinplace: the verdict on each call, and the bytes saved."""
 
 from __future__ import annotations
 

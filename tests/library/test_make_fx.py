@@ -134,7 +134,7 @@ def test_a_path_that_a_graph_module_needs_itself_is_not_used() -> None:
     torch.testing.assert_close(gm(X), odd(X))
 
 
-def test_a_tensor_of_nobody_is_a_constant_each_once() -> None:
+def test_an_unknown_tensor_is_fetched_once_each() -> None:
     one, two = torch.ones(3), nn.Parameter(torch.ones(3) * 2)
     gm = make_fx(lambda x: x * one + two - one)(X)
     assert fetched(gm) == [

@@ -412,7 +412,7 @@ class Graph(OrderedGraph[Node]):
         """
         for problem in lint.structure_problems(self):
             raise problem.kind(problem.message)
-        must_stay = is_impure_node or effects.keeper(unknown)
+        must_stay = is_impure_node or effects.must_keep(unknown)
         changed = False
         for node in reversed(self._nodes):
             if not node.users and not must_stay(node):

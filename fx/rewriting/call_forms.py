@@ -17,12 +17,9 @@ import torch
 from torch import nn
 from torch._ops import OpOverload
 
+from ..memory.facts import Facts, builtin_name, facts_of_overloads
+from ..memory.signatures import python_signature
 from ..node import Node
-from ..operator_schemas import (
-    builtin_name,
-    get_signature_for_torch_op,
-    python_signature,
-)
 from ..text.dotted_path import PathError, find
 from ..text.qualified_names import resolves_to
 from ..usedef.values import Argument, Value
@@ -179,7 +176,7 @@ def _name_of_function(target: Value) -> str:
     elif not found:
         found = _name_in_torch(target)
     found = SAME_AS.get(found, found)
-    return found if _parameters_lists(found) else ""
+    return found if _overloads(found) else ""
 
 
 def _name_in_torch(target: Value) -> str:
@@ -197,18 +194,14 @@ def _name_of_method(name: str) -> str:
     if not hasattr(torch.Tensor, name):
         return ""
     name = SAME_AS.get(name, name)
-    return name if _parameters_lists(name) else ""
+    return name if _overloads(name) else ""
 
 
-@functools.lru_cache(maxsize=1024)
-def _parameters_lists(name: str) -> tuple[inspect.Signature, ...]:
-    """The signatures of all overloads of an operator; none if unknown."""
+def _overloads(name: str) -> list[Facts]:
+    """The facts of all overloads of an operator; none if unknown."""
     if not name.isidentifier() or name.endswith("_"):
-        return ()
-    packet: Value = getattr(torch.ops.aten, name, None)
-    if packet is None:
-        return ()
-    return tuple(get_signature_for_torch_op(packet) or ())
+        return []
+    return facts_of_overloads(getattr(torch.ops.aten, name, None)) or []
 
 
 def form(node: Node) -> Form | None:
@@ -220,7 +213,8 @@ def form(node: Node) -> Form | None:
     if node.op == "call_method" and name in SIZES and len(args) > 2:
         args = (args[0], args[1:])
     own = _own_signature(node.target)
-    for signature in (own,) if own else _parameters_lists(name):
+    declared = (facts.signature for facts in _overloads(name))
+    for signature in (own,) if own else declared:
         given = _given(signature, args, kwargs)
         if given is not None:
             return Form(name, tuple(given), tuple(given.values()))

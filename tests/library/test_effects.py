@@ -33,18 +33,13 @@ from torch.nn.utils import parametrizations
 
 from fx.graph import Graph
 from fx.memory.effect_tables import (
-    DRAWS_IF,
-    FUNCTIONAL_DRAWS_IF,
+    DRAWS_IF_ASKED,
+    FUNCTIONAL_DRAWS,
     MODULE_EFFECTS,
-    UPDATES_STATISTICS_IF,
+    UPDATES_STATISTICS,
 )
-from fx.memory.effects import (
-    classify,
-    has_side_effect,
-    is_impure,
-    keeper,
-    side_effect_registry,
-)
+from fx.memory.effects import classify, has_side_effect, is_impure, must_keep
+from fx.memory.function_effects import side_effect_registry
 from fx.node import Node, map_arg
 from tests.library.effect_rows import ROWS, UNKNOWN, Row
 
@@ -545,7 +540,7 @@ def test_all_operators_beside_torch_fx() -> None:
         ours, theirs = graph.call_function(op), other.call_function(op)
         for random in (True, False):
             mine = is_impure(ours, random)
-            if _base(op) in DRAWS_IF:
+            if _base(op) in DRAWS_IF_ASKED:
                 continue  # torch.fx does not look at `train`
             if theirs.is_impure(random):
                 assert mine, (op, classify(ours))
@@ -559,7 +554,7 @@ def test_all_operators_beside_torch_fx() -> None:
 
 MORE_THAN_TORCH_FX = {
     # Schemas that keep silent about a write.
-    *(f"aten.{name}" for name in UPDATES_STATISTICS_IF),
+    *(f"aten.{name}" for name in UPDATES_STATISTICS),
     # Tagged as random, but not in aten.
     "prims.normal",
     "prims.uniform",
@@ -773,9 +768,9 @@ def test_an_operator_of_a_library_is_read_each_time() -> None:
     library._destroy()
 
 
-def test_the_keeper_knows_two_words() -> None:
+def test_must_keep_knows_two_words() -> None:
     with pytest.raises(ValueError, match="say unknown="):
-        keeper("maybe")  # type: ignore[arg-type]
+        must_keep("maybe")  # type: ignore[arg-type]
 
 
 # -- nothing is forgotten: each table against torch's own source -------------
@@ -813,14 +808,14 @@ def test_every_function_that_draws_is_in_the_table() -> None:
         parts = filter(inspect.isfunction, both.values())
         if any(DRAWING.search(_code(part)) for part in parts):
             found.add(name)
-    assert found == set(FUNCTIONAL_DRAWS_IF)
+    assert found == set(FUNCTIONAL_DRAWS)
 
 
 def test_every_function_with_statistics_is_in_the_table() -> None:
     for name, function in _public_functions().items():
         signature = inspect.signature(function)
         has_statistics = "running_mean" in signature.parameters
-        assert has_statistics == (name in UPDATES_STATISTICS_IF), name
+        assert has_statistics == (name in UPDATES_STATISTICS), name
 
 
 INNOCENT = {
@@ -841,7 +836,7 @@ def test_every_operator_with_statistics_is_judged() -> None:
             names = [argument.name for argument in op._schema.arguments]
             if "running_mean" in names:
                 found.add(_base(op))
-    assert found == {*UPDATES_STATISTICS_IF, *INNOCENT}
+    assert found == {*UPDATES_STATISTICS, *INNOCENT}
 
 
 STATEFUL = re.compile(

@@ -8,7 +8,6 @@ import operator
 import typing
 import warnings
 from collections.abc import Callable
-from types import SimpleNamespace
 from typing import Any, TypeAlias
 
 import pytest
@@ -342,11 +341,6 @@ def test_nonzero_is_normalized() -> None:
     assert theirs.normalize_function(torch.nonzero, (X,)) is None
     pair = normalize_function(torch.nonzero, (1,), None, None, None, True)
     assert pair == ((), {"input": 1})
-
-
-def test_a_wrapped_operator_is_looked_into() -> None:
-    wrapper: Anything = SimpleNamespace(_op=torch.ops.aten.relu.default)
-    assert normalize_function(wrapper, (1,)) == ((1,), {})
 
 
 def test_what_cannot_be_normalized_can_be_an_error() -> None:

@@ -1,14 +1,14 @@
 """Stage 02, use-def: effects that torch's own schemas do not tell of.
 
-`effects` reads what it can from schemas and tags.  The tables here are the
-rest: functions without a schema, schemas that keep silent about a write,
-random draws that depend on a flag, and the modules of torch.nn.
+`function_effects` reads what it can from schemas and tags.  The tables here
+hold the rest: functions without a schema, operators whose schemas do not
+mention a write, random draws that depend on a flag, and modules of torch.nn.
 """
 
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Final, NamedTuple
 
 import torch
@@ -115,46 +115,36 @@ EFFECTFUL_OPERATORS: Final = frozenset(
 )
 """Operators that are called for their effect, though no schema says so."""
 
-DRAWS_IF: Final[dict[str, Sequence[str]]] = {
-    "alpha_dropout": ("p", "train"),
-    "dropout": ("p", "train"),
-    "feature_alpha_dropout": ("p", "train"),
-    "feature_dropout": ("p", "train"),
-    "rrelu": ("training",),
-    "scaled_dot_product_attention": ("dropout_p",),
-}
-"""Operators of aten that draw random numbers only if all these are set."""
+DRAWS_IF_ASKED: Final = frozenset(
+    "alpha_dropout dropout feature_alpha_dropout feature_dropout rrelu "
+    "scaled_dot_product_attention".split()
+)
+"""Operators of aten that draw random numbers only if all `DRAW_FLAGS` that
+they have are set."""
 
-FUNCTIONAL_DRAWS_IF: Final[dict[str, Sequence[str]]] = {
-    "alpha_dropout": ("p", "training"),
-    "dropout": ("p", "training"),
-    "dropout1d": ("p", "training"),
-    "dropout2d": ("p", "training"),
-    "dropout3d": ("p", "training"),
-    "feature_alpha_dropout": ("p", "training"),
-    "fractional_max_pool2d": (),
-    "fractional_max_pool2d_with_indices": (),
-    "fractional_max_pool3d": (),
-    "fractional_max_pool3d_with_indices": (),
-    "gumbel_softmax": (),
-    "multi_head_attention_forward": ("dropout_p", "training"),
-    "rrelu": ("training",),
-}
+FUNCTIONAL_DRAWS: Final = frozenset(
+    "alpha_dropout dropout dropout1d dropout2d dropout3d "
+    "feature_alpha_dropout fractional_max_pool2d "
+    "fractional_max_pool2d_with_indices fractional_max_pool3d "
+    "fractional_max_pool3d_with_indices gumbel_softmax "
+    "multi_head_attention_forward rrelu".split()
+)
 """The same for functions of torch.nn.functional, which have no tags."""
 
-UPDATES_STATISTICS_IF: Final[dict[str, Sequence[str]]] = {
-    "_batch_norm_impl_index": ("training",),
-    "batch_norm": ("training",),
-    "batch_norm_gather_stats": (),
-    "batch_norm_gather_stats_with_counts": (),
-    "batch_norm_update_stats": (),
-    "cudnn_batch_norm": ("training",),
-    "instance_norm": ("use_input_stats",),
-    "miopen_batch_norm": ("training",),
-    "native_batch_norm": ("training",),
-}
-"""Functions that write into `running_mean` and `running_var` if they are
-given and these arguments are set.  Their schemas keep silent about it."""
+DRAW_FLAGS: Final = ("p", "dropout_p", "train", "training")
+"""Parameters without which a dropout does not draw."""
+
+UPDATES_STATISTICS: Final = frozenset(
+    "_batch_norm_impl_index batch_norm batch_norm_gather_stats "
+    "batch_norm_gather_stats_with_counts batch_norm_update_stats "
+    "cudnn_batch_norm instance_norm miopen_batch_norm "
+    "native_batch_norm".split()
+)
+"""Functions that write into `running_mean` and `running_var`, if all
+`STATISTICS_FLAGS` that they have are set.  No schema tells of it."""
+
+STATISTICS_FLAGS: Final = ("running_mean", "training", "use_input_stats")
+"""Parameters without which a batch norm does not update its statistics."""
 
 FUNCTIONAL_MODULES: Final = ("torch.functional", "torch.nn.functional")
 """Modules whose functions have no effects but by their flags."""
@@ -199,9 +189,9 @@ PURE_METHODS: Final = frozenset(
 
 
 class ModuleEffect(NamedTuple):
-    """Modules of some class of torch.nn do `what` when `applies` says so."""
+    """What modules of some classes do when `applies` says so."""
 
-    cls: type
+    cls: type | tuple[type, ...]
     applies: Callable[[Value], bool]
     what: str
 
@@ -233,8 +223,11 @@ MODULE_EFFECTS: Final = (
     ModuleEffect(
         nn.RReLU, lambda m: m.training, f"{_DRAWS}: it is in training"
     ),
-    ModuleEffect(nn.FractionalMaxPool2d, lambda m: True, _DRAWS),
-    ModuleEffect(nn.FractionalMaxPool3d, lambda m: True, _DRAWS),
+    ModuleEffect(
+        (nn.FractionalMaxPool2d, nn.FractionalMaxPool3d),
+        lambda m: True,
+        _DRAWS,
+    ),
     ModuleEffect(
         _NormBase,
         lambda m: m.training and m.track_running_stats,
@@ -246,12 +239,7 @@ MODULE_EFFECTS: Final = (
         "updates its singular vectors: it is in training",
     ),
     ModuleEffect(
-        nn.Embedding,
-        lambda m: m.max_norm is not None,
-        "renormalises its weight in place: max_norm is set",
-    ),
-    ModuleEffect(
-        nn.EmbeddingBag,
+        (nn.Embedding, nn.EmbeddingBag),
         lambda m: m.max_norm is not None,
         "renormalises its weight in place: max_norm is set",
     ),

@@ -21,17 +21,23 @@ from typing import Final, NamedTuple, TypeAlias
 
 import torch
 from torch import Tag
-from torch._C import FunctionSchema
 from torch._ops import OpOverload, OpOverloadPacket
 from torch.jit._builtins import _find_builtin
 
 from ..usedef.values import Argument, Value
 from .signatures import signature_of_schema
 
-__all__ = ["Facts", "Overload", "Parameter", "facts_of", "facts_of_overloads"]
+__all__ = ["Facts", "Parameter", "facts_of", "facts_of_overloads"]
 
 Overload: TypeAlias = OpOverload[..., Value]
 """One overload of an operator of torch: torch.ops.aten.add.Tensor."""
+
+
+Args: TypeAlias = Sequence[Argument]
+"""What a call gives by position."""
+
+Kwargs: TypeAlias = Mapping[str, Argument]
+"""What a call gives by keyword."""
 
 
 class Parameter(NamedTuple):
@@ -41,15 +47,15 @@ class Parameter(NamedTuple):
         name: what a call writes to give it by keyword.
         place: its index among positional arguments; None for keyword-only.
         default: what it is if a call does not give it; `...` if a call must.
+        type: as a schema writes it, "Tensor".
     """
 
     name: str
     place: int | None = None
     default: Value = None
+    type: str = ""
 
-    def of(
-        self, args: Sequence[Argument], kwargs: Mapping[str, Argument]
-    ) -> Argument:
+    def of(self, args: Args, kwargs: Kwargs) -> Argument:
         """What a call with these arguments gives for it, or the default."""
         if self.place is not None and self.place < len(args):
             return args[self.place]
@@ -63,6 +69,7 @@ def _parameter(place: int, argument: torch._C.Argument) -> Parameter:
         argument.name,
         None if argument.kwarg_only else place,
         argument.default_value if argument.has_default_value() else ...,
+        str(argument.type),
     )
 
 
@@ -122,10 +129,20 @@ class Facts:
     @cached_property
     def twin(self) -> Overload | None:
         """The overload that computes the same into its first argument."""
-        if self._is_functional and self.returns_one_tensor:
-            for twin in self._namesakes(f"{self.base}_"):
-                if _is_twin(self.schema, twin._schema):
-                    return twin
+        given = [*self.parameters.values()]
+        for other in self._namesakes(f"{self.base}_"):
+            taken = [*other.parameters.values()]
+            if (
+                self.returns_one_tensor
+                and given
+                and taken
+                and other.writes == taken[:1]
+                and not other.views
+                and given[0].type == taken[0].type == "Tensor"
+                # The first may have another name: it is given by position.
+                and _fit(given[1:], taken[1:])
+            ):
+                return other.overload
         return None
 
     @cached_property
@@ -135,16 +152,13 @@ class Facts:
         That is `select(self, ...)` for `select_scatter(self, src, ...)`.
         """
         base, _, scatter = self.base.rpartition("_")
-        is_scatter = (
-            scatter == "scatter"
-            and [*self.parameters][:2] == ["self", "src"]
-            and self._is_functional
-        )
-        for view in self._namesakes(base) if is_scatter else ():
-            given, taken = list(self.schema.arguments), view._schema.arguments
-            del given[1]
-            if taken and taken[0].alias_info is not None and _fit(given, taken):
-                return view
+        given = [*self.parameters.values()]
+        if scatter != "scatter" or [*self.parameters][:2] != ["self", "src"]:
+            return None
+        for other in self._namesakes(base):
+            taken = [*other.parameters.values()]
+            if other.views == taken[:1] and _fit([given[0], *given[2:]], taken):
+                return other.overload
         return None
 
     @property
@@ -152,14 +166,16 @@ class Facts:
         """For a scatter operator, the parameter that it writes."""
         return None if self.view is None else self.parameters["src"]
 
-    @property
-    def _is_functional(self) -> bool:
-        """Whether it writes into no argument and returns no view of one."""
-        return not self.views and not self.writes
+    def _namesakes(self, base: str) -> list[Facts]:
+        """The facts of the operator `base` in the same namespace.
 
-    def _namesakes(self, base: str) -> list[Overload]:
-        """The overloads of the operator `base` in the same namespace."""
-        return _overloads(f"{self.name.partition('::')[0]}::{base}")
+        A view, or an operator that writes, gets an empty list: only functional
+        operators have a twin or are the inverse of a view.
+        """
+        if self.views or self.writes:
+            return []
+        namespace = self.name.partition("::")[0]
+        return _facts_in(_packet(f"{namespace}::{base}"))
 
 
 _LAYOUT_READERS: Final = frozenset(
@@ -198,70 +214,50 @@ def facts_of_overloads(target: object) -> list[Facts] | None:
 
     Returns:
         The facts in torch's order, or None if torch has no schema for such a
-        target.
+        target.  The list is kept: do not change it.
 
-    Cost: O(overloads).
+    Cost: O(1) once an operator has been seen.
     """
     if isinstance(target, OpOverload):
         return [_facts(target)]
     if not isinstance(target, OpOverloadPacket):
-        target = builtin_name(target)
-        if target is None:
+        name = builtin_name(target)
+        if name is None:
             return None
-    return [_facts(overload) for overload in _overloads(target)]
+        target = _packet(name)
+    return _facts_in(target)
 
 
 builtin_name: Final[Callable[[object], str | None]] = _find_builtin
 """`torch.add` → "aten::add"."""
 
 
-def _overloads(target: object) -> list[Overload]:
-    """The overloads of a packet, or of the operator of a name; maybe none."""
-    if isinstance(target, str):
-        namespace, _, base = target.partition("::")
-        target = getattr(getattr(torch.ops, namespace), base, None)
-    if not isinstance(target, OpOverloadPacket):
+def _packet(name: str) -> object:
+    """What torch.ops has under the name "aten::add"; None if nothing."""
+    namespace, _, base = name.partition("::")
+    return getattr(getattr(torch.ops, namespace), base, None)
+
+
+@functools.lru_cache(4096)
+def _facts_in(packet: Value) -> list[Facts]:
+    """The facts of all overloads of an operator; none of anything else."""
+    if not isinstance(packet, OpOverloadPacket):
         return []
-    names: Callable[[], list[str]] = target.overloads
-    return [getattr(target, name) for name in names()]
+    names: Callable[[], list[str]] = packet.overloads
+    return [_facts(getattr(packet, name)) for name in names()]
 
 
 # -- pairs of operators ------------------------------------------------------
 
 
-def _is_twin(schema: FunctionSchema, twin: FunctionSchema) -> bool:
-    """Whether a call of `schema` can be a call of `twin`, in place."""
-    if not schema.arguments or not twin.arguments:
-        return False
-    ours, theirs = schema.arguments[0], twin.arguments[0]
-    written, *others = (argument.alias_info for argument in twin.arguments)
-    return (
-        str(ours.type) == str(theirs.type) == "Tensor"
-        and written is not None
-        and written.is_write
-        and all(info is None for info in others)
-        # The first may have another name: it is given by position.
-        and _fit(schema.arguments[1:], twin.arguments[1:])
-    )
-
-
-def _fit(
-    given: Sequence[torch._C.Argument], taken: Sequence[torch._C.Argument]
-) -> bool:
+def _fit(given: Sequence[Parameter], taken: Sequence[Parameter]) -> bool:
     """Whether arguments for some parameters can be given for others.
 
     A call may leave out what has a default, so the others must have the same.
     """
     return len(given) == len(taken) and all(
-        one.name == other.name
-        and one.type == other.type
-        and one.kwarg_only == other.kwarg_only
-        and (
-            not one.has_default_value()
-            or (
-                other.has_default_value()
-                and one.default_value == other.default_value
-            )
-        )
+        (one.name, one.type) == (other.name, other.type)
+        and (one.place is None) == (other.place is None)
+        and (one.default is ... or one.default == other.default)
         for one, other in zip(given, taken, strict=True)
     )

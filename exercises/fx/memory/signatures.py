@@ -28,7 +28,6 @@ t = TypeVar("t")
 
 _PLAIN: Final[dict[str, object]] = {
     "AnyEnumType": enum.Enum,
-    "AnyType": Value,
     "BoolType": bool,
     "ComplexType": complex,
     "DeviceObjType": torch.device,
@@ -38,7 +37,6 @@ _PLAIN: Final[dict[str, object]] = {
     "LayoutType": torch.layout,
     "NoneType": type(None),
     "NumberType": numbers.Number,
-    "PyObjectType": Value,
     "QSchemeType": torch.qscheme,
     "StorageType": torch.UntypedStorage,
     "StreamObjType": torch.Stream,
@@ -49,7 +47,7 @@ _PLAIN: Final[dict[str, object]] = {
     "TensorType": torch.Tensor,
     "VarType": t,
 }
-"""Kind of a schema's type → the Python type."""
+"""Kind of a schema's type → the Python type; Any for all others."""
 
 _GENERIC: Final[dict[str, Value]] = {
     "DictType": typing.Dict,  # noqa: UP006  (printed as torch.fx prints it)
@@ -78,12 +76,15 @@ def _python_type(jit_type: Value) -> object:
 def signature_of_schema(schema: FunctionSchema) -> Signature:
     """The signature that says what a schema says.
 
-    `from` is a keyword in Python, so that parameter and those before it can
-    be given by position only.
+    `self` is named `input`, as in torch's own functions, unless there is an
+    `input` already.  `from` is a keyword in Python, so that parameter and
+    those before it can be given by position only.
 
     Cost: some 20 µs; `Facts.signature` keeps it.
     """
-    names = _parameter_names(schema)
+    names = [argument.name for argument in schema.arguments]
+    if "self" in names and "input" not in names:
+        names[names.index("self")] = "input"
     positional_only = names.index("from") + 1 if "from" in names else 0
     parameters = []
     for i, argument in enumerate(schema.arguments):
@@ -101,22 +102,6 @@ def signature_of_schema(schema: FunctionSchema) -> Signature:
     returns = tuple([_python_type(value.type) for value in schema.returns])
     result = returns[0] if len(returns) == 1 else returns or None
     return Signature(parameters, return_annotation=result)
-
-
-def _parameter_names(schema: FunctionSchema) -> list[str]:
-    """The names of a schema's parameters, as torch's functions name them.
-
-    `self` becomes `input`, unless there is an `input` already; a name that
-    comes a second time gets a number.
-    """
-    names: list[str] = []
-    taken = {argument.name for argument in schema.arguments}
-    for i, argument in enumerate(schema.arguments):
-        name = argument.name
-        if name == "self" and "input" not in taken:
-            name = "input"
-        names.append(f"{name}_{i}" if name in names else name)
-    return names
 
 
 def python_signature(function: Callable[..., Value]) -> Signature | None:

@@ -65,7 +65,7 @@ def which_memory() -> None:
     _, values = propagate(gm, (torch.ones(2, 3),))
     storages = Storages(values)
     for node in gm.graph.nodes:
-        print(node, storages.of[node], storages.classes(node))
+        print(node, storages.of[node], storages.alias_sets(node))
 
 
 def which_calls() -> None:

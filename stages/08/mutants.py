@@ -1,4 +1,4 @@
-"""Stage 08's mutants: what people get wrong about views and last uses."""
+"""Stage 08's mutants: common mistakes about views and last uses."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from typing import Final
 
 from stages.mutant import Mutant
 
-_RUN = "reinplacing.capture.Capture.run"
+_RUN = "dispatching.capture.Capture.run"
 _MERGE = "reinplacing.aliasing.Storages._merge_declared"
 _IS_ALIAS = "reinplacing.aliasing.Storages.is_alias"
-_RULE_1A = "passes.reinplace._rule_1a_metadata"
-_RULE_1B = "passes.reinplace._rule_1b_inputs"
-_RULE_1C = "passes.reinplace._rule_1c_arguments"
-_NOTHING_LEFT = "passes.reinplace._has_nothing_left"
-_RULE_2 = "passes.reinplace._rule_2_later_uses"
+_RULE_1A = "passes.reinplace.rule_1a_metadata"
+_RULE_1B = "passes.reinplace.rule_1b_inputs"
+_RULE_1C = "passes.reinplace.rule_1c_arguments"
+_REDUNDANT = "passes.reinplace.is_redundant_scatter"
+_RULE_2 = "passes.reinplace.rule_2_later_uses"
 
 MUTANTS: Final = (
     Mutant(
@@ -25,7 +25,7 @@ MUTANTS: Final = (
             func,
             tuple([self.create_arg(arg) for arg in args]),
             {key: self.create_arg(arg) for key, arg in kwargs.items()},
-            what.name,
+            func.overloadpacket.__name__,
         )
 """,
         becomes="""        node = self.create_node(
@@ -33,7 +33,7 @@ MUTANTS: Final = (
             func,
             tuple([self.create_arg(arg) for arg in args]),
             {key: self.create_arg(arg) for key, arg in kwargs.items()},
-            what.name,
+            func.overloadpacket.__name__,
         )
         result = self._call(func, args, kwargs)
 """,
@@ -41,7 +41,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         function=_RUN,
-        misconception="A result is found again by its value.",
+        misconception="The next operator finds a result by its value.",
         was="self.bind(result, node, constant)",
         becomes="pass",
         told="Only if the result was bound to its node",
@@ -56,7 +56,7 @@ MUTANTS: Final = (
     Mutant(
         function=_RUN,
         misconception="item() is an operator like others.",
-        was="if what.reads_data:",
+        was="if facts is not None and facts.reads_data:",
         becomes="if False:",
         told="hold the number of this one run",
     ),
@@ -69,14 +69,14 @@ MUTANTS: Final = (
     ),
     Mutant(
         function=_RUN,
-        misconception="Only the tensor that was made is constant.",
-        was="constant = self._fold(func, args, kwargs, result)",
-        becomes="pass",
-        told="what is made of constants is one too",
+        misconception="Only a tensor literal is constant.",
+        was="constant = self._constants.fold(func, args, kwargs, result)",
+        becomes="constant = None",
+        told="that fold has computed from constants is one too",
     ),
     Mutant(
         function=_MERGE,
-        misconception="What was no view on these inputs is none.",
+        misconception="A copy for these inputs is a copy for all inputs.",
         was="self.sets.merge(one, other)",
         becomes="pass",
         told="may be a view of its argument",
@@ -87,18 +87,18 @@ MUTANTS: Final = (
         was="            source = parameter.of(node.args, node.kwargs)\n"
         "            if isinstance(source, Node):",
         becomes="            for source in node.all_input_nodes:",
-        told="nothing to do with the memory of the other one",
+        told="does not share storage with the other one",
     ),
     Mutant(
         function=_MERGE,
-        misconception="What is viewed stands first among the arguments.",
+        misconception="A view is always a view of its first argument.",
         was="source = parameter.of(node.args, node.kwargs)",
         becomes="source = node.args[0] if node.args else None",
         told="the viewed argument is given by keyword here",
     ),
     Mutant(
         function=_IS_ALIAS,
-        misconception="What is in the storage of another is a view of it.",
+        misconception="A result in the storage of x is only a view of x.",
         was="if facts.writes:",
         becomes="if False:",
         told="it writes into it",
@@ -115,25 +115,25 @@ MUTANTS: Final = (
         misconception="A view reads nothing.",
         was="return sum(arg is of for arg in arguments_of(node)) == 1",
         becomes="return True",
-        told="it is read as well",
+        told="the operator reads it as well",
     ),
     Mutant(
         function=_IS_ALIAS,
-        misconception="A node without schema is no view.",
+        misconception="A node without a schema is not a view.",
         was="return is_item(node)",
         becomes="return False",
         told="takes a view out of a list of views",
     ),
     Mutant(
         function=_IS_ALIAS,
-        misconception="Schemas tell of all views.",
+        misconception="Schemas declare all views.",
         was="return bool(found) and set(found) <= set(self.of[of])",
         becomes="return False",
         told="found to be in the storage of x",
     ),
     Mutant(
         function=_RULE_1A,
-        misconception="As many elements take as much memory.",
+        misconception="As many elements fit into the same memory.",
         was="if base.size() != result.size():",
         becomes="if base.numel() != result.numel():",
         told="not the number of elements",
@@ -169,42 +169,42 @@ MUTANTS: Final = (
     Mutant(
         function=_RULE_1B,
         misconception="An input is never free.",
-        was="if _overwrites(plan, plan.nodes[place], call):",
+        was="if _overwrites(sim, sim.nodes[place], call):",
         becomes="if False:",
         told="until then it is free memory",
     ),
     Mutant(
         function=_RULE_1B,
         misconception="Free once is free for good.",
-        was="            call.limit = place\n",
-        becomes="",
-        told="call.limit has to be the place",
+        was="            return place\n",
+        becomes="            return len(sim.nodes)\n",
+        told="rule_1b_inputs has to return the place",
     ),
     Mutant(
         function=_RULE_1B,
         misconception="Any copy_ to the input frees it.",
-        was="if _overwrites(plan, plan.nodes[place], call):",
-        becomes="if plan.nodes[place].target is COPY:",
+        was="if _overwrites(sim, sim.nodes[place], call):",
+        becomes="if sim.nodes[place].target is COPY:",
         told="the other rows would be changed for good",
     ),
     Mutant(
         function=_RULE_1B,
-        misconception="Two inputs are two memories.",
-        was="if memory.held is not None:",
+        misconception="Two inputs are never in one memory.",
+        was="if memory.blocked is not None:",
         becomes="if False:",
-        told="then nobody may write",
+        told="then no call may write",
     ),
     Mutant(
         function=_RULE_1C,
-        misconception="The first argument is the first wherever it stands.",
+        misconception="The first argument is not given again later.",
         was="for arg in arguments_of(call.node)[1:]:",
         becomes="for arg in set(arguments_of(call.node)) - {call.base}:",
-        told="stands among the arguments twice",
+        told="is among the arguments twice",
     ),
     Mutant(
         function=_RULE_1C,
         misconception="Another node is another memory.",
-        was="if call.memory in plan.storages.classes(arg) and",
+        was="if call.memory in sim.storages.alias_sets(arg) and",
         becomes="if arg is call.base and",
         told="a view of the first",
     ),
@@ -219,77 +219,77 @@ MUTANTS: Final = (
     ),
     Mutant(
         function=_RULE_1C,
-        misconception="One storage is one place.",
+        misconception="Tensors in one storage always overlap.",
         was="not _are_apart(\n"
-        "            plan, plan.values[arg], plan.values[call.base]\n"
+        "            sim, sim.values[arg], sim.values[call.base]\n"
         "        )",
         becomes="True",
         told="are in one storage and are apart",
     ),
     Mutant(
-        function=_NOTHING_LEFT,
+        function=_REDUNDANT,
         misconception="A scatter of the result undoes the view it came from.",
-        was="return where is not None and plan.same_place(found, where)",
+        was="return where is not None and sim.same_place(found, where)",
         becomes="return where is not None",
         told="is put to row 1, another place",
     ),
     Mutant(
-        function=_NOTHING_LEFT,
-        misconception="What is scattered to the place is the result.",
-        was="found = plan.through_views(source, starts)",
-        becomes="found = plan.values[call.base]",
+        function=_REDUNDANT,
+        misconception="A scatter always writes the result of the call.",
+        was="found = through_views(sim, source, moved)",
+        becomes="found = sim.values[call.base]",
         told="it writes something else",
     ),
     Mutant(
-        function=_NOTHING_LEFT,
+        function=_REDUNDANT,
         misconception="The scatter is given the result itself.",
-        was="found = plan.through_views(source, starts)",
-        becomes="found = starts.get(source)",
+        was="found = through_views(sim, source, moved)",
+        becomes="found = moved.get(source)",
         told="through_views follows it back",
     ),
     Mutant(
         function=_RULE_2,
-        misconception="Who reads the memory is a user of the node.",
-        was="users = [plan.nodes[place] for place in uses if place < limit]",
-        becomes="later = [n for n in call.base.users if plan.places[n] in uses]"
-        "\n    users = [n for n in later if plan.places[n] < limit]",
+        misconception="Only users of the node read its memory.",
+        was="users = [sim.nodes[place] for place in uses if place < limit]",
+        becomes="later = [n for n in call.base.users if sim.places[n] in uses]"
+        "\n    users = [n for n in later if sim.places[n] < limit]",
         told="what counts are the uses of the memory",
     ),
     Mutant(
         function=_RULE_2,
-        misconception="The copy_ that frees an input ends nothing.",
-        was="users = [plan.nodes[place] for place in uses if place < limit]",
-        becomes="users = [plan.nodes[place] for place in uses]",
-        told="Only uses before call.limit are in the way",
+        misconception="Uses after the copy_ that frees an input count too.",
+        was="users = [sim.nodes[place] for place in uses if place < limit]",
+        becomes="users = [sim.nodes[place] for place in uses]",
+        told="Only uses before `limit` count",
     ),
     Mutant(
         function=_RULE_2,
         misconception="A scatter that vanishes takes all later uses along.",
-        was="if len(users) == 1 and _has_nothing_left(plan, call, users[0]):\n"
-        "        call.scatter = users.pop()",
-        becomes="if users and _has_nothing_left(plan, call, users[0]):\n"
-        "        call.scatter = users[0]\n"
+        was="if len(users) == 1 and "
+        "is_redundant_scatter(sim, call, users[0]):\n"
+        "        scatter = users.pop()",
+        becomes="if users and is_redundant_scatter(sim, call, users[0]):\n"
+        "        scatter = users[0]\n"
         "        users.clear()",
         told="exactly one later use may be a scatter",
     ),
     Mutant(
         function=_RULE_2,
-        misconception="A scatter with nothing to do does no harm.",
-        was="call.scatter = users.pop()",
+        misconception="A redundant scatter may stay in the graph.",
+        was="scatter = users.pop()",
         becomes="users.pop()",
-        told="it is to be noted in call.scatter",
+        told="rule_2_later_uses has to return it",
     ),
     Mutant(
         function=_RULE_2,
         misconception="Before copy_ the memory is free, and that is all.",
-        was="return None if call.limit is None else "
-        "_after_limit(plan, call, limit)",
-        becomes="return None",
-        told="_after_limit has to be asked",
+        was="_check_copy(sim, call, scatter, limit)",
+        becomes="pass",
+        told="_check_copy has to be called",
     ),
     Mutant(
         function=_RUN,
-        misconception="In a capture values are nodes.",
+        misconception="During a capture, values are nodes.",
         was="return result",
         becomes="return node",
         told="goes on with its result",
@@ -299,25 +299,25 @@ MUTANTS: Final = (
         misconception="Memory that is free once is free.",
         was="if memory.owner is None:",
         becomes="if True:",
-        told="whoever passed it wants to find it as it was",
+        told="the caller needs it as it was",
     ),
     Mutant(
         function=_RULE_2,
-        misconception="What is read later has been read by then.",
+        misconception="A later read does no harm.",
         was="    if users:",
         becomes="    if False:",
-        told="relu reads it later and wants the old",
+        told="relu reads it later and needs the old",
     ),
     Mutant(
         function=_IS_ALIAS,
-        misconception="What is in no other storage is in this one.",
+        misconception="A value without storages is in this one.",
         was="bool(found) and set(found) <= set(self.of[of])",
         becomes="set(found) <= set(self.of[of])",
         told="ask whether there are some",
     ),
     Mutant(
         function=_RULE_1A,
-        misconception="What is computed from one device stays there.",
+        misconception="A result is on the device of its first argument.",
         was=" or base.device != result.device",
         becomes="",
         told="one on another device",
@@ -330,10 +330,10 @@ MUTANTS: Final = (
         told="is a list of tensors",
     ),
     Mutant(
-        function=_NOTHING_LEFT,
+        function=_REDUNDANT,
         misconception="Each user is an operator.",
         was="if facts is None or facts.view is None or facts.source is None:",
         becomes="if facts.view is None or facts.source is None:",
-        told="what nothing is known of is no scatter",
+        told="a node without facts is not a scatter",
     ),
 )

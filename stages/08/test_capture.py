@@ -1,4 +1,4 @@
-"""Stage 08's checks of the capture: operators run, and written down."""
+"""Stage 08's checks of the capture: operators run, and are recorded."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
+from fx.dispatching.capture import Capture
 from fx.experimental.proxy_tensor import make_fx
-from fx.reinplacing.capture import Capture
 from stages.checking import (
     Mistake,
     check,
@@ -17,11 +17,11 @@ from stages.checking import (
     uses_intact,
 )
 
-RUN = "reinplacing.capture.Capture.run"
+RUN = "dispatching.capture.Capture.run"
 
 aten = torch.ops.aten
 
-# The first of all fake modes imports half of torch: on no test's clock.
+# The first fake mode imports half of torch. Make it before a test is timed.
 FakeTensorMode()
 
 
@@ -40,14 +40,14 @@ def test_the_operator_is_run() -> None:
     result = capture_of(x=x).run(aten.relu.default, (x,), {})
     check(
         isinstance(result, torch.Tensor) and result.tolist() == [0.0, 2.0],
-        "run gives back what the operator computes: whoever called relu goes "
-        "on with its result.",
+        "run returns what the operator computes, because the code that called "
+        "relu goes on with its result.",
         picture=f"yours:    {result!r}\nexpected: tensor([0., 2.])",
     )
 
 
 @pytest.mark.exercise(RUN)
-def test_the_operator_is_written_down() -> None:
+def test_the_operator_is_recorded() -> None:
     x, y = torch.ones(2), torch.ones(2)
     capture = capture_of(x=x, y=y)
     capture.run(aten.add.Tensor, (x, y), {"alpha": 2})
@@ -61,7 +61,7 @@ def test_the_operator_is_written_down() -> None:
         """,  # noqa: E501
         "One node for one operator: its target is the overload, its "
         "arguments are what create_arg makes of args and of kwargs, and it "
-        "asks for the name that operator_of gives.",
+        "asks for the name func.overloadpacket.__name__.",
     )
     uses_intact(capture.graph, "The new node must be a user of its arguments.")
 
@@ -80,9 +80,9 @@ def test_the_result_is_known_from_now_on() -> None:
             %relu : [num_users=1] = call_function[target=torch.ops.aten.relu.default](args = (%x,), kwargs = {})
             %neg : [num_users=0] = call_function[target=torch.ops.aten.neg.default](args = (%relu,), kwargs = {})
         """,  # noqa: E501
-        "neg is given the tensor that relu made. Only if the result was bound "
-        "to its node does create_arg find relu; else it takes the tensor for "
-        "an attribute that was there before.",
+        "neg takes the tensor that relu made. Only if the result was bound "
+        "to its node does create_arg find relu. Otherwise it takes the tensor "
+        "for an attribute that existed before.",
     )
 
 
@@ -95,8 +95,9 @@ def test_an_operator_that_raises_leaves_nothing() -> None:
     same(
         [node.op for node in capture.graph.nodes],
         ["placeholder", "placeholder"],
-        "add raised, the user's code may catch that and go on, and the graph "
-        "has a node for it: run the operator first, then add its node.",
+        "add raised, and the graph has a node for it although the user's code "
+        "may catch the error and go on: run the operator first, then add its "
+        "node.",
     )
 
 
@@ -109,8 +110,8 @@ def test_several_results_have_a_node_each() -> None:
     same(
         [node.name for node in capture.graph.nodes],
         ["x", "max_1", "getitem", "getitem_1", "neg"],
-        "max along a dimension gives two tensors: bind makes a getitem node "
-        "for each.",
+        "max along a dimension returns two tensors, and bind makes a getitem "
+        "node for each.",
     )
 
 
@@ -123,8 +124,8 @@ def test_numbers_do_not_come_out_of_tensors() -> None:
         RuntimeError,
         "It appears that you're trying to get value",
         "item() asks for a number that depends on the input. The graph would "
-        "hold the number of this one run: operators that read data go to "
-        "_read, which refuses.",
+        "hold the number of this one run, so operators that read data go to "
+        "self._constants.read, which refuses.",
     ):
         make_fx(doubled)(torch.ones(2))
 
@@ -136,8 +137,9 @@ def test_a_number_may_come_out_of_a_constant() -> None:
 
     sentence = (
         "torch.tensor(2.) + 1 is the same in each run, so item() is allowed. "
-        "A copy of a small new tensor is its constant (_copy_of_small), what "
-        "is made of constants is one too (_fold), and bind is told."
+        "The constant of a small tensor literal is a copy of it "
+        "(copy_of_small), the result that fold has computed from constants is "
+        "one too, and bind must be given the constant."
     )
     try:
         results = make_fx(scaled)(torch.ones(2))(torch.ones(2)).tolist()
@@ -158,7 +160,7 @@ def test_a_new_tensor_is_new_in_every_run() -> None:
     same(
         results,
         [[2.0], [2.0]],
-        "torch.tensor([1.]) is a new tensor each time, and add_ writes to it. "
-        "Where lift_fresh comes, lift_fresh_copy is to be run and recorded: "
-        "else all runs write to one attribute.",
+        "torch.tensor([1.]) is a new tensor in each run, and add_ writes to "
+        "it. Run and record lift_fresh_copy in the place of lift_fresh; "
+        "otherwise all runs write to one attribute.",
     )

@@ -13,35 +13,35 @@ from fx._symbolic_trace import symbolic_trace
 from fx.graph_module import GraphModule
 from fx.node import Node
 from fx.passes.reinplace import (
-    _has_nothing_left,
-    _rule_1a_metadata,
-    _rule_1b_inputs,
-    _rule_1c_arguments,
-    _rule_2_later_uses,
+    is_redundant_scatter,
     reinplace,
+    rule_1a_metadata,
+    rule_1b_inputs,
+    rule_1c_arguments,
+    rule_2_later_uses,
 )
 from fx.reinplacing.aliasing import Storages, propagate
-from fx.reinplacing.plan import Call, Plan
+from fx.reinplacing.simulation import Call, Kept, Simulation
 from fx.usedef.values import Value
 from stages.checking import check, same
 
 Function: TypeAlias = Callable[..., object]
-Rule: TypeAlias = Callable[[Plan, Call], object]
+Rule: TypeAlias = Callable[[Simulation, Call], object]
 
 MERGE = "reinplacing.aliasing.Storages._merge_declared"
 IS_ALIAS = "reinplacing.aliasing.Storages.is_alias"
-RULE_1A = "passes.reinplace._rule_1a_metadata"
-RULE_1B = "passes.reinplace._rule_1b_inputs"
-RULE_1C = "passes.reinplace._rule_1c_arguments"
-NOTHING_LEFT = "passes.reinplace._has_nothing_left"
-RULE_2 = "passes.reinplace._rule_2_later_uses"
+RULE_1A = "passes.reinplace.rule_1a_metadata"
+RULE_1B = "passes.reinplace.rule_1b_inputs"
+RULE_1C = "passes.reinplace.rule_1c_arguments"
+REDUNDANT = "passes.reinplace.is_redundant_scatter"
+RULE_2 = "passes.reinplace.rule_2_later_uses"
 
 aten: Final[Value] = torch.ops.aten
 
 ROW = torch.ones(3)
 SQUARE = torch.ones(3, 3)
 
-# The first of all fake modes imports half of torch: on no test's clock.
+# The first fake mode imports half of torch. Make it before a test is timed.
 FakeTensorMode()
 
 
@@ -63,9 +63,12 @@ def storages_of(
 
 
 def share(function: Function, one: str, other: str) -> bool:
-    """Whether two nodes of a function count as one memory; x is 2 by 3."""
+    """Whether two nodes of a function are in one alias set; x is 2 by 3."""
     storages, nodes = storages_of(function, torch.ones(2, 3))
-    mine, others = storages.classes(nodes[one]), storages.classes(nodes[other])
+    mine, others = (
+        storages.alias_sets(nodes[one]),
+        storages.alias_sets(nodes[other]),
+    )
     return not set(mine).isdisjoint(others)
 
 
@@ -79,7 +82,7 @@ def test_a_view_that_was_a_copy_counts_as_a_view() -> None:
             share(function, "x", f"{name}_default"),
             f"{name} copied here, because of these strides. Its schema says "
             "that it may be a view of its argument, and for other inputs it "
-            "is: the two storages have to be merged.",
+            "is, so the two storages have to be merged.",
         )
 
 
@@ -87,8 +90,8 @@ def test_a_view_that_was_a_copy_counts_as_a_view() -> None:
 def test_a_result_of_its_own_stays_apart() -> None:
     check(
         not share(lambda x: aten.neg.default(x), "x", "neg_default"),
-        "neg makes new memory and its schema declares no view: nothing is to "
-        "be merged.",
+        "neg allocates memory and its schema declares no view, so its "
+        "storage must not be merged with another one.",
     )
 
 
@@ -101,8 +104,8 @@ def test_only_the_viewed_argument_is_merged() -> None:
     check(
         not share(program, "neg_default", "expand_as_default"),
         "expand_as(x, other) is a view of x and reads only the shape of other: "
-        "the schema says which parameter is viewed, and the result has "
-        "nothing to do with the memory of the other one.",
+        "the schema says which parameter is viewed, and the result does not "
+        "share storage with the other one.",
     )
 
 
@@ -127,8 +130,8 @@ def test_sets_grow_together() -> None:
 
     check(
         share(program, "x", "contiguous_default_1"),
-        "x may be in the memory of the first contiguous, and that in the "
-        "memory of the second: all of it may be one.",
+        "x may share storage with the first contiguous, and that with the "
+        "second, so all three belong to one alias set.",
     )
 
 
@@ -138,7 +141,8 @@ def alias(function: Function, node: str, of: str) -> bool:
     storages, nodes = storages_of(function, *inputs)
     found = storages.is_alias(nodes[node], nodes[of])
     check(
-        isinstance(found, bool), f"is_alias is to be True or False: {found!r}"
+        isinstance(found, bool),
+        f"is_alias must return True or False, not {found!r}",
     )
     return found
 
@@ -150,19 +154,20 @@ def test_a_view_is_an_alias() -> None:
 
     check(
         alias(program, "t_default", "x"),
-        "t(x) is a view of x: it reads nothing of x, and only gives another "
-        "view of the same elements.",
+        "t(x) reads no element of x, and only returns another view of the "
+        "same elements.",
     )
 
 
 @pytest.mark.exercise(IS_ALIAS)
-def test_what_computes_is_no_alias() -> None:
+def test_a_computed_result_is_not_an_alias() -> None:
     def program(x: torch.Tensor, y: torch.Tensor) -> object:
         return aten.add.Tensor(x, y)
 
     check(
         not alias(program, "add_tensor", "x"),
-        "add reads the elements of x and makes new memory: no alias.",
+        "add reads the elements of x and allocates memory for the result, "
+        "which is not an alias.",
     )
 
 
@@ -177,20 +182,20 @@ def test_an_item_of_views_is_an_alias() -> None:
     )
     check(
         alias(program, "getitem", "split_tensor"),
-        "split(x)[0] takes a view out of a list of views. getitem is no "
-        "operator with a schema, but is_item knows it.",
+        "split(x)[0] takes a view out of a list of views. getitem has no "
+        "schema, but is_item knows it.",
     )
 
 
 @pytest.mark.exercise(IS_ALIAS)
-def test_a_write_is_no_alias() -> None:
+def test_a_write_is_not_an_alias() -> None:
     def program(x: torch.Tensor, y: torch.Tensor) -> object:
         return aten.add_.Tensor(x, y)
 
     check(
         not alias(program, "add__tensor", "x"),
-        "add_(x, y) gives x back, in the same storage; but it writes into it, "
-        "which is more than giving another view.",
+        "add_(x, y) returns x, in the same storage; but it writes into it, "
+        "which is more than returning another view.",
     )
 
 
@@ -205,48 +210,48 @@ def test_an_argument_that_is_not_viewed_is_used() -> None:
     )
     check(
         not alias(program, "expand_as_default", "y"),
-        "expand_as(x, y) is a view of x; y is only read for its shape. The "
-        "question is about one argument: is that the one that is viewed?",
+        "expand_as(x, y) is a view of x; y is only read for its shape. Is "
+        "the argument in question the one that is viewed?",
     )
 
 
 @pytest.mark.exercise(IS_ALIAS)
-def test_an_argument_that_stands_twice_is_used() -> None:
+def test_an_argument_that_is_given_twice_is_used() -> None:
     def program(x: torch.Tensor, y: torch.Tensor) -> object:
         return [aten.expand_as.default(x, x), y]
 
     check(
         not alias(program, "expand_as_default", "x"),
-        "expand_as(x, x): x is viewed, and it is read as well, for it stands "
-        "among the arguments twice.",
+        "expand_as(x, x): x is viewed, and the operator reads it as well, "
+        "because it is among the arguments twice.",
     )
 
 
 @pytest.mark.exercise(IS_ALIAS)
-def test_what_is_found_counts_too() -> None:
+def test_storage_found_in_the_run_counts_too() -> None:
     def program(x: torch.Tensor, y: torch.Tensor) -> object:
         return aten.type_as.default(x, y)
 
     check(
         alias(program, "type_as_default", "x"),
-        "type_as(x, y) declares no view and gives x itself back, the type "
-        "being right: its result was found to be in the storage of x.",
+        "type_as(x, y) declares no view, and returns x itself because the "
+        "type is right: the result was found to be in the storage of x.",
     )
     check(
         not alias(program, "type_as_default", "y"),
-        "type_as(x, y) gives x back: that is not in the storage of y.",
+        "type_as(x, y) returns x, which is not in the storage of y.",
     )
 
 
 @pytest.mark.exercise(IS_ALIAS)
-def test_what_is_no_tensor_is_no_view() -> None:
+def test_a_bool_is_not_a_view() -> None:
     def program(x: torch.Tensor, y: torch.Tensor) -> object:
         return [aten.is_same_size.default(x, y), y]
 
     check(
         not alias(program, "is_same_size_default", "x"),
-        "is_same_size(x, y) gives a bool, which is in no storage at all. No "
-        "storages are among any others: ask whether there are some.",
+        "is_same_size(x, y) returns a bool, which has no storage. An empty "
+        "set is a subset of every set: ask whether there are some.",
     )
 
 
@@ -254,27 +259,28 @@ def test_what_is_no_tensor_is_no_view() -> None:
 
 
 class Answer(NamedTuple):
-    """What a rule said of one call, and what it noted there."""
+    """What a rule says of one call: why it is kept, or what it returned."""
 
     reason: object
-    limit: str | None
-    scatter: str | None
+    returned: object
 
 
 def answers(
     rule: Rule, function: Function | GraphModule, *inputs: torch.Tensor
 ) -> dict[str, Answer]:
-    """What a rule says of each call; no call is done in place."""
+    """What a rule says of each call, if no call is done in place."""
     found: dict[str, Answer] = {}
-
-    def ask(plan: Plan, call: Call) -> str:
-        reason = rule(plan, call)
-        limit = None if call.limit is None else plan.nodes[call.limit].name
-        scatter = None if call.scatter is None else call.scatter.name
-        found[call.node.name] = Answer(reason, limit, scatter)
-        return "no"
-
-    Plan(_module(function), inputs, {"asked": ask})
+    sim = Simulation(_module(function), inputs)
+    for place, node in enumerate(sim.nodes):
+        try:
+            call = sim.candidate(place, node)
+        except Kept:
+            continue
+        if call is not None:
+            try:
+                found[node.name] = Answer(None, rule(sim, call))
+            except Kept as kept:
+                found[node.name] = Answer(kept.args[-1], None)
     return found
 
 
@@ -288,7 +294,7 @@ def _module(function: Function | GraphModule) -> GraphModule:
 def reason(
     rule: Rule, function: Function, name: str, *inputs: torch.Tensor
 ) -> object:
-    """What a rule says of one call."""
+    """Why a rule keeps one call; None if it does not."""
     return answers(rule, function, *inputs)[name].reason
 
 
@@ -299,14 +305,14 @@ def reason(
 def test_a_result_that_fits() -> None:
     same(
         reason(
-            _rule_1a_metadata,
+            rule_1a_metadata,
             lambda x: aten.relu.default(x),
             "relu_default",
             ROW,
         ),
         None,
-        "relu(x) has the size, dtype and device of x: nothing speaks against "
-        "it, so the answer is None.",
+        "relu(x) has the size, dtype and device of x, so the rule must not "
+        "raise Kept.",
     )
 
 
@@ -315,14 +321,14 @@ def test_a_result_that_fits() -> None:
 def test_a_result_of_another_size(shape: tuple[int, ...]) -> None:
     check(
         reason(
-            _rule_1a_metadata,
+            rule_1a_metadata,
             lambda x, y: aten.add.Tensor(x, y),
             "add_tensor",
             ROW,
             torch.ones(shape),
         ),
-        f"x has size [3] and x + y has {list(shape)}, by broadcasting: it is "
-        "the size that has to be the same, not the number of elements.",
+        f"x has size [3] and x + y has {list(shape)}, by broadcasting: the "
+        "sizes have to be equal, not the number of elements.",
     )
 
 
@@ -330,7 +336,7 @@ def test_a_result_of_another_size(shape: tuple[int, ...]) -> None:
 def test_a_result_of_another_dtype() -> None:
     check(
         reason(
-            _rule_1a_metadata,
+            rule_1a_metadata,
             lambda x: aten.gt.Scalar(x, 0),
             "gt_scalar",
             ROW,
@@ -344,7 +350,7 @@ def test_a_result_of_another_dtype() -> None:
 def test_a_result_on_another_device() -> None:
     check(
         reason(
-            _rule_1a_metadata,
+            rule_1a_metadata,
             lambda x, y: aten.add.Tensor(x, y),
             "add_tensor",
             torch.tensor(1.0),
@@ -358,23 +364,23 @@ def test_a_result_on_another_device() -> None:
 def of_another_base(base: str) -> Rule:
     """Rule 1a for calls whose "a" is a certain node."""
 
-    def ask(plan: Plan, call: Call) -> object:
-        call.base = {node.name: node for node in plan.nodes}[base]
-        return _rule_1a_metadata(plan, call)
+    def ask(sim: Simulation, call: Call) -> None:
+        node = {node.name: node for node in sim.nodes}[base]
+        rule_1a_metadata(sim, call._replace(base=node))
 
     return ask
 
 
 @pytest.mark.exercise(RULE_1A)
 @pytest.mark.parametrize("base", ["split_tensor", "_to_sparse_default"])
-def test_what_has_no_storage_of_its_own(base: str) -> None:
+def test_a_base_without_a_storage(base: str) -> None:
     def program(x: torch.Tensor) -> object:
         parts = aten.split.Tensor(x, 1)
         return [aten.relu.default(x), parts, aten._to_sparse.default(x)]
 
     sentence = (
-        '"a" is a list of tensors, or a sparse tensor, which has no strides: '
-        "nothing can be written into it element by element. It must be one "
+        '"a" is a list of tensors, or a sparse tensor without strides, so that '
+        "a call cannot write into it element by element. It must be one "
         "tensor, and tensors_in must find it."
     )
     try:
@@ -391,9 +397,9 @@ def test_elements_that_share_memory() -> None:
         return aten.add.Tensor(aten.expand.default(x, [3, 3]), 1)
 
     check(
-        reason(_rule_1a_metadata, program, "add_tensor", ROW),
-        "expand gives three rows that are one row of memory: what is written "
-        "to the one would be written to all.",
+        reason(rule_1a_metadata, program, "add_tensor", ROW),
+        "expand returns three rows that are one row of memory: a value for "
+        "one of them would be written to all.",
     )
 
 
@@ -402,7 +408,7 @@ def test_autograd_needs_old_values() -> None:
     parameter = torch.ones(3, requires_grad=True)
     check(
         reason(
-            _rule_1a_metadata,
+            rule_1a_metadata,
             lambda x: aten.relu.default(x),
             "relu_default",
             parameter,
@@ -411,13 +417,13 @@ def test_autograd_needs_old_values() -> None:
     )
     check(
         reason(
-            _rule_1a_metadata,
+            rule_1a_metadata,
             lambda x, y: aten.mul.Tensor(x, y),
             "mul_tensor",
             ROW,
             parameter,
         ),
-        "x needs no gradient and x * y does, for y does: autograd keeps x, "
+        "x needs no gradient, but x * y does, because y does: autograd keeps x "
         "to compute the gradient of y.",
     )
 
@@ -427,15 +433,19 @@ def test_autograd_needs_old_values() -> None:
 
 @pytest.mark.exercise(RULE_1B)
 def test_new_memory_may_be_written() -> None:
+    found = answers(
+        rule_1b_inputs, lambda x: aten.relu.default(aten.neg.default(x)), ROW
+    )["relu_default"]
     same(
-        reason(
-            _rule_1b_inputs,
-            lambda x: aten.relu.default(aten.neg.default(x)),
-            "relu_default",
-            ROW,
-        ),
+        found.reason,
         None,
-        "neg(x) is in new memory, which is nobody's: memory.owner is None.",
+        "neg(x) is in new memory, which no input owns: memory.owner is None.",
+    )
+    same(
+        found.returned,
+        4,
+        "No copy_ ends the time in which this memory is free, so the limit is "
+        "the end of the graph: len(sim.nodes).",
     )
 
 
@@ -443,9 +453,9 @@ def test_new_memory_may_be_written() -> None:
 def test_an_input_must_not_change() -> None:
     check(
         reason(
-            _rule_1b_inputs, lambda x: aten.relu.default(x), "relu_default", ROW
+            rule_1b_inputs, lambda x: aten.relu.default(x), "relu_default", ROW
         ),
-        "x is an input: whoever passed it wants to find it as it was.",
+        "x is an input, and the caller needs it as it was.",
     )
 
 
@@ -453,13 +463,13 @@ def test_an_input_must_not_change() -> None:
 def test_a_view_of_an_input_must_not_change() -> None:
     check(
         reason(
-            _rule_1b_inputs,
+            rule_1b_inputs,
             lambda x: aten.relu.default(aten.t.default(x)),
             "relu_default",
             SQUARE,
         ),
-        "t(x) is no input, but an alias of one: the same memory. Ask the "
-        "memory who its owner is, not the node what it is.",
+        "t(x) is not an input, but an alias of one: the same memory. Ask the "
+        "memory for its owner, and not the node for its opcode.",
     )
 
 
@@ -477,8 +487,8 @@ class _Holder(torch.nn.Module):
 @pytest.mark.exercise(RULE_1B)
 def test_a_tensor_of_the_module_must_not_change() -> None:
     check(
-        reason(_rule_1b_inputs, symbolic_trace(_Holder()), "add_tensor", ROW),
-        "self.held belongs to the module and is there at the next call, too.",
+        reason(rule_1b_inputs, symbolic_trace(_Holder()), "add_tensor", ROW),
+        "self.held belongs to the module, and later calls need it as it was.",
     )
 
 
@@ -488,8 +498,8 @@ def increment(x: torch.Tensor) -> object:
 
 
 @pytest.mark.exercise(RULE_1B)
-def test_an_input_that_is_overwritten_is_free_till_then() -> None:
-    found = answers(_rule_1b_inputs, increment, ROW)["add_tensor"]
+def test_an_input_that_is_overwritten_is_free_until_then() -> None:
+    found = answers(rule_1b_inputs, increment, ROW)["add_tensor"]
     same(
         found.reason,
         None,
@@ -497,10 +507,10 @@ def test_an_input_that_is_overwritten_is_free_till_then() -> None:
         "until then it is free memory.",
     )
     same(
-        found.limit,
-        "copy__default",
-        "x is free until copy_ overwrites it: call.limit has to be the place "
-        "of that copy_, for the next rule.",
+        found.returned,
+        2,
+        "x is free until copy_ overwrites it: rule_1b_inputs has to return the "
+        "place of that copy_, as the limit for rule 2.",
     )
 
 
@@ -513,7 +523,7 @@ def test_an_input_that_is_overwritten_in_part_is_not_free() -> None:
         return None
 
     check(
-        reason(_rule_1b_inputs, program, "add_tensor", SQUARE),
+        reason(rule_1b_inputs, program, "add_tensor", SQUARE),
         "copy_ overwrites the first row of x and add would write all of x: "
         "the other rows would be changed for good.",
     )
@@ -527,9 +537,9 @@ def test_inputs_that_share_memory_are_not_free() -> None:
         return aten.copy_.default(x, aten.add.Tensor(x, 1)), y
 
     check(
-        reason(_rule_1b_inputs, program, "add_tensor", memory, memory),
-        "x and y are one memory here, and in another call they may be two: "
-        "memory.held says so, and then nobody may write, copy_ or not.",
+        reason(rule_1b_inputs, program, "add_tensor", memory, memory),
+        "x and y are in one memory here, and may be in two in another call: "
+        "memory.blocked says so, and then no call may write, copy_ or not.",
     )
 
 
@@ -540,26 +550,26 @@ def test_inputs_that_share_memory_are_not_free() -> None:
 def test_arguments_in_other_memory() -> None:
     same(
         reason(
-            _rule_1c_arguments,
+            rule_1c_arguments,
             lambda x: aten.add.Tensor(aten.neg.default(x), x),
             "add_tensor",
             ROW,
         ),
         None,
-        "neg(x) and x are in different memories: add may write the one while "
-        "it reads the other.",
+        "neg(x) and x do not share storage: add may write the one while it "
+        "reads the other.",
     )
 
 
 @pytest.mark.exercise(RULE_1C)
-def test_an_argument_that_stands_twice() -> None:
+def test_an_argument_that_is_given_twice() -> None:
     def program(x: torch.Tensor) -> object:
         once = aten.neg.default(x)
         return aten.add.Tensor(once, once)
 
     check(
-        reason(_rule_1c_arguments, program, "add_tensor", ROW),
-        "neg(x) stands among the arguments twice: the second one is in the "
+        reason(rule_1c_arguments, program, "add_tensor", ROW),
+        "neg(x) is among the arguments twice, and the second one is in the "
         "memory that is written.",
     )
 
@@ -571,7 +581,7 @@ def test_a_view_among_the_arguments() -> None:
         return aten.add.Tensor(once, aten.t.default(once))
 
     check(
-        reason(_rule_1c_arguments, program, "add_tensor", SQUARE),
+        reason(rule_1c_arguments, program, "add_tensor", SQUARE),
         "once + t(once): the second argument is another node and a view of "
         "the first. Written in place, elements would be read after they have "
         "changed.",
@@ -585,9 +595,9 @@ def test_a_view_given_by_keyword() -> None:
         return aten.add.Tensor(once, other=aten.t.default(once))
 
     check(
-        reason(_rule_1c_arguments, program, "add_tensor", SQUARE),
-        "add(once, other=t(once)): an argument given by keyword is read just "
-        "as well. arguments_of has them all.",
+        reason(rule_1c_arguments, program, "add_tensor", SQUARE),
+        "add(once, other=t(once)): an argument given by keyword is read as "
+        "well. arguments_of has them all.",
     )
 
 
@@ -600,24 +610,24 @@ def test_parts_that_are_apart() -> None:
         return aten.add.Tensor(upper, lower)
 
     same(
-        reason(_rule_1c_arguments, program, "add_tensor", torch.ones(4)),
+        reason(rule_1c_arguments, program, "add_tensor", torch.ones(4)),
         None,
-        "The two halves of one tensor are in one storage and are apart: "
-        "writing the one does not change the other (_are_apart).",
+        "The two halves of one tensor are in one storage and are apart, so "
+        "writing one does not change the other (_are_apart).",
     )
 
 
 # -- 2c: scatter -------------------------------------------------------------
 
 
-def nothing_left(function: Function, call: str, user: str) -> bool:
-    """Whether a user has nothing left to do once a call is in place."""
+def redundant(function: Function, call: str, user: str) -> bool:
+    """Whether a user is redundant if a call is done in place."""
 
-    def rule(plan: Plan, one: Call) -> object:
-        nodes = {node.name: node for node in plan.nodes}
-        return _has_nothing_left(plan, one, nodes[user])
+    def rule(sim: Simulation, one: Call) -> object:
+        nodes = {node.name: node for node in sim.nodes}
+        return is_redundant_scatter(sim, one, nodes[user])
 
-    return bool(reason(rule, function, call, SQUARE))
+    return bool(answers(rule, function, SQUARE)[call].returned)
 
 
 def row_plus_one(x: torch.Tensor) -> object:
@@ -627,16 +637,16 @@ def row_plus_one(x: torch.Tensor) -> object:
     return aten.select_scatter.default(whole, row, 0, 0)
 
 
-@pytest.mark.exercise(NOTHING_LEFT)
+@pytest.mark.exercise(REDUNDANT)
 def test_a_scatter_to_where_the_view_came_from() -> None:
     check(
-        nothing_left(row_plus_one, "add_tensor", "select_scatter_default"),
-        "Row 0 was computed in place, and select_scatter puts it to row 0: "
-        "it is there already.",
+        redundant(row_plus_one, "add_tensor", "select_scatter_default"),
+        "Row 0 was computed in place, and select_scatter puts it to row 0, "
+        "where it is already.",
     )
 
 
-@pytest.mark.exercise(NOTHING_LEFT)
+@pytest.mark.exercise(REDUNDANT)
 def test_a_scatter_to_another_place() -> None:
     def program(x: torch.Tensor) -> object:
         whole = aten.neg.default(x)
@@ -644,14 +654,14 @@ def test_a_scatter_to_another_place() -> None:
         return aten.select_scatter.default(whole, row, 0, 1)
 
     check(
-        not nothing_left(program, "add_tensor", "select_scatter_default"),
-        "What was computed in row 0 is put to row 1, another place: the "
-        "scatter has something to do. Compare where the result is with what "
-        "the scatter's view (compute_view) would be.",
+        not redundant(program, "add_tensor", "select_scatter_default"),
+        "The result that was computed in row 0 is put to row 1, another place, "
+        "so the scatter is needed. Compare the place of the result with the "
+        "part that the scatter writes (written_by_scatter).",
     )
 
 
-@pytest.mark.exercise(NOTHING_LEFT)
+@pytest.mark.exercise(REDUNDANT)
 def test_a_scatter_of_something_else() -> None:
     def program(x: torch.Tensor) -> object:
         whole = aten.neg.default(x)
@@ -660,13 +670,13 @@ def test_a_scatter_of_something_else() -> None:
         return aten.select_scatter.default(whole, other, 0, 0)
 
     check(
-        not nothing_left(program, "add_tensor", "select_scatter_default"),
+        not redundant(program, "add_tensor", "select_scatter_default"),
         "The scatter writes row 0, but not with the result of add: it writes "
         "something else.",
     )
 
 
-@pytest.mark.exercise(NOTHING_LEFT)
+@pytest.mark.exercise(REDUNDANT)
 def test_a_scatter_of_a_view_of_the_result() -> None:
     def program(x: torch.Tensor) -> object:
         whole = aten.neg.default(x)
@@ -675,38 +685,38 @@ def test_a_scatter_of_a_view_of_the_result() -> None:
         return aten.select_scatter.default(whole, again, 0, 0)
 
     check(
-        nothing_left(program, "add_tensor", "select_scatter_default"),
+        redundant(program, "add_tensor", "select_scatter_default"),
         "The scatter is given a view of the result that has the same "
         "elements in the same place: through_views follows it back.",
     )
 
 
-@pytest.mark.exercise(NOTHING_LEFT)
-def test_another_user_has_its_work() -> None:
+@pytest.mark.exercise(REDUNDANT)
+def test_another_user_is_needed() -> None:
     def program(x: torch.Tensor) -> object:
         whole = aten.neg.default(x)
         row = aten.add.Tensor(aten.select.int(whole, 0, 0), 1)
         return [row, aten.mul.Tensor(whole, 2)]
 
     check(
-        not nothing_left(program, "add_tensor", "mul_tensor"),
-        "mul is no scatter operator, facts.view says so: it reads the old "
-        "value and has its work to do.",
+        not redundant(program, "add_tensor", "mul_tensor"),
+        "mul is not a scatter operator, as facts.view says: it reads the old "
+        "value, and is needed.",
     )
 
 
-@pytest.mark.exercise(NOTHING_LEFT)
+@pytest.mark.exercise(REDUNDANT)
 def test_the_output_has_no_schema() -> None:
     def program(x: torch.Tensor) -> object:
         whole = aten.neg.default(x)
         return [whole, aten.add.Tensor(aten.select.int(whole, 0, 0), 1)]
 
     sentence = (
-        "The later use is the output, which is no operator: facts_of answers "
-        "None, and what nothing is known of is no scatter."
+        "The later use is the output, which does not call an operator: "
+        "facts_of returns None, and a node without facts is not a scatter."
     )
     try:
-        found = nothing_left(program, "add_tensor", "output")
+        found = redundant(program, "add_tensor", "output")
     except AttributeError as error:
         check(False, sentence, picture=f"yours: {error!r}")
     else:
@@ -716,6 +726,11 @@ def test_the_output_has_no_schema() -> None:
 # -- 2: last use -------------------------------------------------------------
 
 
+def free_to_the_end(sim: Simulation, call: Call) -> object:
+    """Rule 2 for a call whose memory is free up to the end of the graph."""
+    return rule_2_later_uses(sim, call, len(sim.nodes))
+
+
 @pytest.mark.exercise(RULE_2)
 def test_a_last_use() -> None:
     def program(x: torch.Tensor) -> object:
@@ -723,16 +738,15 @@ def test_a_last_use() -> None:
         before = aten.mul.Tensor(once, 2)
         return [before, aten.relu.default(once)]
 
-    found = answers(_rule_2_later_uses, program, ROW)
+    found = answers(free_to_the_end, program, ROW)
     same(
         found["relu_default"].reason,
         None,
-        "relu is the last to read neg(x); mul has read it before, and does "
-        "not mind.",
+        "relu is the last to read neg(x); mul has read it before.",
     )
     check(
         found["mul_tensor"].reason,
-        "mul may not write into neg(x): relu reads it later and wants the old "
+        "mul may not write into neg(x): relu reads it later and needs the old "
         "value.",
     )
 
@@ -745,14 +759,14 @@ def test_a_view_is_used_later() -> None:
         return [aten.relu.default(once), aten.mul.Tensor(view, 2)]
 
     check(
-        reason(_rule_2_later_uses, program, "relu_default", SQUARE),
-        "Nobody reads neg(x) after relu, but mul reads a view of it, in the "
+        reason(free_to_the_end, program, "relu_default", SQUARE),
+        "No node reads neg(x) after relu, but mul reads a view of it, in the "
         "same memory: what counts are the uses of the memory.",
     )
 
 
 @pytest.mark.exercise(RULE_2)
-def test_a_view_that_nobody_uses() -> None:
+def test_a_view_without_users() -> None:
     def program(x: torch.Tensor) -> object:
         once = aten.neg.default(x)
         result = aten.relu.default(once)
@@ -760,27 +774,27 @@ def test_a_view_that_nobody_uses() -> None:
         return result
 
     same(
-        reason(_rule_2_later_uses, program, "relu_default", SQUARE),
+        reason(free_to_the_end, program, "relu_default", SQUARE),
         None,
-        "The view t(neg(x)) comes later and nobody uses it: a view alone "
-        "reads nothing (2a).",
+        "The view t(neg(x)) comes later and has no users: a view alone reads "
+        "no element (2a).",
     )
 
 
 @pytest.mark.exercise(RULE_2)
 def test_a_scatter_may_vanish() -> None:
-    found = answers(_rule_2_later_uses, row_plus_one, SQUARE)["add_tensor"]
+    found = answers(free_to_the_end, row_plus_one, SQUARE)["add_tensor"]
     same(
         found.reason,
         None,
         "The one later use of the memory is the scatter that puts the row "
-        "back to where it came from: it has nothing left to do (2c).",
+        "back where it came from: it is redundant (2c).",
     )
     same(
-        found.scatter,
+        str(found.returned),
         "select_scatter_default",
-        "The scatter has nothing left to do: it is to be noted in "
-        "call.scatter, so that it will be erased.",
+        "The scatter is redundant: rule_2_later_uses has to return it, so "
+        "that it will be erased.",
     )
 
 
@@ -793,18 +807,19 @@ def test_a_scatter_and_another_use() -> None:
         return [put, aten.mul.Tensor(whole, 2)]
 
     check(
-        reason(_rule_2_later_uses, program, "add_tensor", SQUARE),
-        "The scatter would have nothing left to do, but mul reads the old "
-        "value as well: exactly one later use may be a scatter.",
+        reason(free_to_the_end, program, "add_tensor", SQUARE),
+        "The scatter would be redundant, but mul reads the old value as well: "
+        "exactly one later use may be a scatter.",
     )
 
 
-def free_until_copied(plan: Plan, call: Call) -> object:
+def free_until_copied(sim: Simulation, call: Call) -> object:
     """Rule 2 for a call whose memory is free until the graph's copy_."""
-    for place, node in enumerate(plan.nodes):
+    limit = len(sim.nodes)
+    for place, node in enumerate(sim.nodes):
         if node.target is aten.copy_.default and place > call.place:
-            call.limit = place
-    return _rule_2_later_uses(plan, call)
+            limit = place
+    return rule_2_later_uses(sim, call, limit)
 
 
 @pytest.mark.exercise(RULE_2)
@@ -816,8 +831,8 @@ def test_uses_after_the_copy_see_the_new_value() -> None:
     same(
         reason(free_until_copied, program, "add_tensor", ROW),
         None,
-        "mul reads x after copy_ has overwritten it: it wants the new value. "
-        "Only uses before call.limit are in the way.",
+        "mul reads x after copy_ has overwritten it, and needs the new value. "
+        "Only uses before `limit` count.",
     )
 
 
@@ -831,7 +846,7 @@ def test_uses_before_the_copy_want_the_old_value() -> None:
 
     check(
         reason(free_until_copied, program, "add_tensor", ROW),
-        "mul reads x before copy_ overwrites it: it wants the old value.",
+        "mul reads x before copy_ overwrites it, and needs the old value.",
     )
 
 
@@ -845,14 +860,14 @@ def test_the_result_is_needed_after_the_copy() -> None:
     check(
         reason(free_until_copied, program, "add_tensor", ROW, ROW.clone()),
         "copy_ writes y over x, and the result of add, which would be in x, "
-        "is returned after that: _after_limit has to be asked.",
+        "is returned after that: _check_copy has to be called.",
     )
 
 
 def smaller(
     function: Function, *inputs: torch.Tensor
 ) -> tuple[list[str], bool]:
-    """The calls of a function after reinplace, and if it does the same."""
+    """The calls of a function after reinplace; whether it does the same."""
     gm = reinplace(symbolic_trace(function), *inputs)
     ours, theirs = ([one.clone() for one in inputs] for _ in range(2))
     results: Value = (gm(*ours), symbolic_trace(function)(*theirs))
@@ -875,7 +890,7 @@ def test_all_rules_together() -> None:
         same(
             calls,
             expected,
-            "With all rules written, reinplace rewrites what it may: the "
-            "calls that are left.",
+            "With all rules written, reinplace does in place what it may. "
+            "These are the calls that must be left.",
         )
         check(agrees, "The rewritten graph computes something else.")

@@ -134,7 +134,7 @@ def test_a_path_that_a_graph_module_needs_itself_is_not_used() -> None:
     torch.testing.assert_close(gm(X), odd(X))
 
 
-def test_a_tensor_of_nobody_is_a_constant_each_once() -> None:
+def test_an_unknown_tensor_is_fetched_once_each() -> None:
     one, two = torch.ones(3), nn.Parameter(torch.ones(3) * 2)
     gm = make_fx(lambda x: x * one + two - one)(X)
     assert fetched(gm) == [
@@ -185,7 +185,7 @@ def _writes_to_a_view(x: Tensor) -> Tensor:
 
 
 @pytest.mark.parametrize("f", [_writes_to_a_base, _writes_to_a_view])
-def test_a_constant_that_is_overwritten_is_none(
+def test_an_overwritten_tensor_is_not_constant(
     f: Callable[[Tensor], Tensor],
 ) -> None:
     with pytest.raises(RuntimeError, match="trying to get value out of"):
@@ -202,7 +202,7 @@ def test_writes_elsewhere_leave_constants_alone() -> None:
     torch.testing.assert_close(gm(X), (X * 3 + 1) * 2)
 
 
-def test_random_numbers_are_no_constants() -> None:
+def test_random_numbers_are_not_constant() -> None:
     def f(x: Tensor) -> Tensor:
         return x * torch.tensor(2.0).bernoulli_(0.5).item()
 
@@ -239,7 +239,9 @@ def test_shapes_that_depend_on_data_need_data() -> None:
 def test_a_fake_tensor_of_somebody_else_is_refused() -> None:
     with FakeTensorMode():
         fake = torch.ones(3)
-    with pytest.raises(RuntimeError, match="fake tensor that is no input"):
+    with pytest.raises(
+        RuntimeError, match="fake tensor that is neither an input"
+    ):
         make_fx(lambda x: fake * 2)(X)
 
 

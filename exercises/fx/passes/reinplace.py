@@ -1,82 +1,43 @@
-"""Stage 08, reinplace: compute in memory that nobody needs any more.
+"""Stage 08, reinplace: compute in memory that no later node needs.
 
     b = aten.add(a, 1)      becomes      aten.add_(a, 1), and b is a
 
-where no one can tell the difference.  That is a statement about all that
-happens later, so first everything is decided (`Plan`), on fake values and
-without touching the graph, and then the graph is rewritten.  If anything is
-wrong with the graph or the inputs, nothing has been changed.
+if the program computes the same.  That depends on all that happens later, so
+every call is decided first, on a `Simulation` of the rewritten graph, and only
+then is the graph rewritten.  If the graph or the inputs are wrong, the error
+comes before anything has changed.
 
-Soundness.  Writing b into a's memory is seen by whoever reads that memory
-afterwards and expects a.  Every value knows the storages it may be in
-(`aliasing`); for each of them the plan has the later reads in order.  A node
-is rewritten only if there are none, or one that the rewriting makes vanish.
-Then the two memories are one, and have the later reads of both.
+Why it is sound: writing b into the memory of a changes what a later node reads
+there, if it expects a.  The simulation knows for every value which storages it
+may be in (`aliasing`), and for each of those the later uses in order.  A call
+is done in place only if there are none, or one that the rewriting removes.
+Afterwards the two memories are one, which has the later uses of both.
 """
 
 from __future__ import annotations
 
-import heapq
-from dataclasses import dataclass
-from typing import Final
-
 import torch
 
 from ..graph_module import GraphModule
-from ..memory.facts import Facts, facts_of
-from ..node import Node, map_arg
-from ..reinplacing.aliasing import (
-    arguments_of,
-    geometry,
-    tensors_in,
-)
-from ..reinplacing.plan import (
-    COPY,
-    Call,
-    Plan,
-    Rule,
-    Verdict,
-    peak_bytes,
+from ..memory.facts import facts_of
+from ..node import Node
+from ..reinplacing.aliasing import arguments_of
+from ..reinplacing.geometry import geometry, tensors_in
+from ..reinplacing.recomputing import (
+    rule_4_strides,
+    through_views,
     view_arguments,
+    written_by_scatter,
 )
+from ..reinplacing.report import ReinplaceReport, report_on
+from ..reinplacing.simulation import COPY, Call, Kept, Simulation, Verdict
 from ..usedef.values import Value
 
 __all__ = ["ReinplaceReport", "Verdict", "reinplace", "reinplace_report"]
 
 
-@dataclass(frozen=True)
-class ReinplaceReport:
-    """What `reinplace` does to a graph, and what it leaves.
-
-    Attributes:
-        done: the nodes that are done in place or erased, in order.
-        kept: the other calls, views and writes aside, with what stopped them.
-        peak_before: bytes that are alive at once, at most; without the
-            inputs and the module's own tensors, which are there anyway.
-        peak_after: the same for the rewritten graph.
-    """
-
-    done: tuple[Verdict, ...]
-    kept: tuple[Verdict, ...]
-    peak_before: int
-    peak_after: int
-
-    def __str__(self) -> str:
-        lines = [
-            f"{len(self.done)} of {len(self.done) + len(self.kept)} calls in "
-            f"place or erased; peak {self.peak_before:,} -> "
-            f"{self.peak_after:,} bytes"
-        ]
-        for sign, verdicts in (("+", self.done), ("-", self.kept)):
-            lines += [
-                f"{sign} {v.node:24} {v.target:32} ({v.rule}) {v.reason}"
-                for v in verdicts
-            ]
-        return "\n".join(lines)
-
-
 def reinplace(gm: GraphModule, *sample_args: Value) -> GraphModule:
-    """Turn operator calls into in-place ones where no one can see it.
+    """Turn calls of operators into in-place calls where that is safe.
 
     For each call `b = foo(a, args...)` of an operator with an in-place
     variant, in order:
@@ -84,46 +45,46 @@ def reinplace(gm: GraphModule, *sample_args: Value) -> GraphModule:
     (1) Look at "a" and "args...":
 
         (1a) The result must have the size, dtype and device of "a", and no
-        two elements of "a" may share memory (`expand`). Autograd must not be
-        following "a", as it may need its old value.
+        two elements of "a" may share memory (`expand`). Autograd must not
+        record operations on "a", as it may need the old value.
 
         (1b) "a" must not be, or alias, an input or a tensor of the module.
-        Except: an input that is overwritten later by `copy_`, as
-        functionalization does it, is free memory until then, unless another
-        input shares it.
+        Except: an input that `copy_` overwrites later, as functionalization
+        does it, is free memory until then, unless another input shares it.
 
-        (1c) "a" must not share memory with another argument, nor stand among
+        (1c) "a" must not share memory with another argument, nor be among
         them again. Two parts of one storage that are apart share nothing.
 
-    (2) "a" and its aliases must not be used later: not at all, (a) but by
-    views that themselves are not, (c) or exactly once, by the scatter
-    operator that puts b back where the view "a" came from; that scatter has
-    then nothing left to do. (b, the repeated argument, is seen by (1c).)
+    (2) "a" and its aliases must not be used later, except (a) by views that
+    are not used themselves, and (c) exactly once, by the scatter operator
+    that puts b back where the view "a" came from. That scatter is redundant
+    then. (b, the repeated argument, is part of (1c).)
 
     (3) Rewrite: (3a) `{view}_scatter(a, b, args...)` becomes
     `{view}(a, args...).copy_(b)`; (3b) any other `foo` becomes `foo_`.
 
-    (4) Later uses of the result become uses of "a", and the storages of both
-    are one from now on. If "a" has other strides than the result had, no
-    later node may notice.
+    (4) Later uses of the result become uses of "a", and from then on the
+    storages of both are one. If "a" has other strides than the result had,
+    no later node may depend on them.
 
-    (5) Erase the scatter operators that have nothing left to do, and the
-    `copy_` of an input onto itself.
+    (5) Erase the scatter operators that are redundant, and the `copy_` of an
+    input onto itself.
 
     Args:
         gm: a functional graph of ATen operators, such as `make_fx` gives for
             `torch.func.functionalize(f)`. Other calls are left as they are,
-            and so is the memory that they see.
-        *sample_args: inputs as `gm` will be called with: of such sizes,
-            strides and dtypes, and sharing memory where those will.
+            and so is the memory of their arguments and results.
+        *sample_args: inputs like those that `gm` will be called with: with
+            the same sizes, strides and dtypes, and sharing storage where
+            those share it.
 
     Returns:
         `gm`, rewritten and recompiled. `node.meta["fake_result"]` has each
         node's value without data.
 
     Raises:
-        TypeError: `gm` is no GraphModule.
-        RuntimeError: an input is missing or has no place.
+        TypeError: `gm` is not a GraphModule.
+        RuntimeError: there are too few sample inputs or too many.
         Whatever an operator raises for the sample inputs, with the node
         added. The graph is then as it was.
 
@@ -131,11 +92,11 @@ def reinplace(gm: GraphModule, *sample_args: Value) -> GraphModule:
 
     torch.fx: passes/reinplace.py, reinplace
     """
-    return _rewrite(gm, Plan(gm, sample_args, _RULES))
+    return _rewrite(gm, _simulate(gm, sample_args))
 
 
 def reinplace_report(gm: GraphModule, *sample_args: Value) -> ReinplaceReport:
-    """Say what `reinplace` would do, and for the rest what stops it.
+    """Say what `reinplace` would do, and what stops it elsewhere.
 
     Args:
         gm: as for `reinplace`; stays as it is.
@@ -146,35 +107,74 @@ def reinplace_report(gm: GraphModule, *sample_args: Value) -> ReinplaceReport:
 
     Cost: as `reinplace`.
     """
-    plan = Plan(gm, sample_args, _RULES)
-    return ReinplaceReport(
-        tuple(plan.done),
-        tuple(plan.kept),
-        peak_bytes(plan, after=False),
-        peak_bytes(plan, after=True),
-    )
+    return report_on(_simulate(gm, sample_args))
+
+
+def _simulate(gm: GraphModule, sample_args: tuple[Value, ...]) -> Simulation:
+    """Decide about every node in order; the graph stays as it is."""
+    if not isinstance(gm, GraphModule):
+        raise TypeError(
+            f"reinplace rewrites a GraphModule, not {gm!r}: make one with "
+            "make_fx(torch.func.functionalize(f))(*sample_args)"
+        )
+    sim = Simulation(gm, sample_args)
+    for place, node in enumerate(sim.nodes):
+        if node in sim.erased:
+            continue
+        if node.target is COPY:
+            sim.drop_copy_onto_itself(node)
+            continue
+        try:
+            call = sim.candidate(place, node)
+            if call is not None:
+                _decide(sim, call)
+        except Kept as kept:
+            sim.keep(node, kept)
+    return sim
+
+
+def _decide(sim: Simulation, call: Call) -> None:
+    """Do a call in place, unless a rule raises `Kept`."""
+    rule_1a_metadata(sim, call)
+    limit = rule_1b_inputs(sim, call)
+    rule_1c_arguments(sim, call)
+    scatter = rule_2_later_uses(sim, call, limit)
+    changed = rule_4_strides(sim, call, scatter)
+    sim.do_in_place(call, scatter, changed)
 
 
 # -- the rules, as `reinplace` numbers them ----------------------------------
 
 
-def _rule_1a_metadata(plan: Plan, call: Call) -> str | None:
-    """The result must fit where "a" is."""
-    raise NotImplementedError("stage 08: _rule_1a_metadata")
+def rule_1a_metadata(sim: Simulation, call: Call) -> None:
+    """Rule 1a: the result must fit where "a" is.
+
+    Raises:
+        Kept: it does not, or autograd may need the old value of "a".
+    """
+    raise NotImplementedError("stage 08: rule_1a_metadata")
 
 
-def _rule_1b_inputs(plan: Plan, call: Call) -> str | None:
-    """No input must change, but one that is overwritten anyway."""
-    raise NotImplementedError("stage 08: _rule_1b_inputs")
+def rule_1b_inputs(sim: Simulation, call: Call) -> int:
+    """Rule 1b: no input may change, except one that is overwritten anyway.
+
+    Returns:
+        The place up to which the memory of "a" is free: that of the `copy_`
+        that overwrites an input, or the end of the graph.
+
+    Raises:
+        Kept: "a" is in memory that no call may write.
+    """
+    raise NotImplementedError("stage 08: rule_1b_inputs")
 
 
-def _overwrites(plan: Plan, user: Node, call: Call) -> bool:
-    """Whether a later `copy_` writes all that writing "a" would."""
+def _overwrites(sim: Simulation, user: Node, call: Call) -> bool:
+    """Whether a later `copy_` writes every element that the call would."""
     into = user.args[0] if user.args else None
     if user.target is not COPY or not isinstance(into, Node):
         return False
-    one, other = plan.values[into], plan.values[call.base]
-    if not plan.share_storage(one, other):
+    one, other = sim.values[into], sim.values[call.base]
+    if not sim.share_storage(one, other):
         return False
     all_of, part = geometry(one), geometry(other)
     (start, end), (first, last) = all_of.span(), part.span()
@@ -186,138 +186,118 @@ def _overwrites(plan: Plan, user: Node, call: Call) -> bool:
     )
 
 
-def _rule_1c_arguments(plan: Plan, call: Call) -> str | None:
-    """No other argument may be in the memory that is written."""
-    raise NotImplementedError("stage 08: _rule_1c_arguments")
+def rule_1c_arguments(sim: Simulation, call: Call) -> None:
+    """Rule 1c: no other argument may be in the memory that is written.
+
+    Raises:
+        Kept: one is, or "a" is given twice.
+    """
+    raise NotImplementedError("stage 08: rule_1c_arguments")
 
 
-def _are_apart(plan: Plan, one: Value, other: torch.Tensor) -> bool:
+def _are_apart(sim: Simulation, one: Value, other: torch.Tensor) -> bool:
     """Whether two tensors are in different parts of one storage."""
     if not isinstance(one, torch.Tensor) or one.dtype != other.dtype:
         return False
     (start, end), (first, last) = geometry(one).span(), geometry(other).span()
-    return plan.share_storage(one, other) and (end <= first or last <= start)
+    return sim.share_storage(one, other) and (end <= first or last <= start)
 
 
-def _rule_2_later_uses(plan: Plan, call: Call) -> str | None:
-    """Nobody must want the old value of "a" any more."""
-    raise NotImplementedError("stage 08: _rule_2_later_uses")
+def rule_2_later_uses(sim: Simulation, call: Call, limit: int) -> Node | None:
+    """Rule 2: no later node may need the old value of "a".
+
+    Args:
+        sim: the simulation.
+        call: the call.
+        limit: the place up to which the memory is free (1b).
+
+    Returns:
+        The one later user, if it is a scatter that is redundant when the call
+        is done in place.
+
+    Raises:
+        Kept: another node uses the memory, or the result is needed after the
+            memory has been overwritten.
+    """
+    raise NotImplementedError("stage 08: rule_2_later_uses")
 
 
-def _has_nothing_left(plan: Plan, call: Call, user: Node) -> bool:
-    """Whether `user` puts the result back to where "a" is anyway (2c)."""
-    raise NotImplementedError("stage 08: _has_nothing_left")
+def is_redundant_scatter(sim: Simulation, call: Call, user: Node) -> bool:
+    """Whether a scatter would put the result where it is already (2c).
+
+    Args:
+        sim: the simulation.
+        call: the call; suppose that it is done in place.
+        user: the node in question, which need not be a scatter.
+    """
+    raise NotImplementedError("stage 08: is_redundant_scatter")
 
 
-def _after_limit(plan: Plan, call: Call, limit: int) -> str | None:
-    """Nobody must want the result after `copy_` has overwritten it."""
-    starts = plan.starts_of(call)
-    for memory in [one for node in starts for one in plan.memory_of(node)]:
-        if memory.last > limit or memory.held or memory.owner:
-            return f"the result is needed after {plan.nodes[limit]}"
-    into, source = plan.nodes[limit].args[:2]
+def _check_copy(
+    sim: Simulation, call: Call, scatter: Node | None, limit: int
+) -> None:
+    """Rule 2: no node may need the result after `copy_` has overwritten it.
+
+    Raises:
+        Kept: a node does, or `copy_` would read what it has just written.
+    """
+    copy = sim.nodes[limit]
+    moved = sim.moved(call, scatter)
+    for memory in [one for node in moved for one in sim.memories_of(node)]:
+        if memory.last > limit or memory.blocked or memory.owner:
+            raise Kept("2", f"the result is needed after {copy}")
+    into, source = copy.args[:2]
     if not isinstance(into, Node) or not isinstance(source, Node):
-        return None
+        return
     touched = {call.memory}
-    for node in starts:
-        touched.update(plan.storages.classes(node))
-    if touched.isdisjoint(plan.storages.classes(source)):
-        return None
-    found = plan.through_views(source, starts)
-    if isinstance(found, torch.Tensor) and plan.same_place(
-        found, plan.values[into]
-    ):
-        return None
-    return f"{plan.nodes[limit]} would read what it writes"
-
-
-def _rule_4_layout(plan: Plan, call: Call) -> str | None:
-    """No later node must notice that the result has the strides of "a"."""
-    changed = {
-        node: value
-        for node, value in plan.starts_of(call).items()
-        if geometry(value) != geometry(plan.values[node])
-    }
-    if call.facts.draws and changed:
-        return "random numbers are drawn in the order of memory"
-    waiting = [plan.places[user] for node in changed for user in node.users]
-    heapq.heapify(waiting)
-    looked_at: set[int] = set()
-    while waiting:
-        place = heapq.heappop(waiting)
-        node = plan.nodes[place]
-        if place in looked_at or node is call.scatter or node.op == "output":
-            continue
-        looked_at.add(place)
-        if len(looked_at) > _MOST_LOOKED_AT or not plan.recompute(
-            node, changed
-        ):
-            return f"{node} depends on the strides of the result"
-        if node in changed:
-            for user in node.users:
-                heapq.heappush(waiting, plan.places[user])
-    call.changed = changed
-    return None
-
-
-_MOST_LOOKED_AT: Final = 100
-"""Nodes that are computed again to see who notices other strides."""
-
-_RULES: Final[dict[str, Rule]] = {
-    "1a": _rule_1a_metadata,
-    "1b": _rule_1b_inputs,
-    "1c": _rule_1c_arguments,
-    "2": _rule_2_later_uses,
-    "4": _rule_4_layout,
-}
-"""What a call must pass, in this order."""
+    for node in moved:
+        touched.update(sim.storages.alias_sets(node))
+    if touched.isdisjoint(sim.storages.alias_sets(source)):
+        return
+    found = through_views(sim, source, moved)
+    in_place = isinstance(found, torch.Tensor) and sim.same_place(
+        found, sim.values[into]
+    )
+    if not in_place:
+        raise Kept("2", f"{copy} would read what it writes")
 
 
 # -- rewriting ---------------------------------------------------------------
 
 
-def _rewrite(gm: GraphModule, plan: Plan) -> GraphModule:
-    """Do what was planned: steps (3) to (5)."""
-    for node in plan.nodes:
-        node.meta["fake_result"] = plan.values[node]
-        _step_4_redirect(node, plan)
-        facts = plan.in_place.get(node)
-        if facts is not None and node not in plan.erased:
-            if facts.twin is None:
-                _step_3a_view_and_copy(node, facts)
-                plan.erased[node] = None
-            else:
-                _step_3b_twin(node, facts)
-    _step_5_erase(gm, plan)
+def _rewrite(gm: GraphModule, sim: Simulation) -> GraphModule:
+    """Rewrite the graph as was decided: steps (3) to (5)."""
+    for node in sim.nodes:
+        node.meta["fake_result"] = sim.values[node]
+        is_left_over = node in sim.erased
+        if node in sim.in_place:
+            is_left_over = _step_3_in_place(node)
+        if node in sim.replaced:
+            node.replace_all_uses_with(sim.replacement(node))  # (4)
+        if is_left_over:
+            gm.graph.erase_node(node)  # (5)
     gm.recompile()
     return gm
 
 
-def _step_3a_view_and_copy(node: Node, facts: Facts) -> None:
-    """`{view}_scatter(a, b, args...)` to `{view}(a, args...).copy_(b)`."""
-    if facts.view is None or facts.source is None:
-        raise AssertionError(f"{node} is no scatter operator")
+def _step_3_in_place(node: Node) -> bool:
+    """Compute the result of a call in its first argument.
+
+    Returns:
+        Whether new nodes do that, so that the call itself is left over.
+    """
+    facts = facts_of(node.target)
+    if facts is None:
+        raise AssertionError(f"{node} is not a call of an operator")
+    if facts.source is None or facts.view is None:
+        # (3b) `foo(a, args...)` becomes `foo_(a, args...)`.
+        node.target = facts.twin or node.target
+        return False
+    # (3a) `{view}_scatter(a, b, args...)` becomes
+    # `{view}(a, args...).copy_(b)`.
     source = facts.source.of(node.args, node.kwargs)
-    graph = node.graph
-    with graph.inserting_before(node):
-        view = graph.call_function(facts.view, *view_arguments(node, facts))
-        graph.call_function(COPY, (view, source))
-
-
-def _step_3b_twin(node: Node, facts: Facts) -> None:
-    """`foo(a, args...)` to `foo_(a, args...)`."""
-    if facts.twin is not None:
-        node.target = facts.twin
-
-
-def _step_4_redirect(node: Node, plan: Plan) -> None:
-    """Read what was computed in place from where it is."""
-    if any(arg in plan.replaced for arg in node.all_input_nodes):
-        node.args = map_arg(node.args, plan.now)
-        node.kwargs = dict(map_arg(dict(node.kwargs), plan.now))
-
-
-def _step_5_erase(gm: GraphModule, plan: Plan) -> None:
-    """Take out what has nothing left to do; nobody reads it any more."""
-    for node in plan.erased:
-        gm.graph.erase_node(node)
+    with node.graph.inserting_before(node):
+        args, kwargs = view_arguments(node)
+        view = node.graph.call_function(facts.view, args, kwargs)
+        node.graph.call_function(COPY, (view, source))
+    return True

@@ -1,0 +1,276 @@
+"""Stage 08, reinplace: a graph of the operators that run, and their tensors.
+
+Operators take tensors and return tensors, and do not say where those come
+from.  A `Capture` therefore remembers, for each tensor as long as it lives, the
+node whose value it is.  So it can turn the arguments of an operator into nodes,
+and the results are known when the next operator takes them.  A tensor that no
+node has made existed before the function ran.  It becomes an attribute of the
+captured module, and a get_attr node fetches it.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import operator
+import weakref
+from typing import Final, NamedTuple, TypeAlias
+
+import torch
+from torch import nn
+from torch._C import _DisableTorchDispatch
+from torch._ops import OpOverload
+from torch._subclasses.fake_impls import fast_detach
+from torch._subclasses.fake_tensor import (
+    DynamicOutputShapeException,
+    FakeTensor,
+    FakeTensorMode,
+    unset_fake_temporarily,
+)
+from torch.utils import _pytree as pytree
+
+from ..graph import Graph
+from ..memory.facts import facts_of
+from ..node import Node
+from ..passes.shape_prop import extract_tensor_metadata
+from ..proxy import GraphAppendingTracer, TracerBase
+from ..recording import frames
+from ..usedef.values import Argument, Value
+from .constants import Constants, copy_of_small
+
+__all__ = ["Capture", "OwnedTensors", "to_fake"]
+
+OwnedTensors: TypeAlias = dict[int, tuple[str, Value]]
+"""id of a tensor -> its path in the captured module, and the tensor."""
+
+_PREFIXES: Final = (
+    (nn.Parameter, "_param_constant"),
+    (torch.Tensor, "_tensor_constant"),
+    (torch.Generator, "_opaque_obj"),
+    (torch.ScriptObject, "_torchbind_obj"),
+)
+"""How the name of an attribute begins that the captured module did not have."""
+
+_FETCHED: Final = tuple([kind for kind, _ in _PREFIXES])
+"""Types of values that no node can hold, and a get_attr node fetches."""
+
+_LIFT: Final = torch.ops.aten.lift_fresh_copy.default
+
+
+class _Known(NamedTuple):
+    """The node whose value a tensor is.
+
+    The reference is there for its callback, which forgets a dead tensor.
+    """
+
+    node: Node
+    reference: weakref.ref[torch.Tensor]
+
+
+class Capture(GraphAppendingTracer):
+    """Records the operators that run into a graph.
+
+    Attributes:
+        attributes: the values that get_attr nodes fetch, by path.
+    """
+
+    def __init__(
+        self, owned: OwnedTensors, mode: FakeTensorMode | None = None
+    ) -> None:
+        """Begin with an empty graph.
+
+        Args:
+            owned: the tensors of the captured module.
+            mode: runs the operators without data. If it is None, they compute.
+        """
+        super().__init__(Graph())
+        self.attributes: dict[str, Value] = {}
+        self._owned = owned
+        self._taken = {path for path, _ in owned.values()}
+        self._counts = {prefix: itertools.count() for _, prefix in _PREFIXES}
+        self._known: dict[int, _Known] = {}
+        self._constants = Constants(self._known)
+        self._mode = mode
+        self._fakes = mode or FakeTensorMode(allow_fallback_kernels=True)
+
+    def forget(self) -> None:
+        """Drop all references to tensors, when the capture has ended."""
+        self._known.clear()
+        self._constants.clear()
+        for value in self.attributes.values():
+            # `backward` without data has left a gradient without data.
+            leaf = isinstance(value, torch.Tensor) and value.is_leaf
+            if leaf and isinstance(value.grad, FakeTensor):
+                value.grad = None
+
+    # -- one operator ------------------------------------------------------
+
+    def run(
+        self,
+        func: OpOverload,
+        args: tuple[Value, ...],
+        kwargs: dict[str, Value],
+    ) -> Value:
+        """Run an operator, add its node, and bind the result to the node.
+
+        An operator that raises leaves no node. One that reads data, like
+        `item`, makes none either: `Constants.read` answers it.
+
+        Args:
+            func: the operator that was called.
+            args: its arguments, which are tensors and not nodes.
+            kwargs: the same, by name.
+
+        Returns:
+            The operator's result. If the result is the same in each run of
+            the program, `bind` is told its constant value: that of a small
+            tensor literal, and what `Constants.fold` computes from constants.
+
+        Raises:
+            RuntimeError: it takes a number out of a tensor that is not
+                constant; in fake mode, the shape of its result depends on
+                data.
+        """
+        raise NotImplementedError("stage 08: Capture.run")
+
+    def _call(
+        self,
+        func: OpOverload,
+        args: tuple[Value, ...],
+        kwargs: dict[str, Value],
+    ) -> Value:
+        """Call an operator; in fake mode without data."""
+        if self._mode is None or func is _LIFT:
+            return func(*args, **kwargs)
+        # A fake mode computes with data if all tensors that it gets are real.
+        args, kwargs = pytree.tree_map(
+            functools.partial(to_fake, self._mode), (args, kwargs)
+        )
+        try:
+            return func(*args, **kwargs)
+        except DynamicOutputShapeException as raised:
+            raise RuntimeError(
+                f"the shape of the result of {func} depends on data, in\n"
+                f"  {frames.where()}\n"
+                "  Without data it is unknown: capture with "
+                "tracing_mode='real', which fixes the shape of this one run."
+            ) from raised
+
+    def bind(self, value: Value, node: Node, constant: Value = None) -> Value:
+        """Note that a value is the value of `node`, and describe it in meta.
+
+        Args:
+            value: a tensor, or a list or tuple of results, each of which gets
+                a getitem node. Other values are not noted.
+            node: the node that has made it.
+            constant: the same value, if it is the same in each run.
+
+        Returns:
+            What `node.meta["val"]` says of the value.
+        """
+        if isinstance(value, torch.Tensor):
+            self._know(value, node)
+            self._constants.note(value, constant)
+            return self._describe(value, node)
+        if not isinstance(value, (tuple, list)):
+            return None
+        fakes = []
+        for index, item in enumerate(value):
+            each = self.create_node(
+                "call_function", operator.getitem, (node, index), {}
+            )
+            part = None if constant is None else constant[index]
+            fakes.append(self.bind(item, each, part))
+        node.meta["val"] = type(value)(fakes)
+        return node.meta["val"]
+
+    def _know(self, tensor: torch.Tensor, node: Node) -> None:
+        """Remember whose value a tensor is, as long as it lives."""
+        key, known, constants = id(tensor), self._known, self._constants
+
+        def die(_: object) -> None:
+            known.pop(key, None)
+            constants.forget(key)
+
+        known[key] = _Known(node, weakref.ref(tensor, die))
+
+    def knows(self, tensor: torch.Tensor) -> bool:
+        """Whether the tensor is the value of a node."""
+        return id(tensor) in self._known
+
+    def _describe(self, value: torch.Tensor, node: Node) -> Value:
+        """Fill the meta of a tensor's node.  Returns the tensor as a fake."""
+        fake = self._fake(value)
+        node.meta["val"] = fake
+        if value.layout is torch.strided and not value.is_nested:
+            node.meta["tensor_meta"] = extract_tensor_metadata(value)
+        return fake
+
+    def _fake(self, value: torch.Tensor) -> FakeTensor | None:
+        """A fake tensor of the same shape and strides, in its own storage.
+
+        None for a tensor that has no strides.
+        """
+        if isinstance(value, FakeTensor):
+            return fast_detach(value.fake_mode, value)
+        strided = value.layout is torch.strided and not value.is_nested
+        if not strided or value.is_quantized:
+            return None
+        with _DisableTorchDispatch():
+            empty = torch.empty_strided(
+                value.shape, value.stride(), dtype=value.dtype, device="meta"
+            )
+            return FakeTensor(self._fakes, empty, value.device)
+
+    # -- arguments ---------------------------------------------------------
+
+    def create_arg(self, a: Value) -> Argument:
+        """Turn an argument of an operator into an argument of its node.
+
+        A tensor becomes the node whose value it is, or a new get_attr node.
+
+        Raises:
+            RuntimeError: a fake tensor that no operator of this capture made.
+        """
+        known = self._known.get(id(a))
+        if known is not None:
+            return known.node
+        if isinstance(a, _FETCHED):
+            return self._fetch(a)
+        if isinstance(a, tuple) and hasattr(a, "_fields"):
+            items = tuple([self.create_arg(item) for item in a])
+            return self.create_node("call_function", type(a), items, {})
+        return TracerBase.create_arg(self, a)
+
+    def _fetch(self, value: Value) -> Node:
+        """A new get_attr node for a value that no node has made."""
+        if isinstance(value, FakeTensor):
+            raise RuntimeError(
+                "make_fx met a fake tensor that is neither an input nor the "
+                f"result of an operator: shape {tuple(value.shape)}, in\n"
+                f"  {frames.where()}\n"
+                "  A graph cannot keep it, because it has no data. Pass it to "
+                "the captured function as an argument, or use real tensors."
+            )
+        if id(value) not in self._owned:
+            self._owned[id(value)] = self._fresh_path(value), value
+        path, _ = self._owned[id(value)]
+        self.attributes[path] = value
+        node = self.create_node("get_attr", path, (), {})
+        if isinstance(value, torch.Tensor):
+            self._describe(value, node)
+        return node
+
+    def _fresh_path(self, value: Value) -> str:
+        """The first of _tensor_constant0, … that is not taken."""
+        prefix = next(p for kind, p in _PREFIXES if isinstance(value, kind))
+        paths = (f"{prefix}{number}" for number in self._counts[prefix])
+        return next(path for path in paths if path not in self._taken)
+
+
+def to_fake(mode: FakeTensorMode, value: Value) -> Value:
+    """A real tensor as a fake one; another value as it is."""
+    if isinstance(value, torch.Tensor) and not isinstance(value, FakeTensor):
+        with unset_fake_temporarily():
+            return mode.from_tensor(value, static_shapes=True)
+    return value

@@ -1,0 +1,91 @@
+"""Stage 08, reinplace: where in its storage a tensor has its elements."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch.utils import _pytree as pytree
+
+from ..usedef.values import Value
+
+__all__ = ["Geometry", "geometry", "tensors_in", "without_data"]
+
+
+class Geometry(NamedTuple):
+    """Where in its storage a tensor has its elements, and what they are."""
+
+    size: tuple[int, ...]
+    stride: tuple[int, ...]
+    offset: int
+    dtype: torch.dtype
+    conjugate: bool
+    negative: bool
+
+    def span(self) -> tuple[int, int]:
+        """The index of the tensor's first element, and one past the last.
+
+        Indices count elements from the beginning of the storage.
+        """
+        if 0 in self.size:
+            return self.offset, self.offset
+        steps = zip(self.size, self.stride, strict=True)
+        last = sum((size - 1) * stride for size, stride in steps)
+        return self.offset, self.offset + last + 1
+
+    def overlaps_itself(self) -> bool:
+        """Whether two elements may be in the same place.
+
+        They are not if each dimension steps over all smaller dimensions.
+        """
+        reach = 0
+        for stride, size in sorted(zip(self.stride, self.size, strict=True)):
+            if size == 1:
+                continue
+            if stride <= reach:
+                return 0 not in self.size
+            reach += (size - 1) * stride
+        return False
+
+    def fills_its_span(self) -> bool:
+        """Whether each place from the first to the last has an element."""
+        first, end = self.span()
+        elements = 1
+        for size in self.size:
+            elements *= size
+        return end - first == elements and not self.overlaps_itself()
+
+
+def geometry(tensor: torch.Tensor) -> Geometry:
+    """The geometry of a tensor."""
+    return Geometry(
+        tuple(tensor.size()),
+        tensor.stride(),
+        int(tensor.storage_offset()),
+        tensor.dtype,
+        tensor.is_conj(),
+        tensor.is_neg(),
+    )
+
+
+def tensors_in(value: Value) -> list[torch.Tensor]:
+    """The tensors in a value that have a storage and strides.
+
+    Args:
+        value: a tensor, a list or tuple of results, or anything else.
+    """
+    if isinstance(value, torch.Tensor):
+        return [value] if value.layout is torch.strided else []
+    return [
+        leaf
+        for leaf in pytree.tree_leaves(value)
+        if isinstance(leaf, torch.Tensor) and leaf.layout is torch.strided
+    ]
+
+
+def without_data(tensor: torch.Tensor) -> torch.Tensor:
+    """A tensor on the meta device that lies in its storage as `tensor` does."""
+    size, stride, offset = geometry(tensor)[:3]
+    end = geometry(tensor).span()[1]
+    memory = torch.empty(end, dtype=tensor.dtype, device="meta")
+    return memory.as_strided(size, stride, offset)

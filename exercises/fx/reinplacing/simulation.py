@@ -1,0 +1,333 @@
+"""Stage 08, reinplace: what will be true of the rewritten graph.
+
+Whether a call may write into its first argument depends on all later nodes,
+and on what was decided about earlier ones.  So the graph stays as it is until
+all calls are decided, and a `Simulation` knows what the rewritten graph will
+be like, as decided so far: which nodes are in which memory, which later nodes
+use that memory, and which node's value stands for which other one's.
+"""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+import torch
+
+from ..graph_module import GraphModule
+from ..memory.facts import Facts, facts_of
+from ..node import Node
+from ..usedef.values import Value
+from .aliasing import DisjointSets, Storages, is_item, nodes_in, propagate
+from .geometry import geometry
+
+__all__ = ["COPY", "Call", "Kept", "Memory", "Simulation", "Verdict"]
+
+COPY: Final[Value] = torch.ops.aten.copy_.default
+
+
+class Verdict(NamedTuple):
+    """What was decided about one node, and by which rule of `reinplace`.
+
+    Attributes:
+        node: its name.
+        target: what it calls before the graph is rewritten.
+        rule: "3a" or "3b" if it is done in place, "5" if it is erased; else
+            what stopped it: "1a", "1b", "1c", "2", "4" (see `reinplace`), or
+            "3b" for an operator without an in-place variant.
+        reason: the same in words.
+    """
+
+    node: str
+    target: str
+    rule: str
+    reason: str
+
+
+class Kept(Exception):
+    """A call must stay as it is: `Kept(rule, reason)`.
+
+    The rule is one of `reinplace`, by its number; the reason is in words.
+    """
+
+
+@dataclass
+class Memory:
+    """What is known of the storages of one alias set.
+
+    Attributes:
+        uses: a heap of the places of the nodes that read or write it. Views
+            do neither. Places before the current one have been taken out.
+        last: the last of these places.
+        owner: the input or attribute whose memory it is, if any.
+        blocked: why no call may write it at all, if so.
+    """
+
+    uses: list[int] = field(default_factory=list)
+    last: int = -1
+    owner: str | None = None
+    blocked: str | None = None
+
+    def add_use(self, place: int) -> None:
+        """Note a use.  The places must come in order."""
+        if self.last != place:
+            self.uses.append(place)
+            self.last = place
+
+    def claim(self, owner: str) -> None:
+        """Note an owner.  If there are two, no call may write the memory.
+
+        With other inputs, the two might not share storage, and then a write
+        through one would not change the other.
+        """
+        if self.owner not in (None, owner):
+            self.block(f"{self.owner} and {owner} share it")
+        self.owner = owner
+
+    def block(self, reason: str) -> None:
+        """Forbid all writes; the first reason is kept."""
+        self.blocked = self.blocked or reason
+
+    def merge(self, other: Memory) -> None:
+        """Take over the uses of a memory whose alias set joins this one."""
+        if len(other.uses) > len(self.uses):
+            self.uses, other.uses = other.uses, self.uses
+        for place in other.uses:
+            heapq.heappush(self.uses, place)
+        other.uses = []
+        self.last = max(self.last, other.last)
+        self.owner = self.owner or other.owner
+        self.blocked = self.blocked or other.blocked
+
+
+class Call(NamedTuple):
+    """A call that may be done in place.
+
+    Attributes:
+        node: the call.
+        place: its index in the graph.
+        facts: what is known of its operator.
+        base: "a", the node whose memory the call would write.
+        memory: the alias set of that memory, by its representative.
+    """
+
+    node: Node
+    place: int
+    facts: Facts
+    base: Node
+    memory: int
+
+
+class Simulation:
+    """The graph that `reinplace` will make, as decided so far.
+
+    Attributes:
+        nodes: the nodes of the graph in order.
+        places: node -> its index in `nodes`.
+        mode: the mode of the fake tensors.
+        values: node -> its fake value.
+        storages: the storages and their alias sets.
+        memories: what is known of each alias set, by its representative.
+        fused: the storages that certainly will be the same; those of one set
+            of `storages.sets` only may be.
+        replaced: node -> the node whose value stands for its value.
+        in_place: the calls that are done in place.
+        erased: the nodes that are erased.
+        done: the verdicts on what is done in place or erased.
+        kept: the verdicts on the other calls.
+    """
+
+    def __init__(self, gm: GraphModule, sample_args: tuple[Value, ...]) -> None:
+        """Begin with the graph as it is, and note all uses of memory.
+
+        Args:
+            gm: the module.
+            sample_args: its inputs.
+
+        Raises:
+            As `propagate` does.
+
+        Cost: O(nodes + arguments).
+        """
+        self.nodes: list[Node] = list(gm.graph.nodes)
+        self.places: dict[Node, int] = {
+            node: i for i, node in enumerate(self.nodes)
+        }
+        self.mode, self.values = propagate(gm, sample_args)
+        self.storages: Storages = Storages(self.values)
+        count = len(self.storages.all)
+        self.memories: list[Memory] = [Memory() for _ in range(count)]
+        self.fused: DisjointSets = DisjointSets(count)
+        self.replaced: dict[Node, Node] = {}
+        self.in_place: dict[Node, None] = {}
+        self.erased: dict[Node, None] = {}
+        self.done: list[Verdict] = []
+        self.kept: list[Verdict] = []
+        for place, node in enumerate(self.nodes):
+            self._note_uses(place, node)
+
+    def _note_uses(self, place: int, node: Node) -> None:
+        """Note which memory a node uses, owns, and forbids to write."""
+        for arg in node.all_input_nodes:
+            if not self.storages.is_alias(node, arg):
+                for memory in self.memories_of(arg):
+                    memory.add_use(place)
+        if node.op in ("placeholder", "get_attr"):
+            for memory in self.memories_of(node):
+                memory.claim(str(node.target))
+        elif node.op != "output" and node.target is not COPY:
+            self._block(node)
+
+    def _block(self, node: Node) -> None:
+        """Forbid writes to memory that a call handles in its own way."""
+        facts = facts_of(node.target)
+        if facts is not None:
+            given = [one.of(node.args, node.kwargs) for one in facts.writes]
+            blocked = nodes_in(given)
+            reason = f"{node} writes into it: the graph is not functional"
+        elif is_item(node):
+            return
+        else:
+            blocked = [node, *node.all_input_nodes]
+            reason = f"no schema tells what {node} does with it"
+        for one in blocked:
+            for memory in self.memories_of(one):
+                memory.block(reason)
+
+    # -- questions -----------------------------------------------------------
+
+    def replacement(self, node: Node) -> Node:
+        """The node whose value stands for that of `node`; perhaps itself."""
+        while node in self.replaced:
+            node = self.replaced[node]
+        return node
+
+    def memories_of(self, node: Node) -> list[Memory]:
+        """The memories that a node's value is in."""
+        return [self.memories[one] for one in self.storages.alias_sets(node)]
+
+    def next_uses(self, memory: Memory, place: int) -> list[int]:
+        """The next two places after `place` where a memory is used."""
+        found: list[int] = []
+        uses = memory.uses
+        while uses and len(found) < 2:
+            first = heapq.heappop(uses)
+            gone = first <= place or self.nodes[first] in self.erased
+            if not gone and first not in found:
+                found.append(first)
+        for one in found:
+            heapq.heappush(uses, one)
+        return found
+
+    def candidate(self, place: int, node: Node) -> Call | None:
+        """The call that may be done in place, if a node is one.
+
+        Returns:
+            None for inputs, outputs, views and writes.
+
+        Raises:
+            Kept: the operator has no in-place variant, or its first argument
+                is not a tensor.
+        """
+        if node.op in ("placeholder", "get_attr", "output") or is_item(node):
+            return None
+        facts = facts_of(node.target)
+        if facts is None:
+            raise Kept("3b", "it is not an operator of ATen")
+        if facts.views or facts.writes:
+            return None
+        if facts.twin is None and facts.view is None:
+            raise Kept("3b", "it has no in-place variant")
+        first = node.args[0] if node.args else None
+        if isinstance(first, Node):
+            base = self.replacement(first)
+            sets = self.storages.alias_sets(base)
+            if len(sets) == 1:
+                return Call(node, place, facts, base, sets[0])
+        raise Kept("1a", "its first positional argument is not one tensor")
+
+    def share_storage(self, one: torch.Tensor, other: torch.Tensor) -> bool:
+        """Whether two tensors certainly share storage, as decided so far."""
+        mine, others = map(self.storages.number_of, (one, other))
+        if mine is None or others is None:
+            return False
+        return self.fused.find(mine) == self.fused.find(others)
+
+    def same_place(self, one: torch.Tensor, other: torch.Tensor) -> bool:
+        """Whether two tensors are the same elements of the same storage.
+
+        Their offsets can be compared even if two storages became one, because
+        the values whose offset would differ have been computed again (4).
+        """
+        return self.share_storage(one, other) and geometry(one) == geometry(
+            other
+        )
+
+    # -- decisions -----------------------------------------------------------
+
+    def moved(self, call: Call, scatter: Node | None) -> dict[Node, Value]:
+        """The nodes whose value a rewrite moves -> the value in its new place.
+
+        Args:
+            call: its result would be in the memory of "a".
+            scatter: the value of this one would be in the memory of the
+                scatter's first argument.
+        """
+        moved = {call.node: self.values[call.base]}
+        if scatter is not None:
+            moved[scatter] = self.values[scatter.input_at(0)]
+        return moved
+
+    def do_in_place(
+        self, call: Call, scatter: Node | None, changed: dict[Node, Value]
+    ) -> None:
+        """Decide that a call is done in place.
+
+        Args:
+            call: the call.
+            scatter: the scatter operator that is redundant then (2c).
+            changed: the values that have other strides then (4).
+        """
+        node, base = call.node, call.base
+        self.in_place[node] = None
+        self._replace(node, base)
+        rule = "3b" if call.facts.view is None else "3a"
+        self._tell_done(node, rule, f"in the memory of {base}")
+        if scatter is not None:
+            old = self.replacement(scatter.input_at(0))
+            self.erased[scatter] = None
+            self._replace(scatter, old)
+            self._tell_done(scatter, "5", f"{node} is written in its place")
+        self.values.update(changed)
+
+    def drop_copy_onto_itself(self, node: Node) -> None:
+        """Decide that `copy_(x, b)` is erased, if b was computed in x."""
+        into, source = node.args[0], node.args[1]
+        if isinstance(into, Node) and isinstance(source, Node):
+            one, other = self.values[into], self.values[source]
+            if self.same_place(one, other):
+                x = self.replacement(into)
+                self.erased[node] = None
+                self.replaced[node] = x
+                self._tell_done(node, "5", f"the value is in {x} already")
+
+    def keep(self, node: Node, kept: Kept) -> None:
+        """Decide that a call stays as it is."""
+        self.kept.append(Verdict(node.name, str(node.target), *kept.args))
+
+    def _tell_done(self, node: Node, rule: str, reason: str) -> None:
+        """Add a line to the report."""
+        self.done.append(Verdict(node.name, str(node.target), rule, reason))
+
+    def _replace(self, node: Node, base: Node) -> None:
+        """Let the value of `base` stand for that of `node`."""
+        self.replaced[node] = base
+        self.values[node] = self.values[base]
+        sets, ours = self.storages.sets, self.storages.of[base][0]
+        for number in self.storages.of[node]:
+            self.fused.merge(ours, number)
+            mine, other = sets.find(ours), sets.find(number)
+            if mine != other:
+                sets.merge(mine, other)
+                self.memories[mine].merge(self.memories[other])

@@ -1,0 +1,173 @@
+"""Stage 08, reinplace: tensors whose value is the same in each run.
+
+`torch.tensor(2.0).item()` may be asked for while a graph is captured, because
+the number does not depend on the inputs.  For such small tensors `Constants`
+keeps the value, computes along with operators that take only constants, and
+drops a constant when an operator writes into its memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container
+from typing import Final, NamedTuple
+
+import torch
+from torch._ops import OpOverload
+from torch._subclasses.fake_tensor import unset_fake_temporarily
+from torch.multiprocessing.reductions import StorageWeakRef
+from torch.utils import _pytree as pytree
+
+from ..memory.facts import facts_of
+from ..recording import frames
+from ..usedef.values import Value
+
+__all__ = ["Constants", "copy_of_small"]
+
+_MAX_ELEMENTS: Final = 1
+"""How many elements a constant may have, so that `item()` works."""
+
+
+class _Constant(NamedTuple):
+    """The value of a tensor that does not depend on the inputs.
+
+    Attributes:
+        value: another tensor with the same data, which no program writes.
+        storage: identifies the storage of the captured tensor.
+    """
+
+    value: Value
+    storage: object
+
+
+class Constants:
+    """The constants among the tensors of a capture."""
+
+    def __init__(self, known: Container[int]) -> None:
+        """Begin without constants.
+
+        Args:
+            known: the identities of the tensors that nodes have made.
+        """
+        self._known = known
+        self._constants: dict[int, _Constant] = {}
+
+    def note(self, tensor: torch.Tensor, value: Value) -> None:
+        """Note the constant value of a tensor; None if it is not constant."""
+        if value is not None:
+            constant = _Constant(value, _storage_of(tensor))
+            self._constants[id(tensor)] = constant
+        else:
+            self.forget(id(tensor))
+
+    def forget(self, key: int) -> None:
+        """Drop the constant of the tensor with the identity `key`."""
+        self._constants.pop(key, None)
+
+    def clear(self) -> None:
+        """Drop all constants."""
+        self._constants.clear()
+
+    def read(
+        self,
+        func: OpOverload,
+        args: tuple[Value, ...],
+        kwargs: dict[str, Value],
+    ) -> Value:
+        """The number that an operator reads out of a constant.
+
+        Raises:
+            RuntimeError: a tensor among the arguments is not constant.
+        """
+        values = self._values_of(args, kwargs)
+        if values is None:
+            raise RuntimeError(
+                "It appears that you're trying to get value out of a tracing "
+                f"tensor with {func}, in\n  {frames.where()}\n"
+                "  The graph would hold the number of this one run. If code "
+                "branches on it, use torch.where; if it is a setting, pass a "
+                "Python number instead of a tensor."
+            )
+        args, kwargs = values
+        with unset_fake_temporarily():
+            return func(*args, **kwargs)
+
+    def fold(
+        self,
+        func: OpOverload,
+        args: tuple[Value, ...],
+        kwargs: dict[str, Value],
+        result: Value,
+    ) -> Value:
+        """Compute the result of an operator from the constants it takes.
+
+        An operator that writes ends the constants in the memory it writes.
+
+        Returns:
+            The result as constant values; None if an argument is not
+            constant, none is, or the operator draws random numbers.
+        """
+        if not self._constants:
+            return None
+        facts = facts_of(func)
+        leaves = pytree.arg_tree_leaves(*args, **kwargs)
+        if any(id(leaf) in self._constants for leaf in leaves):
+            values = self._values_of(args, kwargs)
+            random = facts is None or facts.draws
+            if values is not None and not random and _is_small(result):
+                args, kwargs = values
+                with unset_fake_temporarily():
+                    return func(*args, **kwargs)
+        if facts is None or facts.writes:
+            self._end_written(leaves)
+        return None
+
+    def _values_of(
+        self, args: tuple[Value, ...], kwargs: dict[str, Value]
+    ) -> tuple[tuple[Value, ...], dict[str, Value]] | None:
+        """Arguments with their constant values; None if one has none."""
+        for leaf in pytree.arg_tree_leaves(*args, **kwargs):
+            if id(leaf) in self._known and id(leaf) not in self._constants:
+                return None
+
+        def value(leaf: Value) -> Value:
+            constant = self._constants.get(id(leaf))
+            return leaf if constant is None else constant.value
+
+        values: tuple[tuple[Value, ...], dict[str, Value]]
+        values = pytree.tree_map(value, (args, kwargs))
+        return values
+
+    def _end_written(self, leaves: list[Value]) -> None:
+        """Drop the constants that share storage with one of some tensors."""
+        storages = {
+            _storage_of(leaf)
+            for leaf in leaves
+            if id(leaf) in self._known and leaf.layout is torch.strided
+        }
+        for key, constant in list(self._constants.items()):
+            if constant.storage in storages:
+                del self._constants[key]
+
+
+def copy_of_small(tensor: torch.Tensor) -> torch.Tensor | None:
+    """A copy of a tensor that is small enough to be a constant, else None."""
+    if tensor.numel() > _MAX_ELEMENTS:
+        return None
+    with unset_fake_temporarily():
+        return tensor.clone()
+
+
+def _is_small(value: Value) -> bool:
+    """Whether all tensors in a result are small enough to be constants."""
+    leaves = pytree.tree_leaves(value)
+    return all(
+        leaf.numel() <= _MAX_ELEMENTS and leaf.layout is torch.strided
+        for leaf in leaves
+        if isinstance(leaf, torch.Tensor)
+    )
+
+
+def _storage_of(tensor: torch.Tensor) -> object:
+    """Identifies a storage: no other one, now or later, is equal to it."""
+    refer: Callable[[object], object] = StorageWeakRef
+    return refer(tensor.untyped_storage())

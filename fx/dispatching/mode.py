@@ -1,0 +1,120 @@
+"""Stage 08, reinplace: the dispatch mode, which sees each operator that runs.
+
+While a `CaptureMode` is active, torch's dispatcher hands it every operator,
+below autograd and below functorch.  The mode takes composite operators apart,
+and has the capture run and record all others.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Final, NoReturn, TypeAlias
+
+import torch
+from torch import nn
+from torch._ops import HigherOrderOperator, OpOverload
+from torch._subclasses.fake_tensor import FakeTensor
+from torch.utils import _pytree as pytree
+from torch.utils._python_dispatch import (
+    TorchDispatchMode,
+    autograd_would_have_decomposed,
+)
+
+from ..recording import frames
+from ..usedef.values import Value
+from .capture import Capture
+
+__all__ = ["CaptureMode", "DecompositionTable"]
+
+DecompositionTable: TypeAlias = Mapping[OpOverload, Callable[..., Value]]
+"""operator -> the function that runs, and is recorded, in its place."""
+
+_PLAIN: Final = frozenset((torch.Tensor, nn.Parameter, FakeTensor))
+"""Types of tensors that leave it to torch what an operator does to them."""
+
+if TYPE_CHECKING:
+
+    class _DispatchMode(contextlib.nullcontext[None]):
+        """TorchDispatchMode, as mypy can take it: it has no annotations."""
+else:
+    _DispatchMode = TorchDispatchMode
+
+
+class CaptureMode(_DispatchMode):
+    """Has a capture record each operator that runs while it is active.
+
+    Attributes:
+        paused: whether to let operators pass, because another capture runs
+            inside this one.
+    """
+
+    supports_higher_order_operators = True
+    """Receive them too, in order to refuse them with an explanation."""
+
+    def __init__(self, capture: Capture, table: DecompositionTable) -> None:
+        """Make a mode.
+
+        Args:
+            capture: what records.
+            table: what to decompose, and how.
+        """
+        super().__init__()
+        self._capture = capture
+        self._table = table
+        self.paused = False
+
+    def __torch_dispatch__(
+        self,
+        func: OpOverload | HigherOrderOperator,
+        types: tuple[type, ...],
+        args: tuple[Value, ...] = (),
+        kwargs: dict[str, Value] | None = None,
+    ) -> Value:
+        """Decompose an operator, or run and record it."""
+        kwargs = kwargs or {}
+        if self.paused or func is torch.ops.prim.device.default:
+            return func(*args, **kwargs)
+        if not isinstance(func, OpOverload):
+            _refuse(func)
+        if not _PLAIN.issuperset(types) and self._is_foreign(args, kwargs):
+            # Torch asks the subclass next, which calls plain operators.
+            return NotImplemented
+        if func in self._table:
+            with self:
+                result = self._table[func](*args, **kwargs)
+            if result is not NotImplemented:
+                return result
+        if func.has_kernel_for_dispatch_key(_COMPOSITE):
+            leaves = pytree.arg_tree_leaves(*args, **kwargs)
+            if autograd_would_have_decomposed(func, leaves):
+                with self:
+                    result = func.decompose(*args, **kwargs)
+                if result is not NotImplemented:
+                    return result
+        return self._capture.run(func, args, kwargs)
+
+    def _is_foreign(
+        self, args: tuple[Value, ...], kwargs: dict[str, Value]
+    ) -> bool:
+        """Whether an argument is a tensor subclass that no node has made."""
+        return any(
+            type(leaf) not in _PLAIN and not self._capture.knows(leaf)
+            for leaf in pytree.arg_tree_leaves(*args, **kwargs)
+            if isinstance(leaf, torch.Tensor)
+        )
+
+
+_COMPOSITE: Final = torch._C.DispatchKey.CompositeImplicitAutograd
+"""Where operators have their definition in terms of other operators."""
+
+
+def _refuse(func: HigherOrderOperator) -> NoReturn:
+    """Raise the error for an operator that takes functions."""
+    raise NotImplementedError(
+        f"make_fx met torch.ops.higher_order.{func.__name__}, in\n"
+        f"  {frames.where()}\n"
+        "  It takes functions, and a graph of ATen operators has none. Use "
+        "torch.where for a choice and a Python loop for a repetition, or "
+        "capture the functions one by one."
+    )

@@ -2,14 +2,14 @@
 
 A GraphModule is an `nn.Module` whose `forward` was written by its graph.  It
 holds the modules, parameters and buffers that the nodes' targets name, at the
-same paths as the module it was traced from.
+same paths as the module from which the graph was traced.
 
     edit gm.graph  →  gm.recompile()  →  gm.code and gm(x) are new
 
-Each instance has a class of its own, for that is where `forward` is found.
-`recompile` makes the new function first and puts it there last, so that other
-threads may call the module meanwhile, and a graph that Python refuses leaves
-it as it was.
+Python looks `forward` up on the class, so each instance gets its own class.
+`recompile` makes the new function first and puts it there last: other threads
+may call the module meanwhile, and if Python refuses the code, the module
+still has the function that it had.
 """
 
 from __future__ import annotations
@@ -18,20 +18,25 @@ import contextlib
 import copy
 import os
 import sys
-import traceback
 import types
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import ClassVar, Final, Self, TypeVar, cast
 
 from torch import nn
 from torch.utils import _pytree as pytree
 
-from .codegen.codegen import _PyTreeCodeGen
-from .codegen.source import Program, compile_forward, last_frame
-from .graph import Graph
+from .codegen.failures import where_it_failed
+from .codegen.readable import class_text
+from .codegen.source import CompiledForward, compile_forward
+from .codegen.unchanged import kept
+from .codegen.variants import SPECS, _PyTreeCodeGen
+from .graph import Graph, importable
 from .node import Node
+from .saving import copying
 from .saving.serialize import write_folder
+from .saving.used_attributes import delete_unused, paths_in
 from .text import dotted_path
 from .usedef.protocols import GraphTracer, PythonCode, ReplaceHook
 from .usedef.values import Value
@@ -42,17 +47,6 @@ NodeHook = Callable[[Node], object]
 """Called with a node that was made, or is about to be erased."""
 
 _IMPL: Final = "GraphModuleImpl"
-
-_GENERATED: Final = frozenset(
-    ("_graph", "_code", "_lineno_map", "_prologue_start")
-)
-"""The attributes that `recompile` makes, or that it makes them from."""
-
-_SPECS: Final = frozenset(("_in_spec", "_out_spec"))
-"""What `recompile` makes too, if inputs or outputs are nested."""
-
-_PRESERVED: Final = "_user_preserved_attributes"
-"""Key of `meta`: a dict of attributes that a deep copy gets once more."""
 
 
 class GraphModule(nn.Module):
@@ -136,7 +130,7 @@ class GraphModule(nn.Module):
         self._deepcopy_hooks = []
         _take_targets(self, root, graph)
         self.graph = graph
-        self._tracer_cls = _lasting(graph._tracer_cls)
+        self._tracer_cls = importable(graph._tracer_cls)
         self._tracer_extras = graph._tracer_extras or {}
 
     # -- the graph and its code --------------------------------------------
@@ -198,38 +192,38 @@ class GraphModule(nn.Module):
 
         torch.fx: graph_module.py, GraphModule.recompile
         """
-        for child in self.children():
-            if isinstance(child, GraphModule):
-                child.recompile()
-        return self._take(_compile(self._graph))
-
-    def _recompile_if_edited(self) -> None:
-        """`recompile`, but what would be made once more stays as it is.
-
-        For those who have changed nothing: a user may have, before.
-
-        Cost: O(nodes + size of their arguments); Python compiles only what
-        is new.
-        """
-        if getattr(self.recompile, "__func__", None) is not _RECOMPILE:
-            self.recompile()  # a user's own, which may do more
-            return
-        for child in self.children():
-            if isinstance(child, GraphModule):
-                child._recompile_if_edited()  # noqa: SLF001
-        self._take(_compile(self._graph, self._wrapped_call.program))
-
-    def _take(self, program: Program) -> PythonCode:
-        """Have a program as `code` and `forward`."""
-        self._code = program.code.src
-        self._lineno_map = program.code._lineno_map
-        self._prologue_start = program.code._prologue_start
+        for _, child in self._child_graph_modules():
+            child.recompile()
+        compiled = self._compile()
+        self._code = compiled.code.src
+        self._lineno_map = compiled.code._lineno_map
+        self._prologue_start = compiled.code._prologue_start
         if isinstance(codegen := self._graph._codegen, _PyTreeCodeGen):
             self._in_spec = codegen.pytree_info.in_spec
             self._out_spec = codegen.pytree_info.out_spec
-        self._wrapped_call.program = program
-        type(self).forward = program.forward
-        return program.code
+        self._wrapped_call.compiled = compiled
+        type(self).forward = compiled.forward
+        return compiled.code
+
+    def _compile(self) -> CompiledForward:
+        """The graph as a function; the module is not changed."""
+        nodes = tuple(self._graph.nodes)
+        if not any(node.op == "output" for node in reversed(nodes)):
+            raise RuntimeError(
+                "the Graph has no output: add graph.output(value) before a "
+                "GraphModule is made from it or recompiled"
+            )
+        code = self._graph.python_code("self")
+        known = vars(self._wrapped_call).get("compiled")
+        return kept(known, code, nodes) or compile_forward(
+            code, nodes, self._graph._co_fields
+        )
+
+    def _child_graph_modules(self) -> Iterator[tuple[str, GraphModule]]:
+        """The children that have a graph, too, with their names."""
+        for name, child in self.named_children():
+            if isinstance(child, GraphModule):
+                yield name, child
 
     def print_readable(
         self,
@@ -258,23 +252,28 @@ class GraphModule(nn.Module):
 
         torch.fx: graph_module.py, GraphModule.print_readable
         """
-
-        def write(graph: Graph) -> str:
-            code = graph.python_code(
-                "self",
-                verbose=True,
-                include_stride=include_stride,
-                include_device=include_device,
-                colored=colored,
-                expanded_def=expanded_def,
-                additional_meta=additional_meta,
-            )
-            return code.src
-
-        text = _readable(self, type(self).__name__, write)
+        write = partial(
+            Graph.python_code,
+            root_module="self",
+            verbose=True,
+            include_stride=include_stride,
+            include_device=include_device,
+            colored=colored,
+            expanded_def=expanded_def,
+            additional_meta=additional_meta,
+        )
+        text = self._readable(type(self).__name__, write)
         if print_output:
             print(text)
         return text
+
+    def _readable(self, name: str, write: Callable[[Graph], PythonCode]) -> str:
+        """The code as a class in Python, with the children's inside."""
+        children = [
+            child._readable(child_name, write)  # noqa: SLF001
+            for child_name, child in self._child_graph_modules()
+        ]
+        return class_text(name, write(self._graph).src, children)
 
     def __str__(self) -> str:
         """The modules, then the code."""
@@ -305,11 +304,8 @@ class GraphModule(nn.Module):
 
         torch.fx: graph_module.py, GraphModule.to_folder
         """
-        program = self._wrapped_call.program
-        needed = {path.partition(".")[0] for path in _fetched(program.nodes)}
-        needed |= _SPECS
-        attributes = {k: v for k, v in vars(self).items() if k in needed}
-        write_folder(self, program.code, attributes, Path(folder), module_name)
+        compiled = self._wrapped_call.compiled
+        write_folder(self, compiled, Path(folder), module_name)
 
     # -- submodules --------------------------------------------------------
 
@@ -354,19 +350,7 @@ class GraphModule(nn.Module):
 
         torch.fx: graph_module.py, GraphModule.delete_all_unused_submodules
         """
-        needed = _needed(self)
-        seen: set[int] = set()
-        rest: list[nn.Module] = [self]
-        while rest:
-            module = rest.pop()
-            if id(module) in seen:
-                continue
-            seen.add(id(module))
-            for name, child in list(module._modules.items()):
-                if (id(module), name) not in needed:
-                    delattr(module, name)
-                elif child is not None:
-                    rest.append(child)
+        delete_unused(self, paths_in(self._graph.nodes))
 
     # -- copies ------------------------------------------------------------
 
@@ -377,18 +361,7 @@ class GraphModule(nn.Module):
 
         torch.fx: graph_module.py, GraphModule.__deepcopy__
         """
-        new = _make(type(self))
-        memo[id(self)] = new
-        graph = copy.deepcopy(self._graph, memo)
-        state = copy.deepcopy(_state(self), memo)
-        self._deepcopy_init()(new, _Attributes(state), graph)
-        # What an overridden _deepcopy_init did not take.
-        vars(new).update(state)
-        for name, value in new.meta.get(_PRESERVED, {}).items():
-            setattr(new, name, value)
-        for hook in new._deepcopy_hooks:
-            hook(new)
-        return new
+        return copying.deep_copy(self, _blank(type(self)), memo)
 
     def _deepcopy_init(self) -> Callable[..., None]:
         """What initialises a deep copy, which a subclass may override.
@@ -398,7 +371,7 @@ class GraphModule(nn.Module):
 
         torch.fx: graph_module.py, GraphModule._deepcopy_init
         """
-        return _take_state
+        return copying.take_state
 
     def __copy__(self) -> GraphModule:
         """A module with the same graph, which belongs to the copy then.
@@ -408,19 +381,7 @@ class GraphModule(nn.Module):
 
         torch.fx: graph_module.py, GraphModule.__copy__
         """
-        new = _make(type(self))
-        nn.Module.__init__(new)
-        _take_targets(new, self, self._graph)
-        for name, value in _state(self).items():
-            if name in ("_modules", "_parameters", "_buffers"):
-                for key in value.keys() - vars(new)[name].keys():
-                    vars(new)[name][key] = value[key]
-            elif name in vars(new) or name.endswith("_hooks"):
-                vars(new)[name] = copy.copy(value)
-            else:
-                vars(new)[name] = value
-        new.graph = self._graph
-        return new
+        return copying.shallow_copy(self, _blank(type(self)))
 
     def _replicate_for_data_parallel(self) -> GraphModule:
         """What `nn.DataParallel` makes one of for each device.
@@ -440,12 +401,13 @@ class GraphModule(nn.Module):
         be extern.
         """
         cls = type(self)
-        made = _make, (_importable(cls), cls.__name__)
-        return (*made, self.__getstate__())
+        bases = cast("tuple[type[GraphModule], ...]", cls.__mro__)
+        known = next(base for base in bases if importable(base) is not None)
+        return _blank, (known, cls.__name__), self.__getstate__()
 
     def __getstate__(self) -> dict[str, Value]:
         """All attributes, without what `recompile` makes again."""
-        return {**_state(self), "_graph": self._graph}
+        return {**copying.state_of(self), "_graph": self._graph}
 
     def __setstate__(self, state: dict[str, Value]) -> None:
         """Take the attributes over and make the code."""
@@ -479,7 +441,7 @@ class GraphModule(nn.Module):
 
     def _unregister_replace_node_hook(self, f: ReplaceHook) -> None:
         """Forget a replace hook; ValueError if there is no such."""
-        self._replace_hooks.remove(_hook("Replace", f))
+        self._replace_hooks.remove(f)
 
     def _register_create_node_hook(self, f: NodeHook) -> None:
         """Have `f` called with each node that is made in the graph."""
@@ -487,7 +449,7 @@ class GraphModule(nn.Module):
 
     def _unregister_create_node_hook(self, f: NodeHook) -> None:
         """Forget a create hook; ValueError if there is no such."""
-        self._create_node_hooks.remove(_hook("create_node", f))
+        self._create_node_hooks.remove(f)
 
     def _register_erase_node_hook(self, f: NodeHook) -> None:
         """Have `f` called with each node that is erased from the graph."""
@@ -495,7 +457,7 @@ class GraphModule(nn.Module):
 
     def _unregister_erase_node_hook(self, f: NodeHook) -> None:
         """Forget an erase hook; ValueError if there is no such."""
-        self._erase_node_hooks.remove(_hook("erase_node", f))
+        self._erase_node_hooks.remove(f)
 
     def _register_deepcopy_hook(
         self, f: Callable[[GraphModule], object]
@@ -507,23 +469,19 @@ class GraphModule(nn.Module):
         self, f: Callable[[GraphModule], object]
     ) -> None:
         """Forget a deepcopy hook; ValueError if there is no such."""
-        self._deepcopy_hooks.remove(_hook("deepcopy", f))
-
-
-_RECOMPILE: Final = GraphModule.recompile
-"""The method that no subclass, and nobody who looks on, has replaced."""
+        self._deepcopy_hooks.remove(f)
 
 
 class _WrappedCall:
     """Calls a module and, if its generated code fails, shows where.
 
     Attributes:
-        program: the generated code; set by `recompile`.
+        compiled: the generated function; set by `recompile`.
 
     torch.fx: graph_module.py, _WrappedCall
     """
 
-    program: Program
+    compiled: CompiledForward
 
     def __init__(self, base: type[nn.Module]) -> None:
         """Make it for a class below `base`."""
@@ -538,7 +496,7 @@ class _WrappedCall:
         try:
             return self._above.__call__(obj, *args, **kwargs)
         except Exception as error:
-            if message := _where_it_failed(error, self.program):
+            if message := where_it_failed(error, *self.compiled):
                 print(message, file=sys.stderr)
             raise
 
@@ -554,32 +512,6 @@ def _caller(wrapped_call: _WrappedCall) -> Callable[..., Value]:
         return call(self, *args, **kwargs)
 
     return call_wrapped
-
-
-def _where_it_failed(error: Exception, program: Program) -> str:
-    """The message for an error that arose in a line of `program` itself.
-
-    "" if it came from deeper: then the traceback ends at the cause, and an
-    inner GraphModule has had its say.
-    """
-    *_, (frame, number) = traceback.walk_tb(error.__traceback__)
-    if frame.f_code is not program.forward.__code__:
-        return ""
-    _, line, node = program.line(number)
-    parts = [
-        "".join(traceback.format_exception(error)),
-        f"Call using an FX-traced Module, line {number} of the traced "
-        "Module's generated forward function:",
-        f"{program.line(number - 1).text}\n{line}\n",
-        f"{'~' * len(line.strip())}~~~ <--- HERE",
-        f"{program.line(number + 1).text}\n",
-        f"{program.line(number + 2).text}\n",
-    ]
-    if node is not None:
-        origin = last_frame(node.stack_trace or "")
-        parts.append(f"That line is Node {node}" + (origin and ", recorded at"))
-        parts.extend(filter(None, [origin]))
-    return "\n".join(parts)
 
 
 # -- classes ---------------------------------------------------------------
@@ -612,76 +544,26 @@ def _class_below(base: type[GraphModule]) -> type[GraphModule]:
     )
 
 
-def _make(cls: type[GraphModule], name: str = "GraphModule") -> GraphModule:
-    """An instance without attributes, its class being called `name`."""
+def _blank(cls: type[GraphModule], name: str = "GraphModule") -> GraphModule:
+    """An instance without attributes, whose class is named `name`."""
     new = cls.__new__(_base_of(cls))
     type(new).__name__ = name
     return new
 
 
-def _importable(cls: type[GraphModule]) -> type[GraphModule]:
-    """The nearest class among `cls` and its bases that pickle can name."""
-    mro = cast("tuple[type[GraphModule], ...]", cls.__mro__)
-    return next(c for c in mro if "<locals>" not in c.__qualname__)
-
-
-def _lasting(cls: type[GraphTracer] | None) -> type[GraphTracer] | None:
-    """A tracer's class; None if it is local to a function.
-
-    Such a class cannot be pickled, and would keep the module from it.
-    """
-    return None if cls is None or "<locals>" in cls.__qualname__ else cls
-
-
 # -- attributes ------------------------------------------------------------
 
 
-class _Attributes(nn.Module):
-    """A module that has given attributes and does nothing.
-
-    torch.fx: graph_module.py, _CodeOnlyModule
-    """
-
-    def __init__(self, attributes: dict[str, Value]) -> None:
-        """Have just these attributes."""
-        super().__init__()
-        vars(self).update(attributes)
-
-
-def _state(module: GraphModule) -> dict[str, Value]:
-    """The attributes, without what `recompile` makes again."""
-    made = _GENERATED
-    if isinstance(module.graph._codegen, _PyTreeCodeGen):
-        made |= _SPECS
-    held = vars(module)
-    return {name: held[name] for name in held if name not in made}
-
-
-def _take_state(new: GraphModule, root: nn.Module, graph: Graph) -> None:
-    """Give `new` all attributes of `root`, and a graph."""
-    vars(new).update(vars(root))
-    new.graph = graph
-
-
-_OWN: Final = frozenset(
+OWN: Final = frozenset(
     (*dir(GraphModule), *GraphModule.__annotations__, *vars(nn.Module()))
-).difference(_SPECS)
+).difference(SPECS)
 """Names that mean something in every GraphModule. A spec may be fetched: that
 is what a trace of a module with nested inputs does."""
 
 
-def _fetched(nodes: Iterable[Node]) -> dict[str, Node]:
-    """The dotted paths that nodes fetch or call, each with its first node."""
-    paths: dict[str, Node] = {}
-    for node in nodes:
-        if node.op in ("get_attr", "call_module"):
-            paths.setdefault(str(node.target), node)
-    return paths
-
-
 def _take_targets(module: GraphModule, root: object, graph: Graph) -> None:
     """Share with `module` what the nodes' targets name in `root`."""
-    paths = _fetched(graph.nodes)
+    paths = paths_in(graph.nodes)
     for path, node in paths.items():
         _check_path(path, node)
     if isinstance(root, nn.Module):
@@ -708,70 +590,13 @@ def _take_targets(module: GraphModule, root: object, graph: Graph) -> None:
 def _check_path(path: str, node: Node) -> None:
     """Raise if a path would hide something that a GraphModule needs."""
     atom = path.partition(".")[0]
-    if atom in _OWN:
+    if atom in OWN:
         raise RuntimeError(
             f"Node {node} needs '{path}', but '{atom}' is an attribute of "
             "every GraphModule: rename the one that was traced, or give the "
             f"node another path, as in node.target = 'my_{path}', and pass "
             f"{{'my_{path}': …}} as root"
         )
-
-
-def _needed(root: GraphModule) -> set[tuple[int, str]]:
-    """Which child of which module the nodes need: (id of module, name)."""
-    needed: set[tuple[int, str]] = set()
-    whole: set[int] = set()
-    for path in _fetched(root.graph.nodes):
-        holder: object = root
-        for _, atom, value in dotted_path.walk(root, path):
-            needed.add((id(holder), atom))
-            holder = value
-        rest = [holder]
-        while rest:
-            module = rest.pop()
-            if isinstance(module, nn.Module) and id(module) not in whole:
-                whole.add(id(module))
-                needed.update((id(module), name) for name in module._modules)
-                rest.extend(module._modules.values())
-    return needed
-
-
-# -- code ------------------------------------------------------------------
-
-
-def _compile(graph: Graph, known: Program | None = None) -> Program:
-    """The compiled code of a graph; `known` if it is that already."""
-    nodes = tuple(graph.nodes)
-    if not any(node.op == "output" for node in reversed(nodes)):
-        raise RuntimeError(
-            "the Graph has no output: add graph.output(value) before a "
-            "GraphModule is made from it or recompiled"
-        )
-    code = graph.python_code("self")
-    if known is not None and known.is_of(code, nodes):
-        return known
-    return compile_forward(code, nodes, graph._co_fields)
-
-
-def _readable(
-    module: GraphModule, name: str, write: Callable[[Graph], str]
-) -> str:
-    """A module as a class in Python, with its child GraphModules inside."""
-    code = write(module.graph).lstrip("\n")
-    text = _indent(f"class {name}(torch.nn.Module):\n{code}")
-    children = [
-        _readable(child, child_name, write)
-        for child_name, child in module.named_children()
-        if isinstance(child, GraphModule)
-    ]
-    return text + _indent("\n".join(["", *children]))
-
-
-def _indent(text: str) -> str:
-    """All lines but the first, moved to the right; blank lines are empty."""
-    first, *rest = text.split("\n")
-    moved = (f"    {line}" if line.strip() else "" for line in rest)
-    return "\n".join((first, *moved))
 
 
 HookT = TypeVar("HookT")

@@ -27,6 +27,7 @@ from .global_names import GlobalNames
 from .local_names import LocalNames, as_python_reads, exact
 from .type_text import type_text
 
+INDENT: Final = "    "
 COUNTER: Final = "# COUNTER: "
 """Begins the line that tells a code transformer's output which node is next."""
 

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum
-from itertools import pairwise
+from itertools import zip_longest
 from typing import Final
 
 import torch
@@ -25,9 +25,10 @@ from ..node import Node
 from ..ordered.linked_list import LinkedList
 from ..usedef.arguments import LEAVES
 from ..usedef.protocols import CodeOptions
-from ..usedef.values import Value
+from ..usedef.values import Argument, Value
 from .constants import ConstantPrinter
-from .emit import Emitter, OutputWriter
+from .emit import INDENT, Emitter, OutputWriter
+from .failures import last_frame
 from .global_names import GlobalNames
 
 RED: Final = "\033[31m"
@@ -266,12 +267,12 @@ def _frame_of(trace: str | None) -> str:
 
     torch.fx: graph.py, _parse_stack_trace
     """
-    lines = [line.strip() for line in (trace or "").strip().split("\n")]
-    for line, code in reversed(list(pairwise(lines))):
-        if found := _frame.fullmatch(line):
-            file, number, function = found.groups()
-            return f"File: {file}:{number} in {function}, code: {code}"
-    return "No stacktrace found for following nodes"
+    head, _, below = last_frame(trace).partition("\n")
+    if not (found := _frame.fullmatch(head.strip())):
+        return "No stacktrace found for following nodes"
+    file, number, function = found.groups()
+    code = below.partition("\n")[0].strip()
+    return f"File: {file}:{number} in {function}, code: {code}"
 
 
 def _annotation_note(meta: dict[str, Value]) -> str:
@@ -346,3 +347,49 @@ def _one_line(value: Value) -> str:
 def _harmless(text: str) -> str:
     """Text that stays inside double quotes."""
     return _one_line(text).replace('"', "'").replace("\\", "/")
+
+
+# -- one item a line --------------------------------------------------------
+
+
+def parameter_line(parameter: str) -> str:
+    """A parameter on a line of its own, its comment behind the comma."""
+    text, hash_, comment = parameter.partition("#")
+    comment = f"  # {comment.lstrip()}" if hash_ else ""
+    return f"{INDENT}{text.rstrip()},{comment}\n"
+
+
+def output_text(
+    value: Argument,
+    descs: Sequence[str] | None,
+    repr_fn: Callable[[object], str],
+) -> str:
+    """What is returned, on a line for each item if there are comments."""
+    if descs is None or not isinstance(value, list | tuple):
+        return repr_fn(value)
+    left, right = "()" if isinstance(value, tuple) else "[]"
+    comments = [f"  # {desc}" for desc in descs[: len(value)]]
+    lines = [
+        f"{INDENT}{repr_fn(item)},{comment}\n"
+        for item, comment in zip_longest(value, comments, fillvalue="")
+    ]
+    return f"{left}\n{''.join(lines)}{right}"
+
+
+def class_text(name: str, code: str, children: Iterable[str]) -> str:
+    """A module as a class in Python.
+
+    Args:
+        name: the name of the class.
+        code: the source of its forward.
+        children: the texts of the classes inside it.
+    """
+    head = f"class {name}(torch.nn.Module):\n" + code.lstrip("\n")
+    return _indent(head) + _indent("\n".join(["", *children]))
+
+
+def _indent(text: str) -> str:
+    """All lines but the first, moved to the right; blank lines are empty."""
+    first, *rest = text.split("\n")
+    moved = (f"{INDENT}{line}" if line.strip() else "" for line in rest)
+    return "\n".join((first, *moved))

@@ -29,9 +29,12 @@ import torch
 from torch import nn
 from torch.utils import _pytree as pytree
 
+from ..codegen.source import CompiledForward
+from ..codegen.variants import SPECS
 from ..tracing.wrapping import original_of
 from ..usedef.protocols import PythonCode
 from ..usedef.values import Value
+from .used_attributes import paths_in
 
 _GLOBALS: Final = "module.globals.pt"
 _ATTRIBUTES: Final = "module.attributes.pt"
@@ -56,8 +59,7 @@ _private = re.compile(r"\b__\w*(?<!__)\b")
 
 def write_folder(
     module: nn.Module,
-    code: PythonCode,
-    attributes: Mapping[str, Value],
+    compiled: CompiledForward,
     folder: Path,
     class_name: str,
 ) -> None:
@@ -65,8 +67,7 @@ def write_folder(
 
     Args:
         module: holds parameters, buffers and child modules.
-        code: its forward.
-        attributes: what the code reads from the module besides.
+        compiled: its forward.
         folder: where to write to; made if need be, but not its parents.
         class_name: the name of the class.
 
@@ -79,11 +80,12 @@ def write_folder(
 
     torch.fx: graph_module.py, GraphModule.to_folder
     """
+    code = compiled.code
     named = _named_in(code)
     _check_class_name(class_name, named)
     imports = {name: _import(name, value) for name, value in named.items()}
     unnamed = {name: named[name] for name in named if not imports[name]}
-    loose = {**attributes, **_unsaved_buffers(module)}
+    loose = {**_attributes(module, compiled), **_unsaved_buffers(module)}
     kept = {name: _without_spec(value) for name, value in loose.items()}
     _check_picklable(unnamed, "the code uses")
     _check_picklable(kept, "the module has the attribute")
@@ -120,6 +122,15 @@ def _named_in(code: PythonCode) -> dict[str, Value]:
         for name, value in code.globals.items()
         if name in words and vars(builtins).get(name, words) is not value
     }
+
+
+def _attributes(
+    module: nn.Module, compiled: CompiledForward
+) -> dict[str, Value]:
+    """The plain attributes that the code reads, directly or inside of them."""
+    first = {path.partition(".")[0] for path in paths_in(compiled.nodes)}
+    held = vars(module)
+    return {name: held[name] for name in held if name in first | SPECS}
 
 
 def _check_class_name(name: str, taken: Mapping[str, Value]) -> None:

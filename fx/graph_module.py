@@ -18,11 +18,10 @@ import contextlib
 import copy
 import os
 import sys
-import types
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import ClassVar, Final, Self, TypeVar, cast
+from typing import ClassVar, Final, Self, TypeAlias, TypeVar
 
 from torch import nn
 from torch.utils import _pytree as pytree
@@ -34,9 +33,9 @@ from .codegen.unchanged import kept
 from .codegen.variants import SPECS, _PyTreeCodeGen
 from .graph import Graph, importable
 from .node import Node
-from .saving import copying
+from .saving import attributes
+from .saving.attributes import paths_in
 from .saving.serialize import write_folder
-from .saving.used_attributes import delete_unused, paths_in
 from .text import dotted_path
 from .usedef.protocols import GraphTracer, PythonCode, ReplaceHook
 from .usedef.values import Value
@@ -45,6 +44,9 @@ __all__ = ["GraphModule"]
 
 NodeHook = Callable[[Node], object]
 """Called with a node that was made, or is about to be erased."""
+
+CopyHook: TypeAlias = "Callable[[GraphModule], object]"
+"""Called with a deep copy that was made."""
 
 _IMPL: Final = "GraphModuleImpl"
 
@@ -57,7 +59,7 @@ class GraphModule(nn.Module):
         gm.recompile()
 
     Attributes:
-        meta: for passes to leave notes in; copied with the module.
+        meta: notes of passes, by any key; copied with the module.
 
     torch.fx: graph_module.py, GraphModule
     """
@@ -75,25 +77,24 @@ class GraphModule(nn.Module):
     _replace_hooks: list[ReplaceHook]
     _create_node_hooks: list[NodeHook]
     _erase_node_hooks: list[NodeHook]
-    _deepcopy_hooks: list[Callable[[GraphModule], object]]
+    _deepcopy_hooks: list[CopyHook]
 
-    # TorchScript, which compiles properties and evaluates annotations, is to
-    # leave ours alone.
+    # TorchScript compiles properties and evaluates annotations; it must not
+    # do that with ours.
     __jit_unused_properties__: ClassVar[list[str]] = ["graph", "code"]
     __jit_ignored_attributes__: ClassVar[list[str]] = list(__annotations__)
 
     def __new__(cls, *args: object, **kwargs: object) -> Self:
-        """Make an instance, in a class of its own.
+        """Make an instance, and a class for it alone.
 
         torch.fx: graph_module.py, GraphModule.__new__
         """
-        base = _base_of(cls)
-        new = super().__new__(cast("type[Self]", _class_below(base)))
+        base: Value = _base_of(cls)
+        new: Self = super().__new__(_class_below(base))
         if base is not cls:
-            # As in type(gm)(root, graph). The class of `new` stands beside
-            # `cls`, and Python initialises instances of `cls` only.
-            initialise: Callable[..., None] = base.__init__
-            initialise(new, *args, **kwargs)
+            # As in type(gm)(root, graph): the new class is not below `cls`,
+            # and Python calls `__init__` for instances of `cls` only.
+            base.__init__(new, *args, **kwargs)
         return new
 
     def __init__(
@@ -105,16 +106,16 @@ class GraphModule(nn.Module):
         """Make a module that does what `graph` says.
 
         Args:
-            root: where to find what the nodes' targets name. It is shared,
-                not copied, and comes to the same paths; plain tensors become
-                buffers. A dict has the paths as its keys.
-            graph: the graph, which from now on belongs to this module.
+            root: has the attributes that the nodes' targets name. They are
+                shared, not copied, and get the same paths; plain tensors
+                become buffers. The keys of a dict are the paths.
+            graph: the graph, whose `owning_module` is then this module.
             class_name: the name of the module's class.
 
         Raises:
             RuntimeError: `root` is neither; a dict lacks a target; a target
-                would hide something of GraphModule; the graph has no output,
-                or Python refuses its code.
+                would hide an attribute of GraphModule; the graph has no
+                output, or Python refuses its code.
             AttributeError: a module lacks a target.
 
         Cost: O(nodes + size of their arguments).
@@ -137,12 +138,12 @@ class GraphModule(nn.Module):
 
     @property
     def graph(self) -> Graph:
-        """The graph; assign another to have the module do what that says.
+        """The graph of this module; you may assign another one.
 
-        Edit it in place as you like, then call `recompile`.
+        After an edit in place, call `recompile`; assigning does it for you.
 
         Raises:
-            AssertionError: what is assigned is no Graph.
+            AssertionError: the assigned object is not a Graph.
             RuntimeError: as `recompile`; the module keeps its graph.
 
         torch.fx: graph_module.py, GraphModule.graph
@@ -174,11 +175,11 @@ class GraphModule(nn.Module):
         return self._code
 
     def recompile(self) -> PythonCode:
-        """Make `code` and `forward` anew from the graph.
+        """Make `code` and `forward` from the graph as it is now.
 
-        To be called when the graph was edited. Child modules that are
-        GraphModules are recompiled too. Other threads may be calling the
-        module: each call runs either the old code or the new.
+        Call it after an edit of the graph. Child modules that are
+        GraphModules are recompiled too. Other threads may call the module
+        meanwhile: each call runs either the old code or the new.
 
         Returns:
             The source, the globals that it names, and where its lines come
@@ -186,7 +187,7 @@ class GraphModule(nn.Module):
 
         Raises:
             RuntimeError: the graph has no output, or Python refuses its
-                code. The module keeps what it had.
+                code. The module keeps its old code.
 
         Cost: O(nodes + size of their arguments).
 
@@ -238,15 +239,15 @@ class GraphModule(nn.Module):
     ) -> str:
         """The code with comments on where it comes from, children included.
 
-        It is written anew from the graph, whether recompiled or not.
+        It shows the graph as it is now, recompiled or not.
 
         Args:
             print_output: print it, too.
             include_stride: show the strides of tensors beside their shapes.
             include_device: show their devices.
             colored: ANSI colours.
-            fast_sympy_print: taken for torch.fx's sake; there is but one way
-                to print symbolic sizes here.
+            fast_sympy_print: has no effect; torch.fx has two ways to print
+                symbolic sizes.
             expanded_def: one parameter a line.
             additional_meta: keys of node.meta to show in the comments.
 
@@ -284,7 +285,7 @@ class GraphModule(nn.Module):
     def to_folder(
         self, folder: str | os.PathLike[str], module_name: str = "FxModule"
     ) -> None:
-        """Write the module out as a Python package that can be edited.
+        """Write the module to a folder, as a Python package to edit.
 
         After that, `from <folder> import <module_name>` works, in this
         process or another, wherever the folder is moved; `<module_name>()`
@@ -317,11 +318,11 @@ class GraphModule(nn.Module):
             m: the module.
 
         Returns:
-            False, and nothing is changed, if something on the way is no
-            module.
+            Whether it was added: not if an attribute on the way is not a
+            module, and then nothing is changed.
 
         Raises:
-            KeyError: the path ends at an attribute that is no module.
+            KeyError: the path ends at an attribute that is not a module.
 
         torch.fx: graph_module.py, GraphModule.add_submodule
         """
@@ -341,50 +342,50 @@ class GraphModule(nn.Module):
         return dotted_path.delete_submodule(self, target)
 
     def delete_all_unused_submodules(self) -> None:
-        """Remove the modules that no node needs.
+        """Remove the modules that no node uses.
 
-        Needed are a module that a node calls or fetches, with all that is in
-        it, and the modules on the way to what a node calls or fetches.
+        A module that a node calls or fetches is used, with everything inside
+        of it, and so are the modules on the path to it.
 
         Cost: O(nodes + modules).
 
         torch.fx: graph_module.py, GraphModule.delete_all_unused_submodules
         """
-        delete_unused(self, paths_in(self._graph.nodes))
+        attributes.delete_unused(self, paths_in(self._graph.nodes))
 
     # -- copies ------------------------------------------------------------
 
     def __deepcopy__(self, memo: dict[int, Value]) -> GraphModule:
-        """A copy with a graph of its own, and all attributes copied.
+        """A copy of the graph and of all attributes.
 
-        Its class is called GraphModule.
+        Its class is named GraphModule.
 
         torch.fx: graph_module.py, GraphModule.__deepcopy__
         """
-        return copying.deep_copy(self, _blank(type(self)), memo)
+        return attributes.deep_copy(self, _blank(type(self)), memo)
 
     def _deepcopy_init(self) -> Callable[..., None]:
-        """What initialises a deep copy, which a subclass may override.
+        """The function that initialises a deep copy; may be overridden.
 
         Called as `init(new, root, graph)`: the new instance, a module with
         copies of all attributes, a copy of the graph.
 
         torch.fx: graph_module.py, GraphModule._deepcopy_init
         """
-        return copying.take_state
+        return attributes.take_state
 
     def __copy__(self) -> GraphModule:
-        """A module with the same graph, which belongs to the copy then.
+        """A module with the same graph, whose owner is the copy then.
 
         Attributes are shared; the empty modules that were made for paths are
-        not. Its class is called GraphModule.
+        not. Its class is named GraphModule.
 
         torch.fx: graph_module.py, GraphModule.__copy__
         """
-        return copying.shallow_copy(self, _blank(type(self)))
+        return attributes.shallow_copy(self, _blank(type(self)))
 
     def _replicate_for_data_parallel(self) -> GraphModule:
-        """What `nn.DataParallel` makes one of for each device.
+        """A copy for one device of `nn.DataParallel`.
 
         torch.fx: graph_module.py, GraphModule._replicate_for_data_parallel
         """
@@ -396,32 +397,30 @@ class GraphModule(nn.Module):
     def __reduce__(self) -> tuple[Value, ...]:
         """Pickle the graph itself: names, types and meta survive.
 
-        A class that is local to a function cannot be pickled; its nearest
-        base class that is not stands for it. In torch.package, "fx.**" must
+        A class that is local to a function cannot be pickled, so its nearest
+        base class that is not local is used. In torch.package, "fx.**" must
         be extern.
         """
-        cls = type(self)
-        bases = cast("tuple[type[GraphModule], ...]", cls.__mro__)
+        bases = type(self).__mro__
         known = next(base for base in bases if importable(base) is not None)
-        return _blank, (known, cls.__name__), self.__getstate__()
+        return _blank, (known, type(self).__name__), self.__getstate__()
 
     def __getstate__(self) -> dict[str, Value]:
-        """All attributes, without what `recompile` makes again."""
-        return {**copying.state_of(self), "_graph": self._graph}
+        """All attributes but those that `recompile` makes, and the graph."""
+        return {**attributes.state_of(self), "_graph": self._graph}
 
     def __setstate__(self, state: dict[str, Value]) -> None:
-        """Take the attributes over and make the code."""
-        attributes = dict(state)
-        graph = attributes.pop("_graph")
-        restore: Callable[[dict[str, Value]], None] = super().__setstate__
-        restore(attributes)
+        """Set the attributes, and compile the graph."""
+        rest = dict(state)
+        graph = rest.pop("_graph")
+        super().__setstate__(rest)  # type: ignore[no-untyped-call]
         self.graph = graph
 
     # -- hooks -------------------------------------------------------------
 
     @contextlib.contextmanager
     def _set_replace_hook(self, f: ReplaceHook) -> Iterator[None]:
-        """Have `f` called for each use that is replaced, during a block.
+        """Call `f` for each use that is replaced, inside of the block.
 
         Args:
             f: called as f(old=node, new="name of the new one", user=node),
@@ -436,39 +435,35 @@ class GraphModule(nn.Module):
             self._unregister_replace_node_hook(f)
 
     def _register_replace_node_hook(self, f: ReplaceHook) -> None:
-        """Have `f` called for each use that is replaced, and each rename."""
+        """Call `f` for each use that is replaced, and each rename."""
         self._replace_hooks.append(_hook("Replace", f))
 
     def _unregister_replace_node_hook(self, f: ReplaceHook) -> None:
-        """Forget a replace hook; ValueError if there is no such."""
+        """Remove a replace hook; ValueError if it is not registered."""
         self._replace_hooks.remove(f)
 
     def _register_create_node_hook(self, f: NodeHook) -> None:
-        """Have `f` called with each node that is made in the graph."""
+        """Call `f` with each node that is made in the graph."""
         self._create_node_hooks.append(_hook("create_node", f))
 
     def _unregister_create_node_hook(self, f: NodeHook) -> None:
-        """Forget a create hook; ValueError if there is no such."""
+        """Remove a create hook; ValueError if it is not registered."""
         self._create_node_hooks.remove(f)
 
     def _register_erase_node_hook(self, f: NodeHook) -> None:
-        """Have `f` called with each node that is erased from the graph."""
+        """Call `f` with each node that is erased from the graph."""
         self._erase_node_hooks.append(_hook("erase_node", f))
 
     def _unregister_erase_node_hook(self, f: NodeHook) -> None:
-        """Forget an erase hook; ValueError if there is no such."""
+        """Remove an erase hook; ValueError if it is not registered."""
         self._erase_node_hooks.remove(f)
 
-    def _register_deepcopy_hook(
-        self, f: Callable[[GraphModule], object]
-    ) -> None:
-        """Have `f` called with each deep copy that is made of the module."""
+    def _register_deepcopy_hook(self, f: CopyHook) -> None:
+        """Call `f` with each deep copy that is made of the module."""
         self._deepcopy_hooks.append(_hook("deepcopy", f))
 
-    def _unregister_deepcopy_hook(
-        self, f: Callable[[GraphModule], object]
-    ) -> None:
-        """Forget a deepcopy hook; ValueError if there is no such."""
+    def _unregister_deepcopy_hook(self, f: CopyHook) -> None:
+        """Remove a deepcopy hook; ValueError if it is not registered."""
         self._deepcopy_hooks.remove(f)
 
 
@@ -485,13 +480,11 @@ class _WrappedCall:
 
     def __init__(self, base: type[nn.Module]) -> None:
         """Make it for a class below `base`."""
-        # Where `super().__call__` would be: in nn.Module or a user's class.
-        # Looked up there at each call, for tracing patches it.
+        # The class that `super()` would find: nn.Module or a user's. Its
+        # `__call__` is looked up at each call, because tracing patches it.
         self._above = next(c for c in base.__mro__ if "__call__" in vars(c))
 
-    def __call__(
-        self, obj: GraphModule, *args: Value, **kwargs: Value
-    ) -> Value:
+    def __call__(self, obj: nn.Module, *args: Value, **kwargs: Value) -> Value:
         """Call `obj`."""
         try:
             return self._above.__call__(obj, *args, **kwargs)
@@ -501,52 +494,37 @@ class _WrappedCall:
             raise
 
 
-def _caller(wrapped_call: _WrappedCall) -> Callable[..., Value]:
-    """The `__call__` of the class that has this `_wrapped_call`.
+def _base_of(cls: type[GraphModule]) -> Value:
+    """The class that a user wrote: `cls`, or the one that it is below.
 
-    torch.fx: graph_module.py, GraphModule.recompile (call_wrapped)
+    All classes of instances are directly below that one, so that a copy of a
+    copy is not at the end of an ever longer chain.
     """
-    call = wrapped_call.__call__  # bound once, which saves a lookup a call
-
-    def call_wrapped(self: GraphModule, *args: Value, **kwargs: Value) -> Value:
-        return call(self, *args, **kwargs)
-
-    return call_wrapped
-
-
-# -- classes ---------------------------------------------------------------
-
-
-def _base_of(cls: type[GraphModule]) -> type[GraphModule]:
-    """The class that somebody wrote, if `cls` is one of an instance.
-
-    Classes of instances stand side by side below it: copies of copies do not
-    pile them up.
-    """
-    mro = cast("tuple[type[GraphModule], ...]", cls.__mro__)
+    mro: Value = cls.__mro__
     return next(c for c in mro if not c.__qualname__.endswith(_IMPL))
 
 
-def _class_below(base: type[GraphModule]) -> type[GraphModule]:
+def _class_below(base: Value) -> Value:
     """A new class for one instance of `base`."""
-    wrapped_call = _WrappedCall(base)
-    members = {
-        "__module__": __name__,
-        "__qualname__": f"GraphModule.__new__.<locals>.{_IMPL}",
-        "__call__": _caller(wrapped_call),
-        "_wrapped_call": wrapped_call,
-    }
-    return cast(
-        "type[GraphModule]",
-        types.new_class(
-            _IMPL, (base,), exec_body=lambda ns: ns.update(members)
-        ),
-    )
+    call = _WrappedCall(base)
+    bound = call.__call__  # once, which saves each call a look-up
+
+    def call_wrapped(self: GraphModule, *args: Value, **kwargs: Value) -> Value:
+        return bound(self, *args, **kwargs)
+
+    class GraphModuleImpl(base):  # type: ignore[misc]
+        """A class for one instance, so that it has its own `forward`."""
+
+        __qualname__ = f"GraphModule.__new__.<locals>.{_IMPL}"
+        __call__ = call_wrapped
+        _wrapped_call = call
+
+    return GraphModuleImpl
 
 
 def _blank(cls: type[GraphModule], name: str = "GraphModule") -> GraphModule:
     """An instance without attributes, whose class is named `name`."""
-    new = cls.__new__(_base_of(cls))
+    new: GraphModule = cls.__new__(_base_of(cls))
     type(new).__name__ = name
     return new
 
@@ -557,8 +535,8 @@ def _blank(cls: type[GraphModule], name: str = "GraphModule") -> GraphModule:
 OWN: Final = frozenset(
     (*dir(GraphModule), *GraphModule.__annotations__, *vars(nn.Module()))
 ).difference(SPECS)
-"""Names that mean something in every GraphModule. A spec may be fetched: that
-is what a trace of a module with nested inputs does."""
+"""The attributes of every GraphModule, which a target must not hide. Specs are
+allowed: the code of a module with nested inputs fetches them."""
 
 
 def _take_targets(module: GraphModule, root: object, graph: Graph) -> None:
@@ -588,11 +566,11 @@ def _take_targets(module: GraphModule, root: object, graph: Graph) -> None:
 
 
 def _check_path(path: str, node: Node) -> None:
-    """Raise if a path would hide something that a GraphModule needs."""
-    atom = path.partition(".")[0]
-    if atom in OWN:
+    """Raise if a path would hide an attribute that a GraphModule needs."""
+    name = path.partition(".")[0]
+    if name in OWN:
         raise RuntimeError(
-            f"Node {node} needs '{path}', but '{atom}' is an attribute of "
+            f"Node {node} needs '{path}', but '{name}' is an attribute of "
             "every GraphModule: rename the one that was traced, or give the "
             f"node another path, as in node.target = 'my_{path}', and pass "
             f"{{'my_{path}': …}} as root"

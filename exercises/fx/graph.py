@@ -15,7 +15,7 @@ import inspect
 import warnings
 from collections.abc import Callable, Iterator
 from functools import cached_property
-from typing import Final, Literal, cast, overload
+from typing import Final, Literal, TypeVar, cast, overload
 
 import torch
 
@@ -532,7 +532,7 @@ class Graph(OrderedGraph[Node]):
         return {
             "rows": to_rows(self),
             "names": (names._used, names._counts),
-            "tracer": (_importable(self._tracer_cls), self._tracer_extras),
+            "tracer": (importable(self._tracer_cls), self._tracer_extras),
             "pytree_info": self._pytree_info,
             "codegen": vars(self).get("_codegen"),
             "co_fields": self._co_fields,
@@ -694,13 +694,14 @@ class Graph(OrderedGraph[Node]):
         return target_to_str(target)
 
 
-def _importable(
-    tracer_cls: type[GraphTracer] | None,
-) -> type[GraphTracer] | None:
-    """A tracer's class if pickle can find it again, else None."""
-    if tracer_cls is None or "<locals>" in tracer_cls.__qualname__:
+T = TypeVar("T")
+
+
+def importable(cls: type[T] | None) -> type[T] | None:
+    """A class if pickle can find it again by its name, else None."""
+    if cls is None or "<locals>" in cls.__qualname__:
         return None
-    return tracer_cls
+    return cls
 
 
 def _is_state(owner: GraphOwner[Node], path: str) -> bool:

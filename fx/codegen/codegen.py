@@ -86,7 +86,7 @@ class CodeGen:
         return f"return {output_text(output_args, descs, repr_fn or repr)}"
 
     def process_inputs(self, *args: Value) -> Value:
-        """What the graph's placeholders get when the function is called so.
+        """What the placeholders get if the function is called with `args`.
 
         `f(*args)` is `process_outputs(graph run on process_inputs(*args))`.
 
@@ -109,7 +109,7 @@ class CodeGen:
         return []
 
     def _own_parameters(self) -> Iterable[str]:
-        """Parameters of the function that are no placeholders."""
+        """Parameters of the function that are not placeholders."""
         return ()
 
     # -- putting it together -----------------------------------------------
@@ -119,12 +119,12 @@ class CodeGen:
     ) -> PythonCode:
         """The function that the nodes are, as source and globals.
 
-        A graph without a statement has the body `pass`. What the emitter's
-        globals spelled is kept in `_spelled`, for subclasses.
+        A graph without a statement has the body `pass`. `_spelled` says
+        meanwhile how to write the prefilled globals, for subclasses.
 
         Args:
             nodes: all nodes of the graph.
-            root_module: how the code calls the module.
+            root_module: how the code finds the module, "self" for example.
             options: what to show beyond what is necessary.
 
         Raises:
@@ -157,7 +157,7 @@ class CodeGen:
         )
 
     def _check(self, nodes: LinkedList[Node]) -> None:
-        """Raise if the placeholders are no parameters of a function."""
+        """Raise if the placeholders cannot be parameters of a function."""
         graph = next((node.graph for node in nodes), None)
         if graph is not None and type(self).gen_fn_def is CodeGen.gen_fn_def:
             for problem in parameter_problems(graph):
@@ -182,7 +182,7 @@ class CodeGen:
         descs: Sequence[str] | None,
         repr_fn: Callable[[object], str],
     ) -> str:
-        """The return statement, as `generate_output` of any vintage has it."""
+        """The return statement, by a `generate_output` of any age."""
         with printed_as(variables, self.generate_output):
             return call_override(
                 self.generate_output, output_args, descs=descs, repr_fn=repr_fn
@@ -203,9 +203,10 @@ class CodeGen:
 
 
 def _wrap_statements(emitter: Emitter) -> str:
-    """Lines that make the leaf functions of the graph leaves again.
+    """Lines that wrap the leaf functions of the graph again.
 
-    Without them, tracing the generated function would trace through them.
+    Without these lines, a trace of the generated function would look into the
+    leaf functions.
     """
     if not emitter.wrapped:
         return ""

@@ -32,7 +32,7 @@ class Line(NamedTuple):
 
 
 def line_of(code: PythonCode, nodes: Sequence[Node], number: int) -> Line:
-    """One line of generated text; an empty one if there is no such line.
+    """One line of generated text; an empty one if the number is out of range.
 
     Args:
         code: the text.

@@ -1,10 +1,10 @@
 """Stage 05, codegen: generated code for people to read.
 
-The same statements with comments: the line of the user's program that each
-node is from, what shape its value has, colours.  Comments and quoted shapes
-come from `node.meta`, where anything can be; they are cut to one line of
-harmless characters, and what is no plain value is shown as its type, so that
-reading a graph never runs a part of it.
+The same statements with comments: the line of the user's program that made
+each node, the shape of its value, colours.  Comments and quoted shapes come
+from `node.meta`, in which passes put objects of any kind.  Their text is cut
+to one line of printable characters, and an object that is not plain data is
+shown as its type, so that reading a graph never runs a part of it.
 """
 
 from __future__ import annotations
@@ -81,13 +81,9 @@ class ReadableEmitter(Emitter):
             counting: write the counters.
         """
         super().__init__(nodes, root, write_output, taken, counting=counting)
-        asked = os.environ.get
-        self._options = options._replace(
-            include_stride=options.include_stride
-            or asked("FX_GRAPH_SHOW_STRIDE") == "1",
-            include_device=options.include_device
-            or asked("FX_GRAPH_SHOW_DEVICE") == "1",
-        )
+        self._options = options
+        self._strides = options.include_stride or _is_set("STRIDE")
+        self._devices = options.include_device or _is_set("DEVICE")
         self._always_annotate = options.verbose
         self._summary = ""
         self._recorder = self.globals.in_torch(_PROFILER)
@@ -183,10 +179,9 @@ class ReadableEmitter(Emitter):
             return ""
         text = self._paint(RED, dtype_abbrs[value.dtype])
         text += self._paint(BLUE, _sizes(value.shape))
-        options = self._options
-        stride = _sizes(value.stride()) if options.include_stride else ""
+        stride = _sizes(value.stride()) if self._strides else ""
         text += self._paint(DIM + BLUE, stride)
-        device = _harmless(str(value.device)) if options.include_device else ""
+        device = _harmless(str(value.device)) if self._devices else ""
         text += self._paint(DIM + GREEN, device)
         kind = type(value)
         if kind is torch.Tensor or kind is FakeTensor:
@@ -196,7 +191,7 @@ class ReadableEmitter(Emitter):
     # -- comments ----------------------------------------------------------
 
     def _comment(self, node: Node) -> None:
-        """Say where a node is from, unless the one before said the same."""
+        """Write where a node is from, unless the last comment says it."""
         text = self._paint(DIM, self._origin(node))
         if text != self._summary:
             self._summary = text
@@ -204,7 +199,7 @@ class ReadableEmitter(Emitter):
             self.write_line(f"\n{text}\n", last)
 
     def _origin(self, node: Node) -> str:
-        """Where a node is from, and the notes that passes left."""
+        """The comment: where a node is from, and what passes noted."""
         meta = node.meta
         keys = [key for key in self._options.additional_meta if key in meta]
         notes = ", ".join([f"{key}: {_one_line(meta[key])}" for key in keys])
@@ -219,7 +214,7 @@ class ReadableEmitter(Emitter):
 
 
 class ColouredPrinter(ConstantPrinter):
-    """Writes constants in blue; what holds them or has a name, in no colour."""
+    """Writes constants in blue, and containers and names without colour."""
 
     def __init__(
         self, variables: Mapping[Node, str], names: GlobalNames
@@ -262,6 +257,11 @@ _BRACKETS: Final[dict[type, str]] = {
 """Exact types of containers that are shown with what is in them."""
 
 
+def _is_set(what: str) -> bool:
+    """Whether the environment asks for strides or devices."""
+    return os.environ.get(f"FX_GRAPH_SHOW_{what}") == "1"
+
+
 def _frame_of(trace: str | None) -> str:
     """The innermost frame of a stack trace, in one line.
 
@@ -298,7 +298,7 @@ def _recompute_note(meta: dict[str, Value]) -> str:
     return f" ac_graph_id: {_one_line(group)}{suffix}"
 
 
-# -- text of things unknown ------------------------------------------------
+# -- text of any object ----------------------------------------------------
 
 
 def _shown(value: Value) -> str:
@@ -353,7 +353,7 @@ def _harmless(text: str) -> str:
 
 
 def parameter_line(parameter: str) -> str:
-    """A parameter on a line of its own, its comment behind the comma."""
+    """A line with one parameter; a comment goes behind the comma."""
     text, hash_, comment = parameter.partition("#")
     comment = f"  # {comment.lstrip()}" if hash_ else ""
     return f"{INDENT}{text.rstrip()},{comment}\n"

@@ -1,11 +1,10 @@
 """Stage 05, codegen: from generated text to a function that debuggers can read.
 
 Text that is compiled in memory has no file, so a traceback through it would
-show bare line numbers.  Here each text gets a file name of its own, its *key*,
-under which the standard library's `linecache` finds the lines; tracebacks,
-`inspect.getsource`, pdb and TorchScript all ask there.  The lines live as long
-as the compiled code does, in a traceback that somebody keeps if need be, and
-go with it.
+show bare line numbers.  Here each text gets a unique file name, its *key*.
+The standard library's `linecache` finds the lines under that name, and
+tracebacks, `inspect.getsource`, pdb and TorchScript all ask there.  The lines
+are dropped when the compiled code is, which a kept traceback may delay.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ def compile_forward(
 
     Args:
         code: the text; it gets a copy of the globals.
-        nodes: the nodes it was written for, in order.
+        nodes: the nodes for which it was written, in order.
         co_fields: co_name, co_filename and co_firstlineno of the user's
             function that was traced, if known: they become part of the key.
 
@@ -85,7 +84,7 @@ def _forget(key: str) -> None:
 
 
 def _new_key(co_fields: Mapping[str, Value]) -> str:
-    """A file name that no other text has, and that says what was traced."""
+    """A unique file name that says which function was traced."""
     key = f"<eval_with_key>.{next(_numbers)}"
     try:
         file, first = co_fields["co_filename"], co_fields["co_firstlineno"]

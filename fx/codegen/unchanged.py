@@ -1,9 +1,10 @@
 """Stage 05, codegen: keep compiled code that would come out the same again.
 
 A rewrite that finds nothing to replace still has to recompile, because the
-user may have edited the graph before.  Most often nobody has, and then Python's
-`compile`, two thirds of the cost, would make the same function once more.
-So the rewriter recompiles inside of `keeping_unchanged()`.
+user may have edited the graph before.  If not, which is the usual case, two
+thirds of the time would go into Python's `compile`, which would only make the
+same function again.  So the rewriter recompiles inside of
+`keeping_unchanged()`.
 """
 
 from __future__ import annotations

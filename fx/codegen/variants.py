@@ -38,7 +38,7 @@ class _PyTreeCodeGen(CodeGen):
     """
 
     def __init__(self, pytree_info: PyTreeInfo) -> None:
-        """Make a code generator for what a trace has left.
+        """Make a code generator for what a trace noted.
 
         Args:
             pytree_info: the names of the parameters, and both specs.
@@ -80,7 +80,7 @@ class _PyTreeCodeGen(CodeGen):
     def gen_var_bindings(
         self, fn_args: list[str], free_vars: list[str], expanded_def: bool
     ) -> str:
-        """The statement that takes the inputs apart, on lines of its own.
+        """The statement that takes the inputs apart, after a line break.
 
         Args:
             fn_args: the parameters of the function.
@@ -144,9 +144,9 @@ class _PyTreeCodeGen(CodeGen):
 
 
 class _BoxedCodeGen(CodeGen):
-    """Writes a function of one list, which it empties.
+    """Writes a function of one list, which the function empties.
 
-    So the caller's list does not keep the inputs alive.
+    Otherwise the caller's list would keep all inputs alive to the end.
 
     torch.fx: graph.py, _BoxedCodeGen
     """
@@ -176,10 +176,10 @@ class _BoxedCodeGen(CodeGen):
 
 
 def default_codegen(pytree_info: PyTreeInfo | None) -> CodeGen:
-    """The code generator of a graph nobody has given another one.
+    """The code generator of a graph without a `set_codegen`.
 
     Args:
-        pytree_info: what a trace with nested inputs has left, if it was one.
+        pytree_info: what a trace with nested inputs noted; None for others.
     """
     return CodeGen() if pytree_info is None else _PyTreeCodeGen(pytree_info)
 
@@ -209,7 +209,7 @@ def _name_of(parameter: str) -> str:
 
 
 def _unlike(names: list[str], name: str) -> str:
-    """`name`, with underscores until it is none of `names`."""
+    """`name`, with underscores until it differs from all `names`."""
     while name in names:
         name += "_"
     return name

@@ -4,11 +4,11 @@
     folder/module.py              the class, its forward being generated code
     folder/state_dict.pt          parameters and buffers
     folder/<child>.pt             a child module that has no Python form
-    folder/module.globals.pt      objects that the code names and no import has
-    folder/module.attributes.pt   attributes that are no tensors
+    folder/module.globals.pt      objects that cannot be imported
+    folder/module.attributes.pt   attributes that are not tensors
 
-Whatever has a name is imported by it, so that the package can be read and
-edited; what has none is pickled.
+An object of the code that has an importable name is imported, so that people
+can read and edit the package; any other object is pickled.
 """
 
 from __future__ import annotations
@@ -34,9 +34,10 @@ from ..codegen.variants import SPECS
 from ..tracing.wrapping import original_of
 from ..usedef.protocols import PythonCode
 from ..usedef.values import Value
-from .used_attributes import paths_in
+from .attributes import paths_in
 
 _GLOBALS: Final = "module.globals.pt"
+_BESIDE: Final = f"__file__.removesuffix('module.py') + {_GLOBALS!r}"
 _ATTRIBUTES: Final = "module.attributes.pt"
 
 _WRITTEN: Final = (
@@ -54,7 +55,7 @@ _file_name = re.compile(r"\w+")
 _word = re.compile(r"[^\W\d]\w*")
 
 _private = re.compile(r"\b__\w*(?<!__)\b")
-"""A name that means another inside a class."""
+"""A name that Python changes inside a class."""
 
 
 def write_folder(
@@ -151,7 +152,7 @@ def _import(name: str, value: Value) -> str:
         return _from("", value.__name__, name) if _is_imported(value) else ""
     module, attribute = _home(value)
     held = getattr(sys.modules.get(module), attribute, _home)
-    # Another thread's trace may have put a stand-in there.
+    # Another thread's trace may have patched the name.
     same = original_of(held) is value
     return _from(module, attribute, name) if same else ""
 
@@ -234,7 +235,7 @@ def _save_children(module: nn.Module, folder: Path) -> dict[str, str]:
 
 
 def _has_python_form(child: nn.Module) -> bool:
-    """Whether the repr of a module says all that there is to say."""
+    """Whether evaluating its repr would make the module again."""
     hooks = (v for k, v in vars(child).items() if k.endswith("_hooks"))
     return type(child) in _WRITTEN and not any(hooks)
 
@@ -250,12 +251,7 @@ def _header(imports: Mapping[str, str]) -> Iterator[str]:
     if unnamed:
         yield ""
         yield f"# {', '.join(unnamed)}"
-        yield "globals().update("
-        yield "    torch.load("
-        yield f"        __file__.removesuffix('module.py') + {_GLOBALS!r},"
-        yield "        weights_only=False,"
-        yield "    )"
-        yield ")"
+        yield f"globals().update(torch.load({_BESIDE}, weights_only=False))"
 
 
 def _class(
@@ -335,13 +331,13 @@ def _children(module: nn.Module, pickled: Mapping[str, str]) -> Iterator[str]:
 
 
 def _in_a_line(child: nn.Module | None) -> str:
-    """What a child is, fit for a comment whatever its repr is."""
+    """A child's repr, cut so that it fits into a comment."""
     text = textwrap.shorten(repr(child), 60, placeholder=" …")
     return "".join(c for c in text if c.isprintable())
 
 
 def _own_state(module: nn.Module) -> Iterator[str]:
-    """The statements that make room for the module's own tensors."""
+    """The statements that make the module's own, still empty, tensors."""
     for name, parameter in module._parameters.items():
         if parameter is None:
             yield f"self.register_parameter({name!r}, None)"
@@ -362,7 +358,7 @@ def _empty(tensor: torch.Tensor) -> str:
 
 
 def _flags(module: nn.Module, pickled: Mapping[str, str]) -> Iterator[str]:
-    """The statements for what neither a repr nor a state dict says."""
+    """The statements for flags, which are in no repr or state dict."""
     for name, child in module.named_children():
         if name in pickled:
             continue

@@ -260,7 +260,7 @@ class TestSubclasses:
             check(
                 False,
                 f"{error}: an older subclass does not take the keyword. Let "
-                "`_call_with_what_it_takes` call gen_fn_def.",
+                "`call_override` call gen_fn_def.",
             )
         else:
             check("self, x" in text, "The def line is the subclass's.")
@@ -620,7 +620,7 @@ class TestWhatPythonRefuses:
                 part,
                 "Python refuses the text, and a bare SyntaxError does not say "
                 "which node wrote the line: raise RuntimeError with what "
-                "`_why_refused` says. It knows the line from the file name "
+                "`why_refused` says. It knows the line from the file name "
                 "in the error, so the text must be compiled under the key.",
             ):
                 compile_forward(code_of(text, factor=2), some_nodes(), {})

@@ -39,7 +39,7 @@ from torch.utils._python_dispatch import (
 
 from .._pytree import child_specs
 from ..graph import NO_DEFAULT
-from ..graph_module import _OWN, GraphModule
+from ..graph_module import OWN, GraphModule
 from ..recording import frames
 from ..reinplacing.capture import PLAIN, Capture, State, operator_of, to_fake
 from ..tracing.concrete_args import parameters_of
@@ -223,7 +223,7 @@ def _state(f: Callable[..., Value]) -> State:
     found: State = {}
     if isinstance(owner, nn.Module):
         for path, value in _attributes(owner):
-            reserved = path.partition(".")[0] in _OWN
+            reserved = path.partition(".")[0] in OWN
             if isinstance(value, torch.Tensor) and not reserved:
                 found.setdefault(id(value), (path, value))
     return found

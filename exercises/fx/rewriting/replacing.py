@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 
 from torch import nn
 
+from ..codegen.unchanged import keeping_unchanged
 from ..graph import Graph
 from ..graph_module import GraphModule
 from ..node import Node, map_arg
@@ -253,7 +254,8 @@ def commit(
     Cost: O(nodes + uses + size of the replacements).
     """
     if not rewrites:
-        gm._recompile_if_edited()  # noqa: SLF001
+        with keeping_unchanged():
+            gm.recompile()
         return
     with Undoable(gm):
         Edit(gm, carry_meta=carry_meta).apply(rewrites)

@@ -1,21 +1,22 @@
-"""Stage 05, codegen: copies of a graph module, with all its attributes.
+"""Stage 05, codegen: a graph module's attributes, used, unused and copied.
 
-What `recompile` makes is made again for a copy; everything else that the
-module has is the user's, and is copied or shared.
+The nodes say by their targets which attributes the code reads.  A copy of the
+module gets all attributes, except those that `recompile` makes again.
 """
 
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 from torch import nn
 
 from ..codegen.variants import SPECS, _PyTreeCodeGen
 from ..graph import Graph
+from ..node import Node
 from ..text import dotted_path
 from ..usedef.values import Value
-from .used_attributes import paths_in
 
 if TYPE_CHECKING:
     from ..graph_module import GraphModule
@@ -27,6 +28,69 @@ _GENERATED: Final = frozenset(
 
 _PRESERVED: Final = "_user_preserved_attributes"
 """Key of `meta`: a dict of attributes to set on a deep copy."""
+
+
+# -- what the graph uses ---------------------------------------------------
+
+
+def paths_in(nodes: Iterable[Node]) -> dict[str, Node]:
+    """The dotted paths that nodes fetch or call, each with its first node.
+
+    Cost: O(nodes).
+    """
+    paths: dict[str, Node] = {}
+    for node in nodes:
+        if node.op in ("get_attr", "call_module"):
+            paths.setdefault(str(node.target), node)
+    return paths
+
+
+def delete_unused(root: nn.Module, paths: Iterable[str]) -> None:
+    """Remove the modules below `root` that no path leads through or into.
+
+    Args:
+        root: where the paths begin.
+        paths: what is used. A module at the end of a path is used with
+            everything inside it.
+
+    Cost: O(length of the paths + modules).
+    """
+    used = _used_children(root, paths)
+    seen: set[int] = set()
+    rest = [root]
+    while rest:
+        module = rest.pop()
+        if id(module) in seen:
+            continue
+        seen.add(id(module))
+        for name, child in list(module._modules.items()):
+            if (id(module), name) not in used:
+                delattr(module, name)
+            elif child is not None:
+                rest.append(child)
+
+
+def _used_children(
+    root: nn.Module, paths: Iterable[str]
+) -> set[tuple[int, str]]:
+    """Which child of which module is used: (id of the module, name).
+
+    Not the child alone: a module may have two names, of which one is used.
+    """
+    used: set[tuple[int, str]] = set()
+    seen: set[nn.Module] = set()
+    for path in paths:
+        found: object = root
+        for step in dotted_path.walk(root, path):
+            used.add((id(found), step.atom))
+            found = step.value
+        if isinstance(found, nn.Module):
+            for _, module in found.named_modules(seen):
+                used.update((id(module), name) for name in module._modules)
+    return used
+
+
+# -- copies ------------------------------------------------------------------
 
 
 def state_of(gm: GraphModule) -> dict[str, Value]:

@@ -411,10 +411,9 @@ class GraphModule(nn.Module):
 
     def __setstate__(self, state: dict[str, Value]) -> None:
         """Set the attributes, and compile the graph."""
-        rest = dict(state)
-        graph = rest.pop("_graph")
-        super().__setstate__(rest)  # type: ignore[no-untyped-call]
-        self.graph = graph
+        restore: Value = super().__setstate__
+        restore({k: v for k, v in state.items() if k != "_graph"})
+        self.graph = state["_graph"]
 
     # -- hooks -------------------------------------------------------------
 
@@ -512,14 +511,13 @@ def _class_below(base: Value) -> Value:
     def call_wrapped(self: GraphModule, *args: Value, **kwargs: Value) -> Value:
         return bound(self, *args, **kwargs)
 
-    class GraphModuleImpl(base):  # type: ignore[misc]
-        """A class for one instance, so that it has its own `forward`."""
-
-        __qualname__ = f"GraphModule.__new__.<locals>.{_IMPL}"
-        __call__ = call_wrapped
-        _wrapped_call = call
-
-    return GraphModuleImpl
+    members = {
+        "__module__": __name__,
+        "__qualname__": f"GraphModule.__new__.<locals>.{_IMPL}",
+        "__call__": call_wrapped,
+        "_wrapped_call": call,
+    }
+    return type(base)(_IMPL, (base,), members)
 
 
 def _blank(cls: type[GraphModule], name: str = "GraphModule") -> GraphModule:

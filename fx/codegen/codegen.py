@@ -172,7 +172,7 @@ class CodeGen:
         counting = self._body_transformer is not None
         if options == CodeOptions():
             return Emitter(*arguments, counting=counting)
-        return ReadableEmitter(*arguments, options, counting=counting)
+        return ReadableEmitter(options, *arguments, counting=counting)
 
     def _return(
         self,

@@ -140,7 +140,8 @@ class GlobalNames:
 
     def constant(self, value: Value) -> str:
         """A global for a constant, named after its type."""
-        return self.bind(f"_constant_{_type_name(value)}", value)
+        kind = target_to_str(type(value).__name__)
+        return self.bind(f"_constant_{kind}", value)
 
     def scratch(self, name: str) -> str:
         """A variable for lines that do not belong to a node."""
@@ -186,8 +187,3 @@ def _key(obj: Value) -> Hashable:
     if kind is BuiltinFunctionType and type(obj.__self__) not in _NO_OWNER:
         return obj.__name__, id(obj.__self__)
     return id(obj)
-
-
-def _type_name(value: Value) -> str:
-    """The name of a value's type, as a variable would have it."""
-    return target_to_str(type(value).__name__)

@@ -22,12 +22,11 @@ from torch.utils._dtype_abbrs import dtype_abbrs
 
 from ..immutable_collections import immutable_dict, immutable_list
 from ..node import Node
-from ..ordered.linked_list import LinkedList
 from ..usedef.arguments import LEAVES
 from ..usedef.protocols import CodeOptions
 from ..usedef.values import Argument, Value
 from .constants import ConstantPrinter
-from .emit import INDENT, Emitter, OutputWriter
+from .emit import INDENT, Emitter
 from .failures import last_frame
 from .global_names import GlobalNames
 
@@ -58,29 +57,19 @@ class ReadableEmitter(Emitter):
     """
 
     def __init__(
-        self,
-        nodes: LinkedList[Node],
-        root: str,
-        write_output: OutputWriter,
-        taken: Iterable[str],
-        options: CodeOptions,
-        *,
-        counting: bool = False,
+        self, options: CodeOptions, *args: Value, **kwargs: Value
     ) -> None:
         """Name everything; `run` writes.
 
         Args:
-            nodes: all nodes of the graph.
-            root: how the code calls the module.
-            write_output: writes the return statement.
-            taken: further names that no global can have.
             options: what to show. FX_GRAPH_SHOW_STRIDE=1 and
                 FX_GRAPH_SHOW_DEVICE=1 in the environment count as well.
                 (torch.fx's FX_GRAPH_SHOW_META does not: it would put the
                 text of any object among the statements.)
-            counting: write the counters.
+            args: as for an Emitter.
+            kwargs: as for an Emitter.
         """
-        super().__init__(nodes, root, write_output, taken, counting=counting)
+        super().__init__(*args, **kwargs)
         self._options = options
         self._strides = options.include_stride or _is_set("STRIDE")
         self._devices = options.include_device or _is_set("DEVICE")

@@ -264,7 +264,7 @@ def test_the_registrations_are_allowed_in_their_files_only() -> None:
 def test_no_registration_is_allowed_for_nothing() -> None:
     assert list(stale_registrations(library())) == []
     (problem,) = stale_registrations(
-        [snippet("x = 1", "fx/codegen/codegen.py")]
+        [snippet("x = 1", "fx/codegen/variants.py")]
     )
     assert problem.startswith("fx/codegen/codegen.py: no `Graph")
 

@@ -5,8 +5,8 @@ leaf of its inputs, and its generated code begins by taking the inputs apart:
 
     x_1, x_2, y_1, = fx_pytree.tree_flatten_spec([x, y], self._in_spec)
 
-The spec says what to expect.  A list may be longer than in the trace, a dict
-may have more keys: what the trace has not seen is not read.
+The spec says which leaves to expect.  A list may be longer than in the trace
+and a dict may have more keys; what the trace did not see is not read.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def register_pytree_flatten_spec(
     flatten_fn_spec: FlattenFnSpec,
     flatten_fn_exact_match_spec: FlattenFnExactMatchSpec | None = None,
 ) -> None:
-    """Have containers of a type taken apart by a function.
+    """Register how containers of a type are taken apart.
 
     Args:
         cls: the type, which torch's own pytree must know as well.
@@ -112,7 +112,7 @@ def _items(tree: Value, spec: pytree.TreeSpec) -> list[Value]:
 
 
 def _same_length(tree: Value, spec: pytree.TreeSpec) -> bool:
-    """Whether there is nothing that the spec does not know."""
+    """Whether the container has only what the spec knows."""
     return len(tree) == spec.num_children
 
 
@@ -120,7 +120,7 @@ SUPPORTED_NODES: Final[dict[object, FlattenFnSpec]] = {
     dict: _values,
     list: _items,
     tuple: _items,
-    # No type, but what a spec calls the type of every named tuple.
+    # Not a type, but what a spec has as the type of every named tuple.
     namedtuple: _items,
     **dict.fromkeys(torch.return_types.all_return_types, _items),
 }

@@ -1,8 +1,8 @@
 """Stage 05, codegen: symbolic_trace, from a function to a module in one call.
 
-The stages in a row: a `Tracer` (04) runs the function and has a `Graph` (02),
-and a `GraphModule` is the graph as code.  What torch.fx has in its file of
-this name is found here too.
+A `Tracer` (stage 04) runs the function and records a `Graph` (stage 02), and
+a `GraphModule` compiles the graph.  The other names that torch.fx has in its
+file of this name can be imported from here too.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def symbolic_trace(
     root: nn.Module | Callable[..., Value],
     concrete_args: dict[str, Value] | None = None,
 ) -> GraphModule:
-    """Record what a module or function does, as a module that does it.
+    """Trace a module or function, and return a GraphModule of the graph.
 
         class Net(nn.Module): ...
         gm = symbolic_trace(Net())
@@ -54,7 +54,7 @@ def symbolic_trace(
 
     Raises:
         AssertionError: `root` is neither a module nor a plain function.
-        TraceError: the code does what no graph can express.
+        TraceError: the code does something that a graph cannot express.
         Whatever the code itself raises.
 
     torch.fx: _symbolic_trace.py, symbolic_trace

@@ -1,10 +1,10 @@
-"""Stage 05, codegen: the names under which generated code finds the world.
+"""Stage 05, codegen: the names of the globals that generated code uses.
 
-Generated code mentions functions, types and constants that are not its own.
-Each gets a name, and a dict `name -> object` goes to `exec` as the globals of
-the code.  What a name means must not depend on the user's program: the
-parameters and variables of the function are known before the first global is
-named, and where one would hide a global, the global gets another name.
+Generated code mentions functions, types and constants.  Each gets a name, and
+a dict `name -> object` goes to `exec` as the globals of the code.  A user may
+have a parameter named `torch`, which would hide the module inside of the
+function.  So the parameters and variables are known before the first global
+is named, and where one would hide a global, the global gets another name.
 
     def forward(self, torch):
         torch_1 = torch
@@ -52,20 +52,21 @@ _BY_VALUE: Final = frozenset((str, int, bool, bytes))
 floats)."""
 
 _NO_OWNER: Final = (ModuleType, type(None))
-"""What a function of a C module is bound to: nothing of interest."""
+"""Types of `__self__` of functions that are not bound to an object."""
 
 
 class GlobalNames:
     """Gives objects their names in one generated function.
 
-    - An object gets one name, and keeps it.
-    - No name is one of the function's own, or another object's.
-    - No method of an object is called for it, not even `__hash__`.
+    - An object gets one name and keeps it.
+    - That name is neither a parameter or variable of the function nor the
+      name of another object.
+    - None of the object's methods runs, not even `__hash__`.
 
     Attributes:
         values: name -> object, what the code needs as its globals.
-        spelled: how the code spells the prefilled globals; "torch" is
-            "torch_1" if a parameter is called `torch`.
+        spelled: what the code writes for the prefilled globals: "torch_1"
+            for "torch" if a parameter is named `torch`.
     """
 
     def __init__(self, taken: Iterable[str]) -> None:
@@ -87,11 +88,11 @@ class GlobalNames:
                 self.values[name] = obj
 
     def name_of(self, obj: Value, hint: str = "") -> str:
-        """How the code spells a function or a class.
+        """The expression by which the code finds a function or a class.
 
         Args:
             obj: the function or class; whatever has a `__name__`.
-            hint: what to call it if it needs a global; by default its
+            hint: the name to try if it needs a global; by default its
                 qualified name.
 
         torch.fx: graph.py, add_global
@@ -115,11 +116,11 @@ class GlobalNames:
         return self.bind(hint or text, obj)
 
     def in_torch(self, path: str) -> str:
-        """How the code spells the path "torch.x.y"."""
+        """The path "torch.x.y", as the code must write it."""
         return self.spelled["torch"] + path.removeprefix("torch")
 
     def builtin(self, name: str) -> str:
-        """How the code spells a builtin of Python."""
+        """The name by which the code finds a builtin of Python."""
         if name not in self._taken:
             return name
         return self.bind(name, _BUILTINS[name])
@@ -139,10 +140,11 @@ class GlobalNames:
 
     def constant(self, value: Value) -> str:
         """A global for a constant, named after its type."""
-        return self.bind(f"_constant_{_type_name(value)}", value)
+        kind = target_to_str(type(value).__name__)
+        return self.bind(f"_constant_{kind}", value)
 
     def scratch(self, name: str) -> str:
-        """A variable for code that is not a node's; its name is kept free."""
+        """A variable for lines that do not belong to a node."""
         key = ("scratch", name)
         known = self._known.get(key)
         if known is None:
@@ -151,7 +153,7 @@ class GlobalNames:
         return known
 
     def _free_name(self, hint: str) -> str:
-        """A name that neither a variable nor a global has."""
+        """A name that neither a variable nor a global has yet."""
         name = self._namespace.create_name(hint)
         while name in self._taken or name in self.values:
             name = self._namespace.create_name(hint)
@@ -185,8 +187,3 @@ def _key(obj: Value) -> Hashable:
     if kind is BuiltinFunctionType and type(obj.__self__) not in _NO_OWNER:
         return obj.__name__, id(obj.__self__)
     return id(obj)
-
-
-def _type_name(value: Value) -> str:
-    """The name of a value's type, as a variable would have it."""
-    return target_to_str(type(value).__name__)

@@ -30,7 +30,7 @@ _NAMED_BY_REPR: Final = frozenset((str, int, bool, bytes, type(...)))
 
 
 def type_text(kind: Value, names: GlobalNames) -> str:
-    """A type, or whatever stands in an annotation, as code.
+    """A type, or another object that annotates something, as code.
 
     Args:
         kind: a class, a generic type with arguments, `int | None`, a string,
@@ -68,7 +68,7 @@ def _generic(kind: Value, origin: Value, names: GlobalNames) -> str:
 
 
 def _plain(kind: Value, names: GlobalNames) -> str:
-    """A class, or an object that only its user can make sense of."""
+    """A class, or another object, bound as a global."""
     if isinstance(kind, type | FunctionType):
         return names.name_of(kind, _type_repr(kind))
     cls = type(kind)

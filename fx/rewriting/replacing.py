@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from ..codegen.unchanged import keeping_unchanged
 from ..graph import Graph
 from ..graph_module import GraphModule
 from ..node import Node, map_arg
@@ -45,7 +46,8 @@ def commit(
     Cost: O(nodes + uses + size of the replacements).
     """
     if not rewrites:
-        gm._recompile_if_edited()  # noqa: SLF001
+        with keeping_unchanged():
+            gm.recompile()
         return
     with Snapshot(gm):
         Edit(gm, carry_meta=carry_meta).apply(rewrites)

@@ -1,5 +1,6 @@
-"""Stage 05, codegen: a graph module written to disk.
+"""Stage 05, codegen: graph modules copied, and written to disk.
 
-In comes a `GraphModule`.  Out comes a folder that Python can import: the
-generated code and the weights.  You need none of it to understand codegen.
+In comes a `GraphModule`.  Out comes a copy with the attributes that the user
+gave it, or a folder with the generated code and the weights, which Python can
+import.  You can understand codegen without this room.
 """

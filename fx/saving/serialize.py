@@ -4,11 +4,11 @@
     folder/module.py              the class, its forward being generated code
     folder/state_dict.pt          parameters and buffers
     folder/<child>.pt             a child module that has no Python form
-    folder/module.globals.pt      objects that the code names and no import has
-    folder/module.attributes.pt   attributes that are no tensors
+    folder/module.globals.pt      objects that cannot be imported
+    folder/module.attributes.pt   attributes that are not tensors
 
-Whatever has a name is imported by it, so that the package can be read and
-edited; what has none is pickled.
+An object of the code that has an importable name is imported, so that people
+can read and edit the package; any other object is pickled.
 """
 
 from __future__ import annotations
@@ -29,11 +29,15 @@ import torch
 from torch import nn
 from torch.utils import _pytree as pytree
 
+from ..codegen.source import CompiledForward
+from ..codegen.variants import SPECS
 from ..tracing.wrapping import original_of
 from ..usedef.protocols import PythonCode
 from ..usedef.values import Value
+from .attributes import paths_in
 
 _GLOBALS: Final = "module.globals.pt"
+_BESIDE: Final = f"__file__.removesuffix('module.py') + {_GLOBALS!r}"
 _ATTRIBUTES: Final = "module.attributes.pt"
 
 _WRITTEN: Final = (
@@ -51,13 +55,12 @@ _file_name = re.compile(r"\w+")
 _word = re.compile(r"[^\W\d]\w*")
 
 _private = re.compile(r"\b__\w*(?<!__)\b")
-"""A name that means another inside a class."""
+"""A name that Python changes inside a class."""
 
 
 def write_folder(
     module: nn.Module,
-    code: PythonCode,
-    attributes: Mapping[str, Value],
+    compiled: CompiledForward,
     folder: Path,
     class_name: str,
 ) -> None:
@@ -65,8 +68,7 @@ def write_folder(
 
     Args:
         module: holds parameters, buffers and child modules.
-        code: its forward.
-        attributes: what the code reads from the module besides.
+        compiled: its forward.
         folder: where to write to; made if need be, but not its parents.
         class_name: the name of the class.
 
@@ -79,11 +81,12 @@ def write_folder(
 
     torch.fx: graph_module.py, GraphModule.to_folder
     """
+    code = compiled.code
     named = _named_in(code)
     _check_class_name(class_name, named)
     imports = {name: _import(name, value) for name, value in named.items()}
     unnamed = {name: named[name] for name in named if not imports[name]}
-    loose = {**attributes, **_unsaved_buffers(module)}
+    loose = {**_attributes(module, compiled), **_unsaved_buffers(module)}
     kept = {name: _without_spec(value) for name, value in loose.items()}
     _check_picklable(unnamed, "the code uses")
     _check_picklable(kept, "the module has the attribute")
@@ -122,6 +125,15 @@ def _named_in(code: PythonCode) -> dict[str, Value]:
     }
 
 
+def _attributes(
+    module: nn.Module, compiled: CompiledForward
+) -> dict[str, Value]:
+    """The plain attributes that the code reads, directly or inside of them."""
+    first = {path.partition(".")[0] for path in paths_in(compiled.nodes)}
+    held = vars(module)
+    return {name: held[name] for name in held if name in first | SPECS}
+
+
 def _check_class_name(name: str, taken: Mapping[str, Value]) -> None:
     """Raise unless the class can be called `name`."""
     if not name.isidentifier() or keyword.iskeyword(name) or name in taken:
@@ -140,7 +152,7 @@ def _import(name: str, value: Value) -> str:
         return _from("", value.__name__, name) if _is_imported(value) else ""
     module, attribute = _home(value)
     held = getattr(sys.modules.get(module), attribute, _home)
-    # Another thread's trace may have put a replacement there.
+    # Another thread's trace may have patched the name.
     same = original_of(held) is value
     return _from(module, attribute, name) if same else ""
 
@@ -223,7 +235,7 @@ def _save_children(module: nn.Module, folder: Path) -> dict[str, str]:
 
 
 def _has_python_form(child: nn.Module) -> bool:
-    """Whether the repr of a module says all that there is to say."""
+    """Whether evaluating its repr would make the module again."""
     hooks = (v for k, v in vars(child).items() if k.endswith("_hooks"))
     return type(child) in _WRITTEN and not any(hooks)
 
@@ -239,12 +251,7 @@ def _header(imports: Mapping[str, str]) -> Iterator[str]:
     if unnamed:
         yield ""
         yield f"# {', '.join(unnamed)}"
-        yield "globals().update("
-        yield "    torch.load("
-        yield f"        __file__.removesuffix('module.py') + {_GLOBALS!r},"
-        yield "        weights_only=False,"
-        yield "    )"
-        yield ")"
+        yield f"globals().update(torch.load({_BESIDE}, weights_only=False))"
 
 
 def _class(
@@ -324,13 +331,13 @@ def _children(module: nn.Module, pickled: Mapping[str, str]) -> Iterator[str]:
 
 
 def _in_a_line(child: nn.Module | None) -> str:
-    """What a child is, fit for a comment whatever its repr is."""
+    """A child's repr, cut so that it fits into a comment."""
     text = textwrap.shorten(repr(child), 60, placeholder=" …")
     return "".join(c for c in text if c.isprintable())
 
 
 def _own_state(module: nn.Module) -> Iterator[str]:
-    """The statements that make room for the module's own tensors."""
+    """The statements that make the module's own, still empty, tensors."""
     for name, parameter in module._parameters.items():
         if parameter is None:
             yield f"self.register_parameter({name!r}, None)"
@@ -351,7 +358,7 @@ def _empty(tensor: torch.Tensor) -> str:
 
 
 def _flags(module: nn.Module, pickled: Mapping[str, str]) -> Iterator[str]:
-    """The statements for what neither a repr nor a state dict says."""
+    """The statements for flags, which are in no repr or state dict."""
     for name, child in module.named_children():
         if name in pickled:
             continue

@@ -11,8 +11,8 @@ MUTANTS: Final = (
     Mutant(
         function="codegen.emit.Emitter.call_module",
         misconception="A dot can stand in front of every atom of a path.",
-        was="self._attribute(self._root, _path_of(node))",
-        becomes='f"{self._root}.{_path_of(node)}"',
+        was="self._attribute(self._root, path_of(node))",
+        becomes='f"{self._root}.{path_of(node)}"',
         told="where a dot cannot be",
     ),
     Mutant(
@@ -62,14 +62,14 @@ MUTANTS: Final = (
     Mutant(
         function="codegen.emit.Emitter.call_method",
         misconception="The target is one name, and a dot comes before it.",
-        was="self._attribute(self._primary(args[0]), _path_of(node))",
+        was="self._attribute(self._primary(args[0]), path_of(node))",
         becomes='f"{self._primary(args[0])}.{node.target}"',
         told="since class is a keyword",
     ),
     Mutant(
         function="codegen.emit.Emitter.call_method",
         misconception="Whatever the target is, its text is the path.",
-        was="_path_of(node)",
+        was="path_of(node)",
         becomes="str(node.target)",
         told="stands for no path",
     ),
@@ -84,21 +84,21 @@ MUTANTS: Final = (
     Mutant(
         function="codegen.emit.Emitter.call_function",
         misconception="An operator can always be written as syntax.",
-        was="_has_syntax(spelling, node)",
+        was="has_syntax(spelling, node)",
         becomes="node.args",
-        told="`_has_syntax` says no",
+        told="`has_syntax` says no",
     ),
     Mutant(
         function="codegen.emit.Emitter.call_function",
         misconception="Functions are called by their names, operators too.",
-        was="_has_syntax(spelling, node)",
+        was="has_syntax(spelling, node)",
         becomes="not node.args",
         told="so the line has its syntax",
     ),
     Mutant(
         function="codegen.emit.Emitter.call_function",
         misconception="Every call of getattr is an attribute access.",
-        was="target is getattr and _is_attribute_access(node)",
+        was="target is getattr and is_attribute_access(node)",
         becomes="target is getattr",
         told="would lose the default",
     ),
@@ -133,8 +133,8 @@ MUTANTS: Final = (
     Mutant(
         function="codegen.emit.Emitter.call_function",
         misconception="What looks like an attribute access is one.",
-        was="target is getattr and _is_attribute_access(node)",
-        becomes="_is_attribute_access(node)",
+        was="target is getattr and is_attribute_access(node)",
+        becomes="is_attribute_access(node)",
         told="only a call of getattr can be a dot",
     ),
     Mutant(
@@ -164,7 +164,7 @@ MUTANTS: Final = (
     Mutant(
         function="codegen.emit.Emitter.placeholder",
         misconception="The parameter is called like the node's variable.",
-        was="target = _path_of(node)",
+        was="target = path_of(node)",
         becomes="target = self.variables[node]",
         told="The parameter is called as the target says",
     ),

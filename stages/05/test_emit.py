@@ -56,7 +56,7 @@ def refused_for_its_target(method: Callable[[Node], str], node: Node) -> None:
             error,
             "a str is expected",
             f"The target of this {node.op} node is a function, which stands "
-            "for no path: text made of it would mean nothing. `_path_of` "
+            "for no path: text made of it would mean nothing. `path_of` "
             "gives the target as a str, or raises if it is none.",
         ):
             method(node)
@@ -324,7 +324,7 @@ class TestCallFunction:
         same(
             emitter_of(graph).call_function(node),
             "hasattr_1 = hasattr(x, 'shape')",
-            "hasattr is called here, not getattr. `_is_attribute_access` "
+            "hasattr is called here, not getattr. `is_attribute_access` "
             "looks at the arguments alone: only a call of getattr can be a "
             "dot.",
         )
@@ -337,12 +337,12 @@ class TestCallFunction:
             emitter_of(graph).call_function(default),
             "getattr_1 = getattr(x, 'shape', None)",
             "getattr with a default is no attribute access: `x.shape` would "
-            "lose the default. `_is_attribute_access` knows.",
+            "lose the default. `is_attribute_access` knows.",
         )
         same(
             emitter_of(graph).call_function(number),
             "getattr_2 = getattr(x, '0')",
-            "`x.0` is no Python: `_is_attribute_access` says whether a dot "
+            "`x.0` is no Python: `is_attribute_access` says whether a dot "
             "can be written.",
         )
 
@@ -468,7 +468,7 @@ class TestAnOperatorWithoutItsSyntax:
             emitter.call_function(node),
             "add = _add(x, y, alpha = 2)",
             "operator.add is called with a keyword here, which `x + y` would "
-            "lose: if `_has_syntax` says no, the function is called by the "
+            "lose: if `has_syntax` says no, the function is called by the "
             "name that `self.globals.name_of` gives it.",
         )
 
@@ -481,7 +481,7 @@ class TestAnOperatorWithoutItsSyntax:
             emitter.call_function(node),
             "iadd = _iadd(1, x)",
             "`1 += x` is no Python: whether an operator can be written as "
-            "syntax depends on the arguments, and `_has_syntax` knows.",
+            "syntax depends on the arguments, and `has_syntax` knows.",
         )
 
     def test_one_operator_with_and_without(self) -> None:

@@ -14,10 +14,11 @@ import pytest
 import torch
 from torch.utils import _pytree as pytree
 
-import fx.codegen.codegen
+import fx.codegen.variants
 from fx._symbolic_trace import symbolic_trace
 from fx.codegen.codegen import CodeGen
-from fx.codegen.source import Program, compile_forward
+from fx.codegen.failures import line_of
+from fx.codegen.source import compile_forward
 from fx.graph import Graph
 from fx.node import Node
 from fx.usedef.protocols import PythonCode, PyTreeInfo
@@ -259,7 +260,7 @@ class TestSubclasses:
             check(
                 False,
                 f"{error}: an older subclass does not take the keyword. Let "
-                "`_call_with_what_it_takes` call gen_fn_def.",
+                "`call_override` call gen_fn_def.",
             )
         else:
             check("self, x" in text, "The def line is the subclass's.")
@@ -288,7 +289,7 @@ class TestSubclasses:
         graph = Graph()
         x, y = graph.placeholder("x"), graph.placeholder("fx_pytree")
         graph.output((x, y))
-        graph.set_codegen(fx.codegen.codegen.default_codegen(info))
+        graph.set_codegen(fx.codegen.variants.default_codegen(info))
         code = graph.python_code("self")
         check(
             "= fx_pytree.tree_flatten_spec" not in code.src,
@@ -302,7 +303,7 @@ class TestSubclasses:
         info = PyTreeInfo(["pytree"], pytree.tree_structure(((0,),)), outputs)
         graph = Graph()
         graph.output([graph.placeholder("leaf")])
-        graph.set_codegen(fx.codegen.codegen.default_codegen(info))
+        graph.set_codegen(fx.codegen.variants.default_codegen(info))
         code = graph.python_code("self")
         check(
             "return pytree.tree_unflatten" not in code.src,
@@ -315,9 +316,8 @@ class TestSubclasses:
 
 def overview(code: PythonCode, nodes: Sequence[Node]) -> list[str]:
     """`node | line` for each line of the function that has a node."""
-    program = Program(lambda: None, code, nodes)  # type: ignore[arg-type]
     count = len(code.src.splitlines())
-    lines = [program.line(number) for number in range(1, count + 1)]
+    lines = [line_of(code, nodes, number) for number in range(1, count + 1)]
     return [
         f"{line.node} | {line.text.strip()}"
         for line in lines
@@ -485,8 +485,8 @@ class TestTheFunction:
         program = compile_forward(code, nodes, {})
         check(
             program.code is code and program.nodes is nodes,
-            "A Program is the function with the code it was made from and "
-            "the nodes that the text was written for.",
+            "A CompiledForward is the function with the code it was made "
+            "from and the nodes for which the text was written.",
         )
 
     def test_the_globals_of_the_code_stay_as_they_are(self) -> None:
@@ -620,7 +620,7 @@ class TestWhatPythonRefuses:
                 part,
                 "Python refuses the text, and a bare SyntaxError does not say "
                 "which node wrote the line: raise RuntimeError with what "
-                "`_why_refused` says. It knows the line from the file name "
+                "`why_refused` says. It knows the line from the file name "
                 "in the error, so the text must be compiled under the key.",
             ):
                 compile_forward(code_of(text, factor=2), some_nodes(), {})

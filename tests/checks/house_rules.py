@@ -217,7 +217,7 @@ def _docstring_fault(node: Definition) -> str | None:
 # --- importing a module does nothing else ----------------------------------
 
 REGISTRATIONS = {
-    "fx/codegen/codegen.py": r"Graph\._make_codegen = ",
+    "fx/codegen/variants.py": r"Graph\._make_codegen = ",
     "fx/immutable_collections.py": r"[\w.]*register_pytree_node\(",
 }
 """What importing fx may change elsewhere: file, pattern of the statement."""

@@ -12,7 +12,7 @@ from torch.utils import _pytree as pytree
 
 import fx
 from fx._pytree import tree_flatten_spec
-from fx.codegen.codegen import _BoxedCodeGen, _PyTreeCodeGen, default_codegen
+from fx.codegen.variants import _BoxedCodeGen, _PyTreeCodeGen, default_codegen
 from fx.graph import Graph
 from fx.usedef.protocols import PyTreeInfo
 from tests.library.generated import (

@@ -9,11 +9,13 @@ import re
 import threading
 import traceback
 from collections.abc import Mapping
+from functools import partial
 
 import pytest
 import torch
 
-from fx.codegen.source import Program, compile_forward, last_frame
+from fx.codegen.failures import last_frame, line_of
+from fx.codegen.source import CompiledForward, compile_forward
 from fx.graph import Graph
 from fx.graph_module import GraphModule
 from fx.node import Node
@@ -35,12 +37,12 @@ def compiled(
     lines: dict[int, int | None] | None = None,
     nodes: tuple[Node, ...] = (),
     **names: Value,
-) -> Program:
+) -> CompiledForward:
     code = PythonCode(text, names, lines or {}, 4)
     return compile_forward(code, nodes, fields or {})
 
 
-def key_of(program: Program) -> str:
+def key_of(program: CompiledForward) -> str:
     return program.forward.__code__.co_filename
 
 
@@ -149,12 +151,14 @@ class TestTheLines:
     def test_a_line_knows_its_node(self) -> None:
         nodes = some_nodes()
         program = compiled(lines={1: 0, 2: 1}, nodes=nodes)
-        assert program.line(5) == (5, "    doubled = x * 2", nodes[0])
-        assert program.line(6).node is nodes[1]
-        assert program.line(4) == (4, "def forward(self, x):", None)
-        assert compiled(lines={1: 7}, nodes=nodes).line(5).node is None
-        assert program.line(99) == (99, "", None)
-        assert program.line(0) == (0, "", None)
+        line = partial(line_of, program.code, program.nodes)
+        assert line(5) == (5, "    doubled = x * 2", nodes[0])
+        assert line(6).node is nodes[1]
+        assert line(4) == (4, "def forward(self, x):", None)
+        odd = compiled(lines={1: 7}, nodes=nodes)
+        assert line_of(odd.code, odd.nodes, 5).node is None
+        assert line(99) == (99, "", None)
+        assert line(0) == (0, "", None)
 
 
 class TestTextThatPythonRefuses:

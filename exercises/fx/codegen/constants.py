@@ -1,10 +1,10 @@
 """Stage 05, codegen: arguments written as Python, constants among them.
 
-Generated code is executed, so what it says about a constant must be true and
-must not be up to the constant.  `repr` is neither: that of a tensor is no
-expression, that of a user's object can be any code at all.  So there is a list
-of exact types that are written out here, in the text that torch.fx writes,
-and every other object is a global of the code, with its identity kept:
+Generated code is executed, so `repr` is not good enough for a constant.  The
+`repr` of a tensor is not an expression, and a user's class can return any
+code from its `__repr__`.  So constants of certain exact types are written
+here, as torch.fx writes them, and every other object becomes a global of the
+code, so that the code uses the very same object:
 
     add = torch.add(x, 1.5);                       # written out
     quantize = x.quantize(_constant_decimal);      # decimal.Decimal("0.1")
@@ -37,8 +37,8 @@ from ..usedef.values import Value
 from .global_names import GlobalNames
 
 MAX_DEPTH: Final = 64
-"""How deep containers are written inside each other.  Python reads 200 nested
-brackets, of which a call and its operands need some."""
+"""How many containers are written inside each other.  Python reads 200 nested
+brackets, and the call around the argument needs some of them."""
 
 _BY_REPR: Final = frozenset((str, int, bool, bytes, type(None)))
 """Exact types whose `repr` is right as it is."""
@@ -54,7 +54,7 @@ _FUNCTIONS: Final = (
     torch._ops.OpOverloadPacket,
     torch._ops.HigherOrderOperator,
 )
-"""What has a name of its own."""
+"""Types of objects that know their own name."""
 
 
 class ConstantPrinter:
@@ -188,7 +188,7 @@ class ConstantPrinter:
         return f"{self._names.builtin('range')}({self.items(parts)})"
 
     def _size(self, value: torch.Size) -> str:
-        """The shape of a tensor, which is a tuple of its own type."""
+        """The shape of a tensor, which is a subclass of tuple."""
         sizes = self.items(value)
         return f"{self._names.in_torch('torch.Size')}([{sizes}])"
 
@@ -234,7 +234,7 @@ class ConstantPrinter:
         return self._names.constant(value)
 
     def _enum(self, value: Enum) -> str:
-        """A member of an Enum; combined flags are no members."""
+        """A member of an Enum; combined flags are not members."""
         cls, name = type(value), value._name_
         if cls.__members__.get(name) is value and is_parameter_name(name):
             return f"{self._names.name_of(cls, cls.__name__)}.{name}"

@@ -1,37 +1,42 @@
 """Stage 05, codegen: the nodes of a graph as the statements of a function.
 
-Each node is one line, in the order of the graph.  A line ends by setting to
-None the variables that nobody reads any more, so that their memory is free
-while the rest still runs:
+Each node is one line, in the order of the graph.  A local variable would keep
+its tensor until the function returns, so a line ends by setting to None the
+variables that no later line reads:
 
     add = x + param;  x = param = None
 
-There is one method for each opcode.  It returns the statement; what surrounds
-it is the same for all.
+There is one method for each opcode, which returns the statement.  The line's
+end is the same for all opcodes, and `write` adds it.
 """
 
 from __future__ import annotations
 
-import keyword
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Final, NoReturn, Protocol
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final, Protocol
 
 from ..node import Node
 from ..ordered.linked_list import LinkedList
-from ..ordered.opcodes import check_target
+from ..ordered.opcodes import OPCODES
 from ..recording.operators import Operator, syntax_of
 from ..usedef.liveness import last_uses
 from ..usedef.values import Argument
 from .constants import ConstantPrinter
 from .global_names import GlobalNames
-from .local_names import LocalNames, as_python_reads, exact
+from .local_names import LocalNames
+from .syntax import (
+    has_syntax,
+    is_attribute_access,
+    is_attribute_name,
+    path_of,
+    quoted,
+    refuse_target,
+)
 from .type_text import type_text
 
+INDENT: Final = "    "
 COUNTER: Final = "# COUNTER: "
-"""Begins the line that tells a code transformer's output which node is next."""
-
-_KEYWORDS: Final = frozenset(keyword.kwlist)
-_INDEXED: Final = (Node, tuple, list, dict, str, bytes)
+"""Begins a comment with the index of the next node, for edited bodies."""
 
 
 class OutputWriter(Protocol):
@@ -58,10 +63,10 @@ class Emitter:
         parameters: the parameters, with annotation and default.
         returns: the return annotation with its arrow, or nothing.
         wrapped: the leaf functions that are called, as ordered keys.
-        pieces: the body. A statement, and what ends its line, are a piece
-            each: that is how code transformers get it.
+        pieces: the body. A statement and the end of its line are a piece
+            each, because functions of users that edit the body expect it.
         origins: for each line of the body the index of its node.
-        counting: write a line with the index in front of each node.
+        counting: whether a comment with its index precedes each node.
 
     torch.fx: graph.py, CodeGen._gen_python_code
     """
@@ -81,8 +86,8 @@ class Emitter:
             nodes: all nodes of the graph.
             root: how the code calls the module.
             write_output: writes the return statement.
-            taken: further names that no global can have.
-            counting: write the counters.
+            taken: further names that a global must not have.
+            counting: write a comment with its index in front of each node.
         """
         self.nodes = nodes
         self.variables: LocalNames = LocalNames(nodes, root)
@@ -101,14 +106,6 @@ class Emitter:
         self._spellings: dict[int, str | Operator] = {}
         self._always_annotate = False
         self._dead = last_uses(nodes)
-        self._methods: Mapping[str, Callable[[Node], str]] = {
-            "placeholder": self.placeholder,
-            "get_attr": self.get_attr,
-            "call_function": self.call_function,
-            "call_method": self.call_method,
-            "call_module": self.call_module,
-            "output": self.output,
-        }
 
     def run(self) -> None:
         """Write all nodes.
@@ -125,10 +122,9 @@ class Emitter:
         if self.counting:
             self.pieces.append(f"{COUNTER}{index}\n")
         op = node.op
-        method = self._methods.get(op)
-        if method is None:
+        if op not in OPCODES:
             raise NotImplementedError(f"node: {op} {node.target}")
-        statement = method(node)
+        statement = getattr(self, op)(node)
         if op == "placeholder":
             self.write_line(statement, index)
             return
@@ -138,7 +134,7 @@ class Emitter:
             self.origins += [index] * statement.count("\n")
 
     def write_line(self, text: str, index: int | None) -> None:
-        """Write what is no node's statement; `text` ends its lines itself."""
+        """Write lines that do not belong to a node, line ends included."""
         if text:
             self.pieces.append(text)
             self.origins += [index] * text.count("\n")
@@ -151,7 +147,7 @@ class Emitter:
 
     def get_attr(self, node: Node) -> str:
         """`weight = self.linear.weight`."""
-        return self._assign(node, self._attribute(self._root, _path_of(node)))
+        return self._assign(node, self._attribute(self._root, path_of(node)))
 
     def call_module(self, node: Node) -> str:
         """`linear = self.linear(x)`."""
@@ -169,7 +165,7 @@ class Emitter:
         """`add = x + y`, `name = x.name`, `relu = torch.relu(x)`.
 
         An operator where Python has syntax for it, a dot for a getattr, else
-        a call; a wrapped function that is called is noted in `wrapped`.
+        a call. If that calls a wrapped function, `wrapped` gets its name.
         """
         raise NotImplementedError("stage 05: Emitter.call_function")
 
@@ -208,7 +204,7 @@ class Emitter:
         """The name of the function that a node calls, or its syntax."""
         target = node.target
         if isinstance(target, str) or not callable(target):
-            _refuse_target(node)
+            refuse_target(node)
         spelling = syntax_of(target) or self.globals.name_of(target)
         self._spellings[id(target)] = spelling
         return spelling
@@ -248,87 +244,31 @@ class Emitter:
         return ", ".join(parts)
 
     def _primary(self, arg: Argument) -> str:
-        """An argument in front of a dot."""
+        """An argument, written so that a dot can follow it."""
         if type(arg) is Node:
             return self.variables[arg]
         text = self._text(arg)
         return f"({text})" if text[0] in "-0123456789" else text
 
     def _attribute(self, owner: str, path: str) -> str:
-        """`self.layers` and, where a dot cannot be, `getattr(layers, "0")`."""
+        """`self.layers`, or `getattr(self, "0")` if a dot is impossible."""
         if is_attribute_name(path):
             return f"{owner}.{path}"
-        for atom in path.split("."):
-            if is_attribute_name(atom):
-                owner = f"{owner}.{atom}"
+        for name in path.split("."):
+            if is_attribute_name(name):
+                owner = f"{owner}.{name}"
             else:
                 getattr_ = self.globals.builtin("getattr")
-                owner = f"{getattr_}({owner}, {quoted(atom)})"
+                owner = f"{getattr_}({owner}, {quoted(name)})"
         return owner
 
     # -- freeing -----------------------------------------------------------
 
     def _end(self, node: Node) -> str:
-        """The end of a node's line, which frees what is not read again.
+        """The end of a node's line, which frees values after their last use.
 
-        A line break, or `;  x = y = None` and a line break: the values that
-        are dead after this node, itself last if nobody uses it. After the
-        output nothing is freed.
+        A line break, or `;  x = y = None` and a line break. The values are
+        those that no later node uses; a node without users frees itself,
+        last. The output frees nothing, because nothing runs after it.
         """
         raise NotImplementedError("stage 05: Emitter._end")
-
-
-def _has_syntax(operator: Operator, node: Node) -> bool:
-    """Whether a call of an operator can be written with its syntax.
-
-    In place, the left side must be a variable. To the left of brackets Python
-    warns of what cannot have any.
-    """
-    args = node.args
-    if node.kwargs or len(args) != operator.arity:
-        return False
-    if operator.in_place:
-        return issubclass(type(args[0]), Node)
-    return operator.name != "getitem" or issubclass(type(args[0]), _INDEXED)
-
-
-def _is_attribute_access(node: Node) -> bool:
-    """Whether a call of getattr can be written with a dot."""
-    args = node.args
-    if node.kwargs or len(args) != 2:
-        return False
-    name = args[1]
-    return type(name) is str and is_attribute_name(name)
-
-
-def _path_of(node: Node) -> str:
-    """The target of a node whose opcode wants a string."""
-    target = node.target
-    if type(target) is str:
-        return str(target)
-    if not isinstance(target, str):
-        _refuse_target(node)
-    return exact(target)
-
-
-def _refuse_target(node: Node) -> NoReturn:
-    """Raise the error for a target of the wrong type."""
-    check_target(node.op, node.target, node.name)
-    raise RuntimeError(f"Node {node} has a target that cannot be written")
-
-
-def is_attribute_name(name: str) -> bool:
-    """Whether `x.name` is the attribute `name` of x.
-
-    Not if it is a keyword, and not if Python would read the identifier in
-    another spelling: it takes compatibility characters apart.
-    """
-    if not name.isidentifier() or name in _KEYWORDS:
-        return False
-    return as_python_reads(name) == name
-
-
-def quoted(text: str) -> str:
-    """A string literal, in double quotes if it needs no escapes."""
-    plain = repr(text)
-    return f'"{text}"' if plain == f"'{text}'" and '"' not in text else plain

@@ -1,10 +1,11 @@
 """Stage 05, codegen: the names of parameters and variables.
 
-A node's value is a variable of the generated function, called like the node.
-Two kinds of names are not up to us: a parameter is what callers say in
-keywords, so it stays what the placeholder's target says, and the module is
-called `self`.  A variable makes room for both, as it does for keywords,
-builtins and other variables, should somebody have renamed a node badly.
+A node's value is a variable of the generated function, named like the node.
+Two kinds of names are given: callers use a parameter as a keyword, so it is
+what the placeholder's target says, and the module is `self`.  A variable that
+would have such a name is renamed, and so is one that would be a keyword, a
+builtin or a second variable of its name, which happens if the user has set
+`node.name`.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ class LocalNames(dict[Node, str]):
 
     Attributes:
         parameters: placeholder -> its parameter, without stars.
-        roots: what the module is called.
+        roots: the names by which the code finds the module.
 
     Cost: O(nodes).
 
@@ -37,7 +38,7 @@ class LocalNames(dict[Node, str]):
 
         Args:
             nodes: all nodes of the graph, in order.
-            root: how the code calls the module, "self" or "self.child".
+            root: how the code finds the module, "self" or "self.child".
         """
         super().__init__({node: node.name for node in nodes})
         self.roots = frozenset(("self", root.partition(".")[0]))
@@ -65,7 +66,7 @@ class LocalNames(dict[Node, str]):
             self[node] = name
 
     def taken(self) -> set[str]:
-        """All names that no global can have."""
+        """All names that a global must not have."""
         return {*self.values(), *self.parameters.values(), *self.roots}
 
     def __missing__(self, node: Node) -> NoReturn:
@@ -89,10 +90,10 @@ def _are_legal(names: set[str], count: int) -> bool:
 
 
 def as_python_reads(name: str) -> str:
-    """An identifier as Python spells it: `fi`, if ﬁ is one character."""
+    """An identifier in the form in which Python reads it: `fi` for `ﬁ`."""
     return name if name.isascii() else unicodedata.normalize("NFKC", name)
 
 
 def exact(text: str) -> str:
-    """The characters of `text`, without a subclass's own ideas of printing."""
+    """The characters of `text`, even if its class prints something else."""
     return text if type(text) is str else str.__str__(text)

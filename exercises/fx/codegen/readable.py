@@ -1,19 +1,19 @@
 """Stage 05, codegen: generated code for people to read.
 
-The same statements with comments: the line of the user's program that each
-node is from, what shape its value has, colours.  Comments and quoted shapes
-come from `node.meta`, where anything can be; they are cut to one line of
-harmless characters, and what is no plain value is shown as its type, so that
-reading a graph never runs a part of it.
+The same statements with comments: the line of the user's program that made
+each node, the shape of its value, colours.  Comments and quoted shapes come
+from `node.meta`, in which passes put objects of any kind.  Their text is cut
+to one line of printable characters, and an object that is not plain data is
+shown as its type, so that reading a graph never runs a part of it.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum
-from itertools import pairwise
+from itertools import zip_longest
 from typing import Final
 
 import torch
@@ -22,11 +22,11 @@ from torch.utils._dtype_abbrs import dtype_abbrs
 
 from ..immutable_collections import immutable_dict, immutable_list
 from ..node import Node
-from ..ordered.linked_list import LinkedList
 from ..usedef.protocols import CodeOptions
-from ..usedef.values import LEAVES, Value
+from ..usedef.values import LEAVES, Argument, Value
 from .constants import ConstantPrinter
-from .emit import Emitter, OutputWriter
+from .emit import INDENT, Emitter
+from .failures import last_frame
 from .global_names import GlobalNames
 
 RED: Final = "\033[31m"
@@ -56,36 +56,22 @@ class ReadableEmitter(Emitter):
     """
 
     def __init__(
-        self,
-        nodes: LinkedList[Node],
-        root: str,
-        write_output: OutputWriter,
-        taken: Iterable[str],
-        options: CodeOptions,
-        *,
-        counting: bool = False,
+        self, options: CodeOptions, *args: Value, **kwargs: Value
     ) -> None:
         """Name everything; `run` writes.
 
         Args:
-            nodes: all nodes of the graph.
-            root: how the code calls the module.
-            write_output: writes the return statement.
-            taken: further names that no global can have.
             options: what to show. FX_GRAPH_SHOW_STRIDE=1 and
                 FX_GRAPH_SHOW_DEVICE=1 in the environment count as well.
                 (torch.fx's FX_GRAPH_SHOW_META does not: it would put the
                 text of any object among the statements.)
-            counting: write the counters.
+            args: as for an Emitter.
+            kwargs: as for an Emitter.
         """
-        super().__init__(nodes, root, write_output, taken, counting=counting)
-        asked = os.environ.get
-        self._options = options._replace(
-            include_stride=options.include_stride
-            or asked("FX_GRAPH_SHOW_STRIDE") == "1",
-            include_device=options.include_device
-            or asked("FX_GRAPH_SHOW_DEVICE") == "1",
-        )
+        super().__init__(*args, **kwargs)
+        self._options = options
+        self._strides = options.include_stride or _is_set("STRIDE")
+        self._devices = options.include_device or _is_set("DEVICE")
         self._always_annotate = options.verbose
         self._summary = ""
         self._recorder = self.globals.in_torch(_PROFILER)
@@ -181,10 +167,9 @@ class ReadableEmitter(Emitter):
             return ""
         text = self._paint(RED, dtype_abbrs[value.dtype])
         text += self._paint(BLUE, _sizes(value.shape))
-        options = self._options
-        stride = _sizes(value.stride()) if options.include_stride else ""
+        stride = _sizes(value.stride()) if self._strides else ""
         text += self._paint(DIM + BLUE, stride)
-        device = _harmless(str(value.device)) if options.include_device else ""
+        device = _harmless(str(value.device)) if self._devices else ""
         text += self._paint(DIM + GREEN, device)
         kind = type(value)
         if kind is torch.Tensor or kind is FakeTensor:
@@ -194,7 +179,7 @@ class ReadableEmitter(Emitter):
     # -- comments ----------------------------------------------------------
 
     def _comment(self, node: Node) -> None:
-        """Say where a node is from, unless the one before said the same."""
+        """Write where a node is from, unless the last comment says it."""
         text = self._paint(DIM, self._origin(node))
         if text != self._summary:
             self._summary = text
@@ -202,7 +187,7 @@ class ReadableEmitter(Emitter):
             self.write_line(f"\n{text}\n", last)
 
     def _origin(self, node: Node) -> str:
-        """Where a node is from, and the notes that passes left."""
+        """The comment: where a node is from, and what passes noted."""
         meta = node.meta
         keys = [key for key in self._options.additional_meta if key in meta]
         notes = ", ".join([f"{key}: {_one_line(meta[key])}" for key in keys])
@@ -217,7 +202,7 @@ class ReadableEmitter(Emitter):
 
 
 class ColouredPrinter(ConstantPrinter):
-    """Writes constants in blue; what holds them or has a name, in no colour."""
+    """Writes constants in blue, and containers and names without colour."""
 
     def __init__(
         self, variables: Mapping[Node, str], names: GlobalNames
@@ -260,17 +245,22 @@ _BRACKETS: Final[dict[type, str]] = {
 """Exact types of containers that are shown with what is in them."""
 
 
+def _is_set(what: str) -> bool:
+    """Whether the environment asks for strides or devices."""
+    return os.environ.get(f"FX_GRAPH_SHOW_{what}") == "1"
+
+
 def _frame_of(trace: str | None) -> str:
     """The innermost frame of a stack trace, in one line.
 
     torch.fx: graph.py, _parse_stack_trace
     """
-    lines = [line.strip() for line in (trace or "").strip().split("\n")]
-    for line, code in reversed(list(pairwise(lines))):
-        if found := _frame.fullmatch(line):
-            file, number, function = found.groups()
-            return f"File: {file}:{number} in {function}, code: {code}"
-    return "No stacktrace found for following nodes"
+    head, _, below = last_frame(trace).partition("\n")
+    if not (found := _frame.fullmatch(head.strip())):
+        return "No stacktrace found for following nodes"
+    file, number, function = found.groups()
+    code = below.partition("\n")[0].strip()
+    return f"File: {file}:{number} in {function}, code: {code}"
 
 
 def _annotation_note(meta: dict[str, Value]) -> str:
@@ -296,7 +286,7 @@ def _recompute_note(meta: dict[str, Value]) -> str:
     return f" ac_graph_id: {_one_line(group)}{suffix}"
 
 
-# -- text of things unknown ------------------------------------------------
+# -- text of any object ----------------------------------------------------
 
 
 def _shown(value: Value) -> str:
@@ -345,3 +335,49 @@ def _one_line(value: Value) -> str:
 def _harmless(text: str) -> str:
     """Text that stays inside double quotes."""
     return _one_line(text).replace('"', "'").replace("\\", "/")
+
+
+# -- one item a line --------------------------------------------------------
+
+
+def parameter_line(parameter: str) -> str:
+    """A line with one parameter; a comment goes behind the comma."""
+    text, hash_, comment = parameter.partition("#")
+    comment = f"  # {comment.lstrip()}" if hash_ else ""
+    return f"{INDENT}{text.rstrip()},{comment}\n"
+
+
+def output_text(
+    value: Argument,
+    descs: Sequence[str] | None,
+    repr_fn: Callable[[object], str],
+) -> str:
+    """What is returned, on a line for each item if there are comments."""
+    if descs is None or not isinstance(value, list | tuple):
+        return repr_fn(value)
+    left, right = "()" if isinstance(value, tuple) else "[]"
+    comments = [f"  # {desc}" for desc in descs[: len(value)]]
+    lines = [
+        f"{INDENT}{repr_fn(item)},{comment}\n"
+        for item, comment in zip_longest(value, comments, fillvalue="")
+    ]
+    return f"{left}\n{''.join(lines)}{right}"
+
+
+def class_text(name: str, code: str, children: Iterable[str]) -> str:
+    """A module as a class in Python.
+
+    Args:
+        name: the name of the class.
+        code: the source of its forward.
+        children: the texts of the classes inside it.
+    """
+    head = f"class {name}(torch.nn.Module):\n" + code.lstrip("\n")
+    return _indent(head) + _indent("\n".join(["", *children]))
+
+
+def _indent(text: str) -> str:
+    """All lines but the first, moved to the right; blank lines are empty."""
+    first, *rest = text.split("\n")
+    moved = (f"{INDENT}{line}" if line.strip() else "" for line in rest)
+    return "\n".join((first, *moved))

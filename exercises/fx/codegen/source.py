@@ -1,18 +1,16 @@
 """Stage 05, codegen: from generated text to a function that debuggers can read.
 
 Text that is compiled in memory has no file, so a traceback through it would
-show bare line numbers.  Here each text gets a file name of its own, its *key*,
-under which the standard library's `linecache` finds the lines; tracebacks,
-`inspect.getsource`, pdb and TorchScript all ask there.  The lines live as long
-as the compiled code does, in a traceback that somebody keeps if need be, and
-go with it.
+show bare line numbers.  Here each text gets a unique file name, its *key*.
+The standard library's `linecache` finds the lines under that name, and
+tracebacks, `inspect.getsource`, pdb and TorchScript all ask there.  The lines
+are dropped when the compiled code is, which a kept traceback may delay.
 """
 
 from __future__ import annotations
 
 import itertools
 import linecache
-import traceback
 import weakref
 from collections.abc import Mapping, Sequence
 from types import FunctionType
@@ -21,31 +19,18 @@ from typing import Final, NamedTuple
 from ..node import Node
 from ..usedef.protocols import PythonCode
 from ..usedef.values import Value
+from .failures import why_refused
 
 _numbers: Final = itertools.count()
 
 
-class Line(NamedTuple):
-    """A line of generated text.
-
-    Attributes:
-        number: its number, from 1 on.
-        text: what stands there.
-        node: the node that it was written for; None for the def line, say.
-    """
-
-    number: int
-    text: str
-    node: Node | None
-
-
-class Program(NamedTuple):
+class CompiledForward(NamedTuple):
     """Generated text, compiled.
 
     Attributes:
         forward: the function.
         code: the text with the globals that it names.
-        nodes: the nodes that the text was written for, in order: a graph may
+        nodes: the nodes for which the text was written, in order. A graph may
             be edited later, and the text is still about these.
     """
 
@@ -53,36 +38,17 @@ class Program(NamedTuple):
     code: PythonCode
     nodes: Sequence[Node]
 
-    def line(self, number: int) -> Line:
-        """The line with this number, and the node it was written for."""
-        return _line(self.code, self.nodes, number)
-
-    def is_of(self, code: PythonCode, nodes: Sequence[Node]) -> bool:
-        """Whether `code`, compiled, would do and say what this does.
-
-        So it would if it is the same text, written for the same nodes, and
-        its names mean the very same objects.
-        """
-        forward: Value = self.forward
-        known = forward.__globals__
-        return (
-            self.code.src == code.src
-            and self.code._lineno_map == code._lineno_map
-            and self.nodes == nodes
-            and all(known.get(k, known) is v for k, v in code.globals.items())
-        )
-
 
 def compile_forward(
     code: PythonCode,
     nodes: Sequence[Node],
     co_fields: Mapping[str, Value],
-) -> Program:
+) -> CompiledForward:
     """Compile the text of a function `forward`, and define the function.
 
     Args:
         code: the text; it gets a copy of the globals.
-        nodes: the nodes it was written for, in order.
+        nodes: the nodes for which it was written, in order.
         co_fields: co_name, co_filename and co_firstlineno of the user's
             function that was traced, if known: they become part of the key.
 
@@ -103,73 +69,10 @@ def _forget(key: str) -> None:
 
 
 def _new_key(co_fields: Mapping[str, Value]) -> str:
-    """A file name that no other text has, and that says what was traced."""
+    """A unique file name that says which function was traced."""
     key = f"<eval_with_key>.{next(_numbers)}"
     try:
         file, first = co_fields["co_filename"], co_fields["co_firstlineno"]
         return f"{key} from {file}:{first} in {co_fields['co_name']}"
     except KeyError:
         return key
-
-
-def _line(code: PythonCode, nodes: Sequence[Node], number: int) -> Line:
-    """A line of `code` with the node among `nodes` that it was written for."""
-    lines = code.src.split("\n")
-    text = lines[number - 1] if 0 < number <= len(lines) else ""
-    index = (code._lineno_map or {}).get(number - code._prologue_start)
-    # A user's code generator can say what it likes.
-    if index is None or index >= len(nodes):
-        return Line(number, text, None)
-    return Line(number, text, nodes[index])
-
-
-def _why_refused(
-    error: Exception, key: str, code: PythonCode, nodes: Sequence[Node]
-) -> str:
-    """The message for text that Python does not accept."""
-    text = f"Python refuses the generated code: {_describe(error)}"
-    number = _number_in(error, key)
-    if number is not None:
-        line = _line(code, nodes, number)
-        text += f"\n  line {number}: {line.text.strip()}"
-        if line.node is not None:
-            text += f"\n  written for Node {line.node}: "
-            text += str(line.node.format_node())
-            text += _stack(line.node)
-    return text + (
-        "\nNothing was changed by this. list(fx.lint.problems(graph)) finds "
-        "what is wrong with a graph: change that, then call recompile() again"
-    )
-
-
-def _describe(error: Exception) -> str:
-    """An exception in one line."""
-    what = error.msg if isinstance(error, SyntaxError) else str(error)
-    return f"{type(error).__name__}: {what}"
-
-
-def _number_in(error: Exception, key: str) -> int | None:
-    """The line of the text `key` in which an exception arose, if known."""
-    if isinstance(error, SyntaxError) and error.filename == key:
-        return error.lineno
-    frames = traceback.walk_tb(error.__traceback__)
-    numbers = [n for f, n in frames if f.f_code.co_filename == key]
-    return numbers[-1] if numbers else None
-
-
-def _stack(node: Node) -> str:
-    """Where the node was recorded, to be added to a message."""
-    user_line = last_frame(node.stack_trace or "")
-    return f"\n  recorded at:\n{user_line}" if user_line else ""
-
-
-def last_frame(stack_trace: str) -> str:
-    """The innermost frame of a stack trace in text, "" if there is none."""
-    lines = stack_trace.rstrip().splitlines()
-    heads = [i for i, line in enumerate(lines) if _is_head(line)]
-    return "\n".join(lines[heads[-1] :]) if heads else ""
-
-
-def _is_head(line: str) -> bool:
-    """Whether a frame begins with this line of a stack trace."""
-    return line.lstrip().startswith('File "')

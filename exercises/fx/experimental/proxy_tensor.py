@@ -38,7 +38,7 @@ from .._pytree import child_specs
 from ..dispatching.capture import Capture, OwnedTensors, to_fake
 from ..dispatching.mode import CaptureMode, DecompositionTable
 from ..graph import NO_DEFAULT
-from ..graph_module import _OWN, GraphModule
+from ..graph_module import OWN, GraphModule
 from ..tracing.patching import TRACES, Place
 from ..usedef.protocols import PyTreeInfo
 from ..usedef.values import LEAVES, Value
@@ -218,7 +218,7 @@ def _owned_tensors(f: Callable[..., Value]) -> OwnedTensors:
         for held in (module._parameters, module._buffers, vars(module)):
             for name, value in held.items():
                 path = f"{prefix}.{name}" if prefix else name
-                reserved = path.partition(".")[0] in _OWN
+                reserved = path.partition(".")[0] in OWN
                 if isinstance(value, torch.Tensor) and not reserved:
                     found.setdefault(id(value), (path, value))
     return found

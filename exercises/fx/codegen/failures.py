@@ -1,0 +1,137 @@
+"""Stage 05, codegen: error messages for generated code that fails.
+
+Python knows the line of generated text that it refuses, or that raised.  The
+line map knows the node for which that line was written, and the node knows
+the line of the user's program that recorded it.  The messages here say all
+three, because the user can change only the last one.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Sequence
+from types import FunctionType
+from typing import NamedTuple
+
+from ..node import Node
+from ..usedef.protocols import PythonCode
+
+
+class Line(NamedTuple):
+    """A line of generated text.
+
+    Attributes:
+        number: its number, from 1 on.
+        text: its characters, without the line end.
+        node: the node for which it was written; None for the def line, say.
+    """
+
+    number: int
+    text: str
+    node: Node | None
+
+
+def line_of(code: PythonCode, nodes: Sequence[Node], number: int) -> Line:
+    """One line of generated text; an empty one if the number is out of range.
+
+    Args:
+        code: the text.
+        nodes: the nodes for which it was written, in order.
+        number: which line, from 1 on.
+
+    Cost: O(length of the text).
+    """
+    lines = code.src.split("\n")
+    text = lines[number - 1] if 0 < number <= len(lines) else ""
+    index = (code._lineno_map or {}).get(number - code._prologue_start)
+    # A user's own code generator may map lines to nodes that do not exist.
+    if index is None or index >= len(nodes):
+        return Line(number, text, None)
+    return Line(number, text, nodes[index])
+
+
+def why_refused(
+    error: Exception, key: str, code: PythonCode, nodes: Sequence[Node]
+) -> str:
+    """The message for text that Python does not accept.
+
+    Args:
+        error: what Python raised when it compiled or executed the text.
+        key: the file name under which the text was compiled.
+        code: the text.
+        nodes: the nodes for which it was written, in order.
+    """
+    what = error.msg if isinstance(error, SyntaxError) else str(error)
+    text = f"Python refuses the generated code: {type(error).__name__}: {what}"
+    number = _number_in(error, key)
+    if number is not None:
+        _, line, node = line_of(code, nodes, number)
+        text += f"\n  line {number}: {line.strip()}"
+        if node is not None:
+            text += f"\n  written for Node {node}: {node.format_node()}"
+            if frame := last_frame(node.stack_trace):
+                text += f"\n  recorded at:\n{frame}"
+    return text + (
+        "\nNothing was changed by this. list(fx.lint.problems(graph)) finds "
+        "what is wrong with a graph: change that, then call recompile() again"
+    )
+
+
+def _number_in(error: Exception, key: str) -> int | None:
+    """The line of the text `key` in which an exception arose, if known."""
+    if isinstance(error, SyntaxError) and error.filename == key:
+        return error.lineno
+    frames = traceback.walk_tb(error.__traceback__)
+    numbers = [n for f, n in frames if f.f_code.co_filename == key]
+    return numbers[-1] if numbers else None
+
+
+def where_it_failed(
+    error: Exception,
+    forward: FunctionType,
+    code: PythonCode,
+    nodes: Sequence[Node],
+) -> str:
+    """The message for an error that a line of `forward` itself raised.
+
+    Args:
+        error: what was raised, with its traceback.
+        forward: the generated function.
+        code: its text.
+        nodes: the nodes for which the text was written, in order.
+
+    Returns:
+        The message; "" if the error came from a function that `forward`
+        called. The traceback ends at the cause then, and if that is in an
+        inner GraphModule, the inner module has printed its own message.
+    """
+    *_, (frame, number) = traceback.walk_tb(error.__traceback__)
+    if frame.f_code is not forward.__code__:
+        return ""
+    before, failed, *after = (
+        line_of(code, nodes, number + step) for step in (-1, 0, 1, 2)
+    )
+    parts = [
+        "".join(traceback.format_exception(error)),
+        f"Call using an FX-traced Module, line {number} of the traced "
+        "Module's generated forward function:",
+        f"{before.text}\n{failed.text}\n",
+        f"{'~' * len(failed.text.strip())}~~~ <--- HERE",
+        *(f"{line.text}\n" for line in after),
+    ]
+    if failed.node is not None:
+        origin = last_frame(failed.node.stack_trace)
+        said = f"That line is Node {failed.node}"
+        parts += [f"{said}, recorded at", origin] if origin else [said]
+    return "\n".join(parts)
+
+
+def last_frame(stack_trace: str | None) -> str:
+    """The innermost frame of a stack trace in text; "" if it has none."""
+    lines = (stack_trace or "").rstrip().splitlines()
+    heads = [
+        index
+        for index, line in enumerate(lines)
+        if line.lstrip().startswith('File "')
+    ]
+    return "\n".join(lines[heads[-1] :]) if heads else ""

@@ -1,0 +1,76 @@
+"""Stage 05, codegen: which calls and names Python's syntax can express.
+
+A graph can hold what no line of Python says with an operator or a dot, such
+as `add(x, y, alpha=2)` or the attribute "0".  The emitter asks here, and
+writes a plain call where the answer is no.
+"""
+
+from __future__ import annotations
+
+import keyword
+from typing import Final, NoReturn
+
+from ..node import Node
+from ..ordered.opcodes import check_target
+from ..recording.operators import Operator
+from .local_names import as_python_reads, exact
+
+_KEYWORDS: Final = frozenset(keyword.kwlist)
+_INDEXED: Final = (Node, tuple, list, dict, str, bytes)
+"""Types of what may stand before brackets; Python warns of `1[0]`."""
+
+
+def has_syntax(operator: Operator, node: Node) -> bool:
+    """Whether a call of an operator can be written with its syntax.
+
+    The left side of an in-place operator must be a variable, and Python warns
+    of brackets behind a value that cannot have any.
+    """
+    args = node.args
+    if node.kwargs or len(args) != operator.arity:
+        return False
+    if operator.in_place:
+        return issubclass(type(args[0]), Node)
+    return operator.name != "getitem" or issubclass(type(args[0]), _INDEXED)
+
+
+def is_attribute_access(node: Node) -> bool:
+    """Whether a call of getattr can be written with a dot."""
+    args = node.args
+    if node.kwargs or len(args) != 2:
+        return False
+    name = args[1]
+    return type(name) is str and is_attribute_name(name)
+
+
+def path_of(node: Node) -> str:
+    """The target of a node whose opcode wants a string."""
+    target = node.target
+    if type(target) is str:
+        return str(target)
+    if not isinstance(target, str):
+        refuse_target(node)
+    return exact(target)
+
+
+def refuse_target(node: Node) -> NoReturn:
+    """Raise the error for a target of the wrong type."""
+    check_target(node.op, node.target, node.name)
+    raise RuntimeError(f"Node {node} has a target that cannot be written")
+
+
+def is_attribute_name(name: str) -> bool:
+    """Whether `x.name` is the attribute `name` of x.
+
+    A keyword is not, and neither is an identifier that Python would read as
+    another one: it takes compatibility characters apart.
+    """
+    if not name.isidentifier() or name in _KEYWORDS:
+        return False
+    return as_python_reads(name) == name
+
+
+def quoted(text: str) -> str:
+    """A string literal, in double quotes if it needs no escapes."""
+    plain = repr(text)
+    return f'"{text}"' if plain == f"'{text}'" and '"' not in text else plain

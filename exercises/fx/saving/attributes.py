@@ -1,0 +1,155 @@
+"""Stage 05, codegen: a graph module's attributes, used, unused and copied.
+
+The nodes say by their targets which attributes the code reads.  A copy of the
+module gets all attributes, except those that `recompile` makes again.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final
+
+from torch import nn
+
+from ..codegen.variants import SPECS, _PyTreeCodeGen
+from ..graph import Graph
+from ..node import Node
+from ..text import dotted_path
+from ..usedef.values import Value
+
+if TYPE_CHECKING:
+    from ..graph_module import GraphModule
+
+_GENERATED: Final = frozenset(
+    ("_graph", "_code", "_lineno_map", "_prologue_start")
+)
+"""The graph, and the attributes that `recompile` makes of it."""
+
+_PRESERVED: Final = "_user_preserved_attributes"
+"""Key of `meta`: a dict of attributes to set on a deep copy."""
+
+
+# -- what the graph uses ---------------------------------------------------
+
+
+def paths_in(nodes: Iterable[Node]) -> dict[str, Node]:
+    """The dotted paths that nodes fetch or call, each with its first node.
+
+    Cost: O(nodes).
+    """
+    paths: dict[str, Node] = {}
+    for node in nodes:
+        if node.op in ("get_attr", "call_module"):
+            paths.setdefault(str(node.target), node)
+    return paths
+
+
+def delete_unused(root: nn.Module, paths: Iterable[str]) -> None:
+    """Remove the modules below `root` that no path leads through or into.
+
+    Args:
+        root: where the paths begin.
+        paths: what is used. A module at the end of a path is used with
+            everything inside it.
+
+    Cost: O(length of the paths + modules).
+    """
+    used = _used_children(root, paths)
+    seen: set[int] = set()
+    rest = [root]
+    while rest:
+        module = rest.pop()
+        if id(module) in seen:
+            continue
+        seen.add(id(module))
+        for name, child in list(module._modules.items()):
+            if (id(module), name) not in used:
+                delattr(module, name)
+            elif child is not None:
+                rest.append(child)
+
+
+def _used_children(
+    root: nn.Module, paths: Iterable[str]
+) -> set[tuple[int, str]]:
+    """Which child of which module is used: (id of the module, name).
+
+    Not the child alone: a module may have two names, of which one is used.
+    """
+    used: set[tuple[int, str]] = set()
+    seen: set[nn.Module] = set()
+    for path in paths:
+        found: object = root
+        for step in dotted_path.walk(root, path):
+            used.add((id(found), step.atom))
+            found = step.value
+        if isinstance(found, nn.Module):
+            for _, module in found.named_modules(seen):
+                used.update((id(module), name) for name in module._modules)
+    return used
+
+
+# -- copies ------------------------------------------------------------------
+
+
+def state_of(gm: GraphModule) -> dict[str, Value]:
+    """The attributes that `recompile` does not make."""
+    made = _GENERATED
+    if isinstance(gm.graph._codegen, _PyTreeCodeGen):
+        made |= SPECS
+    return {name: held for name, held in vars(gm).items() if name not in made}
+
+
+def take_state(new: GraphModule, root: nn.Module, graph: Graph) -> None:
+    """Give `new` all attributes of `root`, and a graph."""
+    vars(new).update(vars(root))
+    new.graph = graph
+
+
+def deep_copy(
+    gm: GraphModule, new: GraphModule, memo: dict[int, Value]
+) -> GraphModule:
+    """Make `new` a copy of `gm` that shares nothing with it.
+
+    Args:
+        gm: the module to copy.
+        new: an instance without attributes.
+        memo: the copies so far, as `copy.deepcopy` has them.
+    """
+    memo[id(gm)] = new
+    graph = copy.deepcopy(gm.graph, memo)
+    state = copy.deepcopy(state_of(gm), memo)
+    root = nn.Module()
+    vars(root).update(state)
+    gm._deepcopy_init()(new, root, graph)  # noqa: SLF001
+    # The attributes that an overridden _deepcopy_init did not take.
+    vars(new).update(state)
+    for name, value in new.meta.get(_PRESERVED, {}).items():
+        setattr(new, name, value)
+    for hook in new._deepcopy_hooks:
+        hook(new)
+    return new
+
+
+def shallow_copy(gm: GraphModule, new: GraphModule) -> GraphModule:
+    """Make `new` a module with the attributes of `gm`, and give it the graph.
+
+    Args:
+        gm: the module to copy.
+        new: an instance without attributes.
+    """
+    nn.Module.__init__(new)
+    # Makes new modules on the way, which a submodule may be added to.
+    for path in paths_in(gm.graph.nodes):
+        dotted_path.copy_attribute(gm, new, path)
+    held = vars(new)
+    for name, value in state_of(gm).items():
+        if name in ("_modules", "_parameters", "_buffers"):
+            held[name] = {**value, **held[name]}
+        elif name in held or name.endswith("_hooks"):
+            held[name] = copy.copy(value)
+        else:
+            held[name] = value
+    new.graph = gm.graph
+    return new

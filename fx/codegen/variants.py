@@ -1,0 +1,218 @@
+"""Stage 05, codegen: functions of nested inputs, and of inputs in a list.
+
+A graph has flat inputs and outputs: a placeholder for each tensor.  Callers
+may have something else in hand, and then the generated function takes it
+apart in its first statement.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final
+
+from torch.utils import _pytree as pytree
+
+from .._pytree import child_specs
+from ..graph import Graph
+from ..usedef.protocols import PyTreeInfo
+from ..usedef.values import Argument, Value
+from .codegen import CodeGen
+from .emit import INDENT
+from .readable import output_text
+
+SPECS: Final = frozenset(("_in_spec", "_out_spec"))
+"""Attributes of a module that its code reads if inputs are nested."""
+
+_parameter_name = re.compile(r"[^\s:=#]+")
+
+
+class _PyTreeCodeGen(CodeGen):
+    """Writes a function with nested inputs, of a graph with flat ones.
+
+    The function has the parameters that the traced one had; its first
+    statement takes them apart, its last puts the outputs together. The specs
+    are looked up in the module, as `_in_spec` and `_out_spec`.
+
+    torch.fx: graph.py, _PyTreeCodeGen
+    """
+
+    def __init__(self, pytree_info: PyTreeInfo) -> None:
+        """Make a code generator for what a trace noted.
+
+        Args:
+            pytree_info: the names of the parameters, and both specs.
+        """
+        super().__init__()
+        self.pytree_info = pytree_info
+
+    def process_inputs(self, *inputs: Value) -> Value:
+        """The leaves of the inputs."""
+        return pytree.arg_tree_leaves(*inputs)
+
+    def process_outputs(self, out: Value) -> Value:
+        """The outputs, nested as the traced function's."""
+        if self.pytree_info.out_spec is None:
+            return out
+        leaves = out if isinstance(out, list | tuple) else [out]
+        return pytree.tree_unflatten(leaves, self.pytree_info.out_spec)
+
+    def gen_fn_def(
+        self,
+        free_vars: list[str],
+        maybe_return_annotation: str,
+        *,
+        expanded_def: bool = False,
+    ) -> str:
+        """The first line, and the statement that takes the inputs apart."""
+        names = self.pytree_info.orig_args
+        if names[:1] == ["self"]:
+            free_vars.insert(0, "self")
+        definition = super().gen_fn_def(
+            _with_defaults(names, free_vars),
+            maybe_return_annotation,
+            expanded_def=expanded_def,
+        )
+        if free_vars:
+            definition += self.gen_var_bindings(names, free_vars, expanded_def)
+        return definition
+
+    def gen_var_bindings(
+        self, fn_args: list[str], free_vars: list[str], expanded_def: bool
+    ) -> str:
+        """The statement that takes the inputs apart, after a line break.
+
+        Args:
+            fn_args: the parameters of the function.
+            free_vars: the placeholders, with their annotations.
+            expanded_def: write one annotation a line.
+
+        torch.fx: graph.py, _PyTreeCodeGen.gen_var_bindings
+        """
+        bare = [variable.partition(" = ")[0] for variable in free_vars]
+        annotated = [variable for variable in bare if ":" in variable]
+        text = ""
+        if annotated and expanded_def:
+            text = "".join([f"\n{INDENT}{each}" for each in annotated])
+        elif annotated:
+            text = f"\n{INDENT}{''.join([f'{a}; ' for a in annotated])}\n"
+        names = [each.partition(":")[0].partition("#")[0] for each in bare]
+        flatten = f"{self._spelled['fx_pytree']}.tree_flatten_spec"
+        inputs = self._inputs(fn_args)
+        return (
+            f"{text}\n{INDENT}{', '.join(names)}, = "
+            f"{flatten}({inputs}, self._in_spec)"
+        )
+
+    def _inputs(self, names: list[str]) -> str:
+        """The inputs as the spec has them: a list, or args and kwargs.
+
+        A trace by torch.export has a spec of the second kind.
+        """
+        spec = self.pytree_info.in_spec
+        children = child_specs(spec)
+        if spec.type is tuple and len(children) == 2:
+            args, kwargs = children
+            count = args.num_children
+            if args.type is tuple and kwargs.type is dict:
+                keys = list(kwargs.context)
+                if names[count:] == keys:
+                    pairs = [f"{key!r}:{key}" for key in keys]
+                    named = f"{{{', '.join(pairs)}}}"
+                    return f"([{', '.join(names[:count])}], {named})"
+        return f"[{', '.join(names)}]"
+
+    def generate_output(
+        self,
+        output_args: Argument,
+        *,
+        descs: Sequence[str] | None = None,
+        repr_fn: Callable[[object], str] | None = None,
+    ) -> str:
+        """The return statement, which puts the outputs together."""
+        if self.pytree_info.out_spec is None:
+            return super().generate_output(
+                output_args, descs=descs, repr_fn=repr_fn
+            )
+        text = output_text(output_args, descs, repr_fn or repr)
+        unflatten = f"{self._spelled['pytree']}.tree_unflatten"
+        return f"return {unflatten}({text}, self._out_spec)"
+
+    def _own_parameters(self) -> Iterable[str]:
+        """The parameters of the traced function."""
+        return self.pytree_info.orig_args
+
+
+class _BoxedCodeGen(CodeGen):
+    """Writes a function of one list, which the function empties.
+
+    Otherwise the caller's list would keep all inputs alive to the end.
+
+    torch.fx: graph.py, _BoxedCodeGen
+    """
+
+    def gen_fn_def(
+        self,
+        free_vars: list[str],
+        maybe_return_annotation: str,
+        *,
+        expanded_def: bool = False,
+    ) -> str:
+        """The first line, and the statements that empty the list."""
+        names = [_name_of(each) for each in free_vars if each != "self"]
+        box, items = (_unlike(names, each) for each in self._own_parameters())
+        lines = [
+            f"def {self._func_name}(self, {box}){maybe_return_annotation}:"
+        ]
+        if names:
+            lines.append(f"{items} = iter({box})")
+            lines += [f"{name} = next({items})" for name in names]
+            lines.append(f"{box}.clear()")
+        return f"\n{INDENT}".join(lines)
+
+    def _own_parameters(self) -> tuple[str, str]:
+        """The list, and the iterator over it."""
+        return "args_list", "args_iter"
+
+
+def default_codegen(pytree_info: PyTreeInfo | None) -> CodeGen:
+    """The code generator of a graph without a `set_codegen`.
+
+    Args:
+        pytree_info: what a trace with nested inputs noted; None for others.
+    """
+    return CodeGen() if pytree_info is None else _PyTreeCodeGen(pytree_info)
+
+
+# -- text ------------------------------------------------------------------
+
+
+def _with_defaults(names: list[str], free_vars: list[str]) -> list[str]:
+    """The parameters, with the defaults of placeholders of the same name."""
+    defaults = {
+        _name_of(variable): variable.partition(" = ")[2]
+        for variable in free_vars
+    }
+    result: list[str] = []
+    may_have_one = True
+    for name in reversed(names):
+        default = defaults.get(name, "")
+        may_have_one = may_have_one and bool(default)
+        result.append(f"{name} = {default}" if may_have_one else name)
+    return result[::-1]
+
+
+def _name_of(parameter: str) -> str:
+    """The name alone of a parameter with stars, annotation, default."""
+    found = _parameter_name.match(parameter.lstrip("*"))
+    return found[0] if found else parameter
+
+
+def _unlike(names: list[str], name: str) -> str:
+    """`name`, with underscores until it differs from all `names`."""
+    while name in names:
+        name += "_"
+    return name
+
+
+Graph._make_codegen = staticmethod(default_codegen)  # noqa: SLF001

@@ -2,30 +2,20 @@
 
 python -m docs.machinery outline fx.node
 python -m docs.machinery check files/node.md
+python -m docs.machinery check                # all pages, a line for each
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from markdown import Markdown
-
-from docs.machinery.errors import DocsError
-from docs.machinery.extension import BLOCKS, DocsExtension
-from docs.machinery.literate import dotted, gaps, shown_lines
-from docs.machinery.source import ROOT, find, read
+from docs.machinery.checking import pages, problems
+from docs.machinery.literate import dotted
+from docs.machinery.source import ROOT, find
 
 DOCS = ROOT / "docs"
-USUAL = (
-    "admonition",
-    "attr_list",
-    "tables",
-    "toc",
-    "pymdownx.details",
-    "pymdownx.superfences",
-)
 
 
 def main(arguments: list[str]) -> int:
@@ -33,11 +23,9 @@ def main(arguments: list[str]) -> int:
     match arguments:
         case ["outline", name]:
             print("\n".join(outline(name)))
-        case ["check", name]:
-            path = Path(name.removeprefix("docs/"))
-            found = list(problems(path))
-            print(*(found or [f"{path}: nothing to mend"]), sep="\n")
-            return 1 if found else 0
+        case ["check", *names]:
+            chosen = [name.removeprefix("docs/") for name in names]
+            return check(chosen or pages(DOCS))
         case _:
             print(__doc__)
             return 2
@@ -58,19 +46,26 @@ def outline(name: str) -> Iterator[str]:
             yield f"/// source | {dotted(module, member)}\n\n…\n///\n"
 
 
-def problems(page: Path) -> Iterator[str]:
-    """What is wrong with a page; links are for the strict build to check."""
-    text = (DOCS / page).read_text(encoding="utf-8")
-    extension = DocsExtension(page=page.as_posix())
-    try:
-        Markdown(extensions=[*USUAL, extension]).convert(text)
-    except DocsError as error:
-        yield str(error)
-        return
-    kinds = {name: block.kind for name, block in BLOCKS.items()}
-    shown = shown_lines(DOCS, kinds, page.as_posix())
-    for path, lines in shown.items():
-        yield from gaps(read(ROOT / path), lines)
+def check(names: Sequence[str]) -> int:
+    """Print what is to mend on pages, and return the exit status.
+
+    Args:
+        names: their paths below docs/; if one alone, all of it is printed,
+            else a line for each page.
+    """
+    wrong = 0
+    for name in names:
+        found = problems(DOCS, name)
+        wrong += bool(found)
+        if len(names) > 1 and found:
+            more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+            found = [found[0].splitlines()[0] + more]
+        for problem in found:
+            print(problem)
+    if not wrong:
+        what = names[0] if len(names) == 1 else f"{len(names)} pages"
+        print(f"{what}: nothing to mend")
+    return int(bool(wrong))
 
 
 if __name__ == "__main__":

@@ -60,10 +60,12 @@ def main(
     if options.growth:
         _print_growth()
         return 0
-    if options.record:
-        return _recorded(ready)
-    if options.compare:
-        return _compared(ready)
+    if options.record or options.compare:
+        try:
+            return _recorded(ready) if options.record else _compared(ready)
+        except DifferentWork as problem:
+            print(problem)
+            return 1
     rows, different = _run(ready, options)
     _print_rest(chosen, ready)
     if options.json is not None:

@@ -119,22 +119,22 @@ class Change:
 
 
 def compare(
-    benchmarks: Iterable[Benchmark], ratios: Ratios, rounds: Rounds = ROUNDS
+    benchmarks: Iterable[Benchmark], ratios: Ratios
 ) -> Iterator[Change]:
     """Measure each row, at all its sizes, beside its recorded ratio."""
     for bench in benchmarks:
         for size in bench.sizes:
-            row = measured(bench, size, rounds)
+            row = measured(bench, size, ROUNDS)
             yield Change(bench, row, ratios.get((bench.name, size)))
 
 
-def measured_again(change: Change, rounds: Rounds = ROUNDS) -> Change:
+def measured_again(change: Change) -> Change:
     """Measure a row anew, with twice as many rounds."""
     twice = replace(
-        rounds,
-        most=2 * rounds.most,
-        least=2 * rounds.least,
-        budget=2 * rounds.budget,
+        ROUNDS,
+        most=2 * ROUNDS.most,
+        least=2 * ROUNDS.least,
+        budget=2 * ROUNDS.budget,
     )
     row = measured(change.bench, change.row.size, twice)
     return replace(change, row=row)

@@ -8,10 +8,10 @@ python -m docs.machinery check                # all pages, a line for each
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
-from docs.machinery.checking import pages, problems
+from docs.machinery.checking import missing_pages, pages, problems
 from docs.machinery.literate import dotted
 from docs.machinery.source import ROOT, find
 
@@ -23,9 +23,10 @@ def main(arguments: list[str]) -> int:
     match arguments:
         case ["outline", name]:
             print("\n".join(outline(name)))
-        case ["check", *names]:
-            chosen = [name.removeprefix("docs/") for name in names]
-            return check(chosen or pages(DOCS))
+        case ["check"]:
+            return check_all()
+        case ["check", name]:
+            return check(name.removeprefix("docs/"))
         case _:
             print(__doc__)
             return 2
@@ -46,26 +47,24 @@ def outline(name: str) -> Iterator[str]:
             yield f"/// source | {dotted(module, member)}\n\n…\n///\n"
 
 
-def check(names: Sequence[str]) -> int:
-    """Print what is to mend on pages, and return the exit status.
+def check(page: str) -> int:
+    """Print all that is to mend on a page, and return the exit status."""
+    found = problems(DOCS, page)
+    for problem in found or [f"{page}: nothing to mend"]:
+        print(problem)
+    return int(bool(found))
 
-    Args:
-        names: their paths below docs/; if one alone, all of it is printed,
-            else a line for each page.
-    """
-    wrong = 0
-    for name in names:
-        found = problems(DOCS, name)
-        wrong += bool(found)
-        if len(names) > 1 and found:
+
+def check_all() -> int:
+    """Print a line for each page with something to mend, as `check` does."""
+    lines = missing_pages(DOCS)
+    for page in pages(DOCS):
+        if found := problems(DOCS, page):
             more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
-            found = [found[0].splitlines()[0] + more]
-        for problem in found:
-            print(problem)
-    if not wrong:
-        what = names[0] if len(names) == 1 else f"{len(names)} pages"
-        print(f"{what}: nothing to mend")
-    return int(bool(wrong))
+            lines.append(found[0].splitlines()[0] + more)
+    for line in lines or ["all pages: nothing to mend"]:
+        print(line)
+    return int(bool(lines))
 
 
 if __name__ == "__main__":

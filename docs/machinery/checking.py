@@ -23,6 +23,12 @@ USUAL = (
     "pymdownx.superfences",
 )
 
+FILES = [
+    path.relative_to(ROOT).as_posix()
+    for path in sorted((ROOT / "fx").rglob("*.py"))
+]
+"""Every file of fx."""
+
 _named = re.compile(r"`(fx(?:\.\w+)+)`|\]\([^)\s]*#(fx(?:\.\w+)+)\)")
 
 
@@ -31,6 +37,16 @@ def pages(docs: Path) -> list[str]:
     return sorted(
         file.relative_to(docs).as_posix() for file in docs.rglob("*.md")
     )
+
+
+def missing_pages(docs: Path) -> list[str]:
+    """A sentence for each file of fx that has no page."""
+    return [
+        f"docs/{page_of(name)} is missing: begin with "
+        f"python -m docs.machinery outline {read(ROOT / name).name}"
+        for name in FILES
+        if not (docs / page_of(name)).is_file()
+    ]
 
 
 def problems(docs: Path, page: str) -> list[str]:
@@ -89,8 +105,7 @@ def uneven(page: str, shown: Mapping[str, Counter[int]]) -> Iterator[str]:
         page: the page's path below docs/.
         shown: path of a file of fx -> line -> how often pages show it.
     """
-    for path in sorted((ROOT / "fx").rglob("*.py")):
-        name = path.relative_to(ROOT).as_posix()
+    for name in FILES:
         if page_of(name) == page:
-            for gap in gaps(read(path), shown.get(name, Counter())):
+            for gap in gaps(read(ROOT / name), shown.get(name, Counter())):
                 yield f"docs/{page}: {gap}"

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from docs.machinery import __main__ as tools
+from docs.machinery import checking
 from docs.machinery.checking import block_errors
 from docs.machinery.directives import read_page
 from docs.machinery.extension import KINDS
@@ -61,12 +62,14 @@ def test_what_is_missing_or_wrong_is_said(
 
 
 def test_all_pages_are_checked_with_a_line_for_each(
-    docs: Path, capsys: pytest.CaptureFixture[str]
+    docs: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    good = docs / "good.md"
-    good.write_text("# `fx.node.Node`\n", encoding="utf-8")
+    monkeypatch.setattr(checking, "FILES", [])
+    (docs / "good.md").write_text("# `fx.node.Node`\n", encoding="utf-8")
     assert tools.main(["check"]) == 0
-    assert capsys.readouterr().out == "good.md: nothing to mend\n"
+    assert capsys.readouterr().out == "all pages: nothing to mend\n"
     (docs / "one.md").write_text(
         "# T\n\nSee `fx.node.Nod`.\n\n[x](files/node.md#fx.node.Noda)\n",
         encoding="utf-8",
@@ -77,6 +80,20 @@ def test_all_pages_are_checked_with_a_line_for_each(
     assert one.startswith("docs/one.md:3: fx.node.Nod: fx/node.py defines no")
     assert one.endswith("(and 1 more)")
     assert two.startswith("docs/two.md:1: /// torch needs a name of torch")
+
+
+def test_a_file_without_a_page_is_told(
+    docs: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(checking, "FILES", ["fx/node.py"])
+    assert docs.is_dir()
+    assert tools.main(["check"]) == 1
+    assert capsys.readouterr().out == (
+        "docs/files/node.md is missing: begin with "
+        "python -m docs.machinery outline fx.node\n"
+    )
 
 
 def test_links_to_what_a_broken_page_would_show_lead_to_its_error(

@@ -83,13 +83,8 @@ def unknown_names(docs: Path, page: str) -> Iterator[str]:
             try:
                 find(name)
             except UnknownName as error:
-                if not _is_folder(name) and not _is_exported(name):
+                if not _is_exported(name):
                     yield f"docs/{page}:{number}: {name}: {error}"
-
-
-def _is_folder(name: str) -> bool:
-    """Whether the name begins with a package of fx, such as `fx.passes`."""
-    return ROOT.joinpath(*name.split(".")[:2]).is_dir()
 
 
 def _is_exported(name: str) -> bool:

@@ -112,7 +112,7 @@ def _parser() -> argparse.ArgumentParser:
     add(
         "--record",
         action="store_true",
-        help="only: write the ratio of every row to recorded.toml",
+        help="only: add the ratio of every row to recorded.toml",
     )
     add(
         "--compare",
@@ -221,11 +221,14 @@ def _still_slower(changes: Sequence[recorded.Change]) -> list[recorded.Change]:
 
 
 def _recorded(benchmarks: Sequence[Benchmark]) -> int:
-    """Write the ratio of each row to the file; return the exit status."""
+    """Add a run to the file; return the exit status."""
     ratios: recorded.Ratios = {}
+    if recorded.FILE.is_file():
+        _, ratios = recorded.load(recorded.FILE.read_text(encoding="utf-8"))
     print(recorded.header())
-    for change in recorded.compare(benchmarks, {}):
-        ratios[change.row.name, change.row.size] = change.row.ratio
+    for change in recorded.compare(benchmarks, ratios):
+        row = change.row
+        ratios.setdefault((row.name, row.size), []).append(row.ratio)
         print(recorded.line(change), flush=True)
     text = recorded.as_toml(ratios, date.today())
     recorded.FILE.write_text(text, encoding="utf-8")

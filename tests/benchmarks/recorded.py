@@ -1,20 +1,23 @@
 """The ratios of an earlier commit, and which rows have become slower since.
 
-    python -m tests.benchmarks --record      # write them, before a change
-    python -m tests.benchmarks --compare     # compare with them, after it
+    python -m tests.benchmarks --record      # add a run to them
+    python -m tests.benchmarks --compare     # compare with them
 
 How long a run takes depends on the machine, so what is recorded of each row
-is its ratio torch/ours.  A row counts as slower if its ratio is more than 10 %
-below the recorded one, and is so again in a second measurement with twice as
-many rounds: other programs on the machine can disturb one measurement.
+is its ratio torch/ours.  One process may be luckier with its memory than the
+next, so several runs are recorded, each in a process of its own, and their
+median counts.  A row is slower if its ratio is more than 10 % below that, and
+is so again in a second measurement with twice as many rounds.  To begin anew,
+delete recorded.toml.
 """
 
 from __future__ import annotations
 
 import math
 import platform
+import statistics
 import tomllib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
@@ -50,8 +53,8 @@ LOST = 0.1
 ROUNDS = Rounds(most=15, least=5, budget=2.0, too_slow=math.inf)
 """At least five rounds of each row, however slow; more of the fast ones."""
 
-Ratios: TypeAlias = dict[tuple[str, int], float]
-"""Operation and size -> torch/ours."""
+Ratios: TypeAlias = dict[tuple[str, int], list[float]]
+"""Operation and size -> torch/ours in each recorded run."""
 
 
 # -- the file --------------------------------------------------------------
@@ -63,19 +66,19 @@ def releases() -> str:
 
 
 def as_toml(ratios: Ratios, day: date) -> str:
-    """The file's text: when and with what it was recorded, then the rows."""
+    """The file: when and with what it was last written, then the rows."""
     lines = [
-        "# torch/ours of each operation and size, for `make bench-check`.",
+        "# torch/ours of each size in each run, for `make bench-check`.",
         "# Written by `python -m tests.benchmarks --record`.",
         f"date = {day}",
         f'releases = "{releases()}"',
     ]
     above = ""
-    for (name, size), ratio in ratios.items():
+    for (name, size), runs in ratios.items():
         if name != above:
             lines += ["", f"[ratio.{name}]"]
             above = name
-        lines.append(f"{size} = {ratio:.2f}")
+        lines.append(f"{size} = [{', '.join(f'{run:.2f}' for run in runs)}]")
     return "\n".join(lines) + "\n"
 
 
@@ -83,9 +86,9 @@ def load(text: str) -> tuple[str, Ratios]:
     """When and with what the rows were recorded, and the rows."""
     table = tomllib.loads(text)
     ratios = {
-        (name, int(size)): float(ratio)
+        (name, int(size)): [float(run) for run in runs]
         for name, sizes in table["ratio"].items()
-        for size, ratio in sizes.items()
+        for size, runs in sizes.items()
     }
     return f"{table['date']}, {table['releases']}", ratios
 
@@ -100,12 +103,17 @@ class Change:
     Attributes:
         bench: the operation.
         row: as it was measured now.
-        recorded: its ratio in the file; None if the file does not have it.
+        runs: its recorded ratios; none if the file does not have it.
     """
 
     bench: Benchmark
     row: Row
-    recorded: float | None
+    runs: Sequence[float] = ()
+
+    @property
+    def recorded(self) -> float | None:
+        """The median of the recorded runs."""
+        return statistics.median(self.runs) if self.runs else None
 
     @property
     def share(self) -> float:
@@ -125,7 +133,7 @@ def compare(
     for bench in benchmarks:
         for size in bench.sizes:
             row = measured(bench, size, ROUNDS)
-            yield Change(bench, row, ratios.get((bench.name, size)))
+            yield Change(bench, row, ratios.get((bench.name, size), ()))
 
 
 def measured_again(change: Change) -> Change:

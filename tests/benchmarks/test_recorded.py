@@ -60,7 +60,7 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def status(recorded_ratio: float, file: Path, *ours: float) -> int:
     """The exit status of a comparison."""
-    text = recorded.as_toml({("fake", 1): recorded_ratio}, date.today())
+    text = recorded.as_toml({("fake", 1): [recorded_ratio]}, date.today())
     file.write_text(text, encoding="utf-8")
     return main(["--compare"], {"fake": Clock(ours).benchmark()})
 
@@ -103,10 +103,20 @@ def test_the_median_of_the_rounds_decides(file: Path) -> None:
 
 def test_what_is_recorded_is_read_again(file: Path) -> None:
     bench = {"fake": Clock([0.25]).benchmark()}
-    assert main(["--record"], bench) == 0
-    since, ratios = recorded.load(file.read_text(encoding="utf-8"))
-    assert ratios == {("fake", 1): 4.0}
+    for runs in (1, 2):
+        assert main(["--record"], bench) == 0
+        since, ratios = recorded.load(file.read_text(encoding="utf-8"))
+        assert ratios == {("fake", 1): [4.0] * runs}
     assert since == f"{date.today()}, {recorded.releases()}"
+
+
+def test_the_median_of_the_runs_is_compared_with(
+    file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ratios = {("fake", 1): [9.0, 4.0, 2.0]}
+    file.write_text(recorded.as_toml(ratios, date.today()), encoding="utf-8")
+    assert main(["--compare"], {"fake": Clock([0.25]).benchmark()}) == 0
+    assert "4.00      4.00      +0%" in capsys.readouterr().out
 
 
 def test_a_row_that_is_not_recorded_is_shown_and_not_judged(

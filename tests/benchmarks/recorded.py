@@ -4,19 +4,22 @@
     python -m tests.benchmarks --compare     # compare with them
 
 How long a run takes depends on the machine, so what is recorded of each row
-is its ratio torch/ours.  One process may be luckier with its memory than the
-next, so several runs are recorded, each in a process of its own, and their
-median counts.  A row is slower if its ratio is more than 10 % below that, and
-is so again in a second measurement with twice as many rounds.  To begin anew,
-delete recorded.toml.
+is its ratio torch/ours.  It also depends on what the process did before: each
+row is measured in a child process, which begins with nothing but the imports.
+Several runs are recorded, and their median counts.  A row is slower if its
+ratio is more than 10 % below that, and is so again in a second measurement with
+twice as many rounds.  To begin anew, delete recorded.toml.
 """
 
 from __future__ import annotations
 
 import math
+import os
+import pickle
 import platform
 import statistics
 import tomllib
+import traceback
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
@@ -27,7 +30,7 @@ import torch
 
 from tests.benchmarks.measure import Rounds
 from tests.benchmarks.operations import Benchmark
-from tests.benchmarks.report import Row, measured
+from tests.benchmarks.report import DifferentWork, Row, measured
 
 __all__ = [
     "FILE",
@@ -35,6 +38,7 @@ __all__ = [
     "ROUNDS",
     "Change",
     "Ratios",
+    "apart",
     "as_toml",
     "compare",
     "complaint",
@@ -96,6 +100,38 @@ def load(text: str) -> tuple[str, Ratios]:
 # -- comparing -------------------------------------------------------------
 
 
+def apart(bench: Benchmark, size: int, rounds: Rounds) -> Row:
+    """Measure an operation in a child of this process.
+
+    Raises:
+        DifferentWork: the libraries do not do the same.
+        RuntimeError: the child ended without an answer.
+    """
+    reader, writer = os.pipe()
+    child = os.fork()
+    if not child:
+        answer: Row | DifferentWork | None = None
+        try:
+            answer = measured(bench, size, rounds)
+        except DifferentWork as problem:
+            answer = problem
+        except Exception:
+            traceback.print_exc()
+        finally:
+            with os.fdopen(writer, "wb") as pipe:
+                pickle.dump(answer, pipe)
+            os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader, "rb") as pipe:
+        found = pickle.load(pipe)
+    os.waitpid(child, 0)
+    if isinstance(found, DifferentWork):
+        raise found
+    if not isinstance(found, Row):
+        raise RuntimeError(f"{bench.name} at {size}: the child failed")
+    return found
+
+
 @dataclass(frozen=True)
 class Change:
     """A row beside its recorded ratio.
@@ -132,7 +168,7 @@ def compare(
     """Measure each row, at all its sizes, beside its recorded ratio."""
     for bench in benchmarks:
         for size in bench.sizes:
-            row = measured(bench, size, ROUNDS)
+            row = apart(bench, size, ROUNDS)
             yield Change(bench, row, ratios.get((bench.name, size), ()))
 
 
@@ -144,7 +180,7 @@ def measured_again(change: Change) -> Change:
         least=2 * ROUNDS.least,
         budget=2 * ROUNDS.budget,
     )
-    row = measured(change.bench, change.row.size, twice)
+    row = apart(change.bench, change.row.size, twice)
     return replace(change, row=row)
 
 

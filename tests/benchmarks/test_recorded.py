@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from tests.benchmarks import recorded
 from tests.benchmarks.__main__ import main
 from tests.benchmarks.measure import Rounds, Task, Unit, seconds
 from tests.benchmarks.operations import BENCHMARKS, TORCH, Benchmark, Library
+from tests.benchmarks.report import DifferentWork, measured
 
 
 class Clock:
@@ -50,11 +52,12 @@ class Clock:
 
 @pytest.fixture
 def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A file of recorded ratios; five rounds for each row."""
+    """A file of recorded ratios; five rounds for each row, in this process."""
     path = tmp_path / "recorded.toml"
     quick = Rounds(most=5, least=5, sample=0.0)
     monkeypatch.setattr(recorded, "FILE", path)
     monkeypatch.setattr(recorded, "ROUNDS", quick)
+    monkeypatch.setattr(recorded, "apart", measured)
     return path
 
 
@@ -107,7 +110,7 @@ def test_what_is_recorded_is_read_again(file: Path) -> None:
         assert main(["--record"], bench) == 0
         since, ratios = recorded.load(file.read_text(encoding="utf-8"))
         assert ratios == {("fake", 1): [4.0] * runs}
-    assert since == f"{date.today()}, {recorded.releases()}"
+        assert since == f"{date.today()}, {recorded.releases()}"
 
 
 def test_the_median_of_the_runs_is_compared_with(
@@ -126,6 +129,29 @@ def test_a_row_that_is_not_recorded_is_shown_and_not_judged(
     bench = {"fake": Clock([9]).benchmark()}
     assert main(["--compare"], bench) == 0
     assert "none" in capsys.readouterr().out
+
+
+def test_a_row_is_measured_in_a_child() -> None:
+    clock = Clock([0.25])
+    rounds = Rounds(most=2, least=2, sample=0.0)
+    row = recorded.apart(clock.benchmark(), 1, rounds)
+    assert (row.name, row.size, row.ratios) == ("fake", 1, [4.0, 4.0])
+    assert clock.now == 0.0
+
+
+def test_what_goes_wrong_in_a_child_is_told() -> None:
+    def named(lib: Library, size: int) -> Task:
+        return Task(lambda _: lib.name, 1)
+
+    def fails(lib: Library, size: int) -> Task:
+        raise ZeroDivisionError
+
+    bench = Clock([1]).benchmark()
+    with pytest.raises(DifferentWork, match="fake: results differ"):
+        recorded.apart(replace(bench, make=named), 1, recorded.ROUNDS)
+    broken = replace(bench, make=fails)
+    with pytest.raises(RuntimeError, match="fake at 1: the child failed"):
+        recorded.apart(broken, 1, recorded.ROUNDS)
 
 
 def test_every_row_is_recorded() -> None:

@@ -10,11 +10,12 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed-$(shell cksum < pyproject.toml | cut -d' ' -f1)
 
 .DEFAULT_GOAL := help
-.PHONY: help tour test lint types format docs serve site-test stubs bench fuzz clean
+.PHONY: help tour test lint types format docs serve site-test stubs bench
+.PHONY: bench-check fuzz clean
 
 help: ## Print this list.
 	@echo "usage: make <target>"
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1\t\2/p' Makefile | expand -t 13
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1\t\2/p' Makefile | expand -t 15
 
 tour: $(STAMP) ## Trace, show and run two real networks; where to begin.
 	@$(BIN)/python -m stages.tour
@@ -51,6 +52,9 @@ stubs: $(STAMP) ## Make exercises/ anew from fx/, after a change there.
 
 bench: $(STAMP) ## Measure fx beside torch.fx.
 	@$(BIN)/python -m tests.benchmarks
+
+bench-check: $(STAMP) ## Say what is over 10 % slower than recorded (3 min).
+	@$(BIN)/python -m tests.benchmarks --compare
 
 fuzz: $(STAMP) ## Run the property tests for much longer than `make test`.
 	$(BIN)/python -m pytest -q -m hypothesis --hypothesis-profile=fuzz

@@ -3,13 +3,18 @@
 `python -m stages.generate` writes it, `--check` says whether it is what the
 generator would write.  Beside it goes `stages/reference.sha256`, by which a
 check sees that somebody edited fx/ where exercises/fx was meant.
+
+Both also say which line of `stages/NN/stage.toml`, and which entry of
+`stages/NN/mutants.py`, names code that fx/ no longer has.
 """
 
 from __future__ import annotations
 
 import argparse
 import ast
+import difflib
 import hashlib
+import importlib
 import shutil
 import sys
 from collections.abc import Collection, Iterable, Iterator
@@ -18,7 +23,17 @@ from pathlib import Path
 
 from stages import functions
 from stages.functions import State
-from stages.manifest import EXERCISES, HERE, REFERENCE, exercises_by_file
+from stages.manifest import (
+    EXERCISES,
+    HERE,
+    REFERENCE,
+    ROOT,
+    Exercise,
+    exercises,
+    exercises_by_file,
+    stages,
+)
+from stages.mutant import Mutant
 
 SUMS = HERE / "reference.sha256"
 
@@ -41,6 +56,58 @@ def generated(reference: Path = REFERENCE) -> dict[str, str]:
             stubs = {one.qualname: one.stub for one in wanted.get(name, [])}
             files[name] = functions.stubbed(text, stubs) if stubs else text
     return files
+
+
+def lost_exercises(reference: Path = REFERENCE) -> Iterator[str]:
+    """A line for each exercise that cannot be stubbed: where to mend it."""
+    try:
+        found = [*exercises().values()]
+    except ValueError as error:  # it names a file that is not there
+        yield str(error).replace(f"{ROOT}/", "")
+        return
+    for one in found:
+        text = (reference / one.file).read_text(encoding="utf-8")
+        known = functions.functions(ast.parse(text))
+        try:
+            functions.stubbed(text, {one.qualname: one.stub})
+        except LookupError:
+            near = difflib.get_close_matches(one.qualname, known, n=1)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            times = len(known.get(one.qualname, []))
+            yield (
+                f"{_asked_at(one)}: fx/{one.file} has {times} functions named "
+                f"{one.qualname}, not one{hint}"
+            )
+        except ValueError as error:
+            yield f"{_asked_at(one)}: in fx/{one.file}, {error}"
+
+
+def _asked_at(exercise: Exercise) -> str:
+    """The line of stage.toml that asks for an exercise."""
+    path = HERE / f"{exercise.stage:02d}" / "stage.toml"
+    lines = path.read_text(encoding="utf-8").splitlines()
+    asked = f'function = "{exercise.name}"'
+    number = lines.index(asked) + 1 if asked in lines else 1
+    return f"{path.relative_to(ROOT)}:{number}"
+
+
+def lost_mutants(reference: Path = REFERENCE) -> Iterator[str]:
+    """A line for each mutant that no longer fits the code of its exercise."""
+    for stage in stages().values():
+        module = importlib.import_module(f"stages.{stage.number:02d}.mutants")
+        mutants: tuple[Mutant, ...] = module.MUTANTS
+        for mutant in mutants:
+            try:
+                one = exercises()[mutant.function]
+                text = (reference / one.file).read_text(encoding="utf-8")
+                mutant.applied_to(functions.source_of(text, one.qualname))
+            except KeyError:
+                problem = f"no exercise is named {mutant.function}"
+            except ValueError as error:
+                problem = str(error)
+            else:
+                continue
+            yield f"stages/{stage.number:02d}/mutants.py: {problem}"
 
 
 def sums(reference: Path = REFERENCE) -> str:
@@ -141,6 +208,12 @@ def main() -> int:
         "--check", action="store_true", help="write nothing, compare"
     )
     root = EXERCISES / "fx"
+    if lost := [*lost_exercises()]:
+        print(*lost, sep="\n")
+        return 1
+    lost = [*lost_mutants()]
+    for problem in lost:
+        print(problem)
     if parser.parse_args().check:
         wrong = [*stale(root)]
         if not SUMS.is_file() or SUMS.read_text("utf-8") != sums():
@@ -149,7 +222,7 @@ def main() -> int:
             print(f"not as generated: {name}")
         if wrong:
             print("python -m stages.generate writes them anew")
-        return bool(wrong)
+        return bool(wrong or lost)
     if mine := [*written(root)]:
         print(
             f"exercises/fx holds somebody's work ({', '.join(mine[:5])}): "
@@ -158,7 +231,7 @@ def main() -> int:
         )
         return 1
     write(root)
-    return 0
+    return bool(lost)
 
 
 if __name__ == "__main__":

@@ -4,8 +4,9 @@
 
 A page is Markdown.  Code, claims, output and drawings are never pasted into
 it: a *block* names them, and the build puts them in.  What a block does not
-understand (a name, an option, a text to mark) ends the build with the page
-and the line, so a page cannot be out of date.
+understand (a name, an option, a text to mark) is drawn as an error in its
+place, and told in one line for each page when all pages are read; the strict
+build then fails, so a page cannot be out of date.
 
     /// source | fx.ordered.linked_list.Link.prepend
         mark: before._next = x
@@ -20,17 +21,19 @@ it in 'single quotes' if it contains `: ` or ` #` or begins with one of
 `[ { " * & %`; several values are `[a, b]`; several lines are `answer: |` with
 the lines four more spaces in.
 
-## Three commands
+## Four commands
 
     python -m docs.machinery outline fx.node        # a page to begin with
     python -m docs.machinery check files/node.md    # this page alone
+    python -m docs.machinery check                  # all pages, a line for each
     make docs                                       # the whole site, strictly
 
 `outline` prints a page for a file: its units in order, each as a block. Group
 them with `to:`, write the prose, and give the page a line in mkdocs.yml (the
-list is there; take the # off).  `check` draws the page and says which lines
-of the file it does not show, or shows twice.  `make docs` reads all pages: look
-for the name of yours, others may be in the middle of a sentence.
+list is there; take the # off).  `check` draws the page and says what is wrong
+with its blocks, which names of fx in its prose the code does not have, and
+which lines of the file it does not show, or shows twice.  `make docs` checks
+the links between pages as well.
 
 ## The page of a file: docs/files/<path below fx, .md for .py>
 
@@ -129,5 +132,6 @@ docs/examples and name it); shell commands may stand in ```sh.
 Each line of fx stands in one `/// source`; each stage's page has its claims,
 a question, its film, its demo and its exercises; each file of docs/examples,
 each picture and each term of the glossary is used by a page; a name in
-backticks that begins with `fx.` exists; every link leads somewhere.
+backticks that begins with `fx.` exists; every link leads somewhere.  A page
+with something to mend fails one test, its own in tests/docs/test_build.py.
 """

@@ -2,6 +2,7 @@
 
 python -m docs.machinery outline fx.node
 python -m docs.machinery check files/node.md
+python -m docs.machinery check                # all pages, a line for each
 """
 
 from __future__ import annotations
@@ -10,22 +11,11 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from markdown import Markdown
-
-from docs.machinery.errors import DocsError
-from docs.machinery.extension import BLOCKS, DocsExtension
-from docs.machinery.literate import dotted, gaps, shown_lines
-from docs.machinery.source import ROOT, find, read
+from docs.machinery.checking import missing_pages, pages, problems
+from docs.machinery.literate import dotted
+from docs.machinery.source import ROOT, find
 
 DOCS = ROOT / "docs"
-USUAL = (
-    "admonition",
-    "attr_list",
-    "tables",
-    "toc",
-    "pymdownx.details",
-    "pymdownx.superfences",
-)
 
 
 def main(arguments: list[str]) -> int:
@@ -33,11 +23,10 @@ def main(arguments: list[str]) -> int:
     match arguments:
         case ["outline", name]:
             print("\n".join(outline(name)))
+        case ["check"]:
+            return check_all()
         case ["check", name]:
-            path = Path(name.removeprefix("docs/"))
-            found = list(problems(path))
-            print(*(found or [f"{path}: nothing to mend"]), sep="\n")
-            return 1 if found else 0
+            return check(name.removeprefix("docs/"))
         case _:
             print(__doc__)
             return 2
@@ -58,19 +47,24 @@ def outline(name: str) -> Iterator[str]:
             yield f"/// source | {dotted(module, member)}\n\n…\n///\n"
 
 
-def problems(page: Path) -> Iterator[str]:
-    """What is wrong with a page; links are for the strict build to check."""
-    text = (DOCS / page).read_text(encoding="utf-8")
-    extension = DocsExtension(page=page.as_posix())
-    try:
-        Markdown(extensions=[*USUAL, extension]).convert(text)
-    except DocsError as error:
-        yield str(error)
-        return
-    kinds = {name: block.kind for name, block in BLOCKS.items()}
-    shown = shown_lines(DOCS, kinds, page.as_posix())
-    for path, lines in shown.items():
-        yield from gaps(read(ROOT / path), lines)
+def check(page: str) -> int:
+    """Print all that is to mend on a page, and return the exit status."""
+    found = problems(DOCS, page)
+    for problem in found or [f"{page}: nothing to mend"]:
+        print(problem)
+    return int(bool(found))
+
+
+def check_all() -> int:
+    """Print a line for each page with something to mend, as `check` does."""
+    lines = missing_pages(DOCS)
+    for page in pages(DOCS):
+        if found := problems(DOCS, page):
+            more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+            lines.append(found[0].splitlines()[0] + more)
+    for line in lines or ["all pages: nothing to mend"]:
+        print(line)
+    return int(bool(lines))
 
 
 if __name__ == "__main__":

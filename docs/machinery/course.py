@@ -9,13 +9,13 @@ from docs.machinery.directives import Kind
 from docs.machinery.literate import page_of
 from docs.machinery.scene import Block, Scene, after, element, prose
 from docs.machinery.source import ROOT, Place, UnknownName, find
-from stages.manifest import Exercise, stages
+from stages.manifest import Exercise, Stage, stages
 
 
 def _exercises(scene: Scene) -> etree.Element:
     """Every exercise of a stage: the task, where, and hints to unfold."""
     stage = scene.directive.argument
-    known = {f"{number:02d}": one for number, one in stages().items()}
+    known = {f"{number:02d}": one for number, one in _known(scene).items()}
     if stage not in known:
         raise scene.error(f"no stage {stage!r}: there are {', '.join(known)}")
     _commands(scene, stage)
@@ -23,6 +23,14 @@ def _exercises(scene: Scene) -> etree.Element:
     for exercise in known[stage].exercises:
         _row(scene, element(rows, "li"), exercise)
     return rows
+
+
+def _known(scene: Scene) -> dict[int, Stage]:
+    """The stages that there are."""
+    try:
+        return stages()
+    except ValueError as error:
+        raise scene.error(error) from None
 
 
 def _commands(scene: Scene, stage: str) -> None:
@@ -81,7 +89,7 @@ def _stages(scene: Scene) -> etree.Element:
     """Every stage: what one has built at its end."""
     up = "../" * scene.directive.page.count("/")
     rows = element(scene.parent, "ol", css="fx-stages")
-    for number, stage in stages().items():
+    for number, stage in _known(scene).items():
         item = element(rows, "li")
         page = f"stages/{number:02d}.md"
         if (ROOT / "docs" / page).is_file():

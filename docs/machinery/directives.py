@@ -9,19 +9,19 @@
 Three slashes open a block and three slashes close it; blocks may stand inside
 each other.  Whatever is not understood is an error with the page and the
 line: an unknown block, an unknown option, a block that is never closed.
-Nothing is passed over and printed as text.
+The page keeps its errors, and reading goes on behind them.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
 import yaml
 
-from docs.machinery.errors import at
+from docs.machinery.errors import DocsError
 
 Body: TypeAlias = Literal["prose", "words", "none"]
 """What a block holds: Markdown, plain words, or nothing."""
@@ -50,26 +50,41 @@ class Kind:
 
 @dataclass(frozen=True)
 class Directive:
-    """A block of a page, as its author wrote it."""
+    """A block of a page, as its author wrote it.
+
+    Attributes:
+        page: the page's path below docs/.
+        line: where it begins, from 1.
+        name: what stands behind the slashes.
+        argument: what stands behind the bar.
+        options: the values of each option.
+        body: the text inside.
+        understood: whether its first lines were; if not, it is not drawn.
+    """
 
     page: str
     line: int
     name: str
     argument: str
     options: Mapping[str, tuple[str, ...]]
-    body: str
+    body: str = ""
+    understood: bool = True
+
+    def error(self, sentence: object) -> DocsError:
+        """An error at the block's first line."""
+        return DocsError(self.page, self.line, str(sentence))
 
     def option(self, name: str) -> str:
         """The option's one value; "" where it is not given."""
         values = self.options.get(name, ())
         if len(values) > 1:
-            raise at(self.page, self.line, f"option {name} takes one value")
+            raise self.error(f"option {name} takes one value")
         return values[0] if values else ""
 
     def flag(self, name: str) -> bool:
         """Whether the option is given as `true`."""
         if self.option(name) not in ("", "true"):
-            raise at(self.page, self.line, f"option {name} can only be true")
+            raise self.error(f"option {name} can only be true")
         return bool(self.option(name))
 
 
@@ -85,11 +100,20 @@ class _Open:
 
 @dataclass
 class Page:
-    """The blocks of one page, and its text with numbers in their place."""
+    """The blocks of one page, and its text with numbers in their place.
+
+    Attributes:
+        name: the page's path below docs/.
+        directives: its blocks.
+        lines: its text; the k-th block is opened by `//////// fx | k`, with
+            fewer slashes the deeper it is.
+        errors: what was not understood, or could not be drawn.
+    """
 
     name: str
     directives: list[Directive] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
+    errors: list[DocsError] = field(default_factory=list)
 
 
 def read_page(
@@ -107,11 +131,7 @@ def read_page(
         offset: lines of the file before `lines`.
 
     Returns:
-        The page: in its lines, the k-th block is opened by
-        `//////// fx | k`, with fewer slashes the deeper it is.
-
-    Raises:
-        DocsError: a line is not understood.
+        The page, with an error for each line that is not understood.
     """
     return _Reader(name, lines, kinds, offset).read()
 
@@ -140,13 +160,12 @@ class _Reader:
             line = self.source[self.next]
             self.next += 1
             self._line(line)
-        if self.stack:
-            left = self.stack[-1].directive
-            raise at(
-                left.page,
-                left.line,
-                f"/// {left.name} is never closed: end it with ///",
-            )
+        for left in self.stack:
+            name = left.directive.name
+            problem = f"/// {name} is never closed: end it with ///"
+            self.page.errors.append(left.directive.error(problem))
+        while self.stack:
+            self._closed()
         return self.page
 
     def _line(self, line: str) -> None:
@@ -170,11 +189,11 @@ class _Reader:
             block.body.append(line)
         if not self.stack or self.stack[-1].kind.body == "prose":
             if self.stack and not self.fence and _heading.match(line):
-                raise self._error("no headings inside a block: put it above")
+                self._wrong("no headings inside a block: put it above")
             self.page.lines.append(line)
         elif self.stack[-1].kind.body == "none" and line.strip():
             name = self.stack[-1].directive.name
-            raise self._error(f"/// {name} holds no text; close it with ///")
+            self._wrong(f"/// {name} holds no text; close it with ///")
 
     def _frame(self, line: str) -> None:
         """A line of slashes: it opens a block or closes the last one."""
@@ -182,25 +201,30 @@ class _Reader:
             self._closed()
         elif opened := _open.match(line):
             if opened[1]:
-                raise self._error("a block begins at the left margin")
+                self._wrong("a block begins at the left margin")
             self._opened(opened[2], opened[3] or "")
         else:
-            raise self._error(f"not understood: {line.strip()!r}")
+            self._wrong(f"not understood: {line.strip()!r}")
 
     def _opened(self, name: str, argument: str) -> None:
         """The first line of a block; its options are read along."""
+        errors = len(self.page.errors)
         kind = self.kinds.get(name)
         if kind is None:
             known = ", ".join(sorted(self.kinds))
-            raise self._error(f"no block is called {name!r}; there are {known}")
+            self._wrong(f"no block is named {name!r}; there are {known}")
+            kind = Kind(bool(argument), {}, "prose")
         if bool(argument) != kind.argument:
             rule = "needs an argument" if kind.argument else "takes no argument"
-            raise self._error(f"/// {name} {rule}, behind a bar")
+            self._wrong(f"/// {name} {rule}, behind a bar")
         if self.stack and self.stack[-1].kind.body != "prose":
-            raise self._error(f"{self.stack[-1].directive.name} is still open")
-        line = self._number
-        options = self._options(name, kind)
-        directive = Directive(self.page.name, line, name, argument, options, "")
+            self._wrong(f"{self.stack[-1].directive.name} is still open")
+        directive = Directive(self.page.name, self._number, name, argument, {})
+        directive = replace(
+            directive,
+            options=self._options(name, kind),
+            understood=len(self.page.errors) == errors,
+        )
         slashes = "/" * (12 - len(self.stack))
         place = len(self.page.directives)
         self.page.directives.append(directive)
@@ -210,15 +234,16 @@ class _Reader:
     def _closed(self) -> None:
         """The last line of a block."""
         if not self.stack:
-            raise self._error("/// closes nothing")
+            self._wrong("/// closes nothing")
+            return
         done = self.stack.pop()
-        old = done.directive
         body = "\n".join(done.body).strip("\n")
+        whole = replace(done.directive, body=body)
         if done.kind.body != "none" and not body.strip():
-            raise at(old.page, old.line, f"/// {old.name} says nothing")
-        self.page.directives[done.place] = Directive(
-            old.page, old.line, old.name, old.argument, old.options, body
-        )
+            self.page.errors.append(
+                whole.error(f"/// {whole.name} says nothing")
+            )
+        self.page.directives[done.place] = whole
         self.page.lines += ["", "/" * (12 - len(self.stack)), ""]
 
     def _options(self, name: str, kind: Kind) -> dict[str, tuple[str, ...]]:
@@ -234,12 +259,12 @@ class _Reader:
         for option in options:
             if option not in kind.options:
                 known = ", ".join(kind.options) or "none"
-                raise self._error(
+                self._wrong(
                     f"/// {name} has no option {option!r}; it has: {known}"
                 )
         for option, needed in kind.options.items():
             if needed and option not in options:
-                raise self._error(f"/// {name} needs the option {option}:")
+                self._wrong(f"/// {name} needs the option {option}:")
         self._no_loose_option()
         return options
 
@@ -248,7 +273,7 @@ class _Reader:
         if self.next < len(self.source):
             loose = _loose_option.match(self.source[self.next])
             if loose:
-                raise self._error(
+                self._wrong(
                     f"indent the option {loose[1]}: by four spaces "
                     "(or leave a line free above prose)"
                 )
@@ -259,24 +284,24 @@ class _Reader:
             found = yaml.load(text, yaml.BaseLoader) if text else {}
         except yaml.YAMLError as error:
             hint = "put the text in 'quotes'"
-            raise self._error(
-                f"options not understood, {hint}: {error}"
-            ) from None
+            self._wrong(f"options not understood, {hint}: {error}")
+            return
         if not isinstance(found, dict):
-            raise self._error("options are written `name: value`, a line each")
+            self._wrong("options are written `name: value`, a line each")
+            return
         for name, value in found.items():
             values = value if isinstance(value, list) else [value]
             if not all(isinstance(one, str) and one for one in values):
-                raise self._error(
-                    f"option {name}: a text, or [a list, of them]"
-                )
-            yield str(name), tuple(values)
+                self._wrong(f"option {name}: a text, or [a list, of them]")
+            else:
+                yield str(name), tuple(values)
 
     @property
     def _number(self) -> int:
         """The line of the file that is being read."""
         return self.next + self.offset
 
-    def _error(self, sentence: str) -> Exception:
-        """An error at this line."""
-        return at(self.page.name, self._number, sentence)
+    def _wrong(self, sentence: str) -> None:
+        """Note an error at this line."""
+        error = DocsError(self.page.name, self._number, sentence)
+        self.page.errors.append(error)

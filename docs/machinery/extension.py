@@ -1,16 +1,22 @@
 """The Markdown extension: reads a page's blocks and has them drawn.
 
+What cannot be drawn becomes a box with its error, and the page is drawn to
+its end.  Then MkDocs is given the errors of the page as one warning, which
+fails a strict build once all pages are read.
+
 markdown_extensions:
   - docs.machinery.extension
 """
 
 from __future__ import annotations
 
+import logging
 import xml.etree.ElementTree as etree
 from pathlib import Path
 
 from markdown import Extension, Markdown
 from markdown.preprocessors import Preprocessor
+from markdown.treeprocessors import Treeprocessor
 from mkdocs.structure.files import File
 from pymdownx.blocks import BlocksExtension, BlocksProcessor
 from pymdownx.blocks.block import Block as MarkdownBlock
@@ -25,7 +31,10 @@ from docs.machinery import (
     tables,
 )
 from docs.machinery.directives import Page, read_page
-from docs.machinery.scene import Block, Scene
+from docs.machinery.errors import DocsError, summary
+from docs.machinery.scene import Block, Scene, element
+
+_log = logging.getLogger("mkdocs.fx")  # MkDocs counts the warnings below it
 
 BLOCKS: dict[str, Block] = {
     **literate.BLOCKS,
@@ -38,6 +47,9 @@ BLOCKS: dict[str, Block] = {
 }
 """Every block that a page may have, by name."""
 
+KINDS = {name: block.kind for name, block in BLOCKS.items()}
+"""How each of them is written."""
+
 
 class _Reading(Preprocessor):
     """Reads the blocks before anything else looks at the page."""
@@ -49,8 +61,7 @@ class _Reading(Preprocessor):
         """The page with numbers in place of its blocks."""
         name, offset = _where(self.md, lines)
         name = self.name or name
-        kinds = {name: block.kind for name, block in BLOCKS.items()}
-        self.page = read_page(name, lines, kinds, offset)
+        self.page = read_page(name, lines, KINDS, offset)
         return self.page.lines
 
 
@@ -66,6 +77,19 @@ def _where(md: Markdown | None, lines: list[str]) -> tuple[str, int]:
     return file.src_uri, whole.rstrip().count("\n") - shown.count("\n")
 
 
+class _Reporting(Treeprocessor):
+    """Reports the errors of a page when all its blocks are drawn."""
+
+    def __init__(self, md: Markdown, reading: _Reading) -> None:
+        super().__init__(md)
+        self.reading = reading
+
+    def run(self, root: etree.Element) -> None:
+        """Leave the page as it is."""
+        if errors := self.reading.page.errors:
+            _log.warning("%s", summary(errors))
+
+
 class _Drawn(MarkdownBlock):
     """Any of our blocks: its argument is its number on the page."""
 
@@ -74,10 +98,34 @@ class _Drawn(MarkdownBlock):
 
     def on_create(self, parent: etree.Element) -> etree.Element:
         """Draw the block, all but its prose."""
-        reading: _Reading = self.config["reading"]
-        directive = reading.page.directives[int(self.argument)]
-        scene = Scene(self.md, parent, directive)
-        return BLOCKS[directive.name].draw(scene)
+        page = self.config["reading"].page
+        directive = page.directives[int(self.argument)]
+        if not directive.understood:
+            return _box(parent, page, "This block is not understood.")
+        drawn = len(parent)
+        try:
+            return BLOCKS[directive.name].draw(
+                Scene(self.md, parent, directive)
+            )
+        except DocsError as error:
+            page.errors.append(error)
+            del parent[drawn:]
+            return _box(parent, page, str(error))
+
+
+def _box(parent: etree.Element, page: Page, error: str) -> etree.Element:
+    """Draw an error in place of a block; the prose goes into it.
+
+    What other pages link to is here too, so that they have no errors.
+    """
+    box = element(parent, "div", css="admonition failure")
+    title, _, details = error.partition("\n")
+    element(box, "p", title, css="admonition-title")
+    if details:
+        element(element(box, "pre"), "code", details)
+    for anchor in literate.not_drawn(page):
+        element(box, "span", id=anchor)
+    return box
 
 
 class DocsExtension(BlocksExtension):
@@ -87,20 +135,25 @@ class DocsExtension(BlocksExtension):
         """Make the extension.
 
         Args:
-            page: the page's path below docs/; MkDocs says it itself.
+            page: the page's path below docs/, whose errors the caller will
+                take from `reading.page`; MkDocs does not give it.
         """
         self.page = page
+        self.reading = _Reading()
         super().__init__()
 
     def extendMarkdownBlocks(
         self, md: Markdown, block_mgr: BlocksProcessor
     ) -> None:
         """Add the reader and the one block that stands for all."""
-        reading = _Reading(md)
-        reading.name = self.page
+        self.reading = _Reading(md)
+        self.reading.name = self.page
         # Behind the normaliser of line ends (30), before the fences (25).
-        md.preprocessors.register(reading, "fx-blocks", 27)
-        block_mgr.register(_Drawn, {"reading": reading})
+        md.preprocessors.register(self.reading, "fx-blocks", 27)
+        block_mgr.register(_Drawn, {"reading": self.reading})
+        if not self.page:
+            report = _Reporting(md, self.reading)
+            md.treeprocessors.register(report, "fx-report", -10)
 
 
 def makeExtension() -> Extension:

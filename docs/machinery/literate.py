@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import difflib
 import re
 import xml.etree.ElementTree as etree
 from collections import Counter
@@ -11,8 +12,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from docs.machinery.directives import Directive, Kind, read_page
-from docs.machinery.errors import at
+from docs.machinery.directives import Directive, Kind, Page, read_page
+from docs.machinery.errors import DocsError
 from docs.machinery.scene import Block, Scene, after, element
 from docs.machinery.source import (
     PACKAGES,
@@ -21,6 +22,7 @@ from docs.machinery.source import (
     Unit,
     UnknownName,
     find,
+    read,
     torch_root,
 )
 
@@ -69,7 +71,9 @@ class Span:
         lines = self.module.lines[self.first - 1 : self.last]
         for text in texts:
             if not any(text in line for line in lines):
-                raise UnknownName(f"mark: no line here contains {text!r}")
+                near = difflib.get_close_matches(text, lines, n=1, cutoff=0.4)
+                hint = f"; did you mean {near[0].strip()!r}?" if near else ""
+                raise UnknownName(f"mark: no line here contains {text!r}{hint}")
         return [
             number
             for number, line in enumerate(lines, 1)
@@ -91,7 +95,7 @@ def span_of(directive: Directive) -> Span:
     try:
         return _span(directive)
     except UnknownName as error:
-        raise at(directive.page, directive.line, str(error)) from None
+        raise directive.error(error) from None
 
 
 def _span(directive: Directive) -> Span:
@@ -245,10 +249,37 @@ BLOCKS = {
 # --- is each line shown, and once? ------------------------------------------
 
 
+def not_drawn(page: Page) -> Iterator[str]:
+    """The anchors that a page of a file lacks because of its errors.
+
+    They are those of its file's units that no block shows, and the names that
+    its blocks give wrongly.
+    """
+    shown = set[str]()
+    for directive in page.directives:
+        if directive.name == "source":
+            try:
+                span = span_of(directive)
+                span.marked(directive.options.get("mark", ()))
+            except (UnknownName, DocsError):
+                yield directive.argument
+            else:
+                shown.update(dotted(span.module, one) for one in span.units)
+    name = page.name.removeprefix(FILES).removesuffix(".md")
+    path = ROOT / "fx" / f"{name}.py"
+    if page.name.startswith(FILES) and path.is_file():
+        module = read(path)
+        for unit in module.all():
+            if unit.name and dotted(module, unit) not in shown:
+                yield dotted(module, unit)
+
+
 def shown_lines(
     docs: Path, kinds: dict[str, Kind], only: str = "**/*.md"
 ) -> dict[str, Counter[int]]:
     """How often each line of each file is shown by the pages of docs/files.
+
+    A block that cannot be drawn shows nothing: its page has that error.
 
     Args:
         docs: the folder of the pages.
@@ -266,7 +297,10 @@ def shown_lines(
         lines = file.read_text(encoding="utf-8").splitlines()
         for directive in read_page(name, lines, kinds).directives:
             if directive.name == "source":
-                span = span_of(directive)
+                try:
+                    span = span_of(directive)
+                except DocsError:
+                    continue
                 counter = shown.setdefault(span.module.path, Counter())
                 counter.update(range(span.first, span.last + 1))
     return shown

@@ -29,7 +29,10 @@ READ = ("fx", "stages", "docs/examples", "docs/machinery")
 
 
 class Failed(RuntimeError):
-    """A program ended with an error; the message is its traceback."""
+    """A program ended with an error.
+
+    The first line of the message is the error, and its traceback follows.
+    """
 
 
 def output(target: str, call: str = "main") -> str:
@@ -120,7 +123,8 @@ def _run(target: str, call: str, state: str) -> str:
         raise Failed("the worker ended")
     answer = json.loads(line)
     if not answer["ok"]:
-        raise Failed(answer["output"])
+        said = str(answer["output"]).rstrip()
+        raise Failed(f"{target}: {said.splitlines()[-1]}\n{said}")
     return str(answer["output"])
 
 

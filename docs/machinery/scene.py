@@ -14,7 +14,7 @@ from markdown.util import AtomicString
 from pymdownx.highlight import Highlight
 
 from docs.machinery.directives import Directive, Kind
-from docs.machinery.errors import DocsError, at
+from docs.machinery.errors import DocsError
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Scene:
 
     def error(self, sentence: object) -> DocsError:
         """An error at the block's first line."""
-        return at(self.directive.page, self.directive.line, str(sentence))
+        return self.directive.error(sentence)
 
     def raw(self, parent: etree.Element, html: str) -> None:
         """Put finished HTML behind what is in `parent`."""

@@ -8,11 +8,12 @@ import io
 import pstats
 import sys
 from collections.abc import Mapping, Sequence
+from datetime import date
 from pathlib import Path
 
 import torch
 
-from tests.benchmarks import growth
+from tests.benchmarks import growth, recorded
 from tests.benchmarks.measure import A_CALL, Rounds, collector_off
 from tests.benchmarks.operations import BENCHMARKS, OURS, Benchmark, select
 from tests.benchmarks.report import (
@@ -41,7 +42,8 @@ def main(
 
     Returns:
         1 if the libraries did different work, or if `--check` and a goal is
-        missed by more than 20 %; else 0.
+        missed by more than 20 %, or if `--compare` and a row is more than
+        10 % slower than recorded; else 0.
     """
     parser = _parser()
     options = parser.parse_args(argv)
@@ -58,6 +60,12 @@ def main(
     if options.growth:
         _print_growth()
         return 0
+    if options.record or options.compare:
+        try:
+            return _recorded(ready) if options.record else _compared(ready)
+        except DifferentWork as problem:
+            print(problem)
+            return 1
     rows, different = _run(ready, options)
     _print_rest(chosen, ready)
     if options.json is not None:
@@ -100,6 +108,16 @@ def _parser() -> argparse.ArgumentParser:
         "--check",
         action="store_true",
         help="exit status 1 if a goal is missed by more than 20 %%",
+    )
+    add(
+        "--record",
+        action="store_true",
+        help="only: add the ratio of every row to recorded.toml",
+    )
+    add(
+        "--compare",
+        action="store_true",
+        help="only: exit status 1 if a row is over 10 %% slower than recorded",
     )
     add(
         "--profile",
@@ -172,6 +190,49 @@ def _print_growth() -> None:
     """The table of replace_pattern's growth, line by line."""
     for text in growth.table():
         print(text, flush=True)
+
+
+def _compared(benchmarks: Sequence[Benchmark]) -> int:
+    """Measure each row beside its recorded ratio; return the exit status."""
+    since, ratios = recorded.load(recorded.FILE.read_text(encoding="utf-8"))
+    print(f"torch/ours, recorded: {since}\nnow: {recorded.releases()}\n")
+    print(recorded.header())
+    changes = []
+    for change in recorded.compare(benchmarks, ratios):
+        changes.append(change)
+        print(recorded.line(change), flush=True)
+    slower = _still_slower([one for one in changes if one.is_slower])
+    for change in slower:
+        print(recorded.complaint(change))
+    if not slower:
+        print(f"\nno row is more than {recorded.LOST:.0%} slower")
+    return int(bool(slower))
+
+
+def _still_slower(changes: Sequence[recorded.Change]) -> list[recorded.Change]:
+    """Those that are as slow when they are measured a second time."""
+    if changes:
+        print("\nonce more, with twice as many rounds:")
+    again = []
+    for change in changes:
+        again.append(recorded.measured_again(change))
+        print(recorded.line(again[-1]), flush=True)
+    return [change for change in again if change.is_slower]
+
+
+def _recorded(benchmarks: Sequence[Benchmark]) -> int:
+    """Add a run to the file; return the exit status."""
+    ratios: recorded.Ratios = {}
+    if recorded.FILE.is_file():
+        _, ratios = recorded.load(recorded.FILE.read_text(encoding="utf-8"))
+    print(recorded.header())
+    for change in recorded.compare(benchmarks, ratios):
+        row = change.row
+        ratios.setdefault((row.name, row.size), []).append(row.ratio)
+        print(recorded.line(change), flush=True)
+    text = recorded.as_toml(ratios, date.today())
+    recorded.FILE.write_text(text, encoding="utf-8")
+    return 0
 
 
 def _missed(rows: Sequence[Row]) -> list[Row]:

@@ -15,7 +15,8 @@ reason is judged afresh by looking into fx:
 What counts as public: of a module the names in `__all__` and those it
 defines, of a class its methods, properties and attributes, each without a
 leading underscore, and `__init__`.  The names of a module, or of a class,
-that is out are not listed one by one.
+that is out are not listed one by one; but no file of fx may define one of them
+in another place.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ from typing import Any, Final, Literal, TypeAlias, TypeVar, get_args
 import torch
 import torch.fx
 
-from tests.checks.sources import ROOT
+from tests.checks.sources import ROOT, Source, library
 
 FILE = ROOT / "tests" / "api_surface.toml"
 TORCH = "2.13"
@@ -462,6 +463,53 @@ def surface_problems(
             yield f"{row.name}: torch.fx has it not"
 
 
+def left_out(rows: Mapping[tuple[str, str], Row]) -> dict[str, str]:
+    """What the modules that are out define: name -> module, as in fx.
+
+    A name that fx has in another module, as torch.fx does, is not listed.
+    """
+    (folder,) = map(Path, torch.fx.__path__)
+    had = {key for (_, key), row in rows.items() if _is_listed(row)}
+    found: dict[str, str] = {}
+    for file in sorted(folder.rglob("*.py")):
+        module = ".".join(["fx", *_module_parts(file.relative_to(folder))])
+        row = rows.get((module, ""))
+        if row is not None and not _is_listed(row):
+            for node in ast.parse(file.read_text(encoding="utf-8")).body:
+                for name in _defined(node):
+                    if name not in had:
+                        found.setdefault(name, module)
+    return found
+
+
+def _defined(node: ast.stmt) -> Iterator[str]:
+    """The public function or class that a statement defines."""
+    match node:
+        case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
+            if not name.startswith("_"):
+                yield name
+
+
+def stray_problems(
+    sources: Iterable[Source], names: Mapping[str, str]
+) -> Iterator[str]:
+    """Definitions in fx with a name that torch.fx has in a module that is out.
+
+    Args:
+        sources: the files of fx.
+        names: what `left_out` gives.
+    """
+    for source in sources:
+        for node in source.tree.body:
+            for name in _defined(node):
+                if name in names:
+                    yield (
+                        f"{source.path}:{node.lineno}: torch.fx has {name} in "
+                        f"torch.{names[name]}, which is out: define it in "
+                        f"{names[name]} and give it a row, or name it otherwise"
+                    )
+
+
 def main() -> int:
     """Report on the file, or with --write bring it up to date."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
@@ -483,6 +531,7 @@ def main() -> int:
             for (module, key), row in rows.items()
             for problem in row_problems(row, look_up(module, key))
         ),
+        *stray_problems(library(), left_out(rows)),
     ]
     print(*wrong, sep="\n", end="\n" if wrong else "")
     return 1 if wrong else 0

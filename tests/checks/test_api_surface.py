@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import importlib
 import textwrap
-from pathlib import Path
+from dataclasses import replace
+from pathlib import Path, PurePosixPath
 
 import pytest
 import torch
@@ -16,17 +17,19 @@ from tests.checks.api_surface import (
     Row,
     describe,
     dump,
+    left_out,
     load,
     look_up,
     members,
     parameters,
     public_names,
     row_problems,
+    stray_problems,
     surface_problems,
     torch_surface,
     updated,
 )
-from tests.checks.sources import library
+from tests.checks.sources import Source, library
 
 needs_torch = pytest.mark.skipif(
     not torch.__version__.startswith(f"{TORCH}."),
@@ -62,6 +65,13 @@ def test_nothing_is_put_off_to_a_stage_that_is_built() -> None:
 def test_every_name_of_torch_fx_has_a_row() -> None:
     rows = load(FILE.read_text(encoding="utf-8"))
     wrong = list(surface_problems(rows, torch_surface(rows)))
+    assert not wrong, "\n".join(wrong)
+
+
+@needs_torch
+def test_nothing_has_the_name_of_what_is_out() -> None:
+    rows = load(FILE.read_text(encoding="utf-8"))
+    wrong = list(stray_problems(library(), left_out(rows)))
     assert not wrong, "\n".join(wrong)
 
 
@@ -145,6 +155,38 @@ def test_what_is_out_is_not_listed_inside() -> None:
     surface = torch_surface(rows)
     assert place in surface
     assert ("fx.graph", "Graph.lint") not in surface
+
+
+CSE = ("fx.passes.dialect.common.cse_pass", "")
+
+
+@needs_torch
+def test_a_pass_that_is_written_where_torch_fx_has_it_turns_its_row_red() -> (
+    None
+):
+    rows = load(FILE.read_text(encoding="utf-8"))
+    assert list(row_problems(rows[CSE], look_up(*CSE))) == []
+    assert list(row_problems(rows[CSE], Item("module"))) == [
+        "fx.passes.dialect.common.cse_pass: is out, yet fx has it"
+    ]
+    rows[CSE] = replace(rows[CSE], status="same", reason="")
+    wrong = list(surface_problems(rows, torch_surface(rows)))
+    lacking = f"{CSE[0]}.CSEPass: torch.fx has it, the file has not"
+    assert lacking in wrong
+
+
+@needs_torch
+def test_a_pass_that_is_written_elsewhere_under_its_name_is_seen() -> None:
+    rows = load(FILE.read_text(encoding="utf-8"))
+    text = "class _Helper: ...\nclass CSEPass: ...\nclass Mine: ...\n"
+    source = Source(PurePosixPath("fx/passes/cse.py"), text)
+    (line,) = stray_problems([source], left_out(rows))
+    assert line.startswith(
+        "fx/passes/cse.py:2: torch.fx has CSEPass in "
+        "torch.fx.passes.dialect.common.cse_pass, which is out: "
+    )
+    rows[CSE] = replace(rows[CSE], status="same", reason="")
+    assert not list(stray_problems([source], left_out(rows)))
 
 
 # --- looking at objects ----------------------------------------------------

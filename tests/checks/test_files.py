@@ -92,7 +92,7 @@ def test_make_alone_prints_the_targets() -> None:
         ["make"], cwd=ROOT, capture_output=True, text=True, check=True
     )
     for name, text in makefile().items():
-        assert f"  {name:9}  {text}" in run.stdout
+        assert f"  {name:11}  {text}" in run.stdout
 
 
 def test_every_target_that_a_page_names_exists() -> None:

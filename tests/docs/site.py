@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -41,6 +42,51 @@ def build(config: Path, target: Path, url: str = SITE) -> str:
         text=True,
         check=True,
     ).stdout
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a strict build.
+
+    Attributes:
+        site: where it went.
+        status: the exit status of MkDocs.
+        said: what MkDocs said.
+        pages: what was built; nothing if the build broke off.
+        warnings: page below docs/ -> what the build said of it.
+        elsewhere: what it said of no page.
+    """
+
+    site: Path
+    status: int
+    said: str
+    pages: dict[str, Html]
+    warnings: dict[str, list[str]]
+    elsewhere: list[str]
+
+
+def outcome_of(config: Path, target: Path) -> Outcome:
+    """Build a site strictly; MkDocs writes it to the end before it fails."""
+    status = 0
+    try:
+        said = build(config, target)
+    except subprocess.CalledProcessError as error:
+        status, said = error.returncode, error.output
+    warnings: dict[str, list[str]] = {}
+    elsewhere = []
+    for text in re.findall(r"^(?:WARNING|ERROR) +- +(.+)", said, re.MULTILINE):
+        if page := re.match(r"(?:docs/|Doc file ')([\w./-]+\.md)", text):
+            warnings.setdefault(page[1], []).append(text)
+        else:
+            elsewhere.append(text)
+    return Outcome(target, status, said, pages(target), warnings, elsewhere)
+
+
+def html_of(page: str) -> str:
+    """Where a page of docs/ goes, below the site."""
+    path = Path(page).with_suffix("")
+    folder = path.parent if path.name == "index" else path
+    return (folder / "index.html").as_posix()
 
 
 def one_page(folder: Path, pages: dict[str, str], more: str = "") -> Path:

@@ -6,14 +6,14 @@ import re
 
 import pytest
 
+from docs.machinery.checking import pages
 from docs.machinery.directives import Directive, read_page
-from docs.machinery.extension import BLOCKS
-from docs.machinery.source import ROOT, UnknownName, find
+from docs.machinery.extension import KINDS
+from docs.machinery.source import ROOT
 from stages.manifest import stages
 
 DOCS = ROOT / "docs"
-KINDS = {name: block.kind for name, block in BLOCKS.items()}
-PAGES = sorted(path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md"))
+PAGES = pages(DOCS)
 STAGES = sorted(p.name for p in (ROOT / "stages").glob("0*/") if p.is_dir())
 
 
@@ -91,27 +91,6 @@ def test_each_picture_is_shown() -> None:
         b.argument for p in PAGES for b in blocks(p) if b.name == "picture"
     }
     assert {file.stem for file in files} == drawn
-
-
-def test_names_of_fx_in_prose_exist() -> None:
-    """`fx.node.Node.users` in backticks must be there."""
-    wrong = []
-    for page in PAGES:
-        for name in re.findall(r"`(fx(?:\.\w+)+)`", text_of(page)):
-            if (ROOT.joinpath(*name.split(".")[:2])).is_dir():
-                continue
-            try:
-                find(name)
-            except UnknownName as error:
-                if not _is_exported(name):
-                    wrong.append(f"docs/{page}: {error}")
-    assert not wrong, "\n".join(wrong)
-
-
-def _is_exported(name: str) -> bool:
-    """Is it `fx.something`, which the package itself has?"""
-    text = (ROOT / "fx" / "__init__.py").read_text(encoding="utf-8")
-    return name.count(".") == 1 and f'"{name[3:]}"' in text
 
 
 def test_each_term_is_used() -> None:

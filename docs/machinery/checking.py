@@ -1,0 +1,106 @@
+"""What is wrong with a page: in its blocks, and in what its prose names."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from markdown import Markdown
+
+from docs.machinery.errors import DocsError
+from docs.machinery.extension import KINDS, DocsExtension
+from docs.machinery.literate import gaps, page_of, shown_lines
+from docs.machinery.source import ROOT, UnknownName, find, read
+
+USUAL = (
+    "admonition",
+    "attr_list",
+    "tables",
+    "toc",
+    "pymdownx.details",
+    "pymdownx.superfences",
+)
+
+FILES = [
+    path.relative_to(ROOT).as_posix()
+    for path in sorted((ROOT / "fx").rglob("*.py"))
+]
+"""Every file of fx."""
+
+_named = re.compile(r"`(fx(?:\.\w+)+)`|\]\([^)\s]*#(fx(?:\.\w+)+)\)")
+
+
+def pages(docs: Path) -> list[str]:
+    """Every page below docs/."""
+    return sorted(
+        file.relative_to(docs).as_posix() for file in docs.rglob("*.md")
+    )
+
+
+def missing_pages(docs: Path) -> list[str]:
+    """A sentence for each file of fx that has no page."""
+    return [
+        f"docs/{page_of(name)} is missing: begin with "
+        f"python -m docs.machinery outline {read(ROOT / name).name}"
+        for name in FILES
+        if not (docs / page_of(name)).is_file()
+    ]
+
+
+def problems(docs: Path, page: str) -> list[str]:
+    """A sentence for each thing to mend on a page.
+
+    Whether links between pages lead somewhere is left to the strict build.
+
+    Args:
+        docs: the folder of the pages.
+        page: the page's path below it.
+    """
+    errors = sorted(block_errors(docs, page), key=lambda error: error.line)
+    return [
+        *map(str, errors),
+        *unknown_names(docs, page),
+        *(() if errors else uneven(page, shown_lines(docs, KINDS, page))),
+    ]
+
+
+def block_errors(docs: Path, page: str) -> list[DocsError]:
+    """The errors of a page's blocks: each of them is drawn."""
+    extension = DocsExtension(page)
+    text = (docs / page).read_text(encoding="utf-8")
+    Markdown(extensions=[*USUAL, extension]).convert(text)
+    return extension.reading.page.errors
+
+
+def unknown_names(docs: Path, page: str) -> Iterator[str]:
+    """Names of fx in backticks, or linked to, that the code does not have."""
+    text = (docs / page).read_text(encoding="utf-8")
+    for number, line in enumerate(text.splitlines(), 1):
+        for found in _named.finditer(line):
+            name = found[1] or found[2]
+            try:
+                find(name)
+            except UnknownName as error:
+                if not _is_exported(name):
+                    yield f"docs/{page}:{number}: {name}: {error}"
+
+
+def _is_exported(name: str) -> bool:
+    """Whether it is `fx.something`, and the package itself has that."""
+    text = (ROOT / "fx" / "__init__.py").read_text(encoding="utf-8")
+    return name.count(".") == 1 and f'"{name[3:]}"' in text
+
+
+def uneven(page: str, shown: Mapping[str, Counter[int]]) -> Iterator[str]:
+    """The lines of a page's file that are not shown exactly once.
+
+    Args:
+        page: the page's path below docs/.
+        shown: path of a file of fx -> line -> how often pages show it.
+    """
+    for name in FILES:
+        if page_of(name) == page:
+            for gap in gaps(read(ROOT / name), shown.get(name, Counter())):
+                yield f"docs/{page}: {gap}"

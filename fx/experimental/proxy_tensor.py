@@ -30,9 +30,7 @@ import torch.backends.mha
 from torch import nn
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.utils import _pytree as pytree
-from torch.utils._python_dispatch import (
-    _get_current_dispatch_mode_stack,
-)
+from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
 
 from .._pytree import child_specs
 from ..dispatching.capture import Capture, OwnedTensors, to_fake

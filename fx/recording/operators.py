@@ -43,11 +43,6 @@ class Operator(NamedTuple):
         """The method that Python calls for it: "__and__"."""
         return f"__{self.name.strip('_')}__"
 
-    @property
-    def reflected_method(self) -> str:
-        """The method of the right operand: "__rand__"."""
-        return f"__r{self.name.strip('_')}__"
-
 
 def _rows(
     syntax: dict[Callable[..., object], str],

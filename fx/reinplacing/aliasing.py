@@ -24,15 +24,6 @@ from ..usedef.arguments import map_aggregate
 from ..usedef.values import Argument, Value
 from .geometry import tensors_in
 
-__all__ = [
-    "DisjointSets",
-    "Storages",
-    "arguments_of",
-    "is_item",
-    "nodes_in",
-    "propagate",
-]
-
 # -- a run without data ------------------------------------------------------
 
 

@@ -9,8 +9,6 @@ from torch.utils import _pytree as pytree
 
 from ..usedef.values import Value
 
-__all__ = ["Geometry", "geometry", "tensors_in", "without_data"]
-
 
 class Geometry(NamedTuple):
     """Where in its storage a tensor has its elements, and what they are."""

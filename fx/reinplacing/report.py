@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 from .simulation import Simulation, Verdict
 
-__all__ = ["ReinplaceReport", "report_on"]
-
 
 @dataclass(frozen=True)
 class ReinplaceReport:

@@ -38,8 +38,6 @@ from .root import method_of, root_call
 from .trace_run import TraceRun
 from .wrapping import ProxyableClassMeta, original_of
 
-__all__ = ["Tracer"]
-
 Root: TypeAlias = nn.Module | Callable[..., Value]
 """What can be traced: a module, or a plain Python function."""
 

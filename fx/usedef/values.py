@@ -9,8 +9,6 @@ from typing import Any, Final, TypeAlias, get_args
 
 import torch
 
-__all__ = ["LEAVES", "Argument", "BaseArgumentTypes", "Value", "base_types"]
-
 Value: TypeAlias = Any
 """A value of the user's program, which fx passes on and knows nothing of."""
 

@@ -8,20 +8,6 @@ from stages.mutant import Mutant
 
 MUTANTS: Final = (
     Mutant(
-        function="recording.operators.Operator.reflected_method",
-        misconception="The method has the name of the row: and_, so __rand___.",
-        was=".strip('_')",
-        becomes="",
-        told="The row is named `and_` only because `and` is a keyword",
-    ),
-    Mutant(
-        function="recording.operators.Operator.reflected_method",
-        misconception="Python asks the right operand for the same method.",
-        was='"__r{',
-        becomes='"__{',
-        told="Python asks the right operand x for `__radd__`",
-    ),
-    Mutant(
         function="proxy.TracerBase.create_arg",
         misconception="A node can hold a Proxy as it is.",
         was="            return node",

@@ -15,7 +15,7 @@ from fx.graph import Graph
 from fx.node import Node
 from fx.ordered.opcodes import Opcode, Target
 from fx.proxy import GraphAppendingTracer, Proxy, TracerBase
-from fx.recording.operators import OPERATORS, SYNTAX
+from fx.recording.operators import OPERATORS
 from fx.usedef.values import Argument, Value
 from stages.checking import check, raising, same, same_graph, uses_intact
 
@@ -93,43 +93,6 @@ def begin(*names: str) -> tuple[Graph, list[Proxy]]:
     graph = Graph()
     tracer = Watching(graph)
     return graph, [Proxy(graph.placeholder(name), tracer) for name in names]
-
-
-# -- the names of the methods ------------------------------------------------
-
-
-@pytest.mark.exercise("recording.operators.Operator.reflected_method")
-def test_the_reflected_method_of_add() -> None:
-    name = SYNTAX[operator.add].reflected_method
-    same(
-        name,
-        "__radd__",
-        f"For `1 + x` Python asks the right operand x for `__radd__`; your "
-        f"name for it is `{name}`.",
-    )
-
-
-@pytest.mark.exercise("recording.operators.Operator.reflected_method")
-def test_the_reflected_method_of_and() -> None:
-    name = SYNTAX[operator.and_].reflected_method
-    same(
-        name,
-        "__rand__",
-        f"The row is named `and_` only because `and` is a keyword: the "
-        f"method is `__rand__`, not `{name}`.",
-    )
-
-
-@pytest.mark.exercise("recording.operators.Operator.reflected_method")
-def test_a_proxy_has_the_reflected_method_of_each_row() -> None:
-    for row in OPERATORS:
-        if row.reflected:
-            name = row.reflected_method
-            check(
-                name in vars(Proxy),
-                f"The row `{row.name}` is reflected, and Proxy has no "
-                f"method called `{name}`.",
-            )
 
 
 # -- what a node can hold ----------------------------------------------------

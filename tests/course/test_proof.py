@@ -11,12 +11,7 @@ import pytest
 
 from stages.manifest import Stage, stages
 from stages.mutant import Mutant
-from stages.prove import (
-    form_problems,
-    mutant_problems,
-    mutants,
-    stub_problems,
-)
+from stages.prove import form_problems, mutant_problems, mutants, stub_problems
 
 every_stage = pytest.mark.parametrize(
     "stage", stages().values(), ids=lambda stage: f"{stage.number:02d}"

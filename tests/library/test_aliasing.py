@@ -11,12 +11,7 @@ from torch.fx.passes import reinplace as torch_reinplace
 
 import fx
 from fx.memory.facts import facts_of
-from fx.reinplacing.aliasing import (
-    DisjointSets,
-    Storages,
-    is_item,
-    propagate,
-)
+from fx.reinplacing.aliasing import DisjointSets, Storages, is_item, propagate
 from fx.reinplacing.geometry import geometry
 
 aten = torch.ops.aten

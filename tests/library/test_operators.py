@@ -26,7 +26,7 @@ def test_rows_of_the_table(op: operators.Operator) -> None:
     assert getattr(operator, op.name) is op.function
     assert getattr(operator, op.method) is op.function
     assert operators.syntax_of(op.function) is op
-    reflected = getattr(int, op.reflected_method, None)
+    reflected = getattr(int, f"__r{op.name.strip('_')}__", None)
     expected = op.reflected and op.name not in ("getitem", "matmul")
     assert (reflected is not None) == expected
 

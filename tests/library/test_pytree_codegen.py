@@ -15,12 +15,7 @@ from fx._pytree import tree_flatten_spec
 from fx.codegen.variants import _BoxedCodeGen, _PyTreeCodeGen, default_codegen
 from fx.graph import Graph
 from fx.usedef.protocols import PyTreeInfo
-from tests.library.generated import (
-    Lib,
-    Value,
-    overview,
-    run,
-)
+from tests.library.generated import Lib, Value, overview, run
 
 
 class Pair(NamedTuple):

@@ -14,13 +14,7 @@ from torch import nn
 import fx
 from fx.codegen.codegen import CodeGen
 from fx.graph import Graph
-from tests.library.generated import (
-    Lib,
-    Value,
-    function,
-    node_of_line,
-    written,
-)
+from tests.library.generated import Lib, Value, function, node_of_line, written
 
 
 class Colour(enum.Enum):

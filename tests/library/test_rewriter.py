@@ -20,10 +20,7 @@ from fx.node import Node
 from fx.passes.conv_bn_fusion import fold_conv_bn
 from fx.passes.utils.matcher_utils import InternalMatch
 from fx.rewriting.rules import DoesNotEndError, Rule, rewrite_until_stable
-from fx.subgraph_rewriter import (
-    replace_pattern,
-    replace_pattern_with_filters,
-)
+from fx.subgraph_rewriter import replace_pattern, replace_pattern_with_filters
 from fx.usedef.protocols import PythonCode
 from tests.library.random_graphs import (
     Recipe,

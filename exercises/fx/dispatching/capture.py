@@ -38,8 +38,6 @@ from ..recording import frames
 from ..usedef.values import Argument, Value
 from .constants import Constants, copy_of_small
 
-__all__ = ["Capture", "OwnedTensors", "to_fake"]
-
 OwnedTensors: TypeAlias = dict[int, tuple[str, Value]]
 """id of a tensor -> its path in the captured module, and the tensor."""
 

@@ -21,8 +21,6 @@ from ..memory.facts import facts_of
 from ..recording import frames
 from ..usedef.values import Value
 
-__all__ = ["Constants", "copy_of_small"]
-
 _MAX_ELEMENTS: Final = 1
 """How many elements a constant may have, so that `item()` works."""
 

@@ -25,8 +25,6 @@ from ..recording import frames
 from ..usedef.values import Value
 from .capture import Capture
 
-__all__ = ["CaptureMode", "DecompositionTable"]
-
 DecompositionTable: TypeAlias = Mapping[OpOverload, Callable[..., Value]]
 """operator -> the function that runs, and is recorded, in its place."""
 

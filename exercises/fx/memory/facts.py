@@ -27,8 +27,6 @@ from torch.jit._builtins import _find_builtin
 from ..usedef.values import Argument, Value
 from .signatures import signature_of_schema
 
-__all__ = ["Facts", "Parameter", "facts_of", "facts_of_overloads"]
-
 Overload: TypeAlias = OpOverload[..., Value]
 """One overload of an operator of torch: torch.ops.aten.add.Tensor."""
 

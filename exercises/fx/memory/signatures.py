@@ -22,8 +22,6 @@ from torch._jit_internal import boolean_dispatched
 
 from ..usedef.values import Value
 
-__all__ = ["python_signature", "signature_of_schema"]
-
 t = TypeVar("t")
 
 _PLAIN: Final[dict[str, object]] = {

@@ -43,11 +43,6 @@ class Operator(NamedTuple):
         """The method that Python calls for it: "__and__"."""
         return f"__{self.name.strip('_')}__"
 
-    @property
-    def reflected_method(self) -> str:
-        """The method of the right operand: "__rand__"."""
-        raise NotImplementedError("stage 03: Operator.reflected_method")
-
 
 def _rows(
     syntax: dict[Callable[..., object], str],

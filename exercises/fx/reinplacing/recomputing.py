@@ -21,13 +21,6 @@ from .aliasing import is_item
 from .geometry import geometry, tensors_in, without_data
 from .simulation import COPY, Call, Kept, Simulation
 
-__all__ = [
-    "rule_4_strides",
-    "through_views",
-    "view_arguments",
-    "written_by_scatter",
-]
-
 _LONGEST_CHAIN: Final = 64
 """Views between a result and the scatter operator that takes it."""
 

@@ -22,8 +22,6 @@ from ..usedef.values import Value
 from .aliasing import DisjointSets, Storages, is_item, nodes_in, propagate
 from .geometry import geometry
 
-__all__ = ["COPY", "Call", "Kept", "Memory", "Simulation", "Verdict"]
-
 COPY: Final[Value] = torch.ops.aten.copy_.default
 
 

@@ -24,14 +24,7 @@ from ..node import Node
 from ..text.dotted_path import PathError, find
 from ..text.qualified_names import resolves_to
 from ..usedef.values import Argument, Value
-from .patterns import (
-    Exact,
-    Key,
-    MatchOptions,
-    Pair,
-    fetched,
-    side_by_side,
-)
+from .patterns import Exact, Key, MatchOptions, Pair, fetched, side_by_side
 
 PYTHON_OPERATORS: Final[dict[object, str]] = {
     getattr(operator, name): name

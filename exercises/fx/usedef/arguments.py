@@ -14,22 +14,11 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterable
-from typing import (
-    Final,
-    TypeVar,
-    cast,
-    overload,
-)
+from typing import Final, TypeVar, cast, overload
 
 from ..immutable_collections import immutable_dict, immutable_list
 from ..ordered.linked_list import Link
 from .values import LEAVES, Argument, Value
-
-__all__ = [
-    "holds_node",
-    "map_aggregate",
-    "parts",
-]
 
 NO_KWARGS: Final[immutable_dict[str, Argument]] = immutable_dict()
 """The kwargs of a node without keyword arguments."""

@@ -266,7 +266,7 @@ def test_no_registration_is_allowed_for_nothing() -> None:
     (problem,) = stale_registrations(
         [snippet("x = 1", "fx/codegen/variants.py")]
     )
-    assert problem.startswith("fx/codegen/codegen.py: no `Graph")
+    assert problem.startswith("fx/codegen/variants.py: no `Graph")
 
 
 WATCH = """

@@ -71,7 +71,7 @@ MUTANTS: Final = (
         misconception="Whatever the target is, its text is the path.",
         was="path_of(node)",
         becomes="str(node.target)",
-        told="stands for no path",
+        told="not a path",
     ),
     Mutant(
         function="codegen.emit.Emitter.call_method",
@@ -156,7 +156,7 @@ MUTANTS: Final = (
     # -- placeholder ---------------------------------------------------------
     Mutant(
         function="codegen.emit.Emitter.placeholder",
-        misconception="A default that is false is no default.",
+        misconception="A false default does not count as a default.",
         was="if node.args else",
         becomes="if node.args and node.args[0] else",
         told="if node.args is not empty",
@@ -173,7 +173,7 @@ MUTANTS: Final = (
         misconception="The target is the name of the parameter, stars and all.",
         was="parameter = self.variables.parameters[node]",
         becomes="parameter = target",
-        told="stars are no part of a name",
+        told="stars do not belong to a name",
     ),
     Mutant(
         function="codegen.emit.Emitter.placeholder",
@@ -186,7 +186,7 @@ MUTANTS: Final = (
     # -- _end ----------------------------------------------------------------
     Mutant(
         function="codegen.emit.Emitter._end",
-        misconception="A value may be freed by whoever reads it.",
+        misconception="Any user of a value may free it.",
         was="dead = self._dead.get(node)",
         becomes="dead = list(node._inputs)",
         told="not after its first",
@@ -200,14 +200,14 @@ MUTANTS: Final = (
     ),
     Mutant(
         function="codegen.emit.Emitter._end",
-        misconception="Every value has a reader that frees it.",
+        misconception="Every value has a user that frees it.",
         was="if not node.users:",
         becomes="if node.users is None:",
         told="no later line can free it",
     ),
     Mutant(
         function="codegen.emit.Emitter._end",
-        misconception="What nobody reads frees itself, and nothing else.",
+        misconception="An unused value frees itself, and nothing else.",
         was="[*dead, node] if dead else [node]",
         becomes="[node]",
         told="its line frees both",
@@ -308,7 +308,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         function="codegen.codegen.CodeGen._gen_python_code",
-        misconception="Nobody else needs to know how things are spelled.",
+        misconception="Subclasses need not know how globals are written.",
         was="self._spelled = emitter.globals.spelled",
         becomes="assert self._spelled",
         told="make it `emitter.globals.spelled`",
@@ -331,7 +331,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         function="codegen.codegen.CodeGen._gen_python_code",
-        misconception="What is spelled is known when all is written.",
+        misconception="How globals are written is known only at the end.",
         was="        self._spelled = emitter.globals.spelled\n"
         "        emitter.run()\n",
         becomes="        emitter.run()\n"

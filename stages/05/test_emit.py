@@ -55,9 +55,9 @@ def refused_for_its_target(method: Callable[[Node], str], node: Node) -> None:
         with raising(
             error,
             "a str is expected",
-            f"The target of this {node.op} node is a function, which stands "
-            "for no path: text made of it would mean nothing. `path_of` "
-            "gives the target as a str, or raises if it is none.",
+            f"The target of this {node.op} node is a function, which is "
+            "not a path: text made of it would mean nothing. `path_of` "
+            "gives the target as a str, or raises if it is not one.",
         ):
             method(node)
 
@@ -115,7 +115,7 @@ class TestCallModule:
         same(
             emitter_of(graph).call_module(node),
             'layers_0_conv = getattr(self.layers, "0").conv(x)',
-            "`self.layers.0` is no Python: where a dot cannot be, the "
+            "`self.layers.0` is not Python: where a dot cannot be, the "
             "attribute is fetched by getattr. `_attribute` knows when.",
         )
 
@@ -180,7 +180,7 @@ class TestCallMethod:
         same(
             emitter_of(graph).call_method(number),
             "bit_length = (12).bit_length()",
-            "The object may be a constant, and `12.bit_length` is no Python: "
+            "The object may be a constant, and `12.bit_length` is not Python: "
             "`_primary` writes an argument so that a dot can follow.",
         )
         same(
@@ -215,7 +215,7 @@ class TestCallMethod:
         same(
             emitter_of(graph).call_method(keyword),
             'a_class_b = getattr(x.a, "class").b()',
-            "`x.a.class` is no Python, since class is a keyword: "
+            "`x.a.class` is not Python, since class is a keyword: "
             "`_attribute` writes a path from any owner, with getattr where a "
             "dot cannot be.",
         )
@@ -250,8 +250,8 @@ class TestCallFunction:
         same(
             emitter_of(graph).call_function(node),
             "relu = torch.relu(x)",
-            "A function of torch is called by its path. The spelling of a "
-            "function is `_spell`'s business.",
+            "A function of torch is called by its path. How a "
+            "function is written is `_spell`'s business.",
         )
 
     def test_keywords(self) -> None:
@@ -270,7 +270,7 @@ class TestCallFunction:
             emitter_of(graph).call_function(node),
             "add = x + y",
             "operator.add is an operator of Python, so the line has its "
-            "syntax: if the spelling is an Operator, `_operator` writes it.",
+            "syntax: if `_spell` gives an Operator, `_operator` writes it.",
         )
 
     def test_operators_with_one_operand_and_with_brackets(self) -> None:
@@ -314,7 +314,7 @@ class TestCallFunction:
         same(
             emitter_of(graph).call_function(node),
             "getattr_1 = (12).real",
-            "`12.real` is no Python, which reads `12.` as a float: "
+            "`12.real` is not Python, which reads `12.` as a float: "
             "`_primary` writes an argument so that a dot can follow.",
         )
 
@@ -336,13 +336,13 @@ class TestCallFunction:
         same(
             emitter_of(graph).call_function(default),
             "getattr_1 = getattr(x, 'shape', None)",
-            "getattr with a default is no attribute access: `x.shape` would "
-            "lose the default. `is_attribute_access` knows.",
+            "getattr with a default is not an attribute access: `x.shape` "
+            "would lose the default. `is_attribute_access` knows.",
         )
         same(
             emitter_of(graph).call_function(number),
             "getattr_2 = getattr(x, '0')",
-            "`x.0` is no Python: `is_attribute_access` says whether a dot "
+            "`x.0` is not Python: `is_attribute_access` says whether a dot "
             "can be written.",
         )
 
@@ -480,7 +480,7 @@ class TestAnOperatorWithoutItsSyntax:
         same(
             emitter.call_function(node),
             "iadd = _iadd(1, x)",
-            "`1 += x` is no Python: whether an operator can be written as "
+            "`1 += x` is not Python: whether an operator can be written as "
             "syntax depends on the arguments, and `has_syntax` knows.",
         )
 
@@ -584,8 +584,8 @@ class TestPlaceholder:
         same(
             [emitter.placeholder(node) for node in nodes],
             ["", "_options = options\n"],
-            "The parameter of `*rest` is `rest`, for stars are no part of a "
-            "name: compare the variable with `self.variables.parameters`, "
+            "The parameter of `*rest` is `rest`, for stars do not belong to "
+            "a name: compare the variable with `self.variables.parameters`, "
             "where they are left out, and bind it to that.",
         )
         same(
@@ -618,13 +618,13 @@ class TestTheEndOfALine:
         same(
             ends["relu"],
             ";  x = None\n",
-            "Nobody reads x behind the line of relu, so that line sets x to "
+            "No line after that of relu uses x, so that line sets x to "
             "None. Two spaces follow the semicolon.",
         )
         same(
             ends["neg"],
             ";  relu = None\n",
-            "Nobody reads relu behind the line of neg.",
+            "No line after that of neg uses relu.",
         )
 
     def test_a_value_that_is_read_later_stays(self) -> None:
@@ -632,7 +632,7 @@ class TestTheEndOfALine:
         same(
             ends["linear"],
             "\n",
-            "add reads x after linear did: the line of linear frees nothing. "
+            "add uses x after linear did: the line of linear frees nothing. "
             "A value is dead after its last use, not after its first.",
         )
 
@@ -641,8 +641,8 @@ class TestTheEndOfALine:
         same(
             ends["add"],
             ";  linear = x = None\n",
-            "add reads linear and x last: both become None in one chain, in "
-            "the order of the inputs.",
+            "add is the last user of linear and x: both become None in one "
+            "chain, in the order of the inputs.",
         )
 
     def test_the_output_frees_nothing(self) -> None:
@@ -654,25 +654,25 @@ class TestTheEndOfALine:
             "function frees all variables: the output's line just ends.",
         )
 
-    def test_a_value_that_nobody_reads(self) -> None:
+    def test_an_unused_value(self) -> None:
         graph, (x,) = graph_with("x")
         graph.call_function(torch.sigmoid, (x,))
         graph.output(x)
         same(
             ends_of(graph)["sigmoid"],
             ";  sigmoid = None\n",
-            "Nobody ever reads sigmoid, so no later line can free it: it is "
+            "No node uses sigmoid, so no later line can free it: it is "
             "freed on its own line.",
         )
 
-    def test_a_value_that_nobody_reads_and_that_reads_last(self) -> None:
+    def test_an_unused_value_that_is_itself_a_last_use(self) -> None:
         graph, (x, y) = graph_with("x", "y")
         graph.call_function(torch.sigmoid, (x,))
         graph.output(y)
         same(
             ends_of(graph)["sigmoid"],
             ";  x = sigmoid = None\n",
-            "sigmoid is the last reader of x and has no reader itself: its "
+            "sigmoid is the last user of x and has no user itself: its "
             "line frees both, first what it read.",
         )
 
@@ -683,7 +683,7 @@ class TestTheEndOfALine:
         same(
             ends_of(graph)["mul"],
             ";  x = None\n",
-            "mul reads x twice, but x is one variable and freed once.",
+            "mul uses x twice, but x is one variable and freed once.",
         )
 
     def test_variables_not_names(self) -> None:

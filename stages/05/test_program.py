@@ -114,8 +114,8 @@ class TestTheText:
         except SyntaxError as error:
             check(
                 False,
-                f"{error.msg}: a function without any statement is no "
-                "Python. It needs the line `pass`.",
+                f"{error.msg}: a function without any statement is "
+                "not Python. It needs the line `pass`.",
             )
         else:
             same(forward(None, 1), None, "This function returns nothing.")
@@ -132,7 +132,7 @@ class TestTheText:
                 pass
             """,
             "For a user's edits (Graph.on_generate_code) the pieces have "
-            "comments among them, which are no statements: whether there is "
+            "comments among them, which are not statements: whether there is "
             "a line is seen from `emitter.origins`, not from the pieces.",
         )
 

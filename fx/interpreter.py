@@ -179,8 +179,8 @@ class Interpreter:
     def _run_nodes(self) -> Value:
         """Run the nodes in order, and return the value of the output.
 
-        `_quick_step` replaces `run_node` where nobody can tell the difference;
-        the loop is the same.
+        `_quick_step` replaces `run_node` where that makes no difference; the
+        loop is the same.
         """
         env, frees = self.env, self.user_to_last_uses
         run = _quick_step(self) or self.run_node

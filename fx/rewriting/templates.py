@@ -89,7 +89,7 @@ def graph_of(program: Program) -> Graph:
         return program
     tracer = Tracer()
     graph = tracer.trace(program)
-    owner: Value = tracer.root  # not a GraphModule: nobody will call it
+    owner: Value = tracer.root  # not a GraphModule, since it is never called
     graph.owning_module = owner
     return graph
 

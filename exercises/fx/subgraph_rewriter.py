@@ -35,7 +35,6 @@ from .rewriting.templates import (
     MakeTemplate,
     Program,
     Rewrite,
-    check_fit,
     graph_of,
     template_maker,
 )
@@ -208,11 +207,8 @@ def plan_rewrites(
     matches: Sequence[InternalMatch],
     make: MakeTemplate,
 ) -> list[Rewrite]:
-    """The matches with their replacements, all checked."""
-    rewrites = []
-    for match in matches:
-        template = make(match)
-        check_fit(match, template, matcher.pattern)
-        rewrites.append(Rewrite(match, template, matcher.prepared.placeholders))
+    """The matches with their replacements, as far as there is a place."""
+    inputs = matcher.prepared.placeholders
+    rewrites = [Rewrite(match, make(match), inputs) for match in matches]
     respected = matcher.options.get("respect_mutations", False)
     return with_places(gm.graph, rewrites, respect_mutations=respected)

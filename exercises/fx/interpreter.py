@@ -178,8 +178,8 @@ class Interpreter:
     def _run_nodes(self) -> Value:
         """Run the nodes in order, and return the value of the output.
 
-        `_quick_step` replaces `run_node` where nobody can tell the difference;
-        the loop is the same.
+        `_quick_step` replaces `run_node` where that makes no difference; the
+        loop is the same.
         """
         raise NotImplementedError("stage 06: Interpreter._run_nodes")
 
@@ -299,8 +299,7 @@ class Interpreter:
 
         torch.fx: interpreter.py, Interpreter.fetch_args_kwargs_from_env
         """
-        own = type(self).map_nodes_to_values
-        if own is Interpreter.map_nodes_to_values:
+        if type(self).map_nodes_to_values is Interpreter.map_nodes_to_values:
             return self._fetch(n)
         args: Value = self.map_nodes_to_values(n.args, n)
         kwargs: Value = self.map_nodes_to_values(n.kwargs, n)
@@ -317,10 +316,11 @@ class Interpreter:
                 args.append(arg)
             else:
                 args.append(self.map_nodes_to_values(arg, n))
-        if not n._kwargs:
-            return tuple(args), {}
-        kwargs: Value = self.map_nodes_to_values(n._kwargs, n)
-        return tuple(args), dict(kwargs)
+        kwargs: dict[str, Value] = {}
+        for key, arg in n._kwargs.items() if n._kwargs else ():
+            constant = type(arg) in LEAVES
+            kwargs[key] = arg if constant else self.map_nodes_to_values(arg, n)
+        return tuple(args), kwargs
 
     def map_nodes_to_values(self, args: Argument, n: Node) -> Argument:
         """`args` with each node, at any depth, replaced by its value.

@@ -1,4 +1,4 @@
-"""Stage 07, rewriter: replace_pattern, one piece of program for another.
+"""Stage 07, rewriter: replace_pattern, which exchanges parts of a program.
 
     def pattern(x, y): return torch.relu(x + y)
     def replacement(x, y): return my_fused_kernel(x, y)
@@ -35,7 +35,6 @@ from .rewriting.templates import (
     MakeTemplate,
     Program,
     Rewrite,
-    check_fit,
     graph_of,
     template_maker,
 )
@@ -50,16 +49,16 @@ __all__ = [
 ]
 
 MatchFilter: TypeAlias = Callable[[InternalMatch, Graph, Graph], bool]
-"""Asked with (match, graph, pattern) whether to replace a match."""
+"""Called with (match, graph, pattern); says whether to replace the match."""
 
 
 class RewriteOptions(MatchOptions, total=False):
     """Ways to rewrite that torch.fx does not have; all are off by default.
 
     Attributes:
-        carry_meta: what takes the place of a returned node gets its meta, and
-            all new nodes its stack trace; `meta["replaces"]` has the names of
-            the nodes that were replaced.
+        carry_meta: a node that replaces a returned node gets its meta, and
+            all new nodes get its stack trace; `meta["replaces"]` has the names
+            of the nodes that were replaced.
     """
 
     carry_meta: bool
@@ -81,7 +80,7 @@ class Match(NamedTuple):
 
 @dataclass
 class ReplacedPatterns:
-    """Where a pattern was found, and what stands there now.
+    """A match that was replaced, and the nodes that replaced it.
 
     Attributes:
         anchor: the node of the pattern where matching began.
@@ -106,11 +105,12 @@ def replace_pattern(
 
     Args:
         gm: the module to rewrite, in place.
-        pattern: what to look for: its inputs match anything, its operations
-            themselves; what it returns may be read by others, all else not.
-        replacement: what to put there. It has as many inputs as the pattern
-            and returns as many values; names do not matter. Its modules and
-            attributes are copied to where `gm` has none of that name.
+        pattern: what to look for. Its inputs match anything, its operations
+            match equal ones. Nodes that it does not return must not have
+            users outside of the match.
+        replacement: what replaces a match. It has as many inputs as the
+            pattern and returns as many values; names do not matter. Modules
+            and attributes that `gm` lacks are copied into it.
         options: see `RewriteOptions`.
 
     Returns:
@@ -121,8 +121,8 @@ def replace_pattern(
         TraceError: pattern or replacement cannot be traced.
         AssertionError: they have different numbers of inputs or outputs.
         ValueError: the pattern has no operation.
-        RuntimeError: the replacement names what does not exist.
-        Whatever is raised, `gm` is as it was.
+        RuntimeError: the replacement names an attribute that does not exist.
+        In each case `gm` is as it was.
 
     Cost: O(nodes + uses + candidates · size of the pattern).
 
@@ -151,17 +151,17 @@ def replace_pattern_with_filters(
     Args:
         gm: the module to rewrite, in place.
         pattern: what to look for.
-        replacement: what to put there.
-        match_filters: a match is replaced if all of them answer True.
+        replacement: what replaces a match.
+        match_filters: a match is replaced if all of them return True.
         ignore_literals: constants in the pattern match anything.
         replacement_callback: makes the replacement for each match instead.
             All are made before the first edit.
-        node_name_match: an anchor also matches nodes that have this in their
-            names.
+        node_name_match: an anchor also matches nodes that have this text in
+            their names.
         options: see `RewriteOptions`.
 
     Returns:
-        The matches and what was put there, in order.
+        The matches and the nodes that replaced them, in order.
 
     Raises:
         AssertionError: neither a replacement nor a callback is given; else
@@ -182,7 +182,7 @@ def matcher_for(
 
     Raises:
         ValueError: the pattern has no operation to look for.
-        RuntimeError: it has operations that its result does not need.
+        RuntimeError: it has operations on which its result does not depend.
     """
     graph = graph_of(pattern)
     matcher = SubgraphMatcher(graph, ignore_literals=ignore_literals, **options)
@@ -207,11 +207,8 @@ def plan_rewrites(
     matches: Sequence[InternalMatch],
     make: MakeTemplate,
 ) -> list[Rewrite]:
-    """The matches with their replacements, all checked."""
-    rewrites = []
-    for match in matches:
-        template = make(match)
-        check_fit(match, template, matcher.pattern)
-        rewrites.append(Rewrite(match, template, matcher.prepared.placeholders))
+    """The matches with their replacements, as far as there is a place."""
+    inputs = matcher.prepared.placeholders
+    rewrites = [Rewrite(match, make(match), inputs) for match in matches]
     respected = matcher.options.get("respect_mutations", False)
     return with_places(gm.graph, rewrites, respect_mutations=respected)

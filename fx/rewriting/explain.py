@@ -79,7 +79,7 @@ def _report(matcher: SubgraphMatcher, graph: Graph) -> Iterator[str]:
 
 
 def _nowhere(matcher: SubgraphMatcher) -> Iterator[str]:
-    """What to say if there is no candidate at all."""
+    """What to say if not one node was a candidate."""
     ends = [node.format_node() for node in matcher.pattern_anchors]
     yield "No node of the graph is what the pattern ends with:"
     yield from (f"  > {end}" for end in ends)

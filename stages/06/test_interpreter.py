@@ -408,7 +408,7 @@ class Alive(Interpreter):
 
 
 def chain() -> GraphModule:
-    """neg(relu(x) + x), and a sigmoid that nobody uses."""
+    """neg(relu(x) + x), and a sigmoid without users."""
     graph = Graph()
     x = graph.placeholder("x")
     relu = graph.call_function(torch.relu, (x,))

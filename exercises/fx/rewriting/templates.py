@@ -11,7 +11,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cached_property
 from typing import TypeAlias
 
 from torch import nn
@@ -89,7 +89,7 @@ def graph_of(program: Program) -> Graph:
         return program
     tracer = Tracer()
     graph = tracer.trace(program)
-    owner: Value = tracer.root  # not a GraphModule: nobody will call it
+    owner: Value = tracer.root  # not a GraphModule, since it is never called
     graph.owning_module = owner
     return graph
 
@@ -117,7 +117,9 @@ def template_maker(
 
         def made_for(match: InternalMatch) -> Template:
             graph = make(match, gm.graph, matcher.pattern)
-            return make_template(gm, graph, graph.owning_module)
+            made = make_template(gm, graph, graph.owning_module)
+            _check_fit(match, made, matcher.pattern)
+            return made
 
         return made_for
     if replacement is None:
@@ -130,11 +132,16 @@ def template_maker(
     root = replacement if is_module else graph.owning_module
     traced = not isinstance(replacement, nn.Module | Graph)
 
-    @cache
-    def once() -> Template:
-        return make_template(gm, graph, root, own_constants=traced)
+    same: list[Template] = []
 
-    return lambda match: once()
+    def same_for(match: InternalMatch) -> Template:
+        if not same:
+            made = make_template(gm, graph, root, own_constants=traced)
+            _check_fit(match, made, matcher.pattern)
+            same.append(made)
+        return same[0]
+
+    return same_for
 
 
 def make_template(
@@ -220,7 +227,7 @@ def _free_path(gm: GraphModule, path: str) -> str:
     return f"{stem}{number}"
 
 
-def check_fit(match: InternalMatch, made: Template, pattern: Graph) -> None:
+def _check_fit(match: InternalMatch, made: Template, pattern: Graph) -> None:
     """Raise unless a template can replace a match.
 
     Raises:

@@ -1,4 +1,4 @@
-"""The course: what each stage asks, how it is checked, and a tour of it all.
+"""The course: the exercises of each stage, their checks, and a tour of fx.
 
-Importable in a checkout, and in no wheel.
+This package is part of a checkout, but not of the wheel.
 """

@@ -1,4 +1,4 @@
-"""`python -m stages`: where one is in the course, and help to get on."""
+"""`python -m stages`: shows your progress in the course, and helps with it."""
 
 from __future__ import annotations
 
@@ -57,10 +57,10 @@ Command = Callable[[argparse.Namespace], int]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Do what the command line says.
+    """Run the command that the command line names.
 
     Returns:
-        The exit status: 0 if all is well.
+        The exit status: 0 for success.
     """
     parser = _parser()
     chosen = parser.parse_args(arguments)
@@ -76,30 +76,34 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    """The command line."""
+    """The parser of the command line."""
     parser = argparse.ArgumentParser(
         prog="python -m stages",
-        description="The course: where you are, and help to get on. "
+        description="The course: see your progress, and get help. "
         "`pytest stages/04` checks a stage.",
     )
     parser.set_defaults(command=progress, check=False, stage=None)
     commands = parser.add_subparsers(metavar="command")
     add = commands.add_parser
-    one = add("progress", help="all stages and what is written (the default)")
-    one.add_argument("stage", type=_stage, nargs="?", help="its exercises")
-    one.add_argument("--check", action="store_true", help="run their tests too")
+    one = add(
+        "progress", help="show what you have written so far (the default)"
+    )
+    one.add_argument("stage", type=_stage, nargs="?", help="one stage only")
+    one.add_argument("--check", action="store_true", help="also run the tests")
     one.set_defaults(command=progress)
     one = add("watch", help="check a stage again whenever a file is saved")
     one.add_argument("stage", type=_stage)
     one.set_defaults(command=watching)
-    one = add("hint", help="a hint for an exercise: 1 a nudge … 3 nearly all")
-    one.add_argument("exercise", nargs="?", help="the next one if not given")
+    one = add(
+        "hint", help="show a hint: level 1 is a nudge, 3 nearly the solution"
+    )
+    one.add_argument("exercise", nargs="?", help="by default, the next one")
     one.add_argument("level", type=_level, nargs="?", default=1)
     one.set_defaults(command=hint)
-    one = add("diff", help="what you have changed since you began")
+    one = add("diff", help="show what you have changed")
     one.add_argument("file", nargs="?", help="one file, like node.py")
     one.set_defaults(command=diff)
-    one = add("reset", help="make stubs again; a backup is kept")
+    one = add("reset", help="make functions stubs again; keeps a backup")
     one.add_argument(
         "what",
         nargs="?",
@@ -118,13 +122,15 @@ def _parser() -> argparse.ArgumentParser:
     one = add("blame", help="find which of your functions is wrong")
     one.add_argument("stage", type=_stage)
     one.set_defaults(command=blaming)
-    one = add("run", help="run a script with your fx, the rest borrowed")
+    one = add("run", help="run a script with your fx; stubs are borrowed")
     one.add_argument("script")
     one.add_argument("arguments", nargs=argparse.REMAINDER)
     one.set_defaults(command=running)
-    one = add("solution", help="the reference, once your own passes")
+    one = add("solution", help="show the reference's, once yours passes")
     one.add_argument("exercise")
-    one.add_argument("--give-up", action="store_true", help="show it now")
+    one.add_argument(
+        "--give-up", action="store_true", help="do not wait until yours passes"
+    )
     one.set_defaults(command=solution)
     return parser
 
@@ -135,17 +141,17 @@ def _stage(text: str) -> int:
     if last.isdecimal() and int(last) in stages():
         return int(last)
     raise argparse.ArgumentTypeError(
-        f"there is no stage {text!r}: they are 01 to {max(stages()):02d}"
+        f"there is no stage {text!r}: the stages are 01 to {max(stages()):02d}"
     )
 
 
 def _level(text: str) -> int:
-    """Which hint: 1, 2 or 3."""
+    """The level of a hint: 1, 2 or 3."""
     if text in ("1", "2", "3"):
         return int(text)
     raise argparse.ArgumentTypeError(
-        "there are three hints: 1, 2, 3. When it passes, "
-        "`python -m stages solution` shows how the reference does it"
+        "there are three hints: 1, 2, 3. When your function passes, "
+        "`python -m stages solution` shows the reference's"
     )
 
 
@@ -155,10 +161,10 @@ def _tree(*numbers: int) -> Tree:
 
 
 def _sound_tree() -> Tree:
-    """The learner's tree, none of its stages under test.
+    """The learner's tree without a stage under test, if it can be imported.
 
     Raises:
-        Broken: something is wrong with it; says all that is.
+        Broken: it cannot be; the message lists every reason.
     """
     tree = _tree()
     if found := [*problems(tree)]:
@@ -166,11 +172,11 @@ def _sound_tree() -> Tree:
     return tree
 
 
-# --- where one is ----------------------------------------------------------
+# --- progress --------------------------------------------------------------
 
 
 def progress(chosen: argparse.Namespace) -> int:
-    """Print each stage with its exercises, written or not."""
+    """Print which exercises are written, and which one is next."""
     tree = _sound_tree()
     states = tree.states()
     verdicts = _verdicts(states) if chosen.check else {}
@@ -193,7 +199,7 @@ def progress(chosen: argparse.Namespace) -> int:
 def _row(
     stage: Stage, states: dict[str, State], verdicts: dict[str, str]
 ) -> tuple[str, str, str, str]:
-    """A stage's line of the table."""
+    """The row of a stage in the table."""
     names = [one.name for one in stage.exercises]
     count = sum(states[name] is State.WRITTEN for name in names)
     signs = "".join(_sign(states[name], verdicts.get(name)) for name in names)
@@ -202,14 +208,14 @@ def _row(
 
 
 def _sign(state: State, verdict: str | None) -> str:
-    """A sign for an exercise: what its tests said, else whether written."""
+    """The sign of an exercise: its tests' verdict, or whether it is written."""
     if verdict and verdict.strip():
         return verdict
     return "w" if state is State.WRITTEN else "·"
 
 
 def _verdicts(states: dict[str, State]) -> dict[str, str]:
-    """What the tests say of each exercise in stages that were begun."""
+    """The tests' verdicts on the exercises of stages that have been begun."""
     begun = sorted(
         {
             one.stage
@@ -234,7 +240,7 @@ def _print_next(states: dict[str, State], verdicts: dict[str, str]) -> None:
     if not verdicts:
         CONSOLE.print(
             "· to write   w written (`python -m stages progress --check` "
-            "runs their tests)"
+            "runs the tests)"
         )
     wrong = [name for name, sign in verdicts.items() if sign == "✗"]
     left = [
@@ -242,14 +248,14 @@ def _print_next(states: dict[str, State], verdicts: dict[str, str]) -> None:
     ]
     for name in [*wrong, *left][:1]:
         one = exercises()[name]
-        verb = "mend" if wrong else "write"
+        verb = "fix" if wrong else "write"
         CONSOLE.print(
             f"next: {verb} {one.qualname} in exercises/fx/{one.file}, "
             f"then pytest stages/{one.stage:02d}"
         )
         CONSOLE.print(f"      {one.task}")
         return
-    CONSOLE.print("All stages are written.")
+    CONSOLE.print("All exercises are written.")
 
 
 def watching(chosen: argparse.Namespace) -> int:
@@ -284,7 +290,9 @@ def _first_unwritten() -> Exercise:
     for name, state in _tree().states().items():
         if state is not State.WRITTEN:
             return exercises()[name]
-    raise LookupError("all exercises are written; a hint for which one?")
+    raise LookupError(
+        "all exercises are written: name the one you want a hint for"
+    )
 
 
 def blaming(chosen: argparse.Namespace) -> int:
@@ -297,7 +305,7 @@ def blaming(chosen: argparse.Namespace) -> int:
 
 
 def solution(chosen: argparse.Namespace) -> int:
-    """Show the reference's version of an exercise that passes."""
+    """Show the reference's version of an exercise once the learner's passes."""
     one = find(chosen.exercise)
     if not chosen.give_up:
         job = Job(_tree(one.stage), [one.stage], exercise=one.name)
@@ -305,9 +313,9 @@ def solution(chosen: argparse.Namespace) -> int:
             (result,) = run_all([job], executor)
         if result.ran().status != 0:
             CONSOLE.print(
-                f"{one.qualname} does not pass yet. When it does, the "
-                f"reference's version is shown here to compare; "
-                f"--give-up shows it now. First, maybe: "
+                f"{one.qualname} does not pass yet. Once it does, this "
+                f"command shows the reference's version beside yours. To see "
+                f"it now, add --give-up; or try the last hint first: "
                 f"python -m stages hint {one.qualname} 3"
             )
             return 1
@@ -326,7 +334,7 @@ def _show_code(one: Exercise) -> None:
 
 
 def running(chosen: argparse.Namespace) -> int:
-    """Run a script whose `import fx` is the learner's."""
+    """Run a script in which `import fx` imports the learner's fx."""
     tree = _sound_tree()
     script = Path(chosen.script).resolve()
     if not script.is_file():
@@ -338,7 +346,7 @@ def running(chosen: argparse.Namespace) -> int:
         runpy.run_path(str(script), run_name="__main__")
     except Broken:
         raise
-    except Exception:  # the script's own, whatever it is
+    except Exception:  # an error of the script itself
         traceback.print_exc()
         return 1
     return 0
@@ -348,25 +356,25 @@ def running(chosen: argparse.Namespace) -> int:
 
 
 def diff(chosen: argparse.Namespace) -> int:
-    """Print what was changed since the start."""
+    """Print what the learner has changed."""
     name = _file(chosen.file) if chosen.file else None
     text = "\n".join(differences(Workspace(), name))
     if not text:
-        CONSOLE.print("Nothing is changed.")
+        CONSOLE.print("You have not changed anything.")
     elif CONSOLE.is_terminal:
         CONSOLE.print(
             Syntax(text, "diff", background_color="default", word_wrap=True)
         )
     else:
-        CONSOLE.print(text, soft_wrap=True)  # as it is, for a patch
+        CONSOLE.print(text, soft_wrap=True)  # unwrapped, to work as a patch
     return 0
 
 
 def _file(text: str) -> str:
-    """A file of fx, however its path is written.
+    """The path of a file below fx/; `text` may begin with exercises/ or fx/.
 
     Raises:
-        LookupError: there is none.
+        LookupError: fx has no such file.
     """
     name = text.replace("\\", "/").removeprefix("exercises/")
     name = name.removeprefix("fx/")
@@ -376,29 +384,29 @@ def _file(text: str) -> str:
 
 
 def reset(chosen: argparse.Namespace) -> int:
-    """Make stubs again, or bring a backup back."""
+    """Make functions stubs again, or restore a backup."""
     work = Workspace()
     if chosen.restore is not None:
         for file in restore(work, chosen.restore or None):
-            CONSOLE.print(f"brought back: exercises/fx/{file}")
-        CONSOLE.print("What was there is kept: --restore again undoes this.")
+            CONSOLE.print(f"restored: exercises/fx/{file}")
+        CONSOLE.print("To undo this, use --restore again.")
         return 0
     if not chosen.what:
         raise LookupError("reset what? An exercise, a file, a stage, or all.")
     kept = _reset(work, chosen.what)
-    CONSOLE.print(f"done; what was there is in {_short(kept)}")
+    CONSOLE.print(f"done; a backup of your code is in {_short(kept)}")
     CONSOLE.print("python -m stages reset --restore brings it back")
     return 0
 
 
 def _short(path: Path) -> str:
-    """A path as one would type it at the top of the project."""
+    """A path relative to the project's root folder, if it is inside."""
     root = EXERCISES.parent
     return str(path.relative_to(root) if path.is_relative_to(root) else path)
 
 
 def _reset(work: Workspace, what: str) -> Path:
-    """Reset what was named; the backup's folder."""
+    """Reset an exercise, a file, a stage, or all; returns the backup."""
     if what == "all":
         return reset_files(work, generated(work.reference))
     if what.endswith(".py"):
@@ -412,8 +420,8 @@ def _reset(work: Workspace, what: str) -> Path:
     except (LookupError, SyntaxError, FileNotFoundError) as error:
         files = sorted({one.file for one in wanted})
         raise LookupError(
-            f"Nothing was changed: the functions could not be put back alone "
-            f"({error}). Whole files can be:"
+            f"Nothing was changed, because the functions could not be reset "
+            f"on their own ({error}). You can reset whole files:"
             + "".join(f"\n    python -m stages reset {f}" for f in files)
         ) from None
 
@@ -425,18 +433,16 @@ def updating(chosen: argparse.Namespace) -> int:
         CONSOLE.print("Your files are up to date.")
         return 0
     for name in done.changed:
-        CONSOLE.print(f"newer now: exercises/fx/{name}")
+        CONSOLE.print(f"updated: exercises/fx/{name}")
     for name, lines in done.conflicts.items():
         for line in lines:
-            CONSOLE.print(
-                f"both changed: exercises/fx/{name}:{line}", style="red"
-            )
+            CONSOLE.print(f"conflict: exercises/fx/{name}:{line}", style="red")
     assert done.backup is not None
-    CONSOLE.print(f"as they were: {_short(done.backup)}")
+    CONSOLE.print(f"a backup of your code is in {_short(done.backup)}")
     if done.conflicts:
         CONSOLE.print(
-            "Keep the lines you want between the marks <<<<<<< and >>>>>>>, "
-            "and remove the marks."
+            "At each conflict, keep the lines you want between the markers "
+            "<<<<<<< and >>>>>>>, and remove the others and the markers."
         )
     return bool(done.conflicts)
 

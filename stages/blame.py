@@ -1,8 +1,8 @@
-"""Which function is wrong: each is exchanged for the reference's in turn.
+"""Finds a wrong function by replacing each in turn by the reference's.
 
-A test of stage 04 may fail because of a function of stage 02.  If the tests
-that fail pass as soon as one function is the reference's, that function is
-where to look.  If no single one helps, pairs are tried.
+A test of stage 04 may fail because of a function of stage 02.  If all failing
+tests pass once a function is replaced by the reference's, the mistake is in
+that function.  If no single function does it, pairs are tried.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from stages.tree import Tree
 
 
 class Blame(NamedTuple):
-    """What the exchanges showed.
+    """The result of replacing functions by the reference's.
 
     Attributes:
         failing: the tests that fail with the learner's own functions.
-        guilty: the functions, or pairs of them, whose exchange makes all of
-            these pass.
-        helped: functions whose exchange makes some of them pass, with how
+        guilty: the functions, or pairs of them, whose replacement makes all
+            of these pass.
+        helped: functions whose replacement makes some of these pass, and how
             many.
-        elsewhere: whether they fail even with all functions exchanged: the
-            mistake is in a line that is no exercise.
+        elsewhere: whether they fail even with all functions replaced, so that
+            the mistake is outside of the exercises.
     """
 
     failing: dict[str, str]
@@ -48,8 +48,8 @@ def blame(tree: Tree, number: int, executor: ProcessPoolExecutor) -> Blame:
     Raises:
         Broken: the tests cannot be run at all.
 
-    Cost: a run of the failing tests for each function written; for each pair
-    of them, if no single one is guilty.
+    Cost: a run of the failing tests for each written function, and one for
+    each pair if no single function is guilty.
     """
     (first,) = run_all([Job(tree, [number])], executor)
     failing = first.ran().failed
@@ -82,7 +82,7 @@ def _left(
     exchanges: list[tuple[str, ...]],
     executor: ProcessPoolExecutor,
 ) -> dict[tuple[str, ...], int]:
-    """How many tests still fail when these functions are the reference's."""
+    """For each group of functions, how many tests fail once it is replaced."""
     jobs = [
         Job(tree._replace(borrowed=names), [number], tests=[*failing])
         for names in exchanges
@@ -98,20 +98,20 @@ def _failures(result: Result, failing: dict[str, str]) -> int:
     """How many of the tests fail; all of them if the check did not run."""
     if not result.has_run:
         return len(failing)
-    # One that now waits for something unwritten has lost its mistake.
+    # A test that now stops at a stub no longer shows the mistake.
     return len([test for test in failing if test in result.failed])
 
 
 def told(found: Blame) -> Iterator[str]:
-    """What a blame means, in words."""
+    """The result as lines for the learner."""
     if not found.failing:
-        yield "No test of this stage fails: nobody is to blame."
+        yield "No test of this stage fails, so no function is to blame."
         return
     yield f"{len(found.failing)} tests fail."
     if found.elsewhere:
         yield (
-            "They fail even with all your functions exchanged for the "
-            "reference's: something else in your files was changed. "
+            "They fail even with the reference's version of all your "
+            "functions, so something else in your files has changed. "
             "`python -m stages diff` shows what."
         )
     for names in found.guilty:
@@ -120,11 +120,11 @@ def told(found: Blame) -> Iterator[str]:
             one = exercises()[name]
             yield f"    look at exercises/fx/{one.file}, {one.qualname}"
     if not found.guilty and not found.elsewhere:
-        yield "No one function and no pair of them is to blame alone."
+        yield "Replacing one function or a pair does not make all pass."
         for name, count in sorted(found.helped.items(), key=lambda x: -x[1]):
             yield f"    {count} pass with the reference's {_listed((name,))}"
 
 
 def _listed(names: tuple[str, ...]) -> str:
-    """Names of functions as one says them."""
+    """The names of functions, joined by "and"."""
     return " and ".join(exercises()[name].qualname for name in names)

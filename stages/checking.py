@@ -1,8 +1,8 @@
-"""What a stage's tests say when something is wrong, in fx's own terms.
+"""Assertions for the stages' tests, which explain a failure to the learner.
 
 A test of the course never ends in `assert a == b`.  It says in a sentence
-what was seen and what was asked for, and shows the two graphs, or the two
-texts, side by side with the first difference marked.
+what it found and what the contract asks for, and shows the two graphs, or the
+two texts, side by side with the first difference marked.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from itertools import zip_longest
 from typing import Final, Protocol, runtime_checkable
 
 _WIDEST = 60
-"""Columns that one side of a comparison takes at most."""
+"""The most columns that one side of a comparison takes."""
 
 
 _STUB: Final = re.compile(r"stage \d\d: [\w.]+(?=\n|$)")
-"""What a stub says; who passes its error on may add lines."""
+"""A stub's message; code that passes the error on may add lines to it."""
 
 
 def stub_of(error: BaseException) -> str | None:
-    """What is to be written, if an error comes from a stub."""
+    """The stub's message, if an error comes from an unwritten function."""
     if not isinstance(error, NotImplementedError):
         return None
     found = _STUB.match(str(error))
@@ -30,7 +30,7 @@ def stub_of(error: BaseException) -> str | None:
 
 
 class Mistake(AssertionError):
-    """What the learner is told: a sentence, and a picture where it helps."""
+    """A failed check: a sentence for the learner, and maybe a picture."""
 
     def __init__(self, sentence: str, picture: str = "") -> None:
         self.sentence = sentence
@@ -39,11 +39,11 @@ class Mistake(AssertionError):
 
 
 def check(ok: object, sentence: str, *, picture: str = "") -> None:
-    """Go on if `ok` is true, else tell the learner.
+    """Raise a Mistake unless `ok` is true.
 
     Args:
         ok: what must hold; its truth value counts.
-        sentence: what was seen, and what the contract wants.
+        sentence: what the test found, and what the contract asks for.
         picture: lines to show below the sentence.
 
     Raises:
@@ -54,10 +54,10 @@ def check(ok: object, sentence: str, *, picture: str = "") -> None:
 
 
 def same(yours: object, expected: object, sentence: str) -> None:
-    """Compare two values by `==` and show them one above the other.
+    """Raise a Mistake unless two values are equal and of the same type.
 
     Raises:
-        Mistake: they are different, or of different types.
+        Mistake: they are not; the picture shows one above the other.
     """
     if type(yours) is not type(expected) or yours != expected:
         picture = f"yours:    {yours!r}\nexpected: {expected!r}"
@@ -65,13 +65,14 @@ def same(yours: object, expected: object, sentence: str) -> None:
 
 
 def same_text(yours: str, expected: str, sentence: str) -> None:
-    """Compare two texts line by line and show them side by side.
+    """Raise a Mistake unless two texts have the same lines.
 
     White space at the ends of lines, and empty lines around the text, do not
     count; `expected` may be indented.
 
     Raises:
-        Mistake: they are different; the first difference is marked.
+        Mistake: they differ; the picture shows them side by side, with the
+            first difference marked.
     """
     left, right = _lines(yours), _lines(expected)
     if left != right:
@@ -82,9 +83,9 @@ def same_graph(graph: object, expected: str, sentence: str) -> None:
     """Compare the printed form of a graph with a text, as `same_text` does.
 
     Args:
-        graph: whatever prints as a graph: Graph, OrderedGraph.
+        graph: a Graph, or an OrderedGraph.
         expected: what `str(graph)` should be.
-        sentence: what was seen, and what the contract wants.
+        sentence: what the test found, and what the contract asks for.
     """
     same_text(str(graph), expected, sentence)
 
@@ -93,17 +94,17 @@ def same_graph(graph: object, expected: str, sentence: str) -> None:
 def raising(
     error: type[BaseException], part: str, sentence: str
 ) -> Iterator[None]:
-    """Ask that the block raises an error whose message contains `part`.
+    """Check that the block raises an error whose message contains `part`.
 
-    An unwritten function (NotImplementedError from a stub) passes through.
+    The error of an unwritten function is passed on as it is.
 
     Raises:
-        Mistake: nothing was raised, another type, or another message.
+        Mistake: the block raised nothing, or an error with another message.
     """
     try:
         yield
     except error as found:
-        # A stub raises a RuntimeError, too, and is not what was asked for.
+        # A stub's NotImplementedError is a RuntimeError, but not the one meant.
         if stub_of(found):
             raise
         if part not in str(found):
@@ -120,7 +121,7 @@ def raising(
 
 @runtime_checkable
 class _Node(Protocol):
-    """What `uses_intact` asks of a node."""
+    """What `uses_intact` needs of a node."""
 
     @property
     def args(self) -> tuple[object, ...]: ...
@@ -131,20 +132,20 @@ class _Node(Protocol):
 
 
 class _Graph(Protocol):
-    """What `uses_intact` asks of a graph."""
+    """What `uses_intact` needs of a graph."""
 
     @property
     def nodes(self) -> object: ...
 
 
 def uses_intact(graph: _Graph, sentence: str) -> None:
-    """Ask that `users` says the same as the arguments do, for each node.
+    """Check that each node's users are the nodes with it in their arguments.
 
-    The arguments are searched here by plain recursion, with nothing of fx
-    that may still be unwritten.
+    The arguments are searched without fx, whose own functions for that may
+    still be unwritten.
 
     Raises:
-        Mistake: an edge stands in one place only; the picture names it.
+        Mistake: an edge is recorded at one end only; the picture names it.
     """
     wrong = list(_wrong_edges(graph))
     if wrong:
@@ -152,7 +153,7 @@ def uses_intact(graph: _Graph, sentence: str) -> None:
 
 
 def _wrong_edges(graph: _Graph) -> Iterator[str]:
-    """A line for each use that only one of its two nodes knows of."""
+    """A line for each edge that only one of its two nodes records."""
     nodes = graph.nodes
     assert hasattr(nodes, "__iter__")
     members: list[_Node] = list(nodes)
@@ -191,7 +192,7 @@ def _used_by(node: _Node) -> list[_Node]:
 
 
 def _users(node: _Node) -> list[_Node]:
-    """The users that a node says it has."""
+    """The nodes in a node's `users`."""
     users = node.users
     assert hasattr(users, "__iter__")
     return list(users)

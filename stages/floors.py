@@ -1,7 +1,7 @@
-"""Which file of fx/ is of which stage, read from the files' first lines.
+"""The stage of each file of fx/, read from the first line of its docstring.
 
-The first words of a file's docstring say it, `Stage 02, use-def: …`, and
-nothing else does: this module only reads.
+That line has the form `Stage 02, use-def: what lives here`, and no other
+place says which stage a file belongs to.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class SourceFile(NamedTuple):
     """A file of the library.
 
     Attributes:
-        path: where it is, from fx/ on.
+        path: its path below fx/.
         stage: the number of its stage.
         title: the name of its stage.
         about: what lives in it, in one line.
@@ -46,5 +46,5 @@ def source_files(library: Path = LIBRARY) -> list[SourceFile]:
 
 
 def stage_titles(library: Path = LIBRARY) -> dict[int, str]:
-    """The stages that there are: number -> name."""
+    """The name of each stage, by number."""
     return {file.stage: file.title for file in source_files(library)}

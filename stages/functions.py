@@ -1,7 +1,7 @@
-"""Functions in a source file: found by name, stubbed, judged, exchanged.
+"""Find, stub, judge and replace single functions of a source file.
 
-Everything the course does to code is one of these four.  Text is changed
-where a person will read it (stubs); syntax trees where it is only run.
+Stubs are made in the text, because a person will read them.  A borrowed
+function is only run, and is put into the syntax tree.
 """
 
 from __future__ import annotations
@@ -22,13 +22,14 @@ class State(Enum):
     WRITTEN = "written"
 
 
-# --- found -----------------------------------------------------------------
+# --- finding ---------------------------------------------------------------
 
 
 def functions(tree: ast.Module) -> dict[str, list[Function]]:
     """The functions of a module and of its classes, by qualified name.
 
-    A name has several where it is overloaded or a property with a setter.
+    A name has several functions if it is overloaded, or is a property with a
+    setter.
     """
     found: dict[str, list[Function]] = {}
     for name, function in _walk(tree, ""):
@@ -55,12 +56,12 @@ def function(tree: ast.Module, qualname: str) -> Function:
     """
     found = functions(tree).get(qualname, [])
     if len(found) != 1:
-        raise LookupError(f"{len(found)} functions are called {qualname}")
+        raise LookupError(f"{len(found)} functions are named {qualname}")
     return found[0]
 
 
 def source_of(text: str, qualname: str) -> str:
-    """A function's lines as they stand in `text`, decorators included.
+    """The source lines of a function, with its decorators.
 
     Raises:
         LookupError: there is none, or there are several.
@@ -70,40 +71,40 @@ def source_of(text: str, qualname: str) -> str:
 
 
 def with_source(text: str, qualname: str, new: str) -> str:
-    """`text` with other lines for one function."""
+    """`text` with the source lines of one function replaced by `new`."""
     first, last = _span(function(ast.parse(text), qualname))
     lines = _lines(text)
     return "".join([*lines[:first], new, *lines[last:]])
 
 
 def _lines(text: str) -> list[str]:
-    """The lines of a text as Python counts them: a form feed ends none."""
+    """The lines of a text as Python counts them, not split at form feeds."""
     return io.StringIO(text).readlines()
 
 
 def _span(found: Function) -> tuple[int, int]:
-    """From which line, counted from 0, up to before which line it goes."""
+    """The (start, stop) of a function in the list of the file's lines."""
     starts = [found.lineno, *(mark.lineno for mark in found.decorator_list)]
     assert found.end_lineno is not None
     return min(starts) - 1, found.end_lineno
 
 
-# --- stubbed ---------------------------------------------------------------
+# --- stubs -----------------------------------------------------------------
 
 
 def stubbed(text: str, stubs: Mapping[str, str]) -> str:
-    """`text` with the bodies of some functions left to be written.
+    """`text` with the bodies of some functions replaced by stubs.
 
-    Decorators, signature and docstring stay; what follows becomes one line,
-    `raise NotImplementedError("…")`.
+    Decorators, signature and docstring stay, and the rest of the body becomes
+    one line, `raise NotImplementedError("…")`.
 
     Args:
         text: the source of a module.
-        stubs: qualified name -> what the stub says.
+        stubs: qualified name -> the stub's message.
 
     Raises:
         LookupError: there is no such function, or there are several.
-        ValueError: a function has no docstring, or nothing but one.
+        ValueError: a function has no docstring, or nothing but a docstring.
     """
     tree = ast.parse(text)
     lines = _lines(text)
@@ -118,7 +119,7 @@ def stubbed(text: str, stubs: Mapping[str, str]) -> str:
     return "".join(lines)
 
 
-# --- judged ----------------------------------------------------------------
+# --- state -----------------------------------------------------------------
 
 
 def state(found: Function) -> State:
@@ -132,7 +133,7 @@ def state(found: Function) -> State:
 
 
 def signature(found: Function) -> str:
-    """A function's first lines as one: decorators, name, types."""
+    """A function's decorators, name and types, on one line."""
     marks = "".join(f"@{ast.unparse(mark)} " for mark in found.decorator_list)
     keyword = "def" if isinstance(found, ast.FunctionDef) else "async def"
     returns = f" -> {ast.unparse(found.returns)}" if found.returns else ""
@@ -141,7 +142,7 @@ def signature(found: Function) -> str:
 
 
 def body_lines(found: Function) -> int:
-    """How many lines of statements a function has, docstring aside."""
+    """How many lines a function's body has, without the docstring."""
     body = found.body[1:] if _is_docstring(found.body[0]) else found.body
     if not body or found.end_lineno is None:
         return 0
@@ -178,11 +179,11 @@ def _is_stub(statement: ast.stmt) -> bool:
     return isinstance(called, ast.Name) and called.id == "NotImplementedError"
 
 
-# --- exchanged -------------------------------------------------------------
+# --- replacing -------------------------------------------------------------
 
 
 def exchange(tree: ast.Module, qualname: str, other: Function) -> None:
-    """Put another function in the place of one, in a syntax tree.
+    """Replace a function in a syntax tree by another.
 
     Raises:
         LookupError: there is none of that name, or there are several.

@@ -1,11 +1,11 @@
-"""exercises/fx made from fx/: each exercise's body becomes a stub.
+"""Makes exercises/fx from fx/: the body of each exercise becomes a stub.
 
-`python -m stages.generate` writes it, `--check` says whether it is what the
-generator would write.  Beside it goes `stages/reference.sha256`, by which a
-check sees that somebody edited fx/ where exercises/fx was meant.
+`python -m stages.generate` writes the files, and with `--check` only compares
+them.  It also writes the checksums of fx/ to `stages/reference.sha256`, so
+that the check of a stage notices if a learner has edited fx/ by mistake.
 
-Both also say which line of `stages/NN/stage.toml`, and which entry of
-`stages/NN/mutants.py`, names code that fx/ no longer has.
+Both also name the line of `stages/NN/stage.toml`, and the entry of
+`stages/NN/mutants.py`, that names code which fx/ no longer has.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ def sums(reference: Path = REFERENCE) -> str:
 
 
 def written(root: Path) -> Iterator[str]:
-    """The functions in a tree of exercises that somebody has written."""
+    """The exercises in a tree that are no longer stubs."""
     for file, found in exercises_by_file().items():
         path = root / file
         if not path.is_file():
@@ -140,7 +140,7 @@ def written(root: Path) -> Iterator[str]:
 
 
 def stale(root: Path) -> Iterator[str]:
-    """The files of a tree that are not as the generator writes them."""
+    """The files of a tree that differ from what the generator writes."""
     files = generated()
     for name, text in files.items():
         if not _holds(root / name, text):
@@ -150,7 +150,7 @@ def stale(root: Path) -> Iterator[str]:
 
 
 def _holds(path: Path, text: str) -> bool:
-    """Whether a file is there and has this text."""
+    """Whether a file exists and has this text."""
     return (
         path.is_file()
         and path.read_text(encoding="utf-8", errors="replace") == text
@@ -158,20 +158,20 @@ def _holds(path: Path, text: str) -> bool:
 
 
 def _strange(root: Path, files: Collection[str]) -> list[str]:
-    """The Python files of a folder that are none of these."""
+    """The Python files of a folder that are not among `files`."""
     found = (path.relative_to(root) for path in sorted(root.rglob("*.py")))
     return [path.as_posix() for path in found if path.as_posix() not in files]
 
 
 def new_backup(folder: Path) -> Path:
-    """An empty folder for a backup, below others; the last is the newest."""
+    """Make an empty folder for a backup; its name is the time, to sort by."""
     target = folder / datetime.now().strftime("%Y-%m-%d_%H-%M-%S_%f")
     target.mkdir(parents=True)
     return target
 
 
 def put_aside(root: Path, names: Iterable[str], target: Path) -> None:
-    """Copy those of a folder's files that are there to another folder."""
+    """Copy files to another folder; those that do not exist are left out."""
     for name in names:
         if (root / name).is_file():
             (target / name).parent.mkdir(parents=True, exist_ok=True)
@@ -181,8 +181,8 @@ def put_aside(root: Path, names: Iterable[str], target: Path) -> None:
 def write(root: Path) -> None:
     """Write the exercises into a folder, and the reference's checksums.
 
-    What is changed or removed is put aside first: no check knows whether a
-    helper, or a whole file, is an old one of the library's or somebody's own.
+    Files to be changed or removed are backed up first, because a helper or a
+    whole file that fx/ does not have may be the learner's own.
     """
     files = generated()
     changed = [name for name in files if not _holds(root / name, files[name])]

@@ -1,4 +1,4 @@
-"""A limit of time for code that may never come to an end."""
+"""A time limit for code that may never end."""
 
 from __future__ import annotations
 
@@ -13,21 +13,23 @@ from types import FrameType
 class Overtime(BaseException):
     """Code was stopped because it took too long.
 
-    Not an Exception: a loop that catches those must not swallow it.
+    It is not an Exception, so that code which catches every Exception does
+    not swallow it.
     """
 
 
 @contextmanager
 def time_limit(seconds: float) -> Iterator[None]:
-    """Stop the block where it stands after some seconds of work.
+    """Interrupt the block after some seconds of processor time.
 
-    On a busy machine work takes longer, and a block that only waits does not
-    work: six times as long is the most.  There is no limit where there are no
-    interval timers, nor for somebody who runs a debugger.  A block that
-    catches everything is interrupted again each second.
+    Processor time counts, because a busy machine makes every block slower.  A
+    block that waits instead of working is interrupted after six times as
+    long, and one that catches the error is interrupted again each second.
+    Without interval timers (on Windows), and in a debugger, nothing is
+    interrupted.
 
     Args:
-        seconds: how long the block may take.
+        seconds: how much processor time the block may take.
 
     Raises:
         Overtime: it took longer; raised from the line that was running.
@@ -53,6 +55,6 @@ def time_limit(seconds: float) -> Iterator[None]:
 
 
 def no_limit() -> None:
-    """Lift the limit of the block that is running, if there is one."""
+    """Cancel the limit of the block that is running, if there is one."""
     if hasattr(signal, "setitimer"):
         signal.setitimer(signal.ITIMER_REAL, 0)

@@ -1,7 +1,7 @@
-"""What each stage asks: `stages/NN/stage.toml`, read and checked.
+"""The stages and their exercises, read from `stages/NN/stage.toml`.
 
-Nothing else lists stages or exercises; the generator, the check, the command
-line and the site all ask here.
+This is the only list of them: the generator, the check, the command line and
+the site all use it.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ class Exercise(NamedTuple):
 
     Attributes:
         name: its path under fx/, with dots: `ordered.linked_list.Link.prepend`.
-        file: the file it is in, from fx/ on: `linked_list.py`.
+        file: the file it is in, below fx/: `ordered/linked_list.py`.
         qualname: its name within that file: `Link.prepend`.
         stage: the number of its stage.
         task: what to write, in a line.
-        hints: three, from a nudge to nearly the solution.
+        hints: three hints, from a nudge to nearly the solution.
         anchor: the heading of the stage's page that explains it.
     """
 
@@ -42,7 +42,7 @@ class Exercise(NamedTuple):
 
     @property
     def stub(self) -> str:
-        """What an unwritten function says when it is called."""
+        """The message of the error that the unwritten function raises."""
         return f"stage {self.stage:02d}: {self.qualname}"
 
 
@@ -52,8 +52,8 @@ class Stage(NamedTuple):
     Attributes:
         number: 1 to 8.
         title: what it is about.
-        summary: what one has built at its end.
-        core: the files that its idea is in, from fx/ on, in reading order.
+        summary: what the learner has built at the end of it.
+        core: the files with its main idea, below fx/, in reading order.
         exercises: what to write, in the order to write it.
     """
 
@@ -65,7 +65,7 @@ class Stage(NamedTuple):
 
     @property
     def folder(self) -> Path:
-        """Where its tests and its demo are."""
+        """The folder of its tests and its demo."""
         return HERE / f"{self.number:02d}"
 
 
@@ -74,7 +74,7 @@ def stages() -> dict[int, Stage]:
     """All stages, by number.
 
     Raises:
-        ValueError: a stage.toml does not say what it must.
+        ValueError: an exercise in a stage.toml is not as it must be.
     """
     found = sorted(HERE.glob("[0-9][0-9]/stage.toml"))
     return {int(path.parent.name): _read(path.parent) for path in found}
@@ -88,7 +88,7 @@ def exercises() -> dict[str, Exercise]:
 
 
 def exercises_by_file() -> dict[str, list[Exercise]]:
-    """The exercises in each file of fx/ that has any."""
+    """The exercises by file of fx/, for the files that have any."""
     files: dict[str, list[Exercise]] = {}
     for one in exercises().values():
         files.setdefault(one.file, []).append(one)
@@ -96,16 +96,16 @@ def exercises_by_file() -> dict[str, list[Exercise]]:
 
 
 def find(name: str) -> Exercise:
-    """The exercise that somebody calls `name`, in full or by its end.
+    """The exercise of this name, of which the end is enough: `prepend`.
 
     Raises:
-        LookupError: there is none, or more than one; says which there are.
+        LookupError: there is none, or more than one; the message lists them.
     """
     known = exercises()
     if name in known:
         return known[name]
     short = [one for one in known.values() if _ends(one.name, name)]
-    if not short:  # who says `make_room` means `_make_room`
+    if not short:  # `make_room` is accepted for `_make_room`
         short = [
             one
             for one in known.values()
@@ -115,15 +115,15 @@ def find(name: str) -> Exercise:
         return short[0]
     if short:
         several = ", ".join(one.name for one in short)
-        raise LookupError(f"{name!r} may be {several}: write more of it")
+        raise LookupError(f"{name!r} can mean {several}: give more of the name")
     raise LookupError(
         f"there is no exercise {name!r}; `python -m stages progress 01` "
-        f"lists those of a stage"
+        f"lists the exercises of a stage"
     )
 
 
 def _ends(name: str, end: str) -> bool:
-    """Whether `end` is the last words of a dotted name, in any case."""
+    """Whether a dotted name ends in these components, ignoring case."""
     return f".{name}".lower().endswith(f".{end}".lower())
 
 
@@ -133,7 +133,7 @@ def _read(folder: Path) -> Stage:
     table = tomllib.loads(path.read_text(encoding="utf-8"))
     number = int(folder.name)
     found = [_exercise(row, number, path) for row in table["exercise"]]
-    core = tuple(table.get("core", ()))
+    core = tuple(table["core"])
     return Stage(number, table["title"], table["summary"], core, tuple(found))
 
 
@@ -156,4 +156,4 @@ def _split(name: str, path: Path) -> tuple[str, str]:
         file = "/".join(parts[:end]) + ".py"
         if (REFERENCE / file).is_file():
             return file, ".".join(parts[end:])
-    raise ValueError(f"{path}: {name} names no file of fx/")
+    raise ValueError(f"{path}: {name} is not in a file of fx/")

@@ -1,8 +1,8 @@
-"""A mutant: one wrong way to write an exercise, and what the check says.
+"""A mutant: a likely mistake in an exercise, and what the tests say about it.
 
-A stage's tests are worth something if each likely mistake is found *and* the
-person who made it is told what it was.  `stages/NN/mutants.py` lists such
-mistakes; `python -m stages.prove` makes each of them and reads the answer.
+Good tests find each likely mistake *and* tell the person who made it what it
+was.  `stages/NN/mutants.py` lists such mistakes; `python -m stages.prove`
+makes each of them and compares what the tests say.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ class Mutant(NamedTuple):
 
     Attributes:
         function: the exercise, `ordered.linked_list.Link.prepend`.
-        misconception: what one believes who writes this, in a sentence.
-        was: text of the reference function; it stands there once.
-        becomes: what the mutant has in its place, indented as in the file.
-        told: what the failing check must say, a part of its sentence.
+        misconception: what a person who writes this believes, in a sentence.
+        was: text that occurs exactly once in the reference's function.
+        becomes: the text that replaces it, indented as in the file.
+        told: a part of the sentence that the failing test must say.
     """
 
     function: str
@@ -34,12 +34,12 @@ class Mutant(NamedTuple):
             function_source: the function as the reference has it.
 
         Raises:
-            ValueError: `was` does not stand there exactly once.
+            ValueError: `was` does not occur exactly once in it.
         """
         count = function_source.count(self.was)
         if count != 1:
             raise ValueError(
-                f"mutant of {self.function}: {self.was!r} stands {count} times "
-                f"in the function, and must stand there once"
+                f"mutant of {self.function}: {self.was!r} occurs {count} times "
+                f"in the function, and must occur once"
             )
         return function_source.replace(self.was, self.becomes)

@@ -1,15 +1,16 @@
-"""The pytest plugin of the course: what `pytest stages/04` does and says.
+"""The pytest plugin that checks a stage: what `pytest stages/04` does.
 
-It is loaded by every pytest of this project (`-p stages.plugin`), wakes only
-when a stage is named, and imports no fx itself: the tree that is checked must
-be the first `fx` of the process.
+Every run of pytest in this project loads it (`-p stages.plugin`), but it does
+nothing unless the command line names a stage.  It does not import fx itself,
+because the first `fx` that the process imports must be the tree under test.
 
-The stages named are under test: nothing of theirs is borrowed.  A stub that
-is reached is *to write*, one line and no traceback; what is wrong is told in
-a sentence, with the learner's own lines.
+The stages named are under test, so nothing in them is borrowed from the
+reference.  A test that reaches a stub is reported as *to write*, without a
+traceback; a failed test is explained in a sentence, with the lines of the
+learner that it came through.
 
-PYTEST_DONT_REWRITE: the asserts of this file are left alone, because some who
-run checks have imported it before pytest does.
+PYTEST_DONT_REWRITE: pytest must not rewrite the asserts of this file, because
+programs that run checks have imported it before pytest starts.
 """
 
 from __future__ import annotations
@@ -48,16 +49,17 @@ from stages.types_check import TypesCheck
 from stages.workspace import edited_reference, remember_base
 
 SECONDS: Final = 5.0
-"""How long one test may take; an endless loop is stopped then."""
+"""How long one test may take before it is stopped."""
 
 COURSE: Final = "course"
-"""The name of the plugin that checks stages, once any is named."""
+"""The name under which `_Course` is registered with pytest."""
 
 
 class Subject:
-    """A tree to check other than the learner's, given by a caller.
+    """The tree to check, and the outcomes of its tests.
 
-    Passed to `pytest.main(plugins=…)` by whatever runs checks itself.
+    A program passes one to `pytest.main(plugins=…)` to have another tree than
+    the learner's checked.
 
     Attributes:
         tree: what is imported as fx.
@@ -96,7 +98,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
-    """Wake up if a stage is named.
+    """Register the hooks of the course if the command line names a stage.
 
     Raises:
         pytest.UsageError: the command or the tree makes a check impossible;
@@ -129,16 +131,17 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(
     config: pytest.Config, items: list[pytest.Item]
 ) -> None:
-    """See that no stage is checked with an `fx` that is not the learner's.
+    """Refuse to run tests of a stage with an `fx` that is not the learner's.
 
     Raises:
-        pytest.UsageError: tests of a stage were found, but none was named: it
-            was meant by a folder around it, or belongs to another checkout.
+        pytest.UsageError: pytest found tests of a stage, though the command
+            line names none: it names a folder that contains the stage, or a
+            stage of another checkout.
     """
     strays = [item for item in items if _exercises_of(item)]
     if strays and not config.pluginmanager.hasplugin(COURSE):
         raise pytest.UsageError(
-            f"{strays[0].nodeid} checks what a learner writes, and this "
+            f"{strays[0].nodeid} checks what a learner writes, but this "
             f"command would check the reference with it. Name the stage and "
             f"nothing else, and use the .venv of the same checkout (this "
             f"one is {ROOT}):\n"
@@ -177,12 +180,12 @@ def _path(config: pytest.Config, argument: str) -> Path:
 
 
 def _short(path: Path) -> str:
-    """A path as one would type it at the top of the project."""
+    """A path relative to the project's root folder, if it is inside."""
     return str(path.relative_to(ROOT) if path.is_relative_to(ROOT) else path)
 
 
 def _numbers(path: Path) -> set[int]:
-    """The stages that a path within stages/ is of."""
+    """The stages that a path inside stages/ names."""
     known = stages()
     parts = path.relative_to(HERE).parts
     if not parts:
@@ -198,7 +201,7 @@ def _numbers(path: Path) -> set[int]:
 
 
 def _subject(config: pytest.Config, numbers: list[int]) -> Subject:
-    """What is checked: the caller's tree, the reference, or the learner's."""
+    """The tree to check: the caller's, the reference, or the learner's."""
     for plugin in config.pluginmanager.get_plugins():
         if isinstance(plugin, Subject):
             return plugin
@@ -209,10 +212,10 @@ def _subject(config: pytest.Config, numbers: list[int]) -> Subject:
 
 
 def _prepare(tree: Tree) -> None:
-    """See that the tree can be checked, and import it.
+    """Import the tree, if it can be checked.
 
     Raises:
-        Broken: it cannot; says why.
+        Broken: it cannot be checked; the message says why.
     """
     found = [*problems(tree)]
     if not tree.is_reference and tree.root == EXERCISES / "fx":
@@ -221,12 +224,12 @@ def _prepare(tree: Tree) -> None:
     if found:
         raise Broken("\n\n".join(found))
     install(tree)
-    importlib.import_module("torch")  # slow at times, and nobody's mistake
+    importlib.import_module("torch")  # can be slow, so it is not timed below
     try:
         with time_limit(2 * SECONDS):
             import_all(tree)
     except Overtime as error:
-        raise Broken(f"importing fx does not come to an end: {error}") from None
+        raise Broken(f"importing fx does not end: {error}") from None
 
 
 # --- one run ---------------------------------------------------------------
@@ -259,7 +262,7 @@ class _Course:
     def pytest_collection_modifyitems(
         self, session: pytest.Session, items: list[pytest.Item]
     ) -> None:
-        """Ask first that each exercise is written, last that types fit."""
+        """Add the checks for unwritten exercises (first) and types (last)."""
         wanted = self._config.getoption("--exercise")
         if wanted:
             self._keep_only(str(wanted), items)
@@ -274,7 +277,7 @@ class _Course:
         """Drop the tests of other exercises.
 
         Raises:
-            pytest.UsageError: no test is of an exercise of that name.
+            pytest.UsageError: no test checks an exercise of that name.
         """
         kept = [
             item
@@ -285,7 +288,7 @@ class _Course:
             )
         ]
         if not kept:
-            raise pytest.UsageError(f"no test here is of an exercise {name!r}")
+            raise pytest.UsageError(f"no test here checks an exercise {name!r}")
         dropped = [item for item in items if item not in kept]
         self._config.hook.pytest_deselected(items=dropped)
         items[:] = kept
@@ -295,17 +298,17 @@ class _Course:
         self._left_out = True
 
     def pytest_enter_pdb(self) -> None:
-        """Give somebody who looks at a test with a debugger all the time."""
+        """Lift the time limit for a person who debugs a test."""
         no_limit()
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(
         self, item: pytest.Item
     ) -> Generator[None, None, None]:
-        """Stop a test that does not come to an end."""
+        """Stop a test that does not end."""
         if isinstance(item, _Types):
             if self._verdicts.failed:
-                pytest.skip("types are looked at when the tests pass")
+                pytest.skip("types are checked once the tests pass")
             yield
             return
         # Once one test was stopped, the next may well loop in the same place.
@@ -316,7 +319,7 @@ class _Course:
     def pytest_runtest_makereport(
         self, item: pytest.Item, call: pytest.CallInfo[None]
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-        """Put what happened into words."""
+        """Replace pytest's account of a failure by an explanation."""
         report = yield
         if isinstance(item, _Types) and report.skipped:
             return report
@@ -338,17 +341,17 @@ class _Course:
     def _note_waiting(
         self, item: pytest.Item, stub: str, error: BaseException
     ) -> None:
-        """Remember which exercise ran into the stub of another, and where."""
+        """Remember which exercise reached the stub of another, and where."""
         place = where_reached(error, self._tree)
         for name in _exercises_of(item):
             if place and exercises()[name].stub != stub:
-                reached = f"{stub}, which is not, from {place}"
+                reached = f"{stub}, called from {place}"
                 self._verdicts.waits.setdefault(name, reached)
 
     def pytest_report_teststatus(
         self, report: pytest.TestReport
     ) -> tuple[str, str, str] | None:
-        """Name the outcomes: done, wrong, to write."""
+        """Name the outcome of a test: passed, failed, or to write."""
         if report.passed and report.when == "call":
             return "passed", "✓", "PASSED"
         if report.failed:
@@ -362,11 +365,11 @@ class _Course:
     def pytest_terminal_summary(
         self, terminalreporter: pytest.TerminalReporter, exitstatus: int
     ) -> None:
-        """Say where the learner is and what is next."""
+        """Print the state of each exercise, and what to do next."""
         if self._types is not None:
             self._types.stop()
         if exitstatus == pytest.ExitCode.INTERRUPTED:
-            terminalreporter.write_line("The check did not come to its end.")
+            terminalreporter.write_line("The check was interrupted.")
             return
         whole = not self._left_out and all(
             _path(self._config, argument).is_dir()
@@ -383,7 +386,7 @@ def _exercises_of(item: pytest.Item) -> Sequence[str]:
 
 
 class _Written(pytest.Item):
-    """Asks that one exercise is written; comes before the tests."""
+    """Checks, before the tests run, that one exercise is written."""
 
     one: Exercise
     tree: Tree
@@ -398,7 +401,7 @@ class _Written(pytest.Item):
         return item
 
     def runtest(self) -> None:
-        """Fail as the stub itself would, if it is one."""
+        """Raise the stub's error if the function is not written."""
         if self.one.name in self.tree.borrowed:
             return
         found = functions.state(self.tree.function(self.one))
@@ -406,13 +409,13 @@ class _Written(pytest.Item):
             raise NotImplementedError(self.one.stub)
 
     def reportinfo(self) -> tuple[Path, int, str]:
-        """Where the function stands."""
+        """Where the function is defined."""
         line = self.tree.function(self.one).lineno
         return self.tree.root / self.one.file, line - 1, self.name
 
 
 class _Types(pytest.Item):
-    """Asks that the learner's files pass mypy; comes after the tests."""
+    """Checks, after the tests, that mypy accepts the learner's files."""
 
     check: TypesCheck
 
@@ -425,7 +428,7 @@ class _Types(pytest.Item):
         return item
 
     def runtest(self) -> None:
-        """Wait for mypy and ask that it found nothing."""
+        """Wait for mypy, and fail if it found errors."""
         self.check.ask()
 
     def reportinfo(self) -> tuple[Path, int, str]:
@@ -434,7 +437,7 @@ class _Types(pytest.Item):
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
-    """Forget the tree: pytest may be run again in this process."""
+    """Stop importing fx from the tree: pytest may run again in this process."""
     for finder in [*sys.meta_path]:
         if type(finder).__module__ == "stages.tree":
             sys.meta_path.remove(finder)

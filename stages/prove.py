@@ -1,10 +1,10 @@
-"""Proof that a stage's tests teach.
+"""Proves that the tests of a stage find likely mistakes and explain them.
 
-- Each exercise left as a stub, alone, turns its stage red.
-- Each mutant is found by the tests of its own exercise, and the person who
-  wrote it is told the sentence that its entry promises.
+- If one exercise is left as a stub, a test of the stage notices.
+- Each mutant fails a test of its exercise, and that test says the sentence
+  that the mutant's entry promises.
 
-`python -m stages.prove 01` does it for a stage; `make test` for all.
+`python -m stages.prove 01` proves a stage, and `make test` all of them.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def mutants(stage: Stage) -> tuple[Mutant, ...]:
     """The mutants of a stage.
 
     Raises:
-        TypeError: its mutants.py has no tuple of them.
+        TypeError: MUTANTS in its mutants.py is not a tuple.
     """
     module: ModuleType = importlib.import_module(
         f"stages.{stage.number:02d}.mutants"
@@ -43,7 +43,7 @@ def mutants(stage: Stage) -> tuple[Mutant, ...]:
 
 
 def form_problems(stage: Stage) -> Iterator[str]:
-    """What is wrong with a stage before anything runs."""
+    """Problems of a stage that show without running its tests."""
     if not 4 <= len(stage.exercises) <= 8:
         yield f"stage {stage.number:02d} has {len(stage.exercises)} exercises"
     for one in stage.exercises:
@@ -60,23 +60,23 @@ def form_problems(stage: Stage) -> Iterator[str]:
     names = {one.name for one in stage.exercises}
     for mutant in mutants(stage):
         if mutant.function not in names:
-            yield f"a mutant of {mutant.function}, which is no exercise"
+            yield f"a mutant of {mutant.function}, which is not an exercise"
 
 
 def stub_problems(stage: Stage, executor: ProcessPoolExecutor) -> Iterator[str]:
-    """The exercises whose stub alone leaves the tests of the stage green."""
+    """The exercises that can be left as a stub without a test noticing."""
     jobs = [_stub_job(one, stage) for one in stage.exercises]
     for one, result in zip(
         stage.exercises, run_all(jobs, executor), strict=True
     ):
         if not result.to_write and not result.failed:
-            yield f"no test misses {one.name}:\n{result.output}"
+            yield f"no test notices that {one.name} is a stub:\n{result.output}"
 
 
 def mutant_problems(
     stage: Stage, executor: ProcessPoolExecutor
 ) -> Iterator[str]:
-    """The mutants that are not found, or not told what they were promised."""
+    """The mutants that no test finds, or finds without the promised words."""
     found = mutants(stage)
     jobs = [_mutant_job(mutant, stage) for mutant in found]
     for mutant, result in zip(found, run_all(jobs, executor), strict=True):
@@ -84,7 +84,7 @@ def mutant_problems(
 
 
 def _unkilled(mutant: Mutant, result: Result) -> Iterator[str]:
-    """A complaint if the tests did not say what the mutant promises."""
+    """A complaint if the tests do not say what the mutant promises."""
     title = f"mutant of {mutant.function} ({mutant.misconception})"
     if not result.failed:
         yield f"{title} is not found:\n{result.output}"
@@ -92,23 +92,26 @@ def _unkilled(mutant: Mutant, result: Result) -> Iterator[str]:
         _flat(mutant.told) in _flat(s) for s in result.failed.values()
     ):
         said = "\n--\n".join(result.failed.values())
-        yield f"{title} is found, but not told {mutant.told!r}:\n{said}"
+        yield (
+            f"{title} is found, but the tests do not say {mutant.told!r}:\n"
+            f"{said}"
+        )
 
 
 def _flat(text: str) -> str:
-    """A text with all white space the same."""
+    """A text with each run of white space as one space."""
     return " ".join(text.split())
 
 
 def _stub_job(one: Exercise, stage: Stage) -> Job:
-    """The check of a reference that lacks one function."""
+    """A check of the reference with one exercise as a stub."""
     text = (REFERENCE / one.file).read_text(encoding="utf-8")
     texts = {one.file: functions.stubbed(text, {one.qualname: one.stub})}
     return Job(Tree(REFERENCE, [stage.number], texts=texts), [stage.number])
 
 
 def _mutant_job(mutant: Mutant, stage: Stage) -> Job:
-    """The check of a reference with one function wrong."""
+    """A check of the reference with one function replaced by a mutant."""
     one = exercises()[mutant.function]
     text = (REFERENCE / one.file).read_text(encoding="utf-8")
     source = functions.source_of(text, one.qualname)
@@ -120,7 +123,7 @@ def _mutant_job(mutant: Mutant, stage: Stage) -> Job:
 def prove(
     numbers: Sequence[int], executor: ProcessPoolExecutor
 ) -> Iterator[str]:
-    """All that is wrong with some stages' tests."""
+    """The problems of some stages and their tests."""
     for number in numbers:
         stage = stages()[number]
         broken = [*form_problems(stage)]
@@ -145,7 +148,9 @@ def main(arguments: Sequence[str]) -> int:
             f"{count} mutants"
         )
     print(
-        f"{len(found)} problems" if found else "every stub and mutant is told"
+        f"{len(found)} problems"
+        if found
+        else "every stub and every mutant is found and explained"
     )
     return bool(found)
 

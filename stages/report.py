@@ -1,4 +1,4 @@
-"""What a stage's check prints: where one is, what is wrong, what is next."""
+"""What the check of a stage prints: results, explanations, what to do next."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from stages.tree import Tree
 DONE, WRONG, TO_WRITE, UNKNOWN = "✓", "✗", "·", " "
 
 TOLD = 3
-"""How many failures of an exercise are told in full."""
+"""How many failures of an exercise are shown in full."""
 
 
 class Verdicts:
-    """What came out of the tests of each exercise."""
+    """The outcomes of the tests, by exercise."""
 
     def __init__(self) -> None:
         self._signs: dict[str, list[str]] = {}
         self._many: set[str] = set()
         self.failed: dict[str, str] = {}
-        """The tests that failed, by id, with what was said."""
+        """The tests that failed, by id, with the explanation."""
         self.passed: list[str] = []
         self.to_write: list[str] = []
         self.waits: dict[str, str] = {}
-        """Exercises of which a test ran into the stub of another: where."""
+        """Exercises of which a test reached the stub of another, and where."""
         self.stubs: set[str] = set()
-        """What the stubs said that were reached."""
+        """The messages of the stubs that tests have reached."""
         self.unmarked: list[str] = []
 
     def add(
@@ -43,7 +43,7 @@ class Verdicts:
         item: pytest.Item,
         report: pytest.TestReport,
     ) -> None:
-        """Keep the outcome of one test."""
+        """Record the outcome of one test."""
         if not names:
             self.unmarked.append(item.nodeid)
         sign = DONE
@@ -64,7 +64,7 @@ class Verdicts:
     def is_one_of_many(self, nodeid: str) -> bool:
         """Whether a failed test comes after three others of its exercise.
 
-        Those are told in full; the rest would only be more to read.
+        Those three are shown in full, and the others only counted.
         """
         return nodeid in self._many
 
@@ -83,7 +83,7 @@ class Verdicts:
 
 
 def header(tree: Tree, numbers: Sequence[int]) -> str:
-    """Say which tree is under test, and what of it is whose."""
+    """Which tree is under test, and which of its stages are borrowed."""
     if tree.is_reference:
         return "fx under test: fx, the reference itself"
     states = tree.states()
@@ -106,7 +106,7 @@ def _written(stage: Stage, states: dict[str, State]) -> int:
 
 
 def _whose(stage: Stage, states: dict[str, State]) -> str:
-    """Whose a stage that is not under test is."""
+    """Whose code runs for a stage that is not under test."""
     count = _written(stage, states)
     if count == len(stage.exercises):
         return "yours"
@@ -126,7 +126,7 @@ def _range(numbers: list[int]) -> str:
 
 
 def missing_stub(error: BaseException) -> str | None:
-    """What is to be written, if that is why a test did not pass."""
+    """The message of the stub that made a test fail, if one did."""
     seen: BaseException | None = error
     while seen is not None:
         if stub := stub_of(seen):
@@ -136,15 +136,16 @@ def missing_stub(error: BaseException) -> str | None:
 
 
 def where_reached(error: BaseException, tree: Tree) -> str:
-    """The line of the tree from which a stub was called; "" if of none."""
+    """The line of the tree from which a stub was called; "" if none was."""
     caller = tree.frames(error)[-2:-1]  # the last one is the stub
     return "".join(_place_of(frame) for frame in caller)
 
 
 def explain(error: BaseException, item: pytest.Item, tree: Tree) -> str:
-    """A failure as a person should read it.
+    """The explanation of a failure, as the learner reads it.
 
-    The sentence, the picture, the learner's own lines, the test, the hint.
+    It has the sentence, the picture, the lines of the learner that the error
+    came through, the test, and the command that shows a hint.
     """
     lines = [*_said(error), *_own_lines(error, tree)]
     path, line, _ = item.reportinfo()
@@ -166,11 +167,12 @@ def _said(error: BaseException) -> list[str]:
         return [error.sentence, *picture]
     if isinstance(error, Overtime):
         return [
-            f"Still running: {error}. A loop whose condition never becomes "
-            f"false, or a ring that never comes back to its start?"
+            f"Still running: {error}. Perhaps the condition of a loop never "
+            f"becomes false, or a circular list does not lead back to its "
+            f"start."
         ]
     if isinstance(error, RecursionError):
-        return [f"RecursionError: {error}: a function calls itself for ever."]
+        return [f"RecursionError: {error}: a function calls itself endlessly."]
     if isinstance(error, SystemExit):
         return ["The code under test ended the program (SystemExit)."]
     text = "".join(traceback.format_exception_only(error)).strip()
@@ -188,12 +190,12 @@ def _own_lines(error: BaseException, tree: Tree) -> list[str]:
 
 
 def _place_of(frame: traceback.FrameSummary) -> str:
-    """A line that ran: `exercises/fx/node.py:90, in prepend`."""
+    """Where a frame was: `exercises/fx/node.py:90, in prepend`."""
     return f"{frame.filename}:{frame.lineno}, in {frame.name}"
 
 
 def _from_root(path: str) -> str:
-    """A path as one would type it at the top of the project."""
+    """A path relative to the project's root folder, if it is inside."""
     return path.removeprefix(str(ROOT)).lstrip("/\\")
 
 
@@ -206,10 +208,10 @@ def summary(
     """Each exercise with its signs, then the one thing to do next.
 
     Args:
-        verdicts: what came out.
-        tree: what was checked.
+        verdicts: the outcomes of the tests.
+        tree: the tree that was checked.
         numbers: the stages named.
-        whole: whether all of their tests were meant to run.
+        whole: whether all tests of these stages were to run.
     """
     for number in numbers:
         stage = stages()[number]
@@ -224,15 +226,18 @@ def summary(
 
 
 def _waiting(verdicts: Verdicts, tree: Tree) -> Iterator[str]:
-    """Which written functions ran into one that is not, and where."""
+    """Written functions that called an unwritten one, and where they did."""
     for name, reached in verdicts.waits.items():
         one = exercises()[name]
         if functions.state(tree.function(one)) is State.WRITTEN:
             yield ""
-            yield f"{one.qualname} is written, and ran into {reached}."
             yield (
-                "  If it should not come there in this case, that line is "
-                "the mistake; else these tests wait."
+                f"{one.qualname} is written, but a test of it reached the "
+                f"stub of {reached}."
+            )
+            yield (
+                "  If that line should not run in this case, it is the "
+                "mistake; otherwise write the stub first."
             )
 
 
@@ -245,37 +250,37 @@ def _row(one: Exercise, verdicts: Verdicts) -> str:
 def _next(
     verdicts: Verdicts, tree: Tree, numbers: Sequence[int], whole: bool
 ) -> Iterator[str]:
-    """What to do now."""
+    """What the learner should do next."""
     known = exercises().values()
     wrong = [one for one in known if verdicts.of(one.name) == WRONG]
-    # A stub may be half written, and of a stage that is not under test.
+    # The stub may be in a function that is half written, or in another stage.
     to_write = [one for one in known if one.stub in verdicts.stubs]
     if wrong:
-        yield from _mend(wrong[0], tree)
+        yield from _fix(wrong[0], tree)
     elif to_write:
         yield from _write(to_write[0], tree)
     elif verdicts.failed:
-        yield "next: mend what failed above"
+        yield "next: fix what failed above"
     elif not verdicts.passed:
         yield "No test was run."
     elif not tree.is_reference:
         yield from _done(verdicts, numbers, whole)
 
 
-def _mend(one: Exercise, tree: Tree) -> Iterator[str]:
-    """Lead to a function that is wrong."""
+def _fix(one: Exercise, tree: Tree) -> Iterator[str]:
+    """What to do about a function that is wrong."""
     if tree.is_reference:
         return
-    yield f"next: mend {one.qualname} in {_place(one, tree)}"
+    yield f"next: fix {one.qualname} in {_place(one, tree)}"
     yield f"      python -m stages hint {one.qualname}"
     yield (
         f"      python -m stages blame {one.stage:02d}    "
-        f"(which of your functions is it?)"
+        f"(which of your functions is wrong?)"
     )
 
 
 def _write(one: Exercise, tree: Tree) -> Iterator[str]:
-    """Lead to the next function to write."""
+    """What to do about a function that is not written."""
     if tree.is_reference:
         return
     yield f"next: write {one.qualname} in {_place(one, tree)}"
@@ -284,14 +289,14 @@ def _write(one: Exercise, tree: Tree) -> Iterator[str]:
 
 
 def _place(one: Exercise, tree: Tree) -> str:
-    """Where a function stands in the learner's tree."""
+    """Where a function is in the learner's tree."""
     return f"{tree.shown(one.file)}:{tree.function(one).lineno}"
 
 
 def _done(
     verdicts: Verdicts, numbers: Sequence[int], whole: bool
 ) -> Iterator[str]:
-    """What comes after a stage that is green."""
+    """What to do after a stage, or a part of it, has passed."""
     checked = all(
         verdicts.signs(one.name)
         for number in numbers
@@ -313,6 +318,6 @@ def _done(
     first = stages()[numbers[-1]].exercises[0].qualname
     yield f"      python -m stages solution {first} compares yours"
     yield (
-        f"      python stages/{numbers[-1]:02d}/demo.py shows it at work "
-        f"(python -m stages run … : with your code)"
+        f"      python stages/{numbers[-1]:02d}/demo.py runs the demo "
+        f"(python -m stages run … runs it with your code)"
     )

@@ -1,14 +1,14 @@
-"""The one example that every stage's demo and every page comes back to.
+"""The example that the demos of all stages and all pages use.
 
-Its annotations are evaluated (no `from __future__ import annotations`): the
-traced code repeats them, and types read better there than their spelling.
+It does without `from __future__ import annotations`, because generated code
+repeats the annotations, and prints a type better than a string.
 """
 
 import torch
 
 
 class Residual(torch.nn.Module):
-    """A block that adds its input to what a layer makes of it.
+    """A block that adds its input to the output of a layer.
 
     Its graph has five nodes: x, linear, add, relu, output.
     """

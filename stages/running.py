@@ -1,8 +1,9 @@
-"""Checks run from a program: each in a fresh process that starts quickly.
+"""Runs checks from a program, each in a fresh process that starts quickly.
 
-Importing torch takes two seconds, and an `fx` once imported stays.  So one
-server process imports torch and compiles the library, but imports no fx; each
-check is run in a fork of it.
+Two checks cannot share a process, because an imported `fx` stays imported.
+Importing torch takes two seconds; so a server process imports torch and
+compiles the library, without importing fx, and each check runs in a fork of
+that process.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ PLAIN: Final = (
     *("-p", "no:unraisableexception"),
     *("-p", "no:threadexception"),
 )
-"""What pytest is told when a program asks: it need not please or remember."""
+"""pytest's options if a program runs it: plain output, and no cache."""
 
 
 class Job(NamedTuple):
@@ -50,15 +51,15 @@ class Job(NamedTuple):
 
 
 class Result(NamedTuple):
-    """What came of a check.
+    """The result of a check.
 
     Attributes:
-        status: pytest's exit status; 0 is green.
+        status: pytest's exit status; 0 if all tests passed.
         signs: exercise -> a sign for each of its tests.
         verdicts: exercise -> one sign.
-        failed: the tests that failed, with what was said.
-        to_write: the tests that wait for something unwritten.
-        unmarked: the tests that are of no exercise.
+        failed: the tests that failed, with the explanation.
+        to_write: the tests that reached a stub.
+        unmarked: the tests without an `exercise` mark.
         output: all that was printed.
     """
 
@@ -82,7 +83,7 @@ class Result(NamedTuple):
         """This result, if tests were run.
 
         Raises:
-            Broken: they could not be; the message is what was printed.
+            Broken: no tests were run; the message is what was printed.
         """
         if self.has_run:
             return self
@@ -91,7 +92,7 @@ class Result(NamedTuple):
 
 @contextmanager
 def pool(workers: int = 2) -> Iterator[ProcessPoolExecutor]:
-    """Processes in which jobs run, each new for its job and warm."""
+    """An executor that runs each job in a new process, with torch imported."""
     known = multiprocessing.get_all_start_methods()
     # Windows cannot fork: there, each process imports torch for itself.
     context = multiprocessing.get_context(
@@ -115,9 +116,9 @@ def run_all(jobs: Iterable[Job], executor: ProcessPoolExecutor) -> list[Result]:
         return [future.result() for future in futures]
     except BrokenExecutor:
         raise Broken(
-            "The code under test ended the whole process: os._exit, or a "
-            "crash of Python itself, from a recursion that is too deep or "
-            "memory that is used up. `pytest stages/NN -v` names the test."
+            "The code under test ended the whole process: it called os._exit, "
+            "or Python itself crashed, because a recursion was too deep or "
+            "memory ran out. `pytest stages/NN -v` names the test."
         ) from None
 
 

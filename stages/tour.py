@@ -1,4 +1,4 @@
-"""`make tour`: two real networks traced, shown and run, and the way in.
+"""`make tour`: traces, shows and runs real networks, then lists the stages.
 
 python -m stages.tour            what fits the screen
 python -m stages.tour --all      every line of graph, table and code
@@ -27,7 +27,7 @@ NETWORKS = ("resnet18", "bert_base")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the tour; 0 if everything comes out as it should."""
+    """Run the tour; returns 0 if all results agree with eager mode."""
     parser = argparse.ArgumentParser(prog="python -m stages.tour")
     parser.add_argument("--all", action="store_true", help="show every line")
     options = parser.parse_args(argv)
@@ -48,7 +48,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def visit(
     console: Console, network: Network, lines: int, everything: bool
 ) -> bool:
-    """Trace a network, show it three ways, run it; whether it agrees."""
+    """Trace, show and run a network; returns whether it agrees with eager."""
     console.rule(f"[bold]{network.name}[/] · {network.paper}")
     model = network.build().eval()
     inputs = network.inputs()
@@ -128,7 +128,7 @@ def source(
 
 
 def more(left: int) -> str | None:
-    """What to say of lines left out."""
+    """A note on how many lines were left out."""
     return f"{left} more lines: --all" if left else None
 
 
@@ -168,7 +168,7 @@ def time_table(
 
 
 def stage_table() -> RenderableType:
-    """What the stages are, and their files."""
+    """A table of the stages and their files."""
     table = Table(show_lines=True)
     table.add_column("stage")
     table.add_column("what it is")

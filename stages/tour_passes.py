@@ -1,4 +1,4 @@
-"""What the last two stages can do, on real programs: part of `make tour`."""
+"""The part of `make tour` that rewrites and reinplaces real programs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Parameters = dict[str, torch.Tensor]
 
 
 def show_folding(console: Console, network: Network) -> bool:
-    """Fold Conv+BatchNorm in a network; whether its results stay close."""
+    """Fold Conv+BatchNorm in a network; returns if its results stay close."""
     console.rule(
         f"[bold]Rewritten by a rule[/] · Conv+BatchNorm, {network.name}"
     )
@@ -51,7 +51,7 @@ def training_step(
 
 
 def show_reinplacing(console: Console) -> bool:
-    """Capture a training step and do it in place; whether it is the same."""
+    """Reinplace a training step; returns whether its results are the same."""
     console.rule(
         "[bold]Done in place[/] · a training step, forward and backward"
     )

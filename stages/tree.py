@@ -1,14 +1,14 @@
-"""The `fx` that is checked: a folder, imported with what is unwritten borrowed.
+"""Imports the `fx` under test, and borrows its unwritten functions.
 
-`exercises/fx` is the learner's.  While one stage is under test, a function of
-another stage that is still a stub is taken from the reference, so that the
-whole machine runs whatever is written of it.  The exchange happens between
-reading a file and compiling it, in memory:
+`exercises/fx` holds the learner's code.  While one stage is under test, a
+function of another stage that is still a stub is borrowed from the reference,
+so that all of fx works however little of it is written.  The stub is replaced
+in memory, after the file has been read and before it is compiled:
 
 - the learner's functions keep their file and lines, in errors and debuggers;
-- a borrowed function has the reference's;
-- no `.pyc` is read or written, so that no later run meets a borrowed function
-  that it did not ask for.
+- a borrowed function shows the file and lines of the reference;
+- no `.pyc` is read or written, so that a later run cannot pick up a borrowed
+  function by mistake.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from stages.functions import State
 from stages.manifest import REFERENCE, Exercise, exercises, exercises_by_file
 
 _compiled: Final[dict[tuple[str, str, frozenset[str]], CodeType]] = {}
-"""What was compiled in this process, by path, text and what is borrowed."""
+"""Code compiled in this process, by path, text and borrowed functions."""
 
 
 class Broken(Exception):
@@ -44,10 +44,10 @@ class Tree(NamedTuple):
 
     Attributes:
         root: the folder.
-        under_test: the stages from which nothing is borrowed.
+        under_test: the stages in which nothing is borrowed.
         borrowed: names of exercises that are borrowed though written.
-        texts: files that are read from here and not from the folder, by
-            their path below it: how mutants are made.
+        texts: texts that replace files of the folder, by their path below
+            it; mutants are made this way.
         reference: where functions are borrowed from.
     """
 
@@ -59,7 +59,7 @@ class Tree(NamedTuple):
 
     @property
     def is_reference(self) -> bool:
-        """Whether it is the library itself that is imported."""
+        """Whether the folder is the library itself."""
         return self.root == self.reference
 
     def text(self, file: str) -> str:
@@ -71,12 +71,12 @@ class Tree(NamedTuple):
         if self.texts and file in self.texts:
             return self.texts[file]
         try:
-            # Some editors begin a file with a mark of its order of bytes.
+            # Some editors begin a file with a byte order mark.
             return (self.root / file).read_text(encoding="utf-8-sig")
         except FileNotFoundError:
             raise Broken(
                 f"{self.shown(file)} is missing. Was it deleted or renamed? "
-                f"To have it back as it was delivered:\n"
+                f"To restore it as it was delivered:\n"
                 f"    python -m stages reset {file}"
             ) from None
         except UnicodeDecodeError as error:
@@ -108,7 +108,7 @@ class Tree(NamedTuple):
         return f"{self.name}/{file}"
 
     def frames(self, error: BaseException) -> list[traceback.FrameSummary]:
-        """Where in this tree an error came through, files as `shown`."""
+        """The frames of an error's traceback in this tree, files as `shown`."""
         return [
             traceback.FrameSummary(
                 self.shown(
@@ -126,7 +126,7 @@ class Tree(NamedTuple):
         """The learner's version of an exercise.
 
         Raises:
-            Broken: its file is missing or wrong, or has no such function.
+            Broken: its file cannot be parsed, or has no such function.
         """
         try:
             return functions.function(self.parsed(one.file), one.qualname)
@@ -134,12 +134,12 @@ class Tree(NamedTuple):
             raise Broken(
                 f"{self.shown(one.file)} must have one function "
                 f"{one.qualname} (stage {one.stage:02d}), but {error}. "
-                f"To have it back as it was delivered:\n"
+                f"To restore it as it was delivered:\n"
                 f"    python -m stages reset {one.name}"
             ) from None
 
     def states(self) -> dict[str, State]:
-        """How far each exercise is.
+        """The state of each exercise, by name.
 
         Raises:
             Broken: a file or a function is missing, or cannot be read.
@@ -150,7 +150,7 @@ class Tree(NamedTuple):
         }
 
     def borrows(self, one: Exercise, found: functions.Function) -> bool:
-        """Whether a function comes from the reference."""
+        """Whether an exercise is borrowed from the reference."""
         if self.is_reference:
             return False
         if one.name in self.borrowed:
@@ -160,13 +160,13 @@ class Tree(NamedTuple):
 
 
 def problems(tree: Tree) -> Iterator[str]:
-    """What is wrong with a tree before any of it runs, a paragraph each."""
+    """What is wrong with a tree, found without running it, a paragraph each."""
     if tree.is_reference:
         return
     if not tree.root.is_dir():
         yield (
-            f"{tree.name} is missing. To have it "
-            f"back as it was delivered:\n    python -m stages reset all"
+            f"{tree.name} is missing. To restore it as it was delivered:\n"
+            f"    python -m stages reset all"
         )
         return
     for file in _files(tree.reference):
@@ -178,19 +178,19 @@ def problems(tree: Tree) -> Iterator[str]:
         try:
             yield from _signature_problems(tree, one)
         except Broken as error:
-            # A file that cannot be read was told above, once.
+            # A file that cannot be read was reported above, once.
             if "must have one function" in str(error):
                 yield str(error)
 
 
 def _signature_problems(tree: Tree, one: Exercise) -> Iterator[str]:
-    """A paragraph if a function takes or returns something else than asked."""
+    """A paragraph if the learner has changed the signature of a function."""
     yours = tree.function(one)
     wanted = functions.signature(_reference_function(tree, one))
     if functions.signature(yours) != wanted:
         yield (
             f"{tree.shown(one.file)}:{yours.lineno}: the signature of "
-            f"{one.qualname} has changed; others call it as it was.\n"
+            f"{one.qualname} has changed, but other code calls it as before.\n"
             f"    yours:    {functions.signature(yours)}\n"
             f"    expected: {wanted}"
         )
@@ -209,7 +209,7 @@ def _given(tree: Tree, file: str) -> ast.Module:
 
 @lru_cache(maxsize=256)
 def _parse(text: str, path: str) -> ast.Module:
-    """The syntax tree of a text; whoever changes one parses anew."""
+    """The syntax tree of a text, cached, and so not to be changed."""
     return ast.parse(text, path)
 
 
@@ -226,8 +226,8 @@ def _syntax_error(shown: str, error: SyntaxError) -> str:
     hint = ""
     if line.startswith(("<<<<<<<", "=======", ">>>>>>>")):
         hint = (
-            "\nThese are the marks of a merge: keep the lines you want, and "
-            "remove the others and the marks."
+            "\nThese are the conflict markers of a merge: keep the lines you "
+            "want, and remove the others and the markers."
         )
     return (
         f"{shown}:{error.lineno}: syntax error: {error.msg}\n    {line}{hint}"
@@ -238,7 +238,7 @@ def _syntax_error(shown: str, error: SyntaxError) -> str:
 
 
 def install(tree: Tree) -> None:
-    """Make `import fx` find the tree, from here on and in this process.
+    """Make `import fx` import the tree, from now on in this process.
 
     Raises:
         Broken: an `fx` is already imported.
@@ -248,9 +248,9 @@ def install(tree: Tree) -> None:
         raise Broken(
             f"`fx` was imported before the check began, from "
             f"{getattr(loaded, '__file__', None) or 'an unknown place'}, so "
-            f"that your own code would not be what is checked. Something "
-            f"that pytest loads early imports it: a conftest.py, a plugin "
-            f"given with -p, or a start-up file of Python."
+            f"the check would not run your own code. Something that pytest "
+            f"loads early imports it: a conftest.py, a plugin given with -p, "
+            f"or a start-up file of Python."
         )
     sys.meta_path.insert(0, _Finder(tree))
 
@@ -259,11 +259,11 @@ def import_all(tree: Tree) -> None:
     """Import every file of the tree.
 
     Raises:
-        Broken: an import fails; the message says where, in whose line.
+        Broken: an import fails; the message says in which lines.
     """
     for file in ["__init__.py", *_files(tree.reference)]:
         name = _module_name(file)
-        if tree.text(file):  # an empty file is a package without a front
+        if tree.text(file):  # an empty __init__.py has nothing to import
             try:
                 importlib.import_module(name)
             except Broken:
@@ -273,7 +273,7 @@ def import_all(tree: Tree) -> None:
 
 
 def _import_error(tree: Tree, file: str, error: BaseException) -> str:
-    """Why a module of the learner's cannot be imported, as a paragraph."""
+    """A paragraph about a module of the tree that cannot be imported."""
     frames = tree.frames(error)
     return "\n".join(
         [
@@ -291,7 +291,7 @@ def _module_name(file: str) -> str:
 
 
 class _Finder(MetaPathFinder):
-    """Finds `fx` and what is below it in a tree, and nowhere else."""
+    """Finds `fx` and its modules in a tree, and nowhere else."""
 
     def __init__(self, tree: Tree) -> None:
         self._tree = tree
@@ -302,7 +302,7 @@ class _Finder(MetaPathFinder):
         path: Sequence[str] | None,
         target: ModuleType | None = None,
     ) -> ModuleSpec | None:
-        """The place of a module, if it is one of the tree's."""
+        """The spec of a module, if the tree has it."""
         package, *rest = fullname.split(".")
         if package != "fx":
             return None
@@ -322,7 +322,7 @@ class _Finder(MetaPathFinder):
 
 
 class _BorrowingLoader(Loader):
-    """Runs one file of a tree, with what is unwritten borrowed."""
+    """Runs one file of a tree, after borrowing its unwritten functions."""
 
     def __init__(self, tree: Tree, path: Path) -> None:
         self._tree = tree
@@ -337,8 +337,8 @@ class _BorrowingLoader(Loader):
         """Run the file.
 
         Raises:
-            Broken: it is missing or wrong, or lacks what a borrowed function
-                needs.
+            Broken: the file cannot be parsed, or lacks something that a
+                borrowed function needs.
         """
         borrowed = self._borrowed()
         exec(self.code(borrowed), module.__dict__)
@@ -350,7 +350,7 @@ class _BorrowingLoader(Loader):
         return self._tree.text(self._file)
 
     def _borrowed(self) -> dict[Exercise, functions.Function]:
-        """What is borrowed for this file: exercise -> its reference."""
+        """The borrowed exercises of this file -> the reference's functions."""
         found: dict[Exercise, functions.Function] = {}
         for one in exercises_by_file().get(self._file, []):
             if self._tree.is_reference:
@@ -360,7 +360,7 @@ class _BorrowingLoader(Loader):
         return found
 
     def code(self, borrowed: dict[Exercise, functions.Function]) -> CodeType:
-        """The file compiled, once in a process for one text."""
+        """The compiled file, cached by its text for this process."""
         names = frozenset(one.qualname for one in borrowed)
         key = (str(self._path), self._tree.text(self._file), names)
         if key not in _compiled:
@@ -370,7 +370,7 @@ class _BorrowingLoader(Loader):
     def _compile(
         self, borrowed: dict[Exercise, functions.Function]
     ) -> CodeType:
-        """The file compiled, borrowed functions with their own file's name."""
+        """Compile the file; borrowed functions get the reference's filename."""
         path = str(self._path)
         syntax = ast.parse(self._tree.text(self._file), path)
         for one, function in borrowed.items():
@@ -388,7 +388,7 @@ def compile_reference() -> None:
 
 
 def _renamed(code: CodeType, names: set[str], path: str) -> CodeType:
-    """Code in which the functions of these names are said to be of `path`."""
+    """`code` with `path` as the filename of the functions of these names."""
     if code.co_qualname in names:
         return _all_renamed(code, path)
     inner = tuple(
@@ -399,7 +399,7 @@ def _renamed(code: CodeType, names: set[str], path: str) -> CodeType:
 
 
 def _all_renamed(code: CodeType, path: str) -> CodeType:
-    """Code, and all code in it, said to be of `path`."""
+    """`code` and all code inside it, with `path` as the filename."""
     inner = tuple(
         _all_renamed(const, path) if isinstance(const, CodeType) else const
         for const in code.co_consts
@@ -413,10 +413,10 @@ def _all_renamed(code: CodeType, path: str) -> CodeType:
 def _ask_for_helpers(
     tree: Tree, one: Exercise, function: functions.Function, module: ModuleType
 ) -> None:
-    """See that the learner's file still has what a borrowed function uses.
+    """Check that the learner's file still has what a borrowed function uses.
 
     Raises:
-        Broken: an import or a helper is gone; says which.
+        Broken: an import or a helper is missing; the message says which.
     """
     given = _given(tree, one.file)
     for name in sorted(_globals_of(function) & _bound_at_top(given)):
@@ -435,7 +435,7 @@ def _ask_for_helpers(
 
 
 def _missing(tree: Tree, one: Exercise, name: str) -> str:
-    """A paragraph about something that a borrowed function misses."""
+    """A paragraph about a name that a borrowed function needs."""
     return (
         f"{tree.shown(one.file)} has no `{name}` any more. {one.qualname} "
         f"(stage {one.stage:02d}) is not written yet, and while it is "
@@ -482,7 +482,7 @@ def _bound_at_top(tree: ast.Module) -> set[str]:
 
 
 def _attributes_of(function: functions.Function) -> set[str]:
-    """The attributes that a function's body asks `self` or `cls` for."""
+    """The attributes of `self` or `cls` that a function uses."""
     return {
         part.attr
         for part in ast.walk(function)

@@ -1,7 +1,7 @@
-"""mypy over the learner's files of a stage, beside the tests.
+"""Runs mypy on the learner's files of a stage, in parallel with the tests.
 
-It runs in a process of its own from the moment the check begins, so that on
-two cores it costs little; its cache makes every run after the first quick.
+mypy starts in a second process when the check begins, so that on two cores it
+costs little time.  Its cache makes every run after the first quick.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from stages.tree import Tree
 
 
 class TypesCheck:
-    """One run of mypy, started."""
+    """A run of mypy, which may still be going on."""
 
     def __init__(self, tree: Tree, files: Sequence[str]) -> None:
         self._tree = tree
@@ -33,10 +33,10 @@ class TypesCheck:
 
     @classmethod
     def started(cls, tree: Tree, numbers: Sequence[int]) -> Self | None:
-        """Start mypy on the files of some stages that have something written.
+        """Start mypy on those files of some stages that have written functions.
 
         Returns:
-            The run, or None if there is nothing of the learner's to check.
+            The run, or None if no function is written.
         """
         states = tree.states()
         files = {
@@ -48,16 +48,16 @@ class TypesCheck:
         return cls(tree, sorted(files)) if files else None
 
     def stop(self) -> None:
-        """End the run, if nobody has waited for it."""
+        """Kill mypy if it is still running."""
         if self._run.poll() is None:
             self._run.kill()
             self._run.communicate()
 
     def ask(self) -> None:
-        """Wait for the answer.
+        """Wait for mypy to finish.
 
         Raises:
-            Mistake: there are errors of types; the picture is what mypy says.
+            Mistake: mypy found errors; the picture is its output.
         """
         said, _ = self._run.communicate()
         if self._run.returncode == 0:

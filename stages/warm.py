@@ -1,4 +1,4 @@
-"""Imported once by the process that checks are forked from: all but fx."""
+"""Imports what each check needs, except fx, into the process they fork from."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from stages.tree import compile_reference
 
 __all__ = ["plugin", "pytest"]
 
-# A fork of a process whose pool of threads has started would wait for ever.
+# If torch's thread pool had started, a forked process would wait for ever.
 torch.set_num_threads(1)
 compile_reference()
 FakeTensorMode()  # the first one imports for two seconds
 
-# What other packages add to pytest is not needed, and takes a second.
+# Plugins that other packages add to pytest are not needed, and cost a second.
 os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
 with contextlib.redirect_stdout(io.StringIO()):
     pytest.main(["--version"])  # imports pytest's own parts

@@ -17,7 +17,7 @@ from stages.tree import Tree
 def watch(number: int, console: Console | None = None) -> int:
     """Check now, and after each save, until Ctrl-C.
 
-    Types are left out: they take longer than one likes to wait.
+    Types are not checked, because mypy takes too long for that.
 
     Args:
         number: the stage.
@@ -39,7 +39,7 @@ def watch(number: int, console: Console | None = None) -> int:
 def _check(
     number: int, executor: ProcessPoolExecutor, console: Console
 ) -> None:
-    """Run the check and print what it says."""
+    """Run the check and print its output."""
     began = time.perf_counter()
     tree = Tree(EXERCISES / "fx", under_test=[number])
     (result,) = run_all([Job(tree, [number])], executor)

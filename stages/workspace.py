@@ -1,8 +1,8 @@
-"""The learner's files: kept safe, reset, brought up to date, compared.
+"""Backs up, resets, updates and compares the learner's files.
 
-Nothing here overwrites a line without a copy of it in `exercises/.backups`.
-`exercises/.base` holds the stubs that the learner began with: what an update
-compares the learner's files with, to tell their changes from ours.
+A file is copied to `exercises/.backups` before anything here overwrites it.
+`exercises/.base` holds the stubs that the learner began with, so that an
+update can tell the learner's changes from ours.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from stages.manifest import EXERCISES, REFERENCE, Exercise
 
 
 class Workspace(NamedTuple):
-    """A folder with exercises.
+    """The folders of one learner.
 
     Attributes:
-        folder: what holds `fx`, the backups and the base.
-        reference: the library the exercises are made from.
+        folder: the folder of `fx`, the backups and the base.
+        reference: the library that the exercises are made from.
     """
 
     folder: Path = EXERCISES
@@ -45,19 +45,19 @@ class Workspace(NamedTuple):
 
     @property
     def backups(self) -> Path:
-        """Where copies are put before anything is changed."""
+        """The folder of the backups."""
         return self.folder / ".backups"
 
 
 def remember_base(work: Workspace | None = None) -> None:
-    """Keep the stubs as they are now, the first time this is asked."""
+    """Save the stubs of today as the base, unless there is a base already."""
     work = work or Workspace()
     if not work.base.is_dir():
         _write_base(work, generated(work.reference))
 
 
 def _write_base(work: Workspace, files: dict[str, str]) -> None:
-    """Put stubs into the base, in place of what was there."""
+    """Replace the stubs in the base by others."""
     fresh = work.folder / ".base.new" / str(os.getpid())
     shutil.rmtree(fresh, ignore_errors=True)
     for name, text in files.items():
@@ -96,20 +96,20 @@ def back_up(work: Workspace, files: Iterable[str]) -> Path:
     names = [*files]
     target = new_backup(work.backups)
     put_aside(work.tree, names, target)
-    # Who takes back an update must be able to update again.
+    # If an update is undone, its base must be too, to make another possible.
     put_aside(work.base, names, target / ".base")
     return target
 
 
 def restore(work: Workspace, name: str | None = None) -> list[str]:
-    """Bring back the files of a backup, after a backup of today's.
+    """Restore the files of a backup, after backing up those of today.
 
     Args:
-        work: whose backups.
-        name: which; the last one if not given.
+        work: the learner's folders.
+        name: the backup; by default, the newest.
 
     Returns:
-        The files that were brought back.
+        The files that were restored.
 
     Raises:
         LookupError: there is no such backup.
@@ -140,10 +140,10 @@ def backups(work: Workspace) -> Iterator[str]:
 
 
 def reset_files(work: Workspace, files: Iterable[str]) -> Path:
-    """Put whole files back as they were delivered.
+    """Restore whole files as they were delivered.
 
     Returns:
-        The backup of what they were.
+        The folder of the backup.
     """
     fresh = generated(work.reference)
     names = [*files]
@@ -156,10 +156,10 @@ def reset_files(work: Workspace, files: Iterable[str]) -> Path:
 
 
 def reset_functions(work: Workspace, wanted: Iterable[Exercise]) -> Path:
-    """Make stubs again of some functions, and change nothing else.
+    """Replace some functions by their stubs, and change nothing else.
 
     Returns:
-        The backup of the files they are in.
+        The folder of the backup.
 
     Raises:
         LookupError, SyntaxError: a function cannot be found in the learner's
@@ -174,7 +174,7 @@ def reset_functions(work: Workspace, wanted: Iterable[Exercise]) -> Path:
         stub = functions.source_of(fresh[one.file], one.qualname)
         texts[one.file] = functions.with_source(text, one.qualname, stub)
     for text in texts.values():
-        ast.parse(text)  # where tabs indent, the stub's spaces do not fit
+        ast.parse(text)  # fails for a file that is indented with tabs
     kept = back_up(work, texts)
     for file, text in texts.items():
         (work.tree / file).write_text(text, encoding="utf-8")
@@ -197,13 +197,13 @@ def _read(path: Path) -> str:
 
 
 class Update(NamedTuple):
-    """What an update did.
+    """The result of an update.
 
     Attributes:
-        changed: the files that are newer now.
-        conflicts: those in which both sides changed the same lines, with the
-            first line of each such place.
-        backup: where the files are as they were, if any was changed.
+        changed: the files that were updated.
+        conflicts: the files in which both sides changed the same lines, with
+            the line at which each conflict begins.
+        backup: the folder of the backup, if any file was changed.
     """
 
     changed: list[str]
@@ -214,13 +214,14 @@ class Update(NamedTuple):
 def update(work: Workspace) -> Update:
     """Merge a newer reference into the learner's files.
 
-    Each file is merged three ways: the learner's, the stubs they began with,
-    the stubs of today.  Where both changed the same lines, both stand in the
-    file between marks, as git leaves them.  A backup comes first.
+    Each file is a three-way merge of the learner's version and the stubs of
+    today, based on the stubs that the learner began with.  Where both sides
+    changed the same lines, the file gets both, between git's conflict
+    markers.  The files are backed up first.
 
     Raises:
-        RuntimeError: git, which merges, cannot be run, or marks of an earlier
-            merge are still in a file.
+        RuntimeError: git cannot merge, or a file still has the conflict
+            markers of an earlier merge.
     """
     remember_base(work)
     fresh = generated(work.reference)
@@ -256,9 +257,9 @@ def _merged(work: Workspace, name: str, fresh: str | None) -> str | None:
     now = _read(mine)
     if marks := _marks(now):
         raise RuntimeError(
-            f"{mine}:{marks[0]} has the marks of an earlier merge. Keep the "
-            f"lines you want, remove the others and the marks, and update "
-            f"again; nothing was changed now."
+            f"{mine}:{marks[0]} has conflict markers of an earlier merge. Keep "
+            f"the lines you want, remove the others and the markers, and "
+            f"update again. Nothing has been changed now."
         )
     before = base.read_text(encoding="utf-8") if base.is_file() else ""
     if fresh in (now, before):
@@ -291,7 +292,7 @@ def _merge(mine: str, base: str, fresh: str) -> str:
 
 
 def _marks(text: str) -> list[int]:
-    """The lines at which a conflict begins."""
+    """The lines at which conflicts begin."""
     return [
         number
         for number, line in enumerate(text.splitlines(), 1)
@@ -303,13 +304,13 @@ def _marks(text: str) -> list[int]:
 
 
 def differences(work: Workspace, name: str | None) -> Iterator[str]:
-    """What the learner changed of the stubs, as a unified diff.
+    """A unified diff from the stubs to the learner's files.
 
-    The solutions do not show: a function is compared with its stub.
+    It does not show solutions, because a function is compared with its stub.
 
     Args:
-        work: whose files.
-        name: one file of the tree, or all of them.
+        work: the learner's folders.
+        name: one file of the tree; None for all.
     """
     fresh = generated(work.reference)
     for file in [name] if name else sorted(fresh):
@@ -325,7 +326,7 @@ def differences(work: Workspace, name: str | None) -> Iterator[str]:
 
 
 def against_reference(work: Workspace, one: Exercise) -> Iterator[str]:
-    """One function beside the reference's, as a unified diff.
+    """A unified diff from the learner's function to the reference's.
 
     Raises:
         LookupError, SyntaxError: the learner's file has no such function.

@@ -1,4 +1,4 @@
-"""Stage 01: the lines of a program, built, edited, walked and printed."""
+"""Stage 01: builds the nodes of Residual, edits them, walks and prints them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from fx.ordered.ordered_graph import NamedNode, OrderedGraph
 
 
 def residual() -> OrderedGraph[NamedNode[object]]:
-    """The five lines of Residual.forward, as nodes: no values yet."""
+    """The five lines of Residual.forward as nodes, which have no values yet."""
     graph = OrderedGraph(NamedNode)
     graph.create_node("placeholder", "x")
     graph.create_node("call_module", "linear")
@@ -27,7 +27,7 @@ def show(title: str, graph: OrderedGraph[NamedNode[object]]) -> None:
 
 
 def main() -> None:
-    """Build Residual, put lines in, move one, take some out."""
+    """Build Residual, insert nodes, move one, and erase some."""
     graph = residual()
     show("built", graph)
     x, linear, add, relu, output = graph.nodes
@@ -38,7 +38,7 @@ def main() -> None:
     show("two before add", graph)
 
     with graph.inserting_after(x):
-        graph.create_node("call_method", "float")  # a builtin has this name
+        graph.create_node("call_method", "float")  # the name of a builtin
         graph.create_node("get_attr", "linear.bias")
     show("two after x", graph)
 

@@ -1,4 +1,4 @@
-"""Stage 01: mistakes that people make, and what they are told."""
+"""Stage 01: likely mistakes, and what the tests say about each."""
 
 from __future__ import annotations
 
@@ -9,38 +9,38 @@ from stages.mutant import Mutant
 MUTANTS: Final = (
     Mutant(
         function="ordered.linked_list.Link._unlink",
-        misconception="one pointer for each neighbour is enough",
+        misconception="it is enough to change the pointer of one neighbour",
         was="        after._prev = before",
         becomes="",
         told="`c._prev` is b and must be a",
     ),
     Mutant(
         function="ordered.linked_list.Link._unlink",
-        misconception="a link that is out of the ring points to itself",
+        misconception="a link that is not in a list points to itself",
         was="        after._prev = before",
         becomes=(
             "        after._prev = before\n"
             "        self._prev = self._next = self"
         ),
-        told="no longer knows where it was",
+        told="has lost its own pointers",
     ),
     Mutant(
         function="ordered.linked_list.Link._unlink",
-        misconception="whatever leaves its place is erased",
+        misconception="a link that leaves its place is erased",
         was="        after._prev = before",
         becomes="        after._prev = before\n        self._erased = True",
         told="_unlink marked the link as erased",
     ),
     Mutant(
         function="ordered.linked_list.Link.prepend",
-        misconception="the pointers of x and of the link before are enough",
+        misconception="it is enough to set x's pointers and the one before x",
         was="        self._prev = x",
         becomes="",
         told="`root._prev` is b and must be x",
     ),
     Mutant(
         function="ordered.linked_list.Link.prepend",
-        misconception="a link that is put in leaves its old place by itself",
+        misconception="a link that is inserted leaves its old place by itself",
         was="        if x._next is not x:\n            x._unlink()\n",
         becomes="",
         told="has to leave its old place",
@@ -58,11 +58,11 @@ MUTANTS: Final = (
             "        if x._next is not x:\n"
             "            x._unlink()\n"
         ),
-        told="where a stands before b already",
+        told="where a is right before b already",
     ),
     Mutant(
         function="ordered.linked_list.Link.prepend",
-        misconception="moving pointers is all: order is in the pointers",
+        misconception="the pointers alone hold the order",
         was="            x._sort_key = _key_between(before, self)",
         becomes="            x._sort_key = before._sort_key",
         told="not between those of b and c",
@@ -72,7 +72,7 @@ MUTANTS: Final = (
         misconception="the sentinel's key is a neighbour's key like any other",
         was="        is_sentinel = self._sort_key == 0\n",
         becomes="        is_sentinel = False\n",
-        told="the end is open",
+        told="no link follows that would limit the key",
     ),
     Mutant(
         function="ordered.linked_list.LinkedList.__iter__",
@@ -88,11 +88,11 @@ MUTANTS: Final = (
             "            link = link._next\n"
             "        yield from found"
         ),
-        told="what comes next is decided after the loop's body has run",
+        told="find the next link after the loop's body has run",
     ),
     Mutant(
         function="ordered.linked_list.LinkedList.__iter__",
-        misconception="the next link must be noted before the body erases it",
+        misconception="the next link must be read before the body erases this",
         was=(
             "            if not link._erased:\n"
             "                yield link\n"
@@ -104,60 +104,60 @@ MUTANTS: Final = (
             "                yield link\n"
             "            link = following"
         ),
-        told="The loop must meet x and z",
+        told="The loop must visit x and z",
     ),
     Mutant(
         function="ordered.linked_list.LinkedList.__iter__",
-        misconception="no pointer ever leads to an erased link",
+        misconception="no pointer ever points to an erased link",
         was="            if not link._erased:\n                yield link",
         becomes="            yield link",
-        told="walk over erased links without handing them out",
+        told="go past erased links without yielding them",
     ),
     Mutant(
         function="ordered.linked_list.LinkedList.__iter__",
         misconception="an erased link ends the walk",
         was="        while link is not root:",
         becomes="        while link is not root and not link._erased:",
-        told="walk over erased links without handing them out",
+        told="go past erased links without yielding them",
     ),
     Mutant(
         function="ordered.linked_list.LinkedList.__reversed__",
-        misconception="start at the other end; the step is the same",
+        misconception="only the start differs, not the step",
         was="            link = link._prev",
         becomes="            link = link._next",
         told="the last one first",
     ),
     Mutant(
         function="ordered.linked_list.LinkedList.__reversed__",
-        misconception="backwards is forwards, turned round",
+        misconception="a reversed copy can stand for a walk backwards",
         was="        while link is not root:",
         becomes="        yield from list(self)[::-1]\n        while False:",
         told="c and b were erased before the loop got to them",
     ),
     Mutant(
         function="ordered.linked_list.LinkedList.__reversed__",
-        misconception="no pointer ever leads to an erased link",
+        misconception="no pointer ever points to an erased link",
         was="            if not link._erased:\n                yield link",
         becomes="            yield link",
         told="c and b were erased before the loop got to them",
     ),
     Mutant(
         function="ordered.linked_list.LinkedList.erase",
-        misconception="the length is counted by walking",
+        misconception="len() counts the links by walking",
         was="        self._len -= 1",
         becomes="",
         told="len() must be 2",
     ),
     Mutant(
         function="ordered.linked_list.LinkedList.erase",
-        misconception="out of the ring is out of every loop",
+        misconception="no loop can reach a link that is unlinked",
         was="        link._erased = True\n",
         becomes="",
         told="`_erased` is not True",
     ),
     Mutant(
         function="ordered.linked_list.LinkedList.erase",
-        misconception="an erased link must not point into the ring",
+        misconception="an erased link must not point into the list",
         was="        link._erased = True\n",
         becomes=(
             "        link._erased = True\n"
@@ -167,56 +167,56 @@ MUTANTS: Final = (
     ),
     Mutant(
         function="ordered.namespace.Namespace.create_name",
-        misconception="a legal identifier is a legal name",
+        misconception="each legal identifier is a legal name",
         was="            if name in TAKEN and not _is_builtin(name, obj):",
         becomes="            if False:",
-        told="even the first node that asks for it gets a number",
+        told="even the first node of this name gets a number",
     ),
     Mutant(
         function="ordered.namespace.Namespace.create_name",
-        misconception="what was asked for is what is used",
+        misconception="the candidate, not the name returned, is in use now",
         was="        used.add(name)",
         becomes="        used.add(candidate)",
-        told="it is used like any other",
+        told="it is in use like any other name",
     ),
     Mutant(
         function="ordered.namespace.Namespace.create_name",
-        misconception="counting starts at one for each node",
+        misconception="counting can start at one for each node",
         was="            number = counts.get(base, 0)",
         becomes="            number = 0",
-        told="remember in `_counts` where counting stopped",
+        told="store in `_counts` where counting stopped",
     ),
     Mutant(
         function="ordered.namespace.Namespace.create_name",
-        misconception="the count alone tells which name is free",
+        misconception="the next number always gives a free name",
         was="        while name in used:\n            number += 1",
         becomes="        if name in used:\n            number += 1",
-        told="goes on until it finds a free one",
+        told="goes on until it finds a free name",
     ),
     Mutant(
         function="ordered.namespace.Namespace.create_name",
-        misconception="each call gives a new name",
+        misconception="each call returns a new name",
         was="            self._names[obj] = name",
         becomes="            pass",
-        told="give the same name again",
+        told="return the same name again",
     ),
     Mutant(
         function="ordered.ordered_graph.OrderedGraph.inserting_after",
-        misconception="behind n is before n's neighbour, now and later",
+        misconception="the place after n is before the node that is next now",
         was="        return InsertPoint(self, n.append)",
         becomes="        return InsertPoint(self, n.next.prepend)",
-        told="the second one stands between x and the first",
+        told="the second one comes between x and the first",
     ),
     Mutant(
         function="ordered.ordered_graph.OrderedGraph.inserting_after",
-        misconception="without a node, it is behind the sentinel",
+        misconception="without a node, new nodes go after the sentinel",
         was="            return self.inserting_before(self._root)",
         becomes="            return InsertPoint(self, self._root.append)",
         told="is the end of the graph",
     ),
     Mutant(
         function="ordered.ordered_graph.OrderedGraph.inserting_after",
-        misconception="n will be a node of this graph",
+        misconception="n is always a node of this graph",
         was='        self._check_place(n, "after")\n',
         becomes="",
         told="would go into the wrong list",
@@ -229,11 +229,11 @@ MUTANTS: Final = (
             "link._sort_key - low <= (len(crowd) + 1) ** 2:"
         ),
         becomes="    while link._sort_key:",
-        told="take the shortest stretch that is wide enough",
+        told="renumber the shortest run whose range is wide enough",
     ),
     Mutant(
         function="ordered.linked_list._make_room",
-        misconception="the ring's end is a key like any other",
+        misconception="the sentinel's key is an upper end like any other",
         was="    high = link._sort_key or low + (places + 1) * GAP",
         becomes="    high = link._sort_key",
         told="its order key is not greater",

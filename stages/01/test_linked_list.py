@@ -1,7 +1,7 @@
-"""Stage 01: the ring of links: taking out, putting in, walking, order keys.
+"""Stage 01: moving and erasing links, walking over them, and order keys.
 
-The rings are made and read here by hand, pointer by pointer, so that each
-function is checked alone.
+These tests build and read the lists pointer by pointer, so that each function
+is checked without the others.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from stages.checking import check, same, same_text
 
 
 class Letter(Link):
-    """A link that can be read."""
+    """A link that prints as a letter."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -28,14 +28,14 @@ class Letter(Link):
 
 
 def chain(links: list[Letter]) -> None:
-    """Make one ring of these links: the sentinel first."""
+    """Link these into a circle; the first is the sentinel."""
     for index, link in enumerate(links):
         link._next = links[(index + 1) % len(links)]
         link._prev = links[index - 1]
 
 
 def ring(texts: Iterable[str]) -> tuple[LinkedList[Letter], list[Letter]]:
-    """A list of letters, and the letters."""
+    """A circular list of letters, and the letters."""
     links = LinkedList(Letter("root"))
     letters = [Letter(text) for text in texts]
     chain([links._root, *letters])
@@ -46,14 +46,14 @@ def ring(texts: Iterable[str]) -> tuple[LinkedList[Letter], list[Letter]]:
 
 
 def cut(links: LinkedList[Letter], link: Letter) -> None:
-    """Erase a link by hand."""
+    """Erase a link without LinkedList.erase."""
     link._prev._next, link._next._prev = link._next, link._prev
     link._erased = True
     links._len -= 1
 
 
 def put(links: LinkedList[Letter], before: Letter, new: Letter) -> None:
-    """Insert a fresh link behind another by hand, or move it."""
+    """Insert `new` after `before`, without Link.prepend."""
     after = before._next
     before._next = after._prev = new
     new._prev, new._next = before, after
@@ -62,7 +62,7 @@ def put(links: LinkedList[Letter], before: Letter, new: Letter) -> None:
 
 
 def walk(links: LinkedList[Letter], pointer: str) -> list[str]:
-    """What a pointer leads to from the sentinel on, given up after twelve."""
+    """The links that a pointer leads to from the sentinel, twelve at most."""
     link: Letter = getattr(links._root, pointer)
     met = ["root"]
     while link is not links._root and len(met) < 12:
@@ -72,7 +72,7 @@ def walk(links: LinkedList[Letter], pointer: str) -> list[str]:
 
 
 def reads(links: LinkedList[Letter], text: str, event: str) -> None:
-    """Ask that the ring reads as `text` in both directions."""
+    """Check that the list has the letters of `text`, in both directions."""
     forwards = walk(links, "_next")
     wanted = ["root", *text, "root"]
     same_text(
@@ -85,13 +85,13 @@ def reads(links: LinkedList[Letter], text: str, event: str) -> None:
     same_text(
         " < ".join(backwards),
         " < ".join(wanted[::-1]),
-        f"After {event}, a walk forwards is right and a walk backwards is "
+        f"After {event}, a walk forwards is right but a walk backwards is "
         "wrong: " + first_difference(backwards, wanted[::-1], "_prev"),
     )
 
 
 def first_difference(met: list[str], wanted: list[str], pointer: str) -> str:
-    """Which pointer a walk shows to be wrong, in words."""
+    """A sentence about the first pointer that leads a walk wrong."""
     for before, (yours, right) in zip(
         wanted, zip(met[1:], wanted[1:], strict=False), strict=False
     ):
@@ -101,20 +101,20 @@ def first_difference(met: list[str], wanted: list[str], pointer: str) -> str:
 
 
 def in_order(links: LinkedList[Letter], event: str) -> None:
-    """Ask that the order keys grow along the ring, from the sentinel's 0."""
+    """Check that order keys grow along the list, from the sentinel's 0."""
     before, link = links._root, links._root._next
     while link is not links._root:
         check(
             before._sort_key < link._sort_key,
-            f"After {event}, {link} stands behind {before}, but its order key "
-            "is not greater: `<` would give a wrong answer.",
+            f"After {event}, {link} comes after {before}, but its order key "
+            "is not greater, so `<` would give a wrong answer.",
             picture=f"{before}: {before._sort_key}, {link}: {link._sort_key}",
         )
         before, link = link, link._next
 
 
 def said(links: Iterable[Letter], most: int = 12) -> str:
-    """What a loop meets, as text; given up after `most` links."""
+    """The links that a loop visits, as text; `most` links at most."""
     return " ".join(link.text for link in islice(links, most))
 
 
@@ -134,9 +134,9 @@ def test_an_unlinked_link_keeps_its_own_pointers() -> None:
     b._unlink()
     check(
         b._prev is a and b._next is c,
-        "b was unlinked from a b c and no longer knows where it was: a link "
-        "keeps its own `_prev` and `_next`, because a loop may be standing "
-        "on it and must be able to walk on.",
+        "b was unlinked from a b c and has lost its own pointers. A link must "
+        "keep its `_prev` and `_next`, because a loop may be at it and has to "
+        "go on from there.",
         picture=f"b._prev is {b._prev}, b._next is {b._next}",
     )
 
@@ -154,14 +154,14 @@ def test_the_first_and_the_last_are_like_all_others(
 
 
 @pytest.mark.exercise("ordered.linked_list.Link._unlink")
-def test_without_its_last_link_a_ring_is_the_sentinel_alone() -> None:
+def test_unlinking_the_only_link_leaves_the_sentinel() -> None:
     links, (a,) = ring("a")
     a._unlink()
     root = links._root
     check(
         root._next is root and root._prev is root,
-        "The only link was unlinked: both pointers of the sentinel must lead "
-        "to the sentinel itself.",
+        "The only link was unlinked, so both pointers of the sentinel must "
+        "point to the sentinel itself.",
         picture=f"root._next is {root._next}, root._prev is {root._prev}",
     )
 
@@ -172,8 +172,8 @@ def test_unlinking_is_not_erasing() -> None:
     b._unlink()
     check(
         not b._erased,
-        "_unlink marked the link as erased: a link that only moves to "
-        "another place is unlinked too. The mark is set by LinkedList.erase.",
+        "_unlink marked the link as erased, but a link that only moves to "
+        "another place is unlinked too. Only LinkedList.erase sets the mark.",
     )
 
 
@@ -191,8 +191,8 @@ def test_a_fresh_link_becomes_the_last_one() -> None:
 def test_the_first_link_of_all() -> None:
     links, _ = ring("")
     links._root.prepend(Letter("x"))
-    reads(links, "x", "root.prepend(x) in an empty ring")
-    in_order(links, "root.prepend(x) in an empty ring")
+    reads(links, "x", "root.prepend(x) in an empty list")
+    in_order(links, "root.prepend(x) in an empty list")
 
 
 @pytest.mark.exercise("ordered.linked_list.Link.prepend")
@@ -210,9 +210,9 @@ def test_a_link_put_last_has_the_greatest_key() -> None:
     links._root.prepend(x)
     check(
         x._sort_key > b._sort_key,
-        "x was put last, before the sentinel, but its order key is not "
-        "greater than that of b before it. The sentinel's key is 0: there is "
-        "nothing to be between, the end is open.",
+        "x was put last, right before the sentinel, but its order key is not "
+        "greater than that of b before it. At the end, no link follows that "
+        "would limit the key: the sentinel's key 0 is not an upper limit.",
         picture=f"b: {b._sort_key}, x: {x._sort_key}",
     )
 
@@ -250,7 +250,7 @@ def test_a_link_of_the_ring_moves(place: str, moved: str, text: str) -> None:
 def test_moving_a_link_to_where_it_stands() -> None:
     links, (a, b, _) = ring("abc")
     b.prepend(a)
-    event = "b.prepend(a) in a b c, where a stands before b already"
+    event = "b.prepend(a) in a b c, where a is right before b already"
     reads(links, "abc", event)
     in_order(links, event)
 
@@ -282,12 +282,12 @@ def test_many_moves_do_what_a_python_list_does() -> None:
 
 
 @pytest.mark.exercise("ordered.linked_list.LinkedList.__iter__")
-def test_a_loop_meets_each_link_in_order() -> None:
+def test_a_loop_visits_each_link_in_order() -> None:
     links, _ = ring("abc")
     same(
         said(links),
         "a b c",
-        "A loop over a b c must meet each link once, in order, and never the "
+        "A loop over a b c must visit each link once, in order, and never the "
         "sentinel.",
     )
     same(said(links), "a b c", "A second loop must start at the front again.")
@@ -296,7 +296,7 @@ def test_a_loop_meets_each_link_in_order() -> None:
 @pytest.mark.exercise("ordered.linked_list.LinkedList.__iter__")
 def test_a_loop_over_nothing() -> None:
     links, _ = ring("")
-    same(said(links), "", "A loop over an empty list must meet nothing.")
+    same(said(links), "", "A loop over an empty list must not visit a link.")
 
 
 @pytest.mark.exercise("ordered.linked_list.LinkedList.__iter__")
@@ -309,13 +309,14 @@ def test_erasing_the_current_link_does_not_end_the_loop() -> None:
     same(
         " ".join(met),
         "a b c d",
-        "Each link of a b c d was erased while the loop stood on it, and the "
-        "loop did not meet all four: an erased link still has its `_next`.",
+        "The loop's body erased each link of a b c d that the loop came to, "
+        "and the loop did not visit all four. It can go on from an erased "
+        "link, which still has its `_next`.",
     )
 
 
 @pytest.mark.exercise("ordered.linked_list.LinkedList.__iter__")
-def test_a_link_erased_ahead_is_not_met() -> None:
+def test_a_link_erased_ahead_is_not_visited() -> None:
     links, (_, b, c, _) = ring("abcd")
     met = []
     for link in islice(links, 12):
@@ -325,14 +326,13 @@ def test_a_link_erased_ahead_is_not_met() -> None:
     same(
         " ".join(met),
         "a b d",
-        "c was erased while the loop stood on b, before it got to c, and "
-        "must not be met: what comes next is decided after the loop's body "
-        "has run.",
+        "c was erased while the loop was at b, so the loop must not visit c: "
+        "find the next link after the loop's body has run.",
     )
 
 
 @pytest.mark.exercise("ordered.linked_list.LinkedList.__iter__")
-def test_a_link_inserted_ahead_is_met() -> None:
+def test_a_link_inserted_ahead_is_visited() -> None:
     links, (a, b, c) = ring("abc")
     met = []
     for link in islice(links, 12):
@@ -344,14 +344,14 @@ def test_a_link_inserted_ahead_is_met() -> None:
     same(
         " ".join(met),
         "a b x c z",
-        "While the loop over a b c stood on b, x was inserted right behind b, "
-        "z behind c, and y before b. The loop must meet x and z, which are "
+        "While the loop over a b c was at b, x was inserted right after b, z "
+        "after c, and y before b. The loop must visit x and z, which are "
         "ahead of it, and not y.",
     )
 
 
 @pytest.mark.exercise("ordered.linked_list.LinkedList.__iter__")
-def test_a_whole_stretch_erased_around_the_loop() -> None:
+def test_several_links_erased_around_the_loop() -> None:
     links, (_, b, c, d, _) = ring("abcde")
     met = []
     for link in islice(links, 12):
@@ -362,9 +362,9 @@ def test_a_whole_stretch_erased_around_the_loop() -> None:
     same(
         " ".join(met),
         "a b e",
-        "While the loop over a b c d e stood on b, the links b, c, d were "
-        "erased, in this order. b still points to c, and c to d: the loop "
-        "must walk over erased links without handing them out.",
+        "While the loop over a b c d e was at b, the links b, c, d were "
+        "erased, in this order. b still points to c, and c to d, so the loop "
+        "must go past erased links without yielding them.",
     )
 
 
@@ -380,8 +380,8 @@ def test_a_moved_link_takes_the_loop_with_it() -> None:
     same(
         " ".join(met),
         "a b d",
-        "While the loop over a b c d stood on b, b was moved behind c. The "
-        "loop goes on from b's new place, so d comes next.",
+        "While the loop over a b c d was at b, b was moved after c. The loop "
+        "must go on from b's new place, so d comes next.",
     )
 
 
@@ -391,11 +391,11 @@ def test_a_loop_backwards() -> None:
     same(
         said(reversed(links)),
         "c b a",
-        "reversed(…) over a b c must meet each link once, the last one first, "
-        "and never the sentinel.",
+        "reversed(…) over a b c must visit each link once, the last one "
+        "first, and never the sentinel.",
     )
     empty, _ = ring("")
-    same(said(reversed(empty)), "", "An empty list has nothing to meet.")
+    same(said(reversed(empty)), "", "An empty list has no link to visit.")
 
 
 @pytest.mark.exercise("ordered.linked_list.LinkedList.__reversed__")
@@ -411,9 +411,9 @@ def test_erasing_while_walking_backwards() -> None:
     same(
         " ".join(met),
         "e d a",
-        "A loop backwards over a b c d e erased e while it stood on e; then, "
-        "on d, it erased d, c and b. c and b were erased before the loop got "
-        "to them and must not be met.",
+        "A loop backwards over a b c d e erased e when it was at e; at d, it "
+        "erased d, c and b. c and b were erased before the loop got to them, "
+        "so it must not visit them.",
     )
 
 
@@ -429,9 +429,9 @@ def test_inserting_while_walking_backwards() -> None:
     same(
         " ".join(met),
         "c b x a",
-        "While a loop backwards over a b c stood on b, x was inserted right "
-        "before b and y behind it. Backwards, x is ahead and must be met; y "
-        "is not.",
+        "While a loop backwards over a b c was at b, x was inserted right "
+        "before b, and y right after it. The loop must visit x, which is "
+        "ahead of it, and not y.",
     )
 
 
@@ -460,19 +460,19 @@ def test_an_erased_link_is_marked() -> None:
     links.erase(b)
     check(
         b._erased and not a._erased,
-        "b was erased and its `_erased` is not True: without the mark, a loop "
-        "that stands on an erased link can meet b, though it is gone.",
+        "b was erased, but its `_erased` is not True. Without the mark, a loop "
+        "that goes on from an erased link next to b would still visit b.",
     )
 
 
 @pytest.mark.exercise("ordered.linked_list.LinkedList.erase")
-def test_an_erased_link_leads_back_into_the_ring() -> None:
+def test_an_erased_link_leads_back_into_the_list() -> None:
     links, (a, b, c) = ring("abc")
     links.erase(b)
     check(
         b._prev is a and b._next is c,
-        "b was erased from a b c and lost its own pointers: a loop that "
-        "stands on b could not go on to c, nor backwards to a.",
+        "b was erased from a b c and lost its own pointers, so a loop that is "
+        "at b could not go on to c, or backwards to a.",
         picture=f"b._prev is {b._prev}, b._next is {b._next}",
     )
 
@@ -490,7 +490,7 @@ def test_erasing_until_nothing_is_left() -> None:
 
 
 def keyed(*keys: int) -> tuple[LinkedList[Letter], list[Letter]]:
-    """A ring whose links have these order keys."""
+    """A list whose links have these order keys."""
     links, letters = ring(f"link {place}" for place in range(1, len(keys) + 1))
     for key, letter in zip(keys, letters, strict=True):
         letter._sort_key = key
@@ -498,7 +498,7 @@ def keyed(*keys: int) -> tuple[LinkedList[Letter], list[Letter]]:
 
 
 def room_is_made(keys: tuple[int, ...], place: int) -> list[int]:
-    """Call `_make_room` behind a place, 0 for the sentinel: the keys then."""
+    """The keys after `_make_room` of a link; place 0 is the sentinel."""
     links, letters = keyed(*keys)
     start = [links._root, *letters][place]
     low = start._sort_key
@@ -506,17 +506,17 @@ def room_is_made(keys: tuple[int, ...], place: int) -> list[int]:
     same(
         start._sort_key,
         low,
-        "_make_room(start) changed the key of start itself: only keys behind "
-        "it may change.",
+        "_make_room(start) changed the key of start itself. It may only "
+        "change the keys of links after start.",
     )
     same(links._root._sort_key, 0, "The sentinel's key must stay 0.")
     in_order(links, f"_make_room({start}) with the keys {list(keys)[:12]}")
     after = start._next._sort_key
     check(
         after == 0 or after - low >= 2,
-        "After _make_room(start) there must be an integer between the keys "
-        "of start and of the link behind it, and there is still none.",
-        picture=f"start: {low}, behind it: {after}",
+        "After _make_room(start), there must be an integer between the keys "
+        "of start and of the link after it, but there is none.",
+        picture=f"start: {low}, after it: {after}",
     )
     return [letter._sort_key for letter in letters]
 
@@ -542,7 +542,7 @@ def test_room_where_everything_up_to_the_end_is_crowded() -> None:
 @pytest.mark.exercise("ordered.linked_list._make_room")
 def test_keys_before_the_place_stay() -> None:
     keys = room_is_made((1, 2, 3, 4, 1000), 2)
-    same(keys[:2], [1, 2], "Keys before the crowded place must not change.")
+    same(keys[:2], [1, 2], "The keys up to that of start must not change.")
 
 
 @pytest.mark.exercise("ordered.linked_list._make_room")
@@ -552,9 +552,10 @@ def test_links_far_away_keep_their_keys() -> None:
     moved = sum(a != b for a, b in zip(keys[3:], far, strict=True))
     check(
         moved <= 3,
-        f"Three links were crowded, 1000 behind them were far apart, and "
-        f"{moved} of those were given new keys: take the shortest stretch "
-        "that is wide enough, or each insertion costs a walk over the list.",
+        f"The keys of three links were crowded, those of 1000 links after "
+        f"them far apart, and {moved} of the 1000 got new keys. Find and "
+        "renumber the shortest run whose range is wide enough, or an "
+        "insertion would cost a walk over the whole list.",
     )
 
 
@@ -565,10 +566,10 @@ def test_a_link_put_where_no_key_is_free() -> None:
     second.prepend(x)
     check(
         first < x < second < third,
-        "x was put between two links with the keys 10 and 11, and the keys "
-        "are out of order now. If all tests above are passed, it is prepend: "
-        "x must get its key before it is linked in, or `_make_room` meets x "
-        "itself, whose key says nothing yet.",
+        "x was put between two links with the keys 10 and 11, and now the keys "
+        "are out of order. If all tests above pass, the mistake is in prepend: "
+        "x must get its key before it is linked in, because `_make_room` must "
+        "not find x itself, which does not have a valid key yet.",
         picture=f"keys: {[i._sort_key for i in (first, x, second, third)]}",
     )
 
@@ -587,6 +588,6 @@ def test_one_place_can_be_used_for_ever() -> None:
     in_order(links, "2000 insertions, each at the very front")
     check(
         rewritten < 1000,
-        f"Of 2000 insertions at the front, {rewritten} found no free key: "
-        "the stretch must be spread so that many more fit in.",
+        f"Of 2000 insertions at the front, {rewritten} found no free key. "
+        "Space the keys out evenly, so that many more links fit in between.",
     )

@@ -1,4 +1,4 @@
-"""Stage 01: names that nobody has yet."""
+"""Stage 01: unique, legal names for nodes."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from stages.checking import check, same
 
 
 def asked(*candidates: str) -> list[str]:
-    """The names that a new namespace gives for these wishes, in order."""
+    """The names that a new namespace returns for candidates, in order."""
     names = Namespace()
     return [names.create_name(candidate) for candidate in candidates]
 
 
 @pytest.mark.exercise("ordered.namespace.Namespace.create_name")
-def test_a_free_name_is_given_as_it_is() -> None:
+def test_a_free_name_is_returned_unchanged() -> None:
     same(
         asked("relu", "linear", "x"),
         ["relu", "linear", "x"],
-        "Nobody has these names: each wish is granted as it is.",
+        "None of these names is in use, so each must be returned unchanged.",
     )
 
 
@@ -28,22 +28,23 @@ def test_a_name_that_is_used_gets_a_number() -> None:
     same(
         asked("add", "add", "add", "mul", "add"),
         ["add", "add_1", "add_2", "mul", "add_3"],
-        "Asked for again, a name gets the next number: add, add_1, add_2.",
+        "A name that is in use must get the next number: add, add_1, add_2.",
     )
 
 
 @pytest.mark.exercise("ordered.namespace.Namespace.create_name")
-def test_what_cannot_stand_in_a_name_is_cleaned() -> None:
+def test_illegal_characters_are_replaced() -> None:
     same(
         asked("layer.0.weight", "a b!c", "0", ""),
         ["layer_0_weight", "a_b_c", "_0", "_unnamed"],
-        "A name must be an identifier of Python: `_parse` cleans the wish.",
+        "A name must be an identifier of Python: `_parse` makes it one.",
     )
     same(
         asked("a.b", "a_b", "a b"),
         ["a_b", "a_b_1", "a_b_2"],
-        "Three wishes that are cleaned to the same name a_b: two of them "
-        "need a number. Compare names after cleaning, not before.",
+        "Three candidates all become a_b once `_parse` has made them "
+        "identifiers, so two of them need a number. Compare the names that "
+        "`_parse` returns, not the candidates.",
     )
 
 
@@ -53,19 +54,19 @@ def test_a_reserved_name_gets_a_number_at_once(word: str) -> None:
     same(
         asked(word, word),
         [f"{word}_1", f"{word}_2"],
-        f"The name {word!r} is in TAKEN: as a variable it would be a syntax "
-        "error or would hide what generated code needs, so even the first "
-        "node that asks for it gets a number.",
+        f"The name {word!r} is in TAKEN, because as a variable it would be a "
+        "syntax error or would hide something that generated code needs. So "
+        "even the first node of this name gets a number.",
     )
 
 
 @pytest.mark.exercise("ordered.namespace.Namespace.create_name")
-def test_a_wish_may_have_a_number() -> None:
+def test_a_candidate_may_have_a_number() -> None:
     same(
         asked("x_7", "x_7", "x_7"),
         ["x_7", "x_8", "x_9"],
-        "x_7 was free, so it stays; asked for again it counts on from 7: "
-        "x_8, not x_7_1.",
+        "x_7 was free, so it stays as it is. The second time, counting goes "
+        "on from 7 and gives x_8, not x_7_1.",
     )
 
 
@@ -74,42 +75,42 @@ def test_a_number_is_not_given_twice() -> None:
     same(
         asked("add_1", "add", "add"),
         ["add_1", "add", "add_2"],
-        "Somebody asked for add_1 by name. Then add was free, and the second "
-        "add must skip add_1, which is used.",
+        "add_1 was asked for first. Then add was free, and the second add "
+        "must skip add_1, which is in use.",
     )
     same(
         asked("add", "add", "add_1"),
         ["add", "add_1", "add_2"],
-        "add_1 was made by counting and then asked for by name: it is used "
-        "like any other, and the next free number is 2.",
+        "The second add became add_1, so it is in use like any other name. "
+        "When add_1 is asked for, the next free number is 2.",
     )
     same(
         asked("add_2", "add_1", "add", "add"),
         ["add_2", "add_1", "add", "add_3"],
-        "add_1 and add_2 were asked for by name, in this order. Counting for "
-        "the second add goes on until it finds a free one, which is add_3.",
+        "add_2 and add_1 were asked for first. Counting for the second add "
+        "goes on until it finds a free name, which is add_3.",
     )
 
 
 @pytest.mark.exercise("ordered.namespace.Namespace.create_name")
 def test_an_object_keeps_its_name() -> None:
     names, first, second = Namespace(), ("first",), ("second",)
-    same(names.create_name("t", first), "t", "The first object is named t.")
+    same(names.create_name("t", first), "t", "The name t was free.")
     same(
         names.create_name("t", second),
         "t_1",
-        "Another object with the same wish gets a name of its own.",
+        "A second object asked for the name t, which is in use.",
     )
     same(
         names.create_name("t", first),
         "t",
-        "Asked again for the same object, the namespace must give the same "
-        "name again, not a new one.",
+        "create_name was called a second time for the same object, and must "
+        "return the same name again.",
     )
     same(
         names.create_name("other", second),
         "t_1",
-        "An object that has a name keeps it, whatever the wish is now.",
+        "An object that has a name keeps it, whatever the candidate is.",
     )
 
 
@@ -119,18 +120,18 @@ def test_a_builtin_may_have_its_own_name() -> None:
     same(
         names.create_name("len", len),
         "len",
-        "The name len is taken, but by len itself, which is the object to be "
-        "named: `_is_builtin` says so.",
+        "The name len is in TAKEN, but the object to be named is the builtin "
+        "len itself, as `_is_builtin` says, so it may have the name.",
     )
     same(
         names.create_name("max", min),
         "max_1",
-        "The name max is the builtin max's, and the object is another.",
+        "The name max belongs to the builtin max, but the object is min.",
     )
 
 
 class Counting(set[str]):
-    """A set that counts how often it is asked."""
+    """A set that counts how often `in` is used on it."""
 
     asked = 0
 
@@ -147,6 +148,6 @@ def test_the_thousandth_name_costs_as_little_as_the_first() -> None:
     same(last, "add_999", "A thousand nodes asked for the name add.")
     check(
         used.asked < 10_000,
-        f"To give add to 1000 nodes, {used.asked} names were tried, each "
-        "time from add_1 on: remember in `_counts` where counting stopped.",
+        f"To name 1000 nodes add, {used.asked} names were tried, because each "
+        "call began at add_1: store in `_counts` where counting stopped.",
     )

@@ -1,4 +1,4 @@
-"""Stage 01: where new nodes go."""
+"""Stage 01: the insert point of a graph, where new nodes go."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ def names(graph: Graph) -> str:
 
 
 @pytest.mark.exercise("ordered.ordered_graph.OrderedGraph.inserting_after")
-def test_a_new_node_goes_right_behind() -> None:
+def test_a_new_node_goes_right_after() -> None:
     graph, (_, linear, *_) = program()
     with graph.inserting_after(linear):
         new(graph, "neg")
     same(
         names(graph),
         "x linear neg add relu output",
-        "In a `with graph.inserting_after(linear)` block, a new node goes "
-        "right behind linear.",
+        "In a `with graph.inserting_after(linear)` block, a new node must go "
+        "right after linear.",
     )
 
 
@@ -56,13 +56,13 @@ def test_when_the_block_ends_nodes_go_to_the_end_again() -> None:
     same(
         names(graph),
         "x neg linear add relu output cos",
-        "After the `with` block the insert point is where it was before: a "
-        "new node goes to the end.",
+        "After the `with` block, the insert point must be the one from before "
+        "it, so that a new node goes to the end.",
     )
 
 
 @pytest.mark.exercise("ordered.ordered_graph.OrderedGraph.inserting_after")
-def test_two_nodes_behind_one_come_out_in_reverse() -> None:
+def test_two_nodes_after_one_come_out_in_reverse() -> None:
     graph, (x, *_) = program()
     with graph.inserting_after(x):
         new(graph, "first")
@@ -70,8 +70,8 @@ def test_two_nodes_behind_one_come_out_in_reverse() -> None:
     same(
         names(graph),
         "x second first linear add relu output",
-        "Each new node goes right behind x, so the second one stands between "
-        "x and the first.",
+        "Each new node goes right after x, so the second one comes between x "
+        "and the first.",
     )
 
 
@@ -83,8 +83,8 @@ def test_without_a_with_block_it_is_for_good() -> None:
     same(
         names(graph),
         "x linear neg add relu output",
-        "graph.inserting_after(linear) without `with` sets the insert point "
-        "already when it is called.",
+        "graph.inserting_after(linear) must set the insert point when it is "
+        "called, even without `with`.",
     )
 
 
@@ -97,8 +97,9 @@ def test_without_a_node_it_is_the_end() -> None:
     same(
         names(graph),
         "x linear add relu output neg cos",
-        "inserting_after() without a node is the end of the graph, in the "
-        "order of creation. (The start is inserting_before().)",
+        "inserting_after() without a node is the end of the graph, and new "
+        "nodes must go there in the order of their creation. "
+        "(inserting_before() without a node is the start.)",
     )
 
 
@@ -114,8 +115,8 @@ def test_blocks_can_be_nested_and_left_by_an_error() -> None:
     same(
         names(graph),
         "x linear add neg relu output",
-        "An error left the inner `with` block: the insert point must be that "
-        "of the outer one again, behind add.",
+        "An error ended the inner `with` block, so the insert point must be "
+        "that of the outer block again, after add.",
     )
 
 
@@ -128,11 +129,11 @@ def test_the_insert_point_goes_where_its_node_goes() -> None:
     same(
         names(graph),
         "x add relu linear neg output",
-        "linear was moved behind relu while it was the insert point. New "
-        "nodes go behind linear, wherever it is now: keep the node, not the "
-        "neighbour that it had at first.",
+        "linear was moved after relu while it was the insert point. New nodes "
+        "must go after linear, wherever it is now, so keep linear and not the "
+        "node that was next to it at first.",
     )
-    check(x.next.name == "add", "Moving linear has to close the gap behind x.")
+    check(x.next.name == "add", "After linear moved away, add must follow x.")
 
 
 @pytest.mark.exercise("ordered.ordered_graph.OrderedGraph.inserting_after")
@@ -142,8 +143,8 @@ def test_a_place_that_is_not_in_the_graph_is_refused() -> None:
     with raising(
         AssertionError,
         "not in graph",
-        "A node of another graph was given as the insert point: new nodes "
-        "would go into the wrong list.",
+        "A node of another graph was accepted as the insert point, so new "
+        "nodes would go into the wrong list.",
     ):
         graph.inserting_after(stranger)
     other.erase_node(stranger)
@@ -151,13 +152,13 @@ def test_a_place_that_is_not_in_the_graph_is_refused() -> None:
     with raising(
         AssertionError,
         "not in graph",
-        "An erased node was given as the insert point: new nodes would hang "
-        "on a link that no loop reaches.",
+        "An erased node was accepted as the insert point, so new nodes would "
+        "be linked to a node that is not in the graph.",
     ):
         graph.inserting_after(linear)
     new(graph, "neg")
     same(
         names(graph),
         "x add relu output neg",
-        "A refused place must leave the insert point as it was.",
+        "inserting_after refused a node, but changed the insert point anyway.",
     )

@@ -1,4 +1,4 @@
-"""Stage 02: Residual with values: its edges, an edit, dead code, a copy."""
+"""Stage 02: the edges of Residual, an edit, dead code, the verifier, a copy."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ def residual() -> Graph:
 
 
 def show_edges(graph: Graph) -> None:
-    """Print both ends of each edge, and where each value is read last."""
+    """Print both ends of each edge, and where each value is last used."""
     last = last_uses(graph.nodes)
     for node in graph.nodes:
         print(
-            f"  {node.name:<7} reads {node.all_input_nodes!s:<12} "
-            f"users {list(node.users)!s:<14} last to read {last.get(node, [])}"
+            f"  {node.name:<7} inputs {node.all_input_nodes!s:<12} "
+            f"users {list(node.users)!s:<14} last to use {last.get(node, [])}"
         )
 
 
@@ -41,12 +41,12 @@ def lint(graph: Graph) -> None:
 
 
 def main() -> None:
-    """Put gelu in the place of relu, in the steps that every pass takes."""
+    """Replace relu by gelu, in the steps that every pass takes."""
     graph = residual()
     print(graph)
     show_edges(graph)
 
-    print("\ngelu in the place of relu:")
+    print("\nrelu replaced by gelu:")
     relu = graph.find_nodes(op="call_function", target=torch.relu)[0]
     with graph.inserting_after(relu):
         gelu = graph.call_function(torch.nn.functional.gelu, relu.args)
@@ -55,14 +55,14 @@ def main() -> None:
     print(f"  dead code was erased: {graph.eliminate_dead_code()}")
     lint(graph)
 
-    print("\nbroken: gelu before the value that it reads")
+    print("\nbroken: gelu moved before the value that it uses")
     gelu.input_at(0).prepend(gelu)
     lint(graph)
     gelu.next.append(gelu)
 
     copy = Graph()
     copy.output(copy.graph_copy(graph, {}))
-    print(f"\nmended and copied: {str(copy) == str(graph)}")
+    print(f"\nthe repaired graph equals its copy: {str(copy) == str(graph)}")
     print(copy)
 
 

@@ -1,4 +1,4 @@
-"""Stage 02: mistakes that people make, and what they are told."""
+"""Stage 02: likely mistakes, and what the tests say about each."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from stages.mutant import Mutant
 MUTANTS: Final = (
     Mutant(
         function="node.Node._connect",
-        misconception="new arguments are new edges, and that is all",
+        misconception="new arguments only add edges",
         was=(
             "        for node in self._inputs:\n"
             "            node.users.pop(self, None)\n"
         ),
         becomes="",
-        told="linear must lose its user",
+        told="linear must lose add as a user",
     ),
     Mutant(
         function="node.Node._connect",
-        misconception="whoever reads knows; what is read need not",
+        misconception="an edge is recorded only at its user",
         was="            node.users[self] = None",
         becomes="            pass",
-        told="both of them know add as a user",
+        told="both must have add among their users",
     ),
     Mutant(
         function="node.Node._connect",
-        misconception="it does not matter whether edges come or go first",
+        misconception="new edges can be added before old ones are dropped",
         was=(
             "        for node in self._inputs:\n"
             "            node.users.pop(self, None)\n"
@@ -45,11 +45,11 @@ MUTANTS: Final = (
             "        self._kwargs = kwargs\n"
             "        self._inputs = inputs"
         ),
-        told="must not take away the new ones",
+        told="must not remove the new ones",
     ),
     Mutant(
         function="node.Node._connect",
-        misconception="each input can be checked when its turn comes",
+        misconception="each input can be checked right before it is linked",
         was=(
             "            if node.graph is not graph or node._erased:\n"
             "                raise refusals.not_in_graph(node, self)\n"
@@ -59,11 +59,11 @@ MUTANTS: Final = (
             "                raise refusals.not_in_graph(node, self)\n"
             "            node.users[self] = None\n"
         ),
-        told="check all, then change",
+        told="check all inputs before you change any",
     ),
     Mutant(
         function="node.Node._connect",
-        misconception="only what differs has to be moved",
+        misconception="only the edges that differ have to change",
         was=(
             "        for node in self._inputs:\n"
             "            node.users.pop(self, None)\n"
@@ -72,43 +72,43 @@ MUTANTS: Final = (
             "        for node in set(self._inputs) - set(inputs):\n"
             "            node.users.pop(self, None)\n"
         ),
-        told="All old edges go and all new ones come",
+        told="Drop all old edges and add all new ones",
     ),
     Mutant(
         function="node.Node._freeze",
-        misconception="only positional arguments are values",
+        misconception="only positional arguments can be nodes",
         was="        named = map_aggregate(dict(kwargs), visit)",
         becomes="        named = immutable_dict(kwargs)",
         told="nodes in kwargs are inputs too",
     ),
     Mutant(
         function="node.Node._freeze",
-        misconception="nobody will change a list after passing it on",
+        misconception="a caller does not change a list after passing it",
         was="        return frozen, named, inputs",
         becomes="        return tuple(args), named, inputs",
-        told="A node keeps copies",
+        told="A node must keep copies",
     ),
     Mutant(
         function="node.Node._freeze",
-        misconception="nodes are found at the top of the arguments",
+        misconception="nodes are never nested in lists",
         was="        frozen = map_aggregate(tuple(args), visit)",
         becomes=(
             "        frozen = map_aggregate(tuple(args), lambda leaf: leaf)\n"
             "        for arg in args:\n"
             "            visit(arg)"
         ),
-        told="though they stand inside a list",
+        told="though they are inside a list",
     ),
     Mutant(
         function="node.Node._freeze",
         misconception="a set is a container like a list",
         was="                self._check_set(leaf)",
         becomes="                pass",
-        told="`_check_set` must be asked",
+        told="`_check_set` must be called",
     ),
     Mutant(
         function="node.Node._freeze",
-        misconception="what is inside kwargs is frozen, so kwargs are",
+        misconception="if the values in kwargs are immutable, kwargs are",
         was="        named = map_aggregate(dict(kwargs), visit)",
         becomes=(
             "        named = {k: map_aggregate(v, visit) "
@@ -118,28 +118,28 @@ MUTANTS: Final = (
     ),
     Mutant(
         function="node.Node._freeze",
-        misconception="whatever can be looped over is a row of arguments",
+        misconception="anything iterable can be the arguments",
         was="        self._check_containers(args, kwargs)\n",
         becomes="",
-        told="must be refused, not taken apart",
+        told="must be refused, not iterated over",
     ),
     Mutant(
         function="node.Node._freeze",
-        misconception="only a set is a set",
+        misconception="a frozenset is not a set",
         was="(set, frozenset)",
         becomes="set",
-        told="A node stands inside a frozenset among the arguments",
+        told="A node is inside a frozenset among the arguments",
     ),
     Mutant(
         function="node.Node.replace_input_with",
-        misconception="only positional arguments are values",
+        misconception="only positional arguments can be nodes",
         was="map_arg(self._kwargs, swap)",
         becomes="self._kwargs",
         told="replace_input_with must replace each occurrence",
     ),
     Mutant(
         function="node.Node.replace_input_with",
-        misconception="the arguments are all there is to change",
+        misconception="only the arguments have to change, not the users",
         was=(
             "        self._update_args_kwargs(\n"
             "            map_arg(self._args, swap), "
@@ -151,50 +151,50 @@ MUTANTS: Final = (
             "        self._kwargs = map_arg(self._kwargs, swap)\n"
             "        self._inputs = tuple(map(swap, self._inputs))"
         ),
-        told="an edge is written at both ends",
+        told="an edge is recorded at both ends",
     ),
     Mutant(
         function="node.Node.replace_input_with",
-        misconception="a node's input is replaced for all who read it",
+        misconception="the old input is replaced for all of its users",
         was="        self._update_args_kwargs(\n",
         becomes=(
             "        for user in list(old_input.users):\n"
             "            user.args = map_arg(user._args, swap)\n"
             "        self._update_args_kwargs(\n"
         ),
-        told="linear reads x too and was not asked to change",
+        told="linear uses x too, and must keep it",
     ),
     Mutant(
         function="node.Node.replace_input_with",
-        misconception="the new node is checked when it becomes an input",
+        misconception="it is enough that _connect checks the new node",
         was="        self._check_node(new_input)\n",
         becomes="",
-        told="must be refused by `_check_node`, even where nothing would",
+        told="`_check_node` must refuse, even if nothing would",
     ),
     Mutant(
         function="node.Node.replace_input_with",
-        misconception="a hook is given the nodes",
+        misconception="a hook gets the new node itself",
         was="new=new_input._name,",
         becomes="new=new_input,",
         told="the new one's name (a str)",
     ),
     Mutant(
         function="node.Node.replace_all_uses_with",
-        misconception="users can be looped over while they change",
+        misconception="one can loop over users while they change",
         was="        for user in list(self.users):",
         becomes="        for user in self.users:",
         told="a dict must not change while you loop over it",
     ),
     Mutant(
         function="node.Node.replace_all_uses_with",
-        misconception="all uses are all uses, whatever the callback says",
+        misconception="all users change, whatever the callback returns",
         was="            if delete_user_cb is None or delete_user_cb(user):",
         becomes="            if True:",
-        told="a user for which the callback says False is left alone",
+        told="a user for which the callback returns False must not change",
     ),
     Mutant(
         function="node.Node.replace_all_uses_with",
-        misconception="who was asked was changed",
+        misconception="each user that the callback saw was changed",
         was=(
             "            if delete_user_cb is None or delete_user_cb(user):\n"
             "                changed.append(user)\n"
@@ -203,7 +203,7 @@ MUTANTS: Final = (
             "            changed.append(user)\n"
             "            if delete_user_cb is None or delete_user_cb(user):\n"
         ),
-        told="it is not among the users that were changed",
+        told="it must not be among the users that were changed",
     ),
     Mutant(
         function="node.Node.replace_all_uses_with",
@@ -214,35 +214,35 @@ MUTANTS: Final = (
     ),
     Mutant(
         function="node.Node.replace_all_uses_with",
-        misconception="what is refused in the end may be begun",
+        misconception="it is enough that the first replacement is refused",
         was="        self._check_node(replace_with)\n",
         becomes="",
-        told="which must be refused even if there are no users",
+        told="and must be refused even if there are no users",
     ),
     Mutant(
         function="graph.Graph.erase_node",
-        misconception="out of the list is out of the graph",
+        misconception="a node is only recorded in the list of nodes",
         was="        to_erase._drop_inputs()",
         becomes="",
         told="Erasing removes the edges as well as the node",
     ),
     Mutant(
         function="graph.Graph.erase_node",
-        misconception="whoever erases a node knows that nobody uses it",
+        misconception="the caller has made sure that there are no users",
         was="        self._check_erasable(to_erase)\n        if self._owning",
         becomes="        if self._owning",
-        told="add would read a value that is never computed",
+        told="add would use a value that is never computed",
     ),
     Mutant(
         function="graph.Graph.erase_node",
-        misconception="hooks look and change nothing",
+        misconception="hooks do not change the graph",
         was="            self._check_erasable(to_erase)\n",
         becomes="",
-        told="it must be checked again after the hooks",
+        told="check again after the hooks",
     ),
     Mutant(
         function="graph.Graph.erase_node",
-        misconception="one check is enough, if it is the last thing",
+        misconception="a check after the hooks is enough",
         was="        self._check_erasable(to_erase)\n        if self._owning",
         becomes=(
             "        if self._owning_module is None:\n"
@@ -253,38 +253,38 @@ MUTANTS: Final = (
     ),
     Mutant(
         function="graph.Graph.erase_node",
-        misconception="an erased node has no users left to tell, and no inputs",
+        misconception="only the users change, not the erased node's inputs",
         was="        to_erase._drop_inputs()",
         becomes=(
             "        for node in to_erase._inputs:\n"
             "            del node.users[to_erase]"
         ),
-        told="A node that was erased reads nothing",
+        told="An erased node has no inputs",
     ),
     Mutant(
         function="usedef.lint._uses",
-        misconception="a value is defined before its user, or by it",
+        misconception="a node may use its own value",
         was="0 < arg._sort_key < node._sort_key",
         becomes="0 < arg._sort_key <= node._sort_key",
         told="a value must be defined strictly before its user",
     ),
     Mutant(
         function="usedef.lint._uses",
-        misconception="a use is written at one end only",
+        misconception="an edge is recorded only at its user",
         was="            if node not in arg.users:",
         becomes="            if False:",
-        told="an edge is there at one end only",
+        told="the edge is recorded at one end only",
     ),
     Mutant(
         function="usedef.lint._uses",
-        misconception="an erased node is in no graph",
+        misconception="an erased node no longer has its graph",
         was="            if arg.graph is not graph or arg._erased:",
         becomes="            if arg.graph is not graph:",
-        told="behind the graph's back",
+        told="without telling the graph",
     ),
     Mutant(
         function="usedef.lint._uses",
-        misconception="one fault is enough to know",
+        misconception="the verifier can stop at the first fault",
         was=(
             '                    "are topologically ordered",\n'
             "                )"
@@ -294,80 +294,80 @@ MUTANTS: Final = (
             "                )\n"
             "                return"
         ),
-        told="The verifier goes on after the first",
+        told="The verifier must go on after the first",
     ),
     Mutant(
         function="usedef.lint._uses",
-        misconception="a node has one fault at most",
+        misconception="an edge has at most one fault",
         was="            if node not in arg.users:",
         becomes="            elif node not in arg.users:",
-        told="the last question is asked in any case",
+        told="check the users in any case",
     ),
     Mutant(
         function="usedef.lint._uses",
         misconception="order keys of two graphs can be compared",
         was="            elif not 0 <",
         becomes="            if not 0 <",
-        told="do not ask for its place",
+        told="do not compare its order key",
     ),
     Mutant(
         function="usedef.liveness.last_uses",
-        misconception="the first user met is the last, from either side",
+        misconception="a walk in either direction finds the last user first",
         was="    for user in reversed(nodes):",
         becomes="    for user in nodes:",
         told="add is the last",
     ),
     Mutant(
         function="usedef.liveness.last_uses",
-        misconception="each use could be the last",
+        misconception="each use of a value is its last",
         was="                seen.add(node)\n",
         becomes="",
         told="add is the last",
     ),
     Mutant(
         function="usedef.liveness.last_uses",
-        misconception="every user has a list, if an empty one",
+        misconception="every user has a list, even if it is empty",
         was="        for node in user._inputs:",
         becomes=(
             "        frees.setdefault(user, [])\n"
             "        for node in user._inputs:"
         ),
-        told="reads nothing for the last time and has no entry",
+        told="is not the last user of any value, so it must not have an entry",
     ),
     Mutant(
         function="usedef.liveness.last_uses",
-        misconception="the last user is the last in `users`",
+        misconception="`users` is in the order of the program",
         was="            if node not in seen:",
         becomes="            if [*node.users][-1] is user:",
-        told="What counts is who comes last in the program",
+        told="What counts is the order of the program",
     ),
     Mutant(
         function="graph.Graph.eliminate_dead_code",
-        misconception="nodes are looked at in the order in which they run",
+        misconception="one walk from the first node to the last is enough",
         was="        for node in reversed(self._nodes):",
         becomes="        for node in self._nodes:",
-        told="it must be looked at after cos",
+        told="the walk must come to neg after cos",
     ),
     Mutant(
         function="graph.Graph.eliminate_dead_code",
-        misconception="what nobody uses is dead",
+        misconception="every node without users is dead",
         was="            if not node.users and not must_stay(node):",
         becomes='            if not node.users and node.op != "output":',
-        told="but they do something else",
+        told="but each has another purpose",
     ),
     Mutant(
         function="graph.Graph.eliminate_dead_code",
-        misconception="a graph that is there is a graph that is right",
+        misconception="the graph is always well formed",
         was=(
             "        for problem in lint.structure_problems(self):\n"
             "            raise problem.kind(problem.message)\n"
         ),
         becomes="",
-        told="users of a broken graph cannot be trusted",
+        told="a broken graph may have wrong users",
     ),
     Mutant(
         function="graph.Graph.eliminate_dead_code",
-        misconception="a graph has no other graphs in it",
+        misconception="a graph does not contain other graphs",
         was=(
             "            changed |= graph.eliminate_dead_code(\n"
             "                is_impure_node, unknown=unknown\n"
@@ -375,35 +375,35 @@ MUTANTS: Final = (
             "            child.recompile()"
         ),
         becomes="            pass",
-        told="dead code must be erased there, too",
+        told="dead code must be erased there too",
     ),
     Mutant(
         function="graph.Graph.eliminate_dead_code",
-        misconception="`or` asks both sides",
+        misconception="`or` evaluates both sides",
         was="            changed |= graph.eliminate_dead_code(",
         becomes=("            changed = changed or graph.eliminate_dead_code("),
-        told="each graph must be cleaned, also if something was erased before",
+        told="each graph must be cleaned, even if something was erased before",
     ),
     Mutant(
         function="graph.Graph.eliminate_dead_code",
-        misconception="the answer is that of the last graph",
+        misconception="the result is that of the last graph",
         was="            changed |= graph.eliminate_dead_code(",
         becomes="            changed = graph.eliminate_dead_code(",
-        told="must not make the answer False",
+        told="must not make the result False",
     ),
     Mutant(
         function="graph.Graph.eliminate_dead_code",
-        misconception="a child graph is cleaned as if by a call of its own",
+        misconception="a child graph is cleaned with the default settings",
         was="                is_impure_node, unknown=unknown\n",
         becomes="",
         told="clean the child with the same settings",
     ),
     Mutant(
         function="graph.Graph.eliminate_dead_code",
-        misconception="whatever lint finds makes users untrustworthy",
+        misconception="every fault that lint finds makes users wrong",
         was="lint.structure_problems(self)",
         becomes="lint.problems(self)",
-        told="ask lint.structure_problems only",
+        told="call lint.structure_problems, not lint.problems",
     ),
 )
 """At least two for each exercise."""

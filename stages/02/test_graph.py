@@ -1,4 +1,4 @@
-"""Stage 02: taking nodes out of a graph, and dead code."""
+"""Stage 02: erasing nodes, and eliminating dead code."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from stages.checking import check, raising, same, uses_intact
 
 
 def residual() -> Graph:
-    """Residual's graph, made by hand."""
+    """Residual's graph, built node by node."""
     graph = Graph()
     x = graph.placeholder("x")
     linear = graph.call_module("linear", (x,))
@@ -35,7 +35,7 @@ def names(graph: Graph) -> str:
 
 
 def with_dead_chain() -> tuple[Graph, Node, Node]:
-    """Residual with neg(x) and cos(neg) before its end, used by nobody."""
+    """Residual with neg(x) and cos(neg) before its output, as dead code."""
     graph = residual()
     with graph.inserting_before(graph.output_node()):
         neg = graph.call_function(torch.neg, (find(graph, "x"),))
@@ -47,7 +47,7 @@ def with_dead_chain() -> tuple[Graph, Node, Node]:
 
 
 @pytest.mark.exercise("graph.Graph.erase_node")
-def test_a_node_that_nobody_uses_goes() -> None:
+def test_a_node_without_users_is_erased() -> None:
     graph, _, cos = with_dead_chain()
     graph.erase_node(cos)
     same(names(graph), "x linear add relu neg output", "cos was erased.")
@@ -61,48 +61,50 @@ def test_the_inputs_lose_an_erased_user() -> None:
     same(
         list(neg.users),
         [],
-        "cos was erased and is still in neg.users: neg could never be erased "
-        "now. Erasing removes the edges as well as the node.",
+        "cos was erased but is still in neg.users, so neg could never be "
+        "erased. Erasing removes the edges as well as the node.",
     )
     graph.erase_node(neg)
     uses_intact(graph, "cos and neg were erased, one after the other.")
     same(
         cos.all_input_nodes + neg.all_input_nodes,
         [],
-        "A node that was erased reads nothing: `_drop_inputs` changes its "
-        "arguments as well as the users of its inputs.",
+        "An erased node has no inputs: `_drop_inputs` changes its arguments "
+        "as well as the users of its inputs.",
     )
 
 
 @pytest.mark.exercise("graph.Graph.erase_node")
-def test_a_node_that_is_used_stays() -> None:
+def test_a_node_with_users_stays() -> None:
     graph = residual()
     with raising(
         RuntimeError,
         "add",
-        "linear is read by add: erasing it must be refused, or add would "
-        "read a value that is never computed.",
+        "add uses linear, so erasing linear must be refused, or add would use "
+        "a value that is never computed.",
     ):
         graph.erase_node(find(graph, "linear"))
     same(names(graph), "x linear add relu output", "Nothing may change.")
-    uses_intact(graph, "What was refused must leave all edges as they were.")
+    uses_intact(graph, "A refused call must not change any edge.")
 
 
 @pytest.mark.exercise("graph.Graph.erase_node")
-def test_only_a_node_of_this_graph_can_be_erased_and_once() -> None:
+def test_only_a_node_of_this_graph_can_be_erased_and_only_once() -> None:
     graph, _, cos = with_dead_chain()
     other = residual()
     with raising(
         RuntimeError,
         "wrong graph",
-        "A node of another graph was erased from this one.",
+        "Erasing a node of another graph must be refused.",
     ):
         other.erase_node(cos)
-    same(len(other.nodes), 5, "What was refused must not change the count.")
+    same(len(other.nodes), 5, "A refused call must not change the count.")
     graph.erase_node(cos)
-    with raising(RuntimeError, "erased", "A node was erased a second time."):
+    with raising(
+        RuntimeError, "erased", "Erasing a node a second time must be refused."
+    ):
         graph.erase_node(cos)
-    same(len(graph.nodes), 6, "What was refused must not change the count.")
+    same(len(graph.nodes), 6, "A refused call must not change the count.")
 
 
 class Owner(torch.nn.Module):
@@ -116,7 +118,7 @@ class Owner(torch.nn.Module):
 
 
 class Listener(Owner):
-    """An owner with an erase hook that sees the graph as it is."""
+    """An owner with an erase hook that records its calls."""
 
     def __init__(self, graph: Graph) -> None:
         super().__init__()
@@ -126,14 +128,14 @@ class Listener(Owner):
         self._erase_node_hooks.append(self.hear)
 
     def hear(self, node: Node) -> None:
-        """Write down the graph, and perhaps use the node after all."""
+        """Record the graph's nodes, and perhaps make relu use this one."""
         self.heard.append(f"{node}: {names(self.graph)}")
         if self.objects:
             find(self.graph, "relu").args = (node,)
 
 
 @pytest.mark.exercise("graph.Graph.erase_node")
-def test_the_owner_hears_of_it_before_it_happens() -> None:
+def test_erase_hooks_are_called_before_the_node_is_gone() -> None:
     graph, _, cos = with_dead_chain()
     owner = Listener(graph)
     graph.owning_module = owner
@@ -147,17 +149,17 @@ def test_the_owner_hears_of_it_before_it_happens() -> None:
 
 
 @pytest.mark.exercise("graph.Graph.erase_node")
-def test_the_owner_does_not_hear_of_what_is_refused() -> None:
+def test_erase_hooks_are_not_called_if_the_node_must_stay() -> None:
     graph = residual()
     owner = Listener(graph)
     graph.owning_module = owner
-    with raising(RuntimeError, "add", "linear is read by add and must stay."):
+    with raising(RuntimeError, "add", "add uses linear, so it must stay."):
         graph.erase_node(find(graph, "linear"))
     same(
         owner.heard,
         [],
-        "linear has a user and was not erased, but the erase hook was told "
-        "that it goes: check before the hooks as well as after them.",
+        "linear has a user and was not erased, but the erase hook was called: "
+        "check before the hooks as well as after them.",
     )
 
 
@@ -170,8 +172,8 @@ def test_an_erase_hook_can_erase_the_node_itself() -> None:
     with raising(
         RuntimeError,
         "Tried to erase Node cos, which is erased already",
-        "The erase hook erased the node itself. `_check_erasable` must be "
-        "asked again after the hooks: it finds more than users.",
+        "The erase hook erased the node itself. Call `_check_erasable` again "
+        "after the hooks, because it checks for this too.",
     ):
         graph.erase_node(cos)
     same(len(graph.nodes), 6, "One of seven nodes was erased, by the hook.")
@@ -186,11 +188,11 @@ def test_an_erase_hook_can_use_the_node_after_all() -> None:
     with raising(
         RuntimeError,
         "relu",
-        "The erase hook made relu read the node that was about to go. It has "
-        "a user now, so it must be checked again after the hooks.",
+        "The erase hook made relu use the node that is being erased. The node "
+        "has a user now, so check again after the hooks.",
     ):
         graph.erase_node(cos)
-    check("cos" in names(graph), "The node was refused, and is gone.")
+    check("cos" in names(graph), "Erasing cos was refused, but cos is gone.")
 
 
 # -- dead code ---------------------------------------------------------------
@@ -203,27 +205,27 @@ def test_live_code_stays() -> None:
     same(
         names(graph),
         "x linear add relu output",
-        "Every node of Residual is used, or is its output: all must stay.",
+        "Every node of Residual has users or is its output, so all must stay.",
     )
-    same(changed, False, "Nothing was erased, so the answer is False.")
+    same(changed, False, "Nothing was erased, so the result must be False.")
 
 
 @pytest.mark.exercise("graph.Graph.eliminate_dead_code")
-def test_a_dead_chain_goes_in_one_call() -> None:
+def test_a_dead_chain_is_erased_in_one_call() -> None:
     graph, *_ = with_dead_chain()
     changed = graph.eliminate_dead_code()
     same(
         names(graph),
         "x linear add relu output",
-        "Nobody uses cos, and only cos uses neg: both are dead. When cos is "
-        "gone neg has no users, so it must be looked at after cos.",
+        "cos has no users, and neg has only cos, so both are dead. neg loses "
+        "its user when cos is erased: the walk must come to neg after cos.",
     )
-    same(changed, True, "Two nodes were erased, so the answer is True.")
+    same(changed, True, "Two nodes were erased, so the result must be True.")
     uses_intact(graph, "cos and neg must be gone from all users.")
 
 
 @pytest.mark.exercise("graph.Graph.eliminate_dead_code")
-def test_what_has_an_effect_stays() -> None:
+def test_nodes_with_a_side_effect_stay() -> None:
     graph = residual()
     with graph.inserting_before(find(graph, "linear")):
         graph.placeholder("unused")
@@ -234,31 +236,32 @@ def test_what_has_an_effect_stays() -> None:
     same(
         names(graph),
         "x unused linear add relu add_ print_1 output",
-        "Nobody uses the values of unused, add_ and print_1, but they do "
-        "something else: a parameter belongs to the signature, add_ writes "
-        "into linear, print prints. All must stay.",
+        "unused, add_ and print_1 have no users, but each has another purpose: "
+        "unused is a parameter in the signature, add_ writes to linear, and "
+        "print_1 prints. All must stay.",
     )
 
 
 def users_own(value: object) -> object:
-    """A function of which nothing is known."""
+    """A function whose side effects fx does not know."""
     return value
 
 
 @pytest.mark.exercise("graph.Graph.eliminate_dead_code")
-def test_the_caller_decides_about_what_is_unknown() -> None:
+def test_the_caller_decides_about_unknown_functions() -> None:
     graph = residual()
     with graph.inserting_before(graph.output_node()):
         graph.call_function(users_own, (find(graph, "x"),))
     graph.eliminate_dead_code(unknown="keep")
     check(
         "users_own" in names(graph),
-        'With unknown="keep", a call of a user\'s function must stay.',
+        'With unknown="keep", a call of an unknown function must stay.',
     )
     graph.eliminate_dead_code()
     check(
         "users_own" not in names(graph),
-        'By default, unknown="drop", a dead call of a user\'s function goes.',
+        'By default (unknown="drop"), a dead call of an unknown function must '
+        "be erased.",
     )
 
 
@@ -268,7 +271,7 @@ def test_the_caller_may_decide_about_everything() -> None:
     changed = graph.eliminate_dead_code(lambda node: True)
     check(
         not changed and "cos" in names(graph),
-        "is_impure_node said that every node must stay, and one is gone.",
+        "is_impure_node returned True for every node, but one is gone.",
     )
     with graph.inserting_before(graph.output_node()):
         graph.call_method("add_", (find(graph, "x"), 1))
@@ -276,8 +279,8 @@ def test_the_caller_may_decide_about_everything() -> None:
     same(
         names(graph),
         "x linear add relu output",
-        "is_impure_node said that only the output must stay; it decides "
-        "instead of what fx knows of effects, so add_ goes too.",
+        "is_impure_node returned True only for the output. It replaces what "
+        "fx knows of side effects, so add_ must be erased too.",
     )
 
 
@@ -288,16 +291,16 @@ def test_a_broken_graph_is_left_alone() -> None:
     with raising(
         RuntimeError,
         "add",
-        "relu was moved before the value that it reads. Ask "
-        "lint.structure_problems before erasing anything: users of a broken "
-        "graph cannot be trusted.",
+        "relu was moved before the value that it uses. Call "
+        "lint.structure_problems before you erase anything, because a broken "
+        "graph may have wrong users.",
     ):
         graph.eliminate_dead_code()
     check("cos" in names(graph), "Nothing may be erased from a broken graph.")
 
 
 @pytest.mark.exercise("graph.Graph.eliminate_dead_code")
-def test_a_graph_without_an_output_has_sound_edges() -> None:
+def test_a_graph_without_an_output_can_be_cleaned() -> None:
     graph = Graph()
     x = graph.placeholder("x")
     graph.call_function(torch.neg, (x,))
@@ -306,15 +309,15 @@ def test_a_graph_without_an_output_has_sound_edges() -> None:
     except RuntimeError as error:
         check(
             "no output" not in str(error),
-            "This graph has no output yet, but its edges are right, and "
-            "that is all that counts here: ask lint.structure_problems only.",
+            "This graph has no output yet, but its edges are right, which is "
+            "enough here: call lint.structure_problems, not lint.problems.",
         )
         raise
-    same(names(graph), "x", "Nobody uses neg, so it goes.")
+    same(names(graph), "x", "neg has no users, so it must be erased.")
 
 
 class Child(torch.nn.Module):
-    """A module with a graph, as GraphModule will be one."""
+    """A module with a graph, like the GraphModule of stage 05."""
 
     def __init__(self, graph: Graph) -> None:
         super().__init__()
@@ -322,12 +325,12 @@ class Child(torch.nn.Module):
         self.recompiled = 0
 
     def recompile(self) -> None:
-        """Count."""
+        """Count the calls."""
         self.recompiled += 1
 
 
 def fetching(*children: Child) -> Graph:
-    """Residual, whose relu reads some child modules of its owner too."""
+    """Residual, whose relu also takes child modules of the owner."""
     owner, graph = Owner(), residual()
     owner.add_module("linear", torch.nn.Linear(4, 4))
     graph.owning_module = owner
@@ -348,11 +351,11 @@ def test_graphs_of_children_are_cleaned_too() -> None:
     same(
         names(inner),
         "x linear add relu output",
-        "The node get_attr fetches a child module that has a graph: dead "
-        "code must be erased there, too.",
+        "A get_attr node fetches a child module that has a graph: dead code "
+        "must be erased there too.",
     )
     check(child.recompiled, "The child's graph changed: recompile the child.")
-    same(changed, True, "Something was erased, in the child's graph.")
+    same(changed, True, "Nodes of the child's graph were erased.")
 
 
 @pytest.mark.exercise("graph.Graph.eliminate_dead_code")
@@ -379,8 +382,8 @@ def test_every_graph_is_cleaned_whatever_was_erased_elsewhere() -> None:
     same(
         [names(inner) for inner in (first, second)],
         ["x linear add relu output"] * 2,
-        "There was dead code in the graph itself and in two of its children: "
-        "each graph must be cleaned, also if something was erased before.",
+        "There was dead code in the graph itself and in two child graphs: "
+        "each graph must be cleaned, even if something was erased before.",
     )
     clean = fetching(Child(residual()))
     with clean.inserting_before(clean.output_node()):
@@ -388,6 +391,6 @@ def test_every_graph_is_cleaned_whatever_was_erased_elsewhere() -> None:
     same(
         clean.eliminate_dead_code(),
         True,
-        "A node of the graph itself was erased. That its child had no dead "
-        "code must not make the answer False.",
+        "A node of the graph itself was erased. The child's graph, which had "
+        "no dead code, must not make the result False.",
     )

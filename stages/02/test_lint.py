@@ -1,4 +1,4 @@
-"""Stage 02: what lint says of arguments, and where values are read last."""
+"""Stage 02: what lint finds in arguments, and the last user of each value."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from stages.checking import check, same
 
 
 def residual() -> Graph:
-    """Residual's graph, made by hand."""
+    """Residual's graph, built node by node."""
     graph = Graph()
     x = graph.placeholder("x")
     linear = graph.call_module("linear", (x,))
@@ -30,14 +30,14 @@ def find(graph: Graph, name: str) -> Node:
     return next(node for node in graph.nodes if node.name == name)
 
 
-def said_of(graph: Graph, reader: str, read: str) -> list[Problem]:
-    """The problems at a node whose message names it and the other one."""
+def said_of(graph: Graph, user: str, used: str) -> list[Problem]:
+    """The problems at the node `user` whose message names both nodes."""
     return [
         problem
         for problem in problems(graph)
-        if str(problem.node) == reader
-        and re.search(rf"\b{reader}\b", problem.message)
-        and re.search(rf"\b{read}\b", problem.message)
+        if str(problem.node) == user
+        and re.search(rf"\b{user}\b", problem.message)
+        and re.search(rf"\b{used}\b", problem.message)
     ]
 
 
@@ -56,8 +56,8 @@ def test_a_value_must_be_defined_before_it_is_used() -> None:
     find(graph, "linear").prepend(find(graph, "add"))
     check(
         said_of(graph, "add", "linear"),
-        "add was moved before linear and reads it, before it is computed. "
-        "Yield a Problem at add whose message names add and linear.",
+        "add was moved before linear, so it uses linear before linear is "
+        "computed. Yield a Problem at add whose message names add and linear.",
     )
 
 
@@ -68,27 +68,28 @@ def test_every_fault_is_found_not_only_the_first() -> None:
     find(graph, "output").prepend(x)
     check(
         said_of(graph, "linear", "x") and said_of(graph, "add", "x"),
-        "x was moved behind linear and add, which both read it: two faults. "
-        "The verifier goes on after the first, and names both nodes.",
+        "x was moved after linear and add, which both use it: two faults. The "
+        "verifier must go on after the first, and each message must name both "
+        "nodes.",
     )
     both = residual()
     add = find(both, "add")
     find(both, "x").prepend(add)
     check(
         said_of(both, "add", "linear") and said_of(both, "add", "x"),
-        "add was moved before linear and x and reads both: these are two "
-        "faults, and each is reported.",
+        "add was moved before linear and x, and uses both: these are two "
+        "faults, and each must be reported.",
     )
 
 
 @pytest.mark.exercise("usedef.lint._uses")
-def test_a_node_cannot_read_itself() -> None:
+def test_a_node_cannot_use_itself() -> None:
     graph = residual()
     add = find(graph, "add")
     add.args = (add, 1)
     check(
         said_of(graph, "add", "add"),
-        "add reads its own value, which is not there yet: a value must be "
+        "add uses its own value, which does not exist yet: a value must be "
         "defined strictly before its user.",
     )
 
@@ -99,8 +100,8 @@ def test_an_argument_that_was_erased() -> None:
     graph.nodes.erase(find(graph, "add"))
     check(
         said_of(graph, "relu", "add"),
-        "add was taken out of the list, behind the graph's back, and relu "
-        "reads it still: yield a Problem at relu that names both.",
+        "add was erased from the list without telling the graph, and relu "
+        "still uses it: yield a Problem at relu that names both.",
     )
 
 
@@ -112,13 +113,13 @@ def test_an_argument_of_another_graph() -> None:
     stranger.users[relu] = None
     check(
         said_of(graph, "relu", "linear"),
-        "relu reads a node of another graph, linear: yield a Problem at relu "
+        "relu uses linear, a node of another graph: yield a Problem at relu "
         "that names both.",
     )
 
 
 @pytest.mark.exercise("usedef.lint._uses")
-def test_the_place_of_a_foreign_node_says_nothing() -> None:
+def test_the_order_key_of_a_foreign_node_does_not_matter() -> None:
     graph = residual()
     linear, stranger = find(graph, "linear"), find(residual(), "relu")
     linear._args, linear._inputs = (stranger,), (stranger,)
@@ -126,9 +127,9 @@ def test_the_place_of_a_foreign_node_says_nothing() -> None:
     same(
         len(said_of(graph, "linear", "relu")),
         1,
-        "linear reads the relu of another graph, which is one fault, "
-        "reported once. The foreign node stands late in *its* list, which "
-        "is no fault here: do not ask for its place.",
+        "linear uses the relu of another graph, which is one fault, to be "
+        "reported once. Where that relu is in its own graph does not matter: "
+        "do not compare its order key.",
     )
 
 
@@ -141,8 +142,8 @@ def test_the_sentinel_has_no_value() -> None:
     found = [p for p in problems(graph) if p.node is relu]
     check(
         found,
-        "relu reads the sentinel, which closes the ring and has no value: "
-        "its order key is 0, that of a real node is greater.",
+        "relu uses the sentinel of the list, which does not have a value. The "
+        "sentinel's order key is 0, and that of each node is greater.",
     )
 
 
@@ -152,7 +153,7 @@ def test_a_value_must_know_its_user() -> None:
     del find(graph, "x").users[find(graph, "add")]
     check(
         said_of(graph, "add", "x"),
-        "add reads x and is missing in x.users: an edge is there at one end "
+        "add uses x but is not in x.users: the edge is recorded at one end "
         "only. Yield a Problem at add that names both.",
     )
     late = residual()
@@ -162,17 +163,16 @@ def test_a_value_must_know_its_user() -> None:
     same(
         len(said_of(late, "linear", "x")),
         2,
-        "x stands behind linear, which reads it, and linear is missing in "
-        "x.users. These are two faults: the last question is asked in any "
-        "case.",
+        "x comes after linear, which uses it, and linear is not in x.users. "
+        "These are two faults: check the users in any case.",
     )
     foreign = residual()
     linear, stranger = find(foreign, "linear"), find(residual(), "x")
     linear._args, linear._inputs = (stranger,), (stranger,)
     check(
         len(said_of(foreign, "linear", "x")) == 2,
-        "linear reads a node of another graph, and is not among its users: "
-        "two faults. The last question is asked of a foreign node too.",
+        "linear uses a node of another graph, and is not among its users. "
+        "These are two faults: check the users of a foreign node too.",
     )
 
 
@@ -180,7 +180,7 @@ def test_a_value_must_know_its_user() -> None:
 
 
 def freed(graph: Graph, *, in_order: bool = False) -> dict[str, list[str]]:
-    """What `last_uses` says, by name; each list sorted, if not in order."""
+    """What `last_uses` returns, by name; lists are sorted unless `in_order`."""
     found = last_uses(graph.nodes)
     lists = {
         user.name: [node.name for node in found[user]]
@@ -189,16 +189,16 @@ def freed(graph: Graph, *, in_order: bool = False) -> dict[str, list[str]]:
     }
     if in_order:
         return lists
-    return {user: sorted(read) for user, read in lists.items()}
+    return {user: sorted(used) for user, used in lists.items()}
 
 
 @pytest.mark.exercise("usedef.liveness.last_uses")
-def test_where_the_values_of_residual_are_read_last() -> None:
+def test_the_last_uses_of_residual() -> None:
     same(
         freed(residual()),
         {"add": ["linear", "x"], "relu": ["add"], "output": ["relu"]},
-        "x is read by linear and then by add: add is the last. linear reads "
-        "nothing for the last time and has no entry.",
+        "linear uses x and then add does, so add is the last. linear itself "
+        "is not the last user of any value, so it must not have an entry.",
     )
 
 
@@ -212,14 +212,14 @@ def test_the_last_user_is_the_last_in_the_program() -> None:
     same(
         freed(graph),
         {"add": ["linear", "x"], "relu": ["add", "neg"], "output": ["relu"]},
-        "neg was made last and put before linear: it is the last among the "
-        "users of x, but the second line of the program. What counts is who "
-        "comes last in the program.",
+        "neg was made last, but put before linear. So it is the last of "
+        "x.users, but not the last user of x to run. What counts is the order "
+        "of the program.",
     )
 
 
 @pytest.mark.exercise("usedef.liveness.last_uses")
-def test_a_value_that_is_read_twice_by_its_last_user() -> None:
+def test_a_value_that_its_last_user_uses_twice() -> None:
     graph = Graph()
     x = graph.placeholder("x")
     mul = graph.call_function(torch.mul, (x, x))
@@ -227,23 +227,23 @@ def test_a_value_that_is_read_twice_by_its_last_user() -> None:
     same(
         freed(graph),
         {"mul": ["x"], "output": ["mul"]},
-        "mul(x, x) reads x twice and frees it once.",
+        "mul(x, x) uses x twice, but x must be in its list once.",
     )
 
 
 @pytest.mark.exercise("usedef.liveness.last_uses")
-def test_a_value_that_nobody_reads() -> None:
+def test_a_value_without_users() -> None:
     graph = residual()
     graph.placeholder("unused")
-    read = [name for names in freed(graph).values() for name in names]
+    used = [name for names in freed(graph).values() for name in names]
     check(
-        "unused" not in read and "output" not in read,
-        "A value that nobody reads has no last user and is in no list.",
+        "unused" not in used and "output" not in used,
+        "A value without users has no last user, so it must not be in a list.",
     )
 
 
 @pytest.mark.exercise("usedef.liveness.last_uses")
-def test_each_value_is_freed_exactly_once() -> None:
+def test_each_value_is_in_exactly_one_list() -> None:
     graph = Graph()
     a, b, c = (graph.placeholder(name) for name in "abc")
     one = graph.call_function(torch.cat, ([c, a, b],))
@@ -252,11 +252,11 @@ def test_each_value_is_freed_exactly_once() -> None:
     same(
         freed(graph),
         {"cat": ["c"], "cat_1": ["b", "cat"], "output": ["a", "cat_1"]},
-        "Each value is in exactly one list, that of its last reader.",
+        "Each value must be in exactly one list, that of its last user.",
     )
     same(
         freed(graph, in_order=True),
         {"cat": ["c"], "cat_1": ["b", "cat"], "output": ["cat_1", "a"]},
-        "The right values are in each list, in another order than that of "
-        "the reader's inputs.",
+        "Each list has the right values, but they must be in the order of the "
+        "user's inputs.",
     )

@@ -1,4 +1,4 @@
-"""Stage 02: arguments, and the edges between nodes."""
+"""Stage 02: the arguments of a node, and the edges between nodes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Residual(NamedTuple):
 
 
 def residual() -> Residual:
-    """Residual's graph, made by hand."""
+    """Residual's graph, built node by node."""
     graph = Graph()
     x = graph.placeholder("x")
     linear = graph.call_module("linear", (x,))
@@ -47,26 +47,25 @@ def names(nodes: object) -> list[str]:
 
 
 @pytest.mark.exercise("node.Node._connect")
-def test_a_new_node_is_a_user_of_what_it_reads() -> None:
+def test_a_new_node_is_a_user_of_its_inputs() -> None:
     graph, x, linear, add, *_ = residual()
     same(
         (names(add.all_input_nodes), names(x.users), names(linear.users)),
         (["linear", "x"], ["linear", "add"], ["add"]),
-        "add was made with the arguments (linear, x): it knows its inputs, "
-        "and both of them know add as a user, in the order in which they "
-        "were first used.",
+        "add was made with the arguments (linear, x). Both must be among its "
+        "inputs, in this order, and both must have add among their users.",
     )
-    uses_intact(graph, "Residual was made, and an edge is at one end only.")
+    uses_intact(graph, "In Residual, an edge is recorded at one end only.")
 
 
 @pytest.mark.exercise("node.Node._connect")
-def test_a_node_that_is_read_twice_has_one_user() -> None:
+def test_a_node_that_is_used_twice_has_one_user() -> None:
     graph, x, *_ = residual()
     mul = graph.call_function(operator.mul, (x, x))
     same(
         (names(mul.all_input_nodes), names(x.users)),
         (["x"], ["linear", "add", "mul"]),
-        "mul reads x twice: x is one input of mul, and mul one user of x.",
+        "mul uses x twice, but x is one input of mul, and mul one user of x.",
     )
 
 
@@ -77,8 +76,8 @@ def test_assigning_arguments_moves_the_edges() -> None:
     same(
         names(linear.users),
         [],
-        "add read linear and was given the arguments (x, 1). linear must "
-        "lose its user, or it can never be erased.",
+        "add used linear and was given the arguments (x, 1). linear must lose "
+        "add as a user, or linear can never be erased.",
     )
     same((add.args, dict(add.kwargs)), ((x, 1), {}), "These were assigned.")
     uses_intact(graph, "add.args = (x, 1) left an edge at one end only.")
@@ -91,21 +90,21 @@ def test_an_input_that_stays_keeps_its_user() -> None:
     same(
         (names(x.users), names(linear.users)),
         (["linear", "add"], ["add"]),
-        "add read linear and x, and now reads x and linear. They are among "
-        "the old inputs and among the new: dropping the old edges must not "
-        "take away the new ones.",
+        "The arguments of add were (linear, x) and are now (x, linear). Both "
+        "are old inputs and new ones: dropping the old edges must not remove "
+        "the new ones.",
     )
 
 
 @pytest.mark.exercise("node.Node._connect")
-def test_who_reads_again_reads_last() -> None:
+def test_assigned_edges_come_last_among_the_users() -> None:
     _, x, linear, *_ = residual()
     linear.args = (x,)
     same(
         names(x.users),
         ["add", "linear"],
-        "linear was given the arguments that it had. All old edges go and "
-        "all new ones come, so linear is the last among the users of x now.",
+        "linear was given the same arguments again. Drop all old edges and add "
+        "all new ones, so that linear becomes the last of the users of x.",
     )
 
 
@@ -119,11 +118,16 @@ def test_keyword_arguments_have_edges_too() -> None:
         "These keyword arguments were assigned to add.",
     )
     add.args = (linear,)
-    uses_intact(graph, "add reads linear and x, one of them by keyword only.")
+    uses_intact(graph, "add uses linear and x, and x only by keyword.")
     add.kwargs = {}
-    same(dict(add.kwargs), {}, "add was given no keyword arguments at last.")
-    same(names(x.users), ["linear"], "add gave up x, its keyword argument.")
-    same(names(linear.users), ["add"], "add reads linear still, in args.")
+    same(dict(add.kwargs), {}, "The keyword arguments of add were removed.")
+    same(
+        names(x.users),
+        ["linear"],
+        "x was a keyword argument of add, and then the keyword arguments of "
+        "add were removed: x must lose add as a user.",
+    )
+    same(names(linear.users), ["add"], "add still has linear in its args.")
 
 
 @pytest.mark.exercise("node.Node._connect")
@@ -133,22 +137,22 @@ def test_a_refused_input_leaves_everything_as_it_was() -> None:
     with raising(
         RuntimeError,
         "does not belong to this Graph",
-        "A node of another graph was given as an argument, which must be "
-        "refused.",
+        "An argument is a node of another graph, and must be refused.",
     ):
         relu.args = (x, stranger)
     check(
         relu.args[0] is add and relu not in x.users,
         "relu.args = (x, …) was refused because of its second argument, but "
-        "the first edge had been moved already: check all, then change.",
+        "the edge to x had been added already: check all inputs before you "
+        "change any.",
         picture=f"relu.args: {relu.args}, x.users: {names(x.users)}",
     )
-    uses_intact(graph, "What was refused must leave all edges as they were.")
+    uses_intact(graph, "A refused assignment must not change any edge.")
     linear._erased = True
     with raising(
         RuntimeError,
         "was erased",
-        "An erased node was given as an argument, which must be refused.",
+        "An argument is an erased node, and must be refused.",
     ):
         relu.args = (linear,)
 
@@ -163,10 +167,10 @@ def test_nodes_inside_a_list_are_inputs() -> None:
     same(
         names(cat.all_input_nodes),
         ["x", "linear"],
-        "cat has the arguments ([x, linear],): it reads both nodes, though "
-        "they stand inside a list.",
+        "cat has the arguments ([x, linear],). Both nodes are its inputs, "
+        "though they are inside a list.",
     )
-    uses_intact(graph, "cat reads x and linear, so it must be their user.")
+    uses_intact(graph, "cat uses x and linear, so it must be their user.")
 
 
 @pytest.mark.exercise("node.Node._freeze")
@@ -177,8 +181,9 @@ def test_nodes_are_found_at_any_depth_each_once() -> None:
     same(
         names(node.all_input_nodes),
         ["add", "x", "linear"],
-        "Nodes stand inside a tuple, a list, a slice and a dict. Each is an "
-        "input once, in the order of first occurrence; 3 and None are not.",
+        "There are nodes inside a tuple, a list, a slice and a dict. Each must "
+        "be an input once, in the order of first occurrence; 3 and None are "
+        "not inputs.",
     )
 
 
@@ -191,8 +196,8 @@ def test_nodes_in_keyword_arguments_are_inputs() -> None:
     same(
         names(node.all_input_nodes),
         ["linear", "x"],
-        "Keyword arguments are arguments: nodes in kwargs are inputs too, "
-        "behind those in args.",
+        "Keyword arguments are arguments: nodes in kwargs are inputs too, and "
+        "come after those in args.",
     )
 
 
@@ -206,8 +211,8 @@ def test_a_list_that_is_changed_later_does_not_change_the_node() -> None:
         (names(node.args[0]), names(node.kwargs["out"])),
         (["x", "linear"], ["x", "linear"]),
         "The list that was given as an argument was cleared afterwards, and "
-        "the node's arguments changed with it, so its users are wrong now. "
-        "A node keeps copies.",
+        "the node's arguments changed with it, so the users of its inputs are "
+        "wrong now. A node must keep copies.",
     )
 
 
@@ -220,8 +225,8 @@ def test_lists_and_dicts_in_arguments_refuse_to_change() -> None:
     with raising(
         TypeError,
         "does not support mutation",
-        "Something was appended to a list inside node.args, unseen by the "
-        "edges: lists in arguments must be immutable.",
+        "A node was appended to a list inside node.args, and the edges do not "
+        "know of it: lists in arguments must be immutable.",
     ):
         inside.append(x)
     named = node.args[1]
@@ -229,15 +234,15 @@ def test_lists_and_dicts_in_arguments_refuse_to_change() -> None:
     with raising(
         TypeError,
         "does not support mutation",
-        "A dict inside node.args could be changed: it must be immutable.",
+        "A dict inside node.args could be changed, but must be immutable.",
     ):
         named["k"] = 1
     node.kwargs = {"out": [x]}
     with raising(
         TypeError,
         "does not support mutation",
-        "An item of node.kwargs was replaced, unseen by the edges: the dict "
-        "of keyword arguments itself must be immutable too.",
+        "An item of node.kwargs was replaced, and the edges do not know of it: "
+        "the dict of keyword arguments itself must be immutable too.",
     ):
         node.kwargs["out"] = 1
 
@@ -249,7 +254,7 @@ def test_constants_stay_what_they_are() -> None:
     node = graph.call_function(torch.cat, ([x], constant, plain))
     check(
         node.args[1] is constant and node.args[2] == plain,
-        "A constant among the arguments must be the same object afterwards.",
+        "A constant among the arguments must stay the same object.",
         picture=f"args: {node.args[1:]}, expected {(constant, plain)}",
     )
 
@@ -263,26 +268,26 @@ def test_arguments_in_a_list_become_a_tuple() -> None:
     same(
         tuple(node.args),
         (x, linear),
-        "The arguments were given as a list, and must be the same ones.",
+        "The arguments were given as a list, and must not change.",
     )
     check(
         type(node.args) is tuple,
-        "The arguments were given as a list. A node keeps them as a tuple; "
-        f"yours is of the type {type(node.args).__name__}.",
+        "The arguments were given as a list. A node must keep them as a "
+        f"tuple, but yours keeps a {type(node.args).__name__}.",
     )
 
 
 @pytest.mark.exercise("node.Node._freeze")
-def test_arguments_that_are_in_no_row_are_refused() -> None:
+def test_arguments_must_be_a_tuple_or_a_list() -> None:
     _, x, *_, relu, _ = residual()
-    relu.args = ([x],)  # an unwritten _freeze says so here
+    relu.args = ([x],)  # an unwritten _freeze raises its error here
     wrong: list[Value] = ["ab", {1, 2}]
     for given in wrong:
         with raising(
             AssertionError,
             "args must be a tuple",
-            f"args = {given!r} is no tuple or list, and must be refused, not "
-            "taken apart: `_check_containers` must be asked first.",
+            f"args = {given!r} is not a tuple or list, and must be refused, "
+            "not iterated over: `_check_containers` must be called first.",
         ):
             relu.args = given
 
@@ -294,12 +299,12 @@ def test_a_node_inside_a_set_is_refused() -> None:
         with raising(
             TypeError,
             "inside a set",
-            f"A node stands inside a {type(inside).__name__} among the "
-            "arguments. Replacing it there is not possible, so `_check_set` "
-            "must be asked.",
+            f"A node is inside a {type(inside).__name__} among the arguments. "
+            "It could not be replaced there, so `_check_set` must be called "
+            "to refuse it.",
         ):
             graph.call_function(torch.cat, ([inside],))
-    uses_intact(graph, "A node that was refused must not be a user of x.")
+    uses_intact(graph, "A node that was refused must not become a user of x.")
 
 
 @pytest.mark.exercise("node.Node._freeze")
@@ -309,7 +314,7 @@ def test_a_keyword_that_no_call_can_have_is_refused() -> None:
         ValueError,
         "not an identifier",
         "'not a name' cannot be a keyword of a call: `_check_keywords` must "
-        "be asked.",
+        "be called to refuse it.",
     ):
         graph.call_function(torch.cat, (), {"not a name": [x]})
 
@@ -318,18 +323,19 @@ def test_a_keyword_that_no_call_can_have_is_refused() -> None:
 
 
 @pytest.mark.exercise("node.Node.replace_input_with")
-def test_the_new_input_stands_where_the_old_one_stood() -> None:
+def test_the_new_input_takes_the_place_of_the_old_one() -> None:
     graph, _, linear, add, relu, _ = residual()
     relu.replace_input_with(add, linear)
     same(
         names(relu.all_input_nodes),
         ["linear"],
-        "After relu.replace_input_with(add, linear), relu reads linear only.",
+        "After relu.replace_input_with(add, linear), linear must be the only "
+        "input of relu.",
     )
     uses_intact(
         graph,
-        "relu reads linear instead of add now, and both of them have to know: "
-        "an edge is written at both ends.",
+        "relu uses linear instead of add now. The users of both must change, "
+        "because an edge is recorded at both ends.",
     )
 
 
@@ -343,24 +349,24 @@ def test_each_occurrence_is_replaced() -> None:
     same(
         names(node.all_input_nodes),
         ["linear"],
-        "x stood in a list, in a tuple inside it, and in keyword arguments. "
+        "x was in a list, in a tuple inside it, and in keyword arguments. "
         "replace_input_with must replace each occurrence.",
     )
-    uses_intact(graph, "After the replacement x has lost this user.")
+    uses_intact(graph, "After the replacement, x must lose this user.")
 
 
 @pytest.mark.exercise("node.Node.replace_input_with")
-def test_what_is_not_the_old_input_stays() -> None:
+def test_other_arguments_stay() -> None:
     graph, x, linear, add, *_ = residual()
     add.args = (linear, x, 1.5, "x", None)
     add.replace_input_with(x, linear)
     same(
         add.args,
         (linear, linear, 1.5, "x", None),
-        "Only the node x is replaced; constants and other nodes stay, in "
-        "their places.",
+        "Only the node x must be replaced; constants and other nodes must "
+        "stay in their places.",
     )
-    uses_intact(graph, "add reads linear twice now, and x no more.")
+    uses_intact(graph, "add uses linear twice now, and no longer uses x.")
 
 
 @pytest.mark.exercise("node.Node.replace_input_with")
@@ -370,8 +376,8 @@ def test_other_users_keep_the_old_input() -> None:
     same(
         names(x.users),
         ["linear"],
-        "add gave up x. linear reads x too and was not asked to change: "
-        "this is about one user, replace_all_uses_with about all.",
+        "x was replaced as an input of add. linear uses x too, and must keep "
+        "it: replace_input_with changes one user, replace_all_uses_with all.",
     )
 
 
@@ -382,15 +388,15 @@ def test_an_input_of_another_graph_is_refused() -> None:
     with raising(
         RuntimeError,
         "does not belong to this Graph",
-        "The new input is a node of another graph, which must be refused.",
+        "The new input is a node of another graph, and must be refused.",
     ):
         add.replace_input_with(x, stranger)
-    uses_intact(graph, "What was refused must leave all edges as they were.")
+    uses_intact(graph, "A refused replacement must not change any edge.")
     check(add not in stranger.users, "The refused node has a new user.")
 
 
 class Told(torch.nn.Module):
-    """An owner that writes down what its hooks are told, and see."""
+    """An owner with a replace hook that records its calls."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -400,9 +406,9 @@ class Told(torch.nn.Module):
         self._erase_node_hooks: list[Callable[[Node], object]] = []
 
     def hear(self, *, old: Node, new: str, user: Node) -> None:
-        """Write down a replacement, and what the user reads just now."""
+        """Record a replacement, and the inputs of the user at this time."""
         inputs = " ".join(names(user.all_input_nodes))
-        self.heard.append(f"{old} by {new!r} in {user}, reading {inputs}")
+        self.heard.append(f"{old} by {new!r} in {user}, with inputs {inputs}")
 
 
 @pytest.mark.exercise("node.Node.replace_input_with")
@@ -413,10 +419,10 @@ def test_the_owner_of_the_graph_is_told() -> None:
     add.replace_input_with(x, linear)
     same(
         owner.heard,
-        ["x by 'linear' in add, reading linear x"],
-        "The graph's owner has a replace hook, which must be called once, "
-        "before the arguments change, with the old node, the new one's name "
-        "(a str), and the user.",
+        ["x by 'linear' in add, with inputs linear x"],
+        "The graph's owner has a replace hook. It must be called once, before "
+        "the arguments change, with the old node, the new one's name (a str), "
+        "and the user.",
     )
 
 
@@ -426,19 +432,19 @@ def test_the_new_input_is_checked_first() -> None:
     stranger = residual().linear
     owner = Told()
     graph.owning_module = owner
-    for old in (x, relu):  # add does not read relu
+    for old in (x, relu):  # add does not use relu
         with raising(
             RuntimeError,
             "does not belong to this Graph",
-            "The new input is a node of another graph, which must be refused "
-            "by `_check_node`, even where nothing would be replaced.",
+            "The new input is a node of another graph, which `_check_node` "
+            "must refuse, even if nothing would be replaced.",
         ):
             add.replace_input_with(old, stranger)
     same(
         owner.heard,
         [],
-        "The new input was refused, and the hooks had been told of it "
-        "already: check before anything else.",
+        "The new input was refused, but the hooks had been called already: "
+        "check the new input before anything else.",
     )
 
 
@@ -446,7 +452,7 @@ def test_the_new_input_is_checked_first() -> None:
 
 
 @pytest.mark.exercise("node.Node.replace_all_uses_with")
-def test_every_user_reads_the_new_node() -> None:
+def test_every_user_takes_the_new_node() -> None:
     graph, x, linear, add, *_ = residual()
     with graph.inserting_after(x):
         neg = graph.call_function(torch.neg)
@@ -455,22 +461,25 @@ def test_every_user_reads_the_new_node() -> None:
     except RuntimeError as error:
         check(
             "changed size" not in str(error),
-            "Each replaced use takes a user out of x.users, and a dict must "
-            "not change while you loop over it: go over a copy.",
+            "Each replacement removes a user from x.users, and a dict must "
+            "not change while you loop over it: loop over a copy.",
         )
         raise
     same(
         (names(x.users), names(neg.users)),
         ([], ["linear", "add"]),
-        "After x.replace_all_uses_with(neg), x has no users, and neg has "
-        "those that x had.",
+        "After x.replace_all_uses_with(neg), x must not have users, and neg "
+        "must have those that x had.",
     )
     same(
         (names(linear.all_input_nodes), names(add.all_input_nodes)),
         (["neg"], ["linear", "neg"]),
-        "linear and add read x before and must read neg now.",
+        "linear and add used x before, and must use neg now.",
     )
-    uses_intact(graph, "After replace_all_uses_with the edges disagree.")
+    uses_intact(
+        graph,
+        "After replace_all_uses_with, an edge is recorded at one end only.",
+    )
 
 
 @pytest.mark.exercise("node.Node.replace_all_uses_with")
@@ -481,7 +490,8 @@ def test_the_changed_users_are_returned() -> None:
     same(
         names(x.replace_all_uses_with(neg)),
         ["linear", "add"],
-        "replace_all_uses_with returns the users that it changed, in order.",
+        "replace_all_uses_with must return the users that it changed, in "
+        "order.",
     )
     same(
         names(add.users) + names(linear.users),
@@ -491,7 +501,7 @@ def test_the_changed_users_are_returned() -> None:
     same(
         names(x.replace_all_uses_with(neg)),
         [],
-        "x has no users any more: none can be changed.",
+        "x no longer has users, so none can be changed.",
     )
 
 
@@ -506,11 +516,11 @@ def test_the_owner_is_told_of_each_use() -> None:
     same(
         owner.heard,
         [
-            "x by 'neg' in linear, reading x",
-            "x by 'neg' in add, reading linear x",
+            "x by 'neg' in linear, with inputs x",
+            "x by 'neg' in add, with inputs linear x",
         ],
-        "The graph's owner has a replace hook, which must hear of each use "
-        "that is replaced: `replace_input_with` tells it.",
+        "The graph's owner has a replace hook, which must be called for each "
+        "user that changes: `replace_input_with` does that.",
     )
 
 
@@ -523,14 +533,14 @@ def test_a_user_for_which_the_callback_says_no_keeps_the_old_node() -> None:
     same(
         names(neg.all_input_nodes),
         ["x"],
-        "neg was put behind x and excluded by delete_user_cb. It reads its "
-        "own value now: a user for which the callback says False is left "
-        "alone.",
+        "neg was put after x and excluded by delete_user_cb, but now it uses "
+        "its own value: a user for which the callback returns False must not "
+        "change.",
     )
     same(
         names(changed),
         ["linear", "add"],
-        "neg was excluded by delete_user_cb, so it is not among the users "
+        "neg was excluded by delete_user_cb, so it must not be among the users "
         "that were changed.",
     )
     same_graph(
@@ -558,22 +568,22 @@ def test_meta_is_copied_on_request() -> None:
     same(
         relu.meta,
         {"note": "from add"},
-        "With propagate_meta=True the new node gets the old one's meta.",
+        "With propagate_meta=True, the new node must get the old one's meta.",
     )
     add.meta["note"] = "changed"
     same(
         relu.meta,
         {"note": "from add"},
-        "A note was changed in the old node's meta and the new node's "
+        "An entry in the old node's meta was changed, and the new node's meta "
         "changed with it: the two nodes must not share one dict.",
     )
     with raising(
         AssertionError,
         "note",
-        "The new node has meta of its own, which must not be overwritten.",
+        "The new node has a meta entry already, so the call must be refused.",
     ):
         linear.replace_all_uses_with(relu, propagate_meta=True)
-    same(names(linear.users), ["add"], "What is refused changes nothing.")
+    same(names(linear.users), ["add"], "A refused call must change nothing.")
 
 
 @pytest.mark.exercise("node.Node.replace_all_uses_with")
@@ -584,21 +594,21 @@ def test_a_replacement_of_another_graph_is_refused() -> None:
         with raising(
             RuntimeError,
             "does not belong to this Graph",
-            "The replacement is a node of another graph, which must be "
-            "refused even if there are no users.",
+            "The replacement is a node of another graph, and must be refused "
+            "even if there are no users.",
         ):
             node.replace_all_uses_with(stranger)
-    uses_intact(graph, "What was refused must leave all edges as they were.")
+    uses_intact(graph, "A refused replacement must not change any edge.")
     x.meta["note"] = "from x"
     with raising(
         RuntimeError,
         "does not belong to this Graph",
-        "The replacement is a node of another graph, which must be refused.",
+        "The replacement is a node of another graph, and must be refused.",
     ):
         x.replace_all_uses_with(stranger, propagate_meta=True)
     same(
         stranger.meta,
         {},
-        "The replacement was refused, and had got the meta already: check "
-        "the node before anything is copied.",
+        "The replacement was refused, but the meta had been copied to it "
+        "already: check the node before you copy.",
     )

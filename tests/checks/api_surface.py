@@ -1,22 +1,22 @@
-"""The public surface of torch.fx, name by name, and what fx has of it.
+"""Compares the public names of torch.fx with those of fx.
 
     python -m tests.checks.api_surface --write
 
-brings tests/api_surface.toml up to date: names that torch.fx has and the
-file has not are added, names that are gone are dropped, parameters are
-written anew.  A status or reason written by hand is kept.  A row without a
-reason is judged afresh by looking into fx:
+updates tests/api_surface.toml: it adds the names that only torch.fx has,
+drops names that torch.fx no longer has, and updates all parameters.  It keeps
+a status or reason written by hand.  For a row without a reason, it looks at fx
+and sets the status:
 
-    same     fx has it, with the same parameters
-    differs  fx has it; the reason says what is different
-    out      fx has it not; the reason says why
-    later    it belongs to a stage whose files are not there yet
+    same     fx has the name, with the same parameters
+    differs  fx has the name; the reason says what is different
+    out      fx does not have the name; the reason says why
+    later    the name belongs to a stage whose files do not exist yet
 
-What counts as public: of a module the names in `__all__` and those it
-defines, of a class its methods, properties and attributes, each without a
-leading underscore, and `__init__`.  The names of a module, or of a class,
-that is out are not listed one by one; but no file of fx may define one of them
-in another place.
+The public names of a module are those in its `__all__` and those it defines;
+those of a class are its methods, properties and attributes.  Names with a
+leading underscore do not count, except `__init__`.  The names inside of a
+module or class with the status "out" are not listed.
+No file of fx may define one of them in another place.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ from tests.checks.sources import ROOT, Source, library
 
 FILE = ROOT / "tests" / "api_surface.toml"
 TORCH = "2.13"
-"""The torch whose surface stands in the file."""
+"""The version of torch that the file describes."""
 
 Status: TypeAlias = Literal["same", "differs", "out", "later"]
 Kind: TypeAlias = Literal["module", "class", "function", "data"]
 Object: TypeAlias = Any
-"""Whatever a module or class holds under a name."""
+"""Any value of a module or class attribute."""
 
 HEADER: Final = f"""\
 # The public surface of torch.fx {TORCH}, and what fx has of it.
@@ -67,7 +67,7 @@ HEADER: Final = f"""\
 
 @dataclass(frozen=True)
 class Row:
-    """One name of torch.fx and what became of it here.
+    """One name of torch.fx, and whether fx has it.
 
     `key` is the name under its module: "Graph.lint" in module "fx.graph";
     the module itself has the key "".
@@ -88,21 +88,21 @@ class Row:
 
 @dataclass(frozen=True)
 class Item:
-    """What is found under a name: of which kind, called how."""
+    """The kind of the object that a name refers to, and its parameters."""
 
     kind: Kind
     parameters: str | None = None
 
 
 Surface: TypeAlias = dict[tuple[str, str], Item]
-"""(module, key) → what is there."""
+"""(module, key) → the object of that name."""
 
 
 # --- looking at objects ----------------------------------------------------
 
 
 def describe(found: Object) -> Item:
-    """The kind of an object, and its parameters if it is called."""
+    """The kind of an object, and its parameters if it is callable."""
     if isinstance(found, ModuleType):
         return Item("module")
     if inspect.isclass(found):
@@ -117,8 +117,8 @@ def describe(found: Object) -> Item:
 def parameters(function: Callable[..., object]) -> str | None:
     """Names, order, kinds and defaults of the parameters, as text.
 
-    Annotations are left out and `torch.fx` reads `fx`, so that the two
-    libraries compare equal.  None where Python does not know (C functions).
+    Annotations are left out and `torch.fx` is replaced by `fx`, so that the
+    two libraries compare equal.  None for C functions without a signature.
     """
     try:
         signature = inspect.signature(function)
@@ -136,10 +136,10 @@ def parameters(function: Callable[..., object]) -> str | None:
 def _without_annotations(
     signature: inspect.Signature,
 ) -> list[inspect.Parameter]:
-    """The parameters, bare; keyword-only ones by name, as no call can tell.
+    """The parameters without annotations, keyword-only ones sorted by name.
 
-    A default that *is* `Parameter.empty` (as of `Graph.placeholder`) looks
-    like none; it shows where it follows a default, and is written `...`.
+    A default that *is* `Parameter.empty` (as in `Graph.placeholder`) looks
+    like a missing one.  If it follows another default, it is written `...`.
     """
     bare = []
     defaults = False
@@ -159,10 +159,10 @@ def _without_annotations(
 
 
 def members(cls: type, package: str) -> dict[str, Item]:
-    """What a class offers: methods, properties, attributes, `__init__`.
+    """The public members of a class: methods, properties, attributes.
 
-    Bases count as far as they are private or written in C: other bases have
-    rows of their own.
+    Members of a base class count only if the base is private or written in C;
+    other bases have their own rows.
     """
     found: dict[str, Item] = {}
     for base in reversed(cls.__mro__):
@@ -215,7 +215,7 @@ def _set_on_self(body: Iterable[ast.AST]) -> Iterator[str]:
 
 
 def torch_modules() -> list[str]:
-    """Every module of torch.fx, found by its file and not imported."""
+    """Every module of torch.fx, found by its file, without importing it."""
     (folder,) = map(Path, torch.fx.__path__)
     return sorted(
         ".".join(["torch.fx", *_module_parts(file.relative_to(folder))])
@@ -230,9 +230,9 @@ def _module_parts(file: Path) -> tuple[str, ...]:
 
 
 def public_names(module: ModuleType) -> set[str]:
-    """What a module offers: `__all__`, and what it defines itself.
+    """The public names of a module: `__all__`, and what it defines itself.
 
-    An experimental module offers what its `__all__` says and no more.
+    For an experimental module, only the names in `__all__`.
     """
     source = Path(str(module.__file__)).read_text()  # may be empty
     defined = {
@@ -269,7 +269,7 @@ def _bound(node: ast.stmt, *, with_imports: bool) -> list[str]:
 
 @cache
 def module_surface(name: str) -> Surface:
-    """(our module, key) → what torch.fx has there, for one of its modules."""
+    """(our module, key) → the object in torch.fx, for one of its modules."""
     module = importlib.import_module(name)
     ours = name.removeprefix("torch.")
     found: Surface = {}
@@ -283,7 +283,7 @@ def module_surface(name: str) -> Surface:
 
 
 def torch_surface(rows: Mapping[tuple[str, str], Row]) -> Surface:
-    """All of torch.fx, but nothing inside of what `rows` says is out."""
+    """All names of torch.fx, except those inside of what `rows` says is out."""
     found: Surface = {}
     for name in torch_modules():
         ours = name.removeprefix("torch.")
@@ -308,7 +308,7 @@ def _is_listed(row: Row | None) -> bool:
 
 
 def look_up(module: str, key: str) -> Item | None:
-    """What fx has under a name; None if nothing."""
+    """The object that fx has under a name, or None."""
     try:
         home = importlib.import_module(module)
     except ModuleNotFoundError as error:
@@ -329,7 +329,7 @@ def look_up(module: str, key: str) -> Item | None:
 
 
 def _member(cls: type, name: str) -> Item | None:
-    """What one of our classes, or a base of it, has under a name."""
+    """The member of this name in one of our classes or its bases, or None."""
     missing = object()
     found = inspect.getattr_static(cls, name, missing)
     if found is not missing:
@@ -368,7 +368,7 @@ def load(text: str) -> dict[tuple[str, str], Row]:
 
 
 def dump(rows: Mapping[tuple[str, str], Row]) -> str:
-    """The file's text, in its one form: a table for each module."""
+    """The file's text in its standard form: a table for each module."""
     lines = [HEADER.rstrip()]
     for (module, key), row in sorted(rows.items()):
         if not key:
@@ -403,7 +403,7 @@ def updated(rows: Mapping[tuple[str, str], Row]) -> dict[tuple[str, str], Row]:
 
 
 def _judged(old: Row | None, place: tuple[str, str], item: Item) -> Row:
-    """The row of one name: as it was, or judged by what fx has."""
+    """The row of one name: kept as it was, or derived from what fx has."""
     found = look_up(*place)
     if old is not None and _stands(old, found):
         return replace(old, kind=item.kind, parameters=item.parameters)
@@ -414,7 +414,7 @@ def _judged(old: Row | None, place: tuple[str, str], item: Item) -> Row:
 
 
 def _stands(old: Row, found: Item | None) -> bool:
-    """Is a judgement made before, by hand, still to be kept?"""
+    """Is a status that was written by hand to be kept?"""
     if old.status in ("out", "later") and found:
         return False
     return bool(old.reason) or old.status == "same"
@@ -450,7 +450,7 @@ def row_problems(row: Row, found: Item | None) -> Iterator[str]:
 def surface_problems(
     rows: Mapping[tuple[str, str], Row], surface: Surface
 ) -> Iterator[str]:
-    """Names of torch.fx without a row, and rows that torch.fx knows not."""
+    """Names of torch.fx without a row, and rows without a name in torch.fx."""
     for place, item in surface.items():
         name = ".".join(filter(None, place))
         row = rows.get(place)

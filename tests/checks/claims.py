@@ -1,16 +1,16 @@
-"""What the source documents claim, and the tests that check each claim.
+"""The claims of the source documents, and the tests that check each.
 
     python -m tests.checks.claims --write
 
-brings the `test` lists of tests/claims.toml up to date with the tests.  A
-test says itself which claims it checks:
+updates the `test` lists in tests/claims.toml.  Each test says which claims it
+checks:
 
 - a parity program by `@program(claims=("claim-id",))`,
 - any other test by `@pytest.mark.claims("claim-id")`, on the function, on
   its class, or as the file's `pytestmark`.
 
-Both are read from the text of the tests, nothing is imported or run.  All
-else in tests/claims.toml is written by hand and kept as it is.
+Both are read from the source of the tests, without importing or running it.
+Everything else in tests/claims.toml is written by hand and stays unchanged.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ PROGRAMS = "tests/parity/programs/"
 PROGRAM_TEST = "tests/parity/test_programs.py::test_program"
 
 Row: TypeAlias = dict[str, Any]
-"""A row as the TOML reader gives it: nothing in it is checked yet."""
+"""A row as the TOML parser returns it, not yet checked."""
 
 Holds: TypeAlias = Literal["holds", "changed", "n/a"]
 
@@ -103,7 +103,7 @@ def _claim(row: Row) -> Claim:
 
 
 def _fits(name: str, value: object) -> bool:
-    """May the field have this value?"""
+    """Is this a legal value of the field?"""
     match name:
         case "stage":
             return value in range(1, 9)
@@ -117,7 +117,7 @@ def _fits(name: str, value: object) -> bool:
 
 
 def dump(claims: Iterable[Claim]) -> str:
-    """The ledger's text, in its one form."""
+    """The ledger's text in its standard form."""
     return "\n".join([HEADER, *map(_row, claims)])
 
 
@@ -245,7 +245,7 @@ def _calls(node: ast.expr, name: str) -> Iterator[ast.Call]:
 
 
 def _never_run(owners: Iterable[Function | ast.ClassDef]) -> str | None:
-    """Why the test does not count: a claim is not held by a skipped test."""
+    """Why a test does not count: a skipped test does not check its claim."""
     for owner in owners:
         for decorator in owner.decorator_list:
             text = ast.unparse(decorator)
@@ -257,7 +257,7 @@ def _never_run(owners: Iterable[Function | ast.ClassDef]) -> str | None:
 def _mark(
     test: str, source: Source, call: ast.Call, arguments: list[ast.expr]
 ) -> Mark:
-    """A mark with the ids that stand in it as plain strings."""
+    """A mark with those of its ids that are literal strings."""
     where = source.at(call)
     try:
         values = [ast.literal_eval(argument) for argument in arguments]
@@ -279,7 +279,7 @@ def _mark(
 def problems(
     claims: Sequence[Claim], found: Sequence[Mark], built: Iterable[int]
 ) -> Iterator[str]:
-    """What does not fit between the ledger and the tests.
+    """The differences between the ledger and the tests.
 
     Args:
         claims: the rows of the ledger.

@@ -1,8 +1,8 @@
-"""The core of each stage: the files without which its idea is not understood.
+"""Checks the core of each stage: the files that explain its main idea.
 
-    python -m tests.checks.core     the files and their lines of code
+    python -m tests.checks.core     lists them with their lines of code
 
-The marks are in `stages/NN/stage.toml`.
+`stages/NN/stage.toml` says which files these are.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from stages.manifest import Stage, stages
 from tests.checks.sources import Source, library
 
 MOST_IN_A_STAGE = 1_000
-"""Lines of code in the core of any stage, docstrings and comments aside."""
+"""The most lines of code (without comments) in the core of a stage."""
 MOST_IN_ALL = 5_000
-"""Lines of code in all cores together."""
+"""The most lines of code in all cores together."""
 
 
 def core_problems(
@@ -43,13 +43,13 @@ def core_problems(
 
 
 def count(by_path: Mapping[str, Source], file: str) -> int:
-    """The lines of code of a file of fx/, 0 if it is not there."""
+    """The lines of code of a file of fx/, 0 if there is no such file."""
     source = by_path.get(f"fx/{file}")
     return len(source.code_lines) if source else 0
 
 
 def rest_of(stage: Stage, sources: Sequence[Source]) -> list[str]:
-    """The files of a stage that are not in its core, from fx/ on."""
+    """The files of a stage that are not in its core, as paths below fx/."""
     paths = [
         str(source.path).removeprefix("fx/")
         for source in sources

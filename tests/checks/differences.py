@@ -1,6 +1,6 @@
-"""The rows of docs/differences.md, and who says that they are so.
+"""Reads the rows of docs/differences.md, and the programs that show each.
 
-python -m tests.checks.differences --write    the table of effects, anew
+python -m tests.checks.differences --write    updates the table of effects
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ BEGIN, END = "<!-- effects: begin -->", "<!-- effects: end -->"
 
 
 def rows_of_page(text: str) -> list[str]:
-    """The ids of the rows, in order of the page."""
+    """The ids of the rows, in the order of the page."""
     return re.findall(r"^\| `([a-z0-9-]+)` \|", text, flags=re.MULTILINE)
 
 
@@ -41,7 +41,7 @@ def effect_table() -> str:
 
 
 def with_table(text: str) -> str:
-    """The page with the table of effects as it should be."""
+    """The page's text with its table of effects replaced by today's."""
     head, _, rest = text.partition(BEGIN)
     tail = rest.partition(END)[2]
     return f"{head}{BEGIN}\n\n{effect_table()}\n\n{END}{tail}"

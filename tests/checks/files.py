@@ -1,4 +1,4 @@
-"""The files of the project, and what must stand in none of them."""
+"""The files of the project, and words that none of them may contain."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def tracked(root: Path = ROOT) -> list[Path]:
 
 
 def machine_problems(name: str, text: str) -> Iterator[str]:
-    """Words that tie a file to one machine, or to one source of packages."""
+    """Words that work on one machine only, or name one package index."""
     for number, line in enumerate(text.splitlines(), 1):
         for what, pattern in (
             ("a package host", _HOST),
@@ -64,8 +64,8 @@ def targets(makefile: str) -> dict[str, str | None]:
 def mentioned_targets(text: str) -> set[str]:
     """The `make X` that a text tells its reader to run.
 
-    Seen where it is code: in backticks, after a prompt, or in a block that
-    is indented or fenced.  "To make sense" in a sentence is no target.
+    It is found only in code: in backticks, after a prompt, or in a block that
+    is indented or fenced.  "To make sense" in a sentence is not a target.
     """
     fenced = "".join(re.findall(r"^```sh\n(.*?)^```", text, re.M | re.S))
     commands = re.findall(

@@ -1,4 +1,4 @@
-"""Who imports whom in fx/, and the trees of the stages 01 to k alone."""
+"""The imports between the stages of fx/, and copies of the first k stages."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ NO_STAGE = frozenset(
         "fx/passes/utils/__init__.py",
     }
 )
-"""Files without a stage: the public names, and packages that hold nothing."""
+"""Files without a stage: the public names, and empty packages."""
 
 FRONT = "fx/__init__.py"
 """The one file that may import every stage."""
 
 LARGEST_CIRCLE = 4
-"""How many files of one stage may know each other's types in a circle."""
+"""How many files of one stage may import each other in a circle, for types."""
 
 _MODULE_NAME = re.compile(r"(?:fx)?((?:\.\w+)+)")
-"""A string that is nothing but the name of a module, or its last parts."""
+"""A string that is the dotted name of a module, or the end of one."""
 
 _DYNAMIC = frozenset({"__import__", "import_module"})
-"""Functions that import what a string names."""
+"""Functions that import the module that a string names."""
 
 
 class Import(NamedTuple):
-    """One import of a module: where, what, and how it was written."""
+    """One import of a module: its line, the module, and its form."""
 
     line: int
     module: str
@@ -45,7 +45,7 @@ class Import(NamedTuple):
 
 
 def imports(source: Source, modules: frozenset[str]) -> Iterator[Import]:
-    """Every import in a file: top, functions, TYPE_CHECKING, by string.
+    """Every import in a file, also those in functions and by string.
 
     Args:
         source: the file.
@@ -88,7 +88,7 @@ def _base(source: Source, node: ast.ImportFrom) -> str:
 
 
 def import_problems(sources: Sequence[Source]) -> Iterator[str]:
-    """Imports that go up, through the package root, or nowhere."""
+    """Imports of later stages, of the package root, or of missing modules."""
     by_module = {source.module: source for source in sources}
     modules = frozenset(by_module)
     for source in sources:
@@ -124,8 +124,8 @@ def _faults(
 def naming_problems(sources: Sequence[Source]) -> Iterator[str]:
     """Strings in code that name a module of a later stage.
 
-    A file that compares `__module__` with "fx.graph_module" knows that file,
-    though it does not import it.
+    A file that compares `__module__` with "fx.graph_module" depends on that
+    file, though it does not import it.
     """
     stage_of = {s.module.rpartition(".")[2]: s.stage or 0 for s in sources}
     for source in sources:
@@ -142,7 +142,7 @@ def naming_problems(sources: Sequence[Source]) -> Iterator[str]:
 
 
 def circle_problems(sources: Sequence[Source]) -> Iterator[str]:
-    """Circles of imports at run time, and large ones for types alone."""
+    """Import circles at run time, and large ones among imports for types."""
     by_module = {source.module: source for source in sources}
     modules = frozenset(by_module)
     run: dict[str, set[str]] = {}
@@ -165,7 +165,7 @@ def circle_problems(sources: Sequence[Source]) -> Iterator[str]:
 
 
 def _circles(graph: Mapping[str, set[str]]) -> list[list[str]]:
-    """The groups of files of which each leads to all others."""
+    """The groups of files that all import each other, also indirectly."""
     reach = {module: set(known) for module, known in graph.items()}
     grown = True
     while grown:
@@ -183,7 +183,7 @@ def _circles(graph: Mapping[str, set[str]]) -> list[list[str]]:
 
 
 def stage_problems(sources: Sequence[Source]) -> Iterator[str]:
-    """Files without a stage, and stages with two names or none."""
+    """Files without a stage, stages with two names, and missing stages."""
     names: dict[int, tuple[str, Source]] = {}
     for source in sources:
         if source.is_init:
@@ -209,7 +209,7 @@ def stage_problems(sources: Sequence[Source]) -> Iterator[str]:
 
 
 def _init_problems(source: Source) -> Iterator[str]:
-    """A package's `__init__.py` must hold nothing but its docstring."""
+    """A package's `__init__.py` that contains more than a docstring."""
     if str(source.path) in NO_STAGE and source.heading is not None:
         yield f"{source.path}: has a stage, though it is listed without"
     if str(source.path) != FRONT:
@@ -219,7 +219,7 @@ def _init_problems(source: Source) -> Iterator[str]:
 
 
 def room_problems(sources: Sequence[Source]) -> Iterator[str]:
-    """Rooms whose files are not all of the stage that the room says."""
+    """Files that are not of the stage that their package's docstring says."""
     rooms = {
         source.path.parent: source
         for source in sources
@@ -234,8 +234,8 @@ def room_problems(sources: Sequence[Source]) -> Iterator[str]:
 def write_stage(sources: Sequence[Source], stage: int, root: Path) -> list[str]:
     """Add the files of one stage to the tree under `root`.
 
-    The packages around them get an empty `__init__.py`, so what is imported
-    from `root` is the files of the stages written so far and nothing else.
+    The packages around them get an empty `__init__.py`, so that `root`
+    contains only the files of the stages written so far.
 
     Returns:
         The dotted names of the modules added.
@@ -251,12 +251,12 @@ def write_stage(sources: Sequence[Source], stage: int, root: Path) -> list[str]:
 
 
 def _packages(path: PurePosixPath) -> list[PurePosixPath]:
-    """The packages a file lies in: fx and fx/passes for fx/passes/x.py."""
+    """The packages that contain a file: fx, fx/passes for fx/passes/x.py."""
     return [folder for folder in path.parents if folder.parts]
 
 
 def write_prefix(sources: Sequence[Source], last: int, root: Path) -> list[str]:
-    """Write the stages 01 to `last` under `root`; the modules' names."""
+    """Write the stages 01 to `last` under `root`; returns their modules."""
     shutil.rmtree(root, ignore_errors=True)
     return [
         module

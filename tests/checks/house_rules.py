@@ -1,8 +1,8 @@
-"""The house rules for the code of fx/, one check a rule.
+"""The house rules for the code of fx/, one check for each rule.
 
 Each check takes a `Source` (or all) and yields a sentence for each breach.
-What ruff and mypy hold already (unused names, layout, annotations) is not
-held again here.
+ruff and mypy check more rules (unused names, layout, annotations), which are
+not repeated here.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ FUNCTION_P90 = 25
 FUNCTION_MAX = 60
 
 TYPE_IGNORES = {"fx/immutable_collections.py": 2, "fx/proxy.py": 3}
-"""Files that silence the type checker, and how often; all others never."""
+"""How many `type: ignore` a file may have; other files may have none."""
 
 # --- sizes -----------------------------------------------------------------
 
 
 class Length(NamedTuple):
-    """How long one function is: its lines, docstrings aside."""
+    """The length of one function in lines, without docstrings."""
 
     lines: int
     where: str
@@ -46,8 +46,8 @@ class Length(NamedTuple):
 def lengths(sources: Sequence[Source]) -> list[Length]:
     """All functions, the shortest first.
 
-    Mere declarations (overloads, protocol members: nothing in the body but a
-    docstring and `...`) are left out: they would flatter the median.
+    Declarations (overloads and protocol members, whose body is a docstring
+    and `...`) are left out, because they would make the median smaller.
     """
     return sorted(
         Length(
@@ -76,7 +76,7 @@ def quantile(ordered: Sequence[Length], share: float) -> int:
 
 
 def function_problems(sources: Sequence[Source]) -> Iterator[str]:
-    """Functions that are too long, one by one or taken together."""
+    """Single functions that are too long, and a median or p90 that is."""
     ordered = lengths(sources)
     for length in ordered:
         if length.lines > FUNCTION_MAX:
@@ -188,7 +188,7 @@ def hidden_problems(source: Source) -> Iterator[str]:
 # --- documentation ---------------------------------------------------------
 
 _INHERITED = frozenset({"deleter", "overload", "override", "setter"})
-"""Decorators of definitions whose contract stands elsewhere."""
+"""Decorators of definitions that need no docstring: another one has it."""
 
 
 def docstring_problems(source: Source) -> Iterator[str]:
@@ -220,7 +220,7 @@ REGISTRATIONS = {
     "fx/codegen/variants.py": r"Graph\._make_codegen = ",
     "fx/immutable_collections.py": r"[\w.]*register_pytree_node\(",
 }
-"""What importing fx may change elsewhere: file, pattern of the statement."""
+"""Statements that may change other modules at import: file, pattern."""
 
 _BUILTINS = frozenset(
     """__import__ compile delattr eval exec input open print setattr""".split()
@@ -232,16 +232,16 @@ _METHODS = frozenset(
     system write_text
     """.split()
 )
-"""Functions whose call at import time is an effect, or depends on one."""
+"""Functions that may not be called at import, because of a side effect."""
 
 
 def side_effect_problems(source: Source) -> Iterator[str]:
-    """What importing the file would do beyond binding its own names.
+    """Side effects of importing the file, beyond binding its own names.
 
-    Looked at is what runs at import: the module's and the classes' bodies,
-    and what stands under `if`, `try` or `for` in them.  Constants may be
-    built from calls, and a table that this file made may be filled; a
-    breach is
+    The check reads the code that runs at import: the bodies of the module and
+    its classes, with the blocks of `if`, `try` and `for`.  Such code may
+    compute constants with calls, and fill a table that the file has made.  It
+    may not contain
 
     - a statement that is only a call, unless on such a table;
     - an assignment to, or deletion of, an attribute or item of anything that
@@ -256,7 +256,7 @@ def side_effect_problems(source: Source) -> Iterator[str]:
 
 
 def stale_registrations(sources: Sequence[Source]) -> Iterator[str]:
-    """Registrations that are allowed, though they are not made any more."""
+    """Registrations that are allowed, but that no file makes any more."""
     for source in sources:
         if str(source.path) in REGISTRATIONS:
             nodes = _import_time(source.tree.body)
@@ -265,7 +265,7 @@ def stale_registrations(sources: Sequence[Source]) -> Iterator[str]:
 
 
 def _is_registration(source: Source, node: ast.stmt) -> bool:
-    """Is it what this very file may do at import?"""
+    """Is it a registration that this file may make at import?"""
     pattern = REGISTRATIONS.get(str(source.path))
     return (
         pattern is not None
@@ -291,10 +291,10 @@ def _import_time(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
 
 
 def _own_tables(tree: ast.Module) -> set[str]:
-    """Names bound at the top of the file to something built there.
+    """Names bound at the top of the file to an object made there.
 
-    A bare name or attribute on the right (`table = other.table`) makes
-    nothing new: writing into it would be felt elsewhere.
+    A bare name or attribute on the right (`table = other.table`) makes no new
+    object: writing to it would change another module.
     """
     own: set[str] = set()
     for node in tree.body:
@@ -319,7 +319,7 @@ def _own_tables(tree: ast.Module) -> set[str]:
 
 
 def _effect(node: ast.stmt, own: set[str]) -> str | None:
-    """What a statement does beyond binding names of this file."""
+    """The side effect of a statement, beyond binding names of this file."""
     text = ast.unparse(node).splitlines()[0]
     match node:
         case ast.While() | ast.With() | ast.Assert() | ast.Raise():
@@ -342,7 +342,7 @@ def _effect(node: ast.stmt, own: set[str]) -> str | None:
 
 
 def _writes_elsewhere(target: ast.expr, own: set[str]) -> bool:
-    """Does a target change something that this file did not make?"""
+    """Does assigning to it change an object that this file did not make?"""
     match target:
         case ast.Name():
             return False
@@ -354,7 +354,7 @@ def _writes_elsewhere(target: ast.expr, own: set[str]) -> bool:
 
 
 def _known_effect(node: ast.stmt) -> str | None:
-    """A call of a function known for its effect, if it runs at import."""
+    """A call at import of a function known to have a side effect."""
     evaluated: list[ast.AST] = [node]
     while evaluated:
         part = evaluated.pop()
@@ -368,7 +368,7 @@ def _known_effect(node: ast.stmt) -> str | None:
 
 
 def _evaluated(node: ast.AST) -> list[ast.AST]:
-    """The parts that are evaluated where a node stands; not inner bodies."""
+    """The parts evaluated together with a node; not the bodies inside it."""
     match node:
         case ast.Lambda(args=args):
             return _defaults(args)

@@ -1,4 +1,4 @@
-"""Import each prefix of the stages, in a process of its own.
+"""Imports the stages 01 to k, for each k, in a separate process.
 
     python -m tests.checks.import_prefixes TREE MODULE... -- TREE MODULE...
 
@@ -21,7 +21,7 @@ import torch
 
 
 def import_from(tree: Path, module: str) -> str | None:
-    """Import one module; a line about it if it fails or comes elsewhere."""
+    """Import one module; a line about it if it fails, or is not in the tree."""
     try:
         loaded = importlib.import_module(module)
     except BaseException:  # whatever a module raises, it must be told
@@ -34,7 +34,7 @@ def import_from(tree: Path, module: str) -> str | None:
 
 
 def check_tree(tree: Path, modules: list[str]) -> int:
-    """Import all modules of one tree; how many failed."""
+    """Import all modules of one tree; returns how many failed."""
     sys.path.insert(0, str(tree))
     failures = [import_from(tree, module) for module in modules]
     for line in filter(None, failures):
@@ -43,7 +43,7 @@ def check_tree(tree: Path, modules: list[str]) -> int:
 
 
 def in_child(tree: Path, modules: list[str]) -> bool:
-    """Run `check_tree` in a forked child; did all import?"""
+    """Run `check_tree` in a forked child; returns whether all succeeded."""
     child = os.fork()
     if child == 0:
         status = 1

@@ -1,9 +1,9 @@
-"""Reading the project's own code: what the checks of this folder share.
+"""Reads the project's own code, for all checks of this folder.
 
 A *check* is a function from one `Source` (or all of them) to an iterator of
-sentences, one for each place where a rule is broken.  A test demands that
-there is none in fx/; another feeds the check a small bad source and demands
-the sentence, so that no check can pass because it sees nothing.
+sentences, one for each place where a rule is broken.  One test requires that
+the check finds nothing in fx/.  Another gives it a small bad source and
+requires the sentence, so that a check which finds nothing at all would fail.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _LAYOUT = frozenset(
         tokenize.NL,
     }
 )
-"""Tokens that alone make no line a line of code."""
+"""Tokens that do not make a line a line of code."""
 
 _STAGE = re.compile(r"Stage (0[1-8]), ([a-z][a-z -]*): ")
 """How the docstring of each file with a stage begins."""
@@ -43,7 +43,7 @@ _STAGE = re.compile(r"Stage (0[1-8]), ([a-z][a-z -]*): ")
 
 @dataclass(frozen=True)
 class Source:
-    """A Python file: where it lies under its tree's root, and its text."""
+    """A Python file: its path below the root of its tree, and its text."""
 
     path: PurePosixPath
     text: str
@@ -77,13 +77,13 @@ class Source:
 
     @property
     def is_pass(self) -> bool:
-        """Is this a pass built with the stages, and so of no stage itself?"""
+        """Is this a pass, which uses all stages and belongs to none?"""
         docstring = ast.get_docstring(self.tree) or ""
         return docstring.startswith("Passes: ")
 
     @cached_property
     def docstring_lines(self) -> frozenset[int]:
-        """Lines of strings that stand alone: docstrings, also of fields."""
+        """Lines of strings that are statements: docstrings, also of fields."""
         return frozenset(
             line
             for node in ast.walk(self.tree)
@@ -93,7 +93,7 @@ class Source:
 
     @cached_property
     def code_lines(self) -> frozenset[int]:
-        """Lines that are neither blank nor only comment or docstring."""
+        """Lines of code: those with more than a comment or a docstring."""
         tokens = tokenize.generate_tokens(io.StringIO(self.text).readline)
         code = {
             line
@@ -120,7 +120,7 @@ class Source:
 
 
 def snippet(text: str, path: str = "fx/sample.py") -> Source:
-    """A made-up file: food for a check that must complain."""
+    """A made-up file, to test a check with."""
     return Source(PurePosixPath(path), text)
 
 
@@ -137,7 +137,7 @@ def read_tree(root: Path, package: str) -> list[Source]:
 
 
 def library() -> list[Source]:
-    """Every Python file of fx/; fails where there is none."""
+    """Every Python file of fx/; fails if there is none."""
     sources = read_tree(ROOT, "fx")
     if not sources:
         raise FileNotFoundError(f"no Python file in {ROOT / 'fx'}")
@@ -169,10 +169,11 @@ def functions(source: Source) -> Iterator[Function]:
 def public_definitions(
     body: list[ast.stmt], prefix: str = ""
 ) -> Iterator[tuple[str, Definition]]:
-    """(qualified name, definition) of what a user of the file may call.
+    """(qualified name, definition) of each public function and class.
 
-    Functions and classes at the top, methods of those classes; none whose
-    name begins with an underscore.  Definitions under `if` are seen too.
+    These are the functions and classes at the top, and the methods of those
+    classes, unless the name begins with an underscore.  Definitions under
+    `if` count too.
     """
     for node in body:
         if isinstance(node, ast.If | ast.Try):

@@ -1,4 +1,4 @@
-"""fx has of torch.fx what tests/api_surface.toml says, no less and no more."""
+"""tests/api_surface.toml says truly which names of torch.fx fx has."""
 
 from __future__ import annotations
 

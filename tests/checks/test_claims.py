@@ -1,4 +1,4 @@
-"""tests/claims.toml and the tests agree, both ways."""
+"""tests/claims.toml and the tests list the same claims."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def test_marks_that_hold_nothing_are_seen(text: str, problem: str) -> None:
 
 
 def complaints(*rows: Claim, mark: Mark | None = None) -> str:
-    """What is wrong with made-up rows and at most one test."""
+    """The problems found in made-up rows and at most one test."""
     return "\n".join(problems(rows, [mark] if mark else [], built={1, 2}))
 
 

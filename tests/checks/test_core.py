@@ -1,4 +1,4 @@
-"""The core of each stage is small, whole, and the same wherever it is told."""
+"""The core of each stage is small, has all exercises, and is listed rightly."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def made_up(core: tuple[str, ...], file: str = "a.py") -> dict[int, Stage]:
 
 
 def source(name: str, lines: int, stage: int = 1) -> Source:
-    """A file of a stage with so many lines of code."""
+    """A file of a stage with this many lines of code."""
     text = f'"""Stage 0{stage}, x: y."""\n' + "x = 1\n" * lines
     return snippet(text, f"fx/{name}")
 

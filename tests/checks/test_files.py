@@ -1,4 +1,4 @@
-"""No file is tied to one machine; what is said of `make` is true."""
+"""No file depends on one machine, and each `make` target named exists."""
 
 from __future__ import annotations
 

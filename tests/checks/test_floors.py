@@ -1,4 +1,4 @@
-"""Floors: no stage knows a later one, and every prefix is a program."""
+"""No stage imports a later one, and the stages 01 to k work alone."""
 
 from __future__ import annotations
 
@@ -242,10 +242,10 @@ def import_prefixes(
 
 
 def typecheck_prefixes(sources: list[Source], folder: Path) -> list[str]:
-    """Run mypy on the stages 01 to k, for each k; what it complained of.
+    """Run mypy on the stages 01 to k, for each k; returns its complaints.
 
-    One tree grows from stage to stage, and mypy keeps what it knows of the
-    stages before (and of torch), so that all runs together cost about one.
+    The stages are added to one tree, and mypy's cache keeps the results for
+    the earlier ones and for torch, so that all runs cost about as much as one.
     """
     complaints = []
     for last in stages(sources):

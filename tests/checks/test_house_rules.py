@@ -1,4 +1,4 @@
-"""The house rules hold for every file of fx/, and each check can fail."""
+"""Every file of fx/ keeps the house rules, and each check can fail."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Check: TypeAlias = Callable[[Source], Iterator[str]]
 
 
 def function_of(lines: int, name: str = "f") -> str:
-    """A function of so many lines, and a docstring that does not count."""
+    """A function of this many lines, and a docstring, which does not count."""
     body = '    """One.\n\n    Two.\n    """\n' + "    x = 1\n" * (lines - 1)
     return f"def {name}() -> None:\n{body}"
 

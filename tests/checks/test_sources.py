@@ -1,4 +1,4 @@
-"""The reader of sources sees what the other checks rely on."""
+"""`Source` finds the stages, lines and names that the checks rely on."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ def test_a_renamed_function(learner: Learner) -> None:
     assert result.status not in (0, 1)
     assert (
         "exercises/fx/ordered/linked_list.py must have one function "
-        "Link.prepend (stage 01), but 0 functions are called Link.prepend"
+        "Link.prepend (stage 01), but 0 functions are named Link.prepend"
     ) in result.output
     assert f"python -m stages reset {PREPEND}" in result.output
 
@@ -103,7 +103,7 @@ def test_marks_of_a_merge(learner: Learner) -> None:
     path.write_text(path.read_text() + "\n<<<<<<< yours\n")
     result = learner.check(1)
     assert result.status not in (0, 1)
-    assert "These are the marks of a merge" in result.output
+    assert "These are the conflict markers of a merge" in result.output
 
 
 def test_a_changed_signature(learner: Learner) -> None:
@@ -239,7 +239,7 @@ def test_an_endless_loop_at_import_is_stopped(learner: Learner) -> None:
     )
     result = learner.check(1)
     assert result.status not in (0, 1)
-    assert "importing fx does not come to an end" in result.output
+    assert "importing fx does not end" in result.output
 
 
 def test_a_function_that_ends_the_program(learner: Learner) -> None:

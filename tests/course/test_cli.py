@@ -57,7 +57,7 @@ def test_progress_checks_when_asked(
     learner.write(PREPEND, "self._prev = x", "pass")
     assert cli.main(["progress", "--check"]) == 0
     assert "✗" in said.getvalue()
-    assert "next: mend " in said.getvalue()
+    assert "next: fix " in said.getvalue()
 
 
 @pytest.mark.parametrize("one", exercises().values(), ids=lambda x: x.name)
@@ -156,7 +156,7 @@ def test_update_and_diff(learner: Learner, said: io.StringIO) -> None:
     assert cli.main(["update"]) == 0
     assert "up to date" in said.getvalue()
     assert cli.main(["diff"]) == 0
-    assert "Nothing is changed." in said.getvalue()
+    assert "You have not changed anything." in said.getvalue()
     learner.body(PREPEND, "mine = 1")
     assert cli.main(["diff", "ordered/linked_list.py"]) == 0
     assert "mine = 1" in said.getvalue()
@@ -252,7 +252,7 @@ def test_nobody_is_blamed_for_nothing(
 ) -> None:
     found = blame(learner.tree(1), 1, executor)
     assert [*told(found)] == [
-        "No test of this stage fails: nobody is to blame."
+        "No test of this stage fails, so no function is to blame."
     ]
 
 

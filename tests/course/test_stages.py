@@ -141,8 +141,9 @@ def test_a_written_function_that_runs_into_a_stub_is_told_where(
     )
     result = learner.check(1, exercise="ordered.linked_list.Link.prepend")
     assert (
-        "Link.prepend is written, and ran into stage 01: _make_room, which "
-        "is not, from exercises/fx/ordered/linked_list.py:"
+        "Link.prepend is written, but a test of it reached the stub of "
+        "stage 01: _make_room, called from "
+        "exercises/fx/ordered/linked_list.py:"
     ) in result.output
     assert "in _key_between" in result.output
     assert "next: write _make_room" in result.output

@@ -135,9 +135,9 @@ def test_what_cannot_be_a_stub_is_refused(text: str) -> None:
 
 def test_a_name_must_be_of_one_function() -> None:
     text = "def f(): ...\ndef f(): ...\n"
-    with pytest.raises(LookupError, match="2 functions are called f"):
+    with pytest.raises(LookupError, match="2 functions are named f"):
         functions.stubbed(text, {"f": "x"})
-    with pytest.raises(LookupError, match="0 functions are called g"):
+    with pytest.raises(LookupError, match="0 functions are named g"):
         functions.stubbed(text, {"g": "x"})
 
 
@@ -270,7 +270,7 @@ def test_update_shows_where_both_changed_the_same(older: Learner) -> None:
     assert done.backup is not None
     assert (done.backup / "ordered/linked_list.py").read_text() == mine
     result = older.check(1)
-    assert "These are the marks of a merge" in result.output
+    assert "These are the conflict markers of a merge" in result.output
     assert restore(older.work) == ["ordered/linked_list.py"]
     assert older.file("ordered/linked_list.py").read_text() == mine
 
@@ -308,7 +308,7 @@ def test_update_waits_until_a_merge_is_finished(older: Learner) -> None:
     path = older.file("ordered/linked_list.py")
     path.write_text(path.read_text() + "\n<<<<<<< yours\n")
     mine = path.read_text()
-    with pytest.raises(RuntimeError, match="marks of an earlier merge"):
+    with pytest.raises(RuntimeError, match="conflict markers of an earlier"):
         update(older.work)
     assert path.read_text() == mine
     assert not older.file("memory/effects.py").exists()

@@ -24,6 +24,8 @@ from stages.workspace import (
 )
 from tests.course.learner import Learner
 
+FIRST_LINK = "Make a link that is its own neighbour on both sides."
+
 PREPEND = "ordered.linked_list.Link.prepend"
 
 
@@ -208,7 +210,9 @@ def older(learner: Learner, tmp_path: Path) -> Learner:
     library = tmp_path / "older"
     shutil.copytree(REFERENCE, library)
     _replace(
-        library / "ordered/linked_list.py", "Make a ring of one link.", "Make."
+        library / "ordered/linked_list.py",
+        FIRST_LINK,
+        "Make.",
     )
     _replace(
         library / "ordered/linked_list.py",
@@ -241,7 +245,7 @@ def test_update_brings_what_is_new_and_keeps_what_is_written(
     assert done.changed == ["memory/effects.py", "ordered/linked_list.py"]
     assert done.conflicts == {}
     text = older.file("ordered/linked_list.py").read_text()
-    assert "Make a ring of one link." in text
+    assert FIRST_LINK in text
     assert functions.source_of(text, "Link.prepend") == mine
     assert older.tree().states()[PREPEND] is State.WRITTEN
     assert (
@@ -291,9 +295,7 @@ def test_an_update_that_was_taken_back_can_be_made_again(
     assert older.file("ordered/linked_list.py").read_text() == mine
     again = update(older.work)
     assert again.changed == ["ordered/linked_list.py"]
-    assert "Make a ring of one link." in (
-        older.file("ordered/linked_list.py").read_text()
-    )
+    assert FIRST_LINK in (older.file("ordered/linked_list.py").read_text())
 
 
 def test_what_git_has_merged_is_up_to_date(older: Learner) -> None:

@@ -45,6 +45,11 @@ NO_DEFAULT: Final = inspect.Signature.empty
 """What `Graph.placeholder` takes for "no default value"."""
 
 
+# OrderedGraph.create_node takes `name` by keyword, and so does Graph's, which
+# has more parameters before it.  That is compatible, but not for pyright:
+# pyright: reportIncompatibleMethodOverride=false
+
+
 class Graph(OrderedGraph[Node]):
     """A function as data: nodes in order, each with its inputs and users.
 

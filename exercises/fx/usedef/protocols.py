@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Generic, NamedTuple, NoReturn, Protocol, TypeAlias, TypeVar
+from typing import NamedTuple, NoReturn, Protocol, TypeAlias, TypeVar
 
 import torch
 from torch.utils import _pytree as pytree
@@ -155,21 +155,21 @@ class CodeGenerator(Protocol[NodeT]):
         """The graph's outputs, as the caller gets them."""
 
 
-class NoCodeGen(Generic[NodeT]):
+class NoCodeGen:
     """The code generator of a graph as long as stage 05 is not imported."""
 
     _body_transformer: TransformCodeFunc | None = None
 
     def _gen_python_code(
         self,
-        nodes: LinkedList[NodeT],
+        nodes: object,
         root_module: str,
         options: CodeOptions,
     ) -> NoReturn:
         """Say what is missing."""
         raise NotImplementedError(
-            "stage 05: Graph.python_code needs fx.codegen, which registers "
-            "itself when it is imported: import fx.codegen"
+            "stage 05: Graph.python_code needs fx.codegen.variants, which "
+            "registers itself when it is imported: import fx"
         )
 
     def process_inputs(self, *args: Value) -> Value:
@@ -181,6 +181,6 @@ class NoCodeGen(Generic[NodeT]):
         return out
 
 
-def no_code_gen(pytree_info: PyTreeInfo | None) -> CodeGenerator[NodeT]:
+def no_code_gen(pytree_info: PyTreeInfo | None) -> NoCodeGen:
     """Make the code generator that says what is missing."""
     return NoCodeGen()

@@ -609,7 +609,7 @@ class Attribute(Proxy):
         """Stand for `root.attr`; records nothing."""
         self.root: Proxy = root
         self.attr: str = attr
-        self.tracer = root.tracer
+        self.tracer: TracerBase = root.tracer
 
     def __getattr__(self, name: str) -> Value:
         """Make the node when it is first asked for."""

@@ -43,7 +43,7 @@ def test_a_mutant_that_no_longer_fits_is_told(tmp_path: Path) -> None:
     assert first.startswith(
         f"stages/01/mutants.py: mutant of {mutant.function}: "
     )
-    assert "stands 0 times in the function" in first
+    assert "occurs 0 times in the function" in first
 
 
 def test_one_line_and_no_traceback_is_what_the_command_says(

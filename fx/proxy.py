@@ -25,7 +25,7 @@ import operator
 import sys
 import types
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final, Self, TypeAlias, cast
 
 import torch
@@ -171,7 +171,7 @@ class TracerBase:
             check_for_mutable_operation(target, args, kwargs)
         graph = self.graph
         if graph.is_finished:
-            self._check_unfinished(kind, target)
+            self.check_unfinished(kind, target)
         node = graph.create_node(kind, target, args, kwargs, name, type_expr)
         here = self.scope.module_path, self.scope.module_type
         self.node_name_to_scope[node._name] = here
@@ -185,7 +185,7 @@ class TracerBase:
                 node.stack_trace = trace
         return node
 
-    def _check_unfinished(self, kind: Opcode, target: Target) -> None:
+    def check_unfinished(self, kind: Opcode, target: Target) -> None:
         """Called when a node is recorded and the graph has its output."""
 
     def proxy(self, node: Node) -> Proxy:
@@ -216,10 +216,41 @@ class TracerBase:
         if kind is Proxy:
             node: Node = a.node
             return node
-        if kind in LEAVES:
+        if kind in CONSTANTS:
             return a
         lower = LOWER.get(kind)
-        return _lower_other(self, a) if lower is None else lower(self, a)
+        return self.lower_other(a) if lower is None else lower(self, a)
+
+    def lower_other(self, a: Value) -> Argument:
+        """Turn a value whose exact type is in no table; for `create_arg`.
+
+        Subclasses of the types in the tables come here, and tensors.
+        """
+        if isinstance(a, Proxy):
+            return a.node
+        if hasattr(a, "__fx_create_arg__"):
+            lowered: Argument = a.__fx_create_arg__(self)
+            return lowered
+        if isinstance(a, tuple):  # a subclass of it, named or not
+            items = [self.create_arg(item) for item in a]
+            make: Callable[..., Argument] = cast("Value", type(a))
+            return make(*items) if hasattr(a, "_fields") else make(items)
+        for base in (list, dict):
+            if isinstance(a, base):
+                return LOWER[base](self, a)
+        if dataclasses.is_dataclass(a) and not isinstance(a, type):
+            fields = {
+                field.name: self.create_arg(getattr(a, field.name))
+                for field in dataclasses.fields(a)
+            }
+            return self.create_node("call_function", type(a), (), fields)
+        if isinstance(a, (*base_types, enum.Enum, HigherOrderOperator)):
+            return a
+        raise NotImplementedError(
+            f"argument of type: {type(a)}\n  in\n  {frames.where()}\n"
+            "  A node cannot hold such a value. Pass a tensor, a number, a "
+            "string or a container of these, or override Tracer.create_arg."
+        )
 
     def to_bool(self, obj: Proxy) -> bool:
         """What `bool(proxy)` is: unknown while tracing, so a TraceError.
@@ -263,6 +294,9 @@ class TracerBase:
         """
         return Attribute(obj, "keys")()
 
+
+CONSTANTS: Final = LEAVES - {torch.Tensor}
+"""Exact types of values that a node holds as they are, in every graph."""
 
 # -- lowering: one function for each kind of container --------------------
 
@@ -313,35 +347,6 @@ LOWER: Final[dict[type, Callable[[TracerBase, Value], Argument]]] = {
     slice: _lower_slice,
 }
 """Exact type of a container -> the function that lowers it."""
-
-
-def _lower_other(tracer: TracerBase, a: Value) -> Argument:
-    """What a value becomes whose exact type is not in a table."""
-    if isinstance(a, Proxy):
-        return a.node
-    if hasattr(a, "__fx_create_arg__"):
-        lowered: Argument = a.__fx_create_arg__(tracer)
-        return lowered
-    if isinstance(a, tuple):  # a subclass of it, named or not
-        items = [tracer.create_arg(item) for item in a]
-        make: Callable[..., Argument] = cast("Value", type(a))
-        return make(*items) if hasattr(a, "_fields") else make(items)
-    for base in (list, dict):
-        if isinstance(a, base):
-            return LOWER[base](tracer, a)
-    if dataclasses.is_dataclass(a) and not isinstance(a, type):
-        fields = {
-            field.name: tracer.create_arg(getattr(a, field.name))
-            for field in dataclasses.fields(a)
-        }
-        return tracer.create_node("call_function", type(a), (), fields)
-    if isinstance(a, (*base_types, enum.Enum, HigherOrderOperator)):
-        return a
-    raise NotImplementedError(
-        f"argument of type: {type(a)}\n  in\n  {frames.where()}\n"
-        "  A node cannot hold such a value. Pass a tensor, a number, a "
-        "string or a container of these, or override Tracer.create_arg."
-    )
 
 
 class GraphAppendingTracer(TracerBase):
@@ -693,16 +698,15 @@ def assert_fn(x: object) -> None:
 # -- calls of torch --------------------------------------------------------
 
 
-def proxies_in(value: Value) -> list[Proxy]:
-    """The proxies in a value, at any depth, from left to right."""
-    if isinstance(value, Proxy):
-        return [value]
+def proxies_in(values: Iterable[Value]) -> list[Proxy]:
+    """The proxies in some values, at any depth, from left to right."""
     found: list[Proxy] = []
-    for part in parts(value):
-        if type(part) is Proxy:
-            found.append(part)
-        elif type(part) not in LEAVES:
-            found += proxies_in(part)
+    for value in values:
+        kind = type(value)
+        if kind is Proxy or issubclass(kind, Proxy):
+            found.append(value)
+        elif kind not in LEAVES:
+            found += proxies_in(parts(value))
     return found
 
 
@@ -710,14 +714,15 @@ def _common_tracer(
     function: object, args: tuple[Value, ...], kwargs: dict[str, Value]
 ) -> TracerBase:
     """The tracer of all the proxies among the arguments of a call."""
-    found = proxies_in((*args, *kwargs.values()))
-    tracers = list(dict.fromkeys([proxy.tracer for proxy in found]))
-    if len(tracers) > 1:
-        raise RuntimeError(
-            f"Found multiple different tracers {tracers} while trying to "
-            f"trace operations {function}"
-        )
-    return tracers[0]
+    found = proxies_in((*args, *kwargs.values()) if kwargs else args)
+    first = found[0].tracer
+    for proxy in found:
+        if proxy.tracer is not first:
+            raise RuntimeError(
+                f"Found multiple different tracers {[first, proxy.tracer]} "
+                f"while trying to trace operations {function}"
+            )
+    return first
 
 
 @functools.lru_cache(maxsize=4096)

@@ -142,7 +142,7 @@ def create_type_hint(x: object) -> object:
     """
     if not isinstance(x, list | tuple):
         return x
-    base = x[0] if x else Value
+    base: Value = x[0] if x else Value
     try:
         for cls in x:
             if issubclass(base, cls):

@@ -34,8 +34,8 @@ MUTANTS: Final = (
     Mutant(
         function="proxy.TracerBase.create_arg",
         misconception="Only what the user passes directly can be a Proxy.",
-        was="return _lower_other(self, a) if lower is None else lower(self, a)",
-        becomes="return _lower_other(self, a) if lower is None else a",
+        was="return self.lower_other(a) if lower is None else lower(self, a)",
+        becomes="return self.lower_other(a) if lower is None else a",
         told="A Proxy inside a tuple must become its node",
     ),
     Mutant(

@@ -98,9 +98,9 @@ class Facts:
         self.schema = schema
         self.name: str = schema.name
         parts = (schema.name, schema.overload_name)
-        self.full_name = ".".join(filter(None, parts))
-        self.base = self.name.partition("::")[2]
-        self.parameters = {
+        self.full_name: str = ".".join(filter(None, parts))
+        self.base: str = self.name.partition("::")[2]
+        self.parameters: dict[str, Parameter] = {
             argument.name: _parameter(place, argument)
             for place, argument in enumerate(schema.arguments)
         }
@@ -111,13 +111,13 @@ class Facts:
                 is_write = argument.alias_info.is_write
                 marked = self.writes if is_write else self.views
                 marked.append(self.parameters[argument.name])
-        self.draws = Tag.nondeterministic_seeded in overload.tags
-        self.reads_layout = (
+        self.draws: bool = Tag.nondeterministic_seeded in overload.tags
+        self.reads_layout: bool = (
             self.base.startswith("as_strided") or self.base in _LAYOUT_READERS
         )
-        self.reads_data = Tag.data_dependent_output in overload.tags
+        self.reads_data: bool = Tag.data_dependent_output in overload.tags
         returns = [str(value.type) for value in schema.returns]
-        self.returns_one_tensor = returns == ["Tensor"]
+        self.returns_one_tensor: bool = returns == ["Tensor"]
 
     @cached_property
     def signature(self) -> Signature:

@@ -11,7 +11,7 @@ a trace replaces the functions behind them (`patching`) to see them too:
     math.sqrt(x)      a global                a leaf function: see wrapping
 
 Tensors among the arguments of an operation, which a node cannot hold, become
-get_attr nodes in `create_arg`.
+get_attr nodes in `lower_other`.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from torch.utils import _pytree as pytree
 from ..graph import Graph
 from ..node import Node
 from ..ordered.opcodes import Opcode, Target
-from ..proxy import LOWER, ParameterProxy, Proxy, TracerBase
+from ..proxy import ParameterProxy, Proxy, TracerBase
 from ..recording import frames
-from ..usedef.values import LEAVES, Argument, Value
+from ..usedef.values import Argument, Value
 from .patching import TRACES
 from .root import method_of, root_call
 from .trace_run import TraceRun
@@ -43,9 +43,6 @@ Root: TypeAlias = nn.Module | Callable[..., Value]
 
 _CONSTANTS: Final = (torch.Tensor, torch._C.ScriptObject, pytree.TreeSpec)
 """Values that a node cannot hold: the root keeps them, and nodes fetch them."""
-
-_PLAIN: Final = LEAVES.union(LOWER, (Proxy,)) - {torch.Tensor}
-"""Exact types of values that cannot be a part of the root."""
 
 _EVERY_MODULE: Final = frozenset(vars(nn.Module()))
 """The attributes that each module has, none of which is a constant."""
@@ -324,13 +321,13 @@ class Tracer(TracerBase):
 
     # -- arguments ---------------------------------------------------------
 
-    def create_arg(self, a: Value) -> Argument:
-        """Turn a value of the user's code into what a node can hold.
+    def lower_other(self, a: Value) -> Argument:
+        """Turn a value into what a node can hold, perhaps a part of the root.
 
-        Besides what `TracerBase.create_arg` does: a parameter, buffer, module
-        or tensor that the root has becomes a get_attr node; another tensor is
-        stored on the root first, as `_tensor_constant0` and so on; a named
-        tuple becomes a node that constructs it.
+        A parameter, buffer, module or tensor that the root has becomes a
+        get_attr node. Another tensor is stored on the root first, as
+        `_tensor_constant0` and so on. A named tuple becomes a node that
+        constructs it.
 
         Raises:
             NameError: a parameter that is not in the root's hierarchy.
@@ -338,12 +335,10 @@ class Tracer(TracerBase):
 
         torch.fx: _symbolic_trace.py, Tracer.create_arg
         """
-        kind = type(a)
-        if kind in _PLAIN:
-            return TracerBase.create_arg(self, a)
         node = self._state_node(a)
         if node is not None:
             return node
+        kind = type(a)
         if isinstance(a, tuple) and hasattr(a, "_fields"):
             items = tuple([self.create_arg(item) for item in a])
             return self.create_node("call_function", kind, items, {})
@@ -352,7 +347,7 @@ class Tracer(TracerBase):
         if type(kind) is ProxyableClassMeta:
             name = self.get_fresh_qualname(f"_{kind.__name__}_constant_")
             return self._fetch(self._store(name, a))
-        return super().create_arg(a)
+        return super().lower_other(a)
 
     def _state_node(self, a: Value) -> Node | None:
         """A get_attr node for a parameter, buffer or module of the root.
@@ -399,7 +394,7 @@ class Tracer(TracerBase):
         self._numbers[prefix] = number
         return f"{prefix}{number}"
 
-    def _check_unfinished(self, kind: Opcode, target: Target) -> None:
+    def check_unfinished(self, kind: Opcode, target: Target) -> None:
         """Refuse a node that would come after the graph's output."""
         if self.graph.inserts_at_end:
             raise RuntimeError(

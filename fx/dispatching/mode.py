@@ -64,7 +64,7 @@ class CaptureMode(_DispatchMode):
 
     def __torch_dispatch__(
         self,
-        func: OpOverload | HigherOrderOperator,
+        func: Value,
         types: tuple[type, ...],
         args: tuple[Value, ...] = (),
         kwargs: dict[str, Value] | None = None,

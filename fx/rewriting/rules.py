@@ -110,7 +110,7 @@ class ReadyRule:
         self.make: MakeTemplate = template_maker(
             gm, self.matcher, rule.replacement, rule.make
         )
-        self.size = len(self.matcher.prepared.nodes)
+        self.size: int = len(self.matcher.prepared.nodes)
 
     def rewrite_at(self, gm: GraphModule, node: Node) -> Rewrite | None:
         """The rewrite of the match that ends at a node, if there is one."""
@@ -137,8 +137,8 @@ class Worklist:
         """Begin with all nodes."""
         self.gm = gm
         self.rules = rules
-        self.reach = max((rule.size for rule in rules), default=0)
-        self.waiting = dict.fromkeys(gm.graph.nodes)
+        self.reach: int = max((rule.size for rule in rules), default=0)
+        self.waiting: dict[Node, None] = dict.fromkeys(gm.graph.nodes)
 
     def run(self, max_rewrites: int) -> int:
         """Apply rules until no node is waiting; count the rewrites."""

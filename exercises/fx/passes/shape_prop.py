@@ -131,8 +131,10 @@ class ShapeProp(Interpreter):
         if self.fake_mode is not None:
             with FakeCopyMode(self.fake_mode):
                 self.fake_module = copy.deepcopy(gm)
-            self.module = self.fake_module
-            self.submodules = dict(self.fake_module.named_modules())
+            self.module: nn.Module = self.fake_module
+            self.submodules: dict[str, nn.Module] = dict(
+                self.fake_module.named_modules()
+            )
 
     def propagate(self, *args: Value) -> Value:
         """Run the module on sample inputs and annotate its nodes.

@@ -78,9 +78,9 @@ class Normalized(Exact):
 
     def __init__(self, options: MatchOptions) -> None:
         """Choose what to compare in which way."""
-        self.normalize = options.get("normalize", False)
-        self.compare_constants = options.get("compare_constants", False)
-        self.modules_by_class = options.get("modules_by_class", False)
+        self.normalize: bool = options.get("normalize", False)
+        self.compare_constants: bool = options.get("compare_constants", False)
+        self.modules_by_class: bool = options.get("modules_by_class", False)
 
     def key(self, node: Node) -> Key:
         """The operator's name, the module's class, or the key of `Exact`."""

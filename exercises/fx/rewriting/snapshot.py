@@ -68,7 +68,7 @@ class Snapshot:
         }
         self.insert: Callable[[Node], None] = self.graph._insert
         held = ("_modules", "_parameters", "_buffers")
-        self.attributes = [
+        self.attributes: list[tuple[Value, dict[str, Value]]] = [
             (vars(module)[name], dict(vars(module)[name]))
             for module in gm.modules()
             for name in held

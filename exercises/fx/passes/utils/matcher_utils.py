@@ -149,7 +149,7 @@ class SubgraphMatcher:
             match_output=match_output,
             match_placeholder=match_placeholder,
         )
-        self.candidates = Candidates(self.prepared)
+        self.candidates: Candidates = Candidates(self.prepared)
         self.pattern_anchors: list[Node] = self.prepared.anchors
         self.pattern_placeholder_nodes: list[Node] = self.prepared.placeholders
         self.pattern_returning_nodes: list[Node] = self.prepared.returning

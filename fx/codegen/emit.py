@@ -13,7 +13,7 @@ end is the same for all opcodes, and `write` adds it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Final, Protocol
+from typing import Final
 
 from ..node import Node
 from ..ordered.linked_list import LinkedList
@@ -39,21 +39,6 @@ COUNTER: Final = "# COUNTER: "
 """Begins a comment with the index of the next node, for edited bodies."""
 
 
-class OutputWriter(Protocol):
-    """Writes the return statement; `CodeGen.generate_output`."""
-
-    def __call__(
-        self,
-        output_args: Argument,
-        variables: LocalNames,
-        *,
-        descs: Sequence[str] | None,
-        repr_fn: Callable[[object], str],
-    ) -> str:
-        """The statement, without indentation."""
-        ...
-
-
 class Emitter:
     """Writes the nodes of one graph, once.
 
@@ -75,7 +60,7 @@ class Emitter:
         self,
         nodes: LinkedList[Node],
         root: str,
-        write_output: OutputWriter,
+        write_output: Callable[..., str],
         taken: Iterable[str] = (),
         *,
         counting: bool = False,
@@ -85,7 +70,7 @@ class Emitter:
         Args:
             nodes: all nodes of the graph.
             root: how the code calls the module.
-            write_output: writes the return statement.
+            write_output: writes the return statement: `CodeGen._return`.
             taken: further names that a global must not have.
             counting: write a comment with its index in front of each node.
         """

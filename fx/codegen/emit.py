@@ -21,7 +21,7 @@ from ..ordered.opcodes import OPCODES
 from ..recording.operators import Operator, syntax_of
 from ..usedef.liveness import last_uses
 from ..usedef.values import Argument
-from .constants import ConstantPrinter
+from .argument_text import ArgumentPrinter
 from .global_names import GlobalNames
 from .local_names import LocalNames
 from .syntax import (
@@ -87,7 +87,7 @@ class Emitter:
         self.counting = counting
         self._root = root
         self._write_output = write_output
-        self._text = ConstantPrinter(self.variables, self.globals).text
+        self._text = ArgumentPrinter(self.variables, self.globals).text
         self._spellings: dict[int, str | Operator] = {}
         self._always_annotate = False
         self._dead = last_uses(nodes)

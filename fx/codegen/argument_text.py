@@ -58,7 +58,7 @@ _FUNCTIONS: Final = (
 """Types of objects that know their own name."""
 
 
-class ConstantPrinter:
+class ArgumentPrinter:
     """Writes arguments: nodes by name, constants exactly or as globals."""
 
     def __init__(
@@ -242,7 +242,7 @@ class ConstantPrinter:
 
     # -- which is which ----------------------------------------------------
 
-    _SCALARS: ClassVar[dict[type, Callable[[ConstantPrinter, Value], str]]] = {
+    _SCALARS: ClassVar[dict[type, Callable[[ArgumentPrinter, Value], str]]] = {
         float: _float,
         complex: _complex,
         type(...): _ellipsis,
@@ -271,7 +271,7 @@ class ConstantPrinter:
     """Kind of container -> how it is written: what has arguments in it."""
 
 
-Writer: TypeAlias = Callable[[ConstantPrinter, Value, int], str]
+Writer: TypeAlias = Callable[[ArgumentPrinter, Value, int], str]
 """Writes a value that is inside so many containers."""
 
 

@@ -154,7 +154,8 @@ class GraphModule(nn.Module):
     def graph(self, g: Graph) -> None:
         if not isinstance(g, Graph):
             raise AssertionError(
-                f"Expected a Graph instance, but got {type(g)}"
+                f"Expected a Graph instance, but got {type(g)}; "
+                "fx.from_torch(g) makes one of a graph of torch.fx"
             )
         graph, owner = vars(self).get("_graph"), g.owning_module
         self._graph, g.owning_module = g, self

@@ -38,6 +38,7 @@ from .passes import (  # so that fx.passes.shape_prop is there
 )
 from .passes import conv_bn_fusion as _conv_bn_fusion
 from .passes.utils import matcher_utils as _matcher_utils
+from .compat.torch_graphs import from_torch, to_torch
 from .experimental import proxy_tensor as _proxy_tensor
 from .node import Node, map_arg
 from .memory.effects import has_side_effect
@@ -66,6 +67,7 @@ __all__ = [
     "Transformer",
     "annotate",
     "effects",
+    "from_torch",
     "graph",
     "graph_module",
     "has_side_effect",
@@ -80,6 +82,7 @@ __all__ = [
     "rewriting_rules",
     "subgraph_rewriter",
     "symbolic_trace",
+    "to_torch",
     "traceback",
     "wrap",
 ]

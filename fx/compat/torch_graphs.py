@@ -1,0 +1,159 @@
+"""Passes: a graph of torch.fx as one of fx, and back.
+
+Dynamo, torch.export and most libraries hand out graphs of torch.fx.
+`from_torch` makes the same graph of fx's nodes, so that fx can read, rewrite
+and run it, and `to_torch` makes a graph of torch.fx of that.  A module's
+parameters, buffers and submodules are shared by both, not copied.
+"""
+
+from __future__ import annotations
+
+from typing import Final, overload
+
+import torch.fx
+from torch.fx import graph as torch_graph
+
+from ..codegen.codegen import CodeGen
+from ..codegen.variants import _BoxedCodeGen, _PyTreeCodeGen
+from ..graph import Graph
+from ..graph_module import GraphModule
+from ..node import Node, map_arg
+from ..usedef.protocols import PyTreeInfo
+from ..usedef.values import Value
+
+__all__ = ["from_torch", "to_torch"]
+
+_CODEGENS: Final[dict[type, type]] = {
+    torch_graph.CodeGen: CodeGen,
+    torch_graph._PyTreeCodeGen: _PyTreeCodeGen,
+    torch_graph._BoxedCodeGen: _BoxedCodeGen,
+}
+"""Code generator of torch.fx -> fx's that writes the same."""
+
+
+@overload
+def from_torch(source: torch.fx.GraphModule) -> GraphModule: ...
+@overload
+def from_torch(source: torch.fx.Graph) -> Graph: ...
+def from_torch(
+    source: torch.fx.GraphModule | torch.fx.Graph,
+) -> GraphModule | Graph:
+    """The same graph or module in fx; `source` stays as it is.
+
+        gm = fx.from_torch(torch.fx.symbolic_trace(model))
+
+    Nodes keep their order, names, types and meta (a shallow copy), the graph
+    keeps its code generator, nested inputs included.  The module has what the
+    nodes fetch and call, the same objects, and the notes in `meta`.  A child
+    that is a torch.fx GraphModule stays one.
+
+    Args:
+        source: a graph of torch.fx, or a module that has one.
+
+    Raises:
+        TypeError: `source` is neither; the graph has a code generator of its
+            own class, which fx could not call.
+
+    Cost: O(nodes + size of their arguments).
+    """
+    if isinstance(source, torch.fx.Graph):
+        return _graph_from_torch(source)
+    if not isinstance(source, torch.fx.GraphModule):
+        raise TypeError(
+            "from_torch takes a torch.fx.Graph or torch.fx.GraphModule, not "
+            f"{type(source).__qualname__}"
+        )
+    graph = _graph_from_torch(source.graph)
+    module = GraphModule(source, graph, type(source).__name__)
+    module.meta.update(source.meta)
+    return module
+
+
+@overload
+def to_torch(source: GraphModule) -> torch.fx.GraphModule: ...
+@overload
+def to_torch(source: Graph) -> torch.fx.Graph: ...
+def to_torch(
+    source: GraphModule | Graph,
+) -> torch.fx.GraphModule | torch.fx.Graph:
+    """The same graph or module in torch.fx; `source` stays as it is.
+
+    What `from_torch` says holds here too, the other way round.
+
+    Args:
+        source: a graph of fx, or a module that has one.
+
+    Raises:
+        TypeError: `source` is neither; the graph has a code generator of its
+            own class.
+
+    Cost: O(nodes + size of their arguments).
+    """
+    if isinstance(source, Graph):
+        return _graph_to_torch(source)
+    if not isinstance(source, GraphModule):
+        raise TypeError(
+            "to_torch takes an fx.Graph or fx.GraphModule, not "
+            f"{type(source).__qualname__}"
+        )
+    graph = _graph_to_torch(source.graph)
+    module = torch.fx.GraphModule(source, graph, type(source).__name__)
+    module.meta.update(source.meta)
+    return module
+
+
+def _graph_from_torch(old: torch.fx.Graph) -> Graph:
+    """A graph of fx with the same nodes."""
+    new = Graph()
+    copies: dict[torch.fx.Node, Value] = {}
+    for node in old.nodes:
+        args: Value = torch.fx.map_arg(node.args, copies.__getitem__)
+        kwargs: Value = torch.fx.map_arg(node.kwargs, copies.__getitem__)
+        copy = new.create_node(
+            node.op, node.target, args, kwargs, node.name, node.type
+        )
+        copy.name = node.name  # also one that fx would have changed
+        copy.meta = dict(node.meta)
+        copies[node] = copy
+    codegen: Value = old._codegen
+    new.set_codegen(_like(codegen, _CODEGENS))
+    if type(codegen) is torch_graph._PyTreeCodeGen:
+        new._pytree_info = PyTreeInfo(*codegen.pytree_info)
+    return new
+
+
+def _graph_to_torch(old: Graph) -> torch.fx.Graph:
+    """A graph of torch.fx with the same nodes."""
+    new = torch.fx.Graph()
+    copies: dict[Node, Value] = {}
+    for node in old.nodes:
+        args: Value = map_arg(node.args, copies.__getitem__)
+        kwargs: Value = map_arg(node.kwargs, copies.__getitem__)
+        copy = new.create_node(
+            node.op, node.target, args, dict(kwargs), node.name, node.type
+        )
+        copy.name = node.name
+        copy.meta = dict(node.meta)
+        copies[node] = copy
+    codegen: Value = old._codegen
+    new.set_codegen(_like(codegen, {b: a for a, b in _CODEGENS.items()}))
+    return new
+
+
+def _like(codegen: Value, kinds: dict[type, type]) -> Value:
+    """A code generator of the other library that writes the same."""
+    make: Value = kinds.get(type(codegen))
+    if make is None:
+        raise TypeError(
+            "the graph's code generator is of the class "
+            f"{type(codegen).__qualname__}, of which the other library has "
+            "none: give the graph one of a known class first (set_codegen)"
+        )
+    if hasattr(codegen, "pytree_info"):
+        ours = make is _PyTreeCodeGen
+        info: Value = PyTreeInfo if ours else torch_graph._PyTreeInfo
+        new = make(info(*codegen.pytree_info))
+    else:
+        new = make()
+    new._body_transformer = codegen._body_transformer
+    return new

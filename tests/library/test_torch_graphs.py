@@ -1,0 +1,166 @@
+"""Passes: graphs of torch.fx as graphs of fx, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+import torch.fx
+from torch import nn
+from torch.fx._symbolic_trace import PH as torch_PH
+from torch.fx.graph import CodeGen as TorchCodeGen
+
+import fx
+from fx.usedef.values import Value
+from tests.zoo import ZOO, Network, borrow
+
+
+def _same(left: Value, right: Value) -> None:
+    """Fail unless two results are equal to the last bit."""
+    torch.testing.assert_close(left, right, rtol=0, atol=0, equal_nan=True)
+
+
+@pytest.mark.parametrize("network", ZOO, ids=lambda n: str(n.name))
+def test_networks_come_over_and_go_back(network: Network) -> None:
+    """Graph, code, types and meta are the same, and so are results."""
+    with borrow(network, training=False) as model, torch.no_grad():
+        theirs = torch.fx.symbolic_trace(model)
+        for index, node in enumerate(theirs.graph.nodes):
+            node.meta["place"] = index
+        ours = fx.from_torch(theirs)
+        back = fx.to_torch(ours)
+        assert str(ours.graph) == str(theirs.graph) == str(back.graph)
+        assert back.code == theirs.code
+        for one, two, three in zip(
+            theirs.graph.nodes, ours.graph.nodes, back.graph.nodes, strict=True
+        ):
+            assert one.type == two.type == three.type
+            assert one.meta == two.meta == three.meta
+        ours.graph.lint()
+        inputs = network.inputs()
+        results = []
+        for module in (theirs, ours, back):
+            torch.manual_seed(0)
+            results.append(module(*inputs))
+        _same(results[1], results[0])
+        _same(results[2], results[0])
+
+
+def test_state_is_shared_and_an_edit_is_not() -> None:
+    model = nn.Sequential(nn.Linear(3, 4), nn.ReLU())
+    theirs = torch.fx.symbolic_trace(model)
+    theirs.meta["note"] = "kept"
+    ours = fx.from_torch(theirs)
+    assert ours.get_submodule("0") is model[0]
+    assert ours.meta == {"note": "kept"} == fx.to_torch(ours).meta
+    before = str(theirs.graph)
+    relu = ours.graph.find_nodes(op="call_module", target="1")[0]
+    relu.replace_all_uses_with(relu.input_at(0))
+    ours.graph.erase_node(relu)
+    ours.recompile()
+    x = torch.randn(2, 3)
+    _same(ours(x), model[0](x))
+    assert str(theirs.graph) == before
+    _same(fx.to_torch(ours)(x), model[0](x))
+
+
+def _nested(batch: Value) -> Value:
+    """The sum of a pair in a dict, in a dict."""
+    left, right = batch["pair"]
+    return {"sum": left + right}
+
+
+def test_nested_inputs_stay_nested() -> None:
+    shape = {"pair": (torch_PH, torch_PH)}
+    theirs = torch.fx.symbolic_trace(_nested, concrete_args={"batch": shape})
+    ours = fx.from_torch(theirs)
+    assert ours.code == theirs.code
+    batch = {"pair": (torch.ones(2), torch.ones(2))}
+    _same(ours(batch), _nested(batch))
+    _same(fx.Interpreter(ours).run(batch), _nested(batch))
+    back = fx.to_torch(ours)
+    assert back.code == theirs.code
+    _same(back(batch), _nested(batch))
+
+
+def test_a_name_that_fx_would_not_give_is_kept() -> None:
+    theirs = torch.fx.Graph()
+    x = theirs.placeholder("x")
+    node = theirs.call_function(torch.relu, (x,))
+    node.name = "len"
+    theirs.output(node)
+    ours = fx.from_torch(theirs)
+    assert [n.name for n in ours.nodes] == ["x", "len", "output"]
+    assert str(fx.to_torch(ours)) == str(theirs) == str(ours)
+
+
+def test_a_backend_of_torch_compile_rewrites_with_fx() -> None:
+    """A step of training gives the same loss and gradients as eager."""
+
+    def in_halves(x: Value) -> Value:
+        return torch.relu(x) * 0.5 + torch.relu(x) * 0.5
+
+    rewritten: list[int] = []
+
+    def backend(
+        gm: torch.fx.GraphModule, inputs: list[torch.Tensor]
+    ) -> Callable[..., Value]:
+        ours = fx.from_torch(gm)
+        done = fx.replace_pattern(ours, lambda x: torch.tanh(x), in_halves)
+        rewritten.append(len(done))
+        return fx.to_torch(ours)
+
+    torch.manual_seed(0)
+    model = nn.Linear(3, 4)
+
+    def loss(function: Callable[..., Value]) -> Value:
+        return function(model(torch.ones(2, 3))).square().sum()
+
+    torch._dynamo.reset()
+    compiled = torch.compile(lambda: loss(torch.tanh), backend=backend)
+    result = compiled()
+    result.backward()
+    found = [p.grad for p in model.parameters()]
+    model.zero_grad(set_to_none=True)
+    expected = loss(torch.relu)
+    expected.backward()
+    assert rewritten == [1]
+    torch.testing.assert_close(result, expected)
+    torch.testing.assert_close(found, [p.grad for p in model.parameters()])
+
+
+def test_an_exported_program_can_be_read() -> None:
+    model = nn.Sequential(nn.Linear(3, 4), nn.ReLU())
+    x = torch.randn(2, 3)
+    program = torch.export.export(model, (x,))
+    ours = fx.from_torch(program.graph_module)
+    _same(ours(*model.parameters(), x)[0], model(x))
+    module: Value = program.module()
+    _same(fx.from_torch(module)(x), model(x))
+
+
+def test_what_cannot_be_converted_is_refused() -> None:
+    class Own(TorchCodeGen):
+        """A code generator of a user's."""
+
+    theirs = torch.fx.Graph()
+    theirs.output(theirs.placeholder("x"))
+    theirs.set_codegen(Own())
+    with pytest.raises(TypeError, match=r"is of the class .*Own"):
+        fx.from_torch(theirs)
+    not_a_graph: Value = nn.ReLU()
+    with pytest.raises(TypeError, match="not ReLU"):
+        fx.from_torch(not_a_graph)
+    with pytest.raises(TypeError, match="not ReLU"):
+        fx.to_torch(not_a_graph)
+
+
+def test_a_graph_of_torch_fx_is_not_taken_for_one_of_fx() -> None:
+    theirs: Value = torch.fx.symbolic_trace(nn.ReLU())
+    with pytest.raises(TypeError, match=r"fx\.from_torch"):
+        fx.Interpreter(theirs)
+    with pytest.raises(AssertionError, match=r"fx\.from_torch"):
+        fx.symbolic_trace(nn.ReLU()).graph = theirs.graph
+    with pytest.raises(AssertionError, match=r"fx\.from_torch"):
+        fx.GraphModule(nn.Module(), theirs.graph)

@@ -27,7 +27,7 @@ from typing import Final
 
 import torch
 from torch import nn
-from torch._C import _dispatch_has_kernel
+from torch._C import _dispatch_has_kernel, _nn, _set_grad_enabled
 from torch._ops import OpOverload, OpOverloadPacket
 from torch.amp.autocast_mode import _enter_autocast, _exit_autocast
 from torch.nn.modules.linear import NonDynamicallyQuantizableLinear
@@ -39,14 +39,14 @@ from ..text.qualified_names import _type_repr, pretty_target
 from ..usedef.values import Value
 
 _BUILTINS: Final = (
-    "abs all any bool complex dict divmod enumerate float frozenset getattr "
-    "int isinstance len list max min pow range reversed round set slice "
+    "abs all any bool complex dict divmod enumerate float frozenset int "
+    "isinstance len list max min pow range reversed round set slice "
     "sorted str sum tuple zip"
 ).split()
 
 _OTHERS: Final = (
     torch._assert,
-    torch._C._set_grad_enabled,
+    _set_grad_enabled,
     _enter_autocast,
     _exit_autocast,
 )
@@ -82,8 +82,9 @@ def _of_python() -> Iterator[object]:
     """Functions of Python: builtins, `operator` and `math`."""
     yield from map(vars(builtins).get, _BUILTINS)
     for module in (cmath, math, operator):
-        for name, function in vars(module).items():
-            if isinstance(function, BuiltinFunctionType) and name != "call":
+        for function in vars(module).values():
+            is_function = isinstance(function, BuiltinFunctionType)
+            if is_function and function.__name__ != "call":
                 yield function
 
 
@@ -94,7 +95,7 @@ def _of_torch() -> Iterator[object]:
             for function in functions:
                 if isinstance(function, BuiltinFunctionType | FunctionType):
                     yield function
-    for module in (torch, torch._C._nn, nn.functional):
+    for module in (torch, _nn, nn.functional):
         for function in vars(module).values():
             if isinstance(function, BuiltinFunctionType) and _safe(function):
                 yield function
@@ -133,8 +134,10 @@ def _attributes() -> frozenset[str]:
 _TYPES: Final[Mapping[str, object]] = {
     **{
         kind.__name__: kind
-        for kind in (bool, bytes, complex, dict, float, frozenset, int, list)
-        + (NoneType, object, OrderedDict, range, set, slice, str, tuple)
+        for kind in (
+            *(bool, bytes, complex, dict, float, frozenset, int, list),
+            *(NoneType, object, OrderedDict, range, set, slice, str, tuple),
+        )
     },
     **{
         f"torch.{name}": vars(torch)[name]
@@ -196,7 +199,7 @@ class Allowed:
         self._names = {id(kind): name for name, kind in self.classes.items()}
 
     def function(self, name: str) -> Value:
-        """The function of that name.
+        """The function of that name; `getattr` is a target only.
 
         Raises:
             ValueError: it is not allowed.
@@ -251,7 +254,7 @@ def _is_method(name: str) -> bool:
 def _operator(
     namespace: str = "", base: str = "", overload: str = ""
 ) -> object | None:
-    """The operator `torch.ops.<namespace>.<base>[.<overload>]`, if it is safe."""
+    """The operator or overload of torch.ops of that name, if it is safe."""
     if namespace not in ("aten", "prims"):
         return None
     found: object = getattr(getattr(torch.ops, namespace), base, None)

@@ -17,6 +17,7 @@ from torch import nn
 
 from ..graph import Graph
 from ..graph_module import OWN, GraphModule
+from ..text import dotted_path
 from ..usedef.values import Value
 from .attributes import state_of
 from .values import Codec
@@ -25,6 +26,12 @@ GRAPH_MODULE: Final = "fx.GraphModule"
 """The name of that class in files."""
 
 _TENSORS: Final = {"parameters": "_parameters", "buffers": "_buffers"}
+_OF_CHILD: Final = {
+    "d_model": "self_attn.embed_dim",
+    "nhead": "self_attn.num_heads",
+}
+"""Where a layer of a transformer has the arguments that it has no name for."""
+
 _MADE: Final = ("_flat_weight", "_tracer_")
 """How attributes begin that follow from others, or from the tracer."""
 
@@ -54,7 +61,7 @@ def module_records(
         paths[module] = path
         try:
             record = {"root": "in it"} if of_root else _recipe(module, codec)
-        except ValueError as error:
+        except Exception as error:  # a constructor may raise anything
             if not path:
                 raise ValueError(
                     f"the module cannot be saved: {error}"
@@ -149,7 +156,12 @@ def _arguments(module: nn.Module, codec: Codec) -> dict[str, Value]:
     held, tensors = vars(module), module._parameters | module._buffers
     args: dict[str, Value] = {}
     for name, parameter in parameters.items():
-        if name in held and not (is_rnn and name == "mode"):
+        given = held.get(name)
+        if is_rnn and (name == "mode" or (name == "proj_size" and not given)):
+            continue  # what nn.LSTM or nn.GRU says itself
+        if name in _OF_CHILD and "self_attn" in module._modules:
+            args[name] = codec.data(dotted_path.find(module, _OF_CHILD[name]))
+        elif name in held:
             args[name] = codec.data(held[name])
         elif name in tensors and type(parameter.default) is bool:
             args[name] = tensors[name] is not None
@@ -260,15 +272,12 @@ class Tree:
     ) -> None:
         """Give a module its parameters, or its buffers, by name."""
         held: dict[str, Value] = getattr(module, _TENSORS[kind])
-        wanted = nn.Parameter if kind == "parameters" else torch.Tensor
         if held.keys() != keys.keys() and not (
             _is_container(module) and held.keys() <= keys.keys()
         ):
             raise ValueError(f"it has the {kind} {[*held]}, not {[*keys]}")
         for name, key in keys.items():
-            tensor = None if key is None else self._codec.weights[key]
-            if tensor is not None and type(tensor) is not wanted:
-                raise ValueError(f"{key!r} is not one of the {kind}")
+            tensor = self._tensor(kind, key)
             if name in held:
                 setattr(module, name, tensor)
             elif kind == "parameters":
@@ -276,6 +285,15 @@ class Tree:
             else:
                 passing = name in module._non_persistent_buffers_set
                 module.register_buffer(name, tensor, persistent=not passing)
+
+    def _tensor(self, kind: str, key: str | None) -> Value:
+        """A parameter, or a buffer, by its key; None for none."""
+        if key is None:
+            return None
+        tensor = self._codec.weights[key]
+        if isinstance(tensor, nn.Parameter) != (kind == "parameters"):
+            raise ValueError(f"{key!r} is not one of the {kind}")
+        return tensor
 
 
 def _is_below(path: str, ancestor: str) -> bool:

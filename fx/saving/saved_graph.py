@@ -40,6 +40,7 @@ from .values import Codec, Weights
 _TEXT: Final = "graph.jsonl"
 _WEIGHTS: Final = "weights.pt"
 _TREES: Final = ("inputs", "outputs")
+_GETATTR: Final = "builtins.getattr"
 _HEADER: Final = {"format": "fx graph", "version": 1}
 
 
@@ -157,7 +158,9 @@ def _node_record(
     """A node without its notes."""
     _check_target(node, owner, codec.allowed)
     target: Value = node.target
-    if node.op == "call_function":
+    if target is getattr:
+        target = _GETATTR
+    elif node.op == "call_function":
         target = codec.allowed.name_of(target)
     record = {"node": node.name, "op": node.op, "target": codec.data(target)}
     if node.args:
@@ -174,7 +177,7 @@ def _nested(graph: Graph, codec: Codec) -> dict[str, Value]:
     """How nested inputs and outputs are made flat, if they are."""
     codegen = graph._codegen
     if type(codegen) not in (CodeGen, _PyTreeCodeGen) or (
-        codegen._body_transformer is not None
+        codegen._body_transformer is not None  # noqa: SLF001
     ):
         raise ValueError(
             "the graph has a code generator of a user, which is code: save it "
@@ -215,7 +218,7 @@ def _notes(
     return {"meta": notes} if notes else {}
 
 
-def _check_target(node: Node, owner: GraphModule, allowed: Allowed) -> None:
+def _check_target(node: Node, owner: nn.Module, allowed: Allowed) -> None:
     """Raise ValueError unless a file may have a node with this target."""
     if node.target is getattr:
         check_attribute(node.args)
@@ -281,7 +284,7 @@ def _reading(where: str) -> Iterator[None]:
     except LoadError:
         raise
     except Exception as error:
-        message = f"{where}: {error or type(error).__name__}"
+        message = f"{where}: {type(error).__name__}: {error}"
         raise LoadError(message) from error
 
 
@@ -314,6 +317,7 @@ class _Reader:
         self._codec = codec
         self._tree = Tree(root, codec)
         self._graphs: dict[str, Graph | None] = {}
+        self._open = Graph()
         self._last = ""
         # Notes may name nodes further down, so they are read at the end.
         self._notes: list[tuple[dict[str, Value], Value, dict[str, Node]]] = []
@@ -353,7 +357,7 @@ class _Reader:
         path = record["graph"]
         if self._graphs[path] is not None:
             raise ValueError("the module has a graph already")
-        self._graphs[path] = graph = Graph()
+        self._graphs[path] = self._open = graph = Graph()
         self._codec.nodes = {}
         if "inputs" in record:
             names = record["parameters"]
@@ -362,18 +366,20 @@ class _Reader:
             trees = (
                 self._codec.value(record[k]) for k in _TREES if k in record
             )
-            specs = [*map(pytree.tree_structure, trees), None]
-            graph._pytree_info = PyTreeInfo(names, specs[0], specs[1])
+            spec, *rest = map(pytree.tree_structure, trees)
+            outputs = rest[0] if rest else None
+            graph._pytree_info = PyTreeInfo(names, spec, outputs)
         self._owner = self._tree.modules[path]
 
     def _node(self, record: dict[str, Value]) -> None:
         """Make a node of the graph that was begun last."""
         codec, name, target = self._codec, record["node"], record["target"]
-        graph = list(self._graphs.values())[-1]
-        if graph is None or name in codec.nodes or not is_parameter_name(name):
+        graph = self._open
+        if name in codec.nodes or not is_parameter_name(name):
             raise ValueError("the node is not in its place, or not its name")
         if record["op"] == "call_function":
-            target = codec.allowed.function(target)
+            is_getattr = target == _GETATTR
+            target = getattr if is_getattr else codec.allowed.function(target)
         node = graph.create_node(
             record["op"],
             target,
@@ -382,9 +388,7 @@ class _Reader:
             name,
             codec.annotation(record.get("type")),
         )
-        if node._name != name:  # which a user assigned
-            graph._graph_namespace._used.add(name)
-            node._name = name
+        node.name = name  # even one that no node is given, such as `len`
         _check_target(node, self._owner, codec.allowed)
         self._notes.append((node.meta, record.get("meta", {}), codec.nodes))
         codec.nodes[name] = node

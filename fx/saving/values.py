@@ -11,6 +11,7 @@ class runs when they are read.
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 import sys
@@ -19,6 +20,7 @@ import typing
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from functools import reduce
+from itertools import count
 from operator import or_
 from types import NoneType
 from typing import Final, NamedTuple
@@ -38,6 +40,11 @@ _OF_TORCH: Final = (
     torch.layout,
     torch.memory_format,
     torch.qscheme,
+)
+_FUNCTIONS: Final = (
+    types.BuiltinFunctionType,
+    types.FunctionType,
+    torch._ops.OpOverload,
 )
 _ROOM: Final = __name__.rpartition(".saving.")[0]
 
@@ -73,7 +80,13 @@ _FORMS: Final[dict[type, _Form]] = {
     torch.device: _Form(lambda d: [str(d)], lambda p: torch.device(*p)),
     type(...): _Form(lambda _: (), lambda _: ...),
 }
-_BY_NAME: Final = {kind.__name__: form for kind, form in _FORMS.items()}
+_MAKE: Final[dict[str, Callable[[list[Value]], Value]]] = {
+    **{kind.__name__: form.make for kind, form in _FORMS.items()},
+    "TensorMetadata": lambda p: _tensor_metadata()(*p),
+    "union": lambda p: reduce(or_, p),
+    "generic": lambda p: p[0][tuple(p[1:])],
+}
+"""The key of an object in JSON → what makes a value of its parts."""
 
 
 class Codec:
@@ -94,6 +107,14 @@ class Codec:
         self.weights = weights
         self.nodes: dict[str, Node] = {}
         self.in_meta = False
+        self._named: dict[str, Callable[[str], Value]] = {
+            "node": lambda name: self.nodes[name],
+            "class": self._class,
+            "function": allowed.function,
+            "float": float,
+            "torch": _of_torch,
+            "tensor": weights.__getitem__,
+        }
 
     def data(self, value: Value) -> Value:
         """A value as data of JSON.
@@ -110,8 +131,8 @@ class Codec:
             return value
         if kind is immutable_list:
             return [self.data(item) for item in value]
-        if kind is Node and self.nodes.get(value.name) is value:
-            return {"node": value.name}
+        if isinstance(value, Node):
+            return {"node": self._node(value)}
         if kind in _FORMS:
             parts = _FORMS[kind].parts(value)
             return {kind.__name__: [self.data(part) for part in parts]}
@@ -119,38 +140,44 @@ class Codec:
             return {"torch": str(value).removeprefix("torch.")}
         if isinstance(value, torch.Tensor) and not self.in_meta:
             return {"tensor": self.weights.key(value, "constant")}
+        if kind in _FUNCTIONS:
+            return {"function": self.allowed.name_of(value)}
         if kind is _tensor_metadata():
             return {"TensorMetadata": [self.data(part) for part in value]}
         return self._class_data(value)
+
+    def _node(self, node: Node) -> str:
+        """The name of a node of the graph."""
+        if self.nodes.get(node.name) is not node:
+            raise ValueError(f"{node} is not in the graph")
+        return node.name
 
     def _class_data(self, value: Value) -> Value:
         """A class or a type made of classes, as data."""
         if name := self.allowed.class_name(value):
             return {"class": name}
         args = list(map(self.data, typing.get_args(value)))
-        if isinstance(value, types.UnionType):
+        if args and isinstance(value, types.UnionType):
             return {"union": args}
-        origin = typing.get_origin(value)
-        if args and type(value).__module__ == "typing" and origin is not None:
-            named = vars(typing).get(getattr(value, "_name", None) or "Union")
-            origin = typing.Union if origin is typing.Union else named
-        if args and (name := self.allowed.class_name(origin)):
+        if args and (name := self.allowed.class_name(_generic(value))):
             return {"generic": [{"class": name}, *args]}
-        if self.in_meta and isinstance(value, type):
-            return {"class": _type_repr(value)}
-        what = _type_repr(value if isinstance(value, type) else type(value))
+        is_class = isinstance(value, type)
+        what = _type_repr(value if is_class else type(value))
+        if is_class and self.in_meta:
+            return {"class": what}
+        cure = f": if you trust it, give it, as in `allow=({what},)`"
         raise ValueError(
-            f"{what} has no form as data"
-            if not isinstance(value, type)
-            else f"the class {what} is not allowed: give it, as in "
-            f"`allow=({what},)`"
+            f"the class {what} is not allowed{cure}"
+            if is_class
+            else f"a {what} has no form as data: use numbers, strings, "
+            "tensors, and tuples, lists, dicts, sets and slices of them"
         )
 
     def value(self, data: Value) -> Value:
         """The value that data of JSON stand for.
 
         Raises:
-            ValueError, TypeError, KeyError: they stand for nothing.
+            Exception: they stand for nothing.
 
         Cost: O(size of `data`).
         """
@@ -159,24 +186,9 @@ class Codec:
         if type(data) is list:
             return immutable_list(map(self.value, data))
         [(tag, held)] = data.items()
-        if tag == "node":
-            return self.nodes[held]
-        if tag == "class":
-            return self._class(held)
-        if tag == "float":
-            return {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}[held]
-        if tag == "torch":
-            return _of_torch(held)
-        if tag == "tensor":
-            return self.weights[held]
-        parts = list(map(self.value, held))
-        if tag == "union":
-            return reduce(or_, parts)
-        if tag == "generic":
-            return parts[0][tuple(parts[1:])]
-        if tag == "TensorMetadata":
-            return _tensor_metadata()(*parts)
-        return _BY_NAME[tag].make(parts)
+        if tag in self._named:
+            return self._named[tag](held)
+        return _MAKE[tag](list(map(self.value, held)))
 
     def _class(self, name: str) -> object:
         """The class of that name; in notes its name, if it is not allowed."""
@@ -214,27 +226,29 @@ class Weights(dict[str, torch.Tensor]):
                 f"{_type_repr(type(tensor))} is a subclass of torch.Tensor, "
                 "which cannot be saved: replace it by a plain tensor"
             )
-        key = self._keys.get(id(tensor))
-        if key is None:
-            names = (f"{wish}:{n}" for n in range(len(self) + 1))
-            key = (
-                wish
-                if wish not in self
-                else next(name for name in names if name not in self)
-            )
-            self._keys[id(tensor)] = key
-            self._held.append(tensor)  # so that no other gets its id
-            bare, grad = tensor.detach(), tensor.requires_grad
-            is_parameter = isinstance(tensor, nn.Parameter)
-            self[key] = (
-                nn.Parameter(bare, grad)
-                if is_parameter
-                else bare.requires_grad_(grad)
-            )
+        if known := self._keys.get(id(tensor)):
+            return known
+        names = itertools.chain([wish], map(f"{wish}:{{}}".format, count(1)))
+        key = next(name for name in names if name not in self)
+        bare, grad = tensor.detach(), tensor.requires_grad
+        is_parameter = type(tensor) is nn.Parameter
+        # Without the attributes that a user may have given the tensor.
+        self[key] = nn.Parameter(bare, grad) if is_parameter else bare
+        bare.requires_grad_(grad and not is_parameter)
+        self._keys[id(tensor)] = key
+        self._held.append(tensor)  # so that no other gets its id
         return key
 
 
-def _of_torch(name: object) -> object:
+def _generic(kind: Value) -> object:
+    """The class, or the name in `typing`, that a generic type begins with."""
+    if type(kind).__module__ != "typing":
+        return typing.get_origin(kind)
+    name = getattr(kind, "_name", None) or "Optional"
+    return vars(typing).get("Union" if name == "Optional" else name)
+
+
+def _of_torch(name: str) -> object:
     """The dtype, layout or memory format `torch.<name>`."""
     found: object = vars(torch)[name]
     if type(found) not in _OF_TORCH:

@@ -237,7 +237,10 @@ class Tree:
         # two modules could be inside each other.
         self._last = parent if "same as" in record else path
         if path:
-            self.modules[parent].add_module(name, module)
+            holder = self.modules[parent]
+            if name not in holder._modules:
+                _check_new(holder, name)
+            holder.add_module(name, module)
 
     def _made(self, path: str, record: Mapping[str, Value]) -> nn.Module:
         """A module of a record, with its state."""
@@ -246,7 +249,8 @@ class Tree:
         else:
             module = make(record, self._codec)
             for name, data in record.get("attributes", {}).items():
-                _check_attribute(module, name)
+                if name not in _attributes(module):
+                    _check_new(module, name)
                 vars(module)[name] = self._codec.value(data)
             passing = record.get("not persistent", ())
             module._non_persistent_buffers_set = set(map(str, passing))
@@ -280,7 +284,9 @@ class Tree:
             tensor = self._tensor(kind, key)
             if name in held:
                 setattr(module, name, tensor)
-            elif kind == "parameters":
+                continue
+            _check_new(module, name)
+            if kind == "parameters":
                 module.register_parameter(name, tensor)
             else:
                 passing = name in module._non_persistent_buffers_set
@@ -301,10 +307,13 @@ def _is_below(path: str, ancestor: str) -> bool:
     return not ancestor or f"{path}.".startswith(f"{ancestor}.")
 
 
-def _check_attribute(module: nn.Module, name: str) -> None:
-    """Raise unless it can be an attribute of this module, and hold data."""
-    mine = name in _attributes(module)
-    if name.startswith("__") or not (mine or not hasattr(module, name)):
+def _check_new(module: nn.Module, name: str) -> None:
+    """Raise if a module has an attribute of this name, or its class has.
+
+    `hasattr(module, name)` would run a property.
+    """
+    hidden = name.startswith("__") or hasattr(type(module), name)
+    if hidden or name in vars(module):
         raise ValueError(f"{name!r} cannot be an attribute of the module")
 
 

@@ -10,7 +10,7 @@ import subprocess
 import sys
 from collections import OrderedDict
 from pathlib import Path
-from typing import List, Union, no_type_check
+from typing import Optional, Union, no_type_check
 
 import pytest
 import torch
@@ -136,7 +136,8 @@ class Odd:
 TYPES = (
     *(int, torch.Tensor, list[int], list[torch.Tensor], int | None),
     Union[torch.Tensor, None, int],  # noqa: UP007 (as users write it)
-    *(List[int], dict[str, tuple[int, ...]], "list[Tensor]"),  # noqa: UP006
+    *(dict[str, tuple[int, ...]], "list[Tensor]"),
+    Optional[torch.Tensor],  # noqa: UP045
     *(type(None), nn.Linear, torch.Size, Value),
 )
 

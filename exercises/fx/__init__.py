@@ -49,6 +49,7 @@ from .tracing.tracer import Tracer
 from .codegen.codegen import CodeGen
 from .graph_module import GraphModule
 from ._symbolic_trace import symbolic_trace
+from .saving.saved_graph import LoadError, load, save
 from .interpreter import Interpreter, Transformer
 from .subgraph_rewriter import replace_pattern
 
@@ -57,6 +58,7 @@ __all__ = [
     "Graph",
     "GraphModule",
     "Interpreter",
+    "LoadError",
     "Node",
     "PH",
     "Proxy",
@@ -72,12 +74,14 @@ __all__ = [
     "immutable_collections",
     "interpreter",
     "lint",
+    "load",
     "map_arg",
     "node",
     "operator_schemas",
     "proxy",
     "replace_pattern",
     "rewriting_rules",
+    "save",
     "subgraph_rewriter",
     "symbolic_trace",
     "traceback",

@@ -49,7 +49,7 @@ _FUNCTIONS: Final = (
 _ROOM: Final = __name__.rpartition(".saving.")[0]
 
 # An annotation in quotes may be evaluated: by names, dots and brackets alone.
-_annotation = re.compile(r"""[\w\s.,|'"\[\]]*""")
+_annotation = re.compile(r"""(?=.*\w)[\w\s.,|'"\[\]]*""")
 
 
 class _Form(NamedTuple):

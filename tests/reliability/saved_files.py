@@ -404,7 +404,7 @@ def aimed() -> tuple[tuple[str, str, Line], ...]:
         *each("placeholder", "type", TEXTS),
         *each("placeholder", "target", TEXTS),
         *each("call_function", "node", TEXTS),
-        *each("graph", "parameters", tuple([t, "pair"] for t in TEXTS)),
+        *each("graph", "parameters", tuple(["x", t] for t in TEXTS)),
         *each("call_function", "kwargs", tuple({t: 1} for t in TEXTS)),
         *each("module", "class", CLASSES),
         *each("module", "attributes", tuple({n: 1} for n in ATTRIBUTES)),

@@ -102,7 +102,8 @@ def canaries() -> Iterator[Watch]:
     for holder in holders:
         holder.canary = canary
     nn.CanaryModule = CanaryModule  # type: ignore[attr-defined]
-    nn.Module.canary_property = property(canary)  # type: ignore[assignment]
+    module: Data = nn.Module
+    module.canary_property = property(canary)
     seen.on = True
     try:
         yield seen
@@ -567,8 +568,8 @@ def run(seed: int, cases: int) -> Iterator[Outcome]:
     """Load so many hostile files."""
     with tempfile.TemporaryDirectory() as folder:
         for number in range(seed * 1_000_000, seed * 1_000_000 + cases):
-            done, *files, inputs = hostile(number)
-            wrong = tried(Path(folder, "hostile"), *files, inputs)
+            done, text, weights, inputs = hostile(number)
+            wrong = tried(Path(folder, "hostile"), text, weights, inputs)
             yield Outcome(f"{number}: {done}", wrong[:300])
 
 

@@ -50,6 +50,7 @@ from .tracing.tracer import Tracer
 from .codegen.codegen import CodeGen
 from .graph_module import GraphModule
 from ._symbolic_trace import symbolic_trace
+from .saving.saved_graph import LoadError, load, save
 from .interpreter import Interpreter, Transformer
 from .subgraph_rewriter import replace_pattern
 
@@ -58,6 +59,7 @@ __all__ = [
     "Graph",
     "GraphModule",
     "Interpreter",
+    "LoadError",
     "Node",
     "PH",
     "Proxy",
@@ -74,12 +76,14 @@ __all__ = [
     "immutable_collections",
     "interpreter",
     "lint",
+    "load",
     "map_arg",
     "node",
     "operator_schemas",
     "proxy",
     "replace_pattern",
     "rewriting_rules",
+    "save",
     "subgraph_rewriter",
     "symbolic_trace",
     "to_torch",

@@ -41,6 +41,7 @@ from stages.report import (
     explain,
     header,
     missing_stub,
+    passed_through,
     summary,
     where_reached,
 )
@@ -334,6 +335,8 @@ class _Course:
                 self._note_waiting(item, stub, error)
             else:
                 report.longrepr = explain(error, item, self._tree)
+                through = passed_through(error, self._tree)
+                report.user_properties.append(("through", through))
         if call.when == "call" or report.failed:
             self._verdicts.add(_exercises_of(item), item, report)
         return report
@@ -357,6 +360,8 @@ class _Course:
         if report.failed:
             if dict(report.user_properties).get("to write"):
                 return "to write", "·", "TO WRITE"
+            if self._verdicts.is_blocked(report.nodeid):
+                return "because of another", "~", "FAILED"
             if self._verdicts.is_one_of_many(report.nodeid):
                 return "more like these", "✗", "FAILED"
             return "failed", "✗", "FAILED"

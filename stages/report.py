@@ -12,10 +12,17 @@ from stages import functions
 from stages.checking import Mistake, stub_of
 from stages.functions import State
 from stages.limits import Overtime
-from stages.manifest import ROOT, Exercise, Stage, exercises, stages
+from stages.manifest import (
+    ROOT,
+    Exercise,
+    Stage,
+    exercises,
+    exercises_by_file,
+    stages,
+)
 from stages.tree import Tree
 
-DONE, WRONG, TO_WRITE, UNKNOWN = "✓", "✗", "·", " "
+DONE, WRONG, BLOCKED, TO_WRITE, UNKNOWN = "✓", "✗", "~", "·", " "
 
 TOLD = 3
 """How many failures of an exercise are shown in full."""
@@ -27,6 +34,10 @@ class Verdicts:
     def __init__(self) -> None:
         self._signs: dict[str, list[str]] = {}
         self._many: set[str] = set()
+        self._told: set[tuple[str, str]] = set()
+        self._blocked: set[str] = set()
+        self.culprits: dict[str, str] = {}
+        """Exercises with tests that failed because of another -> that one."""
         self.failed: dict[str, str] = {}
         """The tests that failed, by id, with the explanation."""
         self.passed: list[str] = []
@@ -54,19 +65,44 @@ class Verdicts:
             self.to_write.append(item.nodeid)
             self.stubs.add(str(stub))
         else:
-            sign = WRONG
-            self.failed[item.nodeid] = str(report.longrepr)
-            if any(self.signs(name).count(WRONG) >= TOLD for name in names):
-                self._many.add(item.nodeid)
+            sign = self._failed(names, item.nodeid, report)
         for name in names:
             self._signs.setdefault(name, []).append(sign)
 
-    def is_one_of_many(self, nodeid: str) -> bool:
-        """Whether a failed test comes after three others of its exercise.
+    def _failed(
+        self, names: Sequence[str], nodeid: str, report: pytest.TestReport
+    ) -> str:
+        """Record a failure; its sign."""
+        explanation = str(report.longrepr)
+        self.failed[nodeid] = explanation
+        through = dict(report.user_properties).get("through", ())
+        assert isinstance(through, list | tuple)
+        for culprit in through:
+            if culprit not in names and WRONG in self.signs(culprit):
+                self._blocked.add(nodeid)
+                self.culprits |= dict.fromkeys(names, culprit)
+                return BLOCKED
+        sentence = explanation.partition("\n")[0]
+        keys = {(name, sentence) for name in names}
+        many = any(self.signs(name).count(WRONG) >= TOLD for name in names)
+        if many or keys & self._told:
+            self._many.add(nodeid)
+        self._told |= keys
+        return WRONG
 
-        Those three are shown in full, and the others only counted.
+    def is_one_of_many(self, nodeid: str) -> bool:
+        """Whether a failed test tells nothing new about its exercise.
+
+        Three are shown in full, if they say different things.
         """
         return nodeid in self._many
+
+    def is_blocked(self, nodeid: str) -> bool:
+        """Whether a test failed inside another exercise, known to be wrong.
+
+        Its error says nothing about its own exercise, and is not shown.
+        """
+        return nodeid in self._blocked
 
     def signs(self, name: str) -> str:
         """A sign for each test of an exercise, in the order they ran."""
@@ -75,7 +111,7 @@ class Verdicts:
     def of(self, name: str) -> str:
         """One sign for an exercise: wrong, to write, done, or not checked."""
         signs = self.signs(name)
-        order = (WRONG, TO_WRITE, DONE)
+        order = (WRONG, BLOCKED, TO_WRITE, DONE)
         return next((sign for sign in order if sign in signs), UNKNOWN)
 
 
@@ -133,6 +169,21 @@ def missing_stub(error: BaseException) -> str | None:
             return stub
         seen = seen.__cause__ or seen.__context__
     return None
+
+
+def passed_through(error: BaseException, tree: Tree) -> list[str]:
+    """The exercises whose lines an error, or its cause, came through."""
+    found: list[str] = []
+    seen: BaseException | None = error
+    while seen is not None:
+        for frame in tree.frames(seen):
+            for one in exercises_by_file().get(tree.file(frame), ()):
+                function = tree.function(one)
+                last = function.end_lineno or 0
+                if function.lineno <= (frame.lineno or 0) <= last:
+                    found.append(one.name)
+        seen = seen.__cause__ or seen.__context__
+    return found
 
 
 def where_reached(error: BaseException, tree: Tree) -> str:
@@ -244,7 +295,11 @@ def _waiting(verdicts: Verdicts, tree: Tree) -> Iterator[str]:
 def _row(one: Exercise, verdicts: Verdicts) -> str:
     """An exercise, a sign for each of its tests, and its task."""
     signs = verdicts.signs(one.name)
-    return f"  {verdicts.of(one.name)} {one.qualname:36} {signs}"
+    row = f"  {verdicts.of(one.name)} {one.qualname:36} {signs}"
+    if BLOCKED not in signs:
+        return row
+    culprit = exercises()[verdicts.culprits[one.name]].qualname
+    return f"{row}  (~ failed inside {culprit})"
 
 
 def _next(

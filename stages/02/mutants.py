@@ -180,6 +180,13 @@ MUTANTS: Final = (
     ),
     Mutant(
         function="node.Node.replace_all_uses_with",
+        misconception="that meta is in the way says enough",
+        was="""f".meta keys: {', '.join(map(str, replace_with.meta))}\"""",
+        becomes='".meta keys"',
+        told="the message must list the keys of its meta",
+    ),
+    Mutant(
+        function="node.Node.replace_all_uses_with",
         misconception="one can loop over users while they change",
         was="        for user in list(self.users):",
         becomes="        for user in self.users:",
@@ -347,6 +354,42 @@ MUTANTS: Final = (
         was="        for node in reversed(self._nodes):",
         becomes="        for node in self._nodes:",
         told="the walk must come to neg after cos",
+    ),
+    Mutant(
+        function="graph.Graph.eliminate_dead_code",
+        misconception="walk again until nothing changes",
+        was="""        for node in reversed(self._nodes):
+            if not node.users and not must_stay(node):
+                self.erase_node(node)
+                changed = True
+""",
+        becomes="""        again = True
+        while again:
+            again = False
+            for node in self._nodes:
+                if not node.users and not must_stay(node):
+                    self.erase_node(node)
+                    changed = again = True
+""",
+        told="your loop walks over the graph again and again",
+    ),
+    Mutant(
+        function="graph.Graph.eliminate_dead_code",
+        misconception="after an edit a walk has to begin anew",
+        was="""        for node in reversed(self._nodes):
+            if not node.users and not must_stay(node):
+                self.erase_node(node)
+                changed = True
+""",
+        becomes="""        while dead := [
+            node
+            for node in self._nodes
+            if not node.users and not must_stay(node)
+        ]:
+            self.erase_node(dead[-1])
+            changed = True
+""",
+        told="your loop walks over the graph again and again",
     ),
     Mutant(
         function="graph.Graph.eliminate_dead_code",

@@ -11,7 +11,7 @@ import torch
 from fx.graph import Graph
 from fx.node import Node
 from fx.usedef.protocols import ReplaceHook
-from stages.checking import check, raising, same, uses_intact
+from stages.checking import check, linear, raising, same, uses_intact
 
 
 def residual() -> Graph:
@@ -222,6 +222,26 @@ def test_a_dead_chain_is_erased_in_one_call() -> None:
     )
     same(changed, True, "Two nodes were erased, so the result must be True.")
     uses_intact(graph, "cos and neg must be gone from all users.")
+
+
+@pytest.mark.exercise("graph.Graph.eliminate_dead_code")
+def test_the_nodes_are_walked_once() -> None:
+    def clean(size: int) -> None:
+        graph = residual()
+        value = find(graph, "x")
+        with graph.inserting_before(graph.output_node()):
+            for _ in range(size):
+                value = graph.call_function(torch.neg, (value,))
+        graph.eliminate_dead_code()
+        same(len(graph.nodes), 5, "The whole chain is dead.")
+
+    linear(
+        clean,
+        "A chain of dead nodes that is four times as long takes far more than "
+        "four times the work: your loop walks over the graph again and again. "
+        "One walk from the last node to the first is enough, because each "
+        "node comes after all its users.",
+    )
 
 
 @pytest.mark.exercise("graph.Graph.eliminate_dead_code")

@@ -580,7 +580,8 @@ def test_meta_is_copied_on_request() -> None:
     with raising(
         AssertionError,
         "note",
-        "The new node has a meta entry already, so the call must be refused.",
+        "The new node has a meta entry already, so the call must be refused, "
+        "and the message must list the keys of its meta: here `note`.",
     ):
         linear.replace_all_uses_with(relu, propagate_meta=True)
     same(names(linear.users), ["add"], "A refused call must change nothing.")

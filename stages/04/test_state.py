@@ -10,7 +10,14 @@ from fx.node import Node
 from fx.proxy import Proxy, TraceError
 from fx.tracing.tracer import Tracer
 from fx.usedef.values import Value
-from stages.checking import check, raising, same, same_graph, uses_intact
+from stages.checking import (
+    check,
+    raising,
+    same,
+    same_graph,
+    stub_of,
+    uses_intact,
+)
 from stages.residual import Residual
 
 READ = "tracing.tracer.Tracer.getattr"
@@ -314,6 +321,23 @@ def test_a_module_as_an_argument() -> None:
         targets(tracer),
         ["right.linear"],
         "A module as an argument is fetched by its path.",
+    )
+
+
+@pytest.mark.exercise(ARGUMENT)
+def test_the_root_as_an_argument() -> None:
+    pair = Pair()
+    tracer = started(pair)
+    try:
+        tracer._state_node(pair)
+    except RuntimeError as error:
+        if stub_of(error):  # which is a NotImplementedError
+            raise
+    same(
+        targets(tracer),
+        [""],
+        'The root itself is an argument. It has the path "", which is a path: '
+        "ask `path is None`, since `if path` takes it for none.",
     )
 
 

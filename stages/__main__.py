@@ -27,7 +27,8 @@ from stages.manifest import (
     find,
     stages,
 )
-from stages.running import Job, pool, run_all
+from stages.processes import pool
+from stages.running import Job, run_all
 from stages.tree import Broken, Tree, install, problems
 from stages.watch import watch
 from stages.workspace import (

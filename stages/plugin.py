@@ -24,7 +24,7 @@ from typing import Final
 
 import pytest
 
-from stages import functions
+from stages import functions, proof
 from stages.functions import State
 from stages.limits import Overtime, no_limit, time_limit
 from stages.manifest import (
@@ -40,6 +40,7 @@ from stages.report import (
     Verdicts,
     explain,
     header,
+    is_whole,
     missing_stub,
     passed_through,
     summary,
@@ -367,6 +368,34 @@ class _Course:
             return "failed", "✗", "FAILED"
         return None
 
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Prove the stages whose tests and types have passed."""
+        if self._types is None or session.exitstatus != pytest.ExitCode.OK:
+            return
+        if not is_whole(self._verdicts, self._numbers, self._whole()):
+            return
+        write = self._config.get_terminal_writer().line
+        write(
+            "\n\nAll tests pass. Now the tests of the library itself run on "
+            "your code:"
+        )
+        for number in self._numbers:
+            found = proof.prove_stage(self._tree, number, write)
+            for line in proof.told(number, found) if found else ():
+                write(line)
+            if found:
+                session.exitstatus = pytest.ExitCode.TESTS_FAILED
+                self._verdicts.refuted.append(number)
+        self._verdicts.is_proved = not self._verdicts.refuted
+
+    def _whole(self) -> bool:
+        """Whether all tests of the stages named were to run."""
+        return not self._left_out and all(
+            _path(self._config, argument).is_dir()
+            for argument in self._config.args
+        )
+
     def pytest_terminal_summary(
         self, terminalreporter: pytest.TerminalReporter, exitstatus: int
     ) -> None:
@@ -376,10 +405,7 @@ class _Course:
         if exitstatus == pytest.ExitCode.INTERRUPTED:
             terminalreporter.write_line("The check was interrupted.")
             return
-        whole = not self._left_out and all(
-            _path(self._config, argument).is_dir()
-            for argument in self._config.args
-        )
+        whole = self._whole()
         for line in summary(self._verdicts, self._tree, self._numbers, whole):
             terminalreporter.write_line(line)
 

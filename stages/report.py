@@ -47,6 +47,10 @@ class Verdicts:
         self.stubs: set[str] = set()
         """The messages of the stubs that tests have reached."""
         self.unmarked: list[str] = []
+        self.is_proved = False
+        """Whether types were checked, and the stages were proved."""
+        self.refuted: list[int] = []
+        """Stages whose tests passed, but not those of the library."""
 
     def add(
         self,
@@ -80,7 +84,7 @@ class Verdicts:
         for culprit in through:
             if culprit not in names and WRONG in self.signs(culprit):
                 self._blocked.add(nodeid)
-                self.culprits |= dict.fromkeys(names, culprit)
+                self.culprits.update((name, culprit) for name in names)
                 return BLOCKED
         sentence = explanation.partition("\n")[0]
         keys = {(name, sentence) for name in names}
@@ -198,7 +202,7 @@ def explain(error: BaseException, item: pytest.Item, tree: Tree) -> str:
     It has the sentence, the picture, the lines of the learner that the error
     came through, the test, and the command that shows a hint.
     """
-    lines = [*_said(error), *_own_lines(error, tree)]
+    lines = told_of(error, tree)
     path, line, _ = item.reportinfo()
     if item.get_closest_marker("exercise"):
         lines.append(f"test: {_from_root(str(path))}:{(line or 0) + 1}")
@@ -209,6 +213,11 @@ def explain(error: BaseException, item: pytest.Item, tree: Tree) -> str:
             if name in exercises()
         ]
     return "\n".join(lines)
+
+
+def told_of(error: BaseException, tree: Tree) -> list[str]:
+    """An error as lines: what is wrong, and the learner's lines on the way."""
+    return [*_said(error), *_own_lines(error, tree)]
 
 
 def _said(error: BaseException) -> list[str]:
@@ -318,6 +327,8 @@ def _next(
         yield "next: fix what failed above"
     elif not verdicts.passed:
         yield "No test was run."
+    elif verdicts.refuted:
+        yield "next: fix what failed above"
     elif not tree.is_reference:
         yield from _done(verdicts, numbers, whole)
 
@@ -348,17 +359,24 @@ def _place(one: Exercise, tree: Tree) -> str:
     return f"{tree.shown(one.file)}:{tree.function(one).lineno}"
 
 
-def _done(
-    verdicts: Verdicts, numbers: Sequence[int], whole: bool
-) -> Iterator[str]:
-    """What to do after a stage, or a part of it, has passed."""
-    checked = all(
+def is_whole(verdicts: Verdicts, numbers: Sequence[int], whole: bool) -> bool:
+    """Whether each exercise of these stages was checked by all its tests."""
+    return whole and all(
         verdicts.signs(one.name)
         for number in numbers
         for one in stages()[number].exercises
     )
-    if not (whole and checked):
-        yield "These pass. Now the whole stage: " + " ".join(
+
+
+def _done(
+    verdicts: Verdicts, numbers: Sequence[int], whole: bool
+) -> Iterator[str]:
+    """What to do after a stage, or a part of it, has passed."""
+    if not verdicts.is_proved:
+        rest = "types, and the library's tests on your code"
+        if not is_whole(verdicts, numbers, whole):
+            rest = "the whole stage"
+        yield f"These pass. Now {rest}: " + " ".join(
             f"pytest stages/{number:02d}" for number in numbers
         )
         return

@@ -1,37 +1,23 @@
 """Runs checks from a program, each in a fresh process that starts quickly.
 
 Two checks cannot share a process, because an imported `fx` stays imported.
-Importing torch takes two seconds; so a server process imports torch and
-compiles the library, without importing fx, and each check runs in a fork of
-that process.
 """
 
 from __future__ import annotations
 
 import contextlib
 import io
-import multiprocessing
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor
-from contextlib import contextmanager
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import pytest
 
 from stages.manifest import HERE, ROOT, exercises
 from stages.plugin import Subject
+from stages.processes import PLAIN
 from stages.tree import Broken, Tree
-
-PLAIN: Final = (
-    "--color=no",
-    "--assert=plain",
-    *("-p", "no:cacheprovider"),
-    # These two collect garbage three times, which with torch takes a second.
-    *("-p", "no:unraisableexception"),
-    *("-p", "no:threadexception"),
-)
-"""pytest's options if a program runs it: plain output, and no cache."""
 
 
 class Job(NamedTuple):
@@ -88,21 +74,6 @@ class Result(NamedTuple):
         if self.has_run:
             return self
         raise Broken(self.output.strip().removeprefix("ERROR: "))
-
-
-@contextmanager
-def pool(workers: int = 2) -> Iterator[ProcessPoolExecutor]:
-    """An executor that runs each job in a new process, with torch imported."""
-    known = multiprocessing.get_all_start_methods()
-    # Windows cannot fork: there, each process imports torch for itself.
-    context = multiprocessing.get_context(
-        "forkserver" if "forkserver" in known else "spawn"
-    )
-    context.set_forkserver_preload(["stages.warm"])
-    with ProcessPoolExecutor(
-        workers, mp_context=context, max_tasks_per_child=1
-    ) as executor:
-        yield executor
 
 
 def run_all(jobs: Iterable[Job], executor: ProcessPoolExecutor) -> list[Result]:

@@ -14,13 +14,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import zip_longest
 from types import FrameType
-from typing import Final, Protocol, runtime_checkable
+from typing import Any, Final, Protocol, TypeAlias, runtime_checkable
 
 _WIDTH: Final = 76
 """How wide a picture may be: `explain` indents it by four columns."""
 
-TraceFunction = Callable[[FrameType, str, object], object] | None
-"""What `sys.settrace` takes."""
+Tracer: TypeAlias = Any
+"""What `sys.settrace` takes: a function that returns another like it."""
 
 
 _STUB: Final = re.compile(r"stage \d\d: [\w.]+(?=\n|$)")
@@ -170,12 +170,12 @@ def _lines_run(run: Callable[[int], object], size: int) -> int:
     """How many lines of fx are run meanwhile."""
     count = 0
 
-    def on_line(frame: FrameType, event: str, _: object) -> TraceFunction:
+    def on_line(frame: FrameType, event: str, _: object) -> Tracer:
         nonlocal count
         count += event == "line"
         return on_line
 
-    def on_call(frame: FrameType, event: str, _: object) -> TraceFunction:
+    def on_call(frame: FrameType, event: str, _: object) -> Tracer:
         name = str(frame.f_globals.get("__name__"))
         return on_line if name.partition(".")[0] == "fx" else None
 

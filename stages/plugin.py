@@ -48,7 +48,7 @@ from stages.report import (
 )
 from stages.tree import Broken, Tree, import_all, install, problems
 from stages.types_check import TypesCheck
-from stages.workspace import edited_reference, remember_base
+from stages.workspace import edited_reference, note_checked, remember_base
 
 SECONDS: Final = 5.0
 """How long one test may take before it is stopped."""
@@ -222,6 +222,7 @@ def _prepare(tree: Tree) -> None:
     found = [*problems(tree)]
     if not tree.is_reference and tree.root == EXERCISES / "fx":
         remember_base()
+        note_checked(EXERCISES, max(tree.under_test))
         found += edited_reference()
     if found:
         raise Broken("\n\n".join(found))

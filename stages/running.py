@@ -28,12 +28,14 @@ class Job(NamedTuple):
         stages: the stages to check.
         exercise: check only this one.
         tests: check only these, by their ids.
+        first_failure: stop at the first failure.
     """
 
     tree: Tree
     stages: Sequence[int]
     exercise: str | None = None
     tests: Sequence[str] = ()
+    first_failure: bool = False
 
 
 class Result(NamedTuple):
@@ -116,4 +118,5 @@ def _arguments(job: Job) -> list[str]:
     os.chdir(ROOT)
     paths = [str(HERE / f"{number:02d}") for number in job.stages]
     only = ["--exercise", job.exercise] if job.exercise else []
-    return [*(job.tests or paths), *only, *PLAIN]
+    stop = ["-x"] if job.first_failure else []
+    return [*(job.tests or paths), *only, *stop, *PLAIN]

@@ -153,8 +153,8 @@ class TestFetchAttr:
         interpreter = interpreter_of(Nested())
         sentence = (
             f"`{path}` breaks off at `{so_far}`: say so in a RuntimeError "
-            "whose message ends with the path up to the first attribute "
-            "that is missing, for there the mistake is."
+            "whose message ends with a space and the path up to the first "
+            "attribute that is missing, for there the mistake is."
         )
         for error in (Exception, RuntimeError):
             with raising(error, f"{so_far}", sentence):
@@ -162,7 +162,9 @@ class TestFetchAttr:
         try:
             interpreter.fetch_attr(path)
         except RuntimeError as found:
-            check(str(found).endswith(so_far), sentence, picture=str(found))
+            check(
+                str(found).endswith(f" {so_far}"), sentence, picture=str(found)
+            )
 
 
 # -- map_nodes_to_values -----------------------------------------------------

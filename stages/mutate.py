@@ -171,6 +171,8 @@ def _lists(
 
 def _said(parent: ast.AST, was: ast.AST, becomes: ast.AST) -> tuple[str, str]:
     """Both versions as text on one line; an operator within its parent."""
+    if isinstance(was, ast.Constant):  # there may be several such
+        return _line(parent), f"{_line(was)} is {_line(becomes)}"
     if isinstance(was, ast.expr):
         return _line(was), _line(becomes)
     return _line(parent), type(becomes).__name__
@@ -201,7 +203,7 @@ def _statements(
 
 
 def _independent(one: ast.stmt, other: ast.stmt) -> bool:
-    """Whether two statements only bind names that the other does not use."""
+    """Whether two statements only set what the other does not use."""
     bound, used = _bound(one), _bound(other)
     if not bound or not used:
         return False
@@ -209,22 +211,36 @@ def _independent(one: ast.stmt, other: ast.stmt) -> bool:
 
 
 def _bound(statement: ast.stmt) -> set[str]:
-    """The names that a statement binds, if it does nothing else."""
+    """The names, and `.attributes`, that a statement sets, if only that."""
     match statement:
-        case ast.Assign([ast.Name(name)]) | ast.AnnAssign(ast.Name(name)):
-            return {name}
-        case ast.Assign([ast.Tuple(names)]):
-            return {each.id for each in names if isinstance(each, ast.Name)}
+        case ast.Assign([ast.Tuple(targets)]):
+            return {_name(target) for target in targets}
+        case (
+            ast.Assign([target])
+            | ast.AnnAssign(target)
+            | ast.AugAssign(target=target)
+        ):
+            return {_name(target)} - {""}
         case ast.FunctionDef(name):
             return {name}
     return set()
 
 
 def _names(statement: ast.stmt) -> set[str]:
-    """The names that a statement uses when it is run."""
+    """The names, and `.attributes`, that a statement uses when it is run."""
     if isinstance(statement, functions.Function):
         return {statement.name}  # what it calls is looked up later
-    return {n.id for n in ast.walk(statement) if isinstance(n, ast.Name)}
+    return {_name(each) for each in ast.walk(statement)} - {""}
+
+
+def _name(node: ast.AST) -> str:
+    """A name, an attribute with its dot; "" for anything else."""
+    match node:
+        case ast.Name(name):
+            return name
+        case ast.Attribute(attr=name):
+            return f".{name}"
+    return ""
 
 
 def _conditions(test: ast.expr) -> Iterator[ast.expr]:

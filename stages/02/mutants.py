@@ -422,6 +422,19 @@ MUTANTS: Final = (
     ),
     Mutant(
         function="graph.Graph.eliminate_dead_code",
+        misconception="the child can be recompiled at any time",
+        was="""            changed |= graph.eliminate_dead_code(
+                is_impure_node, unknown=unknown
+            )
+            child.recompile()""",
+        becomes="""            child.recompile()
+            changed |= graph.eliminate_dead_code(
+                is_impure_node, unknown=unknown
+            )""",
+        told="recompile the child, after its graph was cleaned",
+    ),
+    Mutant(
+        function="graph.Graph.eliminate_dead_code",
         misconception="`or` evaluates both sides",
         was="            changed |= graph.eliminate_dead_code(",
         becomes=("            changed = changed or graph.eliminate_dead_code("),

@@ -136,8 +136,9 @@ def test_a_refused_input_leaves_everything_as_it_was() -> None:
     stranger = residual().linear
     with raising(
         RuntimeError,
-        "does not belong to this Graph",
-        "An argument is a node of another graph, and must be refused.",
+        "Argument 'linear' of Node 'relu' does not belong to this Graph",
+        "An argument is a node of another graph, and must be refused. The "
+        "message names the argument, then its user.",
     ):
         relu.args = (x, stranger)
     check(

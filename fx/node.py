@@ -450,7 +450,8 @@ class Node(NamedNode["Graph"]):
             The users that were changed.
 
         Raises:
-            AssertionError: `propagate_meta`, and `replace_with` has meta.
+            AssertionError: `propagate_meta`, and `replace_with` has meta; the
+                message lists the keys.
             RuntimeError: `replace_with` is erased or of another graph.
 
         Cost: O(size of the users' arguments).

@@ -6,7 +6,7 @@ import argparse
 import runpy
 import sys
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -27,17 +27,21 @@ from stages.manifest import (
     find,
     stages,
 )
-from stages.running import Job, pool, run_all
+from stages.processes import pool
+from stages.running import Job, run_all
 from stages.tree import Broken, Tree, install, problems
 from stages.watch import watch
 from stages.workspace import (
     Workspace,
     against_reference,
     differences,
+    function_differences,
     remember_base,
     reset_files,
     reset_functions,
     restore,
+    restore_function,
+    stage_at_work,
     update,
 )
 
@@ -101,7 +105,9 @@ def _parser() -> argparse.ArgumentParser:
     one.add_argument("level", type=_level, nargs="?", default=1)
     one.set_defaults(command=hint)
     one = add("diff", help="show what you have changed")
-    one.add_argument("file", nargs="?", help="one file, like node.py")
+    one.add_argument(
+        "what", nargs="?", help="an exercise, a file like node.py, a stage"
+    )
     one.set_defaults(command=diff)
     one = add("reset", help="make functions stubs again; keeps a backup")
     one.add_argument(
@@ -114,7 +120,8 @@ def _parser() -> argparse.ArgumentParser:
         nargs="?",
         const="",
         metavar="BACKUP",
-        help="bring back what the last reset or update changed",
+        help="bring back what the last reset or update changed, or only "
+        "the exercise named before it",
     )
     one.set_defaults(command=reset)
     one = add("update", help="merge a newer fx into your files")
@@ -129,7 +136,7 @@ def _parser() -> argparse.ArgumentParser:
     one = add("solution", help="show the reference's, once yours passes")
     one.add_argument("exercise")
     one.add_argument(
-        "--give-up", action="store_true", help="do not wait until yours passes"
+        "--spoil", action="store_true", help="do not wait until yours passes"
     )
     one.set_defaults(command=solution)
     return parser
@@ -246,7 +253,7 @@ def _print_next(states: dict[str, State], verdicts: dict[str, str]) -> None:
     left = [
         name for name, state in states.items() if state is not State.WRITTEN
     ]
-    for name in [*wrong, *left][:1]:
+    for name in [*_from_here(wrong), *_from_here(left)][:1]:
         one = exercises()[name]
         verb = "fix" if wrong else "write"
         CONSOLE.print(
@@ -268,7 +275,7 @@ def watching(chosen: argparse.Namespace) -> int:
 
 def hint(chosen: argparse.Namespace) -> int:
     """Print the hints of an exercise up to a level."""
-    one = find(chosen.exercise) if chosen.exercise else _first_unwritten()
+    one = find(chosen.exercise) if chosen.exercise else _next_unwritten()
     CONSOLE.print(f"{one.qualname} (stage {one.stage:02d}): {one.task}")
     for level, text in enumerate(one.hints[: chosen.level], 1):
         CONSOLE.print(f"\nhint {level} of 3: {text}")
@@ -281,18 +288,25 @@ def hint(chosen: argparse.Namespace) -> int:
     return 0
 
 
-def _first_unwritten() -> Exercise:
-    """The next exercise to write.
+def _next_unwritten() -> Exercise:
+    """The next exercise to write, beginning where the learner works.
 
     Raises:
         LookupError: all are written.
     """
-    for name, state in _tree().states().items():
-        if state is not State.WRITTEN:
-            return exercises()[name]
+    states = _tree().states()
+    left = [name for name in states if states[name] is not State.WRITTEN]
+    for name in _from_here(left):
+        return exercises()[name]
     raise LookupError(
         "all exercises are written: name the one you want a hint for"
     )
+
+
+def _from_here(names: Iterable[str]) -> list[str]:
+    """Exercises of the stage at work first, then of those after it."""
+    here = stage_at_work(Workspace()) or 0
+    return sorted(names, key=lambda name: exercises()[name].stage < here)
 
 
 def blaming(chosen: argparse.Namespace) -> int:
@@ -307,7 +321,7 @@ def blaming(chosen: argparse.Namespace) -> int:
 def solution(chosen: argparse.Namespace) -> int:
     """Show the reference's version of an exercise once the learner's passes."""
     one = find(chosen.exercise)
-    if not chosen.give_up:
+    if not chosen.spoil:
         job = Job(_tree(one.stage), [one.stage], exercise=one.name)
         with pool() as executor:
             (result,) = run_all([job], executor)
@@ -315,12 +329,12 @@ def solution(chosen: argparse.Namespace) -> int:
             CONSOLE.print(
                 f"{one.qualname} does not pass yet. Once it does, this "
                 f"command shows the reference's version beside yours. To see "
-                f"it now, add --give-up; or try the last hint first: "
+                f"it now, add --spoil; or try the last hint first: "
                 f"python -m stages hint {one.qualname} 3"
             )
             return 1
     _show_code(one)
-    if not chosen.give_up:
+    if not chosen.spoil:
         for line in against_reference(Workspace(), one):
             CONSOLE.print(line)
     return 0
@@ -357,8 +371,7 @@ def running(chosen: argparse.Namespace) -> int:
 
 def diff(chosen: argparse.Namespace) -> int:
     """Print what the learner has changed."""
-    name = _file(chosen.file) if chosen.file else None
-    text = "\n".join(differences(Workspace(), name))
+    text = "\n".join(_differences(Workspace(), chosen.what))
     if not text:
         CONSOLE.print("You have not changed anything.")
     elif CONSOLE.is_terminal:
@@ -368,6 +381,25 @@ def diff(chosen: argparse.Namespace) -> int:
     else:
         CONSOLE.print(text, soft_wrap=True)  # unwrapped, to work as a patch
     return 0
+
+
+def _differences(work: Workspace, what: str | None) -> Iterator[str]:
+    """The changes in an exercise, a file, a stage, or everywhere."""
+    if what is None:
+        yield from differences(work, None)
+    elif what.endswith(".py"):
+        yield from differences(work, _file(what))
+    elif _is_stage(what):
+        files = [one.file for one in stages()[_stage(what)].exercises]
+        for file in dict.fromkeys(files):
+            yield from differences(work, file)
+    else:
+        yield from function_differences(work, find(what))
+
+
+def _is_stage(text: str) -> bool:
+    """Whether an argument means a stage: 4, 04 or stages/04."""
+    return text.removeprefix("stages/").rstrip("/").isdecimal()
 
 
 def _file(text: str) -> str:
@@ -386,6 +418,12 @@ def _file(text: str) -> str:
 def reset(chosen: argparse.Namespace) -> int:
     """Make functions stubs again, or restore a backup."""
     work = Workspace()
+    if chosen.restore is not None and chosen.what:
+        one = find(chosen.what)
+        source = restore_function(work, one, chosen.restore or None)
+        CONSOLE.print(f"restored: {one.qualname}, from {_short(source)}")
+        CONSOLE.print("To undo this, use the same command again.")
+        return 0
     if chosen.restore is not None:
         for file in restore(work, chosen.restore or None):
             CONSOLE.print(f"restored: exercises/fx/{file}")
@@ -411,7 +449,7 @@ def _reset(work: Workspace, what: str) -> Path:
         return reset_files(work, generated(work.reference))
     if what.endswith(".py"):
         return reset_files(work, [_file(what)])
-    if what.removeprefix("stages/").rstrip("/").isdecimal():
+    if _is_stage(what):
         wanted = stages()[_stage(what)].exercises
     else:
         wanted = (find(what),)

@@ -8,13 +8,19 @@ two texts, side by side with the first difference marked.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+import sys
+import textwrap
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import zip_longest
-from typing import Final, Protocol, runtime_checkable
+from types import FrameType
+from typing import Any, Final, Protocol, TypeAlias, runtime_checkable
 
-_WIDEST = 60
-"""The most columns that one side of a comparison takes."""
+_WIDTH: Final = 76
+"""How wide a picture may be: `explain` indents it by four columns."""
+
+Tracer: TypeAlias = Any
+"""What `sys.settrace` takes: a function that returns another like it."""
 
 
 _STUB: Final = re.compile(r"stage \d\d: [\w.]+(?=\n|$)")
@@ -138,6 +144,50 @@ class _Graph(Protocol):
     def nodes(self) -> object: ...
 
 
+def linear(run: Callable[[int], object], sentence: str) -> None:
+    """Check that work grows no faster than the size of the input.
+
+    The lines of fx that are run are counted, which, unlike time, is the same
+    on each machine.
+
+    Args:
+        run: does the work for an input of the given size.
+        sentence: what the work is, and which cost the contract promises.
+
+    Raises:
+        Mistake: four times the size takes more than eight times the lines.
+    """
+    small, large = _lines_run(run, 50), _lines_run(run, 200)
+    if large > 8 * small:
+        raise Mistake(
+            sentence,
+            f"size  50: {small:7,} lines run\n"
+            f"size 200: {large:7,} lines run, {large // small} times as many",
+        )
+
+
+def _lines_run(run: Callable[[int], object], size: int) -> int:
+    """How many lines of fx are run meanwhile."""
+    count = 0
+
+    def on_line(frame: FrameType, event: str, _: object) -> Tracer:
+        nonlocal count
+        count += event == "line"
+        return on_line
+
+    def on_call(frame: FrameType, event: str, _: object) -> Tracer:
+        name = str(frame.f_globals.get("__name__"))
+        return on_line if name.partition(".")[0] == "fx" else None
+
+    before = sys.gettrace()
+    sys.settrace(on_call)
+    try:
+        run(size)
+    finally:
+        sys.settrace(before)
+    return count
+
+
 def uses_intact(graph: _Graph, sentence: str) -> None:
     """Check that each node's users are the nodes with it in their arguments.
 
@@ -204,19 +254,43 @@ def _names(node: _Node) -> str:
 
 
 def side_by_side(yours: list[str], expected: list[str]) -> str:
-    """Two texts in two columns, the first difference marked."""
-    width = min(max([*map(len, yours), 5]), _WIDEST)
-    rows = [f"  {'yours':{width}}    expected"]
-    marked = False
-    for left, right in zip_longest(yours, expected):
-        differs = left != right and not marked
-        marked = marked or differs
-        sign = "→ " if differs else "  "
-        tail = "    ← first difference" if differs else ""
-        shown = left if left is not None else "(nothing)"
-        wanted = right if right is not None else "(nothing)"
-        rows.append(f"{sign}{shown:{width}}    {wanted}{tail}".rstrip())
-    return "\n".join(rows)
+    """Two texts, the first difference marked by an arrow.
+
+    They stand in two columns if these fit; otherwise lines that are the same
+    are shown once, and the two versions of others one above the other.
+    """
+    rows = [*zip_longest(yours, expected, fillvalue="(nothing)")]
+    first = next(n for n, (left, right) in enumerate(rows) if left != right)
+    width = max(len(left) for left, _ in [("yours", ""), *rows])
+    columns = [
+        f"{'→ ' if n == first else '  '}{left:{width}}    {right}".rstrip()
+        for n, (left, right) in enumerate(rows)
+    ]
+    columns.insert(0, f"  {'yours':{width}}    expected")
+    if max(map(len, columns)) > _WIDTH:
+        columns = [line for row in rows for line in _stacked(*row)]
+    return "\n".join([*columns, "→ the first difference"])
+
+
+def _stacked(left: str, right: str) -> Iterator[str]:
+    """One row of two texts, without columns."""
+    if left == right:
+        yield from _wrapped("  ", left)
+    else:
+        yield from _wrapped("→ yours:    ", left)
+        yield from _wrapped("  expected: ", right)
+
+
+def _wrapped(label: str, line: str) -> list[str]:
+    """A line behind a label, broken where it is too wide."""
+    indent = " " * (len(line) - len(line.lstrip()))
+    return textwrap.wrap(
+        line.lstrip(),
+        _WIDTH,
+        initial_indent=label + indent,
+        subsequent_indent=" " * len(label) + indent + "    ",
+        break_on_hyphens=False,
+    ) or [label.rstrip()]
 
 
 def _lines(text: str) -> list[str]:

@@ -55,6 +55,7 @@ class Stage(NamedTuple):
         summary: what the learner has built at the end of it.
         core: the files with its main idea, below fx/, in reading order.
         exercises: what to write, in the order to write it.
+        proof: what is run before the stage is done; see `stages/proof.py`.
     """
 
     number: int
@@ -62,6 +63,7 @@ class Stage(NamedTuple):
     summary: str
     core: tuple[str, ...]
     exercises: tuple[Exercise, ...]
+    proof: tuple[str, ...]
 
     @property
     def folder(self) -> Path:
@@ -133,8 +135,9 @@ def _read(folder: Path) -> Stage:
     table = tomllib.loads(path.read_text(encoding="utf-8"))
     number = int(folder.name)
     found = [_exercise(row, number, path) for row in table["exercise"]]
-    core = tuple(table["core"])
-    return Stage(number, table["title"], table["summary"], core, tuple(found))
+    title, summary = table["title"], table["summary"]
+    core, proof = tuple(table["core"]), tuple(table["proof"])
+    return Stage(number, title, summary, core, tuple(found), proof)
 
 
 def _exercise(row: dict[str, object], stage: int, path: Path) -> Exercise:

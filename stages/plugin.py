@@ -24,7 +24,7 @@ from typing import Final
 
 import pytest
 
-from stages import functions
+from stages import functions, proof
 from stages.functions import State
 from stages.limits import Overtime, no_limit, time_limit
 from stages.manifest import (
@@ -40,13 +40,15 @@ from stages.report import (
     Verdicts,
     explain,
     header,
+    is_whole,
     missing_stub,
+    passed_through,
     summary,
     where_reached,
 )
 from stages.tree import Broken, Tree, import_all, install, problems
 from stages.types_check import TypesCheck
-from stages.workspace import edited_reference, remember_base
+from stages.workspace import edited_reference, note_checked, remember_base
 
 SECONDS: Final = 5.0
 """How long one test may take before it is stopped."""
@@ -220,6 +222,7 @@ def _prepare(tree: Tree) -> None:
     found = [*problems(tree)]
     if not tree.is_reference and tree.root == EXERCISES / "fx":
         remember_base()
+        note_checked(EXERCISES, max(tree.under_test))
         found += edited_reference()
     if found:
         raise Broken("\n\n".join(found))
@@ -334,6 +337,8 @@ class _Course:
                 self._note_waiting(item, stub, error)
             else:
                 report.longrepr = explain(error, item, self._tree)
+                through = passed_through(error, self._tree)
+                report.user_properties.append(("through", through))
         if call.when == "call" or report.failed:
             self._verdicts.add(_exercises_of(item), item, report)
         return report
@@ -357,10 +362,40 @@ class _Course:
         if report.failed:
             if dict(report.user_properties).get("to write"):
                 return "to write", "·", "TO WRITE"
+            if self._verdicts.is_blocked(report.nodeid):
+                return "because of another", "~", "FAILED"
             if self._verdicts.is_one_of_many(report.nodeid):
                 return "more like these", "✗", "FAILED"
             return "failed", "✗", "FAILED"
         return None
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Prove the stages whose tests and types have passed."""
+        if self._types is None or session.exitstatus != pytest.ExitCode.OK:
+            return
+        if not is_whole(self._verdicts, self._numbers, self._whole()):
+            return
+        write = self._config.get_terminal_writer().line
+        write(
+            "\n\nAll tests pass. Now the tests of the library itself run on "
+            "your code:"
+        )
+        for number in self._numbers:
+            found = proof.prove_stage(self._tree, number, write)
+            for line in proof.told(number, found) if found else ():
+                write(line)
+            if found:
+                session.exitstatus = pytest.ExitCode.TESTS_FAILED
+                self._verdicts.refuted.append(number)
+        self._verdicts.is_proved = not self._verdicts.refuted
+
+    def _whole(self) -> bool:
+        """Whether all tests of the stages named were to run."""
+        return not self._left_out and all(
+            _path(self._config, argument).is_dir()
+            for argument in self._config.args
+        )
 
     def pytest_terminal_summary(
         self, terminalreporter: pytest.TerminalReporter, exitstatus: int
@@ -371,10 +406,7 @@ class _Course:
         if exitstatus == pytest.ExitCode.INTERRUPTED:
             terminalreporter.write_line("The check was interrupted.")
             return
-        whole = not self._left_out and all(
-            _path(self._config, argument).is_dir()
-            for argument in self._config.args
-        )
+        whole = self._whole()
         for line in summary(self._verdicts, self._tree, self._numbers, whole):
             terminalreporter.write_line(line)
 

@@ -18,9 +18,10 @@ from types import ModuleType
 from typing import Final
 
 from stages import functions
-from stages.manifest import REFERENCE, Exercise, Stage, exercises, stages
+from stages.manifest import REFERENCE, ROOT, Exercise, Stage, exercises, stages
 from stages.mutant import Mutant
-from stages.running import Job, Result, pool, run_all
+from stages.processes import pool
+from stages.running import Job, Result, run_all
 from stages.tree import Tree
 
 LONGEST: Final = 25
@@ -57,6 +58,10 @@ def form_problems(stage: Stage) -> Iterator[str]:
             yield f"{one.name} has a body of over {LONGEST} lines"
         if sum(m.function == one.name for m in mutants(stage)) < 2:
             yield f"{one.name} has fewer than two mutants"
+    for target in stage.proof:
+        path = target if "/" in target else f"{target.replace('.', '/')}.py"
+        if target != "page" and not (ROOT / path).is_file():
+            yield f"stage {stage.number:02d} is proved by {target}: no file"
     names = {one.name for one in stage.exercises}
     for mutant in mutants(stage):
         if mutant.function not in names:

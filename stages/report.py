@@ -12,10 +12,17 @@ from stages import functions
 from stages.checking import Mistake, stub_of
 from stages.functions import State
 from stages.limits import Overtime
-from stages.manifest import ROOT, Exercise, Stage, exercises, stages
+from stages.manifest import (
+    ROOT,
+    Exercise,
+    Stage,
+    exercises,
+    exercises_by_file,
+    stages,
+)
 from stages.tree import Tree
 
-DONE, WRONG, TO_WRITE, UNKNOWN = "✓", "✗", "·", " "
+DONE, WRONG, BLOCKED, TO_WRITE, UNKNOWN = "✓", "✗", "~", "·", " "
 
 TOLD = 3
 """How many failures of an exercise are shown in full."""
@@ -27,6 +34,10 @@ class Verdicts:
     def __init__(self) -> None:
         self._signs: dict[str, list[str]] = {}
         self._many: set[str] = set()
+        self._told: set[tuple[str, str]] = set()
+        self._blocked: set[str] = set()
+        self.culprits: dict[str, str] = {}
+        """Exercises with tests that failed because of another -> that one."""
         self.failed: dict[str, str] = {}
         """The tests that failed, by id, with the explanation."""
         self.passed: list[str] = []
@@ -36,6 +47,10 @@ class Verdicts:
         self.stubs: set[str] = set()
         """The messages of the stubs that tests have reached."""
         self.unmarked: list[str] = []
+        self.is_proved = False
+        """Whether types were checked, and the stages were proved."""
+        self.refuted: list[int] = []
+        """Stages whose tests passed, but not those of the library."""
 
     def add(
         self,
@@ -54,19 +69,44 @@ class Verdicts:
             self.to_write.append(item.nodeid)
             self.stubs.add(str(stub))
         else:
-            sign = WRONG
-            self.failed[item.nodeid] = str(report.longrepr)
-            if any(self.signs(name).count(WRONG) >= TOLD for name in names):
-                self._many.add(item.nodeid)
+            sign = self._failed(names, item.nodeid, report)
         for name in names:
             self._signs.setdefault(name, []).append(sign)
 
-    def is_one_of_many(self, nodeid: str) -> bool:
-        """Whether a failed test comes after three others of its exercise.
+    def _failed(
+        self, names: Sequence[str], nodeid: str, report: pytest.TestReport
+    ) -> str:
+        """Record a failure; its sign."""
+        explanation = str(report.longrepr)
+        self.failed[nodeid] = explanation
+        through = dict(report.user_properties).get("through", ())
+        assert isinstance(through, list | tuple)
+        for culprit in through:
+            if culprit not in names and WRONG in self.signs(culprit):
+                self._blocked.add(nodeid)
+                self.culprits.update((name, culprit) for name in names)
+                return BLOCKED
+        sentence = explanation.partition("\n")[0]
+        keys = {(name, sentence) for name in names}
+        many = any(self.signs(name).count(WRONG) >= TOLD for name in names)
+        if many or keys & self._told:
+            self._many.add(nodeid)
+        self._told |= keys
+        return WRONG
 
-        Those three are shown in full, and the others only counted.
+    def is_one_of_many(self, nodeid: str) -> bool:
+        """Whether a failed test tells nothing new about its exercise.
+
+        Three are shown in full, if they say different things.
         """
         return nodeid in self._many
+
+    def is_blocked(self, nodeid: str) -> bool:
+        """Whether a test failed inside another exercise, known to be wrong.
+
+        Its error says nothing about its own exercise, and is not shown.
+        """
+        return nodeid in self._blocked
 
     def signs(self, name: str) -> str:
         """A sign for each test of an exercise, in the order they ran."""
@@ -75,7 +115,7 @@ class Verdicts:
     def of(self, name: str) -> str:
         """One sign for an exercise: wrong, to write, done, or not checked."""
         signs = self.signs(name)
-        order = (WRONG, TO_WRITE, DONE)
+        order = (WRONG, BLOCKED, TO_WRITE, DONE)
         return next((sign for sign in order if sign in signs), UNKNOWN)
 
 
@@ -135,6 +175,21 @@ def missing_stub(error: BaseException) -> str | None:
     return None
 
 
+def passed_through(error: BaseException, tree: Tree) -> list[str]:
+    """The exercises whose lines an error, or its cause, came through."""
+    found: list[str] = []
+    seen: BaseException | None = error
+    while seen is not None:
+        for frame in tree.frames(seen):
+            for one in exercises_by_file().get(tree.file(frame), ()):
+                function = tree.function(one)
+                last = function.end_lineno or 0
+                if function.lineno <= (frame.lineno or 0) <= last:
+                    found.append(one.name)
+        seen = seen.__cause__ or seen.__context__
+    return found
+
+
 def where_reached(error: BaseException, tree: Tree) -> str:
     """The line of the tree from which a stub was called; "" if none was."""
     caller = tree.frames(error)[-2:-1]  # the last one is the stub
@@ -147,7 +202,7 @@ def explain(error: BaseException, item: pytest.Item, tree: Tree) -> str:
     It has the sentence, the picture, the lines of the learner that the error
     came through, the test, and the command that shows a hint.
     """
-    lines = [*_said(error), *_own_lines(error, tree)]
+    lines = told_of(error, tree)
     path, line, _ = item.reportinfo()
     if item.get_closest_marker("exercise"):
         lines.append(f"test: {_from_root(str(path))}:{(line or 0) + 1}")
@@ -158,6 +213,11 @@ def explain(error: BaseException, item: pytest.Item, tree: Tree) -> str:
             if name in exercises()
         ]
     return "\n".join(lines)
+
+
+def told_of(error: BaseException, tree: Tree) -> list[str]:
+    """An error as lines: what is wrong, and the learner's lines on the way."""
+    return [*_said(error), *_own_lines(error, tree)]
 
 
 def _said(error: BaseException) -> list[str]:
@@ -244,7 +304,11 @@ def _waiting(verdicts: Verdicts, tree: Tree) -> Iterator[str]:
 def _row(one: Exercise, verdicts: Verdicts) -> str:
     """An exercise, a sign for each of its tests, and its task."""
     signs = verdicts.signs(one.name)
-    return f"  {verdicts.of(one.name)} {one.qualname:36} {signs}"
+    row = f"  {verdicts.of(one.name)} {one.qualname:36} {signs}"
+    if BLOCKED not in signs:
+        return row
+    culprit = exercises()[verdicts.culprits[one.name]].qualname
+    return f"{row}  (~ failed inside {culprit})"
 
 
 def _next(
@@ -263,6 +327,8 @@ def _next(
         yield "next: fix what failed above"
     elif not verdicts.passed:
         yield "No test was run."
+    elif verdicts.refuted:
+        yield "next: fix what failed above"
     elif not tree.is_reference:
         yield from _done(verdicts, numbers, whole)
 
@@ -293,17 +359,24 @@ def _place(one: Exercise, tree: Tree) -> str:
     return f"{tree.shown(one.file)}:{tree.function(one).lineno}"
 
 
-def _done(
-    verdicts: Verdicts, numbers: Sequence[int], whole: bool
-) -> Iterator[str]:
-    """What to do after a stage, or a part of it, has passed."""
-    checked = all(
+def is_whole(verdicts: Verdicts, numbers: Sequence[int], whole: bool) -> bool:
+    """Whether each exercise of these stages was checked by all its tests."""
+    return whole and all(
         verdicts.signs(one.name)
         for number in numbers
         for one in stages()[number].exercises
     )
-    if not (whole and checked):
-        yield "These pass. Now the whole stage: " + " ".join(
+
+
+def _done(
+    verdicts: Verdicts, numbers: Sequence[int], whole: bool
+) -> Iterator[str]:
+    """What to do after a stage, or a part of it, has passed."""
+    if not verdicts.is_proved:
+        rest = "types, and the library's tests on your code"
+        if not is_whole(verdicts, numbers, whole):
+            rest = "the whole stage"
+        yield f"These pass. Now {rest}: " + " ".join(
             f"pytest stages/{number:02d}" for number in numbers
         )
         return

@@ -1,37 +1,23 @@
 """Runs checks from a program, each in a fresh process that starts quickly.
 
 Two checks cannot share a process, because an imported `fx` stays imported.
-Importing torch takes two seconds; so a server process imports torch and
-compiles the library, without importing fx, and each check runs in a fork of
-that process.
 """
 
 from __future__ import annotations
 
 import contextlib
 import io
-import multiprocessing
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor
-from contextlib import contextmanager
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import pytest
 
 from stages.manifest import HERE, ROOT, exercises
 from stages.plugin import Subject
+from stages.processes import PLAIN
 from stages.tree import Broken, Tree
-
-PLAIN: Final = (
-    "--color=no",
-    "--assert=plain",
-    *("-p", "no:cacheprovider"),
-    # These two collect garbage three times, which with torch takes a second.
-    *("-p", "no:unraisableexception"),
-    *("-p", "no:threadexception"),
-)
-"""pytest's options if a program runs it: plain output, and no cache."""
 
 
 class Job(NamedTuple):
@@ -42,12 +28,14 @@ class Job(NamedTuple):
         stages: the stages to check.
         exercise: check only this one.
         tests: check only these, by their ids.
+        first_failure: stop at the first failure.
     """
 
     tree: Tree
     stages: Sequence[int]
     exercise: str | None = None
     tests: Sequence[str] = ()
+    first_failure: bool = False
 
 
 class Result(NamedTuple):
@@ -90,21 +78,6 @@ class Result(NamedTuple):
         raise Broken(self.output.strip().removeprefix("ERROR: "))
 
 
-@contextmanager
-def pool(workers: int = 2) -> Iterator[ProcessPoolExecutor]:
-    """An executor that runs each job in a new process, with torch imported."""
-    known = multiprocessing.get_all_start_methods()
-    # Windows cannot fork: there, each process imports torch for itself.
-    context = multiprocessing.get_context(
-        "forkserver" if "forkserver" in known else "spawn"
-    )
-    context.set_forkserver_preload(["stages.warm"])
-    with ProcessPoolExecutor(
-        workers, mp_context=context, max_tasks_per_child=1
-    ) as executor:
-        yield executor
-
-
 def run_all(jobs: Iterable[Job], executor: ProcessPoolExecutor) -> list[Result]:
     """Run checks, some at a time, and wait for all of them.
 
@@ -145,4 +118,5 @@ def _arguments(job: Job) -> list[str]:
     os.chdir(ROOT)
     paths = [str(HERE / f"{number:02d}") for number in job.stages]
     only = ["--exercise", job.exercise] if job.exercise else []
-    return [*(job.tests or paths), *only, *PLAIN]
+    stop = ["-x"] if job.first_failure else []
+    return [*(job.tests or paths), *only, *stop, *PLAIN]

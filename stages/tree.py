@@ -122,6 +122,10 @@ class Tree(NamedTuple):
             if Path(frame.filename).is_relative_to(self.root)
         ]
 
+    def file(self, frame: traceback.FrameSummary) -> str:
+        """The file of a frame that `frames` gave, below the folder."""
+        return frame.filename.removeprefix(f"{self.name}/")
+
     def function(self, one: Exercise) -> functions.Function:
         """The learner's version of an exercise.
 

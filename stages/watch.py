@@ -10,7 +10,8 @@ from watchfiles import PythonFilter
 from watchfiles import watch as changes
 
 from stages.manifest import EXERCISES
-from stages.running import Job, pool, run_all
+from stages.processes import pool
+from stages.running import Job, run_all
 from stages.tree import Tree
 
 

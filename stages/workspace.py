@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from stages import functions
 from stages.generate import SUMS, generated, new_backup, put_aside, sums
-from stages.manifest import EXERCISES, REFERENCE, Exercise
+from stages.manifest import EXERCISES, REFERENCE, Exercise, exercises_by_file
 
 
 class Workspace(NamedTuple):
@@ -88,6 +88,33 @@ def edited_reference(reference: Path = REFERENCE) -> list[str]:
     ]
 
 
+# --- where the learner works -------------------------------------------------
+
+
+def note_checked(folder: Path, number: int) -> None:
+    """Remember which stage was checked last."""
+    (folder / ".checked").write_text(f"{number}\n", encoding="utf-8")
+
+
+def stage_at_work(work: Workspace) -> int | None:
+    """The stage that the learner saved a file of last, or checked last.
+
+    Returns:
+        Its number, or None if nothing has been written or checked.
+    """
+    times: list[tuple[int, int]] = []
+    for file, ones in exercises_by_file().items():
+        mine, base = work.tree / file, work.base / file
+        there = mine.is_file() and base.is_file()
+        if there and mine.read_bytes() != base.read_bytes():
+            times.append((mine.stat().st_mtime_ns, ones[0].stage))
+    checked = work.folder / ".checked"
+    if checked.is_file():
+        number = int(checked.read_text(encoding="utf-8"))
+        times.append((checked.stat().st_mtime_ns, number))
+    return max(times)[1] if times else None
+
+
 # --- backups ---------------------------------------------------------------
 
 
@@ -134,6 +161,42 @@ def backups(work: Workspace) -> Iterator[str]:
     """The names of the backups, oldest first."""
     if work.backups.is_dir():
         yield from sorted(path.name for path in work.backups.iterdir())
+
+
+def restore_function(
+    work: Workspace, one: Exercise, name: str | None = None
+) -> Path:
+    """Restore one function from a backup, and change nothing else.
+
+    Args:
+        work: the learner's folders.
+        one: the exercise.
+        name: the backup; by default, the newest with another version of it.
+
+    Returns:
+        The folder of the backup that it came from.
+
+    Raises:
+        LookupError: no backup has another version of the function.
+        SyntaxError: the learner's file cannot be read.
+    """
+    path = work.tree / one.file
+    text = _read(path)
+    mine = functions.source_of(text, one.qualname)
+    for known in [name] if name else reversed([*backups(work)]):
+        old = work.backups / known / one.file
+        if not old.is_file():
+            continue
+        theirs = functions.source_of(_read(old), one.qualname)
+        if theirs != mine:
+            back_up(work, [one.file])
+            new = functions.with_source(text, one.qualname, theirs)
+            path.write_text(new, encoding="utf-8")
+            return old
+    raise LookupError(
+        f"no backup has another version of {one.qualname}; there are: "
+        f"{', '.join(backups(work)) or 'none'}"
+    )
 
 
 # --- reset -----------------------------------------------------------------
@@ -323,6 +386,24 @@ def differences(work: Workspace, name: str | None) -> Iterator[str]:
             f"exercises/fx/{file}",
             lineterm="",
         )
+
+
+def function_differences(work: Workspace, one: Exercise) -> Iterator[str]:
+    """A unified diff from the stub of an exercise to the learner's function.
+
+    Raises:
+        LookupError, SyntaxError: the learner's file has no such function.
+    """
+    stub = generated(work.reference)[one.file]
+    yield from difflib.unified_diff(
+        functions.source_of(stub, one.qualname).splitlines(),
+        functions.source_of(
+            _read(work.tree / one.file), one.qualname
+        ).splitlines(),
+        f"delivered/{one.file}",
+        f"exercises/fx/{one.file}",
+        lineterm="",
+    )
 
 
 def against_reference(work: Workspace, one: Exercise) -> Iterator[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import xml.etree.ElementTree as etree
-from collections.abc import Iterator
 
 from docs.machinery.directives import Kind
 from docs.machinery.literate import page_of
@@ -52,14 +51,27 @@ def _row(scene: Scene, item: etree.Element, exercise: Exercise) -> None:
     after(code, " ")
     file = place.module.path.removeprefix("fx/")
     where = element(head, "span", f"exercises/fx/{file} · ", css="fx-where")
-    for text, target in _links(scene, place, exercise):
-        link = element(where, "a", text, href=target)
-        after(link, " ")
+    element(where, "a", "idea", href=_idea(scene, exercise))
     prose(item, "p", exercise.task)
     for number, hint in enumerate(exercise.hints, 1):
         folded = element(item, "details", css="fx-hint")
         element(folded, "summary", f"Hint {number}")
         prose(folded, "p", hint)
+    _solution(scene, element(item, "details", css="fx-hint"), exercise, place)
+
+
+def _solution(
+    scene: Scene, folded: etree.Element, exercise: Exercise, place: Place
+) -> None:
+    """Where the reference's version is, folded: it is for afterwards."""
+    element(folded, "summary", "Solution")
+    command = f"python -m stages solution {exercise.qualname}"
+    prose(folded, "p", f"`{command}` compares yours with it once yours passes.")
+    shown = page_of(place.module.path)
+    if (ROOT / "docs" / shown).is_file():
+        up = "../" * scene.directive.page.count("/")
+        target = f"{up}{shown}#fx.{exercise.name}"
+        element(folded, "a", "Show the reference's now", href=target)
 
 
 def _place(scene: Scene, exercise: Exercise) -> Place:
@@ -70,19 +82,13 @@ def _place(scene: Scene, exercise: Exercise) -> Place:
         raise scene.error(error) from None
 
 
-def _links(
-    scene: Scene, place: Place, exercise: Exercise
-) -> Iterator[tuple[str, str]]:
-    """Where the exercise is explained, and where the reference is shown."""
+def _idea(scene: Scene, exercise: Exercise) -> str:
+    """Where the exercise is explained."""
     page = scene.directive.page
-    up = "../" * page.count("/")
     stage = scene.directive.argument
-    own = page == f"stages/{stage}.md"
-    start = "" if own else f"{up}stages/{stage}.md"
-    yield "idea", f"{start}#{exercise.anchor}"
-    shown = page_of(place.module.path)
-    if (ROOT / "docs" / shown).is_file():
-        yield "reference", f"{up}{shown}#fx.{exercise.name}"
+    if page == f"stages/{stage}.md":
+        return f"#{exercise.anchor}"
+    return f"{'../' * page.count('/')}stages/{stage}.md#{exercise.anchor}"
 
 
 def _stages(scene: Scene) -> etree.Element:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable
-from itertools import islice
+from itertools import islice, pairwise
 
 import pytest
 
@@ -537,6 +537,20 @@ def test_room_where_everything_up_to_the_end_is_crowded() -> None:
     room_is_made((7, 8), 1)
     room_is_made(tuple(range(1, 51)), 0)
     room_is_made(tuple(range(1, 51)), 25)
+
+
+@pytest.mark.exercise("ordered.linked_list._make_room")
+def test_room_is_shared_out_evenly() -> None:
+    keys = room_is_made((1000, 1001, 1002, 1003, 1100), 1)
+    gaps = [after - key for key, after in pairwise(keys)]
+    check(
+        max(gaps) <= 2 * min(gaps),
+        "The keys 1000 to 1003 are crowded, and 1100 comes next. Each of the "
+        "links must get about as much room as the others, or the next "
+        "insertion beside one of them makes room again: the step is the span "
+        "between the two ends divided by the number of gaps.",
+        picture=f"keys now: {keys}",
+    )
 
 
 @pytest.mark.exercise("ordered.linked_list._make_room")

@@ -93,6 +93,29 @@ def test_a_number_is_not_given_twice() -> None:
 
 
 @pytest.mark.exercise("ordered.namespace.Namespace.create_name")
+def test_counting_goes_on_after_the_last_number() -> None:
+    same(
+        asked("add_5", "add", "add"),
+        ["add_5", "add", "add_6"],
+        "add_5 was asked for and was free. Its number is the last one given "
+        "for `add`: remember it, and count on from there.",
+    )
+    same(
+        asked("add_1", "add_5", "add_1"),
+        ["add_1", "add_5", "add_6"],
+        "add_1 is in use. Counting goes on after the last number that was "
+        "given for `add`, which is 5, and not after the number in the "
+        "candidate.",
+    )
+    same(
+        asked("x_1_2", "x_1", "x_1"),
+        ["x_1_2", "x_1", "x_2"],
+        "x_1 is x with the number 1, also after x_1_2, which is x_1 with the "
+        "number 2: a candidate that ends in a digit is always taken apart.",
+    )
+
+
+@pytest.mark.exercise("ordered.namespace.Namespace.create_name")
 def test_an_object_keeps_its_name() -> None:
     names, first, second = Namespace(), ("first",), ("second",)
     same(names.create_name("t", first), "t", "The name t was free.")

@@ -180,6 +180,13 @@ MUTANTS: Final = (
     ),
     Mutant(
         function="node.Node.replace_all_uses_with",
+        misconception="that meta is in the way says enough",
+        was="""f".meta keys: {', '.join(map(str, replace_with.meta))}\"""",
+        becomes='".meta keys"',
+        told="the message must list the keys of its meta",
+    ),
+    Mutant(
+        function="node.Node.replace_all_uses_with",
         misconception="one can loop over users while they change",
         was="        for user in list(self.users):",
         becomes="        for user in self.users:",
@@ -350,6 +357,42 @@ MUTANTS: Final = (
     ),
     Mutant(
         function="graph.Graph.eliminate_dead_code",
+        misconception="walk again until nothing changes",
+        was="""        for node in reversed(self._nodes):
+            if not node.users and not must_stay(node):
+                self.erase_node(node)
+                changed = True
+""",
+        becomes="""        again = True
+        while again:
+            again = False
+            for node in self._nodes:
+                if not node.users and not must_stay(node):
+                    self.erase_node(node)
+                    changed = again = True
+""",
+        told="your loop walks over the graph again and again",
+    ),
+    Mutant(
+        function="graph.Graph.eliminate_dead_code",
+        misconception="after an edit a walk has to begin anew",
+        was="""        for node in reversed(self._nodes):
+            if not node.users and not must_stay(node):
+                self.erase_node(node)
+                changed = True
+""",
+        becomes="""        while dead := [
+            node
+            for node in self._nodes
+            if not node.users and not must_stay(node)
+        ]:
+            self.erase_node(dead[-1])
+            changed = True
+""",
+        told="your loop walks over the graph again and again",
+    ),
+    Mutant(
+        function="graph.Graph.eliminate_dead_code",
         misconception="every node without users is dead",
         was="            if not node.users and not must_stay(node):",
         becomes='            if not node.users and node.op != "output":',
@@ -376,6 +419,19 @@ MUTANTS: Final = (
         ),
         becomes="            pass",
         told="dead code must be erased there too",
+    ),
+    Mutant(
+        function="graph.Graph.eliminate_dead_code",
+        misconception="the child can be recompiled at any time",
+        was="""            changed |= graph.eliminate_dead_code(
+                is_impure_node, unknown=unknown
+            )
+            child.recompile()""",
+        becomes="""            child.recompile()
+            changed |= graph.eliminate_dead_code(
+                is_impure_node, unknown=unknown
+            )""",
+        told="recompile the child, after its graph was cleaned",
     ),
     Mutant(
         function="graph.Graph.eliminate_dead_code",

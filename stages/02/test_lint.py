@@ -134,6 +134,30 @@ def test_the_order_key_of_a_foreign_node_does_not_matter() -> None:
 
 
 @pytest.mark.exercise("usedef.lint._uses")
+def test_the_first_order_key_may_be_one() -> None:
+    graph = residual()
+    find(graph, "x")._sort_key = 1
+    same(
+        [problem.message for problem in problems(graph)],
+        [],
+        "The order key of x is 1, which is allowed: only the sentinel's is 0.",
+    )
+
+
+@pytest.mark.exercise("usedef.lint._uses")
+def test_the_message_says_which_is_the_argument() -> None:
+    graph = residual()
+    graph.nodes.erase(find(graph, "add"))
+    (said,) = said_of(graph, "relu", "add")
+    check(
+        "Argument 'add' of Node 'relu'" in said.message,
+        "relu uses add, which was erased. The message must say that add is "
+        "the argument and relu its user: `refusals.not_in_graph(arg, node)`.",
+        picture=said.message,
+    )
+
+
+@pytest.mark.exercise("usedef.lint._uses")
 def test_the_sentinel_has_no_value() -> None:
     graph = residual()
     relu, root = find(graph, "relu"), graph._root

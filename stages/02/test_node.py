@@ -136,8 +136,9 @@ def test_a_refused_input_leaves_everything_as_it_was() -> None:
     stranger = residual().linear
     with raising(
         RuntimeError,
-        "does not belong to this Graph",
-        "An argument is a node of another graph, and must be refused.",
+        "Argument 'linear' of Node 'relu' does not belong to this Graph",
+        "An argument is a node of another graph, and must be refused. The "
+        "message names the argument, then its user.",
     ):
         relu.args = (x, stranger)
     check(
@@ -580,7 +581,8 @@ def test_meta_is_copied_on_request() -> None:
     with raising(
         AssertionError,
         "note",
-        "The new node has a meta entry already, so the call must be refused.",
+        "The new node has a meta entry already, so the call must be refused, "
+        "and the message must list the keys of its meta: here `note`.",
     ):
         linear.replace_all_uses_with(relu, propagate_meta=True)
     same(names(linear.users), ["add"], "A refused call must change nothing.")

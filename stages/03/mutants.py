@@ -39,6 +39,27 @@ MUTANTS: Final = (
         told="A Proxy inside a tuple must become its node",
     ),
     Mutant(
+        function="proxy.TracerBase.create_arg",
+        misconception="Containers are tuples, lists and dicts.",
+        was="""        lower = LOWER.get(kind)
+        return self.lower_other(a) if lower is None else lower(self, a)""",
+        becomes="""        if kind in (tuple, list):
+            return kind(self.create_arg(item) for item in a)
+        if kind is dict:
+            return {key: self.create_arg(a[key]) for key in a}
+        raise NotImplementedError(f"argument of type: {kind}")""",
+        told="A slice is a container too",
+    ),
+    Mutant(
+        function="proxy.TracerBase.create_arg",
+        misconception="What is in no table cannot be held.",
+        was="return self.lower_other(a) if lower is None else lower(self, a)",
+        becomes="""if lower is None:
+            raise NotImplementedError(f"argument of type: {kind}")
+        return lower(self, a)""",
+        told="`self.lower_other` knows what to do with it",
+    ),
+    Mutant(
         function="proxy.TracerBase.create_proxy",
         misconception="Only positional arguments can hold a Proxy.",
         was="self.create_arg(args), self.create_arg(kwargs)",
@@ -125,11 +146,35 @@ MUTANTS: Final = (
         told="The method call must be recorded by it, once",
     ),
     Mutant(
+        function="proxy.Attribute.__call__",
+        misconception="The arguments are the second argument.",
+        was="(self.root, *args)",
+        becomes="(self.root, args)",
+        told="each argument of the call",
+    ),
+    Mutant(
         function="proxy.Attribute.__getattr__",
         misconception="Each use of an attribute fetches it.",
         was="self.node: Node = fetch.node\n        return self.node",
         becomes="return fetch.node",
         told="is fetched once: keep the node when it is made",
+    ),
+    Mutant(
+        function="proxy.Attribute.__getattr__",
+        misconception="An attribute of an attribute needs the value now.",
+        was="return Attribute(self, name)",
+        becomes="""fetch = self.tracer.create_proxy(
+                "call_function", getattr, (self.root, self.attr), {}
+            )
+            return Attribute(fetch, name)""",
+        told="alone records nothing, not even the fetch of `x.shape`",
+    ),
+    Mutant(
+        function="proxy.Attribute.__getattr__",
+        misconception="Who asks for another attribute fetches it again.",
+        was="return Attribute(self, name)",
+        becomes="return Attribute(Attribute(self.root, self.attr), name)",
+        told="must fetch `x.shape` once",
     ),
     Mutant(
         function="proxy.Attribute.__getattr__",

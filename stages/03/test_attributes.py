@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import operator
+
 import pytest
 
 from fx.graph import Graph
@@ -53,7 +55,8 @@ def test_a_method_call_is_one_node() -> None:
 (args = (%x,), kwargs = {})
         """,
         "`x.relu()` must be one call_method node on x, without a getattr "
-        "node for the method in front of it.",
+        "node for the method in front of it. Its arguments are x and then "
+        "each argument of the call: `(x, *args)`, so here x alone.",
     )
 
 
@@ -69,8 +72,8 @@ def test_a_method_call_has_all_its_arguments() -> None:
             %clamp : [num_users=0] = call_method[target=clamp]\
 (args = (%x, 0), kwargs = {max: %x})
         """,
-        "`x.clamp(0, max=x)`: first x, then the arguments of the call, and "
-        "the keyword arguments as such.",
+        "`x.clamp(0, max=x)`: first x, then each argument of the call on its "
+        "own (not the tuple of them), and the keyword arguments as such.",
     )
     uses_intact(graph, "An argument of the method call lost its use.")
 
@@ -207,6 +210,28 @@ def test_an_attribute_of_an_attribute() -> None:
         len(targets(graph)),
         3,
         "`x.mT.real + 1` is two fetches and one addition.",
+    )
+
+
+@pytest.mark.exercise(FETCHED)
+def test_an_attribute_of_an_attribute_is_late_too() -> None:
+    graph, x = begin()
+    shape: Value = Attribute(x, "shape")
+    bound = shape.numel
+    same(
+        targets(graph),
+        [],
+        "`x.shape.numel` alone records nothing, not even the fetch of "
+        "`x.shape`: nobody has used either of them yet.",
+    )
+    _ = shape[0]
+    bound()
+    same(
+        targets(graph),
+        [getattr, operator.getitem, "numel"],
+        "`s = x.shape; s[0]; s.numel()` must fetch `x.shape` once. The root of "
+        "`s.numel` is `s` itself, whose node is made once and kept; a proxy "
+        "made for it by another `create_proxy` is another fetch.",
     )
 
 

@@ -37,6 +37,22 @@ MUTANTS: Final = (
     ),
     Mutant(
         function="tracing.patching.Patches.patch",
+        misconception="The builtin is what an empty place holds.",
+        was="""            called = original
+            if original is MISSING:
+                called = getattr(builtins, place.name)
+            fresh = _Patch(place, original, make(called))
+            known = self._patches.setdefault(place.key, fresh)
+        if place.look() is known.original:""",
+        becomes="""            if original is MISSING:
+                original = getattr(builtins, place.name)
+            fresh = _Patch(place, original, make(original))
+            known = self._patches.setdefault(place.key, fresh)
+        if place.look() in (known.original, MISSING):""",
+        told="The builtin was remembered as the original of an empty place",
+    ),
+    Mutant(
+        function="tracing.patching.Patches.patch",
         misconception="The replacement is made from what the place holds.",
         was="make(called)",
         becomes="make(original)",
@@ -272,6 +288,41 @@ MUTANTS: Final = (
         told="path@1 for the second call of that path in the trace",
     ),
     Mutant(
+        function="tracing.tracer.Tracer.call_module",
+        misconception="Each call has a scope of its own.",
+        was="""        before = scope.module_path, scope.module_type
+        try:
+            scope.module_path, scope.module_type = here""",
+        becomes="""        before = scope.module_path, scope.module_type
+        try:
+            self.scope = scope = type(scope)(*here)""",
+        told="do not put another Scope in its place",
+    ),
+    Mutant(
+        function="tracing.tracer.Tracer.call_module",
+        misconception="The old scope comes back, so it may be another.",
+        was="""        before = scope.module_path, scope.module_type
+        try:
+            scope.module_path, scope.module_type = here
+            self.module_stack[call] = here
+            if not self.is_leaf_module(m, path):
+                return forward(*args, **kwargs)
+            return self.create_proxy("call_module", path, args, kwargs)
+        finally:
+            self.module_stack.pop(call, None)
+            scope.module_path, scope.module_type = before""",
+        becomes="""        try:
+            self.scope = type(scope)(*here)
+            self.module_stack[call] = here
+            if not self.is_leaf_module(m, path):
+                return forward(*args, **kwargs)
+            return self.create_proxy("call_module", path, args, kwargs)
+        finally:
+            self.module_stack.pop(call, None)
+            self.scope = scope""",
+        told="do not put another Scope in its place",
+    ),
+    Mutant(
         function="tracing.tracer.Tracer.getattr",
         misconception="The attribute's name is the path.",
         was="path = self._tensor_path(attr_val)",
@@ -325,6 +376,13 @@ MUTANTS: Final = (
         was="self._state_proxy(path, attr_val)",
         becomes='self.create_proxy("get_attr", path, (), {})',
         told="`_state_proxy` makes the right one",
+    ),
+    Mutant(
+        function="tracing.tracer.Tracer._state_node",
+        misconception="A path that is empty is no path.",
+        was="return None if path is None else self._fetch(path)",
+        becomes="return self._fetch(path) if path else None",
+        told='has the path "", which is a path',
     ),
     Mutant(
         function="tracing.tracer.Tracer._state_node",

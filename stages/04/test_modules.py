@@ -385,6 +385,26 @@ def test_what_is_recorded_inside_knows_where_it_is() -> None:
 
 
 @pytest.mark.exercise(CALL)
+def test_the_scope_is_one_object() -> None:
+    net = Net()
+    tracer = started(net)
+    scope, inside = tracer.scope, []
+    sentence = (
+        "`self.scope` is one object, which other code may hold while the "
+        "trace runs: set its two fields, and do not put another Scope in its "
+        "place."
+    )
+    tracer.call_module(net.first, lambda: inside.append(tracer.scope), (), {})
+    check(inside[0] is scope, sentence)
+    check(tracer.scope is scope, sentence)
+    same(
+        (scope.module_path, scope.module_type),
+        ("", None),
+        "After the call the scope must be that of the root again.",
+    )
+
+
+@pytest.mark.exercise(CALL)
 def test_all_is_as_before_after_an_error() -> None:
     net = Net()
     tracer = started(net)

@@ -10,7 +10,7 @@ from contextlib import suppress
 import pytest
 import torch
 
-from fx.tracing.patching import TRACES, Patches, Place
+from fx.tracing.patching import MISSING, TRACES, Patches, Place
 from fx.tracing.trace_run import TraceRun
 from fx.tracing.tracer import Tracer
 from fx.usedef.values import Value
@@ -134,7 +134,8 @@ def test_a_builtin_is_patched_where_it_is_looked_up() -> None:
         made.append(original)
         return loudly(original)
 
-    Patches().patch(Place(namespace, "len"), make)
+    patches = Patches()
+    patches.patch(Place(namespace, "len"), make)
     check(
         made and made[0] is builtins.len,
         "The place is empty, as `len` is a builtin: the replacement is made "
@@ -146,6 +147,14 @@ def test_a_builtin_is_patched_where_it_is_looked_up() -> None:
         "global is found before a builtin.",
     )
     same(namespace["len"]("abc"), "3!", "The replacement calls the builtin.")
+    (known,) = patches._patches.values()
+    check(
+        known.original is MISSING,
+        "The builtin was remembered as the original of an empty place, and "
+        "would be left there when the patch is undone. What the place held "
+        "is MISSING; the builtin is only what the replacement is made from.",
+        picture=f"remembered: {known.original!r}",
+    )
     check(builtins.len("abc") == 3, "The builtin itself must stay.")
 
 

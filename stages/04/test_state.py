@@ -318,6 +318,21 @@ def test_a_module_as_an_argument() -> None:
 
 
 @pytest.mark.exercise(ARGUMENT)
+def test_the_root_as_an_argument() -> None:
+    pair = Pair()
+    tracer = started(pair)
+    tracer.create_arg(pair.scale)  # an unwritten function says so here
+    with raising(
+        ValueError,
+        "get_attr target ''",
+        'The root itself is an argument. It has the path "", which is a path, '
+        "so a get_attr node is asked for, and refused for its target. Ask "
+        "`path is None`, since `if path` takes this path for none.",
+    ):
+        tracer._state_node(pair)
+
+
+@pytest.mark.exercise(ARGUMENT)
 def test_what_is_no_state_of_the_root_is_none() -> None:
     tracer = started(Pair())
     for value in (Residual(), torch.ones(4), 3, "text", None):

@@ -116,6 +116,13 @@ MUTANTS: Final = (
         becomes="getattr(Interpreter, n.op)(self, n.target",
         told="which a subclass may have overridden",
     ),
+    Mutant(
+        function="interpreter.Interpreter._call",
+        misconception="A method found on the class is ready to call.",
+        was="getattr(self, n.op)(n.target",
+        becomes="getattr(Interpreter, n.op)(n.target",
+        told="the class gives a plain function",
+    ),
     # -- _run_nodes ----------------------------------------------------------
     Mutant(
         function="interpreter.Interpreter._run_nodes",
@@ -192,6 +199,22 @@ MUTANTS: Final = (
 """,
         told="like one that was made just now",
     ),
+    Mutant(
+        function="interpreter.Interpreter._run_nodes",
+        misconception="None in env means that there is no value.",
+        was="if node not in env:",
+        becomes="if env.get(node) is None:",
+        told="None, which is a value like any other",
+    ),
+    Mutant(
+        function="interpreter.Interpreter._run_nodes",
+        misconception="A value is dropped when it has been used.",
+        was="for dead in frees.get(node, ()):\n"
+        "                        del env[dead]",
+        becomes="for dead in node.all_input_nodes:\n"
+        "                        env.pop(dead, None)",
+        told="Drop it when its *last* user has run, not its first",
+    ),
     # -- ShapeProp.run_node --------------------------------------------------
     Mutant(
         function="passes.shape_prop.ShapeProp.run_node",
@@ -206,6 +229,13 @@ MUTANTS: Final = (
         was="described = map_aggregate(result, describe)",
         becomes="described = describe(result)",
         told="the description is a tuple too",
+    ),
+    Mutant(
+        function="passes.shape_prop.ShapeProp.run_node",
+        misconception="Whatever is raised, the node is to blame.",
+        was="except Exception as raised",
+        becomes="except BaseException as raised",
+        told="Ctrl-C while a node runs became a RuntimeError",
     ),
     Mutant(
         function="passes.shape_prop.ShapeProp.run_node",

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import operator
+import re
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import pytest
 import torch
@@ -34,6 +36,41 @@ class Nested(nn.Module):
 def interpreter_of(module: nn.Module) -> Interpreter:
     """An interpreter of a module, with an empty graph."""
     return Interpreter(module, graph=Graph())
+
+
+@contextmanager
+def freeing() -> Iterator[None]:
+    """Say what is wrong if a value is gone that is still needed."""
+    try:
+        yield
+    except RuntimeError as error:
+        gone = re.search(r"Node (\w+) .* nonexistent value (\w+)", str(error))
+        if not gone:
+            raise
+        check(
+            False,
+            "A value was dropped from env while a later node still uses it. "
+            "Drop it when its *last* user has run, not its first: "
+            "`user_to_last_uses` says for each node which values it is the "
+            "last to use.",
+            picture=f"%{gone[1]} uses %{gone[2]}, which has no value any more",
+        )
+
+
+@contextmanager
+def calling() -> Iterator[None]:
+    """Say what is wrong if a method is called without its object."""
+    try:
+        yield
+    except TypeError as error:
+        check(
+            False,
+            "The method for an opcode could not be called. Ask `self` for it, "
+            "`getattr(self, n.op)`: the class gives a plain function, which "
+            "knows neither this interpreter nor what a subclass overrides. "
+            "It takes the target, the args and the kwargs.",
+            picture=f"TypeError: {error}",
+        )
 
 
 def module_of(graph: Graph) -> GraphModule:
@@ -115,8 +152,8 @@ class TestFetchAttr:
         interpreter = interpreter_of(Nested())
         sentence = (
             f"`{path}` breaks off at `{so_far}`: say so in a RuntimeError "
-            "whose message ends with the path up to the first attribute "
-            "that is missing, for there the mistake is."
+            "whose message ends with a space and the path up to the first "
+            "attribute that is missing, for there the mistake is."
         )
         for error in (Exception, RuntimeError):
             with raising(error, f"{so_far}", sentence):
@@ -124,7 +161,9 @@ class TestFetchAttr:
         try:
             interpreter.fetch_attr(path)
         except RuntimeError as found:
-            check(str(found).endswith(so_far), sentence, picture=str(found))
+            check(
+                str(found).endswith(f" {so_far}"), sentence, picture=str(found)
+            )
 
 
 # -- map_nodes_to_values -----------------------------------------------------
@@ -294,6 +333,7 @@ CALL = pytest.mark.exercise("interpreter.Interpreter._call")
 
 @CALL
 class TestCall:
+    @calling()
     def test_it_returns_the_value(self) -> None:
         interpreter, _, _, asking = two_nodes()
         same(
@@ -302,6 +342,7 @@ class TestCall:
             "Running %max_1 = max(x, y) with x = 2 and y = 3 gives 3.",
         )
 
+    @calling()
     def test_the_method_gets_values(self) -> None:
         graph = Graph()
         x = graph.placeholder("x")
@@ -316,6 +357,7 @@ class TestCall:
             "fetch them first (`fetch_args_kwargs_from_env`).",
         )
 
+    @calling()
     def test_the_opcode_chooses_the_method(self) -> None:
         graph = Graph()
         node = graph.get_attr("scale")
@@ -333,6 +375,7 @@ class TestCall:
             "What the method of the opcode returns is the node's value.",
         )
 
+    @calling()
     def test_how_values_are_fetched_can_be_overridden(self) -> None:
         class Doubled(Interpreter):
             def fetch_args_kwargs_from_env(
@@ -387,6 +430,7 @@ LOOP = pytest.mark.exercise("interpreter.Interpreter._run_nodes")
 
 @LOOP
 class TestTheLoop:
+    @freeing()
     def test_it_computes_what_the_module_does(self) -> None:
         torch.manual_seed(0)
         model, x = Residual(), torch.randn(2, 4)
@@ -430,6 +474,7 @@ class TestTheLoop:
             "run.",
         )
 
+    @freeing()
     def test_a_value_that_was_given_is_not_computed(self) -> None:
         module = chain()
         _, relu, *_ = module.graph.nodes
@@ -445,6 +490,21 @@ class TestTheLoop:
         )
         same(found.tolist(), [-6.0, -6.0], "-(5 + 1) is -6.")
 
+    def test_none_that_was_given_is_not_computed(self) -> None:
+        ran: list[object] = []
+        graph = Graph()
+        node = graph.call_function(ran.append, (1,))
+        graph.output((node,))
+        interpreter = Interpreter(nn.Module(), graph=graph)
+        found = interpreter.run(initial_env={node: None})
+        same(
+            (found, ran),
+            ((None,), []),
+            "The value in `initial_env` was None, which is a value like any "
+            "other, and the node was run all the same: ask `node in env`.",
+        )
+
+    @freeing()
     def test_the_output_may_be_given_beforehand(self) -> None:
         module = chain()
         *_, output = module.graph.nodes
@@ -470,6 +530,7 @@ class TestTheLoop:
 
 @LOOP
 class TestFreeing:
+    @freeing()
     def test_what_is_alive_before_each_node(self) -> None:
         alive = Alive(chain())
         alive.run(torch.ones(2))
@@ -512,6 +573,7 @@ class TestFreeing:
             "loop still holds them.",
         )
 
+    @freeing()
     def test_the_result_outlives_the_run(self) -> None:
         module = chain()
         interpreter = Interpreter(module)

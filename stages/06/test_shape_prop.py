@@ -173,6 +173,26 @@ class TestShapeProp:
                 sentence,
             )
 
+    def test_an_interruption_comes_through(self) -> None:
+        def interrupted(x: Value) -> Value:
+            raise KeyboardInterrupt
+
+        graph = Graph()
+        x = graph.placeholder("x")
+        graph.output(graph.call_function(interrupted, (x,)))
+        try:
+            shapes_written(GraphModule(nn.Module(), graph), torch.ones(3))
+        except KeyboardInterrupt:
+            pass
+        except RuntimeError as error:
+            check(
+                not isinstance(error.__context__, KeyboardInterrupt),
+                "Ctrl-C while a node runs became a RuntimeError about that "
+                "node, so the program would not stop. Only an Exception is "
+                "the node's fault; a KeyboardInterrupt is not one.",
+            )
+            raise
+
     def test_values_without_data(self) -> None:
         graph = Graph()
         graph.output(graph.call_function(torch.ones, (2, 3)))

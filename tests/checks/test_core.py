@@ -20,7 +20,7 @@ def made_up(core: tuple[str, ...], file: str = "a.py") -> dict[int, Stage]:
     """A stage 01 with one exercise, in `file`."""
     hints = ("a", "b", "c")
     one = Exercise("a.f", file, "f", 1, "task", hints, "anchor")
-    return {1: Stage(1, "list", "", core, (one,))}
+    return {1: Stage(1, "list", "", core, (one,), ())}
 
 
 def source(name: str, lines: int, stage: int = 1) -> Source:
@@ -50,7 +50,9 @@ def test_a_wrong_core_is_seen(
 
 
 def test_cores_that_are_too_large_together_are_seen() -> None:
-    found = {n: Stage(n, "s", "", (f"{n}.py",), ()) for n in (1, 2, 3, 4, 5, 6)}
+    found = {
+        n: Stage(n, "s", "", (f"{n}.py",), (), ()) for n in (1, 2, 3, 4, 5, 6)
+    }
     sources = [source(f"{n}.py", 900, stage=n) for n in found]
     problems = list(core_problems(found, sources))
     assert problems == ["the cores have 5400 lines (max 5000)"]

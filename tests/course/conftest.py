@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from stages.running import pool
+from stages.processes import pool
 from tests.course.learner import Learner
 
 

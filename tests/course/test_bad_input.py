@@ -14,7 +14,8 @@ import pytest
 from stages.generate import generated, stale, sums
 from stages.limits import Overtime, no_limit, time_limit
 from stages.manifest import ROOT, exercises, stages
-from stages.running import Job, pool, run_all
+from stages.processes import pool
+from stages.running import Job, run_all
 from stages.tree import Broken, problems
 from stages.workspace import edited_reference, reset_files, reset_functions
 from tests.course.learner import Learner
@@ -414,6 +415,40 @@ def test_a_part_of_a_stage_is_not_called_the_stage(clone: Path) -> None:
     finally:
         for name, text in before.items():
             (path / name).write_text(text)
+
+
+def test_a_stage_is_done_once_it_is_proved(clone: Path) -> None:
+    path, manifest = clone / "exercises" / "fx", clone / "stages/01/stage.toml"
+    before = {name: (path / name).read_text() for name in generated()}
+    text = manifest.read_text()
+    proving = clone / "tests" / "test_proving.py"
+    proving.parent.mkdir()
+    proving.write_text("def test_it() -> None:\n    assert not 'it is wrong'\n")
+    try:
+        for one in stages()[1].exercises:
+            shutil.copy(ROOT / "fx" / one.file, path / one.file)
+        start, _, rest = text.partition("proof = [")
+        _, _, rest = rest.partition("]\n")
+        manifest.write_text(f'{start}proof = ["tests/test_proving.py"]\n{rest}')
+        status, said = _python(clone, "-m", "pytest", "stages/01")
+        assert status == 1
+        assert "tests/test_proving.py::test_it" in said
+        assert "it is wrong" in said
+        assert "Stage 01 is not done yet" in said
+        assert "is done" not in said
+        proving.write_text("def test_it() -> None:\n    pass\n")
+        status, said = _python(clone, "-m", "pytest", "stages/01")
+        assert status == 0, said
+        assert "tests/test_proving.py (1 tests)" in said
+        assert "Stage 01 is done." in said
+        status, said = _python(clone, "-m", "pytest", "stages/01")
+        assert status == 0, said
+        assert "(1 tests)" not in said, "the proof is remembered"
+    finally:
+        manifest.write_text(text)
+        shutil.rmtree(proving.parent)
+        for name, old in before.items():
+            (path / name).write_text(old)
 
 
 def _a_test(clone: Path) -> str:

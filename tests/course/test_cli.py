@@ -18,9 +18,11 @@ from rich.console import Console
 
 from stages import __main__ as cli
 from stages.blame import _failures, blame, told
+from stages.functions import State
 from stages.generate import generated, stale
 from stages.manifest import ROOT, exercises, find, stages
 from stages.running import Result
+from stages.workspace import note_checked, remember_base
 from tests.course.learner import Learner
 
 PREPEND = "ordered.linked_list.Link.prepend"
@@ -120,8 +122,68 @@ def test_the_solution_is_kept_until_it_is_earned(
 
 
 def test_the_solution_for_who_gives_up(said: io.StringIO) -> None:
-    assert cli.main(["solution", PREPEND, "--give-up"]) == 0
+    assert cli.main(["solution", PREPEND, "--spoil"]) == 0
     assert "before._next = x" in said.getvalue()
+
+
+def test_next_and_hint_follow_the_learner(
+    learner: Learner, said: io.StringIO
+) -> None:
+    remember_base(learner.work)
+    assert cli.main(["hint"]) == 0
+    assert "(stage 01)" in said.getvalue()
+    learner.write("Interpreter.fetch_attr")
+    assert cli.main(["hint"]) == 0
+    assert "map_nodes_to_values (stage 06)" in said.getvalue()
+    assert cli.main([]) == 0
+    assert "next: write Interpreter.map_nodes_to_values" in said.getvalue()
+    note_checked(learner.folder, 4)
+    assert cli.main(["hint"]) == 0
+    assert "Patches.patch (stage 04)" in said.getvalue()
+    learner.write_all(one.name for one in stages()[8].exercises)
+    assert cli.main(["hint"]) == 0
+    assert "_unlink (stage 01)" in said.getvalue().rpartition("stage 04")[2]
+
+
+def test_the_changes_of_a_function_a_file_and_a_stage(
+    learner: Learner, said: io.StringIO
+) -> None:
+    learner.write(PREPEND)
+    learner.write("Link._unlink")
+    learner.write("Namespace.create_name")
+    for what, files, functions in (
+        ("Link.prepend", 1, 1),
+        ("ordered/linked_list.py", 1, 2),
+        ("01", 2, 3),
+        ("stages/01", 2, 3),
+        ("LinkedList.erase", 0, 0),
+    ):
+        said.truncate(said.seek(0))
+        assert cli.main(["diff", what]) == 0
+        text = said.getvalue()
+        assert text.count("+++ ") == files, what
+        assert text.count("-        raise NotImplementedError(") == functions
+
+
+def test_one_function_is_restored(learner: Learner, said: io.StringIO) -> None:
+    learner.write(PREPEND)
+    learner.write("Link._unlink")
+    mine = learner.file("ordered/linked_list.py").read_text()
+    assert cli.main(["reset", "ordered/linked_list.py"]) == 0
+    fresh = learner.file("ordered/linked_list.py").read_text()
+    assert cli.main(["reset", PREPEND, "--restore"]) == 0
+    assert "restored: Link.prepend" in said.getvalue()
+    assert cli.main(["diff", PREPEND]) == 0
+    states = learner.tree().states()
+    assert states[PREPEND] is State.WRITTEN
+    assert states["ordered.linked_list.Link._unlink"] is State.UNWRITTEN
+    assert cli.main(["reset", "Link._unlink", "--restore"]) == 0
+    assert learner.file("ordered/linked_list.py").read_text() == mine
+    for name in (PREPEND, "Link._unlink"):
+        assert cli.main(["reset", name, "--restore"]) == 0
+    assert learner.file("ordered/linked_list.py").read_text() == fresh
+    assert cli.main(["reset", "LinkedList.erase", "--restore"]) == 2
+    assert "no backup has another version" in said.getvalue()
 
 
 def test_reset_and_restore(learner: Learner, said: io.StringIO) -> None:

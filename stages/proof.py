@@ -1,0 +1,300 @@
+"""Proves that a stage is done: the library's own tests, on the learner's code.
+
+The tests of a stage teach, and some wrong program will always pass them.  So
+when they pass, the tests that the library itself has to pass are run on the
+learner's tree: random programs, programs beside torch.fx, real networks, and
+what the stage's page says that its examples print.
+
+`proof` in stage.toml lists what is run for a stage:
+
+- `tests/…`: a file of tests;
+- `page`: the demo and the predictions of the stage's page;
+- `tests.reliability.…`: a part of the reliability search, with a fixed seed.
+
+A proof is remembered by a hash of everything that it depends on.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import importlib
+import io
+import json
+import os
+import re
+import runpy
+import sys
+import time
+import traceback
+from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import BrokenExecutor, as_completed
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import pytest
+
+from stages.limits import Overtime, no_limit, time_limit
+from stages.manifest import HERE, ROOT, stages
+from stages.processes import PLAIN, pool
+from stages.report import passed_through, told_of
+from stages.tree import Tree, install
+
+SECONDS: Final = 30.0
+"""How long one test, page or part may take before it is stopped."""
+
+SEED: Final = 0
+"""The seed of a reliability part, so that a proof says the same twice."""
+
+SHOWN: Final = 2
+"""How many failures of each file are told."""
+
+_prediction = re.compile(
+    r"^/// predict \| ([\w.]+)\n    answer: (.*\n(?:        .*\n|\n)*)", re.M
+)
+
+
+class Failure(NamedTuple):
+    """Something that the learner's code gets wrong.
+
+    Attributes:
+        what: the test, or what was tried.
+        told: the explanation.
+        through: the exercises whose lines the error came through.
+    """
+
+    what: str
+    told: str
+    through: Sequence[str] = ()
+
+
+def prove_stage(
+    tree: Tree, number: int, say: Callable[[str], object]
+) -> list[Failure]:
+    """Run what proves a stage, two files at a time.
+
+    Args:
+        tree: the learner's.
+        number: the stage, whose own tests pass.
+        say: prints a line of progress.
+
+    Returns:
+        What failed; nothing if the stage is done.
+
+    Cost: at most a minute on two cores; nothing if it was proved before.
+    """
+    key, memory = _key(tree, number), tree.root.parent / ".proofs"
+    if memory.is_file() and key in memory.read_text(encoding="utf-8").split():
+        return []
+    began = time.monotonic()
+    targets = stages()[number].proof
+    found: list[Failure] = []
+    with pool() as executor:
+        jobs = {
+            executor.submit(_run, tree._replace(under_test=[number]), number, t)
+            for t in targets
+        }
+        for count, job in enumerate(as_completed(jobs), 1):
+            try:
+                target, tried, failures = job.result()
+            except BrokenExecutor:
+                return [Failure("proof", "The code ended the whole process.")]
+            found += failures
+            sign = "✗" if failures else "✓"
+            say(
+                f"  {sign} {count} of {len(targets)}, "
+                f"{time.monotonic() - began:.0f} s: {target} ({tried})"
+            )
+    if not found:
+        with memory.open("a", encoding="utf-8") as file:
+            file.write(f"{key}\n")
+    return found
+
+
+def told(number: int, failures: Sequence[Failure]) -> Iterator[str]:
+    """What a proof found, as lines for the learner."""
+    for failure in failures:
+        yield ""
+        yield f"--- {failure.what}"
+        yield failure.told
+        if failure.through:
+            yield f"look at: {failure.through[-1]}"
+    yield ""
+    yield (
+        f"Stage {number:02d} is not done yet: its exercises pass their own "
+        f"tests, but the library's tests above fail with your code."
+    )
+
+
+def _key(tree: Tree, number: int) -> str:
+    """A hash of the tree, the reference, the tests, and what runs them."""
+    digest = hashlib.sha256(f"{number} {sys.version}".encode())
+    torch = sys.modules.get("torch")
+    digest.update(str(getattr(torch, "__version__", "")).encode())
+    folders = (tree.root, tree.reference, ROOT / "tests", HERE, ROOT / "docs")
+    for folder in folders:
+        for path in sorted(folder.rglob("*")):
+            if path.suffix in (".py", ".toml", ".md", ".txt"):
+                digest.update(str(path.relative_to(folder)).encode())
+                digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+# --- in a process of its own -----------------------------------------------
+
+
+def _run(
+    tree: Tree, number: int, target: str
+) -> tuple[str, str, list[Failure]]:
+    """Run one entry of `proof`; says how much was tried, and what failed."""
+    os.chdir(ROOT)
+    install(tree)
+    if "/" in target:
+        tried, found = _run_tests(tree, target)
+    elif target == "page":
+        tried, found = _run_all(tree, _page(number))
+    else:
+        tried, found = _run_all(tree, [(target, lambda: _part(target))])
+    return target, tried, found
+
+
+def _run_tests(tree: Tree, target: str) -> tuple[str, list[Failure]]:
+    """Run a file of the library's tests."""
+    teller, said = _Teller(tree), io.StringIO()
+    options = [one for one in PLAIN if one != "--assert=plain"]
+    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+        status = pytest.main(
+            [target, f"--maxfail={SHOWN}", *options], plugins=[teller]
+        )
+    if status != pytest.ExitCode.OK and not teller.failures:
+        teller.failures.append(Failure(target, said.getvalue()[-2000:]))
+    return f"{teller.count} tests", teller.failures
+
+
+class _Teller:
+    """A plugin that limits each test, and keeps explanations of failures."""
+
+    def __init__(self, tree: Tree) -> None:
+        self._tree = tree
+        self.count = 0
+        self.failures: list[Failure] = []
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_call(
+        self, item: pytest.Item
+    ) -> Generator[None, None, None]:
+        """Count the test, and stop it if it does not end."""
+        self.count += 1
+        with time_limit(SECONDS):
+            yield
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(
+        self, item: pytest.Item, call: pytest.CallInfo[None]
+    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        """Explain a failure."""
+        report = yield
+        if report.failed and call.excinfo is not None:
+            error = call.excinfo.value
+            lines = [*told_of(error, self._tree), *_test_lines(error)]
+            through = passed_through(error, self._tree)
+            self.failures.append(
+                Failure(item.nodeid, "\n".join(lines), through)
+            )
+        return report
+
+
+def _test_lines(error: BaseException) -> list[str]:
+    """The line of a test that an error came from."""
+    frames = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if Path(frame.filename).is_relative_to(ROOT / "tests")
+    ]
+    return [
+        line
+        for frame in frames[-1:]
+        for line in (
+            f"test: {Path(frame.filename).relative_to(ROOT)}:{frame.lineno}",
+            f"    {frame.line}",
+        )
+    ]
+
+
+def _run_all(
+    tree: Tree, checks: Sequence[tuple[str, Callable[[], str]]]
+) -> tuple[str, list[Failure]]:
+    """Run checks that give a complaint, or "" if all is well."""
+    found: list[Failure] = []
+    for what, check in checks:
+        try:
+            with time_limit(SECONDS):
+                complaint = check()
+        except (Exception, Overtime) as error:
+            no_limit()
+            lines = "\n".join(told_of(error, tree))
+            found.append(Failure(what, lines, passed_through(error, tree)))
+        else:
+            if complaint:
+                found.append(Failure(what, complaint))
+    return f"{len(checks)} checks", found[:SHOWN]
+
+
+def _part(target: str) -> str:
+    """What a part of the reliability search finds."""
+    part = importlib.import_module(target).PART
+    wrong = next((o for o in part.run(SEED, part.share) if o.ours), None)
+    return f"{wrong.ours}\n{wrong.case}" if wrong else ""
+
+
+def _page(number: int) -> list[tuple[str, Callable[[], str]]]:
+    """The demo and the predictions of a stage's page."""
+    demo = HERE / f"{number:02d}" / "demo.py"
+    expected = demo.with_suffix(".txt").read_text(encoding="utf-8")
+    page = ROOT / "docs" / "stages" / f"{number:02d}.md"
+    checks = [
+        (str(demo.relative_to(ROOT)), lambda: _printed(demo, "main", expected))
+    ]
+    for target, answer in predictions(page.read_text(encoding="utf-8")):
+        checks.append((target, _prediction_check(target, answer)))
+    return checks
+
+
+def _prediction_check(target: str, answer: str) -> Callable[[], str]:
+    """A check that a program of the page prints what the page says."""
+    module, _, function = target.rpartition(".")
+    path = ROOT / f"{module.replace('.', '/')}.py"
+    return lambda: _printed(path, function, answer)
+
+
+def predictions(page: str) -> Iterator[tuple[str, str]]:
+    """The programs that a page asks about, and what they print."""
+    for target, answer in _prediction.findall(page):
+        if answer.startswith("|"):
+            lines = answer.splitlines()[1:]
+            yield target, "\n".join(line[8:] for line in lines)
+        elif answer.startswith('"'):
+            yield target, str(json.loads(answer))
+        else:
+            yield target, answer
+
+
+def _printed(path: Path, function: str, expected: str) -> str:
+    """A complaint if a function of a program prints something else."""
+    said = io.StringIO()
+    names = runpy.run_path(str(path), run_name=path.stem)
+    with contextlib.redirect_stdout(said):
+        names[function]()
+    yours = [line.rstrip() for line in said.getvalue().strip().splitlines()]
+    if yours == [line.rstrip() for line in expected.strip().splitlines()]:
+        return ""
+    return "\n".join(
+        [
+            f"{path.relative_to(ROOT)}, {function}, prints something else "
+            f"than the page says.",
+            "yours:",
+            *(f"    {line}" for line in yours),
+            "expected:",
+            *(f"    {line}" for line in expected.strip().splitlines()),
+        ]
+    )

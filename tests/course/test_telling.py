@@ -1,0 +1,85 @@
+"""What a failed check shows: pictures that fit, and each mistake once."""
+
+from __future__ import annotations
+
+import pytest
+
+from fx.graph import Graph
+from stages.checking import Mistake, linear, side_by_side
+from stages.manifest import find, stages
+from stages.mutate import changes, equivalent
+from tests.course.learner import Learner
+
+
+def test_two_columns_where_they_fit() -> None:
+    assert side_by_side(["a", "b", "c"], ["a", "x"]).splitlines() == [
+        "  yours    expected",
+        "  a        a",
+        "→ b        x",
+        "  c        (nothing)",
+        "→ the first difference",
+    ]
+
+
+def test_no_picture_is_wider_than_a_terminal() -> None:
+    graph = ["graph():", f"    %x : {'a long line ' * 9}", "    return x"]
+    other = [graph[0], graph[1] + "too", graph[2]]
+    picture = side_by_side(graph, other).splitlines()
+    assert max(map(len, picture)) <= 76
+    assert [line.split(":")[0] for line in picture if "%x" in line] == [
+        "→ yours",
+        "  expected",
+    ]
+    assert picture.count("  graph():") == 1, "equal lines are shown once"
+    assert "    return x" in picture[-2]
+
+
+def test_work_is_counted_and_not_timed() -> None:
+    def build(size: int) -> None:
+        graph = Graph()
+        for _ in range(size):
+            graph.placeholder("x")
+
+    linear(build, "too much")
+    with pytest.raises(Mistake, match="too much") as caught:
+        linear(lambda size: build(size * size // 8), "too much")
+    assert "15 times as many" in caught.value.picture
+
+
+def test_a_failure_inside_another_exercise_is_not_told_again(
+    learner: Learner,
+) -> None:
+    learner.write_all()
+    learner.write(
+        "Interpreter._run_nodes",
+        """for dead in frees.get(node, ()):
+                        del env[dead]""",
+        """for dead in node.all_input_nodes:
+                        env.pop(dead, None)""",
+    )
+    result = learner.check(6)
+    assert result.status == 1
+    wrong = [name for name, sign in result.verdicts.items() if sign == "✗"]
+    assert wrong == ["interpreter.Interpreter._run_nodes"]
+    assert result.verdicts["interpreter.Transformer.transform"] == "~"
+    assert "(~ failed inside Interpreter._run_nodes)" in result.output
+    assert result.output.count("was dropped from env") == 1
+    assert len(result.output.splitlines()) < 40
+    assert max(map(len, result.output.splitlines())) < 250
+
+
+def test_changes_are_each_another_function() -> None:
+    one = find("last_uses")
+    made = [*changes(one)]
+    assert len({change.source for change in made}) == len(made) > 10
+    names = [change.name for change in made]
+    assert "reversed(nodes) → nodes" in names
+    assert "node not in seen → In" in names
+    assert "seen.add(node) → (dropped)" in names
+
+
+def test_what_is_equivalent_is_a_change_with_a_reason() -> None:
+    for stage in stages().values():
+        for (function, name), reason in equivalent(stage).items():
+            assert reason
+            assert name in {change.name for change in changes(find(function))}

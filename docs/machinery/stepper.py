@@ -10,8 +10,8 @@ import json
 import xml.etree.ElementTree as etree
 from typing import Any, TypeAlias
 
+from docs.machinery import running
 from docs.machinery.directives import Kind
-from docs.machinery.running import Failed, output
 from docs.machinery.scene import Block, Scene, element, html
 from docs.machinery.source import UnknownName, find
 
@@ -35,9 +35,9 @@ WORDS = {
 def _trace(scene: Scene) -> etree.Element:
     """A film, and the prose as its caption."""
     try:
-        film: Data = json.loads(output(scene.directive.argument, "film"))
+        film: Data = json.loads(running.film(scene.directive.argument))
         parts = [_shot(film, shot) for shot in film["shots"]]
-    except (UnknownName, Failed) as error:
+    except (UnknownName, running.Failed) as error:
         raise scene.error(error) from None
     if len(parts) < 2:
         raise scene.error("a film needs two shots at least")
@@ -46,7 +46,8 @@ def _trace(scene: Scene) -> etree.Element:
     box = element(scene.parent, "div", css="fx-film")
     scene.raw(
         box,
-        f'<fx-trace aria-label="{label}" role="group" data-search-exclude>'
+        f'<fx-trace aria-label="{label}" role="group" data-search-exclude'
+        f' data-first="{film["first"]}">'
         f'<ol class="fx-states">{states}</ol></fx-trace>',
     )
     return element(box, "div", css="fx-caption")

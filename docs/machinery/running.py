@@ -37,7 +37,7 @@ class Failed(RuntimeError):
 
 
 def printed(target: str) -> str:
-    """What an example prints as a program of its own.
+    """What an example prints as a whole program.
 
     Args:
         target: its file or function, as `standalone` takes it.

@@ -1,4 +1,4 @@
-"""Examples as programs of their own: what a page shows, one can paste.
+"""Examples as whole programs: what a page shows, one can paste.
 
 An example lives in a file of docs/examples or in a stage's demo, where it is
 type-checked, and it may share things with its neighbours.  The page shows it
@@ -44,7 +44,7 @@ class _Import:
 
 
 def standalone(target: str) -> str:
-    """An example as a program of its own.
+    """An example as a whole program.
 
     Args:
         target: its file, whose `main` is called; or one function of it, which

@@ -114,20 +114,19 @@ def trace(root: nn.Module) -> Graph:
 
 def interpret(graph: Graph, root: nn.Module, *inputs: Value) -> Value:
     """Run a graph node by node."""
-    values, waiting = dict[Node, Value](), list(inputs)
+    env, waiting = dict[Node, Value](), list(inputs)
     args: Value = ()
     for node in graph.nodes:
-        args, kwargs = swap((node.args, node.kwargs), Node, values.get)
+        args, kwargs = swap((node.args, node.kwargs), Node, env.get)
         match node.op:
             case "placeholder":
-                values[node] = waiting.pop(0)
+                env[node] = waiting.pop(0)
             case "call_function":
-                values[node] = node.target(*args, **kwargs)
+                env[node] = node.target(*args, **kwargs)
             case "call_method":
-                method = getattr(args[0], node.target)
-                values[node] = method(*args[1:], **kwargs)
+                env[node] = getattr(args[0], node.target)(*args[1:], **kwargs)
             case "call_module":
-                values[node] = root.get_submodule(node.target)(*args, **kwargs)
+                env[node] = root.get_submodule(node.target)(*args, **kwargs)
     return args[0]
 
 

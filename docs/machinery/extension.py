@@ -105,7 +105,7 @@ class _Labelling(Treeprocessor):
         title = root.find("h1")
         if title is not None and text:
             line = etree.Element("p", {"class": "fx-page"})
-            line.text = text
+            line.text, line.tail = text, "\n"
             root.insert(list(root).index(title) + 1, line)
 
 
@@ -173,8 +173,8 @@ class DocsExtension(BlocksExtension):
         if not self.page:
             report = _Reporting(md, self.reading)
             md.treeprocessors.register(report, "fx-report", -10)
-            labelling = _Labelling(md, self.reading)
-            md.treeprocessors.register(labelling, "fx-label", -5)
+        labelling = _Labelling(md, self.reading)
+        md.treeprocessors.register(labelling, "fx-label", -5)
 
 
 def makeExtension() -> Extension:

@@ -50,9 +50,9 @@ class Span:
 
     @property
     def title(self) -> str:
-        """What the heading says."""
-        start = self.start.name or self.module.path
-        return start if self.end is self.start else f"{start} … {self.end.name}"
+        """What the heading says: names; nothing for the head of a file."""
+        names = [unit.name for unit in (self.start, self.end) if unit.name]
+        return " … ".join(dict.fromkeys(names))
 
     @property
     def anchor(self) -> str:
@@ -158,7 +158,10 @@ def _source(scene: Scene) -> etree.Element:
         )
     span = span_of(directive)
     heading = element(scene.parent, "h3", id=span.anchor, css="fx-name")
-    element(heading, "code", span.title)
+    if not span.start.name:
+        heading.text = "The top of the file" + (", to " if span.title else "")
+    if span.title:
+        element(heading, "code", span.title)
     section = element(scene.parent, "section", css="fx-lit")
     words = element(section, "div", css="fx-prose")
     _code(scene, section, span, anchors=True)

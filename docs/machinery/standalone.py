@@ -54,10 +54,11 @@ def standalone(target: str) -> str:
         UnknownName: there is no such file or function.
     """
     place = find(target)
+    call = place.unit.name or place.module.unit("main").name
     named = [unit.name for unit in place.module.units if unit.name]
     program = _Program()
     program.add(place.module, [place.unit.name] if place.unit.name else named)
-    return program.text(place.unit.name or "main")
+    return program.text(call)
 
 
 class _Program:

@@ -54,7 +54,10 @@ def with_export() -> None:
     class Program(torch.nn.Module):
         def forward(self, x: torch.Tensor) -> torch.Tensor:
             x = noise(x)
-            return torch.cond(x.sum() > 0, torch.relu, torch.neg, (x,))
+            y: torch.Tensor = torch.cond(
+                x.sum() > 0, torch.relu, torch.neg, (x,)
+            )
+            return y
 
     exported = torch.export.export(Program(), (torch.ones(3),))
     print(exported.graph)

@@ -107,7 +107,8 @@ def _may_import(module: str) -> bool:
     ],
 )
 def test_an_example_cannot_import_the_course(line: str) -> None:
-    request = {"target": "t", "name": "t.py", "text": line, "beside": {}}
+    request: dict[str, object] = {"target": "t", "name": "t.py", "text": line}
+    request["beside"] = {}
     with pytest.raises(running.Failed, match="ModuleNotFoundError: "):
         running.answer(request)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 
 import pytest
@@ -10,8 +11,11 @@ from torch import nn
 
 import fx
 from docs.examples import tiny_fx
+from docs.machinery.literate import span_of
 from docs.machinery.source import ROOT
+from docs.machinery.standalone import SAVED
 from tests.checks.sources import snippet
+from tests.docs.test_pages import blocks
 
 FILE = ROOT / "docs" / "examples" / "tiny_fx.py"
 
@@ -37,6 +41,27 @@ def inputs() -> tuple[torch.Tensor, torch.Tensor]:
 def test_it_is_as_short_as_the_page_says() -> None:
     lines = snippet(FILE.read_text(encoding="utf-8")).code_lines
     assert 100 < len(lines) <= 120
+
+
+def test_the_page_shows_each_line_in_one_step_and_then_all() -> None:
+    *steps, whole = (
+        span_of(block) for block in blocks("tiny.md") if block.name == "excerpt"
+    )
+    shown = Counter(
+        n for span in steps for n in range(span.first, span.last + 1)
+    )
+    text = FILE.read_text(encoding="utf-8").splitlines()
+    full = {n for n, line in enumerate(text, 1) if line.strip()}
+    assert {shown[n] for n in full} == {1}
+    assert full <= set(range(whole.first, whole.last + 1))
+
+
+@pytest.mark.parametrize("name", SAVED)
+def test_what_a_reader_saves_is_shown_whole(name: str) -> None:
+    page = {"tiny_fx": "tiny.md", "noisy": "why.md"}[name]
+    wanted = len(SAVED[name].read_text(encoding="utf-8").splitlines())
+    spans = [span_of(b) for b in blocks(page) if b.name == "excerpt"]
+    assert any((s.first, s.last) == (1, wanted) for s in spans)
 
 
 def by_interpreter(graph: tiny_fx.Graph, root: nn.Module) -> torch.Tensor:

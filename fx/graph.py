@@ -150,11 +150,10 @@ class Graph(OrderedGraph[Node]):
             node._name = self._graph_namespace.create_name(wish)
             if self._owning_module is not None:
                 self._tell_owner("_create_node_hooks", node)
-            self._insert(node)
+            self._add(node)
         except BaseException:
             node._drop_inputs()  # else they would have a user in no graph
             raise
-        self._nodes._len += 1
         return node
 
     def placeholder(

@@ -28,8 +28,7 @@ from torch.utils import _pytree as pytree
 
 from .codegen.failures import where_it_failed
 from .codegen.readable import class_text
-from .codegen.source import CompiledForward, compile_forward
-from .codegen.unchanged import kept
+from .codegen.source import CompiledForward, compile_forward, kept
 from .codegen.variants import SPECS, _PyTreeCodeGen
 from .graph import Graph
 from .node import Node

@@ -262,9 +262,8 @@ def _types_fit(
 ) -> bool:
     """Whether arguments of these types can be given."""
     bound = _bound(signature, arg_types, kwarg_types)
-    parameters = signature.parameters
     return bound is not None and all(
-        type_matches(parameters[name].annotation, given)
+        type_matches(signature.parameters[name].annotation, given)
         for name, given in bound.items()
     )
 

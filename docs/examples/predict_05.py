@@ -8,7 +8,7 @@ from decimal import Decimal
 import torch
 
 from fx._symbolic_trace import symbolic_trace
-from fx.codegen.constants import ConstantPrinter
+from fx.codegen.argument_text import ArgumentPrinter
 from fx.codegen.global_names import GlobalNames
 from fx.graph import Graph
 from stages.residual import Residual
@@ -45,7 +45,7 @@ def last_uses() -> None:
 
 def constants() -> None:
     names = GlobalNames(())
-    printer = ConstantPrinter({}, names)
+    printer = ArgumentPrinter({}, names)
     tenth = Decimal("0.1")
     for value in (0.1, float("inf"), torch.float32, [tenth, tenth]):
         print(printer.text(value))

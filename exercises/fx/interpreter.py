@@ -17,7 +17,7 @@ are proxies, running the graph records another one: that is a `Transformer`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from operator import attrgetter
 from typing import TypeAlias
 
@@ -27,7 +27,7 @@ from . import traceback as fx_traceback
 from .graph import Graph
 from .graph_module import GraphModule
 from .node import Node, map_arg
-from .ordered.opcodes import OPCODES, Opcode, Target
+from .ordered.opcodes import Opcode, Target
 from .proxy import Proxy
 from .text.dotted_path import MISSING, walk
 from .tracing.tracer import Tracer
@@ -38,9 +38,6 @@ __all__ = ["Interpreter", "Transformer"]
 
 Args: TypeAlias = tuple[Argument, ...]
 """The positional arguments of a node, with values in place of its inputs."""
-
-_PER_NODE = ("run_node", "fetch_args_kwargs_from_env", "map_nodes_to_values")
-"""The methods that a run calls for each node, whatever its opcode."""
 
 
 class Interpreter:
@@ -176,11 +173,7 @@ class Interpreter:
                 )
 
     def _run_nodes(self) -> Value:
-        """Run the nodes in order, and return the value of the output.
-
-        `_quick_step` replaces `run_node` where that makes no difference; the
-        loop is the same.
-        """
+        """Run the nodes in order, and return the value of the output."""
         raise NotImplementedError("stage 06: Interpreter._run_nodes")
 
     def run_node(self, n: Node) -> Value:
@@ -194,7 +187,19 @@ class Interpreter:
 
         torch.fx: interpreter.py, Interpreter.run_node
         """
-        raise NotImplementedError("stage 06: Interpreter.run_node")
+        if not fx_traceback.has_preserved_node_meta():
+            return self._call(n)
+        pass_name = f"Interpreter_{type(self).__name__}"
+        with fx_traceback.set_current_meta(n, pass_name):
+            return self._call(n)
+
+    def _call(self, n: Node) -> Value:
+        """Call the method of a node's opcode with the values of its arguments.
+
+        Args:
+            n: the node; the values of its inputs are in `env`.
+        """
+        raise NotImplementedError("stage 06: Interpreter._call")
 
     def _explain(self, raised: Exception, node: Node) -> None:
         """Add to an error which node raised it, and the user's line."""
@@ -342,28 +347,6 @@ class Interpreter:
             f"Node {n} referenced nonexistent value {arg}! Run Graph.lint() "
             "to diagnose such issues"
         )
-
-
-def _quick_step(interpreter: Interpreter) -> Callable[[Node], Value] | None:
-    """A function that does what `run_node` does, in fewer calls.
-
-    None if that would make a difference: a method on the way is overridden,
-    or new nodes inherit the meta of the node that is run.
-    """
-    if fx_traceback.has_preserved_node_meta() or any(
-        getattr(getattr(interpreter, name), "__func__", None)
-        is not getattr(Interpreter, name)
-        for name in _PER_NODE
-    ):
-        return None
-    fetch = interpreter._fetch
-    methods = {op: getattr(interpreter, op) for op in OPCODES}
-
-    def step(n: Node) -> Value:
-        args, kwargs = fetch(n)
-        return methods[n.op](n.target, args, kwargs)
-
-    return step
 
 
 def _graph_of(module: nn.Module) -> Graph:

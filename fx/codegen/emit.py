@@ -13,7 +13,7 @@ end is the same for all opcodes, and `write` adds it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Final, Protocol
+from typing import Final
 
 from ..node import Node
 from ..ordered.linked_list import LinkedList
@@ -21,7 +21,7 @@ from ..ordered.opcodes import OPCODES
 from ..recording.operators import Operator, syntax_of
 from ..usedef.liveness import last_uses
 from ..usedef.values import Argument
-from .constants import ConstantPrinter
+from .argument_text import ArgumentPrinter
 from .global_names import GlobalNames
 from .local_names import LocalNames
 from .syntax import (
@@ -37,21 +37,6 @@ from .type_text import type_text
 INDENT: Final = "    "
 COUNTER: Final = "# COUNTER: "
 """Begins a comment with the index of the next node, for edited bodies."""
-
-
-class OutputWriter(Protocol):
-    """Writes the return statement; `CodeGen.generate_output`."""
-
-    def __call__(
-        self,
-        output_args: Argument,
-        variables: LocalNames,
-        *,
-        descs: Sequence[str] | None,
-        repr_fn: Callable[[object], str],
-    ) -> str:
-        """The statement, without indentation."""
-        ...
 
 
 class Emitter:
@@ -75,7 +60,7 @@ class Emitter:
         self,
         nodes: LinkedList[Node],
         root: str,
-        write_output: OutputWriter,
+        write_output: Callable[..., str],
         taken: Iterable[str] = (),
         *,
         counting: bool = False,
@@ -85,7 +70,7 @@ class Emitter:
         Args:
             nodes: all nodes of the graph.
             root: how the code calls the module.
-            write_output: writes the return statement.
+            write_output: writes the return statement: `CodeGen._return`.
             taken: further names that a global must not have.
             counting: write a comment with its index in front of each node.
         """
@@ -102,7 +87,7 @@ class Emitter:
         self.counting = counting
         self._root = root
         self._write_output = write_output
-        self._text = ConstantPrinter(self.variables, self.globals).text
+        self._text = ArgumentPrinter(self.variables, self.globals).text
         self._spellings: dict[int, str | Operator] = {}
         self._always_annotate = False
         self._dead = last_uses(nodes)

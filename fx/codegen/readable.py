@@ -24,7 +24,7 @@ from ..immutable_collections import immutable_dict, immutable_list
 from ..node import Node
 from ..usedef.protocols import CodeOptions
 from ..usedef.values import LEAVES, Argument, Value
-from .constants import ConstantPrinter
+from .argument_text import ArgumentPrinter
 from .emit import INDENT, Emitter
 from .failures import last_frame
 from .global_names import GlobalNames
@@ -201,7 +201,7 @@ class ReadableEmitter(Emitter):
         return f"{colour}{text}{PLAIN}" if self._options.colored else text
 
 
-class ColouredPrinter(ConstantPrinter):
+class ColouredPrinter(ArgumentPrinter):
     """Writes constants in blue, and containers and names without colour."""
 
     def __init__(
@@ -209,7 +209,7 @@ class ColouredPrinter(ConstantPrinter):
     ) -> None:
         """Make a printer for one generated function."""
         super().__init__(variables, names)
-        self._plain = ConstantPrinter(variables, names)
+        self._plain = ArgumentPrinter(variables, names)
 
     def text(self, value: Value, depth: int = 0) -> str:
         """An argument as a Python expression with escape codes in it."""

@@ -9,7 +9,6 @@ their classes, and a callback makes the module that replaces both.
 from __future__ import annotations
 
 from itertools import count
-from typing import NamedTuple
 
 from torch import Tensor, nn
 from torch.nn.utils.fusion import fuse_conv_bn_eval
@@ -30,28 +29,6 @@ CONV_AND_NORM: tuple[tuple[type[nn.Module], type[nn.Module]], ...] = (
 """The classes of the two modules, for each number of dimensions."""
 
 
-class Folded(NamedTuple):
-    """What folding has saved.
-
-    Attributes:
-        pairs: how many BatchNorms were removed.
-        nodes: the number of nodes of the graph, before and after.
-        values: the number of values in parameters and buffers, before and
-            after.
-    """
-
-    pairs: int
-    nodes: tuple[int, int]
-    values: tuple[int, int]
-
-    def __str__(self) -> str:
-        """All of it in one line."""
-        return (
-            f"folded {self.pairs} BatchNorms: {self.nodes[0]} nodes became "
-            f"{self.nodes[1]}, {self.values[0]:,} numbers {self.values[1]:,}"
-        )
-
-
 class _Pair(nn.Module):
     """The pattern: a convolution, then a BatchNorm."""
 
@@ -69,7 +46,7 @@ class _Pair(nn.Module):
         return normalised
 
 
-def fold_conv_bn(gm: GraphModule) -> Folded:
+def fold_conv_bn(gm: GraphModule) -> int:
     """Fold each BatchNorm that directly follows a convolution into it.
 
     A BatchNorm stays if it is in training mode, keeps no statistics or has
@@ -81,7 +58,7 @@ def fold_conv_bn(gm: GraphModule) -> Folded:
         gm: the module to rewrite, in place; recompiled.
 
     Returns:
-        What it saved.
+        How many BatchNorms were folded.
 
     Raises:
         As `replace_pattern`, with `gm` as it was.
@@ -90,7 +67,6 @@ def fold_conv_bn(gm: GraphModule) -> Folded:
 
     torch.fx: experimental/optimization.py, fuse
     """
-    nodes, values = len(gm.graph.nodes), _values(gm)
     pairs = 0
     for conv, norm in CONV_AND_NORM:
         done = replace_pattern_with_filters(
@@ -105,13 +81,7 @@ def fold_conv_bn(gm: GraphModule) -> Folded:
     if pairs:
         gm.delete_all_unused_submodules()
         gm.recompile()
-    return Folded(pairs, (nodes, len(gm.graph.nodes)), (values, _values(gm)))
-
-
-def _values(module: nn.Module) -> int:
-    """How many numbers a module holds."""
-    tensors = [*module.parameters(), *module.buffers()]
-    return sum(tensor.numel() for tensor in tensors)
+    return pairs
 
 
 def _called(match: InternalMatch) -> tuple[Node, Value, Value]:

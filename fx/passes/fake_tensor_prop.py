@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from torch.utils import _pytree as pytree
 
 from ..graph_module import GraphModule
 from ..interpreter import Interpreter
@@ -47,12 +48,8 @@ class FakeTensorProp(Interpreter):
 
         torch.fx: passes/fake_tensor_prop.py, FakeTensorProp.propagate
         """
-        fakes = [
-            self._mode.from_tensor(arg)
-            if isinstance(arg, torch.Tensor)
-            else arg
-            for arg in args
-        ]
+        fake = self._mode.from_tensor
+        fakes: Value = pytree.tree_map_only(torch.Tensor, fake, args)
         return self.propagate_dont_convert_inputs(*fakes)
 
     def propagate_dont_convert_inputs(self, *args: Value) -> Value:

@@ -44,74 +44,77 @@ class Operator(NamedTuple):
         return f"__{self.name.strip('_')}__"
 
 
-def _rows(
-    syntax: dict[Callable[..., object], str],
-    *,
-    reflected: bool = False,
-    in_place: bool = False,
-) -> list[Operator]:
-    """The rows of operators of one kind."""
-    return [
-        Operator(function.__name__, function, template, reflected, in_place)
-        for function, template in syntax.items()
-    ]
+reflectable_magic_methods: Final[dict[str, str]] = {
+    "add": "{} + {}",
+    "sub": "{} - {}",
+    "mul": "{} * {}",
+    "matmul": "{} @ {}",
+    "truediv": "{} / {}",
+    "floordiv": "{} // {}",
+    "mod": "{} % {}",
+    "pow": "{} ** {}",
+    "lshift": "{} << {}",
+    "rshift": "{} >> {}",
+    "and_": "{} & {}",
+    "xor": "{} ^ {}",
+    "or_": "{} | {}",
+    # Nothing in Python calls `__rgetitem__`, but torch.fx defines it.
+    "getitem": "{}[{}]",
+}
+"""Name -> syntax of the operators with a reflected method.
 
+torch.fx: graph.py, reflectable_magic_methods (which has Python 2's "div" too)
+"""
 
-OPERATORS: Final[tuple[Operator, ...]] = (
-    *_rows(
-        {
-            operator.eq: "{} == {}",
-            operator.ne: "{} != {}",
-            operator.lt: "{} < {}",
-            operator.le: "{} <= {}",
-            operator.gt: "{} > {}",
-            operator.ge: "{} >= {}",
-            operator.pos: "+{}",
-            operator.neg: "-{}",
-            operator.invert: "~{}",
-        }
-    ),
-    *_rows(
-        {
-            operator.add: "{} + {}",
-            operator.sub: "{} - {}",
-            operator.mul: "{} * {}",
-            operator.matmul: "{} @ {}",
-            operator.truediv: "{} / {}",
-            operator.floordiv: "{} // {}",
-            operator.mod: "{} % {}",
-            operator.pow: "{} ** {}",
-            operator.lshift: "{} << {}",
-            operator.rshift: "{} >> {}",
-            operator.and_: "{} & {}",
-            operator.xor: "{} ^ {}",
-            operator.or_: "{} | {}",
-            # Nothing in Python calls `__rgetitem__`, but torch.fx defines it.
-            operator.getitem: "{}[{}]",
-        },
-        reflected=True,
-    ),
-    *_rows(
-        {
-            operator.iadd: "{} += {}",
-            operator.isub: "{} -= {}",
-            operator.imul: "{} *= {}",
-            operator.imatmul: "{} @= {}",
-            operator.itruediv: "{} /= {}",
-            operator.ifloordiv: "{} //= {}",
-            operator.imod: "{} %= {}",
-            operator.ipow: "{} **= {}",
-            operator.ilshift: "{} <<= {}",
-            operator.irshift: "{} >>= {}",
-            operator.iand: "{} &= {}",
-            operator.ixor: "{} ^= {}",
-            operator.ior: "{} |= {}",
-            operator.setitem: "{}[{}] = {}",
-        },
-        in_place=True,
-    ),
+magic_methods: Final[dict[str, str]] = {
+    "eq": "{} == {}",
+    "ne": "{} != {}",
+    "lt": "{} < {}",
+    "le": "{} <= {}",
+    "gt": "{} > {}",
+    "ge": "{} >= {}",
+    "pos": "+{}",
+    "neg": "-{}",
+    "invert": "~{}",
+    **reflectable_magic_methods,
+}
+"""Name -> syntax of the operators that give a value.
+
+torch.fx: graph.py, magic_methods
+"""
+
+inplace_methods: Final[dict[str, str]] = {
+    "iadd": "{} += {}",
+    "isub": "{} -= {}",
+    "imul": "{} *= {}",
+    "imatmul": "{} @= {}",
+    "itruediv": "{} /= {}",
+    "ifloordiv": "{} //= {}",
+    "imod": "{} %= {}",
+    "ipow": "{} **= {}",
+    "ilshift": "{} <<= {}",
+    "irshift": "{} >>= {}",
+    "iand": "{} &= {}",
+    "ixor": "{} ^= {}",
+    "ior": "{} |= {}",
+    "setitem": "{}[{}] = {}",
+}
+"""Name -> syntax of the operators that are statements.
+
+torch.fx: graph.py, inplace_methods
+"""
+
+OPERATORS: Final[tuple[Operator, ...]] = tuple(
+    Operator(
+        name,
+        getattr(operator, name),
+        syntax,
+        name in reflectable_magic_methods,
+        name in inplace_methods,
+    )
+    for name, syntax in {**magic_methods, **inplace_methods}.items()
 )
-"""Every operator that has a syntax; the one table of them."""
+"""Every operator that has a syntax."""
 
 SYNTAX: Final[dict[object, Operator]] = {op.function: op for op in OPERATORS}
 """`operator.add` -> its row. `syntax_of` looks it up for any object."""
@@ -125,28 +128,3 @@ def syntax_of(function: object) -> Operator | None:
     if type(function) is not BuiltinFunctionType:
         return None
     return SYNTAX.get(function)
-
-
-reflectable_magic_methods: Final[dict[str, str]] = {
-    op.name: op.template for op in OPERATORS if op.reflected
-}
-"""Name -> syntax of the operators with a reflected method.
-
-torch.fx: graph.py, reflectable_magic_methods (which has Python 2's "div" too)
-"""
-
-magic_methods: Final[dict[str, str]] = {
-    op.name: op.template for op in OPERATORS if not op.in_place
-}
-"""Name -> syntax of the operators that give a value.
-
-torch.fx: graph.py, magic_methods
-"""
-
-inplace_methods: Final[dict[str, str]] = {
-    op.name: op.template for op in OPERATORS if op.in_place
-}
-"""Name -> syntax of the operators that are statements.
-
-torch.fx: graph.py, inplace_methods
-"""

@@ -106,12 +106,8 @@ def _module_of(func: object, name: str) -> str | None:
 def _owner(func: object) -> type:
     """The class that a method without a module belongs to."""
     owner = getattr(func, "__objclass__", None)
-    return owner if isinstance(owner, type) else type(_bound_to(func))
-
-
-def _bound_to(func: object) -> object:
-    """What a bound method is bound to."""
-    return getattr(func, "__self__", func)
+    bound_to: object = getattr(func, "__self__", func)
+    return owner if isinstance(owner, type) else type(bound_to)
 
 
 def _of_type(cls: type) -> str:

@@ -39,10 +39,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Final, NamedTuple
 
+from ..text.dotted_path import MISSING
 from ..usedef.values import Value
-
-MISSING: Final = object()
-"""What `Place.look` finds in an empty place."""
 
 
 class Place(NamedTuple):

@@ -20,7 +20,7 @@ from ..ordered.namespace import is_parameter_name
 from ..ordered.opcodes import OPCODES
 from ..text.dotted_path import MISSING, walk
 from . import refusals
-from .signature import parameter_faults
+from .parameters import parameter_faults
 
 if TYPE_CHECKING:
     from ..graph import Graph

@@ -8,7 +8,7 @@ from typing import NoReturn
 import pytest
 import torch
 
-from fx.codegen.constants import ConstantPrinter
+from fx.codegen.argument_text import ArgumentPrinter
 from fx.codegen.global_names import GlobalNames
 from fx.graph import Graph
 from stages.checking import check, same
@@ -167,7 +167,7 @@ class TestWhatNeedsANameOfItsOwn:
     def test_a_constant_that_cannot_be_written_out(self) -> None:
         names = GlobalNames(())
         tenth = decimal.Decimal("0.1")
-        name = ConstantPrinter({}, names).text(tenth)
+        name = ArgumentPrinter({}, names).text(tenth)
         same(
             name,
             "_constant_decimal",

@@ -94,43 +94,27 @@ MUTANTS: Final = (
         becomes="",
         told="The keywords of the node are keywords of the call",
     ),
-    # -- run_node ------------------------------------------------------------
+    # -- _call ---------------------------------------------------------------
     Mutant(
-        function="interpreter.Interpreter.run_node",
+        function="interpreter.Interpreter._call",
         misconception="node.args are the arguments to call with.",
         was="args, kwargs = self.fetch_args_kwargs_from_env(n)",
         becomes="args, kwargs = n.args, n.kwargs",
         told="the *values* of the arguments",
     ),
     Mutant(
-        function="interpreter.Interpreter.run_node",
+        function="interpreter.Interpreter._call",
         misconception="Nobody overrides how values are fetched.",
         was="self.fetch_args_kwargs_from_env(n)",
         becomes="self._fetch(n)",
         told="A subclass has its own way to fetch arguments",
     ),
     Mutant(
-        function="interpreter.Interpreter.run_node",
+        function="interpreter.Interpreter._call",
         misconception="The methods are Interpreter's, not the subclass's.",
         was="getattr(self, n.op)(n.target",
         becomes="getattr(Interpreter, n.op)(self, n.target",
         told="which a subclass may have overridden",
-    ),
-    Mutant(
-        function="interpreter.Interpreter.run_node",
-        misconception="The pass is called Interpreter, whoever runs.",
-        was='f"Interpreter_{type(self).__name__}"',
-        becomes='"Interpreter_Interpreter"',
-        told="the name of the class that runs",
-    ),
-    Mutant(
-        function="interpreter.Interpreter.run_node",
-        misconception="Nobody asks which node is being run.",
-        was="with fx_traceback.set_current_meta(\n"
-        '            n, f"Interpreter_{type(self).__name__}"\n'
-        "        ):",
-        becomes="if n.op:",
-        told="should inherit its meta",
     ),
     # -- _run_nodes ----------------------------------------------------------
     Mutant(
@@ -171,8 +155,8 @@ MUTANTS: Final = (
     Mutant(
         function="interpreter.Interpreter._run_nodes",
         misconception="Nobody overrides run_node.",
-        was="_quick_step(self) or self.run_node",
-        becomes="Interpreter.run_node.__get__(self)",
+        was="self.run_node(node)",
+        becomes="Interpreter.run_node(self, node)",
         told="which a subclass may have overridden",
     ),
     Mutant(

@@ -10,7 +10,6 @@ import pytest
 import torch
 from torch import nn
 
-from fx import traceback as fx_traceback
 from fx._symbolic_trace import symbolic_trace
 from fx.graph import Graph
 from fx.graph_module import GraphModule
@@ -260,7 +259,7 @@ class TestCallMethod:
         )
 
 
-# -- run_node ----------------------------------------------------------------
+# -- _call -------------------------------------------------------------------
 
 
 def beside(x: Value, *, ndigits: Value) -> Value:
@@ -290,11 +289,11 @@ class Watcher(Interpreter):
         return 1.0
 
 
-RUN_NODE = pytest.mark.exercise("interpreter.Interpreter.run_node")
+CALL = pytest.mark.exercise("interpreter.Interpreter._call")
 
 
-@RUN_NODE
-class TestRunNode:
+@CALL
+class TestCall:
     def test_it_returns_the_value(self) -> None:
         interpreter, _, _, asking = two_nodes()
         same(
@@ -353,41 +352,6 @@ class TestRunNode:
             check(False, sentence, picture=str(error))
         else:
             same(found, 30, sentence)
-
-    def test_it_says_which_node_is_run(self) -> None:
-        seen: list[Value] = []
-
-        class Asking(Interpreter):
-            def call_function(
-                self, target: Target, args: tuple[Argument, ...], kwargs: Value
-            ) -> Value:
-                seen.append(fx_traceback.get_current_meta())
-                return super().call_function(target, args, kwargs)
-
-        _, x, y, asking = two_nodes()
-        asking.meta["nn_module_stack"] = "the module"
-        interpreter = Asking(nn.Module(), graph=asking.graph)
-        interpreter.env = {x: 2, y: 3}
-        with fx_traceback.preserve_node_meta():
-            interpreter.run_node(asking)
-        (meta,) = seen
-        same(
-            meta.get("nn_module_stack"),
-            "the module",
-            "A node that is recorded while this one runs should inherit its "
-            "meta: run it inside `fx_traceback.set_current_meta(n, …)`.",
-        )
-        same(
-            [name for name, _ in meta.get("from_node", [])],
-            ["max_1"],
-            "The notes say which node is being run.",
-        )
-        same(
-            [name for _, name in meta.get("from_node", [])],
-            ["Interpreter_Asking"],
-            "The notes also name the pass: `Interpreter_` and the name of "
-            "the class that runs, which here is a subclass.",
-        )
 
 
 # -- the loop ----------------------------------------------------------------

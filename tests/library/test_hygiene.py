@@ -28,7 +28,7 @@ from hypothesis import strategies as st
 from torch import nn
 from torch.nn import functional as F
 
-from fx.codegen.constants import MAX_DEPTH
+from fx.codegen.argument_text import MAX_DEPTH
 from fx.graph import Graph
 from fx.immutable_collections import immutable_dict, immutable_list
 from fx.node import Node

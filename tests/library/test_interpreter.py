@@ -13,6 +13,7 @@ from torch import nn
 from torch.fx.passes.fake_tensor_prop import FakeTensorProp as TorchProp
 
 import fx
+from fx import traceback as fx_traceback
 from fx.ordered.opcodes import Target
 from fx.passes.fake_tensor_prop import FakeTensorProp
 from fx.passes.profiling import Profiler
@@ -266,3 +267,33 @@ def test_the_profiler_sees_every_node() -> None:
     table = profiler.table(most=3).splitlines()
     assert len(table) == 4
     assert table[0].split()[:3] == ["node", "op", "ms"]
+
+
+class Asking(fx.Interpreter):
+    """Notes what a node would inherit that a call records."""
+
+    noted: Value = None
+
+    def call_function(
+        self, target: Target, args: tuple[Value, ...], kwargs: Value
+    ) -> Value:
+        """Note it, then make the call."""
+        self.noted = fx_traceback.get_current_meta()
+        return super().call_function(target, args, kwargs)
+
+
+def test_what_is_recorded_in_a_run_inherits_from_the_node() -> None:
+    """Its meta, with its name and the pass; only if that is asked for."""
+    gm = chain(1)
+    gm.graph.find_nodes(op="call_function", target=operator.add)[0].meta = {
+        "nn_module_stack": "the module"
+    }
+    asking = Asking(gm)
+    asking.run(1)
+    assert asking.noted == {}
+    with fx_traceback.preserve_node_meta():
+        asking.run(1)
+    assert asking.noted == {
+        "nn_module_stack": "the module",
+        "from_node": [("add", "Interpreter_Asking")],
+    }

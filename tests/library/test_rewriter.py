@@ -644,12 +644,10 @@ def test_conv_and_batch_norm_of_a_resnet_are_folded() -> None:
     gm, image = symbolic_trace(model), torch.rand(1, 3, 64, 64)
     expected = gm(image)
     norms = sum(isinstance(m, nn.BatchNorm2d) for m in model.modules())
-    saved = fold_conv_bn(gm)
+    before = len(gm.graph.nodes)
+    assert fold_conv_bn(gm) == norms == 20
     gm.graph.lint()
-    assert saved.pairs == norms == 20
-    assert saved.nodes[0] - saved.nodes[1] == 20
-    assert saved.values[1] < saved.values[0]
-    assert "folded 20 BatchNorms" in str(saved)
+    assert before - len(gm.graph.nodes) == 20
     assert not any(isinstance(m, nn.BatchNorm2d) for m in gm.modules())
     torch.testing.assert_close(gm(image), expected, rtol=1e-4, atol=1e-4)
 
@@ -658,10 +656,10 @@ def test_what_cannot_be_folded_stays() -> None:
     training = symbolic_trace(
         nn.Sequential(nn.Conv2d(1, 2, 3), nn.BatchNorm2d(2))
     )
-    assert fold_conv_bn(training).pairs == 0
+    assert fold_conv_bn(training) == 0
     no_statistics = nn.BatchNorm2d(2, track_running_stats=False)
     bare = nn.Sequential(nn.Conv2d(1, 2, 3), no_statistics).eval()
-    assert fold_conv_bn(symbolic_trace(bare)).pairs == 0
+    assert fold_conv_bn(symbolic_trace(bare)) == 0
 
     @no_type_check
     def forward(self, x):
@@ -670,4 +668,4 @@ def test_what_cannot_be_folded_stays() -> None:
 
     read = type("Read", (nn.Sequential,), {"forward": forward})
     shared = read(nn.Conv2d(1, 2, 3), nn.BatchNorm2d(2)).eval()
-    assert fold_conv_bn(symbolic_trace(shared)).pairs == 0
+    assert fold_conv_bn(symbolic_trace(shared)) == 0

@@ -13,7 +13,6 @@ from typing import Final
 
 from torch.utils import _pytree as pytree
 
-from .._pytree import child_specs
 from ..graph import Graph
 from ..usedef.protocols import PyTreeInfo
 from ..usedef.values import Argument, Value
@@ -110,9 +109,8 @@ class _PyTreeCodeGen(CodeGen):
         A trace by torch.export has a spec of the second kind.
         """
         spec = self.pytree_info.in_spec
-        children = child_specs(spec)
-        if spec.type is tuple and len(children) == 2:
-            args, kwargs = children
+        if spec.type is tuple and spec.num_children == 2:
+            args, kwargs = spec.children()
             count = args.num_children
             if args.type is tuple and kwargs.type is dict:
                 keys = list(kwargs.context)

@@ -36,7 +36,7 @@ from ..passes.shape_prop import extract_tensor_metadata
 from ..proxy import GraphAppendingTracer, TracerBase
 from ..recording import frames
 from ..usedef.values import Argument, Value
-from .constants import Constants, copy_of_small
+from .constant_tensors import Constants, copy_of_small
 
 OwnedTensors: TypeAlias = dict[int, tuple[str, Value]]
 """id of a tensor -> its path in the captured module, and the tensor."""

@@ -55,15 +55,13 @@ class Profiler(Interpreter):
         start = time.perf_counter()
         result = super().run_node(n)
         seconds = time.perf_counter() - start
-        tensors = [
-            leaf
+        size = sum(
+            leaf.numel() * leaf.element_size()
             for leaf in pytree.tree_leaves(result)
             if isinstance(leaf, torch.Tensor)
-        ]
-        size = sum(t.numel() * t.element_size() for t in tensors)
-        shape = (
-            tuple(result.shape) if isinstance(result, torch.Tensor) else None
         )
+        is_tensor = isinstance(result, torch.Tensor)
+        shape = tuple(result.shape) if is_tensor else None
         self.records.append(Record(n, seconds, size, shape))
         return result
 

@@ -16,6 +16,7 @@ from torch._dispatch.python import enable_python_dispatcher
 from torch._guards import detect_fake_mode
 from torch._prims_common import is_contiguous_for_memory_format
 from torch._subclasses.fake_tensor import FakeCopyMode, FakeTensorMode
+from torch.utils import _pytree as pytree
 
 from ..graph_module import GraphModule
 from ..interpreter import Interpreter
@@ -140,7 +141,7 @@ class ShapeProp(Interpreter):
         """Run the module on sample inputs and annotate its nodes.
 
         Args:
-            *args: the inputs: tensors, turned into fake ones if need be.
+            *args: the inputs; tensors in them are made fake if need be.
 
         Returns:
             The module's result.
@@ -150,12 +151,9 @@ class ShapeProp(Interpreter):
 
         torch.fx: passes/shape_prop.py, ShapeProp.propagate
         """
-        mode = self.fake_mode
-        if mode is not None:
-            args = tuple(
-                mode.from_tensor(arg) if isinstance(arg, torch.Tensor) else arg
-                for arg in args
-            )
+        if self.fake_mode is not None:
+            fake = self.fake_mode.from_tensor
+            args = pytree.tree_map_only(torch.Tensor, fake, args)
         return self.run(*args)
 
     def run_node(self, n: Node) -> Value:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from ..codegen.unchanged import keeping_unchanged
+from ..codegen.source import keeping_unchanged
 from ..graph import Graph
 from ..graph_module import GraphModule
 from ..node import Node, map_arg

@@ -149,17 +149,13 @@ def _check_class_name(name: str, taken: Mapping[str, Value]) -> None:
 def _import(name: str, value: Value) -> str:
     """The statement that binds `name` to `value`; "" if it has no name."""
     if isinstance(value, ModuleType):
-        return _from("", value.__name__, name) if _is_imported(value) else ""
+        imported = sys.modules.get(value.__name__) is value
+        return _from("", value.__name__, name) if imported else ""
     module, attribute = _home(value)
     held = getattr(sys.modules.get(module), attribute, _home)
     # Another thread's trace may have patched the name.
     same = original_of(held) is value
     return _from(module, attribute, name) if same else ""
-
-
-def _is_imported(module: ModuleType) -> bool:
-    """Whether `import` would find this very module."""
-    return sys.modules.get(module.__name__) is module
 
 
 def _home(value: Value) -> tuple[str, str]:

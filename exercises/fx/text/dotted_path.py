@@ -9,7 +9,6 @@ their children under such names.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from enum import Enum
 from typing import Final, NamedTuple
 
 import torch
@@ -17,19 +16,9 @@ from torch import nn
 
 from ..usedef.values import Value
 
-
-class _Missing(Enum):
-    """The type of `MISSING`; an Enum, so that a checker can narrow by it."""
-
-    MISSING = "MISSING"
-
-    def __repr__(self) -> str:
-        """The name alone."""
-        return self.name
-
-
-MISSING: Final = _Missing.MISSING
-"""The value of an attribute that does not exist, since None may be a value."""
+MISSING: Final = object()
+"""What stands for the value of an attribute that does not exist, since None
+may be a value."""
 
 
 class Step(NamedTuple):

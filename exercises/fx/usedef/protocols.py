@@ -155,32 +155,9 @@ class CodeGenerator(Protocol[NodeT]):
         """The graph's outputs, as the caller gets them."""
 
 
-class NoCodeGen:
-    """The code generator of a graph as long as stage 05 is not imported."""
-
-    _body_transformer: TransformCodeFunc | None = None
-
-    def _gen_python_code(
-        self,
-        nodes: object,
-        root_module: str,
-        options: CodeOptions,
-    ) -> NoReturn:
-        """Say what is missing."""
-        raise NotImplementedError(
-            "stage 05: Graph.python_code needs fx.codegen.variants, which "
-            "registers itself when it is imported: import fx"
-        )
-
-    def process_inputs(self, *args: Value) -> Value:
-        """The inputs as they are."""
-        return args
-
-    def process_outputs(self, out: Value) -> Value:
-        """The outputs as they are."""
-        return out
-
-
-def no_code_gen(pytree_info: PyTreeInfo | None) -> NoCodeGen:
-    """Make the code generator that says what is missing."""
-    return NoCodeGen()
+def no_code_gen(pytree_info: PyTreeInfo | None) -> NoReturn:
+    """Say what is missing as long as stage 05 is not imported."""
+    raise NotImplementedError(
+        "stage 05: writing a graph as Python needs fx.codegen.variants, which "
+        "registers itself when it is imported: import fx"
+    )

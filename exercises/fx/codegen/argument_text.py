@@ -12,6 +12,7 @@ code, so that the code uses the very same object:
 
 from __future__ import annotations
 
+import ast
 import cmath
 import dataclasses
 import math
@@ -57,7 +58,7 @@ _FUNCTIONS: Final = (
 """Types of objects that know their own name."""
 
 
-class ConstantPrinter:
+class ArgumentPrinter:
     """Writes arguments: nodes by name, constants exactly or as globals."""
 
     def __init__(
@@ -133,13 +134,13 @@ class ConstantPrinter:
     def _complex(self, value: complex) -> str:
         """A complex number, to the last bit.
 
-        `repr` writes a sum, which loses the sign of a zero and can only be
-        read if both parts are finite.
+        `repr` writes a sum, which can lose the sign of a zero, and which can
+        only be read if both parts are finite.
         """
-        real, imag = value.real, value.imag
-        if cmath.isfinite(value) and not _sum_loses_sign(real, imag):
-            return repr(value)
-        parts = f"{self._float(real)}, {self._float(imag)}"
+        text = repr(value)
+        if cmath.isfinite(value) and repr(ast.literal_eval(text)) == text:
+            return text
+        parts = f"{self._float(value.real)}, {self._float(value.imag)}"
         return f"{self._names.builtin('complex')}({parts})"
 
     def _ellipsis(self, value: Value) -> str:
@@ -189,8 +190,7 @@ class ConstantPrinter:
 
     def _size(self, value: torch.Size) -> str:
         """The shape of a tensor, which is a subclass of tuple."""
-        sizes = self.items(value)
-        return f"{self._names.in_torch('torch.Size')}([{sizes}])"
+        return f"{self._names.in_torch('torch.Size')}([{self.items(value)}])"
 
     def _named_tuple(self, value: tuple[Value, ...], depth: int) -> str:
         """A call of the named tuple's class."""
@@ -242,7 +242,7 @@ class ConstantPrinter:
 
     # -- which is which ----------------------------------------------------
 
-    _SCALARS: ClassVar[dict[type, Callable[[ConstantPrinter, Value], str]]] = {
+    _SCALARS: ClassVar[dict[type, Callable[[ArgumentPrinter, Value], str]]] = {
         float: _float,
         complex: _complex,
         type(...): _ellipsis,
@@ -271,7 +271,7 @@ class ConstantPrinter:
     """Kind of container -> how it is written: what has arguments in it."""
 
 
-Writer: TypeAlias = Callable[[ConstantPrinter, Value, int], str]
+Writer: TypeAlias = Callable[[ArgumentPrinter, Value, int], str]
 """Writes a value that is inside so many containers."""
 
 
@@ -282,15 +282,3 @@ def _container_kind(value: Value, kind: type) -> object:
     if dataclasses.is_dataclass(kind) and holds_node(value):
         return dataclasses.dataclass
     return kind
-
-
-def _sum_loses_sign(real: float, imag: float) -> bool:
-    """Whether `real + imag * 1j` has other signs than the two parts."""
-    if _is_negative_zero(imag):
-        return True
-    return real == 0 and (_is_negative_zero(real) or imag < 0)
-
-
-def _is_negative_zero(x: float) -> bool:
-    """Whether `x` is -0.0."""
-    return x == 0 and math.copysign(1, x) < 0

@@ -8,7 +8,7 @@ import fx
 
 
 def scaled(x: torch.Tensor, double: bool = False) -> torch.Tensor:
-    """Branches on an input that is no tensor."""
+    """Branches on an input that is not a tensor."""
     if double:
         return x * 2
     return x

@@ -10,7 +10,7 @@ from fx.rewriting.rules import Rule, rewrite_until_stable
 
 
 def program(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-    """Adds in two spellings, and negates twice."""
+    """Adds in two ways, and negates twice."""
     first = torch.relu(x + y)
     second = torch.relu(y.add(first))
     return torch.neg(torch.neg(second))
@@ -25,7 +25,7 @@ def replacement(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
 
 
 def main() -> None:
-    """Find what is spelled alike, ask about the rest, and normalize."""
+    """Find equal calls, ask about the rest, and normalize."""
     gm = fx.symbolic_trace(program)
     print("found:", len(fx.replace_pattern(gm, pattern, replacement)))
     explain(gm, pattern)

@@ -1,4 +1,4 @@
-"""Calls that are spelled differently, written in one way."""
+"""One call in several forms, and its canonical form."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from fx.usedef.values import Argument
 
 
 def main() -> None:
-    """Print the overloads of add, and a call of one in two spellings."""
+    """Print the overloads of add, and two forms of a call of one."""
     signatures = get_signature_for_torch_op(torch.add) or []
     print(f"torch.add has {len(signatures)} overloads, the first three are")
     for signature in signatures[:3]:

@@ -21,11 +21,12 @@ it in 'single quotes' if it contains `: ` or ` #` or begins with one of
 `[ { " * & %`; several values are `[a, b]`; several lines are `answer: |` with
 the lines four more spaces in.
 
-## Four commands
+## Five commands
 
     python -m docs.machinery outline fx.node        # a page to begin with
     python -m docs.machinery check files/node.md    # this page alone
     python -m docs.machinery check                  # all pages, a line for each
+    python -m docs.machinery words                  # how long it all is
     make docs                                       # the whole site, strictly
 
 `outline` prints a page for a file: its units in order, each as a block. Group
@@ -33,7 +34,8 @@ them with `to:`, write the prose, and give the page a line in mkdocs.yml (the
 list is there; take the # off).  `check` draws the page and says what is wrong
 with its blocks, which names of fx in its prose the code does not have, and
 which lines of the file it does not show, or shows twice.  `make docs` checks
-the links between pages as well.
+the links between pages as well.  `words` counts prose; the line below each
+page's title (stage, core or reference, minutes) comes from the same count.
 
 ## The page of a file: docs/files/<path below fx, .md for .py>
 
@@ -94,12 +96,15 @@ statement, where, whether it holds, its tests.
 
 `/// exercises | 01`: the exercises of a stage, with commands and hints.
 
-`/// run | stages.01.demo`: a file with `main() -> None`, shown, run at the
-build, its output below.  The prose stands above.  Also docs.examples.NAME.
+`/// run | docs.examples.NAME`: a file with `main() -> None`, or a function of
+a file, without parameters; also stages.01.demo.  It is shown with all that it
+uses, as a program that can be pasted and run with torch and fx alone, and its
+output below.  The prose stands above.  It may import Python, torch and fx, and
+take names from other files of the course, which are shown with it
+(docs/machinery/standalone.py).
 
-`/// predict | docs.examples.predict_01.erased`: a question (the prose), a
-function from a file of docs/examples without parameters, shown; the answer,
-folded, is what it prints.
+`/// predict | docs.examples.predict_01.erased`: a question (the prose), and a
+program as above; the answer, folded, is what it prints.
     answer: TEXT   what it prints; if it prints anything else, the build fails
     why: TEXT      said below the answer, when unfolded
 Ask what a reader would get wrong.
@@ -108,7 +113,8 @@ Ask what a reader would get wrong.
 one for each stage, steps_01 to steps_08: show it on the stage's page.  The
 prose becomes its caption: say the invariant that holds in every step.  Another
 film is a file with `film() -> Film`, at most 12 rows and 20 shots; what is
-new, changed or gone is found by itself (docs/machinery/film.py).
+new, changed or gone is found by itself (docs/machinery/film.py).  `first` is
+the shot that it opens on.
 
 `/// picture | ring`: a drawing; the prose becomes its caption, and says the
 same to one who cannot see it.  There are home, ring and use_def; another one

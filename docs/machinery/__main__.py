@@ -3,6 +3,7 @@
 python -m docs.machinery outline fx.node
 python -m docs.machinery check files/node.md
 python -m docs.machinery check                # all pages, a line for each
+python -m docs.machinery words                # of each core, and of all pages
 """
 
 from __future__ import annotations
@@ -12,8 +13,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from docs.machinery.checking import missing_pages, pages, problems
+from docs.machinery.extension import KINDS
 from docs.machinery.literate import dotted
 from docs.machinery.source import ROOT, find
+from docs.machinery.words import report
 
 DOCS = ROOT / "docs"
 
@@ -27,6 +30,8 @@ def main(arguments: list[str]) -> int:
             return check_all()
         case ["check", name]:
             return check(name.removeprefix("docs/"))
+        case ["words"]:
+            print("\n".join(report(DOCS, KINDS)))
         case _:
             print(__doc__)
             return 2

@@ -33,6 +33,8 @@ from docs.machinery import (
 from docs.machinery.directives import Page, read_page
 from docs.machinery.errors import DocsError, summary
 from docs.machinery.scene import Block, Scene, element
+from docs.machinery.source import ROOT
+from docs.machinery.words import label
 
 _log = logging.getLogger("mkdocs.fx")  # MkDocs counts the warnings below it
 
@@ -88,6 +90,23 @@ class _Reporting(Treeprocessor):
         """Leave the page as it is."""
         if errors := self.reading.page.errors:
             _log.warning("%s", summary(errors))
+
+
+class _Labelling(Treeprocessor):
+    """Says below the title where the page belongs, and how long it is."""
+
+    def __init__(self, md: Markdown, reading: _Reading) -> None:
+        super().__init__(md)
+        self.reading = reading
+
+    def run(self, root: etree.Element) -> None:
+        """Add a line behind the first heading."""
+        text = label(self.reading.page, ROOT / "docs", KINDS)
+        title = root.find("h1")
+        if title is not None and text:
+            line = etree.Element("p", {"class": "fx-page"})
+            line.text, line.tail = text, "\n"
+            root.insert(list(root).index(title) + 1, line)
 
 
 class _Drawn(MarkdownBlock):
@@ -154,6 +173,8 @@ class DocsExtension(BlocksExtension):
         if not self.page:
             report = _Reporting(md, self.reading)
             md.treeprocessors.register(report, "fx-report", -10)
+        labelling = _Labelling(md, self.reading)
+        md.treeprocessors.register(labelling, "fx-label", -5)
 
 
 def makeExtension() -> Extension:

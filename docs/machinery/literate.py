@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import dropwhile, takewhile
 from pathlib import Path
 
 from docs.machinery.directives import Directive, Kind, Page, read_page
@@ -49,9 +50,9 @@ class Span:
 
     @property
     def title(self) -> str:
-        """What the heading says."""
-        start = self.start.name or self.module.path
-        return start if self.end is self.start else f"{start} … {self.end.name}"
+        """What the heading says: names; nothing for the head of a file."""
+        names = [unit.name for unit in (self.start, self.end) if unit.name]
+        return " … ".join(dict.fromkeys(names))
 
     @property
     def anchor(self) -> str:
@@ -157,7 +158,10 @@ def _source(scene: Scene) -> etree.Element:
         )
     span = span_of(directive)
     heading = element(scene.parent, "h3", id=span.anchor, css="fx-name")
-    element(heading, "code", span.title)
+    if not span.start.name:
+        heading.text = "The top of the file" + (", to " if span.title else "")
+    if span.title:
+        element(heading, "code", span.title)
     section = element(scene.parent, "section", css="fx-lit")
     words = element(section, "div", css="fx-prose")
     _code(scene, section, span, anchors=True)
@@ -171,18 +175,76 @@ def _code(
     column = element(section, "div", css="fx-code")
     where = f"{span.module.path}, lines {span.first}-{span.last}"
     element(column, "p", where, css="fx-where")
-    box = element(column, "div", css="fx-box")
-    if anchors:
-        for unit in span.units:
-            name = dotted(span.module, unit)
-            if name != span.anchor:
-                top = f"--line: {unit.first - span.first}"
-                element(box, "span", id=name, style=top, css="fx-anchor")
     try:
         marked = span.marked(scene.directive.options.get("mark", ()))
     except UnknownName as error:
         raise scene.error(error) from None
-    scene.code(box, span.text(), first=span.first, marked=marked)
+    text = span.text().split("\n")
+    whole = [(span.first, span.last, False)]
+    for first, last, folded in _pieces(span, marked) if anchors else whole:
+        box = element(column, "div", css="fx-box")
+        for unit in span.units if anchors else ():
+            name = dotted(span.module, unit)
+            if first <= unit.first <= last and name != span.anchor:
+                top = f"--line: {0 if folded else unit.first - first}"
+                element(box, "span", id=name, style=top, css="fx-anchor")
+        start = first - span.first
+        if folded:
+            box = element(box, "details", css="fx-imports")
+            element(box, "summary", f"Imports, lines {first}-{last}")
+        scene.code(
+            box,
+            "\n".join(text[start : last - span.first + 1]),
+            first=first,
+            marked=[
+                n - start for n in marked if 0 < n - start <= last - first + 1
+            ],
+        )
+
+
+def _pieces(span: Span, marked: list[int]) -> Iterator[tuple[int, int, bool]]:
+    """The lines of a span in up to three pieces, of which imports are folded.
+
+    A block that marks one of the imports speaks of it, and shows all.
+    """
+    first, last = _imports(span)
+    at = {span.first + number - 1 for number in marked}
+    if last - first < 3 or at.intersection(range(first, last + 1)):
+        yield span.first, span.last, False
+        return
+    lines = span.module.lines
+    for start, end in ((span.first, first - 1), (last + 1, span.last)):
+        full = [n for n in range(start, end + 1) if lines[n - 1].strip()]
+        if full:
+            yield full[0], full[-1], False
+        if start == span.first:
+            yield first, last, True
+
+
+def _imports(span: Span) -> tuple[int, int]:
+    """The first and last line of the imports at the top of a span.
+
+    `__all__` is one of them: it says what the file exports.
+    """
+    body = ast.parse("\n".join(span.module.lines)).body
+    inside = [n for n in body if span.first <= n.lineno <= span.last]
+    ours = takewhile(_is_import, dropwhile(lambda n: not _is_import(n), inside))
+    found = list(ours)
+    if not found:
+        return 0, 0
+    return found[0].lineno, found[-1].end_lineno or 0
+
+
+def _is_import(node: ast.stmt) -> bool:
+    """Whether a statement imports, or lists what is exported."""
+    match node:
+        case ast.Import() | ast.ImportFrom():
+            return True
+        case ast.Assign(targets=[ast.Name(id="__all__")]):
+            return True
+        case ast.If(test=ast.Name(id="TYPE_CHECKING")):
+            return True
+    return False
 
 
 def _excerpt(scene: Scene) -> etree.Element:

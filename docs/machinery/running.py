@@ -22,6 +22,7 @@ from docs.machinery.directives import Kind
 from docs.machinery.literate import torch_version
 from docs.machinery.scene import Block, Scene, element, prose
 from docs.machinery.source import ROOT, UnknownName, find
+from docs.machinery.standalone import SAVED, standalone
 
 CACHE = ROOT / "build" / "docs"
 READ = ("fx", "stages", "docs/examples", "docs/machinery")
@@ -35,22 +36,49 @@ class Failed(RuntimeError):
     """
 
 
-def output(target: str, call: str = "main") -> str:
-    """What a program prints (or the film that it returns).
+def printed(target: str) -> str:
+    """What an example prints as a whole program.
 
     Args:
-        target: its file, `stages.01.demo`.
-        call: the function to call.
+        target: its file or function, as `standalone` takes it.
+
+    Raises:
+        UnknownName: there is no such example.
+        Failed: it raised something.
+    """
+    path = find(target).module.path
+    return answer(
+        {
+            "target": target,
+            "name": Path(path).name,
+            "text": standalone(target),
+            "beside": {name: str(file) for name, file in SAVED.items()},
+        }
+    )
+
+
+def film(target: str) -> str:
+    """The film that a file's `film()` returns, as JSON.
 
     Raises:
         Failed: it raised something.
     """
+    return answer({"target": target})
+
+
+def answer(request: dict[str, object]) -> str:
+    """What the worker says to a request; kept for the next time.
+
+    Raises:
+        Failed: the program raised something.
+    """
     state = _state()
-    key = hashlib.sha256(f"{state} {target} {call}".encode()).hexdigest()
+    asked = json.dumps(request, sort_keys=True)
+    key = hashlib.sha256(f"{state} {asked}".encode()).hexdigest()
     kept = CACHE / f"{key}.txt"
     if kept.is_file():
         return kept.read_text(encoding="utf-8")
-    text = _run(target, call, state)
+    text = _run(request, state)
     if _state() == state:  # nobody wrote into the code meanwhile
         CACHE.mkdir(parents=True, exist_ok=True)
         fresh = CACHE / f"{key}.{os.getpid()}"
@@ -114,41 +142,40 @@ class _Worker:
 _WORKER = _Worker()
 
 
-def _run(target: str, call: str, state: str) -> str:
+def _run(request: dict[str, object], state: str) -> str:
     """Run a program now."""
-    request = json.dumps({"target": target, "call": call})
-    line = _WORKER.ask(request, state)
+    line = _WORKER.ask(json.dumps(request), state)
     if not line:
         _WORKER.close()
         raise Failed("the worker ended")
-    answer = json.loads(line)
-    if not answer["ok"]:
-        said = str(answer["output"]).rstrip()
-        raise Failed(f"{target}: {said.splitlines()[-1]}\n{said}")
-    return str(answer["output"])
+    said = json.loads(line)
+    text = str(said["output"])
+    if not said["ok"]:
+        last = text.rstrip().splitlines()[-1]
+        raise Failed(f"{request['target']}: {last}\n{text.rstrip()}")
+    return text
 
 
 # --- blocks -----------------------------------------------------------------
 
 
 def _program(scene: Scene) -> etree.Element:
-    """A whole program beside prose, and below it what it prints."""
+    """A program beside prose, and below it what it prints."""
     target = scene.directive.argument
     try:
-        module = find(target).module
-        printed = output(target)
+        path = find(target).module.path
+        text, said = standalone(target), printed(target)
     except (UnknownName, Failed) as error:
         raise scene.error(error) from None
-    if not printed.strip():
-        raise scene.error(f"{target}.main() prints nothing")
+    if not said.strip():
+        raise scene.error(f"{target} prints nothing")
     words = element(scene.parent, "div", css="fx-run-prose")
     folded = element(scene.parent, "details", css="fx-program")
     folded.set("open", "open")
-    element(folded, "summary", module.path)
-    scene.code(folded, "\n".join(module.lines))
-    label = f"python -m {target} prints"
-    element(scene.parent, "p", label, css="fx-where")
-    scene.output(scene.parent, printed.strip("\n"))
+    element(folded, "summary", path)
+    scene.code(folded, text)
+    element(scene.parent, "p", "It prints", css="fx-where")
+    scene.output(scene.parent, said.strip("\n"))
     return words
 
 
@@ -156,24 +183,23 @@ def _predict(scene: Scene) -> etree.Element:
     """A question; the code; the answer, folded and checked against a run."""
     directive = scene.directive
     try:
-        place = find(directive.argument)
-        printed = output(place.module.name, place.unit.name)
+        text = standalone(directive.argument)
+        said = printed(directive.argument).strip()
     except (UnknownName, Failed) as error:
         raise scene.error(error) from None
-    said = directive.option("answer").strip()
-    if printed.strip() != said:
+    expected = directive.option("answer").strip()
+    if said != expected:
         raise scene.error(
-            f"the answer is not what the code prints.\nanswer:\n{said}\n"
-            f"the code prints:\n{printed.strip()}"
+            f"the answer is not what the code prints.\nanswer:\n{expected}\n"
+            f"the code prints:\n{said}"
         )
     box = element(scene.parent, "section", css="fx-predict")
     element(box, "p", "Predict", css="fx-label")
     words = element(box, "div")
-    text = place.module.text(place.unit.first, place.unit.last)
     scene.code(box, text)
     folded = element(box, "details")
     element(folded, "summary", "The answer")
-    scene.output(folded, printed.strip("\n"))
+    scene.output(folded, said)
     if why := directive.option("why"):
         prose(folded, "p", why)
     return words

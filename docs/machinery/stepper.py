@@ -6,14 +6,15 @@ states stand below each other; docs/js/trace.js shows one at a time.
 
 from __future__ import annotations
 
+import ast
 import json
 import xml.etree.ElementTree as etree
 from typing import Any, TypeAlias
 
+from docs.machinery import running
 from docs.machinery.directives import Kind
-from docs.machinery.running import Failed, output
 from docs.machinery.scene import Block, Scene, element, html
-from docs.machinery.source import UnknownName, find
+from docs.machinery.source import Place, UnknownName, find
 
 Data: TypeAlias = dict[str, Any]
 """A film or a part of it, as docs.machinery.film wrote it."""
@@ -35,9 +36,9 @@ WORDS = {
 def _trace(scene: Scene) -> etree.Element:
     """A film, and the prose as its caption."""
     try:
-        film: Data = json.loads(output(scene.directive.argument, "film"))
+        film: Data = json.loads(running.film(scene.directive.argument))
         parts = [_shot(film, shot) for shot in film["shots"]]
-    except (UnknownName, Failed) as error:
+    except (UnknownName, running.Failed) as error:
         raise scene.error(error) from None
     if len(parts) < 2:
         raise scene.error("a film needs two shots at least")
@@ -46,7 +47,8 @@ def _trace(scene: Scene) -> etree.Element:
     box = element(scene.parent, "div", css="fx-film")
     scene.raw(
         box,
-        f'<fx-trace aria-label="{label}" role="group" data-search-exclude>'
+        f'<fx-trace aria-label="{label}" role="group" data-search-exclude'
+        f' data-first="{film["first"]}">'
         f'<ol class="fx-states">{states}</ol></fx-trace>',
     )
     return element(box, "div", css="fx-caption")
@@ -81,12 +83,25 @@ def _source(name: str, spot: Data | None) -> str:
     place = find(name)
     first, last = place.unit.first, place.unit.last
     depth = _depth(place.module.lines[first - 1 : last])
-    numbers = range(first, last + 1)
+    hidden = _docstring(place)
     lines = [
-        _source_line(place.module.lines[n - 1], n, depth, spot) for n in numbers
+        _source_line(place.module.lines[n - 1], n, depth, spot)
+        for n in range(first, last + 1)
+        if n not in hidden
     ]
     listing = f'<div class="fx-text">{"".join(lines)}</div>'
     return _panel("Source", listing, "fx-src")
+
+
+def _docstring(place: Place) -> range:
+    """The lines of a function's docstring, which a film does not need."""
+    first = place.unit.first
+    text = place.module.text(first, place.unit.last)
+    match ast.parse(text).body:
+        case [ast.FunctionDef(body=[ast.Expr() as doc, _, *_])]:
+            end = doc.end_lineno or doc.lineno
+            return range(first + doc.lineno - 1, first + end)
+    return range(0)
 
 
 def _depth(lines: tuple[str, ...]) -> int:

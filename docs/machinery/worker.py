@@ -2,9 +2,12 @@
 
     python -m docs.machinery.worker
 
-A request is a line of JSON, `{"target": "stages.01.demo", "call": "main"}`;
-the answer is a line of JSON, `{"ok": true, "output": "…"}`.  A run sees
-nothing of another run: each is a child of its own.
+A request is a line of JSON: `{"target": "docs.examples.steps_01"}` for a film;
+for an example its text, and the files to put beside it, as
+`docs.machinery.running.printed` writes it.  The answer is a line of JSON,
+`{"ok": true, "output": "…"}`.  A run sees nothing of another run: each is a
+child of its own.  An example runs in an empty folder, where nothing of this
+project can be imported but fx.
 """
 
 from __future__ import annotations
@@ -14,17 +17,26 @@ import importlib.util
 import io
 import json
 import os
+import runpy
+import shutil
 import sys
+import tempfile
 import traceback
+import warnings
 from pathlib import Path
 from types import ModuleType
+from typing import Any, TypeAlias
 
 import torch
 
 import fx  # here, so that no run has to
-from docs.machinery.film import Film
 
 ROOT = Path(__file__).resolve().parents[2]
+COURSE = ("docs", "stages", "tests")
+"""What no example may import."""
+
+Request: TypeAlias = dict[str, Any]
+"""What is asked, as JSON gave it."""
 
 
 def main() -> None:
@@ -32,18 +44,16 @@ def main() -> None:
     assert fx.__all__
     torch.set_num_threads(1)
     for line in sys.stdin:
-        request = json.loads(line)
-        answer = forked(request["target"], request["call"])
-        print(json.dumps(answer), flush=True)
+        print(json.dumps(forked(json.loads(line))), flush=True)
 
 
-def forked(target: str, call: str) -> dict[str, object]:
+def forked(request: Request) -> dict[str, object]:
     """Run in a child process."""
     reader, writer = os.pipe()
     child = os.fork()
     if not child:
         os.close(reader)
-        answer = json.dumps(run(target, call)).encode()
+        answer = json.dumps(run(request)).encode()
         with os.fdopen(writer, "wb") as pipe:
             pipe.write(answer)
         os._exit(0)
@@ -52,26 +62,42 @@ def forked(target: str, call: str) -> dict[str, object]:
         text = pipe.read()
     os.waitpid(child, 0)
     if not text:
-        return {"ok": False, "output": f"{target} ended its process"}
+        return {"ok": False, "output": "the example ended its process"}
     found: dict[str, object] = json.loads(text)
     return found
 
 
-def run(target: str, call: str) -> dict[str, object]:
-    """Import a file by its dotted path and call a function of it.
-
-    Returns:
-        What it printed; or the film that it returned.
-    """
-    printed = io.StringIO()
+def run(request: Request) -> dict[str, object]:
+    """What an example prints, or the film that a file gives."""
+    said = io.StringIO()
     try:
-        with contextlib.redirect_stdout(printed):
-            returned = getattr(load(target), call)()
+        with contextlib.redirect_stdout(said), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            if "text" in request:
+                example(request)
+            else:
+                said.write(load(request["target"]).film().json())
     except BaseException:
         return {"ok": False, "output": traceback.format_exc()}
-    text = returned.json() if isinstance(returned, Film) else ""
-    text = text or printed.getvalue()
-    return {"ok": True, "output": text}
+    return {"ok": True, "output": said.getvalue()}
+
+
+def example(request: Request) -> None:
+    """Run an example as its reader would: from a file, without the course."""
+    with tempfile.TemporaryDirectory() as folder:
+        for name, file in request["beside"].items():
+            shutil.copy(file, Path(folder, f"{name}.py"))
+        path = Path(folder, request["name"])
+        path.write_text(request["text"], encoding="utf-8")
+        os.chdir(folder)
+        sys.path.insert(0, folder)
+        for name in [*sys.modules, *COURSE]:
+            if name.partition(".")[0] in COURSE:  # not to be imported
+                sys.modules[name] = None  # type: ignore[assignment]
+        try:
+            runpy.run_path(path.name, run_name="__main__")
+        finally:
+            os.chdir(ROOT)
 
 
 def load(target: str) -> ModuleType:

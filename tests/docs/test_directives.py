@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from html import unescape
 
 import pytest
@@ -124,7 +125,7 @@ UNDRAWN = {
     "/// exercises | 9\n///\n": "no stage '9'",
     "/// picture | none\nText.\n///\n": "no picture 'none'",
     "/// trace | docs.examples.none\nText.\n///\n": "none.py",
-    "/// run | docs.examples.predict_01\nText.\n///\n": "no attribute 'main'",
+    "/// run | docs.examples.predict_01\nText.\n///\n": "defines no 'main'",
     "/// predict | docs.examples.predict_01.several_after\n"
     "    answer: x first second\n\nWhat?\n///\n": (
         "the answer is not what the code prints"
@@ -179,3 +180,30 @@ def test_marked_lines_are_marked() -> None:
 def test_names_with_underscores_stay_as_they_are() -> None:
     html = drawn("/// source | fx.ordered.linked_list.Link.__lt__\nWhy.\n///\n")
     assert "<code>Link.__lt__</code>" in html
+
+
+def test_imports_are_folded_and_nothing_is_lost() -> None:
+    html = drawn("/// source | fx.node\n    to: T\n\nWhy.\n///\n")
+    before, _, rest = html.partition('<details class="fx-imports">')
+    folded, _, after = rest.partition("</details>")
+    first = find_line("fx/node.py", "from __future__")
+    assert f"Imports, lines {first}-" in folded
+    assert "immutable_dict" in folded
+    assert "__all__" in folded
+    assert "immutable_dict" not in before + after
+    last = find_line("fx/node.py", "T = TypeVar")
+    lines = (ROOT / "fx/node.py").read_text(encoding="utf-8").splitlines()
+    full = [n for n, line in enumerate(lines[:last], 1) if line.strip()]
+    numbers = re.findall(r'data-linenos=" *(\d+) "', html)
+    assert set(map(str, full)) <= set(numbers)
+    assert len(numbers) == len(set(numbers))
+    assert 'id="fx.node.T"' in after
+
+
+def test_an_import_that_is_marked_is_not_folded() -> None:
+    text = (
+        "/// source | fx.node\n    to: T\n    mark: import torch\n\nWhy.\n///\n"
+    )
+    html = drawn(text)
+    assert "fx-imports" not in html
+    assert html.count('class="hll"') == 1

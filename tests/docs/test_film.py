@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from docs.machinery import stepper
 from docs.machinery.film import (
     MOST_ROWS,
     Arc,
@@ -118,7 +119,7 @@ def test_the_running_expression_is_found_to_the_column() -> None:
 
 
 def test_there_is_a_film_for_each_stage() -> None:
-    assert [f"steps_{n:02}" for n in range(1, 9)] == FILMS
+    assert {f"steps_{n:02}" for n in range(1, 9)} | {"steps_home"} == {*FILMS}
 
 
 @pytest.mark.parametrize("name", FILMS)
@@ -126,5 +127,26 @@ def test_every_film_plays(name: str) -> None:
     film: Film = importlib.import_module(f"docs.examples.{name}").film()
     shots = film.marked()
     assert len(shots) >= 5
+    assert 0 <= film.first < len(shots)
     assert all(taken.say.endswith((".", ":")) for taken in shots)
     assert any(row.mark for taken in shots for row in taken.rows)
+
+
+def test_the_home_page_opens_on_a_module_its_graph_and_its_code() -> None:
+    film = importlib.import_module("docs.examples.steps_home").film()
+    shot = film.shots[film.first]
+    assert shot.spot is not None
+    assert [row.name for row in shot.rows] == ["x", "linear", "add"]
+    assert [line.text.strip() for line in shot.code][1:] == [
+        "linear = self.linear(x)",
+        "add = linear + x;  linear = x = None",
+    ]
+    assert "torch.tanh(add)" in film.shots[-1].code[3].text
+
+
+def test_a_film_does_not_show_the_docstring_of_its_source() -> None:
+    html = stepper._source("stages.residual.Residual.forward", None)
+    assert "def forward" in html
+    assert "return torch.relu(y + x)" in html
+    assert "relu(linear(x) + x)." not in html
+    assert "Args:" not in html

@@ -114,6 +114,25 @@ def test_the_keyboard_steps_on_the_buttons(browser: Browser) -> None:
     assert shown(browser) == [1]
 
 
+_PANELS = """
+return ['.fx-src', '.fx-nodes', '.fx-out'].map(one => document
+  .querySelector('fx-trace li.fx-now ' + one).getBoundingClientRect().bottom)
+"""
+
+
+@pytest.mark.parametrize(("width", "screens"), [(1400, 1), (400, 2)])
+def test_the_home_page_shows_module_graph_and_code_at_once(
+    browser: Browser, width: int, screens: int
+) -> None:
+    """Without scrolling where it is wide, in one swipe on a telephone."""
+    browser.look(width)
+    browser.open("")
+    assert shown(browser) == [2]
+    assert max(browser.run(_PANELS)) <= screens * 900
+    press(browser, "next")
+    assert shown(browser) == [3]
+
+
 def test_every_step_is_said(browser: Browser) -> None:
     browser.open(PAGE)
     total = count(browser)

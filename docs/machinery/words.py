@@ -1,0 +1,96 @@
+"""How long the pages are: words of prose, and minutes to read them.
+
+What is drawn (code, output, claims, tables) is not counted, nor are headings:
+one reads those at another speed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from docs.machinery.directives import Kind, Page, read_page
+from docs.machinery.literate import FILES, page_of
+from stages.floors import source_files
+from stages.manifest import stages
+
+A_MINUTE = 200
+"""Words that one reads in a minute beside code."""
+
+LOOKED_UP = ("index.md", "api.md", "claims.md", "glossary.md", "speed.md")
+"""Pages for looking something up."""
+
+
+def words(page: Page) -> int:
+    """The words of a page's prose."""
+    fenced, found = False, 0
+    for line in page.lines:
+        if line.lstrip().startswith(("```", "~~~")):
+            fenced = not fenced
+        elif not fenced and not line.startswith(("#", "|", "///", "    ")):
+            found += len(line.split())
+    return found
+
+
+def minutes(count: int) -> str:
+    """How long it takes to read so many words."""
+    needed = max(1, round(count / A_MINUTE))
+    return f"{needed} minute{'s' * (needed > 1)}"
+
+
+def label(page: Page, docs: Path, kinds: dict[str, Kind]) -> str:
+    """The line below a page's title; "" for pages that are looked up.
+
+    Args:
+        page: the page.
+        docs: the folder of all pages.
+        kinds: the blocks that there are.
+    """
+    if page.name in LOOKED_UP:
+        return ""
+    own = minutes(words(page))
+    if page.name.startswith("stages/"):
+        core = core_pages(int(Path(page.name).stem))
+        count = sum(words(read(docs, name, kinds)) for name in core)
+        return f"{own} · with the core files {minutes(count)}"
+    for file in source_files():
+        if page_of(f"fx/{file.path}") == page.name:
+            core = core_pages(file.stage)
+            part = "core" if page.name in core else "for reference"
+            return f"Stage {file.stage:02d} · {part} · {own} beside the code"
+    return own
+
+
+def core_pages(stage: int) -> list[str]:
+    """The pages of the core path of a stage, its own first."""
+    files = [page_of(f"fx/{file}") for file in stages()[stage].core]
+    return [f"stages/{stage:02d}.md", *files]
+
+
+def read(docs: Path, name: str, kinds: dict[str, Kind]) -> Page:
+    """A page below docs/; an empty one if there is none."""
+    path = docs / name
+    text = path.read_text(encoding="utf-8") if path.is_file() else ""
+    return read_page(name, text.splitlines(), kinds)
+
+
+def report(docs: Path, kinds: dict[str, Kind]) -> Iterator[str]:
+    """The words of each stage's core, and of all pages.
+
+    Args:
+        docs: the folder of the pages.
+        kinds: the blocks that there are.
+    """
+    count = {
+        name: words(read(docs, name, kinds))
+        for name in (p.relative_to(docs).as_posix() for p in docs.rglob("*.md"))
+    }
+    total = 0
+    for number, stage in stages().items():
+        core = sum(count.get(name, 0) for name in core_pages(number))
+        own = count.get(f"stages/{number:02d}.md", 0)
+        total += core
+        yield f"{number:02d} {stage.title}: core {core} (its page {own})"
+    files = sum(n for name, n in count.items() if name.startswith(FILES))
+    yield f"all cores: {total} words, {minutes(total)}"
+    yield f"pages of files: {files}; all pages: {sum(count.values())}"

@@ -1,0 +1,94 @@
+"""How long a page is said to be."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from docs.machinery import __main__ as tools
+from docs.machinery.directives import Page, read_page
+from docs.machinery.extension import KINDS
+from docs.machinery.source import ROOT
+from docs.machinery.words import core_pages, label, minutes, words
+from tests.docs.test_directives import drawn_with
+
+TEXT = """# A title is not counted
+
+Four words of prose.
+
+/// run | docs.examples.home
+    unknown: option words
+
+Three in block.
+///
+
+| a | table | is | not |
+|---|---|---|---|
+
+```sh
+make nothing of this
+```
+
+And two.
+"""
+
+
+def page(text: str, name: str = "page.md") -> Page:
+    return read_page(name, text.splitlines(), KINDS)
+
+
+def test_only_prose_is_counted() -> None:
+    assert words(page(TEXT)) == 4 + 3 + 2
+
+
+@pytest.mark.parametrize(
+    ("count", "text"), [(0, "1 minute"), (290, "1 minute"), (700, "4 minutes")]
+)
+def test_minutes(count: int, text: str) -> None:
+    assert minutes(count) == text
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("files/node.md", "Stage 02 · core · 1 minute beside the code"),
+        ("files/annotate.md", "Stage 03 · for reference · 1 minute beside"),
+        ("library.md", "1 minute"),
+        ("glossary.md", ""),
+    ],
+)
+def test_a_page_says_where_it_belongs(name: str, text: str) -> None:
+    said = label(page(TEXT, name), ROOT / "docs", KINDS)
+    assert said.startswith(text)
+    assert bool(said) == bool(text)
+
+
+def test_the_page_of_a_stage_counts_its_core(tmp_path: Path) -> None:
+    for name in core_pages(1):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("# T\n\n" + "word " * 1000)
+    stage = page((tmp_path / "stages/01.md").read_text(), "stages/01.md")
+    count = len(core_pages(1))
+    assert count > 1
+    assert label(stage, tmp_path, KINDS) == (
+        f"5 minutes · with the core files {5 * count} minutes"
+    )
+
+
+def test_the_line_stands_below_the_title() -> None:
+    html, _ = drawn_with("# T\n\nText.\n", "library.md")
+    title, line, text = html.splitlines()
+    assert title.startswith("<h1")
+    assert line == '<p class="fx-page">1 minute</p>'
+    assert text == "<p>Text.</p>"
+
+
+def test_one_command_counts_all(capsys: pytest.CaptureFixture[str]) -> None:
+    assert tools.main(["words"]) == 0
+    *stages, cores, whole = capsys.readouterr().out.splitlines()
+    assert len(stages) == 8
+    total = sum(int(line.split("core ")[1].split()[0]) for line in stages)
+    assert cores.startswith(f"all cores: {total} words, ")
+    assert int(whole.rpartition(" ")[2]) > total

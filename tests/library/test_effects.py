@@ -634,8 +634,6 @@ MORE_THAN_TORCH_FX = {
     "aten._backward",
     "aten._cufft_clear_plan_cache",
     "aten._cufft_set_plan_cache_max_size",
-    "aten._linalg_check_errors",
-    "aten._print",
     "aten._propagate_xla_data",
     "aten._validate_compressed_sparse_indices",
     *(

@@ -55,7 +55,8 @@ def classify(node: Node, tensors: dict[Node, bool] | None = None) -> Effect:
     effect = effect_by_name(node)
     if node.op != "call_method" or effect.kind != "pure":
         return effect
-    if is_tensor(node.args[0], {} if tensors is None else tensors):
+    receiver = node.args[0] if node.args else None
+    if is_tensor(receiver, {} if tensors is None else tensors):
         return effect
     reason = f"`.{node.target}()` of what may be no tensor"
     return Effect("unknown", reason)

@@ -127,7 +127,10 @@ class Facts:
         self.reads_data: bool = Tag.data_dependent_output in overload.tags
         returns = [str(value.type) for value in schema.returns]
         self.returns_one_tensor: bool = returns == ["Tensor"]
-        self.returns_tensors: bool = {*returns} in ({"Tensor"}, {"Tensor[]"})
+        self.returns_tensors: bool = {*returns} in (
+            {"Tensor"},
+            {"List[Tensor]"},
+        )
         self.returns_nothing: bool = not returns and not self.writes
 
     @cached_property

@@ -91,10 +91,10 @@ def _function_returns_tensor(node: Node) -> bool | None:
     """Whether a function is known to return one tensor."""
     target, first = node.target, _first(node)
     if target is operator.getitem and isinstance(first, Node):
-        overloads = overloads_of(first)
+        overloads = overloads_of(first) if first.op == "call_function" else []
         if overloads and not overloads[0].returns_one_tensor:
-            # One of several results, as of `chunk` or `max`.
-            one = isinstance(node.args[1], int)
+            # One of several results, as of `torch.chunk`.
+            one = isinstance(node.args[-1], int)
             return one and all(each.returns_tensors for each in overloads)
     if id(target) in _LIKE_FIRST:
         return None
@@ -165,7 +165,8 @@ def is_new(node: Node, tensors: dict[Node, bool]) -> bool:
     if node.op != "call_function":
         return False
     if node.target is getattr:
-        return str(node.args[1]) in tables.PLAIN_ATTRIBUTES
+        name = str(node.args[-1]) if len(node.args) == 2 else ""
+        return name in tables.PLAIN_ATTRIBUTES
     if id(node.target) in _ARITHMETIC:
         return is_tensor(node, tensors)
     overloads = overloads_of(node)

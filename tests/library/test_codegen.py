@@ -52,8 +52,8 @@ class Plain:
     """A class to annotate with."""
 
 
-OPTIONAL: Value = typing.Optional[Plain]
-UNION: Value = typing.Union[int, Plain]
+OPTIONAL: Value = typing.Optional[Plain]  # noqa: UP045 (as users write it)
+UNION: Value = typing.Union[int, Plain]  # noqa: UP007
 
 
 def scale(x: Value, by: float = 2.0) -> Value:
@@ -131,13 +131,13 @@ def annotated(lib: Lib, graph: Lib) -> None:
         (
             *(int, torch.Tensor, Plain, nn.Module, typing.Any, "Plain"),
             *(int | None, str | list[int] | None, OPTIONAL),
-            *(typing.List[int], typing.Dict[str, torch.Tensor]),
-            *(typing.Tuple[int, ...], typing.Tuple[()]),
-            *(typing.List, typing.Dict, typing.Tuple),
+            *(typing.List[int], typing.Dict[str, torch.Tensor]),  # noqa: UP006
+            *(typing.Tuple[int, ...], typing.Tuple[()]),  # noqa: UP006
+            *(typing.List, typing.Dict, typing.Tuple),  # noqa: UP006
             *(list[int], dict[str, list[Plain]], tuple[int, ...], tuple[()]),
             *(UNION, typing.Literal["a b", 3]),
             *(torch.device, torch.dtype, type(None), list["Plain"]),
-            *(typing.Callable[..., int], typing.Type[int]),
+            *(typing.Callable[..., int], typing.Type[int]),  # noqa: UP006
         )
     ):
         graph.placeholder(f"x{index}", kind)

@@ -147,7 +147,7 @@ class Drawing(Custom):
 
     def __init__(self) -> None:
         super().__init__()
-        self.graph = Graph(self)
+        self.graph = Graph()
 
 
 class Counted(nn.Linear):
@@ -202,9 +202,9 @@ def traced_hooked() -> nn.Module:
 
 
 def traced_edited() -> nn.Module:
-    module: Anything = traced(torch.relu)()
-    vars(module)["forward"] = torch.Tensor.relu_
-    return module  # type: ignore[no-any-return]
+    module = traced(torch.relu)()
+    object.__setattr__(module, "forward", torch.Tensor.relu_)
+    return module
 
 
 def backward_hooked() -> nn.Module:

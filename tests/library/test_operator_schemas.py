@@ -401,7 +401,7 @@ def test_a_module_that_is_not_there() -> None:
 
 # -- types and mutation -------------------------------------------------------
 
-List: Anything = typing.List
+List: Anything = typing.List  # noqa: UP006  (as in signatures)
 
 SIGNATURE_TYPES: list[Anything] = [
     torch.Tensor, int, float, bool, str, numbers.Number, torch.dtype,

@@ -40,8 +40,8 @@ class Box:
     def __call__(self) -> None: ...
 
 
-a_lambda = lambda x: x
-annotated: Callable[[Anything], Anything] = lambda x: x
+a_lambda = lambda x: x  # noqa: E731
+annotated: Callable[[Anything], Anything] = lambda x: x  # noqa: E731
 in_a_list = [lambda x: x]
 twins = (lambda x: x), (lambda x: -x)
 

@@ -235,7 +235,9 @@ class Program:
                 lambda: self.method("append", self.items, x),
                 lambda: self.call(operator.getitem, self.items, 0),
                 lambda: self.call(
-                    operator.getitem, self.call(operator.add, self.items, [x]), 1
+                    operator.getitem,
+                    self.call(operator.add, self.items, [x]),
+                    1,
                 ),
                 lambda: self.method("add", self.bag, x),
                 lambda: self.method("add_", self.method("relu", self.bag), x),
@@ -319,7 +321,7 @@ def world(program: Program) -> dict[str, Anything]:
     total = sum(part.sum() for part in result if part.requires_grad)
     if isinstance(total, torch.Tensor):
         try:
-            total.backward()
+            torch.autograd.backward(total)
         except RuntimeError:
             return found  # a value that backward needs was overwritten
         found["gradient"] = plain(given[0].grad)
@@ -383,12 +385,13 @@ def left_over(place: int) -> str:
     """What elimination leaves of one of `MUST_GO`."""
     program = Program.__new__(Program)
     program.owner = owner(training=False)
-    program.graph = graph = fx.Graph(program.owner)
+    made: Anything = program.owner
+    program.graph = graph = fx.Graph(made)
     x = graph.placeholder("x", torch.Tensor)
     MUST_GO[place](program, x)
     graph.output(x)
     for unknown in ("keep", "drop"):
-        graph.eliminate_dead_code(unknown=unknown)  # type: ignore[arg-type]
+        graph.eliminate_dead_code(unknown=unknown)
         left = [node.name for node in graph.nodes if node.op.startswith("call")]
         if left:
             return f"{unknown}: {' '.join(left)} could have gone"
@@ -434,14 +437,14 @@ PART = Part(
         ),
         Plant(
             "fx/memory/effect_tables.py",
-            '"format getattr hasattr hash hex id int isinstance issubclass iter len "',
-            '"format getattr hasattr hash hex id int list isinstance iter len "',
+            '"map object oct ord',
+            '"list map object oct ord',
             "list(map(f, xs)) is taken for pure",
         ),
         Plant(
             DEAD_CODE,
-            "            _last(self._losers[maker]) is not None\n            or ",
-            "            ",
+            "_last(self._losers[maker]) is not None",
+            "False",
             "memory that has escaped is taken for unseen",
         ),
         Plant(
@@ -458,8 +461,8 @@ PART = Part(
         ),
         Plant(
             TENSORS,
-            "        return base in tables.FRESH and is_tensor(_first(node), tensors)",
-            "        return base in tables.FRESH",
+            " and is_tensor(_first(node), tensors)",
+            "",
             "what a method of anything returns is taken for new memory",
         ),
     ),

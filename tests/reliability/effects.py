@@ -10,6 +10,7 @@ is found.
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib
 import random
 import sys
@@ -25,6 +26,7 @@ import torch
 import torch.fx
 from torch import nn
 from torch.nn import functional as F
+from torch.nn.parameter import is_lazy
 from torch.utils import _pytree as pytree
 
 from fx.graph import Graph
@@ -85,6 +87,7 @@ def watch(
     state: Sequence[torch.Tensor] = (),
 ) -> Seen | None:
     """Run a call and say what it did; None if torch refuses it."""
+    state = [tensor for tensor in state if not is_lazy(tensor)]
     before = [bits(tensor) for tensor in (*inputs, *state)]
     rng = torch.get_rng_state()
     given, own = storages(inputs), storages(state)
@@ -108,8 +111,7 @@ def watch(
 def wrong_claims(node: Node, seen: Seen, target: int | None) -> str:
     """What is claimed of a node and was not so; "" if nothing.
 
-    Args:
-        target: the place of the argument that may be overwritten.
+    `target` is the place of the argument that may be overwritten.
     """
     effect = classify(node)
     wrong = []
@@ -160,14 +162,14 @@ def judged(
         impure = other.is_impure()
     except Exception:
         return None
-    state = []
-    if op == "call_function":
-        call = lambda: target(*args, **kwargs)
-    elif op == "call_method":
-        call = lambda: getattr(args[0], target)(*args[1:], **kwargs)
-    else:
-        call = lambda: owner.child(*args, **kwargs)
+    state: list[torch.Tensor] = []
+    function = target
+    if op == "call_method":
+        function = getattr(torch.Tensor, target)
+    elif op == "call_module":
+        function = owner.child
         state = [*owner.child.parameters(), *owner.child.buffers()]
+    call = functools.partial(function, *args, **kwargs)
     seen = watch(call, tensors, state)
     if seen is None:
         return None
@@ -318,7 +320,7 @@ ODD: Sequence[Callable[[torch.Tensor], tuple[Anything, ...]]] = (
     lambda x: (torch.Tensor.contiguous, x),
     lambda x: (torch.conj_physical, x),
     lambda x: (torch.Tensor.sum_to_size, x, 2, 4),
-)  # type: ignore[assignment]
+)
 """Calls that have nothing to compute, so that an operator might save itself
 the copy."""
 

@@ -4,7 +4,7 @@ The mark is mypy's error code; test_typing.py knows pyright's name for it and
 holds both to exactly these lines.  This file is for checkers: nobody runs it.
 """
 
-
+# ruff: noqa: B015, B018  (a line is here for its types, not for its value)
 
 from typing import assert_never
 

@@ -214,7 +214,7 @@ def immutable_containers_behave_as_values(lib: Lib) -> Seen:
     dicts = lib.immutable_collections.immutable_dict
     one, two = lists([1, 2]), dicts(a=1, b=2)
     as_list, as_tuple = [1, 2], (1, 2)
-    longer: Made = one + [3]
+    longer: Made = one + [3]  # noqa: RUF005 - the operator is meant
     return [
         (one == as_list, as_list == one, one != as_tuple),
         (hash(one) == hash(as_tuple), hash(two) == hash(dicts(b=2, a=1))),

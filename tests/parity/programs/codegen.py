@@ -318,7 +318,7 @@ def named_lambdas_and_local_functions_as_targets(lib: Lib) -> Seen:
     def local(x: Value) -> Value:
         return x - 1
 
-    named = lambda v: v * 10
+    named = lambda v: v * 10  # noqa: E731
     g = lib.Graph()
     value = g.placeholder("x")
     for target in (local, named, local):

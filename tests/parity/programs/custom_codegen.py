@@ -27,7 +27,7 @@ def forward(self, args_list: List[torch.Tensor]){returns}:
     {", ".join(free_vars)}, = args_list"""
 
     def additional_globals(self: Value) -> list[tuple[str, object]]:
-        return [("List", typing.List)]
+        return [("List", typing.List)]  # noqa: UP006
 
     def process_inputs(self: Value, *inputs: Value) -> Value:
         assert len(inputs) == 1

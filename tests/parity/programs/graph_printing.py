@@ -189,7 +189,7 @@ def types_print_before_the_user_count(lib: Lib) -> Seen:
         int,
         torch.Tensor,
         list[int],
-        Optional[torch.Tensor],
+        Optional[torch.Tensor],  # noqa: UP045 - prints differently
         int | None,
         "a string",
         None,

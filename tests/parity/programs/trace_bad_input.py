@@ -42,7 +42,7 @@ def forwards_that_raise_keep_their_exception(lib: Lib) -> Seen:
     return [
         error(lambda: lib.symbolic_trace(Root(raising)), chars=15),
         error(lambda: lib.symbolic_trace(deep)),
-        error(lambda: lib.symbolic_trace(lambda x: x.shape + undefined)),  # type: ignore[name-defined]
+        error(lambda: lib.symbolic_trace(lambda x: x.shape + undefined)),  # type: ignore[name-defined]  # noqa: F821
         error(lambda: lib.symbolic_trace(lambda x: 1 / 0)),
     ]
 

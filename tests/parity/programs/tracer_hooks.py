@@ -46,7 +46,7 @@ def a_tracer_may_iterate(lib: Lib) -> Seen:
     @no_type_check
     def f(x):
         first, *rest = x
-        return sum([i for i in x]) + first, rest
+        return sum([i for i in x]) + first, rest  # noqa: C416
 
     return lines(trace_with(lib, f, iter=each))
 

@@ -205,7 +205,7 @@ def operators() -> list[Case]:
     table = from_torchs_tests(
         "torch.testing._internal.common_methods_invocations", "op_db"
     )
-    return [(info.name, lambda info=info: calls_of(info)) for info in table]
+    return [(info.name, functools.partial(calls_of, info)) for info in table]
 
 
 def calls_of(info: Anything) -> Iterator[Anything]:
@@ -254,7 +254,7 @@ def modules() -> list[Case]:
         "torch.testing._internal.common_modules", "module_db"
     )
     return [
-        (info.module_cls.__name__, lambda info=info: calls_of_module(info))
+        (info.module_cls.__name__, functools.partial(calls_of_module, info))
         for info in table
     ]
 

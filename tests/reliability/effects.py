@@ -169,6 +169,8 @@ def judged(
     elif op == "call_module":
         function = owner.child
         state = [*owner.child.parameters(), *owner.child.buffers()]
+    if not callable(function):
+        return None
     call = functools.partial(function, *args, **kwargs)
     seen = watch(call, tensors, state)
     if seen is None:

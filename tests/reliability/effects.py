@@ -20,7 +20,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import torch
 import torch.fx
@@ -30,7 +30,7 @@ from torch.nn.parameter import is_lazy
 from torch.utils import _pytree as pytree
 
 from fx.graph import Graph
-from fx.memory.effects import classify
+from fx.memory.effects import Effect, classify
 from fx.memory.tensors import is_new, is_tensor, is_torchs_module
 from fx.node import Node
 from tests.reliability.part import Outcome, Part, Plant
@@ -108,23 +108,36 @@ def watch(
 # -- what is claimed ---------------------------------------------------------
 
 
-def wrong_claims(node: Node, seen: Seen, target: int | None) -> str:
+class Claims(NamedTuple):
+    """What is said of a node before it runs."""
+
+    effect: Effect
+    new: bool
+    tensor: bool
+
+
+def claims_about(node: Node) -> Claims:
+    """Ask before the call: a lazy module is another one afterwards."""
+    return Claims(classify(node), is_new(node, {}), is_tensor(node, {}))
+
+
+def wrong_claims(claims: Claims, seen: Seen, target: int | None) -> str:
     """What is claimed of a node and was not so; "" if nothing.
 
     `target` is the place of the argument that may be overwritten.
     """
-    effect = classify(node)
+    effect = claims.effect
     wrong = []
     if effect.kind == "pure" and (seen.written or seen.drew):
         wrong.append("called pure, and it writes or draws")
     if effect.target is not None:
         if target is None or seen.written - {target} or seen.drew:
             wrong.append("does more than overwrite its target")
-    elif is_new(node, {}) and seen.shares and effect.kind == "pure":
+    elif claims.new and seen.shares and effect.kind == "pure":
         wrong.append("called new memory, and it is an input's")
     if effect.kind == "pure" and seen.shares_state:
         wrong.append("its value is in the memory of its state")
-    if is_tensor(node, {}) and not seen.one_tensor:
+    if claims.tensor and not seen.one_tensor:
         wrong.append("called a tensor, and it is not one")
     return "; ".join(wrong)
 
@@ -160,6 +173,7 @@ def judged(
         node, tensors = record(Graph(owner), op, target, args, kwargs)
         other, _ = record(theirs, op, target, args, kwargs)
         impure = other.is_impure()
+        claims = claims_about(node)
     except Exception:
         return None
     state: list[torch.Tensor] = []
@@ -180,7 +194,7 @@ def judged(
     first = 0 if tensors and args and args[0] is tensors[0] else None
     misses = not impure and (seen.written or seen.drew)
     return (
-        wrong_claims(node, seen, first),
+        wrong_claims(claims, seen, first),
         "has an effect, and is removed" if misses else "",
     )
 

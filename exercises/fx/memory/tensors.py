@@ -80,9 +80,7 @@ def _by_itself(node: Node) -> bool | None:
     if node.op == "call_function":
         return _function_returns_tensor(node)
     if node.op == "call_method":
-        overloads = overloads_of(node)
-        one = overloads and all(each.returns_one_tensor for each in overloads)
-        return None if one else False
+        return None if _schemas_return_tensor(node) else False
     value = _owned(node)
     return isinstance(value, torch.Tensor) or returns_new_tensor(value)
 
@@ -98,12 +96,21 @@ def _function_returns_tensor(node: Node) -> bool | None:
             return one and all(each.returns_tensors for each in overloads)
     if id(target) in _LIKE_FIRST:
         return None
+    has_schema = facts_of_overloads(target) is not None
+    few = has_schema or len(node.args) <= _OF_POOL
+    return few and _schemas_return_tensor(node)
+
+
+def _schemas_return_tensor(node: Node) -> bool:
+    """Whether all schemas of a call have one tensor as their result.
+
+    A keyword that is in none of them, such as `as_tuple=`, is one of Python's,
+    and may change what is returned.
+    """
     overloads = overloads_of(node)
-    several = "return_indices" in node.kwargs or len(node.args) > _OF_POOL
-    return bool(overloads) and (
-        all(each.returns_one_tensor for each in overloads)
-        and not (several and not facts_of_overloads(target))
-    )
+    known = {name for each in overloads for name in each.parameters}
+    one = all(each.returns_one_tensor for each in overloads)
+    return bool(overloads) and one and node.kwargs.keys() <= known
 
 
 _OF_POOL: Final = 6

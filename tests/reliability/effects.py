@@ -66,6 +66,8 @@ def storages(value: Anything) -> set[int]:
 def bits(tensor: torch.Tensor) -> Anything:
     """A copy to compare with, in which nan equals nan."""
     copy = tensor.detach().clone()
+    if copy.layout != torch.strided:
+        copy = copy.to_dense()
     return copy, torch.isnan(copy) if copy.is_floating_point() else None
 
 

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import Final, Literal
 
-from .memory import effects
+from .memory import dead_code, effects
 from .node import Node, map_arg
 from .ordered.namespace import target_to_str
 from .ordered.opcodes import Opcode, Target
@@ -391,15 +391,18 @@ class Graph(OrderedGraph[Node]):
         """Erase the nodes without users that have no side effect.
 
         Placeholders, the output, and calls with a known side effect (see
-        `effects.classify`) are live; so are the nodes that they need.  If a
-        get_attr node fetches a child module that has a graph, that graph is
-        cleaned too, with the same settings, and the child recompiled.
+        `effects.classify`) are live; so are the nodes that they need.  A write
+        into memory that the graph itself has made, and that nothing looks at
+        afterwards, is not such an effect.  If a get_attr node fetches a child
+        module that has a graph, that graph is cleaned too, with the same
+        settings, and the child recompiled.
 
         Args:
             is_impure_node: says which nodes have side effects, in place of
                 `effects.classify`.
             unknown: whether to drop or keep calls of which nothing is known,
-                such as a user's function.  torch.fx drops them.
+                such as a user's function, or a method of an input that is not
+                annotated.  torch.fx drops them.
 
         Returns:
             Whether something was erased.

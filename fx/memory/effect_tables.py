@@ -13,11 +13,19 @@ from typing import Final, NamedTuple
 
 import torch
 from torch import _assert, _assert_async, nn
-from torch._C import _set_grad_enabled
+from torch._C import _functorch, _set_grad_enabled
+from torch._functorch import predispatch
 from torch.amp.autocast_mode import _enter_autocast, _exit_autocast
+from torch.autograd import forward_ad
 from torch.nn.modules.batchnorm import _NormBase
+from torch.nn.modules.conv import _ConvNd
 from torch.nn.modules.dropout import _DropoutNd
 from torch.nn.modules.lazy import LazyModuleMixin
+from torch.nn.modules.pooling import (
+    _AdaptiveAvgPoolNd,
+    _AdaptiveMaxPoolNd,
+    _MaxPoolNd,
+)
 from torch.nn.utils.parametrizations import _SpectralNorm
 
 from ..usedef.values import Value
@@ -41,6 +49,12 @@ CALLED_FOR_EFFECT: Final[tuple[Callable[..., Value], ...]] = (
     torch.set_default_dtype,
     torch.set_grad_enabled,
     torch.set_rng_state,
+    *(
+        function
+        for module in (predispatch, torch._C, _functorch, forward_ad)
+        for name, function in vars(module).items()
+        if name.endswith(("_nesting", "_dual_level"))
+    ),
 )
 """Functions without a schema whose calls change something."""
 
@@ -52,13 +66,17 @@ IN_PLACE_OPERATORS: Final = frozenset(
 """Functions of `operator` that write into their first argument."""
 
 PURE_BUILTINS: Final = (
-    "abs all any ascii bin bool bytes callable chr complex dict divmod "
-    "enumerate filter float format frozenset getattr hasattr hash hex id int "
-    "isinstance issubclass iter len list map max min object oct ord pow range "
-    "repr reversed round set slice sorted str sum tuple type zip"
+    "abs ascii bin bool callable chr complex divmod enumerate filter float "
+    "format getattr hasattr hash hex id int isinstance issubclass iter len "
+    "map object oct ord pow range repr reversed round slice str type zip"
 ).split()
-"""Builtins that return a value and do nothing else.  (An iterator among the
-arguments is taken for a value too, though `list` or `sum` would exhaust it.)"""
+"""Builtins that return a value and do nothing else.  `list`, `sum` and others
+that iterate are not among them: `list(map(print, x))` prints."""
+
+ITERATING: Final = frozenset(
+    "contains countOf dist fsum indexOf prod sumprod".split()
+)
+"""Functions of `operator` and `math` that iterate over an argument."""
 
 PURE_TORCH: Final[tuple[object, ...]] = (
     torch.Size,
@@ -81,6 +99,77 @@ PURE_TORCH: Final[tuple[object, ...]] = (
 )
 """Functions of torch that no schema speaks for."""
 
+FRESH: Final = frozenset(
+    (
+        # elementwise
+        "abs acos acosh add addcdiv addcmul angle asin asinh atan atan2 atanh "
+        "bitwise_and bitwise_left_shift bitwise_not bitwise_or "
+        "bitwise_right_shift bitwise_xor ceil celu clamp clamp_max clamp_min "
+        "copysign cos cosh deg2rad digamma div elu eq erf erfc erfinv exp exp2 "
+        "expm1 floor floor_divide fmax fmin fmod frac ge gelu glu gt "
+        "hardshrink hardsigmoid hardswish hardtanh heaviside hypot isfinite "
+        "isinf isnan le leaky_relu lerp lgamma log log10 log1p log2 "
+        "logaddexp logical_and logical_not logical_or logical_xor "
+        "logit lt masked_fill maximum minimum mish mul nan_to_num "
+        "ne neg pow prelu rad2deg reciprocal relu relu6 remainder round rsqrt "
+        "rsub selu sgn sigmoid sign signbit silu sin sinc sinh softplus "
+        "softshrink sqrt square sub tan tanh threshold true_divide trunc "
+        "where xlogy "
+        # reductions
+        "all amax amin any argmax argmin argsort count_nonzero cummax cummin "
+        "cumprod cumsum log_softmax logsumexp max mean median min nansum "
+        "nonzero prod softmax sort std sum topk unique var "
+        # linear algebra, networks
+        "adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d "
+        "adaptive_max_pool1d adaptive_max_pool2d adaptive_max_pool3d addbmm "
+        "addmm addmv addr avg_pool1d avg_pool2d avg_pool3d baddbmm batch_norm "
+        "bilinear bmm conv1d conv2d conv3d conv_transpose1d conv_transpose2d "
+        "conv_transpose3d convolution dot embedding group_norm instance_norm "
+        "layer_norm linear matmul max_pool1d max_pool2d max_pool3d "
+        "mm mv native_batch_norm native_group_norm native_layer_norm one_hot "
+        "outer rms_norm "
+        # data movement
+        "cat clone copy fill flip gather index_add index_copy index_fill "
+        "index_put index_select masked_scatter masked_select roll scatter "
+        "scatter_add stack take tril triu zero "
+        # new tensors
+        "arange bernoulli empty empty_like eye full full_like linspace ones "
+        "ones_like rand rand_like randint randn randn_like randperm zeros "
+        "zeros_like "
+        # numbers, which are not memory
+        "dim is_complex is_contiguous is_floating_point item numel size stride"
+    ).split()
+)
+"""Operators of aten, methods and functions of torch.nn.functional whose result
+shares no memory with anything, and whose variant with `_` at its end writes
+into its first argument only.  A name gets in here by observation, not by its
+schema (`type_as` and `atleast_1d` declare no alias, and return their input):
+tests/reliability/effects.py runs them all."""
+
+FRESH_OPERATORS: Final = frozenset(
+    "abs add and_ eq floordiv ge gt inv invert le lshift lt matmul mod mul ne "
+    "neg or_ pow rshift sub truediv xor".split()
+)
+"""The same of `operator`, if an operand is a tensor."""
+
+PLAIN_ATTRIBUTES: Final = frozenset("device dtype layout ndim shape".split())
+"""Attributes of tensors that are not memory."""
+
+FRESH_MODULES: Final = (
+    _ConvNd,
+    _NormBase,
+    *(nn.AvgPool1d, nn.AvgPool2d, nn.AvgPool3d, _MaxPoolNd),
+    *(_AdaptiveAvgPoolNd, _AdaptiveMaxPoolNd),
+    *(nn.Bilinear, nn.Embedding, nn.Linear, nn.PReLU),
+    *(nn.CELU, nn.ELU, nn.GELU, nn.GLU, nn.Hardsigmoid, nn.Hardswish),
+    *(nn.Hardtanh, nn.LeakyReLU, nn.LogSigmoid, nn.Mish, nn.ReLU, nn.SELU),
+    *(nn.SiLU, nn.Sigmoid, nn.Softplus, nn.Softshrink, nn.Tanh, nn.Threshold),
+    *(nn.GroupNorm, nn.LayerNorm, nn.RMSNorm),
+    *(nn.LogSoftmax, nn.Softmax, nn.Upsample),
+)
+"""Modules that return one new tensor, or with `inplace=True` their input; for
+pools, without `return_indices`.  Observed too."""
+
 EFFECTFUL_OPERATORS: Final = frozenset(
     (
         "_c10d_functional::batch_p2p_ops",
@@ -88,32 +177,14 @@ EFFECTFUL_OPERATORS: Final = frozenset(
         "_c10d_functional::isend",
         "_c10d_functional::wait_tensor",
         "ao::wait_tensor",
-        "aten::_assert_async",
-        "aten::_assert_scalar",
-        "aten::_assert_tensor_metadata",
-        "aten::sym_constrain_range",
-        "aten::sym_constrain_range_for_size",
-        "fsdp::copy_",
         "higher_order::triton_kernel_wrapper_mutation",
         "inductor::accumulate_grad_",
-        "inductor::resize_storage_bytes_",
-        "prims::_sink_tokens",
         "profiler::_record_function_enter",
         "profiler::_record_function_enter_new",
-        "profiler::_record_function_exit",
-        "streams::fork",
-        "streams::join",
-        "streams::record_event",
-        "streams::record_stream",
-        "streams::sync_dealloc",
-        "streams::synchronize_device",
-        "streams::synchronize_event",
-        "streams::synchronize_stream",
-        "streams::wait_event",
-        "streams::wait_stream",
     )
 )
-"""Operators that are called for their effect, though no schema says so."""
+"""Operators that are called for their effect, though they return something
+and their schema declares no write."""
 
 DRAWS_IF_ASKED: Final = frozenset(
     "alpha_dropout dropout feature_alpha_dropout feature_dropout rrelu "

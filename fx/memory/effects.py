@@ -8,42 +8,62 @@ and with the reason:
     impure    an argument or some state is changed, or must be assumed to be
     unknown   the code that runs is a user's, or cannot be read
 
-What a function or a method does is worked out in `function_effects`; here is
-what follows for nodes, and what is known of modules.
+What a function or a method does is worked out in `function_effects`, and what
+a module of torch.nn does in `modules`; here is what follows for nodes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import Final, Literal
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+from typing import Final
 
 from torch import nn
 
 from ..node import Node
-from ..ordered.ordered_graph import OrderedGraph
 from ..text.dotted_path import PathError, find
+from ..usedef.protocols import CodeGenerator
 from ..usedef.values import Value
-from .effect_tables import MODULE_EFFECTS
 from .function_effects import (
     Effect,
     effect_of_function,
     effect_of_method,
     has_side_effect,
 )
+from .modules import effects_of_module, foreign_code, hooks_of, overwritten
+from .tensors import is_tensor
 
-__all__ = ["Effect", "classify", "has_side_effect", "is_impure", "must_keep"]
+__all__ = ["Effect", "classify", "has_side_effect", "is_impure"]
 
 
-def classify(node: Node) -> Effect:
+def classify(node: Node, tensors: dict[Node, bool] | None = None) -> Effect:
     """Say what a node does besides computing its value, and how we know.
+
+    A method is known only if its object is known to be a tensor, because a
+    queue has a `put` too, and a set an `add`: see `tensors.is_tensor`.
 
     Args:
         node: of any opcode.  A call_module node is read through the module
             that owns its graph, as that is now: in training or not.
+        tensors: what is known already about the nodes of the graph; more is
+            noted here.  Give the same dict again to ask about many nodes.
 
-    Cost: O(1) once a function or method has been seen; for a module,
+    Cost: O(1) once a function has been seen; for a method, O(length of the
+    chain of calls that it ends) if `tensors` is empty; for a module,
     O(submodules), or O(nodes) if it has a graph.
     """
+    effect = effect_by_name(node)
+    if node.op != "call_method" or effect.kind != "pure":
+        return effect
+    receiver = node.args[0] if node.args else None
+    if is_tensor(receiver, {} if tensors is None else tensors):
+        return effect
+    reason = f"`.{node.target}()` of what may be no tensor"
+    return Effect("unknown", reason)
+
+
+def effect_by_name(node: Node) -> Effect:
+    """What a node does if the object of its method, if any, is a tensor."""
     if node.op == "call_function":
         return effect_of_function(node.target, node.args, node.kwargs)
     if node.op == "call_method":
@@ -71,25 +91,8 @@ def is_impure(node: Node, impure_random: bool = True) -> bool:
 
     torch.fx: node.py, Node.is_impure
     """
-    effect = classify(node)
+    effect = effect_by_name(node)
     return effect.kind == "impure" and (impure_random or not effect.only_draws)
-
-
-def must_keep(unknown: Literal["drop", "keep"]) -> Callable[[Node], bool]:
-    """The predicate by which dead code elimination keeps unused nodes.
-
-    Args:
-        unknown: "drop" keeps what is impure, as torch.fx does; "keep" keeps
-            all that is not pure.
-
-    Raises:
-        ValueError: `unknown` is another word.
-    """
-    if unknown == "drop":
-        return is_impure
-    if unknown == "keep":
-        return lambda node: classify(node).kind != "pure"
-    raise ValueError(f'unknown={unknown!r}: say unknown="drop" or "keep"')
 
 
 # -- modules -----------------------------------------------------------------
@@ -108,51 +111,57 @@ def _effect_of_call_module(node: Node) -> Effect:
 
 def _effect_of_module(module: Value) -> Effect:
     """The effect of calling a module: the worst of all its parts."""
-    name = type(module).__qualname__
+    name = type(module).__name__
     if getattr(module, "_is_impure", False):
         return Effect("impure", f"{name} says so: _is_impure is set")
-    graph: Value = getattr(module, "graph", None)
-    if isinstance(graph, OrderedGraph):
+    if not isinstance(module, nn.Module):
+        return Effect("unknown", f"{name} is not of torch.nn")
+    nodes = _nodes_run_by(module)
+    if nodes is not None:
         nothing = f"nothing in the graph of {name} has an effect"
-        return _worst(nothing, _effects_in_graph(graph))
-    where = f"{type(module).__module__}."
-    if isinstance(module, nn.Module) and where.startswith(_OF_TORCH):
-        return _worst(f"{name} changes nothing", _effects_in_module(module))
-    return Effect("unknown", f"{name} is not of torch.nn, and has no graph")
+        return _worst(
+            nothing, chain(_effects_of_nodes(nodes), hooks_of(module))
+        )
+    parts = chain(effects_of_module(module), foreign_code(module))
+    effect = _worst(f"{name} changes nothing", parts)
+    return effect._replace(target=overwritten(module, effect))
 
 
-_OF_TORCH: Final = ("torch.nn.modules.", "torch.nn.utils.")
-"""Where the classes of modules are defined that do what they are told."""
+def _nodes_run_by(module: Value) -> Sequence[Node] | None:
+    """The nodes from which a module's forward was written, if it was.
+
+    An attribute `graph` does not prove it.  These are the nodes of the last
+    `recompile`, which runs until the next one.
+    """
+    own = vars(type(module))
+    compiled = getattr(own.get("_wrapped_call"), "compiled", None)
+    if compiled is None or own.get("forward") is not compiled.forward:
+        return None
+    nodes: Sequence[Node] = compiled.nodes
+    bases = type(module).__mro__[1:]
+    call = next(cls for cls in bases if "__call__" in vars(cls))
+    codegen: CodeGenerator[Node] = module.graph._codegen
+    is_edited = codegen._body_transformer is not None  # noqa: SLF001
+    plain = call is nn.Module and "forward" not in vars(module)
+    return nodes if plain and not is_edited else None
 
 
-def _effects_in_graph(graph: Value) -> Iterator[tuple[str, Effect]]:
+def _effects_of_nodes(nodes: Sequence[Node]) -> Iterator[tuple[str, Effect]]:
     """The effects of a graph's nodes, parameters and output aside."""
-    for node in graph.nodes:
+    tensors: dict[Node, bool] = {}
+    for node in nodes:
         if node.op not in ("placeholder", "output"):
-            yield f"{node.name}: ", classify(node)
-
-
-def _effects_in_module(module: nn.Module) -> Iterator[tuple[str, Effect]]:
-    """The effects of a module of torch.nn itself, then of its children."""
-    name = type(module).__qualname__
-    for cls, applies, what in MODULE_EFFECTS:
-        if isinstance(module, cls) and applies(module):
-            yield "", Effect("impure", f"{name} {what}")
-    for kind in ("_forward_pre_hooks", "_forward_hooks"):
-        if getattr(module, kind):
-            yield "", Effect("unknown", f"{name} has forward hooks")
-    if "forward" in vars(module):
-        yield "", Effect("unknown", f"{name} has a forward of its own")
-    for path, child in module.named_children():
-        yield f"{path}: ", _effect_of_module(child)
+            yield node.name, classify(node, tensors)
 
 
 def _worst(pure: str, parts: Iterable[tuple[str, Effect]]) -> Effect:
     """The first impure effect, else the first unknown one, else pure."""
     worst = Effect("pure", pure)
     for path, effect in parts:
+        if effect.kind == "pure" or effect.kind == worst.kind:
+            continue
+        reason = f"{path}: {effect.reason}" if path else effect.reason
+        worst = Effect(effect.kind, reason)
         if effect.kind == "impure":
-            return Effect("impure", f"{path}{effect.reason}")
-        if effect.kind == "unknown" and worst.kind == "pure":
-            worst = Effect("unknown", f"{path}{effect.reason}")
+            break
     return worst

@@ -80,15 +80,21 @@ class Facts:
         name: of the operator, "aten::add" for all overloads of add.
         full_name: with the overload, "aten::add.Tensor".
         base: without the namespace, "add".
+        is_torchs: whether it is one of torch's own, and not of a library.
         parameters: by name.
         views: the parameters that the result may be a view of.
         writes: the parameters that are written into.
+        views_first: whether the result can be a view of the first parameter
+            and of no other.
         draws: whether it draws random numbers.
         reads_layout: whether the result depends on strides, not on elements
             alone.
         reads_data: whether it gives Python a number out of a tensor.
         returns_one_tensor: whether the result is one tensor, and not a tuple,
             a list or a number.
+        returns_tensors: whether the result is tensors, one or several.
+        returns_nothing: whether there is neither a result nor a declared
+            write, so that it can only be called for an effect.
     """
 
     def __init__(self, overload: Overload) -> None:
@@ -99,7 +105,8 @@ class Facts:
         self.name: str = schema.name
         parts = (schema.name, schema.overload_name)
         self.full_name: str = ".".join(filter(None, parts))
-        self.base: str = self.name.partition("::")[2]
+        namespace, _, self.base = self.name.partition("::")
+        self.is_torchs: bool = namespace in ("aten", "prims")
         self.parameters: dict[str, Parameter] = {
             argument.name: _parameter(place, argument)
             for place, argument in enumerate(schema.arguments)
@@ -111,6 +118,8 @@ class Facts:
                 is_write = argument.alias_info.is_write
                 marked = self.writes if is_write else self.views
                 marked.append(self.parameters[argument.name])
+        first = [*self.parameters.values()][:1]
+        self.views_first: bool = bool(first) and self.views == first
         self.draws: bool = Tag.nondeterministic_seeded in overload.tags
         self.reads_layout: bool = (
             self.base.startswith("as_strided") or self.base in _LAYOUT_READERS
@@ -118,6 +127,11 @@ class Facts:
         self.reads_data: bool = Tag.data_dependent_output in overload.tags
         returns = [str(value.type) for value in schema.returns]
         self.returns_one_tensor: bool = returns == ["Tensor"]
+        self.returns_tensors: bool = {*returns} in (
+            {"Tensor"},
+            {"List[Tensor]"},
+        )
+        self.returns_nothing: bool = not returns and not self.writes
 
     @cached_property
     def signature(self) -> Signature:

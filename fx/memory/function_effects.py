@@ -57,11 +57,14 @@ class Effect(NamedTuple):
         reason: why, in one clause, for people.
         only_draws: whether it is impure only because an operator of
             torch.ops draws random numbers.
+        target: the parameter whose elements the call overwrites and then
+            returns, if it is known that it does nothing else.
     """
 
     kind: Literal["pure", "impure", "unknown"]
     reason: str
     only_draws: bool = False
+    target: Parameter | None = None
 
 
 class Case(NamedTuple):
@@ -96,7 +99,7 @@ def effect_of_function(target: object, args: Args, kwargs: Kwargs) -> Effect:
 def effect_of_method(name: str, args: Args, kwargs: Kwargs) -> Effect:
     """The effect of a call of a method, of which only the name is known.
 
-    Its object is taken for a tensor if tensors have a method of that name.
+    The object of the method is taken for a tensor.
     """
     return _first_that_fits(_cases_of_method(name), args, kwargs)
 
@@ -149,9 +152,17 @@ def _is_registered(target: object) -> bool:
 # -- making cases ------------------------------------------------------------
 
 
-def _always(kind: Literal["pure", "impure"], reason: str) -> Cases:
+def _always(
+    kind: Literal["pure", "impure", "unknown"],
+    reason: str,
+    target: Parameter | None = None,
+) -> Cases:
     """What is known of a function whose calls all have the same effect."""
-    return (Case((), Effect(kind, reason)),)
+    return (Case((), Effect(kind, reason, target=target)),)
+
+
+_FIRST: Final = Parameter("self", 0)
+"""What an operator that works in place writes into."""
 
 
 def _keyword_case(name: str) -> Case:
@@ -199,7 +210,12 @@ def _fixed_cases() -> Iterator[tuple[object, Cases]]:
             if not isinstance(function, BuiltinFunctionType) or bare == "call":
                 continue
             if bare in tables.IN_PLACE_OPERATORS:
-                yield function, _always("impure", f"{text} works in place")
+                target = None if bare in ("delitem", "iconcat") else _FIRST
+                reason = f"{text} works in place"
+                yield function, _always("impure", reason, target)
+            elif bare in tables.ITERATING:
+                reason = f"{text} may exhaust an iterator"
+                yield function, _always("unknown", reason)
             else:
                 yield function, _always("pure", f"{text} returns a value")
     for function in (
@@ -276,10 +292,14 @@ def _cases_of_python(target: object) -> Cases | None:
     if name in tables.FUNCTIONAL_DRAWS:
         reason = f"{text} draws from the random state"
         cases.append(_impure_case(tables.DRAW_FLAGS, known, reason))
+    first = next(iter(known.values()), None)
     for flag, reason in tables.FLAGS.items():
         # Dropout works in place exactly when it draws.
         if flag in known and not (flag == "inplace" and "p" in known):
-            cases.append(Case((known[flag],), Effect("impure", reason)))
+            only_writes = flag == "inplace" and name in tables.FRESH
+            target = first if only_writes else None
+            effect = Effect("impure", reason, target=target)
+            cases.append(Case((known[flag],), effect))
     return (*cases, *_always("pure", f"{text} returns a value"))
 
 
@@ -289,21 +309,22 @@ def _cases_of_python(target: object) -> Cases | None:
 @functools.lru_cache(maxsize=4096)
 def _cases_of_method(name: str) -> Cases:
     """What is known of a method by its name."""
+    packet = getattr(torch.ops.aten, name, None)
     if name.endswith("_") and not name.endswith("__"):
-        return _always("impure", f"`.{name}()` works in place, by its name")
+        target = _overwritten(overloads_on_tensors(packet))
+        reason = f"`.{name}()` works in place, by its name"
+        return _always("impure", reason, target)
     if name in tables.IN_PLACE_METHODS:
         return _always("impure", f"`.{name}()` is called for what it changes")
     if not hasattr(torch.Tensor, name):
         reason = f"tensors have no method `{name}`"
-        return (Case((), Effect("unknown", reason)),)
-    packet = getattr(torch.ops.aten, name, None)
+        return _always("unknown", reason)
     cases = _cases_of_operator(packet, is_method=True)
     if cases is not None:
         return cases
     if name in tables.PURE_METHODS or name.startswith("__"):
         return _always("pure", f"`.{name}()` of a tensor returns a value")
-    reason = f"no schema speaks for torch.Tensor.{name}"
-    return (Case((), Effect("unknown", reason)),)
+    return _always("unknown", f"no schema speaks for torch.Tensor.{name}")
 
 
 # -- operators ---------------------------------------------------------------
@@ -311,7 +332,7 @@ def _cases_of_method(name: str) -> Cases:
 
 def _cases_of_operator(target: object, is_method: bool = False) -> Cases | None:
     """What schemas and tags say of the overloads that a call can mean."""
-    overloads = _overloads_on_tensors(target)
+    overloads = overloads_on_tensors(target)
     if not overloads:
         return None
     name = overloads[0].name
@@ -319,6 +340,8 @@ def _cases_of_operator(target: object, is_method: bool = False) -> Cases | None:
         _has_registered_effect(facts.full_name) for facts in overloads
     ):
         return _always("impure", f"{name} {_REGISTERED}")
+    if any(facts.returns_nothing for facts in overloads):
+        return _always("impure", f"{name} returns nothing: it has an effect")
     outs, functional = {"out": None}, []
     for facts in overloads:
         if not facts.writes:
@@ -329,7 +352,8 @@ def _cases_of_operator(target: object, is_method: bool = False) -> Cases | None:
             outs |= {one.name: None for one in facts.writes}
         else:
             names = " and ".join(f"`{one.name}`" for one in facts.writes)
-            return _always("impure", f"{facts.full_name} writes into {names}")
+            reason = f"{facts.full_name} writes into {names}"
+            return _always("impure", reason, _overwritten(overloads))
     base = name.removeprefix("aten::")
     known = functional[0].parameters if len(functional) == 1 else {}
     cases = [_keyword_case(out) for out in outs]
@@ -342,7 +366,19 @@ def _cases_of_operator(target: object, is_method: bool = False) -> Cases | None:
     return (*cases, *_always("pure", f"the schema of {name} writes nothing"))
 
 
-def _overloads_on_tensors(target: object) -> list[Facts]:
+def _overwritten(overloads: Sequence[Facts]) -> Parameter | None:
+    """What all overloads overwrite, if they are known to do nothing else."""
+    for facts in overloads:
+        base, _, rest = facts.base.rpartition("_")
+        known = not rest and base in tables.FRESH and facts.is_torchs
+        if not known or facts.draws or len(facts.writes) != 1:
+            return None
+        if facts.writes != [*facts.parameters.values()][:1]:
+            return None
+    return _FIRST if overloads else None
+
+
+def overloads_on_tensors(target: object) -> list[Facts]:
     """The overloads that a call of `target` can mean, if it is an operator."""
     overloads = facts_of_overloads(target) or []
     # The others are parts of TorchScript, such as `sort` of a list.
@@ -370,7 +406,8 @@ def _effect_of_higher_order(op: HigherOrderOperator, args: Args) -> Effect:
     inner = args[0] if args else None
     facts = facts_of(inner)
     if _is_registered(inner) or (
-        facts and facts.name in tables.EFFECTFUL_OPERATORS
+        facts
+        and (facts.returns_nothing or facts.name in tables.EFFECTFUL_OPERATORS)
     ):
-        return Effect("impure", f"{inner} {_REGISTERED}")
+        return Effect("impure", f"{inner} has an effect of its own")
     return Effect("pure", f"{inner} writes into copies")

@@ -250,15 +250,15 @@ def test_nodes_with_a_side_effect_stay() -> None:
     with graph.inserting_before(find(graph, "linear")):
         graph.placeholder("unused")
     with graph.inserting_before(graph.output_node()):
-        graph.call_method("add_", (find(graph, "linear"), 1))
+        graph.call_method("add_", (find(graph, "x"), 1))
         graph.call_function(print, (find(graph, "x"),))
     graph.eliminate_dead_code()
     same(
         names(graph),
         "x unused linear add relu add_ print_1 output",
         "unused, add_ and print_1 have no users, but each has another purpose: "
-        "unused is a parameter in the signature, add_ writes to linear, and "
-        "print_1 prints. All must stay.",
+        "unused is a parameter in the signature, add_ writes to the caller's "
+        "x, and print_1 prints. All must stay.",
     )
 
 

@@ -134,12 +134,12 @@ IMPURE = [
     # called for the effect
     Row("torch._assert(False, 'no')", "impure", "torch._assert is registered"),
     Row("torch._assert_async(no)", "impure", "registered"),
-    Row("aten._assert_async.msg(no, 'no')", "impure", "registered"),
-    Row("aten._assert_tensor_metadata(x, [9])", "impure", "registered"),
+    Row("aten._assert_async.msg(no, 'no')", "impure", "returns nothing"),
+    Row("aten._assert_tensor_metadata(x, [9])", "impure", "returns nothing"),
     Row(
         "aten.sym_constrain_range.default(5, min=0, max=2)",
         "impure",
-        "registered",
+        "returns nothing",
     ),
     Row("torch.manual_seed(3)", "impure", "registered"),
     Row("torch.seed()", "impure", "registered"),
@@ -207,6 +207,9 @@ IMPURE = [
     Row("self.spectral(x)", "impure", "_SpectralNorm updates its singular"),
     Row("self.declared(x)", "impure", "_is_impure is set"),
     Row("self.traced_impure(z)", "impure", "relu_: aten::relu_ writes into"),
+    # operators that return nothing
+    Row("fxt.note(x)", "impure", "fx_effect_tests::note returns nothing"),
+    Row("aten._backward(loss, [])", "impure", "returns nothing"),
 ]
 
 PURE = [
@@ -274,7 +277,7 @@ PURE = [
     Row("self.sequence_eval(x)", "pure", "Sequential changes nothing"),
     Row("self.embedding_plain(index)", "pure", "changes nothing"),
     Row("self.weight_norm(x)", "pure", "changes nothing"),
-    Row("self.traced(x)", "pure", "nothing in the graph of Traced"),
+    Row("self.traced(x)", "pure", "nothing in the graph of GraphModule"),
 ]
 
 UNKNOWN = [
@@ -283,6 +286,11 @@ UNKNOWN = [
     Row("(lambda: 1)()", "unknown", "nothing is known of"),
     Row("disguised(x)", "unknown", "nothing is known of torch.nn.functional"),
     Row("partial(x)", "unknown", "nothing is known of functools.partial"),
+    Row("list(iterator)", "unknown", "nothing is known of builtins.list"),
+    Row("operator.contains(iterator, 2)", "unknown", "exhaust an iterator"),
+    Row("queue.put(1)", "unknown", "what may be no tensor"),
+    Row("words.add('b')", "unknown", "what may be no tensor"),
+    Row("items.sort()", "unknown", "what may be no tensor"),
     Row("box.method()", "unknown", "tensors have no method `method`"),
     Row("table.get('a')", "unknown", "tensors have no method `get`"),
     Row("x.frobnicate()", "unknown", "tensors have no method", runs=False),
@@ -297,7 +305,13 @@ UNKNOWN = [
     ),
     Row("self.custom(x)", "unknown", "Custom is not of torch.nn"),
     Row("self.sequence_custom(x)", "unknown", "0: Custom is not of torch.nn"),
-    Row("self.hooked(x)", "unknown", "Linear has forward hooks"),
+    Row("self.drawing(x)", "unknown", "Drawing is not of torch.nn"),
+    Row("self.weight_norm_custom(x)", "unknown", "is not of torch.nn"),
+    Row("self.activation(rnn)", "unknown", "calls its `activation`"),
+    Row("self.hooked(x)", "unknown", "Linear has hooks"),
+    Row("self.backward_hooked(x)", "unknown", "Linear has hooks"),
+    Row("self.traced_hooked(x)", "unknown", "has hooks"),
+    Row("self.traced_edited(z)", "unknown", "forward of its own"),
     Row("self.own_forward(x)", "unknown", "has a forward of its own"),
     Row("self.traced_unknown(x)", "unknown", "nothing is known of"),
     Row("self.missing(x)", "unknown", "'missing' leads nowhere", runs=False),

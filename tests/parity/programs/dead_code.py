@@ -157,6 +157,55 @@ def writes_through_python_functions_are_kept(lib: Lib) -> Seen:
 
 
 @program(
+    differs="dce-unseen-writes",
+    ours=[(True, []), (True, []), (False, ["sigmoid", "view", "relu_"])],
+)
+def writes_that_nobody_can_see(lib: Lib) -> Seen:
+    aten = torch.ops.aten
+
+    def relu_of(g: Made, made: Made) -> None:
+        g.call_function(aten.relu_.default, (made,))
+
+    def kept_elsewhere(g: Made, x: Made) -> None:
+        made = g.call_function(torch.sigmoid, (x,))
+        view = g.call_function(aten.view.default, (made, [-1]))
+        relu_of(g, view)
+        g.call_function(print, (made,))
+
+    seen = survivors(
+        lib,
+        lambda g, x: relu_of(g, g.call_function(torch.sigmoid, (x,))),
+        lambda g, x: relu_of(
+            g,
+            g.call_function(
+                aten.view.default, (g.call_function(torch.sigmoid, (x,)), [-1])
+            ),
+        ),
+        kept_elsewhere,
+    )
+    return [
+        (
+            changed,
+            [
+                name.removesuffix("_default")
+                for name in left
+                if "print" not in name
+            ],
+        )
+        for changed, left in seen  # type: ignore[attr-defined]
+    ]
+
+
+@program(
+    differs="dce-returns-nothing",
+    ours=[(False, ["_backward_default"])],
+)
+def operators_that_return_nothing_are_kept(lib: Lib) -> Seen:
+    backward = torch.ops.aten._backward.default
+    return survivors(lib, lambda g, x: g.call_function(backward, (x, [])))
+
+
+@program(
     differs="dce-bare-graph",
     ours=(True, "no error", ["x", "output"]),
 )

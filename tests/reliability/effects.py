@@ -380,7 +380,7 @@ PART = Part(
     "effects",
     "what every operator and module class of torch does, with what is said",
     run,
-    share=120,
+    share=80,
     long=10_000,
     plants=(
         Plant(

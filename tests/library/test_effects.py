@@ -120,7 +120,8 @@ def double(x: torch.Tensor) -> torch.Tensor:
     return x * 2
 
 
-logged.register_effect(torch._library.effects.EffectType.ORDERED)
+if hasattr(logged, "register_effect"):  # torch 2.10 and later
+    logged.register_effect(torch._library.effects.EffectType.ORDERED)
 
 
 class Owner(nn.Module):

@@ -110,7 +110,8 @@ PART = Part(
             "fx/node.py",
             "            return new_input if node is old_input else node\n\n"
             "        self._update_args_kwargs(\n"
-            "            map_arg(self._args, swap), map_arg(self._kwargs, swap)",
+            "            map_arg(self._args, swap), "
+            "map_arg(self._kwargs, swap)",
             "            return new_input if node is old_input else node\n\n"
             "        self._update_args_kwargs(\n"
             "            map_arg(self._args, swap), self._kwargs",

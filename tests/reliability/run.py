@@ -113,7 +113,10 @@ Job = Callable[[], Found]
 
 
 def _child(job: Job, results: Connection) -> None:
-    """What a new process does."""
+    """What a new process does; what it prints is not of interest."""
+    silence = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(silence, 1)
+    os.dup2(silence, 2)
     results.send(job())
     results.close()
     # Threads that hang, and what torch does at exit, are of no interest.

@@ -355,10 +355,29 @@ PART = Part(
     long=5_000,
     plants=(
         Plant(
-            "fx/codegen/PLACEHOLDER",
-            "",
-            "",
-            "",
+            "fx/codegen/constants.py",
+            "if kind in _BY_REPR:",
+            "if isinstance(value, tuple(_BY_REPR)):",
+            "an object of a user's class is written as its repr",
+        ),
+        Plant(
+            "fx/codegen/emit.py",
+            "        if is_attribute_name(path):",
+            "        if path:",
+            "an attribute is written as it is called",
+        ),
+        Plant(
+            "fx/codegen/readable.py",
+            'text = " ".join(_shown(value).splitlines())',
+            "return _shown(value)",
+            "a note leaves its comment",
+        ),
+        Plant(
+            "fx/saving/serialize.py",
+            "    if not name.isidentifier() or keyword.iskeyword(name) "
+            "or name in taken:",
+            "    if name in taken:",
+            "the class in the folder has any name",
         ),
     ),
 )

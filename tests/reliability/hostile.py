@@ -122,6 +122,11 @@ def _named(made: Value, text: str) -> Value:
     return made
 
 
+def _keyword(it: Hostile, text: str) -> None:
+    keywords: dict[str, Value] = {text: 1}
+    it.call(**keywords)
+
+
 def _function(it: Hostile, text: str) -> None:
     copied = types.FunctionType(identity.__code__, globals(), "copied")
     node = it.call()
@@ -169,7 +174,7 @@ def _member(it: Hostile, text: str) -> None:
 
 
 def _tuple(it: Hostile, text: str) -> None:
-    kind: Value = namedtuple("Pair", ["a", "b"])
+    kind: Value = namedtuple("kind", ["a", "b"])
     it.call(_named(kind, text)(1, 2))
 
 
@@ -222,7 +227,7 @@ PLACES: dict[str, Place] = {
     "an attribute that is there": _attribute,
     "a child that is there": _child,
     "target, set later": lambda it, text: setattr(it.x, "target", text),
-    "keyword": lambda it, text: it.call(**{text: 1}),
+    "keyword": _keyword,
     "constant": lambda it, text: it.call(text),
     "bytes": lambda it, text: it.call(text.encode()),
     "in a container": lambda it, text: it.call([(text, {text: text})]),

@@ -206,7 +206,7 @@ def tried(action: Callable[[Lib], Run], lib: Lib, line: int) -> tuple[str, str]:
     return place, ""
 
 
-def _check_whole(gm: Lib, right: torch.Tensor) -> None:
+def _check_whole(gm: Lib, right: Value) -> None:
     """Raise unless a module runs as before, or as its graph says."""
     gm.graph.lint()
     found = gm(X)

@@ -113,7 +113,7 @@ def replaced(lib: Lib, graph: Lib, right: int) -> bool:
         graph.erase_node(node)
     graph.lint()
     left = graph.find_nodes(op="call_function", target=operator.add)
-    return left == calls[len(chosen) :]
+    return bool(left == calls[len(chosen) :])
 
 
 def _runs(lib: Lib, graph: Lib, right: int) -> bool:

@@ -94,7 +94,7 @@ def tree_flatten_spec(tree: Value, spec: pytree.TreeSpec) -> list[Value]:
 
 
 def child_specs(spec: Value) -> list[pytree.TreeSpec]:
-    """The specs of the children, which torch before 2.9 keeps elsewhere."""
+    """The specs of the children, which torch before 2.10 keeps elsewhere."""
     known: list[pytree.TreeSpec] = (
         spec.children() if hasattr(spec, "children") else spec.children_specs
     )

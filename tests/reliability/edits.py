@@ -103,7 +103,7 @@ PART = Part(
     "random edits of a graph: order, users, names, lint and results, beside a "
     "plain model of lists and dicts",
     run,
-    share=250,
+    share=150,
     long=20_000,
     plants=(
         Plant(

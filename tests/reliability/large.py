@@ -204,7 +204,7 @@ PART = Part(
     "chains, trees and stars of 20,000 and 1,000,000 nodes (compiled: 5,000 "
     "and 200,000): the result, and that nothing recurses or is quadratic",
     run,
-    share=27,
+    share=9,
     long=54,
     plants=(
         Plant(

@@ -11,7 +11,7 @@ STAMP := $(VENV)/.installed-$(shell cksum < pyproject.toml | cut -d' ' -f1)
 
 .DEFAULT_GOAL := help
 .PHONY: help tour test lint types format docs serve site-test stubs bench
-.PHONY: bench-check fuzz clean
+.PHONY: bench-check fuzz matrix clean
 
 help: ## Print this list.
 	@echo "usage: make <target>"
@@ -56,8 +56,15 @@ bench: $(STAMP) ## Measure fx beside torch.fx.
 bench-check: $(STAMP) ## Say what is over 10 % slower than recorded (3 min).
 	@$(BIN)/python -m tests.benchmarks --compare
 
-fuzz: $(STAMP) ## Run the property tests for much longer than `make test`.
+fuzz: $(STAMP) ## Search for silent faults at length; then plant some.
+	$(BIN)/python -m tests.reliability --long --write
+	$(BIN)/python -m tests.reliability --long --plants
 	$(BIN)/python -m pytest -q -m hypothesis --hypothesis-profile=fuzz
+
+matrix: $(STAMP) ## Run the tests on other versions of torch and Python (20 GB).
+	@test -x build/matrix/uv/bin/uv || ($(PYTHON) -m venv build/matrix/uv && \
+	    build/matrix/uv/bin/python -m pip install -q uv)
+	@$(BIN)/python -m tests.reliability.matrix
 
 clean: ## Remove what was made here: .venv, caches, builds.
 	rm -rf $(VENV) build dist site .benchmarks .hypothesis

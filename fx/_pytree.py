@@ -87,10 +87,18 @@ def tree_flatten_spec(tree: Value, spec: pytree.TreeSpec) -> list[Value]:
             )
         return leaves
     leaves = []
-    children = zip(flatten(tree, spec), spec.children(), strict=False)
+    children = zip(flatten(tree, spec), child_specs(spec), strict=False)
     for child, child_spec in children:
         leaves += tree_flatten_spec(child, child_spec)
     return leaves
+
+
+def child_specs(spec: Value) -> list[pytree.TreeSpec]:
+    """The specs of the children, which torch before 2.10 keeps elsewhere."""
+    known: list[pytree.TreeSpec] = (
+        spec.children() if hasattr(spec, "children") else spec.children_specs
+    )
+    return known
 
 
 def _values(tree: dict[Value, Value], spec: pytree.TreeSpec) -> list[Value]:

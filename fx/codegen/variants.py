@@ -13,6 +13,7 @@ from typing import Final
 
 from torch.utils import _pytree as pytree
 
+from .._pytree import child_specs
 from ..graph import Graph
 from ..usedef.protocols import PyTreeInfo
 from ..usedef.values import Argument, Value
@@ -110,7 +111,7 @@ class _PyTreeCodeGen(CodeGen):
         """
         spec = self.pytree_info.in_spec
         if spec.type is tuple and spec.num_children == 2:
-            args, kwargs = spec.children()
+            args, kwargs = child_specs(spec)
             count = args.num_children
             if args.type is tuple and kwargs.type is dict:
                 keys = list(kwargs.context)

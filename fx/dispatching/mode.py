@@ -13,13 +13,15 @@ from typing import TYPE_CHECKING, Final, NoReturn, TypeAlias
 
 import torch
 from torch import nn
+from torch._C import (
+    _dispatch_has_kernel_for_dispatch_key,
+    _dispatch_key_for_device,
+    _parse_dispatch_key,
+)
 from torch._ops import HigherOrderOperator, OpOverload
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils import _pytree as pytree
-from torch.utils._python_dispatch import (
-    TorchDispatchMode,
-    autograd_would_have_decomposed,
-)
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from ..recording import frames
 from ..usedef.values import Value
@@ -85,7 +87,7 @@ class CaptureMode(_DispatchMode):
                 return result
         if func.has_kernel_for_dispatch_key(_COMPOSITE):
             leaves = pytree.arg_tree_leaves(*args, **kwargs)
-            if autograd_would_have_decomposed(func, leaves):
+            if not _has_own_kernel(func, leaves):
                 with self:
                     result = func.decompose(*args, **kwargs)
                 if result is not NotImplemented:
@@ -105,6 +107,21 @@ class CaptureMode(_DispatchMode):
 
 _COMPOSITE: Final = torch._C.DispatchKey.CompositeImplicitAutograd
 """Where operators have their definition in terms of other operators."""
+
+
+def _has_own_kernel(func: Value, leaves: list[Value]) -> bool:
+    """Whether eager PyTorch runs a kernel of the device, not the definition.
+
+    The device is that of the first tensor among the arguments.
+    """
+    for leaf in leaves:
+        if isinstance(leaf, torch.Tensor):
+            device = _dispatch_key_for_device(leaf.device.type)
+            key = _parse_dispatch_key(device)
+            return key is not None and _dispatch_has_kernel_for_dispatch_key(
+                func.name(), key
+            )
+    return False
 
 
 def _refuse(func: HigherOrderOperator) -> NoReturn:

@@ -32,6 +32,7 @@ from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
 
+from .._pytree import child_specs
 from ..dispatching.capture import Capture, OwnedTensors, to_fake
 from ..dispatching.mode import CaptureMode, DecompositionTable
 from ..graph import NO_DEFAULT
@@ -152,7 +153,7 @@ def _add_inputs(
     Returns:
         The names of the parameters that the arguments are for.
     """
-    children = in_spec.children()
+    children = child_specs(in_spec)
     signature = _signature(f, len(children))
     values = iter(inputs)
     for (name, default), spec in zip(signature.items(), children, strict=True):
@@ -193,7 +194,7 @@ def _add_output(
 ) -> None:
     """Make the output node; flatten the result if the inputs were nested."""
     returns = None
-    if all(child.is_leaf() for child in info.in_spec.children()):
+    if all(child.is_leaf() for child in child_specs(info.in_spec)):
         notes = getattr(inspect.unwrap(f), "__annotations__", {})
         returns = notes.get("return")
     else:

@@ -27,7 +27,7 @@ from torch.jit._builtins import _find_builtin
 from ..usedef.values import Argument, Value
 from .signatures import signature_of_schema
 
-Overload: TypeAlias = OpOverload[..., Value]
+Overload: TypeAlias = "OpOverload[..., Value]"
 """One overload of an operator of torch: torch.ops.aten.add.Tensor."""
 
 

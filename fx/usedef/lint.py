@@ -9,6 +9,7 @@ which they are worth reading.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
@@ -109,7 +110,15 @@ def _uses(graph: Graph) -> Iterator[Problem]:
 
 def _users(graph: Graph) -> Iterator[Problem]:
     """The users of each value are nodes of the graph that use it."""
+    uses = Counter(
+        used
+        for user in graph._nodes
+        for used in user._inputs
+        if user in used.users
+    )
     for node in graph._nodes:
+        if len(node.users) == uses[node]:
+            continue  # else one of them could have many inputs to look at
         for user in node.users:
             in_no_list = user._erased or user._next is user
             if node not in user._inputs or in_no_list:

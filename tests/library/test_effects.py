@@ -129,7 +129,8 @@ def note(x: torch.Tensor) -> None:
     LOGGED.append(float(x.sum()))
 
 
-logged.register_effect(torch._library.effects.EffectType.ORDERED)
+if hasattr(logged, "register_effect"):  # torch 2.10 and later
+    logged.register_effect(torch._library.effects.EffectType.ORDERED)
 
 
 class Owner(nn.Module):

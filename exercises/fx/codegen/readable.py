@@ -18,10 +18,10 @@ from typing import Final
 
 import torch
 from torch._subclasses import FakeTensor
-from torch.utils._dtype_abbrs import dtype_abbrs
 
 from ..immutable_collections import immutable_dict, immutable_list
 from ..node import Node
+from ..text.node_text import dtype_text
 from ..usedef.protocols import CodeOptions
 from ..usedef.values import LEAVES, Argument, Value
 from .argument_text import ArgumentPrinter
@@ -158,14 +158,14 @@ class ReadableEmitter(Emitter):
             return self._tensor(value)
         dtype = getattr(value, "dtype", None)
         if isinstance(dtype, torch.dtype) and hasattr(value, "shape"):
-            return f"{dtype_abbrs[dtype]}{_sizes(value.shape)}"
+            return f"{dtype_text(dtype)}{_sizes(value.shape)}"
         return ""
 
     def _tensor(self, value: torch.Tensor) -> str:
         """`f32[2, 3]`, in the name of its class if that is a special one."""
         if value.layout in (torch.sparse_csc, torch.sparse_csr):
             return ""
-        text = self._paint(RED, dtype_abbrs[value.dtype])
+        text = self._paint(RED, dtype_text(value.dtype))
         text += self._paint(BLUE, _sizes(value.shape))
         stride = _sizes(value.stride()) if self._strides else ""
         text += self._paint(DIM + BLUE, stride)

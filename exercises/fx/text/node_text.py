@@ -9,10 +9,11 @@ constant as `str` writes it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from typing import Final
 
 import torch
-from torch.utils._dtype_abbrs import dtype_abbrs
 
 from ..ordered.linked_list import Link
 from ..ordered.opcodes import Opcode
@@ -52,6 +53,24 @@ def arguments_text(
     return f"(args = {format_arg(args)}, kwargs = {format_arg(kwargs)})"
 
 
+_IRREGULAR: Final = {
+    torch.bool: "b8",
+    torch.bits8: "b8x1",
+    torch.bits16: "b16x1",
+}
+
+
+def dtype_text(dtype: torch.dtype) -> str:
+    """The short name of a dtype: f32, bf16, i64, u8, f8e4m3fn.
+
+    It is formed from the long name as torch.utils._dtype_abbrs does, which
+    torch has had since 2.8.
+    """
+    name = str(dtype).removeprefix("torch.").replace("_", "")
+    short = re.sub(r"^(bf|[a-z])[a-z]*", r"\1", name)
+    return _IRREGULAR.get(dtype, short)
+
+
 def tensor_text(meta: dict[str, Value]) -> str:
     """Type, shape, stride and device of a node's value, if its meta has it."""
     value = meta.get("val", meta.get("tensor_meta"))
@@ -62,7 +81,7 @@ def tensor_text(meta: dict[str, Value]) -> str:
     if value.layout in (torch.sparse_csc, torch.sparse_csr):
         return ""
     shape, stride = list(value.shape), list(value.stride())
-    kind = dtype_abbrs[value.dtype]
+    kind = dtype_text(value.dtype)
     return f'Tensor "{kind}{shape}{stride}{value.device}"'
 
 

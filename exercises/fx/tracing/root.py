@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import operator
 import warnings
 from collections.abc import Callable
 from types import CodeType, FunctionType
@@ -111,7 +112,7 @@ def root_call(
     if rest or has_keyword_only:
         root_fn = _taking_all(root_fn, function, len(args))
     leaves, spec = pytree.tree_flatten(tuple(args))
-    if all(child.is_leaf() for child in spec.children()):
+    if len(leaves) == len(args) and all(map(operator.is_, leaves, args)):
         return root_fn, args
 
     def flat(*leaves: Value) -> Value:

@@ -1,0 +1,35 @@
+"""A share of the search, and a fault of each part that it must find."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from tests.reliability import run
+from tests.reliability.part import Outcome
+
+PARTS = run.names()
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_nothing_is_wrong(name: str) -> None:
+    part = run.load(name)
+    outcomes = list(part.run(0, part.share))
+    assert len(outcomes) >= part.share // 2
+    wrong: list[Outcome] = [found for found in outcomes if found.ours]
+    assert wrong == []
+
+
+def test_planted_faults_are_found() -> None:
+    """One of each part; `make fuzz` plants the others."""
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.reliability", "--plants"],
+        cwd=run.ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count("\nfound ") + 1 >= len(PARTS), done.stdout

@@ -1,0 +1,199 @@
+"""Threads that trace, run and recompile at the same time.
+
+A case is a round: eight threads trace, each its own module; four run modules
+that nobody traces; two recompile a graph module that others call. All must see
+what they would see alone, and nothing may be patched afterwards.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any, TypeAlias
+
+import torch
+import torch.fx
+from torch import nn
+
+import fx
+from tests.reliability.part import Outcome, Part, Plant
+
+Lib: TypeAlias = Any
+"""`torch.fx` or `fx`, or something of one of them."""
+
+Value: TypeAlias = Any
+Errors: TypeAlias = list[str]
+
+TRACING, RUNNING, RECOMPILING = 8, 4, 2
+TRACES = 3
+"""How often a thread traces in a round."""
+
+
+class Block(nn.Module):
+    """A module with everything that is patched: calls, parameters, math."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(3))
+        self.inner = nn.Sequential(nn.Linear(3, 3), nn.ReLU())
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Run it."""
+        y: torch.Tensor = self.inner(x * self.scale)
+        return y + math.sqrt(4.0)
+
+
+class Net(nn.Module):
+    """Blocks in a row; the depth tells the threads' graphs apart."""
+
+    def __init__(self, depth: int) -> None:
+        super().__init__()
+        self.blocks = nn.ModuleList(Block() for _ in range(depth))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Run it."""
+        for block in self.blocks:
+            x = block(x)
+        return x
+
+
+def patched() -> tuple[object, ...]:
+    """What stands in the places that a trace patches."""
+    return vars(nn.Module)["__call__"], vars(nn.Module)["__getattr__"]
+
+
+def guarded(
+    act: Callable[[], None], errors: Errors, times: Iterator[object]
+) -> threading.Thread:
+    """A thread that acts as often as there are times; errors are noted."""
+
+    def work() -> None:
+        try:
+            for _ in times:
+                act()
+        except BaseException as error:
+            errors.append(f"{type(error).__name__}: {error}")
+
+    return threading.Thread(target=work, daemon=True)
+
+
+def tracing(lib: Lib, depth: int, errors: Errors) -> threading.Thread:
+    """A thread that traces a module of its own."""
+    expected = str(lib.Tracer().trace(Net(depth)))
+
+    def act() -> None:
+        found = str(lib.Tracer().trace(Net(depth)))
+        if found != expected:
+            errors.append(f"a trace gave\n{found}\nand alone\n{expected}")
+
+    return guarded(act, errors, iter(range(TRACES)))
+
+
+def running(errors: Errors, times: Iterator[object]) -> threading.Thread:
+    """A thread that runs a module."""
+    net, x = Net(2), torch.ones(2, 3)
+    right = net(x)
+
+    def act() -> None:
+        if not torch.equal(net(x), right):
+            errors.append("a module gave another result")
+        if type(net.get_parameter("blocks.0.scale")) is not nn.Parameter:
+            errors.append("a parameter was a proxy")
+
+    return guarded(act, errors, times)
+
+
+def recompiling(
+    lib: Lib, errors: Errors, times: Iterator[object]
+) -> threading.Thread:
+    """A thread that recompiles a module and calls it."""
+    graph = lib.Graph()
+    x = graph.placeholder("x")
+    node = graph.call_function(torch.neg, (x,))
+    graph.output(node)
+    gm = lib.GraphModule({}, graph)
+
+    def act() -> None:
+        node.target = torch.neg if node.target is torch.abs else torch.abs
+        gm.recompile()
+        found = gm(torch.tensor(-2.0)).item()
+        if found != 2.0:
+            errors.append(f"a recompiled module gave {found}")
+
+    return guarded(act, errors, times)
+
+
+def played(lib: Lib, seed: int) -> str:
+    """What is wrong after a round, if anything."""
+    rng, errors = random.Random(seed), Errors()
+    before, stop = patched(), threading.Event()
+    traces = [tracing(lib, rng.randrange(1, 9), errors) for _ in range(TRACING)]
+    others = [running(errors, _Until(stop)) for _ in range(RUNNING)]
+    others += [
+        recompiling(lib, errors, _Until(stop)) for _ in range(RECOMPILING)
+    ]
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(10 ** rng.uniform(-6, -3))
+    try:
+        for thread in (*others, *traces):
+            thread.start()
+        for thread in traces:
+            thread.join(60)
+        stop.set()
+        for thread in others:
+            thread.join(60)
+        if any(thread.is_alive() for thread in (*others, *traces)):
+            errors.append("a thread hangs")
+        if patched() != before:
+            errors.append("nn.Module is still patched")
+    finally:
+        sys.setswitchinterval(interval)
+        nn.Module.__call__, nn.Module.__getattr__ = before  # type: ignore[method-assign,assignment]  # what was there
+    return "\n".join(errors[:3])
+
+
+class _Until(Iterator[object]):
+    """Goes on until an event."""
+
+    def __init__(self, stop: threading.Event) -> None:
+        self.stop = stop
+
+    def __next__(self) -> None:
+        if self.stop.is_set():
+            raise StopIteration
+
+
+def run(seed: int, cases: int) -> Iterator[Outcome]:
+    """Play rounds."""
+    for number in range(seed * 1_000_000, seed * 1_000_000 + cases):
+        theirs = played(torch.fx, number)
+        yield Outcome(f"round {number}", played(fx, number), theirs)
+
+
+PART = Part(
+    "threads",
+    "rounds of eight threads that trace, four that run modules and two that "
+    "recompile: graphs, results, and what is patched afterwards",
+    run,
+    share=5,
+    long=300,
+    plants=(
+        Plant(
+            "fx/tracing/patching.py",
+            "            if not _threads_of(self._open):\n"
+            "                self._undo()",
+            "            self._undo()",
+            "the first trace that ends undoes the patches of all",
+        ),
+        Plant(
+            "fx/tracing/patching.py",
+            "        while _threads_of(self._undoing) - {me}:\n"
+            "            time.sleep(0)\n",
+            "",
+            "a trace begins while another thread undoes patches",
+        ),
+    ),
+)

@@ -65,7 +65,8 @@ def reinplace(gm: GraphModule, *sample_args: Value) -> GraphModule:
 
     (4) Later uses of the result become uses of "a", and from then on the
     storages of both are one. If "a" has other strides than the result had,
-    no later node may depend on them.
+    no later node may depend on them, and the result must not be returned.
+    What is returned never shares memory that it did not share before.
 
     (5) Erase the scatter operators that are redundant, and the `copy_` of an
     input onto itself.
@@ -255,6 +256,12 @@ def rule_2_later_uses(sim: Simulation, call: Call, limit: int) -> Node | None:
     if users:
         use = f"{call.base} or a view of it is used later, by {users[0]}"
         raise Kept("2", use)
+    if scatter is not None and all(
+        map(sim.is_returned, sim.moved(call, scatter))
+    ):
+        raise Kept(
+            "2", f"{call.node} and {scatter} are returned, and would share"
+        )
     if limit < len(sim.nodes):
         _check_copy(sim, call, scatter, limit)
     return scatter

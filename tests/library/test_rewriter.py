@@ -32,7 +32,8 @@ from tests.library.random_graphs import (
 )
 from tests.zoo.resnet import resnet18
 
-Traced: TypeAlias = Callable[..., Any] | Graph
+Code: TypeAlias = Callable[..., Any]
+Traced: TypeAlias = Code | Graph
 """A function without annotations, to be traced; or a graph."""
 
 TraceFunction: TypeAlias = Callable[[FrameType, str, Any], Any]
@@ -518,7 +519,7 @@ def pure(x):
     ],
 )
 def test_no_write_passes_a_read_on_request(
-    target: Traced, pattern: Traced, replacement: Traced, count: int
+    target: Code, pattern: Code, replacement: Code, count: int
 ) -> None:
     """Nor the write of the match, nor that of what replaces it."""
     gm = traced(target)

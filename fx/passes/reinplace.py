@@ -140,6 +140,8 @@ def _decide(sim: Simulation, call: Call) -> None:
     limit = rule_1b_inputs(sim, call)
     rule_1c_arguments(sim, call)
     scatter = rule_2_later_uses(sim, call, limit)
+    if scatter is not None:
+        rule_2_returned(sim, call, scatter)
     changed = rule_4_strides(sim, call, scatter)
     sim.do_in_place(call, scatter, changed)
 
@@ -256,15 +258,21 @@ def rule_2_later_uses(sim: Simulation, call: Call, limit: int) -> Node | None:
     if users:
         use = f"{call.base} or a view of it is used later, by {users[0]}"
         raise Kept("2", use)
-    if scatter is not None and all(
-        map(sim.is_returned, sim.moved(call, scatter))
-    ):
-        raise Kept(
-            "2", f"{call.node} and {scatter} are returned, and would share"
-        )
     if limit < len(sim.nodes):
         _check_copy(sim, call, scatter, limit)
     return scatter
+
+
+def rule_2_returned(sim: Simulation, call: Call, scatter: Node) -> None:
+    """Rule 2: a result and its scatter must not both be returned.
+
+    Raises:
+        Kept: the caller would get two values in one memory, which had one
+            each.
+    """
+    if sim.is_returned(call.node) and sim.is_returned(scatter):
+        both = f"{call.node} and {scatter}"
+        raise Kept("2", f"{both} are returned, and would share memory")
 
 
 def is_redundant_scatter(sim: Simulation, call: Call, user: Node) -> bool:

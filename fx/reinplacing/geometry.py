@@ -84,13 +84,13 @@ def tensors_in(value: Value) -> list[torch.Tensor]:
 
 
 def can_be_seen(tensor: torch.Tensor) -> bool:
-    """Whether a fake tensor says which storage it has, and where in it.
+    """Whether a tensor without data says where it has its elements.
 
     A sparse, nested or mkldnn tensor does not, and a subclass of Tensor that
     wraps others has a storage which is not theirs.
     """
     return (
-        type(tensor) is FakeTensor
+        type(tensor) in (FakeTensor, torch.Tensor)
         and tensor.layout is torch.strided
         and not tensor.is_nested
     )

@@ -88,6 +88,7 @@ class Builder:
         self.graph = fx.Graph()
         self.pool: list[Node] = []
         self.sparse: list[Node] = []
+        self.results: list[Node] = []
         self.values: dict[Node, Tensor] = {}
         self.inputs: list[Node] = []
         for i, value in enumerate(random_inputs(seed)):
@@ -144,6 +145,8 @@ class Builder:
         choice = self.rng.randrange(12)
         if choice < 3:
             op = self.rng.choice((aten.add, aten.sub, aten.mul))
+            if self.rng.random() < 0.3:
+                return self.call(op.Tensor, a, self.view(a) or a)
             return self.call(op.Tensor, a, self.like(a))
         if choice < 6:
             op = self.rng.choice((aten.add, aten.mul))
@@ -196,7 +199,13 @@ class Builder:
         if self.rng.random() < 0.2:
             return self.call(aten.full.default, [3, 3], self.scalar() + 0.0)
         op = self.rng.choice((aten.clone, aten.clone, aten.ones_like))
-        return self.call(op.default, a)
+        new = self.call(op.default, a)
+        if new and self.rng.random() < 0.3:
+            new = self.call(
+                aten.expand.default, new, [2, *self.values[a].shape]
+            )
+            new = new and self.pointwise(new)
+        return new
 
     def partial_view(self, a: Node) -> tuple[Value, Value, tuple[Value, ...]]:
         """A view of a part, the operator that inverts it, and its rest."""
@@ -290,10 +299,23 @@ class Builder:
         if self.rng.random() < 0.15:
             other = self.pointwise(part)
             result = other and self.call(inverse, a, other, *rest)
+        if result and self.rng.random() < 0.3:
+            self.results += [new, result]
         return result
+
+    def update(self) -> Node | None:
+        """A write into an input, as functionalization has it."""
+        if not self.inputs:
+            return None
+        x = self.rng.choice(self.inputs)
+        new = self.pointwise(x)
+        self.layout()
+        return new and self.call(aten.copy_.default, x, new)
 
     def overwrite(self) -> Node | None:
         """The `copy_` into an input that functionalization ends with."""
+        if not self.inputs:
+            return None
         x = self.rng.choice(self.inputs)
         return self.call(aten.copy_.default, x, self.like(x))
 
@@ -303,6 +325,7 @@ class Builder:
             if self.rng.random() < 0.8:
                 write()
         results = [self.any() for _ in range(self.rng.randrange(1, 4))]
+        results += self.results
         results += self.sparse[: self.rng.randrange(2)]
         self.graph.output(tuple(results))
         return fx.GraphModule(torch.nn.Module(), self.graph)
@@ -320,8 +343,8 @@ def random_program(seed: int) -> fx.GraphModule:
         build.layout,
         *[build.fresh] * 2,
     ]
-    for _ in range(build.rng.randrange(2, 14)):
+    for _ in range(build.rng.randrange(2, 10)):
         build.rng.choice(steps)()
-        if build.rng.random() < 0.02:
-            build.overwrite()
+        if build.rng.random() < 0.04:
+            build.update()
     return build.finish()

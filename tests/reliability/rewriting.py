@@ -284,11 +284,5 @@ PART = Part(
             "and {*named} == {*others_named}:",
             "keywords are paired by their order",
         ),
-        Plant(
-            "fx/rewriting/replacing.py",
-            "[self.current(value) for value in match.placeholder_nodes]",
-            "match.placeholder_nodes",
-            "an input of a match was replaced before",
-        ),
     ),
 )

@@ -27,22 +27,23 @@ def random_inputs(seed: int) -> list[Tensor]:
     rng = random.Random(seed)
     dtype = rng.choice((torch.float64, torch.float64, torch.int64))
     torch.manual_seed(seed)
-    size = rng.choice(((3, 3), (2, 3), (4,), (2, 2, 3), (1, 3), (1, 2, 2, 2)))
+    sizes = ((3, 3), (2, 3), (4,), (4,), (2, 2, 3), (1, 3), (1, 2, 2, 2))
+    size = rng.choice(sizes)
     first = laid_out(torch.randint(-4, 5, size).to(dtype), rng)
     inputs = [first]
     for _ in range(rng.randrange(3)):
         kind = rng.randrange(7)
-        if kind == 0:
-            inputs.append(first.view_as(first))
-        elif kind == 1:
+        if kind == 1:
             inputs.append(first[0])
         elif kind == 2 and first.dim() == 2:
             inputs.append(first.t())
-        elif kind == 3 and first.dim() == 1:
+        elif kind in (0, 3, 5) and first.dim() == 1:
             inputs.append(sparse(first))
         elif kind == 3 and first.dim() == 2:
             to = (first.to_sparse_csr, first.to_sparse_csc)
             inputs.append(rng.choice(to)())
+        elif kind in (0, 3):
+            inputs.append(first.view_as(first))
         elif kind == 4:
             inputs.append(first.expand(2, *size))
         else:
@@ -341,6 +342,7 @@ def random_program(seed: int) -> fx.GraphModule:
         build.dtypes,
         build.whole,
         build.layout,
+        *([build.update] * 4 if build.sparse else ()),
         *[build.fresh] * 2,
     ]
     for _ in range(build.rng.randrange(2, 10)):

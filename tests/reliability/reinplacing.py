@@ -133,7 +133,7 @@ PART = Part(
     name="reinplacing",
     compares="results, inputs, strides and shared memory, before and after",
     run=search,
-    share=200,
+    share=150,
     long=20_000,
     plants=(
         Plant(
@@ -174,21 +174,9 @@ PART = Part(
         ),
         Plant(
             REINPLACE,
-            "return sim.share_storage(one, other) and (",
-            "return True or (",
-            "rule 1c: another argument is in the memory",
-        ),
-        Plant(
-            REINPLACE,
             "    if users:\n        use",
             "    if False:\n        use",
             "rule 2: the old value is needed later",
-        ),
-        Plant(
-            REINPLACE,
-            "where is not None and sim.same_place(found, where)",
-            "where is not None",
-            "rule 2c: a scatter puts the result elsewhere",
         ),
         Plant(
             RECOMPUTING,

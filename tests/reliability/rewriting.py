@@ -163,7 +163,7 @@ def equivalent(
     graph = lib.Graph()
     known: dict[Node, Node] = {}
     for node in pattern.nodes:
-        partner = found.get(node)
+        partner: Value = found.get(node)
         args = [*node.args]
         if node.op.startswith("call") and not node.kwargs:
             for place, one in enumerate(partner.args):

@@ -89,7 +89,7 @@ class Builder:
         self.graph = fx.Graph()
         self.pool: list[Node] = []
         self.sparse: list[Node] = []
-        self.results: list[Node] = []
+        self.results: list[Node | None] = []
         self.values: dict[Node, Tensor] = {}
         self.inputs: list[Node] = []
         for i, value in enumerate(random_inputs(seed)):
@@ -310,7 +310,10 @@ class Builder:
             return None
         x = self.rng.choice(self.inputs)
         new = self.pointwise(x)
-        self.layout()
+        if self.sparse:
+            self.results.append(
+                self.call(aten._to_dense.default, self.sparse[0])
+            )
         return new and self.call(aten.copy_.default, x, new)
 
     def overwrite(self) -> Node | None:
@@ -326,7 +329,7 @@ class Builder:
             if self.rng.random() < 0.8:
                 write()
         results = [self.any() for _ in range(self.rng.randrange(1, 4))]
-        results += self.results
+        results += [node for node in self.results if node is not None]
         results += self.sparse[: self.rng.randrange(2)]
         self.graph.output(tuple(results))
         return fx.GraphModule(torch.nn.Module(), self.graph)

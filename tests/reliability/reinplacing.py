@@ -133,7 +133,7 @@ PART = Part(
     name="reinplacing",
     compares="results, inputs, strides and shared memory, before and after",
     run=search,
-    share=150,
+    share=120,
     long=20_000,
     plants=(
         Plant(

@@ -49,6 +49,13 @@ MUTANTS: Final = (
     ),
     Mutant(
         function=_PAIR,
+        misconception="Keywords are a set of names.",
+        was="[*named] == [*others_named]",
+        becomes="{*named} == {*others_named}",
+        told="Paired by their order, a would be y",
+    ),
+    Mutant(
+        function=_PAIR,
         misconception="zip will see to calls with more arguments.",
         was="if len(args) == len(others) and ",
         becomes="if args and ",
@@ -156,6 +163,13 @@ MUTANTS: Final = (
         was="if not self.taken.isdisjoint(inside):",
         becomes="if inside and inside <= self.taken:",
         told="one shared node is enough",
+    ),
+    Mutant(
+        function=_OBSTACLE,
+        misconception="Nothing of a match may be in another one.",
+        was="if not self.taken.isdisjoint(inside):",
+        becomes="if any(n in self.taken for n in match.nodes_map.values()):",
+        told="inputs are not erased",
     ),
     Mutant(
         function=_OBSTACLE,

@@ -153,6 +153,23 @@ def test_a_schema_fills_in_defaults() -> None:
     )
 
 
+@pytest.mark.exercise(PAIR)
+def test_keywords_in_another_order_are_not_exchanged() -> None:
+    found = paired(
+        lambda a, b: torch.sub(input=a, other=b),
+        lambda x, y: torch.sub(other=y, input=x),
+    )
+    check(
+        found is None or sorted(zip(*found, strict=True)) == PAIRED_BY_NAME,
+        "The pattern says sub(input=a, other=b) and the graph sub(other=y, "
+        "input=x). Paired by their order, a would be y, and x - y would be "
+        "replaced as if it were y - x: answer None, or pair them by name.",
+    )
+
+
+PAIRED_BY_NAME = [("a", "x"), ("b", "y")]
+
+
 class _Holder(torch.nn.Module):
     """Returns a tensor that it has."""
 
@@ -772,6 +789,20 @@ def test_matches_must_not_overlap() -> None:
         one.obstacle(match),
         "An earlier match has taken add, and this one needs it, too: one "
         "shared node is enough, a node can be replaced only once.",
+    )
+
+
+@pytest.mark.exercise(OBSTACLE)
+def test_an_input_may_have_been_taken() -> None:
+    one, pattern, graph = search(relu_of_sum, relu_of_sum)
+    match = match_of(one, pattern, graph, a="a", add="add", relu="relu")
+    one.taken.add(graph["a"])
+    same(
+        one.obstacle(match),
+        "",
+        "Input a of this match is what an earlier match returns, and so it "
+        "is taken. That is fine: inputs are not erased, so only "
+        "match.operations() must not be taken.",
     )
 
 

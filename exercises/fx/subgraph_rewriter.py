@@ -153,7 +153,7 @@ def replace_pattern_with_filters(
         pattern: what to look for.
         replacement: what replaces a match.
         match_filters: a match is replaced if all of them return True.
-        ignore_literals: constants in the pattern match anything.
+        ignore_literals: a constant in the pattern matches any constant.
         replacement_callback: makes the replacement for each match instead.
             All are made before the first edit.
         node_name_match: an anchor also matches nodes that have this text in

@@ -65,7 +65,8 @@ def reinplace(gm: GraphModule, *sample_args: Value) -> GraphModule:
 
     (4) Later uses of the result become uses of "a", and from then on the
     storages of both are one. If "a" has other strides than the result had,
-    no later node may depend on them.
+    no later node may depend on them, and the result must not be returned.
+    What is returned never shares memory that it did not share before.
 
     (5) Erase the scatter operators that are redundant, and the `copy_` of an
     input onto itself.
@@ -139,6 +140,8 @@ def _decide(sim: Simulation, call: Call) -> None:
     limit = rule_1b_inputs(sim, call)
     rule_1c_arguments(sim, call)
     scatter = rule_2_later_uses(sim, call, limit)
+    if scatter is not None:
+        rule_2_returned(sim, call, scatter)
     changed = rule_4_strides(sim, call, scatter)
     sim.do_in_place(call, scatter, changed)
 
@@ -258,6 +261,18 @@ def rule_2_later_uses(sim: Simulation, call: Call, limit: int) -> Node | None:
     if limit < len(sim.nodes):
         _check_copy(sim, call, scatter, limit)
     return scatter
+
+
+def rule_2_returned(sim: Simulation, call: Call, scatter: Node) -> None:
+    """Rule 2: a result and its scatter must not both be returned.
+
+    Raises:
+        Kept: the caller would get two values in one memory, which had one
+            each.
+    """
+    if sim.is_returned(call.node) and sim.is_returned(scatter):
+        both = f"{call.node} and {scatter}"
+        raise Kept("2", f"{both} are returned, and would share memory")
 
 
 def is_redundant_scatter(sim: Simulation, call: Call, user: Node) -> bool:

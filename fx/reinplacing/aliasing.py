@@ -22,7 +22,7 @@ from ..node import Node, map_arg
 from ..ordered.opcodes import Target
 from ..usedef.arguments import map_aggregate
 from ..usedef.values import Argument, Value
-from .geometry import tensors_in
+from .geometry import can_be_seen, hides_memory, tensors_in
 
 # -- a run without data ------------------------------------------------------
 
@@ -113,6 +113,8 @@ class Storages:
         all: the storages. Keeping them alive keeps their identities unique.
         of: node -> the storages that its value was found in, as indices.
         sets: the alias sets: storages, by index, that may be the same.
+        hidden: the nodes whose values have memory that cannot be seen: they
+            are not in alias sets, and may share storage with what is.
     """
 
     def __init__(self, values: dict[Node, Value]) -> None:
@@ -122,12 +124,15 @@ class Storages:
         """
         self.all: list[torch.UntypedStorage] = []
         self.of: dict[Node, tuple[int, ...]] = {}
+        self.hidden: set[Node] = set()
         self._numbers: dict[int, int] = {}
         for node, value in values.items():
             found: dict[int, None] = {}
             for tensor in tensors_in(value) if node.op != "output" else ():
                 found[self._number(tensor.untyped_storage())] = None
             self.of[node] = tuple(found)
+            if hides_memory(value):
+                self.hidden.add(node)
         self.sets: DisjointSets = DisjointSets(len(self.all))
         for node in values:
             self._merge_declared(node)
@@ -141,6 +146,8 @@ class Storages:
 
     def number_of(self, tensor: torch.Tensor) -> int | None:
         """The index of a tensor's storage; None if it belongs to no node."""
+        if not can_be_seen(tensor):
+            return None
         return self._numbers.get(id(tensor.untyped_storage()))
 
     def alias_sets(self, node: Node) -> list[int]:

@@ -23,6 +23,9 @@ from ..usedef.values import Value
 from .aliasing import DisjointSets, Storages, is_item, nodes_in, propagate
 from .geometry import geometry
 
+INPUTS: Final = ("placeholder", "get_attr")
+"""Opcodes of nodes whose memory others may have, too."""
+
 COPY: Final[Value] = torch.ops.aten.copy_.default
 
 
@@ -135,6 +138,7 @@ class Simulation:
         erased: the nodes that are erased.
         done: the verdicts on what is done in place or erased.
         kept: the verdicts on the other calls.
+        hides_input: whether an input or attribute has hidden memory.
     """
 
     def __init__(self, gm: GraphModule, sample_args: tuple[Value, ...]) -> None:
@@ -165,6 +169,9 @@ class Simulation:
         self.erased: dict[Node, None] = {}
         self.done: list[Verdict] = []
         self.kept: list[Verdict] = []
+        self.hides_input: bool = any(
+            node.op in INPUTS for node in self.storages.hidden
+        )
         for place, node in enumerate(self.nodes):
             self._note_uses(place, node)
 
@@ -174,23 +181,29 @@ class Simulation:
             if not self.storages.is_alias(node, arg):
                 for memory in self.memories_of(arg):
                     memory.add_use(place)
-        if node.op in ("placeholder", "get_attr"):
+        if node.op in INPUTS:
             for memory in self.memories_of(node):
                 memory.claim(str(node.target))
+                if self.hides_input:
+                    memory.block("an input with hidden memory may share it")
         elif node.op != "output" and node.target is not COPY:
             self._block(node)
 
     def _block(self, node: Node) -> None:
         """Forbid writes to memory that a call handles in its own way."""
         facts = facts_of(node.target)
-        if facts is not None:
+        around = [node, *node.all_input_nodes]
+        if not self.storages.hidden.isdisjoint(around):
+            blocked = around
+            reason = f"{node} takes or returns hidden memory, which may be it"
+        elif facts is not None:
             given = [one.of(node.args, node.kwargs) for one in facts.writes]
             blocked = nodes_in(given)
             reason = f"{node} writes into it: the graph is not functional"
         elif is_item(node):
             return
         else:
-            blocked = [node, *node.all_input_nodes]
+            blocked = around
             reason = f"no schema tells what {node} does with it"
         for one in blocked:
             for memory in self.memories_of(one):
@@ -207,6 +220,11 @@ class Simulation:
     def memories_of(self, node: Node) -> list[Memory]:
         """The memories that a node's value is in."""
         return [self.memories[one] for one in self.storages.alias_sets(node)]
+
+    def is_returned(self, node: Node) -> bool:
+        """Whether the output uses the memory of a node's value."""
+        last = len(self.nodes) - 1
+        return any(memory.last == last for memory in self.memories_of(node))
 
     def next_uses(self, memory: Memory, place: int) -> list[int]:
         """The next two places after `place` where a memory is used."""

@@ -9,11 +9,18 @@ down; if it has an effect, it must not be moved, and the match is left alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import (
+    Callable,
+    Container,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 
 from ..graph import Graph
 from ..node import Node, map_arg
-from .mutations import effects_before
+from .mutations import Counts, effects_before, written_between
 from .templates import Rewrite
 
 
@@ -22,20 +29,41 @@ def with_places(
 ) -> list[Rewrite]:
     """The rewrites for whose new nodes there is a place.
 
-    Cost: O(nodes) if effects matter, else O(users of the matches).
+    The others have it in `Rewrite.refused` why there is none.
+
+    Cost: O(nodes) if mutations are respected, else O(users of the matches).
     """
-    effects = effects_before(graph) if respect_mutations else {}
-    kept = []
+    rewrites = list(rewrites)
+    before = effects_before(graph) if respect_mutations else None
+    writes = any(rewrite.template.has_effect for rewrite in rewrites)
     for rewrite in rewrites:
-        if any(node.is_impure() for node in _late_users(rewrite)):
-            continue
-        if respect_mutations:
-            end = max(rewrite.operations).next
-            users = [user for node in _returned(rewrite) for user in node.users]
-            place = min(users, default=end)
-            rewrite.stay = end < place and effects[end] != effects[place]
-        kept.append(rewrite)
-    return kept
+        late = [node for node in _late_users(rewrite) if node.is_impure()]
+        if late:
+            rewrite.refused = f"{late[0]} has an effect and comes too early"
+        elif before is not None:
+            _respect(rewrite, before, writes=writes)
+    return [rewrite for rewrite in rewrites if not rewrite.refused]
+
+
+def _respect(
+    rewrite: Rewrite, before: Mapping[Node, Counts], *, writes: bool
+) -> None:
+    """Keep the new nodes at the end of the match, or refuse the rewrite.
+
+    Args:
+        rewrite: a rewrite that must not change the order of reads and writes.
+        before: `effects_before` of its graph.
+        writes: some replacement has an effect. It may be that of another
+            match, which lies between the nodes of this one.
+    """
+    end = max(rewrite.operations)
+    users = [user for node in _computed(rewrite) for user in node.users]
+    rewrite.stay = end < min(users, default=end.next)
+    if end < _last_input(rewrite):
+        rewrite.refused = f"an input of the replacement comes after {end}"
+    else:
+        inside = set(rewrite.operations)
+        rewrite.refused = written_between(inside, before, writes=writes)
 
 
 def find_place(
@@ -60,7 +88,7 @@ def find_place(
         for node in _late_users(rewrite, dead):
             cursor.append(node)
             cursor = node
-    users = [user for node in returned for user in users_of(node)]
+    users = [user for node in _computed(rewrite) for user in users_of(node)]
     if not users:
         return max(returned).next
     first = min(users)
@@ -76,6 +104,12 @@ def _returned(rewrite: Rewrite) -> Sequence[Node]:
     """The nodes that the match returns."""
     found = rewrite.match.returning_nodes
     return [node for node in found if isinstance(node, Node)]
+
+
+def _computed(rewrite: Rewrite) -> Iterator[Node]:
+    """What the match returns, without inputs that it returns as they are."""
+    inside = set(rewrite.operations)
+    return (node for node in _returned(rewrite) if node in inside)
 
 
 def _last_input(rewrite: Rewrite) -> Node:

@@ -49,6 +49,13 @@ MUTANTS: Final = (
     ),
     Mutant(
         function=_PAIR,
+        misconception="Keywords are a set of names.",
+        was="[*named] == [*others_named]",
+        becomes="{*named} == {*others_named}",
+        told="Paired by their order, a would be y",
+    ),
+    Mutant(
+        function=_PAIR,
         misconception="zip will see to calls with more arguments.",
         was="if len(args) == len(others) and ",
         becomes="if args and ",
@@ -88,15 +95,15 @@ MUTANTS: Final = (
     Mutant(
         function=_MATCH_NODE,
         misconception="If op, target and arguments agree, it is a match.",
-        was="if 0 <= asked.user_count < len(found.users) and not loose:",
+        was="if 0 <= asked.user_count < len(found.users):",
         becomes="if False:",
         told="must not have users outside",
     ),
     Mutant(
         function=_MATCH_NODE,
         misconception="No node of a match may have users outside.",
-        was="if 0 <= asked.user_count < len(found.users) and not loose:",
-        becomes="if max(asked.user_count, 1) < len(found.users) and not loose:",
+        was="if 0 <= asked.user_count < len(found.users):",
+        becomes="if max(asked.user_count, 1) < len(found.users):",
         told="others may use it",
     ),
     Mutant(
@@ -129,6 +136,15 @@ MUTANTS: Final = (
     ),
     Mutant(
         function=_IS_CONVEX,
+        misconception="Every match has an operation.",
+        was="""    if not nodes:
+        return True
+""",
+        becomes="",
+        told="the set is empty",
+    ),
+    Mutant(
+        function=_IS_CONVEX,
         misconception="A user inside of the set is a way back.",
         was="[user for user in users if user not in nodes]",
         becomes="list(users)",
@@ -137,8 +153,8 @@ MUTANTS: Final = (
     Mutant(
         function=_IS_CONVEX,
         misconception="Whatever leaves comes back.",
-        was="    return True",
-        becomes="    return not seen",
+        was="(node.users)\n    return True",
+        becomes="(node.users)\n    return not seen",
         told="as long as nothing comes back",
     ),
     Mutant(
@@ -150,17 +166,10 @@ MUTANTS: Final = (
     ),
     Mutant(
         function=_OBSTACLE,
-        misconception="What is returned must not have users, either.",
-        was="if leaks and node not in match.returning_nodes:",
-        becomes="if leaks:",
-        told="returned may have any user",
-    ),
-    Mutant(
-        function=_OBSTACLE,
-        misconception="match_node has always counted the users.",
-        was="if self.matcher.ignore_literals:",
-        becomes="if False:",
-        told="so that obstacle has to",
+        misconception="Nothing of a match may be in another one.",
+        was="if not self.taken.isdisjoint(inside):",
+        becomes="if any(n in self.taken for n in match.nodes_map.values()):",
+        told="inputs are not erased",
     ),
     Mutant(
         function=_OBSTACLE,
@@ -306,7 +315,7 @@ MUTANTS: Final = (
     Mutant(
         function=_MATCH_NODE,
         misconception="An inner node has one user.",
-        was="if 0 <= asked.user_count < len(found.users) and not loose:",
+        was="if 0 <= asked.user_count < len(found.users):",
         becomes="if len(found.users) > 1 and asked.user_count >= 0:",
         told="both users may be in the match",
     ),
@@ -362,12 +371,21 @@ MUTANTS: Final = (
     ),
     Mutant(
         function=_COMPARE,
-        misconception="ignore_literals is about the pattern's constants only.",
-        was="""                if self.matcher.ignore_literals:
-                    return ""
-""",
-        becomes="",
-        told="may be met again as another constant",
+        misconception="With ignore_literals nothing has to agree.",
+        was='return f"{sought} is not {found!r}"',
+        becomes="""return (
+                ""
+                if self.matcher.ignore_literals and sought.op == "placeholder"
+                else f"{sought} is not {found!r}"
+            )""",
+        told="with ignore_literals, too, an input stands for one value",
+    ),
+    Mutant(
+        function=_COMPARE,
+        misconception="A constant that is ignored may be anything.",
+        was=" and not holds_node((sought, found)):",
+        becomes=":",
+        told="lets a constant be another constant",
     ),
     Mutant(
         function=_COMPARE,
@@ -377,13 +395,6 @@ MUTANTS: Final = (
         ):""",
         becomes="        if isinstance(sought, (list, tuple)):",
         told="if both are lists or tuples",
-    ),
-    Mutant(
-        function=_MATCH_NODE,
-        misconception="Users are counted, always.",
-        was=" and not loose",
-        becomes="",
-        told="With ignore_literals match_node must not refuse",
     ),
     Mutant(
         function=_MATCH_NODE,

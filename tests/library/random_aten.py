@@ -23,26 +23,62 @@ Value: TypeAlias = Any
 
 
 def random_inputs(seed: int) -> list[Tensor]:
-    """One to three tensors; some share memory, some are not contiguous."""
+    """One to three tensors of any layout; some share memory."""
     rng = random.Random(seed)
     dtype = rng.choice((torch.float64, torch.float64, torch.int64))
     torch.manual_seed(seed)
-    size = rng.choice(((3, 3), (2, 3), (4,), (2, 2, 3), (1, 3)))
-    first = torch.randint(-4, 5, size).to(dtype)
-    if first.dim() == 2 and rng.random() < 0.3:
-        first = first.t().contiguous().t()
+    sizes = ((3, 3), (2, 3), (4,), (4,), (2, 2, 3), (1, 3), (1, 2, 2, 2))
+    size = rng.choice(sizes)
+    first = laid_out(torch.randint(-4, 5, size).to(dtype), rng)
     inputs = [first]
     for _ in range(rng.randrange(3)):
-        kind = rng.randrange(5)
-        if kind == 0:
-            inputs.append(first.view(first.shape))
-        elif kind == 1:
+        kind = rng.randrange(7)
+        if kind == 1:
             inputs.append(first[0])
         elif kind == 2 and first.dim() == 2:
             inputs.append(first.t())
+        elif kind in (0, 3, 5) and first.dim() == 1:
+            inputs.append(sparse(first))
+        elif kind == 3 and first.dim() == 2:
+            to = (first.to_sparse_csr, first.to_sparse_csc)
+            inputs.append(rng.choice(to)())
+        elif kind in (0, 3):
+            inputs.append(first.view_as(first))
+        elif kind == 4:
+            inputs.append(first.expand(2, *size))
         else:
-            inputs.append(torch.randint(-4, 5, size).to(dtype))
+            other = torch.randint(-4, 5, size).to(dtype)
+            inputs.append(laid_out(other, rng))
     return inputs
+
+
+def laid_out(tensor: Tensor, rng: random.Random) -> Tensor:
+    """A tensor with the same elements, in some layout."""
+    match rng.randrange(10):
+        case 0 if tensor.dim() == 2:
+            return tensor.t().contiguous().t()
+        case 1 if tensor.dim() == 4:
+            return tensor.contiguous(memory_format=torch.channels_last)
+        case 2:  # with gaps between the elements, and not at the start
+            wide = torch.stack((tensor, tensor), -1)
+            return wide[..., 1]
+        case 3:
+            return tensor[:1].expand(tensor.shape)
+        case 4 if tensor.dim() > 1:
+            return tensor.transpose(0, -1).contiguous().transpose(0, -1)
+    return tensor
+
+
+def sparse(values: Tensor) -> Tensor:
+    """A sparse vector that shares the memory of its values."""
+    places = torch.arange(len(values))[None]
+    return torch.sparse_coo_tensor(
+        places,
+        values,
+        (len(values),),
+        is_coalesced=True,
+        check_invariants=False,
+    )
 
 
 class Builder:
@@ -52,15 +88,19 @@ class Builder:
         self.rng = random.Random(seed)
         self.graph = fx.Graph()
         self.pool: list[Node] = []
+        self.sparse: list[Node] = []
+        self.results: list[Node | None] = []
         self.values: dict[Node, Tensor] = {}
         self.inputs: list[Node] = []
         for i, value in enumerate(random_inputs(seed)):
-            node = self.graph.placeholder(f"x{i}")
-            self.inputs.append(node)
-            self.keep(node, value)
+            node = self.keep(self.graph.placeholder(f"x{i}"), value)
+            if value.layout is torch.strided:
+                self.inputs.append(node)
 
     def keep(self, node: Node, value: Tensor) -> Node:
-        self.pool.append(node)
+        # Kernels for other operators do not always expect a sparse tensor.
+        dense = value.layout is torch.strided
+        (self.pool if dense else self.sparse).append(node)
         self.values[node] = value
         return node
 
@@ -106,6 +146,8 @@ class Builder:
         choice = self.rng.randrange(12)
         if choice < 3:
             op = self.rng.choice((aten.add, aten.sub, aten.mul))
+            if self.rng.random() < 0.3:
+                return self.call(op.Tensor, a, self.view(a) or a)
             return self.call(op.Tensor, a, self.like(a))
         if choice < 6:
             op = self.rng.choice((aten.add, aten.mul))
@@ -158,7 +200,13 @@ class Builder:
         if self.rng.random() < 0.2:
             return self.call(aten.full.default, [3, 3], self.scalar() + 0.0)
         op = self.rng.choice((aten.clone, aten.clone, aten.ones_like))
-        return self.call(op.default, a)
+        new = self.call(op.default, a)
+        if new and self.rng.random() < 0.3:
+            new = self.call(
+                aten.expand.default, new, [2, *self.values[a].shape]
+            )
+            new = new and self.pointwise(new)
+        return new
 
     def partial_view(self, a: Node) -> tuple[Value, Value, tuple[Value, ...]]:
         """A view of a part, the operator that inverts it, and its rest."""
@@ -210,6 +258,26 @@ class Builder:
         op, _, rest = self.partial_view(a)
         return self.call(op, a, *rest)
 
+    def layout(self) -> Node | None:
+        """A sparse tensor on the memory of a value, or a part of one."""
+        if self.sparse and self.rng.random() < 0.6:
+            a = self.rng.choice(self.sparse)
+            ops = (aten.values, aten.values, aten._to_dense, aten.neg)
+            return self.call(self.rng.choice(ops).default, a)
+        flat = self.call(aten.view.default, self.any(), [-1])
+        if flat is None:
+            return None
+        count = self.values[flat].numel()
+        places = self.call(aten.ones.default, [1, count], dtype=torch.int64)
+        places = places and self.call(aten.cumsum.default, places, 1)
+        return places and self.call(
+            aten._sparse_coo_tensor_with_dims_and_tensors.default,
+            *(1, 0, [count + 1], places, flat),
+            dtype=self.values[flat].dtype,
+            layout=torch.sparse_coo,
+            is_coalesced=True,
+        )
+
     def scatter(self) -> Node | None:
         """What functionalization makes of a write into a part, or nearly."""
         a = self.any()
@@ -232,10 +300,26 @@ class Builder:
         if self.rng.random() < 0.15:
             other = self.pointwise(part)
             result = other and self.call(inverse, a, other, *rest)
+        if result and self.rng.random() < 0.3:
+            self.results += [new, result]
         return result
+
+    def update(self) -> Node | None:
+        """A write into an input, as functionalization has it."""
+        if not self.inputs:
+            return None
+        x = self.rng.choice(self.inputs)
+        new = self.pointwise(x)
+        if self.sparse:
+            self.results.append(
+                self.call(aten._to_dense.default, self.sparse[0])
+            )
+        return new and self.call(aten.copy_.default, x, new)
 
     def overwrite(self) -> Node | None:
         """The `copy_` into an input that functionalization ends with."""
+        if not self.inputs:
+            return None
         x = self.rng.choice(self.inputs)
         return self.call(aten.copy_.default, x, self.like(x))
 
@@ -245,6 +329,8 @@ class Builder:
             if self.rng.random() < 0.8:
                 write()
         results = [self.any() for _ in range(self.rng.randrange(1, 4))]
+        results += [node for node in self.results if node is not None]
+        results += self.sparse[: self.rng.randrange(2)]
         self.graph.output(tuple(results))
         return fx.GraphModule(torch.nn.Module(), self.graph)
 
@@ -258,10 +344,12 @@ def random_program(seed: int) -> fx.GraphModule:
         *[build.scatter] * 3,
         build.dtypes,
         build.whole,
+        build.layout,
+        *([build.update] * 4 if build.sparse else ()),
         *[build.fresh] * 2,
     ]
-    for _ in range(build.rng.randrange(2, 14)):
+    for _ in range(build.rng.randrange(2, 10)):
         build.rng.choice(steps)()
-        if build.rng.random() < 0.02:
-            build.overwrite()
+        if build.rng.random() < 0.04:
+            build.update()
     return build.finish()

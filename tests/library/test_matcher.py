@@ -22,6 +22,7 @@ from fx.passes.utils.matcher_utils import (
     SubgraphMatcher,
 )
 from fx.rewriting.explain import explain
+from fx.tracing.tracer import Tracer
 from fx.usedef.values import Value
 from tests.library.random_graphs import (
     Recipe,
@@ -286,6 +287,45 @@ def test_a_match_does_not_cross_a_mutation_on_request() -> None:
     )
 
 
+@no_type_check
+def read_between(x):
+    y = x.add_(1)
+    z = torch.exp(x)
+    return torch.neg(y), z
+
+
+@no_type_check
+def negated_sum(x):
+    return torch.neg(x.add_(1))
+
+
+def test_a_write_of_the_match_does_not_cross_a_read_on_request() -> None:
+    assert find(negated_sum, read_between)
+    assert not find(negated_sum, read_between, respect_mutations=True)
+    gm = symbolic_trace(read_between)
+    text = explain(gm, negated_sum, print_output=False, respect_mutations=True)
+    assert "may read what it writes" in text
+
+
+def unknown(x: torch.Tensor) -> torch.Tensor:
+    """A function that may write, for all that a graph can say."""
+    return x.mul_(2)
+
+
+def test_an_unknown_call_counts_as_a_write_on_request() -> None:
+    @no_type_check
+    def target(x):
+        y = torch.relu(x)
+        z = unknown(x)
+        return torch.neg(y), z
+
+    graph = Tracer(autowrap_functions=(unknown,)).trace(target)
+    pattern = symbolic_trace(lambda x: torch.neg(torch.relu(x))).graph
+    assert SubgraphMatcher(pattern).match(graph)
+    careful = SubgraphMatcher(pattern, respect_mutations=True)
+    assert not careful.match(graph)
+
+
 # -- why not -----------------------------------------------------------------
 
 
@@ -371,6 +411,30 @@ def test_explain_says_that_a_value_comes_back() -> None:
         )
     ]
     assert "a value leaves the match and comes back into it" in reasons
+
+
+def test_explain_says_which_replacement_has_no_place() -> None:
+    @no_type_check
+    def target(x):
+        a = torch.relu(x)
+        b = torch.exp(x)
+        return torch.neg(a), b
+
+    @no_type_check
+    def pattern(x):
+        return torch.neg(torch.relu(x))
+
+    gm = symbolic_trace(target)
+    for replacement, told in ((pattern, False), (negated_sum, True)):
+        text = explain(
+            gm,
+            pattern,
+            replacement,
+            print_output=False,
+            respect_mutations=True,
+        )
+        assert "1 match(es)" in text
+        assert ("left alone: neg: the match has an effect" in text) is told
 
 
 def test_nodes_are_nodes_of_the_graph() -> None:

@@ -409,3 +409,26 @@ def test_as_lib_keeps_the_graph() -> None:
     """The tests' own helper: what it makes for fx prints as torch's does."""
     theirs = captured(torch.fx, lambda x: x.sin() + 1, x4())
     assert str(as_lib(fx, theirs).graph) == str(theirs.graph)
+
+
+def test_an_input_is_not_written_where_a_sparse_input_may_share_it() -> None:
+    aten = torch.ops.aten
+    graph = fx.Graph()
+    sparse, x = graph.placeholder("sparse"), graph.placeholder("x")
+    new = graph.call_function(aten.mul.Tensor, (x, 2))
+    old = graph.call_function(aten._to_dense.default, (sparse,))
+    graph.call_function(aten.copy_.default, (x, new))
+    graph.output(old)
+    gm = fx.GraphModule(torch.nn.Module(), graph)
+    values = torch.ones(3)
+    whole = torch.sparse_coo_tensor(
+        torch.tensor([[0, 1, 2]]),
+        values,
+        (3,),
+        is_coalesced=True,
+        check_invariants=False,
+    )
+    assert torch.equal(
+        reinplace(gm, whole, values)(whole, values), torch.ones(3)
+    )
+    assert torch.equal(values, torch.full((3,), 2.0))

@@ -32,7 +32,8 @@ from tests.library.random_graphs import (
 )
 from tests.zoo.resnet import resnet18
 
-Traced: TypeAlias = Callable[..., Any] | Graph
+Code: TypeAlias = Callable[..., Any]
+Traced: TypeAlias = Code | Graph
 """A function without annotations, to be traced; or a graph."""
 
 TraceFunction: TypeAlias = Callable[[FrameType, str, Any], Any]
@@ -481,6 +482,52 @@ def test_a_rewrite_is_not_moved_across_a_mutation_on_request() -> None:
         )
         gm.graph.lint()
         assert torch.equal(gm(X.clone()), expected) is respect
+
+
+@no_type_check
+def own_write(x):
+    y = x.clone()
+    z = y.mul_(2)
+    return torch.cos(y), torch.relu(z + 3)
+
+
+@no_type_check
+def pure(x):
+    a = torch.neg(x)
+    b = torch.cos(x)
+    return torch.relu(a), b
+
+
+@pytest.mark.parametrize(
+    ("target", "pattern", "replacement", "count"),
+    [
+        (own_write, lambda x: x.mul_(2), lambda x: x.mul_(2), 1),
+        (own_write, lambda x: x.mul_(2) + 3, lambda x: x.mul_(2) + 3, 0),
+        (
+            pure,
+            lambda x: torch.relu(torch.neg(x)),
+            lambda x: torch.relu(x.neg_()),
+            0,
+        ),
+        (
+            pure,
+            lambda x: torch.relu(torch.neg(x)),
+            lambda x: torch.relu(-x),
+            1,
+        ),
+        (pure, lambda x: (x, torch.neg(x)), lambda x: (x, -x), 1),
+    ],
+)
+def test_no_write_passes_a_read_on_request(
+    target: Code, pattern: Code, replacement: Code, count: int
+) -> None:
+    """Nor the write of the match, nor that of what replaces it."""
+    gm = traced(target)
+    found = replace_pattern(gm, pattern, replacement, respect_mutations=True)
+    gm.graph.lint()
+    assert len(found) == count
+    for one, other in zip(gm(X.clone()), target(X.clone()), strict=True):
+        assert torch.equal(one, other)
 
 
 def test_meta_is_carried_with_its_provenance() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import torch
+from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils import _pytree as pytree
 
 from ..usedef.values import Value
@@ -67,18 +68,40 @@ def geometry(tensor: torch.Tensor) -> Geometry:
 
 
 def tensors_in(value: Value) -> list[torch.Tensor]:
-    """The tensors in a value that have a storage and strides.
+    """The tensors in a fake value whose memory can be seen.
 
     Args:
         value: a tensor, a list or tuple of results, or anything else.
     """
     if isinstance(value, torch.Tensor):
-        return [value] if value.layout is torch.strided else []
+        return [value] if can_be_seen(value) else []
+    leaves = pytree.tree_leaves(value)
     return [
-        leaf
-        for leaf in pytree.tree_leaves(value)
-        if isinstance(leaf, torch.Tensor) and leaf.layout is torch.strided
+        one
+        for one in leaves
+        if isinstance(one, torch.Tensor) and can_be_seen(one)
     ]
+
+
+def can_be_seen(tensor: torch.Tensor) -> bool:
+    """Whether a tensor without data says where it has its elements.
+
+    A sparse, nested or mkldnn tensor does not, and a subclass of Tensor that
+    wraps others has a storage which is not theirs.
+    """
+    return (
+        type(tensor) in (FakeTensor, torch.Tensor)
+        and tensor.layout is torch.strided
+        and not tensor.is_nested
+    )
+
+
+def hides_memory(value: Value) -> bool:
+    """Whether there is a tensor in a fake value that `can_be_seen` denies."""
+    return any(
+        isinstance(one, torch.Tensor) and not can_be_seen(one)
+        for one in pytree.tree_leaves(value)
+    )
 
 
 def without_data(tensor: torch.Tensor) -> torch.Tensor:

@@ -137,6 +137,8 @@ def rule_4_strides(
 ) -> dict[Node, Value]:
     """Rule 4: no later node may depend on the strides of the result.
 
+    Neither may the caller: what is returned has the strides that it had.
+
     Args:
         sim: the simulation.
         call: the call whose result would have the strides of "a".
@@ -163,9 +165,12 @@ def rule_4_strides(
     while waiting:
         place = heapq.heappop(waiting)
         node = sim.nodes[place]
-        if place in looked_at or node is scatter or node.op == "output":
+        if place in looked_at or node is scatter:
             continue
         looked_at.add(place)
+        if node.op == "output":
+            _check_returned(sim, node, changed)
+            continue
         if len(looked_at) > _MOST_LOOKED_AT or not _recompute(
             sim, node, changed
         ):
@@ -174,6 +179,25 @@ def rule_4_strides(
             for user in node.users:
                 heapq.heappush(waiting, sim.places[user])
     return changed
+
+
+def _check_returned(
+    sim: Simulation, output: Node, changed: dict[Node, Value]
+) -> None:
+    """Raise if a returned tensor would be another but for its offset.
+
+    Raises:
+        Kept: the caller would get other strides, or a conjugate view.
+    """
+    for node in output.all_input_nodes:
+        if node not in changed:
+            continue
+        old, new = tensors_in(sim.values[node]), tensors_in(changed[node])
+        for one, other in zip(old, new, strict=True):
+            if geometry(one) != geometry(other)._replace(
+                offset=geometry(one).offset
+            ):
+                raise Kept("4", f"{node} is returned, with strides of its own")
 
 
 def _recompute(sim: Simulation, node: Node, changed: dict[Node, Value]) -> bool:

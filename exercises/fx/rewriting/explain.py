@@ -15,7 +15,8 @@ from ..graph_module import GraphModule
 from ..node import Node
 from ..passes.utils.matcher_utils import Mismatch, SubgraphMatcher
 from ..subgraph_rewriter import RewriteOptions, matcher_for
-from .templates import Program
+from .places import with_places
+from .templates import Program, Rewrite, template_maker
 
 AROUND = 2
 """How many nodes of the graph are shown around each that matters."""
@@ -24,6 +25,7 @@ AROUND = 2
 def explain(
     gm: GraphModule | Graph,
     pattern: Program,
+    replacement: Program | None = None,
     *,
     ignore_literals: bool = False,
     print_output: bool = True,
@@ -42,6 +44,8 @@ def explain(
     Args:
         gm: what was searched.
         pattern: what was looked for.
+        replacement: if given and `gm` is a module, what was to replace it;
+            then the text says which matches had to be left alone, too.
         ignore_literals: as for `replace_pattern_with_filters`.
         print_output: print the text, too.
         options: as for `replace_pattern`.
@@ -57,7 +61,10 @@ def explain(
     """
     matcher = matcher_for(pattern, ignore_literals, options)
     graph = gm if isinstance(gm, Graph) else gm.graph
-    text = "\n".join(_report(matcher, graph))
+    lines = [*_report(matcher, graph)]
+    if replacement is not None and isinstance(gm, GraphModule):
+        lines += _left_alone(gm, matcher, replacement)
+    text = "\n".join(lines)
     if print_output:
         print(text)
     return text
@@ -76,6 +83,23 @@ def _report(matcher: SubgraphMatcher, graph: Graph) -> Iterator[str]:
         yield from _difference(matcher, graph, best)
     elif not matches:
         yield from _nowhere(matcher)
+
+
+def _left_alone(
+    gm: GraphModule, matcher: SubgraphMatcher, replacement: Program
+) -> Iterator[str]:
+    """The matches for whose replacement there is no place, and why."""
+    make = template_maker(gm, matcher, replacement, None)
+    rewrites = [
+        Rewrite(match, make(match), matcher.prepared.placeholders)
+        for match in matcher.match(gm.graph)
+    ]
+    respected = matcher.options.get("respect_mutations", False)
+    with_places(gm.graph, rewrites, respect_mutations=respected)
+    for rewrite in rewrites:
+        if rewrite.refused:
+            end = max(rewrite.operations)
+            yield f"  left alone: {end}: {rewrite.refused}"
 
 
 def _nowhere(matcher: SubgraphMatcher) -> Iterator[str]:

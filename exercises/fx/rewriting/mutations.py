@@ -1,47 +1,83 @@
-"""Stage 07, rewriter: whether something writes to a tensor amid a match.
+"""Stage 07, rewriter: whether a write and a read would change their order.
 
+A rewrite computes at one place what the nodes of a match computed at several.
 `relu(neg(x))` with `x.add_(1)` between the two must not be fused by a caller
 who asked for `respect_mutations`: no edge connects the write with the `relu`,
-so only the order of the nodes shows it.
+so only the order of the nodes shows it.  The other way round, a match that
+writes itself must not pass over a node that may read what it writes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from ..graph import Graph
+from ..memory.effects import classify
 from ..node import Node
 
 
-def effects_before(graph: Graph) -> dict[Node, int]:
-    """For each node, how many nodes before it have an effect.
+class Counts(NamedTuple):
+    """How many nodes precede a node.
+
+    Attributes:
+        calls: those that call something, and so may read memory.
+        effects: those of them that are not known to be pure.
+    """
+
+    calls: int
+    effects: int
+
+
+def effects_before(graph: Graph) -> dict[Node, Counts]:
+    """For each node, how many calls and effects precede it.
 
     Cost: O(nodes).
     """
-    count = 0
+    calls = effects = 0
     counts = {}
     for node in graph.nodes:
-        counts[node] = count
-        count += _has_effect(node)
+        counts[node] = Counts(calls, effects)
+        calls += node.op.startswith("call")
+        effects += has_effect(node)
     return counts
 
 
-def written_between(nodes: set[Node], effects: Mapping[Node, int]) -> str:
-    """Which effect lies between some nodes; "" if there is none.
+def written_between(
+    nodes: set[Node], before: Mapping[Node, Counts], *, writes: bool = False
+) -> str:
+    """Why some nodes cannot all be computed where the last of them is.
 
     Args:
         nodes: the operations of a match.
-        effects: `effects_before` of their graph.
+        before: `effects_before` of their graph.
+        writes: what replaces the nodes has an effect, even if they have none.
+
+    Returns:
+        "" if they can: nothing outside of the match lies between them, or
+        neither that nor the match has an effect.
     """
     if not nodes:
         return ""
     first, last = min(nodes), max(nodes)
-    own = sum(node is not last and _has_effect(node) for node in nodes)
-    if effects[last] - effects[first] > own:
+    effects = before[last].effects - before[first].effects
+    calls = before[last].calls - before[first].calls
+    for node in nodes:
+        effect = has_effect(node)
+        writes = writes or effect
+        if node is not last:
+            effects -= effect
+            calls -= node.op.startswith("call")
+    if effects:
         return f"a node between {first} and {last} has an effect"
+    if writes and calls:
+        return (
+            f"the match has an effect, and a node between {first} and {last} "
+            "may read what it writes"
+        )
     return ""
 
 
-def _has_effect(node: Node) -> bool:
-    """Whether a call is known to do more than compute its value."""
-    return node.op.startswith("call") and node.is_impure()
+def has_effect(node: Node) -> bool:
+    """Whether a call may do more than compute its value."""
+    return node.op.startswith("call") and classify(node).kind != "pure"

@@ -42,8 +42,10 @@ class MatchOptions(TypedDict, total=False):
             of the graph, in dtype, shape and value.
         modules_by_class: a module of the pattern matches every module of its
             class, whatever its path, settings and weights.
-        respect_mutations: a match does not reach across a node that writes
-            to a tensor, and is not moved across one.
+        respect_mutations: writes and reads keep their order. A match is left
+            alone if one of its nodes would move across a node that may have
+            an effect, or, if the match or its replacement may have one
+            itself, across any other call.
     """
 
     normalize: bool
@@ -187,7 +189,8 @@ def prepare(
         pattern: a graph with an output.
         comparison: when two calls are the same.
         match_output: the output is to be matched, too.
-        match_placeholder: placeholders match placeholders only.
+        match_placeholder: a placeholder is not a wildcard: of the nodes,
+            only placeholders match it.
 
     Cost: O(size of the pattern).
     """

@@ -25,6 +25,7 @@ from ..tracing.tracer import Tracer
 from ..usedef import lint
 from ..usedef.arguments import map_aggregate
 from ..usedef.values import Argument, Value
+from .mutations import has_effect
 
 Program: TypeAlias = Callable[..., Value] | nn.Module | Graph
 """A pattern or replacement: a function, a module, or a graph as it is."""
@@ -55,6 +56,11 @@ class Template:
     needed: dict[str, object] = field(default_factory=dict)
     renamed: dict[str, str] = field(default_factory=dict)
 
+    @cached_property
+    def has_effect(self) -> bool:
+        """Whether an operation of it may do more than compute its value."""
+        return any(has_effect(node) for node in self.body)
+
 
 @dataclass
 class Rewrite:
@@ -66,6 +72,7 @@ class Rewrite:
         inputs: the placeholders of the pattern.
         stay: insert the new nodes where the match ends, even if its first
             user comes later.
+        refused: why the rewrite must not be carried out; "" if it may.
         made: the new nodes, once they are inserted.
     """
 
@@ -73,6 +80,7 @@ class Rewrite:
     template: Template
     inputs: list[Node]
     stay: bool = False
+    refused: str = ""
     made: list[Node] = field(default_factory=list)
 
     @cached_property

@@ -707,6 +707,55 @@ def a_later_view_that_needs_the_strides(lib: Lib) -> Seen:
     return targets(lib, captured(lib, f, x22()), x22())
 
 
+@program(
+    differs="reinplace-returned-strides", ours=[True, (3, 1), (3, 1), True]
+)
+def a_caller_who_needs_the_strides(lib: Lib) -> Seen:
+    def f(x: Value) -> Value:
+        return x.add(1).t().cumsum(0)
+
+    x = torch.arange(12.0).view(3, 4)
+    gm = functional(lib, f, x)
+    before = gm(x)
+    after = reinplace_of(lib)(gm, x)(x)
+    return [
+        torch.equal(before, after),
+        before.stride(),
+        after.stride(),
+        after.is_contiguous() == before.is_contiguous(),
+    ]
+
+
+@program(differs="reinplace-returned-together", ours=(True, False))
+def a_result_and_its_scatter_are_both_returned(lib: Lib) -> Seen:
+    def f(x: Value) -> Value:
+        whole = x.clone()
+        part = whole.select(0, 0).add(1)
+        return whole.select_scatter(part, 0, 0), part
+
+    gm = captured(lib, f, x22())
+    whole, part = reinplace_of(lib)(gm, x22())(x22())
+    same = torch.equal(whole[0], part)
+    part.zero_()
+    return same, torch.equal(whole[0], part)
+
+
+@program(differs="reinplace-sparse", ours=("no error", [1.0, 2.0, 3.0]))
+def values_of_a_sparse_tensor(lib: Lib) -> Seen:
+    def f(places: Value, x: Value) -> Value:
+        values = x.add(1)
+        whole = torch.sparse_coo_tensor(
+            places, values, (3,), is_coalesced=True, check_invariants=False
+        )
+        values.mul(2).sum()
+        return whole.to_dense()
+
+    inputs = torch.tensor([[0, 1, 2]]), torch.arange(3.0)
+    gm = functional(lib, f, *inputs)
+    done = error(lambda: reinplace_of(lib)(gm, *inputs))
+    return done, [float(one) for one in gm(*inputs)]
+
+
 # --- (3) to (5) ------------------------------------------------------------
 
 

@@ -218,6 +218,30 @@ def arguments_are_compared_in_order(lib: Lib) -> Seen:
     )
 
 
+@program()
+def inputs_alone_match_every_pair_of_values(lib: Lib) -> Seen:
+    return matches(
+        lib, lambda x, y: torch.relu(x) + y, lambda x, y: (x, y)
+    ), matches(
+        lib,
+        lambda x, y: torch.add(x, 2) + torch.add(torch.relu(x), y),
+        lambda x, y: torch.add(x, y),
+        match_placeholder=True,
+    )
+
+
+@program()
+def inputs_and_operations_match_every_pair(lib: Lib) -> Seen:
+    @no_type_check
+    def target(x, y):
+        return torch.neg(torch.relu(x) + torch.relu(y))
+
+    return (
+        matches(lib, target, lambda x, y: (x, torch.relu(y))),
+        matches(lib, target, lambda x, y: (torch.relu(y), x)),
+    )
+
+
 @program(claims=("match-no-external-users",))
 def inner_nodes_have_no_other_readers(lib: Lib) -> Seen:
     @no_type_check

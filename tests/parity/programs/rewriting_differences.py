@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from typing import no_type_check
+from typing import Any, TypeAlias, no_type_check
 
 import torch
 
 from tests.parity.harness import Lib, Made, Seen, error, names, program
 from tests.parity.programs._subjects import Root
 from tests.parity.programs.rewriting_pairs import A, matcher, paired, rewriter
+
+Traced: TypeAlias = Callable[..., Any]
+"""A function without annotations, to be traced."""
 
 
 def kind(act: Callable[[], object]) -> str:
@@ -143,6 +146,20 @@ def a_pattern_of_two_thousand_nodes(lib: Lib) -> Seen:
     make = matcher(lib).SubgraphMatcher
     raised = kind(lambda: found.extend(make(graph).match(graph)))
     return len(found), raised
+
+
+@program(differs="rewrite-ignored-literals", ours=(0, 0, 1))
+def only_constants_are_ignored(lib: Lib) -> Seen:
+    def found(target: Traced, pattern: Traced) -> int:
+        make = matcher(lib).SubgraphMatcher
+        graphs = [lib.symbolic_trace(one).graph for one in (pattern, target)]
+        return len(make(graphs[0], ignore_literals=True).match(graphs[1]))
+
+    return (
+        found(lambda x: x * 2, lambda a: a * a),
+        found(lambda x, y: x + y, lambda a: a + 1),
+        found(lambda x: x + 2, lambda a: a + 1),
+    )
 
 
 @program(differs="rewrite-own-constants", ours=[9.0, 7.0, 9.0])

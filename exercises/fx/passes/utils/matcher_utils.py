@@ -25,7 +25,7 @@ from ...graph import Graph
 from ...node import Node
 from ...rewriting.call_forms import Normalized
 from ...rewriting.candidates import Candidates
-from ...rewriting.mutations import effects_before, written_between
+from ...rewriting.mutations import Counts, effects_before, written_between
 from ...rewriting.patterns import (
     Exact,
     MatchOptions,
@@ -33,6 +33,7 @@ from ...rewriting.patterns import (
     prepare,
     side_by_side,
 )
+from ...usedef.arguments import holds_node
 from ...usedef.values import Argument, Value
 
 __all__ = ["InternalMatch", "MatchOptions", "Mismatch", "SubgraphMatcher"]
@@ -121,11 +122,11 @@ class SubgraphMatcher:
         Args:
             pattern: what to look for.
             match_output: the output must be paired with the output.
-            match_placeholder: a placeholder matches placeholders only,
-                instead of anything.
+            match_placeholder: a placeholder matches placeholders and
+                constants, instead of anything.
             remove_overlapping_matches: of matches that share nodes, keep the
                 first.
-            ignore_literals: constants in the pattern match anything.
+            ignore_literals: a constant in the pattern matches any constant.
             options: see `MatchOptions`.
 
         Raises:
@@ -268,6 +269,8 @@ class Search:
         if not anchors or not all(pools):
             return
         unique = self.matcher.remove_overlapping_matches
+        # An input may stand for a node that an earlier match took.
+        free = [self.pattern.nodes[anchor].wildcard for anchor in anchors]
         levels = [iter(pools[0])]
         marks = [0]
         while levels:
@@ -277,9 +280,9 @@ class Search:
                 levels.pop()
                 marks.pop()
                 continue
-            if unique and node in self.taken:
-                continue
             place = len(levels)
+            if unique and node in self.taken and not free[place - 1]:
+                continue
             if not self.match_from(anchors[place - 1], node):
                 continue
             if place < len(anchors):
@@ -292,7 +295,9 @@ class Search:
                 yield match
                 if unique:
                     self.taken.update(match.operations())
-                    del levels[1:], marks[1:]
+                    # Go on at the first anchor whose node is taken now.
+                    level = len(free) if all(free) else free.index(False) + 1
+                    del levels[level:], marks[level:]
 
     def match_from(self, anchor: Node, node: Node) -> bool:
         """Pair an anchor with a node, and in turn all that they depend on.
@@ -320,8 +325,7 @@ class Search:
 
         A node has one partner. A wildcard takes any node, whatever that
         node's arguments are. Otherwise both must be the same call, and the
-        node found must have no more users than the pattern allows; where
-        literals are ignored, `obstacle` checks the users instead. An operation
+        node found must have no more users than the pattern allows. An operation
         that commutes adds a choice, with its operands exchanged.
 
         Args:
@@ -393,20 +397,21 @@ class Search:
         """Why the nodes of a match cannot be taken out; "" if they can.
 
         They cannot if one of them is in an earlier match; if the match is not
-        contained (this is checked here only where literals are ignored) or
-        not convex; or if mutations are to be respected and a node in between
-        has an effect.
+        convex; or if mutations are to be respected and the order of a write
+        and a read might change.
         """
         raise NotImplementedError("stage 07: Search.obstacle")
 
     @cached_property
-    def effects(self) -> dict[Node, int]:
-        """How many nodes with an effect precede each node of the graph."""
+    def effects(self) -> dict[Node, Counts]:
+        """How many calls and effects precede each node of the graph."""
         return effects_before(self.graph)
 
 
 def is_convex(nodes: set[Node]) -> bool:
     """Whether no path along users leaves a set of nodes and comes back.
+
+    None leaves an empty set: a match of inputs alone.
 
     Cost: O(nodes between the first and the last of the set, and their uses).
     """

@@ -1,0 +1,288 @@
+"""Programs in which a pattern is replaced by what means the same.
+
+The pattern is a piece of the program, and its replacement the same piece, or
+an equivalent one: so the whole program must compute what it did.  That is
+decided by a loop over the nodes of the program as it was.  Half of the
+programs write to their values; there the order of reads and writes is to be
+respected.  torch.fx rewrites the same programs, and cannot be asked to.
+"""
+
+from __future__ import annotations
+
+import operator
+import random
+from collections.abc import Callable, Iterator, Mapping
+from importlib import import_module
+from typing import Any, TypeAlias
+
+import torch
+
+import fx
+from tests.reliability.part import Outcome, Part, Plant
+
+Tensor: TypeAlias = torch.Tensor
+Lib: TypeAlias = Any
+Graph: TypeAlias = Any
+Node: TypeAlias = Any
+Value: TypeAlias = Any
+
+
+def search(seed: int, cases: int) -> Iterator[Outcome]:
+    """Random programs, and whether a rewrite changed what they compute."""
+    rng = random.Random(seed)
+    for _ in range(cases):
+        case = rng.randrange(10**9)
+        theirs = difference(torch.fx, case)
+        yield Outcome(f"seed {case}", difference(fx, case), theirs)
+
+
+def inputs() -> list[Tensor]:
+    """Integers, so that results are exact whatever their order."""
+    return [torch.arange(4).view(2, 2) - 1, 3 - torch.arange(4).view(2, 2)]
+
+
+# -- programs ----------------------------------------------------------------
+
+
+def random_graph(lib: Lib, rng: random.Random, *, writes: bool) -> Graph:
+    """A program of two inputs, all of whose values are 2 by 2."""
+    graph = lib.Graph()
+    values = [graph.placeholder(name) for name in "xy"]
+    for _ in range(rng.randrange(3, 10)):
+        a, b = rng.choice(values[-3:]), rng.choice(values)
+        kind = rng.randrange(10)
+        make = write if writes and kind < 3 else view if kind < 5 else pure
+        values.append(make(graph, rng, a, b))
+    graph.output([rng.choice(values[2:]) for _ in range(rng.randrange(1, 4))])
+    return graph
+
+
+def pure(graph: Graph, rng: random.Random, a: Node, b: Node) -> Node:
+    """A call that computes a value."""
+    number = rng.choice((2, 3))
+    both = [("input", a), ("other", b)]
+    rng.shuffle(both)
+    args, kwargs = rng.choice(
+        (
+            ((torch.add, (a, b)), {}),
+            ((torch.relu, (a,)), {}),
+            ((operator.mul, (a, number)), {}),
+            ((operator.mul, (a, a)), {}),
+            ((operator.sub, (a, number)), {}),
+            ((operator.sub, (a, b)), {}),
+            ((torch.sub, ()), dict(both)),
+        )
+    )
+    return graph.call_function(*args, kwargs)
+
+
+def view(graph: Graph, rng: random.Random, a: Node, b: Node) -> Node:
+    """A value that may share memory with an earlier one, or a copy."""
+    name = rng.choice(("t", "clone", "detach", "neg"))
+    return graph.call_method(name, (a,))
+
+
+def write(graph: Graph, rng: random.Random, a: Node, b: Node) -> Node:
+    """A call that writes to a value."""
+    name, *rest = rng.choice(
+        (("add_", 2), ("mul_", 2), ("relu_",), ("add_", b), ("copy_", b))
+    )
+    return graph.call_method(name, (a, *rest))
+
+
+def evaluated(lib: Lib, graph: Graph) -> list[Tensor]:
+    """The results of a program, and its inputs afterwards."""
+    given = inputs()
+    rest = iter(given)
+    known: dict[Node, Value] = {}
+    for node in graph.nodes:
+        args, kwargs = lib.node.map_arg(
+            (node.args, dict(node.kwargs)), known.__getitem__
+        )
+        match node.op:
+            case "placeholder":
+                known[node] = next(rest)
+            case "call_method":
+                known[node] = getattr(args[0], node.target)(*args[1:], **kwargs)
+            case "call_function":
+                known[node] = node.target(*args, **kwargs)
+            case _:
+                return [*args[0], *given]
+    raise AssertionError("a program has an output")
+
+
+# -- patterns and replacements -----------------------------------------------
+
+
+def random_pattern(
+    lib: Lib, rng: random.Random, graph: Graph, *, literal: int | None
+) -> Graph:
+    """A piece of a program, perhaps with a literal instead of its own."""
+    calls = [node for node in graph.nodes if node.op.startswith("call")]
+    last = rng.choice(calls)
+    piece = {last}
+    for _ in range(rng.randrange(3)):
+        more = [
+            one
+            for node in piece
+            for one in node.all_input_nodes
+            if one in calls and one not in piece
+        ]
+        piece.update(rng.sample(more, min(len(more), 1)))
+    pattern = lib.Graph()
+    known: dict[Node, Node] = {}
+    used = {one for node in piece for one in node.all_input_nodes}
+    for node in graph.nodes:
+        if node in used - piece:
+            known[node] = pattern.placeholder(f"a{len(known)}")
+    for node in graph.nodes:
+        if node in piece:
+            known[node] = new = pattern.node_copy(node, known.__getitem__)
+            if literal is not None:
+                new.args = tuple(
+                    literal if isinstance(one, int) else one for one in new.args
+                )
+            if len(node.kwargs) > 1 and rng.random() < 0.5:
+                new.kwargs = dict(reversed([*new.kwargs.items()]))
+    every = rng.random() < 0.8
+    pattern.output(
+        [
+            known[node]
+            for node in graph.nodes
+            if node is last
+            or (node in piece and every and not piece.issuperset(node.users))
+        ]
+    )
+    return pattern
+
+
+def equivalent(
+    lib: Lib, rng: random.Random, pattern: Graph, found: Mapping[Node, Value]
+) -> Graph:
+    """The pattern with the literals of a match, perhaps in other words."""
+    graph = lib.Graph()
+    known: dict[Node, Node] = {}
+    for node in pattern.nodes:
+        partner: Value = found.get(node)
+        args = [*node.args]
+        if node.op.startswith("call") and not node.kwargs:
+            for place, one in enumerate(partner.args):
+                if isinstance(args[place], int) and isinstance(one, int):
+                    args[place] = one
+        new = lib.node.map_arg(args, known.get)
+        if node.target is torch.add and rng.random() < 0.5:
+            known[node] = graph.call_function(torch.add, tuple(reversed(new)))
+        elif node.target is torch.relu and rng.random() < 0.5:
+            copy = graph.call_method("clone", tuple(new))
+            known[node] = graph.call_method("relu_", (copy,))
+        elif node.target == "mul_" and rng.random() < 0.5:
+            product = graph.call_function(operator.mul, tuple(new))
+            known[node] = graph.call_method("copy_", (new[0], product))
+        else:
+            kwargs = lib.node.map_arg(dict(node.kwargs), known.get)
+            known[node] = graph.create_node(
+                node.op, node.target, tuple(new), kwargs
+            )
+    return graph
+
+
+# -- one case ----------------------------------------------------------------
+
+
+def difference(lib: Lib, seed: int) -> str:
+    """What a rewrite has changed about a program; "" if nothing."""
+    rng = random.Random(seed)
+    writes = rng.random() < 0.7
+    graph = random_graph(lib, rng, writes=writes)
+    try:
+        before = evaluated(lib, graph)
+    except RuntimeError:  # it writes to what it reads
+        return ""
+    literal = rng.choice((None, None, 7))
+    pattern = random_pattern(lib, rng, graph, literal=literal)
+    options = {}
+    if lib is fx:
+        options["respect_mutations"] = writes or rng.random() < 0.5
+        options["normalize"] = rng.random() < 0.3
+    gm = lib.GraphModule(torch.nn.Module(), graph)
+    code, sought = gm.code, str(pattern)
+    made: Callable[..., Graph] = lambda match, _graph, pattern: equivalent(  # noqa: E731
+        lib, rng, pattern, match.nodes_map
+    )
+    rewriter = import_module(f"{lib.__name__}.subgraph_rewriter")
+    try:
+        rewriter.replace_pattern_with_filters(
+            gm,
+            pattern,
+            replacement_callback=made,
+            ignore_literals=literal is not None,
+            **options,
+        )
+    except Exception as refused:  # the caller sees it
+        return f"{refused!r}\n{sought}\n{code}" if lib is fx else ""
+    both = f"\n{sought}\n{code}\n{gm.code}"
+    try:
+        gm.graph.lint()
+        given = inputs()
+        after = [*gm(*given), *given]
+    except Exception as raised:  # a wrong program may raise anything
+        return f"{raised!r}{both}"
+    if not all(map(torch.equal, before, after)):
+        return f"{before} became {after}{both}"
+    return ""
+
+
+MUTATIONS = "fx/rewriting/mutations.py"
+MATCHER = "fx/passes/utils/matcher_utils.py"
+
+PART = Part(
+    name="rewriting",
+    compares="results and inputs, before and after equivalent replacements",
+    run=search,
+    share=1_500,
+    long=200_000,
+    plants=(
+        Plant(
+            MUTATIONS,
+            "if writes and calls:",
+            "if False:",
+            "a match's own write is moved behind a read",
+        ),
+        Plant(
+            MUTATIONS,
+            "    if effects:\n",
+            "    if False:\n",
+            "a read of the match is moved behind a write",
+        ),
+        Plant(
+            "fx/rewriting/places.py",
+            "rewrite.stay = end < min(users, default=end.next)",
+            "rewrite.stay = False",
+            "new nodes are moved to their first user",
+        ),
+        Plant(
+            MATCHER,
+            "if known is found or _equal(known, found):",
+            "if self.matcher.ignore_literals or _equal(known, found):",
+            "with ignore_literals x * 2 is a * a",
+        ),
+        Plant(
+            MATCHER,
+            " and not holds_node((sought, found)):",
+            ":",
+            "with ignore_literals a literal is a value",
+        ),
+        Plant(
+            MATCHER,
+            "if len(self.pattern.returning) > 1 and not is_convex(inside):",
+            "if False:",
+            "a value leaves the match and comes back",
+        ),
+        Plant(
+            "fx/rewriting/patterns.py",
+            "and [*named] == [*others_named]:",
+            "and {*named} == {*others_named}:",
+            "keywords are paired by their order",
+        ),
+    ),
+)

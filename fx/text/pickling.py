@@ -29,6 +29,7 @@ from ..ordered.linked_list import Link
 from ..usedef.values import LEAVES, Value
 
 ClassT = TypeVar("ClassT", bound=type)
+LinkT = TypeVar("LinkT", bound=Link)
 
 _BY_REFERENCE = (
     BuiltinFunctionType,
@@ -77,7 +78,7 @@ def unpack(packed: Packed, nodes: Sequence[Link]) -> Value:
     return _Unpickler(packed, nodes).load()
 
 
-def moved(values: list[Value], copies: Mapping[Link, Link]) -> list[Value]:
+def moved(values: list[Value], copies: Mapping[LinkT, LinkT]) -> list[Value]:
     """The values, with the copy of each node in its place.
 
     The values are containers of any kind and objects of any class. Those that
@@ -98,7 +99,7 @@ def moved(values: list[Value], copies: Mapping[Link, Link]) -> list[Value]:
     return result
 
 
-def _rebuilt(held: list[Value], copies: Mapping[Link, Link]) -> list[Value]:
+def _rebuilt(held: list[Value], copies: Mapping[LinkT, LinkT]) -> list[Value]:
     """Values that hold nodes, made again with the nodes' copies.
 
     All at once, so that an object that two of them have stays one object;
@@ -142,9 +143,7 @@ def _hold_node(values: list[Value], clean: set[int]) -> bool:
             if type(part) in kinds and id(part) not in seen
         }
         seen |= ahead.keys()
-        level = gc.get_referents(
-            *[ahead[key] for key in ahead.keys() - clean]
-        )
+        level = gc.get_referents(*[ahead[key] for key in ahead.keys() - clean])
     clean |= seen
     return False
 
@@ -176,14 +175,20 @@ class _Fake(NamedTuple):
 
     def make(self) -> torch.Tensor:
         """Such a tensor, fake if a FakeTensorMode is active."""
-        kind = {"dtype": self.dtype, "device": self.device}
+        dtype, device = self.dtype, self.device
         if self.stride is None:
-            new = torch.empty(self.size, layout=self.layout, **kind)
+            layout = self.layout
+            new = torch.empty(
+                self.size, dtype=dtype, device=device, layout=layout
+            )
         else:
-            new = torch.empty_strided(self.size, self.stride, **kind)
+            new = torch.empty_strided(
+                self.size, self.stride, dtype=dtype, device=device
+            )
         if self.is_parameter:
             return torch.nn.Parameter(new, self.requires_grad)
-        return new.requires_grad_(self.requires_grad)
+        new.requires_grad = self.requires_grad
+        return new
 
 
 class _Pickler(pickle.Pickler):

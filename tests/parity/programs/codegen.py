@@ -15,7 +15,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from tests.parity.harness import Lib, Seen, error, program, show
+from tests.parity.harness import Lib, Made, Seen, error, program, show
 from tests.parity.programs._subjects import (
     Inner,
     Outer,
@@ -220,8 +220,7 @@ def operators_are_written_as_operators(lib: Lib) -> Seen:
 
 @program(claims=("codegen-magic-template",))
 def in_place_operators_are_written_as_statements(lib: Lib) -> Seen:
-    return statements(
-        lib,
+    calls: list[tuple[Made, tuple[Made, ...], dict[str, Made]]] = [
         (operator.iadd, ("x", 1), {}),
         (operator.isub, ("x", "y"), {}),
         (operator.imul, ("x", 2), {}),
@@ -238,7 +237,8 @@ def in_place_operators_are_written_as_statements(lib: Lib) -> Seen:
         (operator.setitem, ("x", 0, "y"), {}),
         (operator.setitem, ("x", (slice(1, None), "k"), 1.0), {}),
         (operator.delitem, ("x", 0), {}),
-    )
+    ]
+    return [statements(lib, call) for call in calls]
 
 
 @program(claims=("codegen-magic-template",))
@@ -248,10 +248,30 @@ def in_place_operators_run_in_place(lib: Lib) -> Seen:
     a = g.call_function(operator.iadd, (x, 1))
     g.call_function(operator.setitem, (a, 0, 9))
     b = g.call_function(operator.imul, (a, 2))
-    g.output((x, b))
+    g.output(b)
     gm = lib.GraphModule({}, g)
     given = torch.ones(2)
     return [gm.code, gm(given), given]
+
+
+@program(
+    differs="in-place-then-read",
+    ours=[
+        "iadd = _operator_iadd(n, 1)",
+        "setitem = _operator_setitem(d, 0, 1);  d = None",
+        [3, 20, None],
+        [3, 20, None],
+    ],
+)
+def a_number_is_read_after_an_in_place_operator(lib: Lib) -> Seen:
+    g = lib.Graph()
+    n, d = g.placeholder("n"), g.placeholder("d")
+    add = g.call_function(operator.iadd, (n, 1))
+    put = g.call_function(operator.setitem, (d, 0, 1))
+    g.output([add, g.call_function(operator.mul, (n, 10)), put])
+    gm = lib.GraphModule({}, g)
+    first, second = gm.code.strip().split("\n")[1:3]
+    return [first, second, gm(2, {}), lib.Interpreter(gm).run(2, {})]
 
 
 @program(claims=("codegen-function-names",))

@@ -17,6 +17,7 @@ import dataclasses
 import math
 from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
+from itertools import repeat
 from types import (
     BuiltinFunctionType,
     FunctionType,
@@ -36,7 +37,7 @@ from ..usedef.arguments import holds_node
 from ..usedef.values import Value
 from .global_names import GlobalNames
 
-MAX_DEPTH: Final = 190
+MAX_DEPTH: Final = 180
 """How many brackets are written inside each other.  Python reads 200, and the
 call around the argument needs some of them."""
 
@@ -108,7 +109,7 @@ class ConstantPrinter:
 
     def items(self, values: Iterable[Value], depth: int = 0) -> str:
         """Expressions with commas between them."""
-        return ", ".join([self.text(value, depth) for value in values])
+        return ", ".join(map(self.text, values, repeat(depth)))
 
     def _too_deep(self, value: Value) -> str:
         """A global for what has no node in it."""

@@ -15,16 +15,17 @@ from it, and it is still there at the graph's next call.  The trace warns.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
+import torch
 from torch import nn
 from torch.utils import _pytree as pytree
 
 from ..memory.facts import facts_of_overloads
 from ..node import Node
 from ..recording import frames
-from ..usedef.values import Argument
+from ..usedef.values import Argument, Value
 
 
 class Captured(NamedTuple):
@@ -58,6 +59,27 @@ def warn_of_writes(captured: Iterable[Captured], root: nn.Module) -> None:
                     "proxy_buffer_attributes on the tracer",
                     line,
                 )
+
+
+def versions(tensors: Mapping[Value, str]) -> dict[str, int]:
+    """How often each tensor was written to, by its path."""
+    return {
+        path: tensor._version  # noqa: SLF001
+        for tensor, path in tensors.items()
+        if isinstance(tensor, torch.Tensor) and not tensor.is_inference()
+    }
+
+
+def warn_of_changes(before: dict[str, int], now: dict[str, int]) -> None:
+    """Warn of tensors of the root that the code changed while it was traced."""
+    changed = [path for path in before if now[path] != before[path]]
+    if changed:
+        frames.warn(
+            f"the code wrote to {', '.join(changed)} while it was traced, with "
+            "nothing of an input: that was done once, and the graph does not "
+            "do it again. Set proxy_buffer_attributes on the tracer, or move "
+            "the code into a leaf module"
+        )
 
 
 def _written_by(node: Node, root: nn.Module) -> list[Argument]:

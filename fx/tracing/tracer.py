@@ -33,7 +33,7 @@ from ..ordered.opcodes import Opcode, Target
 from ..proxy import ParameterProxy, Proxy, TraceError, TracerBase
 from ..recording import frames
 from ..usedef.values import Argument, Value
-from .captured import Captured, warn_of_writes
+from .captured import Captured, versions, warn_of_changes, warn_of_writes
 from .patching import TRACES
 from .root import method_of, root_call
 from .trace_run import TraceRun
@@ -138,6 +138,7 @@ class Tracer(TracerBase):
         torch.fx: _symbolic_trace.py, Tracer.trace
         """
         function = self._start(root)
+        before = self._versions()
         try:
             run = TraceRun(self)
             call, inputs = self.create_args_for_root(
@@ -147,6 +148,7 @@ class Tracer(TracerBase):
                 run.patch(function)
                 self._is_tracing = True
                 result = self.create_arg(frames.run_traced(call, inputs))
+                warn_of_changes(before, self._versions())
             returns = None
             if self.graph._pytree_info is None:
                 notes = inspect.get_annotations(inspect.unwrap(call))
@@ -195,6 +197,11 @@ class Tracer(TracerBase):
         self.submodule_paths = state.modules
         self.tensor_attrs = state.constants
         return function
+
+    def _versions(self) -> dict[str, int]:
+        """How often each tensor of the root was written to."""
+        state = self._state
+        return versions({**state.tensors, **state.constants} if state else {})
 
     def _forget_constants(self) -> None:
         """Remove the constants that a failed trace stored on the root."""

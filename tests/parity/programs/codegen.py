@@ -41,6 +41,8 @@ def statements(lib: Lib, *calls: tuple[Value, ...]) -> list[str]:
     named = {"x": x, "y": y}
 
     def put_in(value: Value) -> Value:
+        if value == "new":
+            return g.call_method("clone", (x,))
         return named.get(value, value) if isinstance(value, str) else value
 
     for target, args, kwargs in calls:
@@ -221,19 +223,19 @@ def operators_are_written_as_operators(lib: Lib) -> Seen:
 @program(claims=("codegen-magic-template",))
 def in_place_operators_are_written_as_statements(lib: Lib) -> Seen:
     calls: list[tuple[Made, tuple[Made, ...], dict[str, Made]]] = [
-        (operator.iadd, ("x", 1), {}),
-        (operator.isub, ("x", "y"), {}),
-        (operator.imul, ("x", 2), {}),
-        (operator.itruediv, ("x", 2), {}),
-        (operator.ifloordiv, ("x", 2), {}),
-        (operator.imod, ("x", 2), {}),
-        (operator.ipow, ("x", 2), {}),
-        (operator.imatmul, ("x", "y"), {}),
-        (operator.iand, ("x", 1), {}),
-        (operator.ior, ("x", 1), {}),
-        (operator.ixor, ("x", 1), {}),
-        (operator.ilshift, ("x", 1), {}),
-        (operator.irshift, ("x", 1), {}),
+        (operator.iadd, ("new", 1), {}),
+        (operator.isub, ("new", "y"), {}),
+        (operator.imul, ("new", 2), {}),
+        (operator.itruediv, ("new", 2), {}),
+        (operator.ifloordiv, ("new", 2), {}),
+        (operator.imod, ("new", 2), {}),
+        (operator.ipow, ("new", 2), {}),
+        (operator.imatmul, ("new", "y"), {}),
+        (operator.iand, ("new", 1), {}),
+        (operator.ior, ("new", 1), {}),
+        (operator.ixor, ("new", 1), {}),
+        (operator.ilshift, ("new", 1), {}),
+        (operator.irshift, ("new", 1), {}),
         (operator.setitem, ("x", 0, "y"), {}),
         (operator.setitem, ("x", (slice(1, None), "k"), 1.0), {}),
         (operator.delitem, ("x", 0), {}),
@@ -257,8 +259,8 @@ def in_place_operators_run_in_place(lib: Lib) -> Seen:
 @program(
     differs="in-place-then-read",
     ours=[
-        "iadd = _operator_iadd(n, 1)",
-        "setitem = _operator_setitem(d, 0, 1);  d = None",
+        "    iadd = _operator_iadd(n, 1)",
+        "    setitem = _operator_setitem(d, 0, 1);  d = None",
         [3, 20, None],
         [3, 20, None],
     ],

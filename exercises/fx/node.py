@@ -24,6 +24,7 @@ from .ordered.namespace import check_text, is_parameter_name
 from .ordered.opcodes import Opcode, Target
 from .ordered.ordered_graph import NamedNode
 from .text.node_text import arguments_text, tensor_text
+from .text.pickling import Packed, pack, unpack
 from .text.qualified_names import _get_qualified_name, _type_repr, pretty_target
 from .usedef import refusals
 from .usedef.arguments import NO_KWARGS, map_aggregate
@@ -575,19 +576,40 @@ class Node(NamedNode["Graph"]):
 
     def __deepcopy__(self, memo: dict[int, Value]) -> Node:
         """The counterpart of this node in a deep copy of its graph."""
-        copy.deepcopy(self.graph, memo)
+        graph = copy.deepcopy(self.graph, memo)
+        if id(self) not in memo:
+            what = self._name, self.op, self.target, self.type
+            memo[id(self)] = _erased_node(graph, *what)
         return cast(Node, memo[id(self)])
 
     def __reduce__(self) -> tuple[Value, ...]:
-        """A node is pickled as its graph and its place there."""
+        """A node is pickled as its graph and its place there.
+
+        An erased node has no place, and its inputs are gone.
+        """
         for place, node in enumerate(self.graph._nodes):
             if node is self:
                 return _node_at, (self.graph, place)
-        raise TypeError(f"Node {self} is in no graph and cannot be pickled")
+        what = pack((self._name, self.op, self.target, self.type), ())
+        return _load_erased, (self.graph, what)
 
 
 def _nothing(node: Node) -> None:
     """What replaces an argument node of an erased node."""
+
+
+def _erased_node(
+    graph: Graph, name: str, op: Opcode, target: Target, kind: Value
+) -> Node:
+    """A node that says it was erased from `graph`."""
+    node = Node(graph, name, op, target, (), {}, kind)
+    node._erased = True
+    return node
+
+
+def _load_erased(graph: Graph, what: Packed) -> Node:
+    """An erased node that was pickled."""
+    return _erased_node(graph, *unpack(what, ()))
 
 
 def _node_at(graph: Graph, place: int) -> Node:

@@ -26,7 +26,7 @@ import sys
 import types
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Final, Self, TypeAlias, cast
+from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
 import torch
 from torch._ops import HigherOrderOperator
@@ -91,6 +91,7 @@ class TracerBase:
     trace_asserts: bool = False
     proxy_buffer_attributes: bool = False
     traced_func_name: str = "forward"
+    _is_tracing: bool = False
     scope: Scope
     module_stack: OrderedDict[str, tuple[str, Value]]
     node_name_to_scope: dict[str, tuple[str, Value]]
@@ -385,7 +386,6 @@ if TYPE_CHECKING:
 
         __eq__: Value
         __ne__: Value
-        __hash__: Value
         __pos__: Value
         __neg__: Value
         __abs__: Value
@@ -396,6 +396,34 @@ if TYPE_CHECKING:
 
 else:
     _Like = object
+
+
+class _Assigned:
+    """An attribute of tensors that code may assign, `x.data = y`.
+
+    Reading it gives an Attribute, like that of any other name; assigning it
+    records a call of setattr. A subclass of Proxy may keep an attribute of
+    its own under the name.
+    """
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        """Learn which attribute it is."""
+        self._name = name
+
+    def __get__(self, proxy: Proxy, owner: type) -> Value:
+        """What the proxy itself has under the name, or an Attribute."""
+        held = vars(proxy)
+        if self._name in held:
+            return held[self._name]
+        return proxy.__getattr__(self._name)
+
+    def __set__(self, proxy: Proxy, value: Value) -> None:
+        """Record the assignment."""
+        if type(proxy) not in (Proxy, Attribute):
+            vars(proxy)[self._name] = value
+            return
+        args = (proxy, self._name, value)
+        proxy.tracer.create_proxy("call_function", setattr, args, {})
 
 
 class Proxy(_Like):
@@ -409,6 +437,8 @@ class Proxy(_Like):
 
     A Proxy has no truth value and no length, and cannot be iterated (but
     `a, b = proxy` works), because these depend on data that is not known.
+    Assigning an attribute that tensors have, such as `x.data = y`, is
+    recorded; any other attribute is one of the proxy's own.
 
     Attributes:
         node: the node that it stands for.
@@ -506,8 +536,14 @@ class Proxy(_Like):
         """Restore the attributes of a copy, which has none of its own yet."""
         vars(self).update(state)
 
-    def __deepcopy__(self, memo: dict[int, Value]) -> Self:
-        """A proxy of a copied node; what cannot be copied is shared."""
+    def __deepcopy__(self, memo: dict[int, Value]) -> Proxy:
+        """A proxy of a copied node; what cannot be copied is shared.
+
+        While the code that made the proxy is traced, its deepcopy is recorded.
+        """
+        if self.tracer._is_tracing:
+            record = self.tracer.create_proxy
+            return record("call_function", copy.deepcopy, (self,), {})
         new = object.__new__(type(self))
         memo[id(self)] = new
         for key, value in vars(self).items():
@@ -516,6 +552,21 @@ class Proxy(_Like):
             except Exception:  # user attributes can be anything
                 vars(new)[key] = copy.copy(value)
         return new
+
+    def __hash__(self) -> int:
+        """The identity, as for tensors; a trace warns of user code that asks.
+
+        So a set or dict finds the proxy itself only, whereas a number or str
+        that comes in its place later may be equal to an item.
+        """
+        if self.tracer._is_tracing and frames.is_user(sys._getframe(1)):
+            frames.warn(
+                f"the hash of {self} is asked for: a set or dict finds a "
+                "proxy by identity, as it finds a tensor. If the value is a "
+                "number or a str, this lookup is decided wrongly: fix the "
+                "input with concrete_args="
+            )
+        return object.__hash__(self)
 
     # Each method is assigned with its type, so that a type checker knows that
     # `proxy + 1` is a Proxy. A test compares these lines with the table in
@@ -558,7 +609,14 @@ class Proxy(_Like):
     __rxor__: _Op = _reflects(operator.xor)
     __ror__: _Op = _reflects(operator.or_)
     __rgetitem__: _Op = _reflects(operator.getitem)
-    __hash__: Callable[..., int] = object.__hash__
+
+    if not TYPE_CHECKING:  # to a type checker these are a tensor's
+        data = _Assigned()
+        grad = _Assigned()
+        requires_grad = _Assigned()
+        names = _Assigned()
+        real = _Assigned()
+        imag = _Assigned()
 
 
 class Attribute(Proxy):

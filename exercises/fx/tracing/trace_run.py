@@ -13,9 +13,12 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+import torch
 from torch import nn
+from torch.fx import _symbolic_trace as torch_tracing
 
 from ..proxy import Proxy
+from ..recording import frames
 from ..usedef.values import Value
 from .patching import TRACES, Place
 from .wrapping import (
@@ -47,6 +50,7 @@ class TraceRun:
         """Replace what a trace of `function` has to see."""
         TRACES.patch(Place(nn.Module, "__call__"), _module_call)
         TRACES.patch(Place(nn.Module, "__getattr__"), _module_getattr)
+        TRACES.patch(_TORCH_FX_FLAG, _make_flag)
         for place, leaf in all_wrapped_globals():
             self._patch_leaf(place, leaf)
         self._visit(function.__globals__)
@@ -72,6 +76,8 @@ class TraceRun:
         for name, value in list(namespace.items()):
             if id(value) in leaves and not name.startswith("_"):
                 TRACES.patch(Place(namespace, name), _function_call)
+        for name in _QUESTIONS - namespace.keys():
+            TRACES.patch(Place(namespace, name), _question)
 
     def _patch_own_call(self, kind: type[nn.Module]) -> None:
         """Replace the `__call__` of a module class that has its own.
@@ -139,6 +145,30 @@ class TraceRun:
         """
         raise NotImplementedError("stage 04: TraceRun.call_function")
 
+    def answer(
+        self,
+        function: Function,
+        args: tuple[Value, ...],
+        kwargs: dict[str, Value],
+    ) -> Value:
+        """Answer `isinstance` and its like, which ask a proxy about itself.
+
+        The answer is that for the proxy, with a warning if a tensor would
+        give another one.
+        """
+        result = self.call_function(function, args, kwargs)
+        asked = args[0] if args else None
+        if not isinstance(asked, Proxy) or isinstance(result, Proxy):
+            return result
+        if result is not function(_A_TENSOR, *args[1:]):
+            frames.warn(
+                f"{function.__name__} of {asked} is {result}, because it is a "
+                "proxy; of a tensor it is not, and what follows is decided "
+                "while tracing. Ask something else, or move the code into a "
+                "function marked with fx.wrap"
+            )
+        return result
+
 
 def _replacing(
     handle: Callable[
@@ -168,3 +198,30 @@ _module_call: Final = _replacing(TraceRun.call_module)
 _own_call: Final = _replacing(TraceRun.call_overridden)
 _module_getattr: Final = _replacing(TraceRun.read_attribute)
 _function_call: Final = _replacing(TraceRun.call_function)
+_question: Final = _replacing(TraceRun.answer)
+
+_QUESTIONS: Final = frozenset(("callable", "hasattr", "isinstance"))
+"""Builtins that ask what an object is, and never reach a proxy's methods."""
+
+_A_TENSOR: Final = torch.empty(0)
+
+
+class _Flag:
+    """Whether a trace runs here, or one of torch.fx anywhere.
+
+    Functions that `torch.compile` has wrapped look at a flag of torch.fx, and
+    refuse to be traced.
+    """
+
+    def __init__(self, theirs: object) -> None:
+        """Stand for torch.fx's own flag, too."""
+        self._theirs = theirs
+
+    def __bool__(self) -> bool:
+        """Ask at each look."""
+        return TRACES.current is not None or bool(self._theirs)
+
+
+_make_flag: Final[Callable[[Value], Value]] = _Flag
+
+_TORCH_FX_FLAG: Final = Place(vars(torch_tracing), "_is_fx_tracing_flag")

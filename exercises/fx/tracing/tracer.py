@@ -30,9 +30,10 @@ from torch.utils import _pytree as pytree
 from ..graph import Graph
 from ..node import Node
 from ..ordered.opcodes import Opcode, Target
-from ..proxy import ParameterProxy, Proxy, TracerBase
+from ..proxy import ParameterProxy, Proxy, TraceError, TracerBase
 from ..recording import frames
 from ..usedef.values import Argument, Value
+from .captured import Captured, versions, warn_of_changes, warn_of_writes
 from .patching import TRACES
 from .root import method_of, root_call
 from .trace_run import TraceRun
@@ -103,6 +104,7 @@ class Tracer(TracerBase):
         self.tensor_attrs: dict[Value, str] = {}
         self._added: list[str] = []
         self._numbers: dict[str, int] = {}
+        self._captured: list[Captured] = []
         self._state: _State | None = None
 
     # -- the trace ---------------------------------------------------------
@@ -127,14 +129,16 @@ class Tracer(TracerBase):
             and `root` is as it was.
 
         Warns if the root has a forward of its own or hooks: what is traced
-        is the forward of its class. A thread that forward starts is not
-        traced.
+        is the forward of its class; and of code that decides by what a proxy
+        is, or writes into a tensor that is not a proxy. A thread that forward
+        starts is not traced.
 
         Cost: O(operations recorded), besides running the Python code.
 
         torch.fx: _symbolic_trace.py, Tracer.trace
         """
         function = self._start(root)
+        before = self._versions()
         try:
             run = TraceRun(self)
             call, inputs = self.create_args_for_root(
@@ -142,7 +146,9 @@ class Tracer(TracerBase):
             )
             with TRACES.during(run):
                 run.patch(function)
+                self._is_tracing = True
                 result = self.create_arg(frames.run_traced(call, inputs))
+                warn_of_changes(before, self._versions())
             returns = None
             if self.graph._pytree_info is None:
                 notes = inspect.get_annotations(inspect.unwrap(call))
@@ -154,8 +160,10 @@ class Tracer(TracerBase):
             self._forget_constants()
             raise
         finally:
+            self._is_tracing = False
             self.submodule_paths = None
             self._state = None
+        warn_of_writes(self._captured, self.root)
         return self.graph
 
     def _start(self, root: Root) -> FunctionType:
@@ -184,10 +192,16 @@ class Tracer(TracerBase):
         self.num_calls.clear()
         self._added.clear()
         self._numbers.clear()
+        self._captured.clear()
         state = self._state = _State(self.root)
         self.submodule_paths = state.modules
         self.tensor_attrs = state.constants
         return function
+
+    def _versions(self) -> dict[str, int]:
+        """How often each tensor of the root was written to."""
+        state = self._state
+        return versions({**state.tensors, **state.constants} if state else {})
 
     def _forget_constants(self) -> None:
         """Remove the constants that a failed trace stored on the root."""
@@ -357,8 +371,10 @@ class Tracer(TracerBase):
         raise NotImplementedError("stage 04: Tracer._state_node")
 
     def _fetch(self, path: str) -> Node:
-        """A new get_attr node."""
-        return self.create_node("get_attr", path, (), {})
+        """A new get_attr node, for a value that code has without a proxy."""
+        node = self.create_node("get_attr", path, (), {})
+        self._captured.append(Captured(node, frames.user_line()))
+        return node
 
     def _constant_path(self, a: Value) -> str:
         """The path of a constant, which is stored on the root if it is new."""

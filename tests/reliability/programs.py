@@ -30,6 +30,7 @@ from torch import nn
 
 import fx
 
+from . import subjects as subjects  # whose operators programs call
 from .part import Outcome, Part, Plant
 
 Value: TypeAlias = Any
@@ -273,7 +274,7 @@ PART = Part(
     compares="eager, GraphModule, Interpreter, Transformer, copies, pickles, "
     "folders",
     run=run,
-    share=30,
+    share=20,
     long=3000,
     plants=(
         Plant(
@@ -285,12 +286,6 @@ PART = Part(
             "copy.deepcopy(x) copies the graph that is being recorded",
         ),
         Plant(
-            "fx/proxy.py",
-            "        data = _Assigned()\n",
-            "",
-            "x.data = y is not recorded",
-        ),
-        Plant(
             "fx/saving/attributes.py",
             "    new.graph = gm.graph\n    return new\n",
             "    new.graph = gm.graph\n    new.training = False\n"
@@ -298,10 +293,16 @@ PART = Part(
             "a shallow copy has lost its parameters",
         ),
         Plant(
-            "fx/codegen/emit.py",
-            "        return operator.in_place and node.args[0] not in",
-            "        return operator.in_place and node.args[0] in",
-            "after `v += 1`, v is another number",
+            "fx/saving/serialize.py",
+            "    yield from _own_state(module)\n",
+            "",
+            "a folder has lost the module's own parameters",
+        ),
+        Plant(
+            "fx/usedef/liveness.py",
+            "    for user in reversed(nodes):\n",
+            "    for user in nodes:\n",
+            "values are freed after their first use",
         ),
     ),
 )

@@ -624,8 +624,7 @@ class Node(NamedNode["Graph"]):
         """The counterpart of this node in a deep copy of its graph."""
         graph = copy.deepcopy(self.graph, memo)
         if id(self) not in memo:
-            what = self._name, self.op, self.target, self.type
-            memo[id(self)] = _erased_node(graph, *what)
+            memo[id(self)] = _erased_node(graph, self._packed())
         return cast(Node, memo[id(self)])
 
     def __reduce__(self) -> tuple[Value, ...]:
@@ -636,26 +635,23 @@ class Node(NamedNode["Graph"]):
         for place, node in enumerate(self.graph._nodes):
             if node is self:
                 return _node_at, (self.graph, place)
-        what = pack((self._name, self.op, self.target, self.type), ())
-        return _load_erased, (self.graph, what)
+        return _erased_node, (self.graph, self._packed())
+
+    def _packed(self) -> Packed:
+        """What the node does, without its inputs."""
+        return pack((self._name, self.op, self.target, self.type), ())
 
 
 def _nothing(node: Node) -> None:
     """What replaces an argument node of an erased node."""
 
 
-def _erased_node(
-    graph: Graph, name: str, op: Opcode, target: Target, kind: Value
-) -> Node:
+def _erased_node(graph: Graph, packed: Packed) -> Node:
     """A node that says it was erased from `graph`."""
+    name, op, target, kind = unpack(packed, ())
     node = Node(graph, name, op, target, (), {}, kind)
     node._erased = True
     return node
-
-
-def _load_erased(graph: Graph, what: Packed) -> Node:
-    """An erased node that was pickled."""
-    return _erased_node(graph, *unpack(what, ()))
 
 
 def _node_at(graph: Graph, place: int) -> Node:

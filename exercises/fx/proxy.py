@@ -39,6 +39,7 @@ from .node import Node, map_arg
 from .operator_schemas import check_for_mutable_operation
 from .ordered.opcodes import Opcode, Target
 from .recording import frames
+from .recording.assigned import Assigned
 from .recording.scope import Scope, ScopeContextManager
 from .usedef.arguments import parts
 from .usedef.values import LEAVES, Argument, Value, base_types
@@ -398,34 +399,6 @@ else:
     _Like = object
 
 
-class _Assigned:
-    """An attribute of tensors that code may assign, `x.data = y`.
-
-    Reading it gives an Attribute, like that of any other name; assigning it
-    records a call of setattr. A subclass of Proxy may keep an attribute of
-    its own under the name.
-    """
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        """Learn which attribute it is."""
-        self._name = name
-
-    def __get__(self, proxy: Proxy, owner: type) -> Value:
-        """What the proxy itself has under the name, or an Attribute."""
-        held = vars(proxy)
-        if self._name in held:
-            return held[self._name]
-        return proxy.__getattr__(self._name)
-
-    def __set__(self, proxy: Proxy, value: Value) -> None:
-        """Record the assignment."""
-        if type(proxy) not in (Proxy, Attribute):
-            vars(proxy)[self._name] = value
-            return
-        args = (proxy, self._name, value)
-        proxy.tracer.create_proxy("call_function", setattr, args, {})
-
-
 class Proxy(_Like):
     """Stands for the value of a node and records operations on it.
 
@@ -611,12 +584,12 @@ class Proxy(_Like):
     __rgetitem__: _Op = _reflects(operator.getitem)
 
     if not TYPE_CHECKING:  # to a type checker these are a tensor's
-        data = _Assigned()
-        grad = _Assigned()
-        requires_grad = _Assigned()
-        names = _Assigned()
-        real = _Assigned()
-        imag = _Assigned()
+        data = Assigned()
+        grad = Assigned()
+        requires_grad = Assigned()
+        names = Assigned()
+        real = Assigned()
+        imag = Assigned()
 
 
 class Attribute(Proxy):

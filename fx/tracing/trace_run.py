@@ -13,14 +13,17 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-import torch
 from torch import nn
-from torch.fx import _symbolic_trace as torch_tracing
 
 from ..proxy import Proxy
-from ..recording import frames
 from ..usedef.values import Value
 from .patching import TRACES, Place
+from .questions import (
+    QUESTIONS,
+    TORCH_FX_FLAG,
+    make_flag,
+    warn_unless_a_tensor_agrees,
+)
 from .wrapping import (
     ORIGINAL,
     all_wrapped_globals,
@@ -50,7 +53,7 @@ class TraceRun:
         """Replace what a trace of `function` has to see."""
         TRACES.patch(Place(nn.Module, "__call__"), _module_call)
         TRACES.patch(Place(nn.Module, "__getattr__"), _module_getattr)
-        TRACES.patch(_TORCH_FX_FLAG, _make_flag)
+        TRACES.patch(TORCH_FX_FLAG, make_flag)
         for place, leaf in all_wrapped_globals():
             self._patch_leaf(place, leaf)
         self._visit(function.__globals__)
@@ -76,7 +79,7 @@ class TraceRun:
         for name, value in list(namespace.items()):
             if id(value) in leaves and not name.startswith("_"):
                 TRACES.patch(Place(namespace, name), _function_call)
-        for name in _QUESTIONS - namespace.keys():
+        for name in QUESTIONS - namespace.keys():
             TRACES.patch(Place(namespace, name), _question)
 
     def _patch_own_call(self, kind: type[nn.Module]) -> None:
@@ -161,16 +164,7 @@ class TraceRun:
         give another one.
         """
         result = self.call_function(function, args, kwargs)
-        asked = args[0] if args else None
-        if not isinstance(asked, Proxy) or isinstance(result, Proxy):
-            return result
-        if result is not function(_A_TENSOR, *args[1:]):
-            frames.warn(
-                f"{function.__name__} of {asked} is {result}, because it is a "
-                "proxy; of a tensor it is not, and what follows is decided "
-                "while tracing. Ask something else, or move the code into a "
-                "function marked with fx.wrap"
-            )
+        warn_unless_a_tensor_agrees(function, args, result)
         return result
 
 
@@ -203,29 +197,3 @@ _own_call: Final = _replacing(TraceRun.call_overridden)
 _module_getattr: Final = _replacing(TraceRun.read_attribute)
 _function_call: Final = _replacing(TraceRun.call_function)
 _question: Final = _replacing(TraceRun.answer)
-
-_QUESTIONS: Final = frozenset(("callable", "hasattr", "isinstance"))
-"""Builtins that ask what an object is, and never reach a proxy's methods."""
-
-_A_TENSOR: Final = torch.empty(0)
-
-
-class _Flag:
-    """Whether a trace runs here, or one of torch.fx anywhere.
-
-    Functions that `torch.compile` has wrapped look at a flag of torch.fx, and
-    refuse to be traced.
-    """
-
-    def __init__(self, theirs: object) -> None:
-        """Stand for torch.fx's own flag, too."""
-        self._theirs = theirs
-
-    def __bool__(self) -> bool:
-        """Ask at each look."""
-        return TRACES.current is not None or bool(self._theirs)
-
-
-_make_flag: Final[Callable[[Value], Value]] = _Flag
-
-_TORCH_FX_FLAG: Final = Place(vars(torch_tracing), "_is_fx_tracing_flag")

@@ -63,7 +63,7 @@ CONTAINERS: Final[dict[str, Callable[[list[Value]], Value]]] = {
     "object": Thing,
     "slots": lambda v: Slotted(v[0]),
     "namespace": lambda v: types.SimpleNamespace(a=v[0], b=v[-1]),
-    "partial": lambda v: functools.partial(added, v[0], key=v[-1]),
+    "partial": lambda v: functools.partial(print, v[0], end=v[-1]),
     "method": lambda v: Thing(v).method,
     "chain map": lambda v: collections.ChainMap({"a": v[0]}, {"b": v[-1]}),
     "cycle": cycle,

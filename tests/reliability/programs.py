@@ -23,7 +23,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, cast
 
 import torch
 from torch import nn
@@ -146,7 +146,7 @@ def called(function: Callable[..., Value]) -> str:
     """What a call returns and does to its inputs, to the last digit."""
     torch.manual_seed(1)
     given = inputs()
-    torch.set_printoptions(precision=8)
+    cast(Value, torch).set_printoptions(precision=8)
     with torch.no_grad():
         result = function(*given)
     return str((detached(result), given))

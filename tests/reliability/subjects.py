@@ -6,7 +6,7 @@ Leaf functions, custom operators, classes of values, a hook.
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, cast
 
 import torch
 from torch import nn
@@ -105,7 +105,7 @@ for _function in ("added", "of_pair"):
     fx.wrap(_function)
     torch.fx.wrap(_function)
 
-_DEFINED = torch.library.Library("fx_reliability", "DEF")
+_DEFINED: Value = cast(Value, torch.library).Library("fx_reliability", "DEF")
 _DEFINED.define("double(Tensor x) -> Tensor")
 _DEFINED.define("bump_(Tensor(a!) x) -> Tensor(a!)")
 

@@ -32,6 +32,9 @@ Body: TypeAlias = Callable[["Subject", Value], Value]
 class Subject(nn.Module):
     """What the programs find: a parameter, buffers, a tensor, modules."""
 
+    total: torch.Tensor
+    count: torch.Tensor
+
     def __init__(self, body: Body) -> None:
         super().__init__()
         self.body = body
@@ -243,7 +246,7 @@ def real_assigned(self: Subject, x: Value) -> Value:
 @body
 def imag_assigned(self: Subject, x: Value) -> Value:
     y = torch.complex(x, x)
-    y.imag = 7
+    y.imag = x * 0 + 7
     return y * 2
 
 
@@ -578,6 +581,13 @@ torch.fx.wrap("_leaf")
 # -- the run -----------------------------------------------------------------
 
 
+RECORDED: Final = frozenset(
+    "data_assigned data_of_an_attribute real_assigned deep_copy unpacked "
+    "absolute reflected own_attribute own_state shallow_copy".split()
+)
+"""Programs that no library may refuse as a child."""
+
+
 def outcome(lib: Value, make: Callable[[Body], Value], body: Body) -> str:
     """What is wrong with a program in a library; "" if nothing."""
     given = [torch.tensor([1.5, 4.0]), torch.tensor([-3.0, 2.0])]
@@ -586,8 +596,9 @@ def outcome(lib: Value, make: Callable[[Body], Value], body: Body) -> str:
         warnings.simplefilter("always")
         try:
             traced = lib.symbolic_trace(make(body))
-        except Exception:  # refused, in whatever words
-            return ""
+        except Exception as error:  # refused, in whatever words
+            must = body.__name__ in RECORDED and make is Parent
+            return f"{body.__name__}: {error}" if must else ""
     if any(warning.category is UserWarning for warning in caught):
         return ""
     got = results(traced, given)
@@ -646,6 +657,7 @@ def same(want: Value, have: Value) -> bool:
 def run(seed: int, cases: int) -> Iterator[Outcome]:
     """Try programs in some order, each as one of the roots."""
     table = [(name, root) for root in ROOTS for name in BODIES]
+    table.remove(("counted", "function"))  # state that no root has
     random.Random(seed).shuffle(table)
     for name, root in table[:cases]:
         make = ROOTS[root]
@@ -665,19 +677,19 @@ PART = Part(
     plants=(
         Plant(
             "fx/tracing/tracer.py",
-            "        warn_of_writes(self._captured, self.root)\n",
+            "            self._captured.warn(self.root)\n",
             "",
             "a recorded write into a tensor of the trace is lost",
         ),
         Plant(
-            "fx/tracing/tracer.py",
-            "                warn_of_changes(before, self._versions())\n",
-            "",
+            "fx/tracing/captured.py",
+            "        if changed:\n",
+            "        if False:\n",
             "buffers that change while they are traced change no more",
         ),
         Plant(
             "fx/proxy.py",
-            "        data = _Assigned()\n",
+            "        data = Assigned()\n",
             "",
             "x.data = y stays on the proxy",
         ),
@@ -689,7 +701,7 @@ PART = Part(
         ),
         Plant(
             "fx/tracing/trace_run.py",
-            "        for name in _QUESTIONS - namespace.keys():\n",
+            "        for name in QUESTIONS - namespace.keys():\n",
             "        for name in ():\n",
             "callable(x) is true",
         ),

@@ -15,8 +15,8 @@ from it, and it is still there at the graph's next call.  The trace warns.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator
+from typing import Final
 
 import torch
 from torch import nn
@@ -28,58 +28,71 @@ from ..recording import frames
 from ..usedef.values import Argument, Value
 
 
-class Captured(NamedTuple):
-    """A get_attr node of such a tensor, and where the user's code has it."""
+class Captured:
+    """The tensors that a trace met without a proxy, and those of its root."""
 
-    node: Node
-    line: tuple[str, int]
+    def __init__(self) -> None:
+        """Begin without any."""
+        self._nodes: list[tuple[Node, tuple[str, int]]] = []
+        self._before: dict[torch.Tensor, int] = {}
+        self._paths: dict[Value, str] = {}
+
+    def begin(self, *held: dict[Value, str]) -> None:
+        """Begin a trace with what its root holds, tensor -> path, if any."""
+        self._nodes.clear()
+        self._paths = {t: path for group in held for t, path in group.items()}
+        self._before = _versions(self._paths)
+
+    def note(self, node: Node) -> Node:
+        """Note a new get_attr node, and the user's line; return the node."""
+        self._nodes.append((node, frames.user_line()))
+        return node
+
+    def warn(self, root: nn.Module) -> None:
+        """Warn of writes, when the trace has ended.
+
+        Args:
+            root: what was traced, for the modules that are called.
+
+        Cost: O(users of the nodes + tensors of the root).
+        """
+        now = _versions(self._before)
+        changed = [self._paths[t] for t in now if now[t] != self._before[t]]
+        if changed:
+            frames.warn(
+                f"the code wrote to {', '.join(changed)} while it was traced, "
+                "with nothing of an input: that was done once, and the graph "
+                "does not do it again. Set proxy_buffer_attributes on the "
+                "tracer, or move the code into a leaf module"
+            )
+        warned: set[object] = set()
+        for node, line in self._nodes:
+            for user in node.users:
+                if node.target not in warned and node in _written_by(
+                    user, root
+                ):
+                    warned.add(node.target)
+                    frames.warn(
+                        f"{user} writes into {node.target!r}, {_ADVICE}", line
+                    )
 
 
-def warn_of_writes(captured: Iterable[Captured], root: nn.Module) -> None:
-    """Warn, once for each tensor, that a recorded call writes into it.
-
-    Args:
-        captured: the tensors, in the order of their nodes.
-        root: what was traced, for the modules that are called.
-
-    Cost: O(users of the nodes).
-    """
-    warned: set[object] = set()
-    for node, line in captured:
-        for user in node.users:
-            if node.target not in warned and node in _written_by(user, root):
-                warned.add(node.target)
-                frames.warn(
-                    f"{user} writes into {node.target!r}, a tensor that is "
-                    "not a proxy: what else the code reads from it is its "
-                    "value while tracing, and the next call of the graph "
-                    "finds what this one wrote. If forward makes the tensor, "
-                    "make it of an input: torch.zeros_like(x), "
-                    "x.new_zeros(…). If it is a buffer, set "
-                    "proxy_buffer_attributes on the tracer",
-                    line,
-                )
+_ADVICE: Final = (
+    "a tensor that is not a proxy: what else the code reads from it is its "
+    "value while tracing, and the next call of the graph finds what this one "
+    "wrote. If forward makes the tensor, make it of an input: "
+    "torch.zeros_like(x), x.new_zeros(…). If it is a buffer, set "
+    "proxy_buffer_attributes on the tracer"
+)
 
 
-def versions(tensors: Mapping[Value, str]) -> dict[str, int]:
-    """How often each tensor was written to, by its path."""
+def _versions(tensors: Iterable[Value]) -> dict[torch.Tensor, int]:
+    """How often each tensor was written to."""
     return {
-        path: tensor._version  # noqa: SLF001
-        for tensor, path in tensors.items()
+        tensor: tensor._version  # noqa: SLF001
+        for tensor in tensors
         if isinstance(tensor, torch.Tensor) and not tensor.is_inference()
     }
-
-
-def warn_of_changes(before: dict[str, int], now: dict[str, int]) -> None:
-    """Warn of tensors of the root that the code changed while it was traced."""
-    changed = [path for path in before if now[path] != before[path]]
-    if changed:
-        frames.warn(
-            f"the code wrote to {', '.join(changed)} while it was traced, with "
-            "nothing of an input: that was done once, and the graph does not "
-            "do it again. Set proxy_buffer_attributes on the tracer, or move "
-            "the code into a leaf module"
-        )
 
 
 def _written_by(node: Node, root: nn.Module) -> list[Argument]:

@@ -33,7 +33,7 @@ from ..ordered.opcodes import Opcode, Target
 from ..proxy import ParameterProxy, Proxy, TraceError, TracerBase
 from ..recording import frames
 from ..usedef.values import Argument, Value
-from .captured import Captured, versions, warn_of_changes, warn_of_writes
+from .captured import Captured
 from .patching import TRACES
 from .root import method_of, root_call
 from .trace_run import TraceRun
@@ -104,7 +104,7 @@ class Tracer(TracerBase):
         self.tensor_attrs: dict[Value, str] = {}
         self._added: list[str] = []
         self._numbers: dict[str, int] = {}
-        self._captured: list[Captured] = []
+        self._captured = Captured()
         self._state: _State | None = None
 
     # -- the trace ---------------------------------------------------------
@@ -138,7 +138,6 @@ class Tracer(TracerBase):
         torch.fx: _symbolic_trace.py, Tracer.trace
         """
         function = self._start(root)
-        before = self._versions()
         try:
             run = TraceRun(self)
             call, inputs = self.create_args_for_root(
@@ -148,7 +147,6 @@ class Tracer(TracerBase):
                 run.patch(function)
                 self._is_tracing = True
                 result = self.create_arg(frames.run_traced(call, inputs))
-                warn_of_changes(before, self._versions())
             returns = None
             if self.graph._pytree_info is None:
                 notes = inspect.get_annotations(inspect.unwrap(call))
@@ -156,14 +154,15 @@ class Tracer(TracerBase):
             self.create_node(
                 "output", "output", (result,), {}, type_expr=returns
             )
+            self._captured.warn(self.root)
         except BaseException:
             self._forget_constants()
             raise
         finally:
             self._is_tracing = False
+            self._captured.begin()
             self.submodule_paths = None
             self._state = None
-        warn_of_writes(self._captured, self.root)
         return self.graph
 
     def _start(self, root: Root) -> FunctionType:
@@ -192,16 +191,11 @@ class Tracer(TracerBase):
         self.num_calls.clear()
         self._added.clear()
         self._numbers.clear()
-        self._captured.clear()
         state = self._state = _State(self.root)
         self.submodule_paths = state.modules
         self.tensor_attrs = state.constants
+        self._captured.begin(state.tensors, state.constants)
         return function
-
-    def _versions(self) -> dict[str, int]:
-        """How often each tensor of the root was written to."""
-        state = self._state
-        return versions({**state.tensors, **state.constants} if state else {})
 
     def _forget_constants(self) -> None:
         """Remove the constants that a failed trace stored on the root."""
@@ -373,8 +367,7 @@ class Tracer(TracerBase):
     def _fetch(self, path: str) -> Node:
         """A new get_attr node, for a value that code has without a proxy."""
         node = self.create_node("get_attr", path, (), {})
-        self._captured.append(Captured(node, frames.user_line()))
-        return node
+        return self._captured.note(node)
 
     def _constant_path(self, a: Value) -> str:
         """The path of a constant, which is stored on the root if it is new."""

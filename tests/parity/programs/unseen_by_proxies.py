@@ -37,6 +37,8 @@ def a_write_into_a_tensor_of_the_trace(lib: Lib) -> Seen:
 
 
 class Counts(torch.nn.Module):
+    count: torch.Tensor
+
     def __init__(self) -> None:
         super().__init__()
         self.register_buffer("count", torch.zeros(2))
@@ -80,7 +82,7 @@ def compared_by_is(lib: Lib) -> Seen:
 @program()
 def nothing_is_compared_by_is(lib: Lib) -> Seen:
     def f(x: Made, m: Made = None, n: Made = 2) -> Made:
-        y = None
+        y: Made = None
         return x * m if y is None else x * n
 
     return traced(lib, f)[1]

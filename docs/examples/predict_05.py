@@ -18,9 +18,9 @@ def operators() -> None:
     graph = Graph()
     x = graph.placeholder("x")
     graph.call_function(operator.pow, (-1, x))
-    graph.call_function(operator.iadd, (x, 1))
     graph.call_function(operator.iadd, (1, x))
-    graph.output(x)
+    last = graph.call_function(operator.iadd, (x, 1))
+    graph.output(last)
     for line in graph.python_code("self").src.splitlines()[4:]:
         print(line.strip())
 

@@ -24,6 +24,7 @@ from .ordered.namespace import check_text, is_parameter_name
 from .ordered.opcodes import Opcode, Target
 from .ordered.ordered_graph import NamedNode
 from .text.node_text import arguments_text, tensor_text
+from .text.pickling import Packed, pack, unpack
 from .text.qualified_names import _get_qualified_name, _type_repr, pretty_target
 from .usedef import refusals
 from .usedef.arguments import NO_KWARGS, map_aggregate
@@ -576,19 +577,36 @@ class Node(NamedNode["Graph"]):
 
     def __deepcopy__(self, memo: dict[int, Value]) -> Node:
         """The counterpart of this node in a deep copy of its graph."""
-        copy.deepcopy(self.graph, memo)
+        graph = copy.deepcopy(self.graph, memo)
+        if id(self) not in memo:
+            memo[id(self)] = _erased_node(graph, self._packed())
         return cast(Node, memo[id(self)])
 
     def __reduce__(self) -> tuple[Value, ...]:
-        """A node is pickled as its graph and its place there."""
+        """A node is pickled as its graph and its place there.
+
+        An erased node has no place, and its inputs are gone.
+        """
         for place, node in enumerate(self.graph._nodes):
             if node is self:
                 return _node_at, (self.graph, place)
-        raise TypeError(f"Node {self} is in no graph and cannot be pickled")
+        return _erased_node, (self.graph, self._packed())
+
+    def _packed(self) -> Packed:
+        """What the node does, without its inputs."""
+        return pack((self._name, self.op, self.target, self.type), ())
 
 
 def _nothing(node: Node) -> None:
     """What replaces an argument node of an erased node."""
+
+
+def _erased_node(graph: Graph, packed: Packed) -> Node:
+    """A node that says it was erased from `graph`."""
+    name, op, target, kind = unpack(packed, ())
+    node = Node(graph, name, op, target, (), {}, kind)
+    node._erased = True
+    return node
 
 
 def _node_at(graph: Graph, place: int) -> Node:

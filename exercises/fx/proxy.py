@@ -26,7 +26,7 @@ import sys
 import types
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Final, Self, TypeAlias, cast
+from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
 import torch
 from torch._ops import HigherOrderOperator
@@ -39,6 +39,7 @@ from .node import Node, map_arg
 from .operator_schemas import check_for_mutable_operation
 from .ordered.opcodes import Opcode, Target
 from .recording import frames
+from .recording.assigned import Assigned
 from .recording.scope import Scope, ScopeContextManager
 from .usedef.arguments import parts
 from .usedef.values import LEAVES, Argument, Value, base_types
@@ -91,6 +92,7 @@ class TracerBase:
     trace_asserts: bool = False
     proxy_buffer_attributes: bool = False
     traced_func_name: str = "forward"
+    _is_tracing: bool = False
     scope: Scope
     module_stack: OrderedDict[str, tuple[str, Value]]
     node_name_to_scope: dict[str, tuple[str, Value]]
@@ -385,7 +387,6 @@ if TYPE_CHECKING:
 
         __eq__: Value
         __ne__: Value
-        __hash__: Value
         __pos__: Value
         __neg__: Value
         __abs__: Value
@@ -409,6 +410,8 @@ class Proxy(_Like):
 
     A Proxy has no truth value and no length, and cannot be iterated (but
     `a, b = proxy` works), because these depend on data that is not known.
+    Assigning an attribute that tensors have, such as `x.data = y`, is
+    recorded; any other attribute is one of the proxy's own.
 
     Attributes:
         node: the node that it stands for.
@@ -506,8 +509,14 @@ class Proxy(_Like):
         """Restore the attributes of a copy, which has none of its own yet."""
         vars(self).update(state)
 
-    def __deepcopy__(self, memo: dict[int, Value]) -> Self:
-        """A proxy of a copied node; what cannot be copied is shared."""
+    def __deepcopy__(self, memo: dict[int, Value]) -> Proxy:
+        """A proxy of a copied node; what cannot be copied is shared.
+
+        While the code that made the proxy is traced, its deepcopy is recorded.
+        """
+        if self.tracer._is_tracing:
+            record = self.tracer.create_proxy
+            return record("call_function", copy.deepcopy, (self,), {})
         new = object.__new__(type(self))
         memo[id(self)] = new
         for key, value in vars(self).items():
@@ -516,6 +525,21 @@ class Proxy(_Like):
             except Exception:  # user attributes can be anything
                 vars(new)[key] = copy.copy(value)
         return new
+
+    def __hash__(self) -> int:
+        """The identity, as for tensors; a trace warns of user code that asks.
+
+        So a set or dict finds the proxy itself only, whereas a number or str
+        that comes in its place later may be equal to an item.
+        """
+        if self.tracer._is_tracing and frames.is_user(sys._getframe(1)):
+            frames.warn(
+                f"the hash of {self} is asked for: a set or dict finds a "
+                "proxy by identity, as it finds a tensor. If the value is a "
+                "number or a str, this lookup is decided wrongly: fix the "
+                "input with concrete_args="
+            )
+        return object.__hash__(self)
 
     # Each method is assigned with its type, so that a type checker knows that
     # `proxy + 1` is a Proxy. A test compares these lines with the table in
@@ -558,7 +582,14 @@ class Proxy(_Like):
     __rxor__: _Op = _reflects(operator.xor)
     __ror__: _Op = _reflects(operator.or_)
     __rgetitem__: _Op = _reflects(operator.getitem)
-    __hash__: Callable[..., int] = object.__hash__
+
+    if not TYPE_CHECKING:  # to a type checker these are a tensor's
+        data = Assigned()
+        grad = Assigned()
+        requires_grad = Assigned()
+        names = Assigned()
+        real = Assigned()
+        imag = Assigned()
 
 
 class Attribute(Proxy):

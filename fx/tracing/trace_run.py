@@ -18,6 +18,12 @@ from torch import nn
 from ..proxy import Proxy
 from ..usedef.values import Value
 from .patching import TRACES, Place
+from .questions import (
+    QUESTIONS,
+    TORCH_FX_FLAG,
+    make_flag,
+    warn_unless_a_tensor_agrees,
+)
 from .wrapping import (
     ORIGINAL,
     all_wrapped_globals,
@@ -47,6 +53,7 @@ class TraceRun:
         """Replace what a trace of `function` has to see."""
         TRACES.patch(Place(nn.Module, "__call__"), _module_call)
         TRACES.patch(Place(nn.Module, "__getattr__"), _module_getattr)
+        TRACES.patch(TORCH_FX_FLAG, make_flag)
         for place, leaf in all_wrapped_globals():
             self._patch_leaf(place, leaf)
         self._visit(function.__globals__)
@@ -72,6 +79,8 @@ class TraceRun:
         for name, value in list(namespace.items()):
             if id(value) in leaves and not name.startswith("_"):
                 TRACES.patch(Place(namespace, name), _function_call)
+        for name in QUESTIONS - namespace.keys():
+            TRACES.patch(Place(namespace, name), _question)
 
     def _patch_own_call(self, kind: type[nn.Module]) -> None:
         """Replace the `__call__` of a module class that has its own.
@@ -143,6 +152,21 @@ class TraceRun:
                 return record_leaf(proxy, function, args, kwargs)
         return function(*args, **kwargs)
 
+    def answer(
+        self,
+        function: Function,
+        args: tuple[Value, ...],
+        kwargs: dict[str, Value],
+    ) -> Value:
+        """Answer `isinstance` and its like, which ask a proxy about itself.
+
+        The answer is that for the proxy, with a warning if a tensor would
+        give another one.
+        """
+        result = self.call_function(function, args, kwargs)
+        warn_unless_a_tensor_agrees(function, args, result)
+        return result
+
 
 def _replacing(
     handle: Callable[
@@ -172,3 +196,4 @@ _module_call: Final = _replacing(TraceRun.call_module)
 _own_call: Final = _replacing(TraceRun.call_overridden)
 _module_getattr: Final = _replacing(TraceRun.read_attribute)
 _function_call: Final = _replacing(TraceRun.call_function)
+_question: Final = _replacing(TraceRun.answer)

@@ -357,7 +357,7 @@ def test_nodes_deeper_than_that(kind: str) -> None:
     x = graph.placeholder("x")
     deep = nested(MAX_DEPTH + 2, kind, x)
     graph.output(graph.call_function(identity, (deep,)))
-    with pytest.raises(RuntimeError, match="nested containers, which Python"):
+    with pytest.raises(RuntimeError, match="nested brackets, and Python"):
         graph.python_code("self")
 
 

@@ -18,6 +18,7 @@ import dataclasses
 import math
 from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
+from itertools import repeat
 from types import (
     BuiltinFunctionType,
     FunctionType,
@@ -37,9 +38,9 @@ from ..usedef.arguments import holds_node
 from ..usedef.values import Value
 from .global_names import GlobalNames
 
-MAX_DEPTH: Final = 64
-"""How many containers are written inside each other.  Python reads 200 nested
-brackets, and the call around the argument needs some of them."""
+MAX_DEPTH: Final = 180
+"""How many brackets are written inside each other.  Python reads 200, and the
+call around the argument needs some of them."""
 
 _BY_REPR: Final = frozenset((str, int, bool, bytes, type(None)))
 """Exact types whose `repr` is right as it is."""
@@ -82,7 +83,7 @@ class ArgumentPrinter:
 
         Args:
             value: an argument of a node, of any kind.
-            depth: how many containers it is in.
+            depth: how many brackets it is in.
 
         Raises:
             RuntimeError: a node is too deep inside containers.
@@ -109,15 +110,15 @@ class ArgumentPrinter:
 
     def items(self, values: Iterable[Value], depth: int = 0) -> str:
         """Expressions with commas between them."""
-        return ", ".join([self.text(value, depth) for value in values])
+        return ", ".join(map(self.text, values, repeat(depth)))
 
     def _too_deep(self, value: Value) -> str:
         """A global for what has no node in it."""
         if holds_node(value):
             raise RuntimeError(
                 f"an argument has a Node inside more than {MAX_DEPTH} nested "
-                "containers, which Python cannot parse: build the inner "
-                "containers with call_function nodes"
+                "brackets, and Python parses no more than 200: build the "
+                "inner containers with call_function nodes"
             )
         return self._names.constant(value)
 
@@ -174,7 +175,7 @@ class ArgumentPrinter:
 
     def _frozenset(self, value: frozenset[Value], depth: int) -> str:
         """A frozen set."""
-        items = f"{{{self.items(value, depth)}}}" if value else ""
+        items = f"{{{self.items(value, depth + 1)}}}" if value else ""
         return f"{self._names.builtin('frozenset')}({items})"
 
     def _slice(self, value: slice, depth: int) -> str:

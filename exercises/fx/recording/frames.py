@@ -13,17 +13,18 @@ import dis
 import linecache
 import sys
 import traceback
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterable
 from itertools import islice, takewhile
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Final
 
 _OURS: Final = (__name__.removesuffix("recording.frames"), "torch.")
 
 
-def _is_ours(frame: FrameType) -> bool:
-    """Whether a frame's code belongs to fx or torch, not to the user."""
-    return f"{frame.f_globals.get('__name__')}.".startswith(_OURS)
+def is_user(frame: FrameType) -> bool:
+    """Whether a frame's code belongs to the user, not to fx or torch."""
+    return not f"{frame.f_globals.get('__name__')}.".startswith(_OURS)
 
 
 def run_traced(function: Callable[..., object], inputs: list[object]) -> object:
@@ -34,7 +35,20 @@ def run_traced(function: Callable[..., object], inputs: list[object]) -> object:
 def user_frame() -> FrameType | None:
     """The innermost frame of the user's code, if there is one."""
     stack = traceback.walk_stack(sys._getframe(1))
-    return next((frame for frame, _ in stack if not _is_ours(frame)), None)
+    return next((frame for frame, _ in stack if is_user(frame)), None)
+
+
+def user_line() -> tuple[str, int]:
+    """The user's file and line, for a warning."""
+    frame = user_frame()
+    if frame is None:
+        return "<unknown>", 1
+    return frame.f_code.co_filename, frame.f_lineno
+
+
+def warn(message: str, line: tuple[str, int] | None = None) -> None:
+    """Warn at the user's line, or at one that `user_line` gave before."""
+    warnings.warn_explicit(message, UserWarning, *(line or user_line()))
 
 
 def user_stack() -> str:
@@ -49,7 +63,7 @@ def user_stack() -> str:
     users = [
         (frame.f_code.co_filename, line, frame.f_code.co_name, None)
         for frame, line in inside
-        if not _is_ours(frame)
+        if is_user(frame)
     ]
     summary = traceback.StackSummary.from_list(users[::-1])
     return "".join(summary.format()).strip()
@@ -81,6 +95,42 @@ def _expression(frame: FrameType) -> str:
         return ""
     line = linecache.getline(code.co_filename, first).encode()
     return line[start:end].decode(errors="replace").strip()
+
+
+def compared_by_is(code: CodeType, names: Iterable[str]) -> list[str]:
+    """Those of a function's parameters that its code compares by `is`.
+
+    With a constant, as in `mask is None`: this asks nothing of an object, so
+    that a proxy cannot answer. Cost: O(code), but O(parameters) without such a
+    comparison.
+    """
+    found: dict[str, None] = {}
+    if not _COMPARES.isdisjoint(code.co_code[::2]):
+        before = [("", None), ("", None)]
+        for step in dis.get_instructions(code):
+            here = step.opname, step.argval
+            if step.opname in _NONE_JUMPS:
+                found[_loaded(*before[-1])] = None
+            elif step.opname == "IS_OP" and before[-1][0] == "LOAD_CONST":
+                found[_loaded(*before[-2])] = None
+            before = [before[-1], here]
+    return [name for name in names if name in found]
+
+
+def _loaded(opname: str, argval: object) -> str:
+    """The name of the variable that an instruction loads, "" for none."""
+    if not opname.startswith(("LOAD_FAST", "LOAD_DEREF")):
+        return ""
+    # From Python 3.13 on, one instruction can load two.
+    return str(argval[-1] if isinstance(argval, tuple) else argval)
+
+
+_NONE_JUMPS: Final = frozenset(
+    name for name in dis.opmap if "JUMP" in name and name.endswith("NONE")
+)
+"""The instructions of `if x is None`."""
+
+_COMPARES: Final = {dis.opmap[name] for name in (*_NONE_JUMPS, "IS_OP")}
 
 
 def unpack_count(frame: FrameType) -> int | None:

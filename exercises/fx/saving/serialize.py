@@ -14,7 +14,6 @@ can read and edit the package; any other object is pickled.
 from __future__ import annotations
 
 import builtins
-import keyword
 import os
 import re
 import sys
@@ -30,6 +29,7 @@ from torch import nn
 from torch.utils import _pytree as pytree
 
 from ..codegen.source import CompiledForward
+from ..codegen.syntax import is_attribute_name
 from ..codegen.variants import SPECS
 from ..tracing.wrapping import original_of
 from ..usedef.protocols import PythonCode
@@ -136,7 +136,7 @@ def _attributes(
 
 def _check_class_name(name: str, taken: Mapping[str, Value]) -> None:
     """Raise unless the class can be called `name`."""
-    if not name.isidentifier() or keyword.iskeyword(name) or name in taken:
+    if not is_attribute_name(name) or name in taken:
         raise ValueError(
             f"module_name {name!r} cannot be the name of the class: it must "
             "be an identifier that neither Python nor the code uses"
@@ -154,7 +154,7 @@ def _import(name: str, value: Value) -> str:
     module, attribute = _home(value)
     held = getattr(sys.modules.get(module), attribute, _home)
     # Another thread's trace may have patched the name.
-    same = original_of(held) is value
+    same = original_of(held) is value and is_attribute_name(attribute)
     return _from(module, attribute, name) if same else ""
 
 
@@ -304,8 +304,7 @@ def _init(
 
 def _assign(name: str, value: str) -> str:
     """A statement that sets an attribute."""
-    plain = name.isidentifier() and not keyword.iskeyword(name)
-    if plain and not _private.match(name):
+    if is_attribute_name(name) and not _private.match(name):
         return f"self.{name} = {value}"
     return f"setattr(self, {name!r}, {value})"
 

@@ -30,9 +30,10 @@ from torch.utils import _pytree as pytree
 from ..graph import Graph
 from ..node import Node
 from ..ordered.opcodes import Opcode, Target
-from ..proxy import ParameterProxy, Proxy, TracerBase
+from ..proxy import ParameterProxy, Proxy, TraceError, TracerBase
 from ..recording import frames
 from ..usedef.values import Argument, Value
+from .captured import Captured
 from .patching import TRACES
 from .root import method_of, root_call
 from .trace_run import TraceRun
@@ -103,6 +104,7 @@ class Tracer(TracerBase):
         self.tensor_attrs: dict[Value, str] = {}
         self._added: list[str] = []
         self._numbers: dict[str, int] = {}
+        self._captured = Captured()
         self._state: _State | None = None
 
     # -- the trace ---------------------------------------------------------
@@ -127,8 +129,9 @@ class Tracer(TracerBase):
             and `root` is as it was.
 
         Warns if the root has a forward of its own or hooks: what is traced
-        is the forward of its class. A thread that forward starts is not
-        traced.
+        is the forward of its class; and of code that decides by what a proxy
+        is, or writes into a tensor that is not a proxy. A thread that forward
+        starts is not traced.
 
         Cost: O(operations recorded), besides running the Python code.
 
@@ -142,6 +145,7 @@ class Tracer(TracerBase):
             )
             with TRACES.during(run):
                 run.patch(function)
+                self._is_tracing = True
                 result = self.create_arg(frames.run_traced(call, inputs))
             returns = None
             if self.graph._pytree_info is None:
@@ -150,10 +154,13 @@ class Tracer(TracerBase):
             self.create_node(
                 "output", "output", (result,), {}, type_expr=returns
             )
+            self._captured.warn(self.root)
         except BaseException:
             self._forget_constants()
             raise
         finally:
+            self._is_tracing = False
+            self._captured.begin()
             self.submodule_paths = None
             self._state = None
         return self.graph
@@ -187,6 +194,7 @@ class Tracer(TracerBase):
         state = self._state = _State(self.root)
         self.submodule_paths = state.modules
         self.tensor_attrs = state.constants
+        self._captured.begin(state.tensors, state.constants)
         return function
 
     def _forget_constants(self) -> None:
@@ -357,8 +365,9 @@ class Tracer(TracerBase):
         raise NotImplementedError("stage 04: Tracer._state_node")
 
     def _fetch(self, path: str) -> Node:
-        """A new get_attr node."""
-        return self.create_node("get_attr", path, (), {})
+        """A new get_attr node, for a value that code has without a proxy."""
+        node = self.create_node("get_attr", path, (), {})
+        return self._captured.note(node)
 
     def _constant_path(self, a: Value) -> str:
         """The path of a constant, which is stored on the root if it is new."""

@@ -15,7 +15,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from tests.parity.harness import Lib, Seen, error, program, show
+from tests.parity.harness import Lib, Made, Seen, error, program, show
 from tests.parity.programs._subjects import (
     Inner,
     Outer,
@@ -41,6 +41,8 @@ def statements(lib: Lib, *calls: tuple[Value, ...]) -> list[str]:
     named = {"x": x, "y": y}
 
     def put_in(value: Value) -> Value:
+        if value == "new":
+            return g.call_method("clone", (x,))
         return named.get(value, value) if isinstance(value, str) else value
 
     for target, args, kwargs in calls:
@@ -220,25 +222,25 @@ def operators_are_written_as_operators(lib: Lib) -> Seen:
 
 @program(claims=("codegen-magic-template",))
 def in_place_operators_are_written_as_statements(lib: Lib) -> Seen:
-    return statements(
-        lib,
-        (operator.iadd, ("x", 1), {}),
-        (operator.isub, ("x", "y"), {}),
-        (operator.imul, ("x", 2), {}),
-        (operator.itruediv, ("x", 2), {}),
-        (operator.ifloordiv, ("x", 2), {}),
-        (operator.imod, ("x", 2), {}),
-        (operator.ipow, ("x", 2), {}),
-        (operator.imatmul, ("x", "y"), {}),
-        (operator.iand, ("x", 1), {}),
-        (operator.ior, ("x", 1), {}),
-        (operator.ixor, ("x", 1), {}),
-        (operator.ilshift, ("x", 1), {}),
-        (operator.irshift, ("x", 1), {}),
+    calls: list[tuple[Made, tuple[Made, ...], dict[str, Made]]] = [
+        (operator.iadd, ("new", 1), {}),
+        (operator.isub, ("new", "y"), {}),
+        (operator.imul, ("new", 2), {}),
+        (operator.itruediv, ("new", 2), {}),
+        (operator.ifloordiv, ("new", 2), {}),
+        (operator.imod, ("new", 2), {}),
+        (operator.ipow, ("new", 2), {}),
+        (operator.imatmul, ("new", "y"), {}),
+        (operator.iand, ("new", 1), {}),
+        (operator.ior, ("new", 1), {}),
+        (operator.ixor, ("new", 1), {}),
+        (operator.ilshift, ("new", 1), {}),
+        (operator.irshift, ("new", 1), {}),
         (operator.setitem, ("x", 0, "y"), {}),
         (operator.setitem, ("x", (slice(1, None), "k"), 1.0), {}),
         (operator.delitem, ("x", 0), {}),
-    )
+    ]
+    return [statements(lib, call) for call in calls]
 
 
 @program(claims=("codegen-magic-template",))
@@ -248,10 +250,30 @@ def in_place_operators_run_in_place(lib: Lib) -> Seen:
     a = g.call_function(operator.iadd, (x, 1))
     g.call_function(operator.setitem, (a, 0, 9))
     b = g.call_function(operator.imul, (a, 2))
-    g.output((x, b))
+    g.output(b)
     gm = lib.GraphModule({}, g)
     given = torch.ones(2)
     return [gm.code, gm(given), given]
+
+
+@program(
+    differs="in-place-then-read",
+    ours=[
+        "    iadd = _operator_iadd(n, 1)",
+        "    setitem = _operator_setitem(d, 0, 1);  d = None",
+        [3, 20, None],
+        [3, 20, None],
+    ],
+)
+def a_number_is_read_after_an_in_place_operator(lib: Lib) -> Seen:
+    g = lib.Graph()
+    n, d = g.placeholder("n"), g.placeholder("d")
+    add = g.call_function(operator.iadd, (n, 1))
+    put = g.call_function(operator.setitem, (d, 0, 1))
+    g.output([add, g.call_function(operator.mul, (n, 10)), put])
+    gm = lib.GraphModule({}, g)
+    first, second = gm.code.strip().split("\n")[1:3]
+    return [first, second, gm(2, {}), lib.Interpreter(gm).run(2, {})]
 
 
 @program(claims=("codegen-function-names",))

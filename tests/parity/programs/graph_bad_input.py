@@ -442,13 +442,18 @@ def odd_types_are_kept(lib: Lib) -> Seen:
     return [n.type == k for n, k in zip(made, kinds, strict=True)]
 
 
-@program(claims=("node-meta",))
-def meta_can_hold_nodes_and_is_not_followed(lib: Lib) -> Seen:
+@program(
+    claims=("node-meta",),
+    differs="copies-repoint-notes",
+    ours=([], False, True, {"x": ([], []), "y": ([], [])}),
+)
+def a_copy_of_a_note_leads_into_the_copied_graph(lib: Lib) -> Seen:
     g, x, y = inputs(lib, "xy")
     x.meta["other"] = y
     h = copy.deepcopy(g)
     first = next(iter(h.nodes))
-    return names(y.users), first.meta["other"] is y, edges(g)
+    other = first.meta["other"]
+    return names(y.users), other is y, other.graph is h, edges(g)
 
 
 @program(

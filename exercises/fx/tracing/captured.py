@@ -1,0 +1,121 @@
+"""Stage 04, module patching: tensors that the code has without a proxy.
+
+A buffer, a tensor of a closure, and one that forward makes itself, such as
+`torch.zeros(2)`, are real tensors while a trace runs.  What the code does with
+them alone is done at once, and the graph has the result.  A call that has a
+proxy, too, is recorded, and the tensor is fetched by a get_attr node:
+
+    t = torch.zeros(2)     # done, once
+    t.add_(x)              # recorded: the graph writes into its constant
+    return t * 2           # done while tracing, before any write: zeros
+
+So a recorded write into such a tensor comes too late for what the trace reads
+from it, and it is still there at the graph's next call.  The trace warns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+import torch
+from torch import nn
+from torch.utils import _pytree as pytree
+
+from ..memory.facts import facts_of_overloads
+from ..node import Node
+from ..recording import frames
+from ..usedef.values import Argument, Value
+
+
+class Captured:
+    """The tensors that a trace met without a proxy, and those of its root."""
+
+    def __init__(self) -> None:
+        """Begin without any."""
+        self._nodes: list[tuple[Node, tuple[str, int]]] = []
+        self._before: dict[torch.Tensor, int] = {}
+        self._paths: dict[Value, str] = {}
+
+    def begin(self, *held: dict[Value, str]) -> None:
+        """Begin a trace with what its root holds, tensor -> path, if any."""
+        self._nodes.clear()
+        self._paths = {t: path for group in held for t, path in group.items()}
+        self._before = _versions(self._paths)
+
+    def note(self, node: Node) -> Node:
+        """Note a new get_attr node, and the user's line; return the node."""
+        self._nodes.append((node, frames.user_line()))
+        return node
+
+    def warn(self, root: nn.Module) -> None:
+        """Warn of writes, when the trace has ended.
+
+        Args:
+            root: what was traced, for the modules that are called.
+
+        Cost: O(users of the nodes + tensors of the root).
+        """
+        now = _versions(self._before)
+        changed = [self._paths[t] for t in now if now[t] != self._before[t]]
+        if changed:
+            frames.warn(
+                f"the code wrote to {', '.join(changed)} while it was traced, "
+                "with nothing of an input: that was done once, and the graph "
+                "does not do it again. Set proxy_buffer_attributes on the "
+                "tracer, or move the code into a leaf module"
+            )
+        warned: set[object] = set()
+        for node, line in self._nodes:
+            for user in node.users:
+                if node.target not in warned and node in _written_by(
+                    user, root
+                ):
+                    warned.add(node.target)
+                    frames.warn(
+                        f"{user} writes into {node.target!r}, {_ADVICE}", line
+                    )
+
+
+_ADVICE: Final = (
+    "a tensor that is not a proxy: what else the code reads from it is its "
+    "value while tracing, and the next call of the graph finds what this one "
+    "wrote. If forward makes the tensor, make it of an input: "
+    "torch.zeros_like(x), x.new_zeros(…). If it is a buffer, set "
+    "proxy_buffer_attributes on the tracer"
+)
+
+
+def _versions(tensors: Iterable[Value]) -> dict[torch.Tensor, int]:
+    """How often each tensor was written to."""
+    return {
+        tensor: tensor._version  # noqa: SLF001
+        for tensor in tensors
+        if isinstance(tensor, torch.Tensor) and not tensor.is_inference()
+    }
+
+
+def _written_by(node: Node, root: nn.Module) -> list[Argument]:
+    """The arguments that a node writes into, as far as its target says."""
+    written = list(_written_arguments(node, root))
+    leaves: list[Argument] = pytree.tree_leaves(written)
+    return leaves
+
+
+def _written_arguments(node: Node, root: nn.Module) -> Iterator[Argument]:
+    """The same, containers among them."""
+    args, kwargs = node.args, node.kwargs
+    if node.op == "call_method":
+        name = str(node.target)
+        in_place = name.endswith("_") and not name.endswith("__")
+        if in_place or name == "__setitem__":
+            yield args[:1]
+    elif node.op == "call_module":
+        if getattr(root.get_submodule(str(node.target)), "inplace", False):
+            yield args[:1]
+    elif node.op == "call_function":
+        yield kwargs.get("out")
+        if node.target is setattr or kwargs.get("inplace"):
+            yield args[:1]
+        for facts in facts_of_overloads(node.target) or ():
+            yield [one.of(args, kwargs) for one in facts.writes]

@@ -1,0 +1,70 @@
+"""Stage 04, module patching: questions that no proxy is asked itself.
+
+`isinstance(x, torch.Tensor)` looks at the class of x, and `callable(x)` at
+what its class has.  A proxy cannot answer like a tensor there, so that a trace
+replaces these builtins and warns.  And what `torch.compile` has wrapped asks
+torch.fx whether a trace runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+import torch
+from torch.fx import _symbolic_trace as torch_tracing
+
+from ..proxy import Proxy
+from ..recording import frames
+from ..usedef.values import Value
+from .patching import TRACES, Place
+
+QUESTIONS: Final = frozenset(("callable", "hasattr", "isinstance"))
+"""Builtins that ask what an object is, and never reach a proxy's methods."""
+
+_A_TENSOR: Final = torch.empty(0)
+
+
+def warn_unless_a_tensor_agrees(
+    function: Callable[..., Value], args: tuple[Value, ...], result: Value
+) -> None:
+    """Warn if a question about a proxy has another answer for a tensor.
+
+    Args:
+        function: one of QUESTIONS.
+        args: what it was called with.
+        result: its answer.
+    """
+    asked = args[0] if args else None
+    if not isinstance(asked, Proxy) or isinstance(result, Proxy):
+        return
+    if result is not function(_A_TENSOR, *args[1:]):
+        frames.warn(
+            f"{function.__name__} of {asked} is {result}, because it is a "
+            "proxy; of a tensor it is not, and what follows is decided while "
+            "tracing. Ask something else, or move the code into a function "
+            "marked with fx.wrap"
+        )
+
+
+class _Flag:
+    """Whether a trace runs here, or one of torch.fx anywhere.
+
+    Functions that `torch.compile` has wrapped look at a flag of torch.fx, and
+    refuse to be traced.
+    """
+
+    def __init__(self, theirs: object) -> None:
+        """Stand for torch.fx's own flag, too."""
+        self._theirs = theirs
+
+    def __bool__(self) -> bool:
+        """Ask at each look."""
+        return TRACES.current is not None or bool(self._theirs)
+
+
+make_flag: Final[Callable[[Value], Value]] = _Flag
+"""Makes what replaces torch.fx's flag."""
+
+TORCH_FX_FLAG: Final = Place(vars(torch_tracing), "_is_fx_tracing_flag")
+"""Where the flag is."""

@@ -1,0 +1,308 @@
+"""Generated programs: eager beside every way of running their graph.
+
+A program is a module with shared, tied, nested and hooked children, and a
+forward of random statements: containers, in-place operators, views, defaults,
+keyword-only parameters, leaf functions, custom operators. Its result must be
+the same from eager, GraphModule, Interpreter, Transformer, a deep copy, a
+pickle, and a folder that is imported again, for some in a new process.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import importlib
+import io
+import os
+import pickle
+import random
+import subprocess
+import sys
+import tempfile
+import warnings
+from collections.abc import Callable, Iterator
+from itertools import count
+from pathlib import Path
+from typing import Any, Final, TypeAlias, cast
+
+import torch
+from torch import nn
+
+import fx
+
+from . import subjects as subjects  # whose operators programs call
+from .part import Outcome, Part, Plant
+
+Value: TypeAlias = Any
+
+STATEMENTS: Final = (
+    "{v} = {a} + {b}",
+    "{v} = {a} * 2 - 1",
+    "{v} = 1 / ({a} * {a} + 1)",
+    "{v} = torch.relu({a})",
+    "{v} = torch.add({a}, {b}, alpha=0.5)",
+    "{v} = {a}.clamp(min=-1.0, max=1.0)",
+    "{v} = {a}.mul({b}).sum(1, keepdim=True).expand(2, 4) + 0",
+    "{v} = torch.where({a} > {b}, {a}, {b})",
+    # containers
+    "{v} = torch.cat([{a}[:, :2], {b}[:, 2:]], 1)",
+    "{v} = torch.stack(({a}, {b})).sum(0)",
+    "{v} = added({{'a': {a}, 'b': [{b}, ({a},)]}})",
+    "{v} = of_pair(Pair({a}, {b}), scale=2.0)",
+    "{v}, rest = {a}.chunk(2, 1); {v} = torch.cat((rest, {v}), 1)",
+    "{v} = torch.einsum('ij,ij->ij', [{a}, {b}])",
+    "{v} = {a}[None, ..., slice(None)][0]",
+    "{v} = F.pad({a}, (1, 1))[:, 1:5]",
+    # views and writes
+    "{v} = {a}.view(-1).view(2, 4)",
+    "{v} = {a}.t().t()",
+    "{v} = {a}.clone(); {v}[0].copy_({b}[1])",
+    "{v} = {a}.clone(); {v}.t().mul_(2)",
+    "{v} = {a}.clone().add_({b})",
+    "{v} = F.relu({a}.clone(), inplace=True)",
+    "{v} = torch.zeros_like({a}); torch.add({a}, {b}, out={v})",
+    "{v} = {a}.clone(); {v} += {b}",
+    "{v} = {a} * 1; {v}.data = {b} * 3",
+    "{v} = copy.deepcopy({a}.detach()).mul_(2)",
+    # state
+    "{v} = {a} * self.scale",
+    "{v} = {a} + self.offset",
+    "{v} = {a} + torch.arange(4.0)",
+    "{v} = F.linear({a}, self.linear.weight, self.linear.bias)",
+    "{v} = self.linear({a})",
+    "{v} = self.same({a})",
+    "{v} = self.tied({a})",
+    "{v} = self.layers({a})",
+    "{v} = self.blocks[1](self.blocks[0]({a}))",
+    "{v} = self.heads['out']({a})",
+    "{v} = self.hooked({a})",
+    "{v} = self.inner({a}, {b})",
+    "{v} = self.quiet({a}.clone())",
+    # parameters
+    "{v} = {a} * alpha",
+    "{v} = {a} * beta + {a}.shape[0]",
+    "{v} = {a} * math.sqrt(2.0) + math.floor(2.7)",
+    # operators
+    "{v} = torch.ops.fx_reliability.double({a})",
+    "{v} = torch.ops.fx_reliability.bump_({a}.clone())",
+    "{v} = torch.ops.aten.add.Tensor({a}, {b})",
+)
+"""Statements over tensors of two rows and four columns."""
+
+RESULTS: Final = (
+    "{a}",
+    "({a}, {b})",
+    "[{a}, ({b}, {a})]",
+    "{{'a': {a}, 'rest': [{b}, {c}]}}",
+    "{a}, None, 3, 'text'",
+    "({a} * 1, {{'b': ({b},)}})",
+)
+
+SIGNATURES: Final = (
+    "x, y, alpha=2.0, beta=3.0",
+    "x, y, alpha=2.0, *, beta=3.0",
+    "x: torch.Tensor, y, *, alpha: float = 2.0, beta=3.0",
+    "x, /, y, alpha=2.0, beta=None or 3.0",
+)
+
+HEADER: Final = "\nclass Program(Root):\n"
+
+_HEAD: Final = (
+    "import copy, math, torch\nimport torch.nn.functional as F\n"
+    "from torch import nn\nfrom tests.reliability.subjects import *\n"
+)
+
+
+def source(rng: random.Random) -> str:
+    """The text of a random program."""
+    names = ["x", "y"]
+    lines = [f"    def forward(self, {rng.choice(SIGNATURES)}):"]
+    for i in range(rng.randint(2, 9)):
+        a, b = rng.choice(names), rng.choice(names)
+        statement = rng.choice(STATEMENTS).format(v=f"v{i}", a=a, b=b)
+        lines.append(f"        {statement}")
+        names.append(f"v{i}")
+    a, b, c = (rng.choice(names) for _ in range(3))
+    result = rng.choice(RESULTS).format(a=names[-1], b=b, c=c)
+    return HEADER + "\n".join([*lines, f"        return {result}", ""])
+
+
+def module_of(text: str) -> nn.Module:
+    """The module of a program, the same each time."""
+    space: dict[str, Value] = {}
+    exec(_HEAD + text, space)
+    torch.manual_seed(0)
+    module: nn.Module = space["Program"]()
+    return module
+
+
+def inputs() -> tuple[torch.Tensor, torch.Tensor]:
+    """The same inputs each time, fresh."""
+    x = torch.arange(8.0).reshape(2, 4) / 4 - 1
+    return x, torch.cos(x * 3)
+
+
+def called(function: Callable[..., Value]) -> str:
+    """What a call returns and does to its inputs, to the last digit."""
+    torch.manual_seed(1)
+    given = inputs()
+    cast(Value, torch).set_printoptions(precision=8)
+    with torch.no_grad():
+        result = function(*given)
+    return str((detached(result), given))
+
+
+def detached(value: Value) -> Value:
+    """Values as plain lists and dicts of detached tensors."""
+    if isinstance(value, torch.Tensor):
+        return value.detach()
+    if isinstance(value, list | tuple):
+        return type(value)([detached(item) for item in value])
+    if isinstance(value, dict):
+        return {key: detached(item) for key, item in value.items()}
+    return value
+
+
+# -- ways to run ---------------------------------------------------------------
+
+
+def _pickled(lib: Value, gm: Value) -> Value:
+    return pickle.loads(pickle.dumps(gm))
+
+
+def _saved(lib: Value, gm: Value) -> Value:
+    file = io.BytesIO()
+    torch.save(gm, file)
+    file.seek(0)
+    return torch.load(file, weights_only=False)
+
+
+def _retraced(lib: Value, gm: Value) -> Value:
+    return lib.symbolic_trace(gm)
+
+
+def _unpickled_graph(lib: Value, gm: Value) -> Value:
+    return lib.GraphModule(gm, copy.deepcopy(gm.graph))
+
+
+WAYS: Final[dict[str, Callable[[Value, Value], Value]]] = {
+    "GraphModule": lambda lib, gm: gm,
+    "Interpreter": lambda lib, gm: lib.Interpreter(gm).run,
+    "Transformer": lambda lib, gm: lib.Transformer(gm).transform(),
+    "deepcopy": lambda lib, gm: copy.deepcopy(gm),
+    "copy": lambda lib, gm: copy.copy(gm),
+    "pickle": _pickled,
+    "torch.save": _saved,
+    "a copied graph": _unpickled_graph,
+}
+
+_PACKAGES = count()
+
+
+@contextlib.contextmanager
+def folder_of(gm: Value) -> Iterator[tuple[str, str]]:
+    """A folder that holds the module as a package: folder, package."""
+    name = f"reliable_{os.getpid()}_{next(_PACKAGES)}"
+    with tempfile.TemporaryDirectory() as place:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            gm.to_folder(Path(place) / name, "Program")
+        yield place, name
+
+
+def from_folder(place: str, name: str) -> nn.Module:
+    """The module that a folder holds, imported."""
+    sys.path.insert(0, place)
+    try:
+        module: nn.Module = importlib.import_module(name).Program()
+    finally:
+        sys.path.remove(place)
+    return module
+
+
+_ELSEWHERE: Final = """
+import sys
+from tests.reliability.programs import called, from_folder
+print(called(from_folder(*sys.argv[1:])))
+"""
+
+
+def in_a_new_process(place: str, name: str) -> str:
+    """What the module of a folder returns in another process."""
+    result = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", _ELSEWHERE, place, name],
+        env={**os.environ, "PYTHONPATH": ":".join(sys.path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return (result.stdout or result.stderr[-300:]).strip()
+
+
+def wrong(lib: Value, text: str, *, elsewhere: bool) -> str:
+    """What is wrong in a library with a program; "" if nothing."""
+    expected = called(module_of(text))
+    try:
+        gm = lib.symbolic_trace(module_of(text))
+        for way, prepare in WAYS.items():
+            got = called(prepare(lib, gm))
+            if got != expected:
+                return f"{way}: {got} is not {expected}"
+        with folder_of(gm) as where:
+            if called(from_folder(*where)) != expected:
+                return "to_folder: another result"
+            if elsewhere and in_a_new_process(*where) != expected:
+                return f"to_folder elsewhere: {in_a_new_process(*where)}"
+    except Exception as error:  # each is a finding
+        return f"{type(error).__name__}: {error}"
+    return ""
+
+
+def run(seed: int, cases: int) -> Iterator[Outcome]:
+    """Try random programs; the first of every hundred in a new process."""
+    rng = random.Random(seed)
+    for index in range(cases):
+        text = source(rng)
+        ours = wrong(fx, text, elsewhere=index % 100 == 0)
+        with contextlib.redirect_stderr(io.StringIO()):
+            theirs = wrong(torch.fx, text, elsewhere=False)
+        yield Outcome(text[len(HEADER) :], ours, theirs)
+
+
+PART = Part(
+    name="programs",
+    compares="eager, GraphModule, Interpreter, Transformer, copies, pickles, "
+    "folders",
+    run=run,
+    share=20,
+    long=3000,
+    plants=(
+        Plant(
+            "fx/proxy.py",
+            "        if self.tracer._is_tracing:\n"
+            "            record = self.tracer.create_proxy\n",
+            "        if False:\n"
+            "            record = self.tracer.create_proxy\n",
+            "copy.deepcopy(x) copies the graph that is being recorded",
+        ),
+        Plant(
+            "fx/saving/attributes.py",
+            "    new.graph = gm.graph\n    return new\n",
+            "    new.graph = gm.graph\n    new.training = False\n"
+            "    new._parameters.clear()\n    return new\n",
+            "a shallow copy has lost its parameters",
+        ),
+        Plant(
+            "fx/saving/serialize.py",
+            "    yield from _own_state(module)\n",
+            "",
+            "a folder has lost the module's own parameters",
+        ),
+        Plant(
+            "fx/usedef/liveness.py",
+            "    for user in reversed(nodes):\n",
+            "    for user in nodes:\n",
+            "values are freed after their first use",
+        ),
+    ),
+)

@@ -1,0 +1,709 @@
+"""Programs that do with a proxy what cannot simply be recorded.
+
+Each is traced as a root, as a child and inside a function, and then called
+several times beside eager. It has to give the same, or to have been refused or
+warned of while it was traced: what must not be is a wrong result in silence.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import functools
+import math
+import random
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any, Final, TypeAlias
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+import fx
+
+from .part import Outcome, Part, Plant
+
+Value: TypeAlias = Any
+Body: TypeAlias = Callable[["Subject", Value], Value]
+
+
+class Subject(nn.Module):
+    """What the programs find: a parameter, buffers, a tensor, modules."""
+
+    total: torch.Tensor
+    count: torch.Tensor
+
+    def __init__(self, body: Body) -> None:
+        super().__init__()
+        self.body = body
+        self.weight = nn.Parameter(torch.tensor([2.0, 3.0]))
+        self.register_buffer("total", torch.zeros(2))
+        self.register_buffer("count", torch.zeros(()))
+        self.plain = torch.zeros(2)
+        self.relu = nn.ReLU(inplace=True)
+        self.compiled = torch.compile(_plus_one, backend="eager")
+
+    def forward(self, x: torch.Tensor) -> Value:
+        return self.body(self, x)
+
+
+class Parent(nn.Module):
+    """Calls a subject as its child."""
+
+    def __init__(self, body: Body) -> None:
+        super().__init__()
+        self.child = Subject(body)
+
+    def forward(self, x: torch.Tensor) -> Value:
+        return self.child(x * 1)
+
+
+def _plus_one(x: torch.Tensor) -> torch.Tensor:
+    return x + 1
+
+
+def as_function(body: Body) -> Callable[[torch.Tensor], Value]:
+    """A root that is a function, and has the subject in its closure."""
+    subject = Subject(body)
+
+    def root(x: torch.Tensor) -> Value:
+        return body(subject, x)
+
+    return root
+
+
+ROOTS: Final[dict[str, Callable[[Body], Value]]] = {
+    "module": Subject,
+    "child": Parent,
+    "function": as_function,
+}
+
+BODIES: Final[dict[str, Body]] = {}
+
+
+def body(function: Body) -> Body:
+    """Take a program into the table."""
+    BODIES[function.__name__] = function
+    return function
+
+
+# -- writes into tensors that are not proxies --------------------------------
+
+
+@body
+def out_then_read(self: Subject, x: Value) -> Value:
+    t = torch.zeros(2)
+    torch.add(x, 1, out=t)
+    return t * 2
+
+
+@body
+def in_place_then_read(self: Subject, x: Value) -> Value:
+    t = torch.zeros(2)
+    t.add_(x)
+    return t * 2
+
+
+@body
+def in_place_then_returned(self: Subject, x: Value) -> Value:
+    return torch.zeros(2).add_(x)
+
+
+@body
+def item_then_read(self: Subject, x: Value) -> Value:
+    t = torch.zeros(2)
+    t[0] = x[0]
+    return t + 1
+
+
+@body
+def copy_then_number(self: Subject, x: Value) -> Value:
+    t = torch.zeros(2)
+    t.copy_(x)
+    return x + t.sum().item()
+
+
+@body
+def view_then_read(self: Subject, x: Value) -> Value:
+    t = torch.zeros(2)
+    t[1:].copy_(x[:1])
+    return t + 1
+
+
+@body
+def operator_in_place_then_read(self: Subject, x: Value) -> Value:
+    t = torch.zeros(2)
+    kept = t
+    t += x
+    return kept * 3
+
+
+@body
+def aten_in_place_then_read(self: Subject, x: Value) -> Value:
+    t = torch.zeros(2)
+    torch.ops.aten.add_.Tensor(t, x)
+    return t * 3
+
+
+@body
+def buffer_then_read(self: Subject, x: Value) -> Value:
+    self.total.add_(x)
+    return self.total * 2
+
+
+@body
+def moving_average(self: Subject, x: Value) -> Value:
+    self.total.mul_(0.5).add_(x)
+    return x - self.total
+
+
+@body
+def buffer_of_a_number(self: Subject, x: Value) -> Value:
+    self.count.add_(x.sum())
+    return x * float(self.count)
+
+
+@body
+def counted(self: Subject, x: Value) -> Value:
+    self.count += 1
+    return x * self.count
+
+
+@body
+def attribute_then_read(self: Subject, x: Value) -> Value:
+    self.plain.copy_(x)
+    return self.plain + self.plain
+
+
+@body
+def module_in_place_then_read(self: Subject, x: Value) -> Value:
+    self.plain.copy_(x - 2)
+    self.relu(self.plain)
+    return self.plain + 1
+
+
+@body
+def index_put_then_read(self: Subject, x: Value) -> Value:
+    t = torch.zeros(2)
+    t.index_put_((torch.tensor([0]),), x[:1])
+    return t + x
+
+
+@body
+def out_in_a_tuple(self: Subject, x: Value) -> Value:
+    values, places = torch.zeros(()), torch.zeros((), dtype=torch.long)
+    torch.max(x, 0, out=(values, places))
+    return values + 1
+
+
+@body
+def foreach_then_read(self: Subject, x: Value) -> Value:
+    t = torch.zeros(2)
+    torch._foreach_add_([t], [x])
+    return t * 2
+
+
+@body
+def where_out(self: Subject, x: Value) -> Value:
+    t = torch.zeros(2)
+    torch.where(x > 0, x, -x, out=t)
+    return t.sum()
+
+
+@body
+def parameter_in_place(self: Subject, x: Value) -> Value:
+    with torch.no_grad():
+        self.weight.add_(x)
+    return self.weight * 1
+
+
+# -- assigned attributes -----------------------------------------------------
+
+
+@body
+def data_assigned(self: Subject, x: Value) -> Value:
+    y = x + 0
+    y.data = x * 5
+    return y + 1
+
+
+@body
+def data_of_an_attribute(self: Subject, x: Value) -> Value:
+    y = x * 1
+    y.data.mul_(2)
+    return y + 1
+
+
+@body
+def real_assigned(self: Subject, x: Value) -> Value:
+    y = torch.complex(x, x)
+    y.real = x * 3
+    return y * 2
+
+
+@body
+def imag_assigned(self: Subject, x: Value) -> Value:
+    y = torch.complex(x, x)
+    y.imag = x * 0 + 7
+    return y * 2
+
+
+@body
+def requires_grad_assigned(self: Subject, x: Value) -> Value:
+    y = x.detach().clone()
+    y.requires_grad = True
+    return (y * 2).requires_grad, y * 2
+
+
+@body
+def grad_assigned(self: Subject, x: Value) -> Value:
+    y = x.detach().clone()
+    y.grad = x * 2
+    return y.grad + 1
+
+
+@body
+def own_attribute(self: Subject, x: Value) -> Value:
+    x.note = 3
+    return x + x.note
+
+
+@body
+def attribute_deleted(self: Subject, x: Value) -> Value:
+    y = x.detach().clone()
+    del y.grad
+    return y + 1
+
+
+@body
+def setattr_called(self: Subject, x: Value) -> Value:
+    y = x * 1
+    setattr(y, "data", x + 4)  # noqa: B010
+    return y
+
+
+@body
+def item_of_a_proxy(self: Subject, x: Value) -> Value:
+    y = x * 1
+    y[0] = 3
+    return y
+
+
+@body
+def item_deleted(self: Subject, x: Value) -> Value:
+    y = [x, x]
+    del y[0]
+    del x[0]
+    return y
+
+
+# -- questions about what an object is ---------------------------------------
+
+
+@body
+def called_callable(self: Subject, x: Value) -> Value:
+    return x + (1 if callable(x) else 2)
+
+
+@body
+def asked_isinstance(self: Subject, x: Value) -> Value:
+    return x + (1 if isinstance(x, torch.Tensor) else 2)
+
+
+@body
+def asked_isinstance_of_many(self: Subject, x: Value) -> Value:
+    return x + (1 if isinstance(x, list | tuple) else 2)
+
+
+@body
+def asked_hasattr(self: Subject, x: Value) -> Value:
+    return x + (1 if hasattr(x, "nowhere") else 2)
+
+
+@body
+def asked_hasattr_of_a_method(self: Subject, x: Value) -> Value:
+    return x + (1 if hasattr(x, "relu") else 2)
+
+
+@body
+def found_in_a_set(self: Subject, x: Value) -> Value:
+    return x + (1 if x in {x} else 2)
+
+
+@body
+def number_in_a_set(self: Subject, x: Value) -> Value:
+    return x + (1 if x.dim() in {1, 2} else 2)
+
+
+@body
+def number_in_a_dict(self: Subject, x: Value) -> Value:
+    return x + {1: 5}.get(x.dim(), 7)
+
+
+@body
+def number_in_a_list(self: Subject, x: Value) -> Value:
+    return x + (1 if x.dim() in [1, 2] else 2)
+
+
+@body
+def number_in_a_range(self: Subject, x: Value) -> Value:
+    return x + (1 if x.dim() in range(1, 3) else 2)
+
+
+@body
+def found_in_a_list(self: Subject, x: Value) -> Value:
+    return x + (1 if x in [x] else 2)
+
+
+@body
+def key_of_a_dict(self: Subject, x: Value) -> Value:
+    return {x: x * 2}[x]
+
+
+@body
+def contained(self: Subject, x: Value) -> Value:
+    return x + (1 if 3.0 in x else 2)
+
+
+@body
+def cached(self: Subject, x: Value) -> Value:
+    @functools.lru_cache
+    def size(n: Value) -> Value:
+        return n * 2
+
+    return x + size(x.dim())
+
+
+# -- values that Python asks for ---------------------------------------------
+
+
+@body
+def condition(self: Subject, x: Value) -> Value:
+    return x if x.sum() > 0 else -x
+
+
+@body
+def negation(self: Subject, x: Value) -> Value:
+    return x + (not x.sum())
+
+
+@body
+def both(self: Subject, x: Value) -> Value:
+    return x.sum() and x
+
+
+@body
+def chained(self: Subject, x: Value) -> Value:
+    return x + (0 < x.sum() < 9)
+
+
+@body
+def asserted(self: Subject, x: Value) -> Value:
+    assert x.sum() > -100
+    return x
+
+
+@body
+def loop(self: Subject, x: Value) -> Value:
+    return [part * 2 for part in x]
+
+
+@body
+def unpacked(self: Subject, x: Value) -> Value:
+    a, b = x
+    return a + b
+
+
+@body
+def unpacked_with_rest(self: Subject, x: Value) -> Value:
+    a, *rest = x
+    return a, rest
+
+
+@body
+def starred(self: Subject, x: Value) -> Value:
+    return torch.stack([*x])
+
+
+@body
+def zipped(self: Subject, x: Value) -> Value:
+    return [a + b for a, b in zip(x, x, strict=True)]
+
+
+@body
+def summed(self: Subject, x: Value) -> Value:
+    return sum(x)
+
+
+@body
+def length(self: Subject, x: Value) -> Value:
+    return x * len(x)
+
+
+@body
+def numbers(self: Subject, x: Value) -> Value:
+    return [float(x[0]), int(x[1]), round(x[0].item())]
+
+
+@body
+def index(self: Subject, x: Value) -> Value:
+    return [10, 20, 30][x.argmax()]
+
+
+@body
+def repeated(self: Subject, x: Value) -> Value:
+    return [x[i] for i in range(x.shape[0])]
+
+
+@body
+def minimum(self: Subject, x: Value) -> Value:
+    return min(x[0], x[1])
+
+
+@body
+def ordered(self: Subject, x: Value) -> Value:
+    return sorted([x[0], x[1]])
+
+
+@body
+def root_of(self: Subject, x: Value) -> Value:
+    return math.sqrt(x.sum())
+
+
+@body
+def array(self: Subject, x: Value) -> Value:
+    return torch.from_numpy(x.detach().numpy() + 1)
+
+
+@body
+def listed(self: Subject, x: Value) -> Value:
+    return torch.tensor(x.tolist()) + 1
+
+
+@body
+def built_of_numbers(self: Subject, x: Value) -> Value:
+    return torch.tensor([x[0], x[1]]) * 2
+
+
+@body
+def divided_with_rest(self: Subject, x: Value) -> Value:
+    return divmod(x, 2)
+
+
+@body
+def absolute(self: Subject, x: Value) -> Value:
+    return abs(x), +x, -x, x.__abs__()
+
+
+@body
+def reflected(self: Subject, x: Value) -> Value:
+    return [2 - x, 2**x, 2 / x, 7 // x, 7 % x, self.weight.detach() @ x]
+
+
+@body
+def matched(self: Subject, x: Value) -> Value:
+    match x:
+        case [a, b]:
+            return a + b
+        case _:
+            return x * 3
+
+
+# -- copies, leaves, other tracers -------------------------------------------
+
+
+@body
+def deep_copy(self: Subject, x: Value) -> Value:
+    y = copy.deepcopy(x.detach())
+    return y.mul_(2) + x
+
+
+@body
+def deep_copy_in_a_list(self: Subject, x: Value) -> Value:
+    y = x.detach()
+    a, b = copy.deepcopy([y, y])
+    a.mul_(2)
+    return b + y
+
+
+@body
+def shallow_copy(self: Subject, x: Value) -> Value:
+    y = x * 1
+    z = copy.copy(y)
+    z.mul_(2)
+    return y + z
+
+
+@body
+def compiled(self: Subject, x: Value) -> Value:
+    return self.compiled(x) * 2
+
+
+@body
+def scripted(self: Subject, x: Value) -> Value:
+    return torch.jit.script(_plus_one)(x)
+
+
+@body
+def mapped(self: Subject, x: Value) -> Value:
+    return torch.vmap(_plus_one)(x)
+
+
+@body
+def differentiated(self: Subject, x: Value) -> Value:
+    return torch.func.grad(lambda y: (y * y).sum())(x)
+
+
+@body
+def checkpointed(self: Subject, x: Value) -> Value:
+    return torch.utils.checkpoint.checkpoint(_plus_one, x, use_reentrant=False)
+
+
+@body
+def root_given_to_a_leaf(self: Subject, x: Value) -> Value:
+    return _leaf(self, x)
+
+
+@body
+def own_state(self: Subject, x: Value) -> Value:
+    return F.dropout(x, 0.0, self.training) * self.weight
+
+
+@fx.wrap
+def _leaf(module: Value, x: Value) -> Value:
+    return x * module.weight
+
+
+torch.fx.wrap("_leaf")
+
+# -- the run -----------------------------------------------------------------
+
+
+RECORDED: Final = frozenset(
+    "data_assigned data_of_an_attribute real_assigned deep_copy unpacked "
+    "absolute reflected own_attribute own_state shallow_copy".split()
+)
+"""Programs that no library may refuse as a child."""
+
+
+def outcome(lib: Value, make: Callable[[Body], Value], body: Body) -> str:
+    """What is wrong with a program in a library; "" if nothing."""
+    given = [torch.tensor([1.5, 4.0]), torch.tensor([-3.0, 2.0])]
+    expected = results(make(body), given)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            traced = lib.symbolic_trace(make(body))
+        except Exception as error:  # refused, in whatever words
+            must = body.__name__ in RECORDED and make is Parent
+            return f"{body.__name__}: {error}" if must else ""
+    if any(warning.category is UserWarning for warning in caught):
+        return ""
+    got = results(traced, given)
+    for want, have in zip(expected, got, strict=False):
+        if not same(want, have):
+            return f"{body.__name__}: eager gives {want}, the graph {have}"
+    return ""
+
+
+def results(function: Value, given: list[torch.Tensor]) -> list[Value]:
+    """What calls return, one after the other; errors end them."""
+    found: list[Value] = []
+    with warnings.catch_warnings(), _silence():
+        warnings.simplefilter("ignore")
+        for x in given:
+            try:
+                found.append(copy.deepcopy(detached(function(x.clone()))))
+            except Exception as error:  # what a user's program raises
+                found.append(error)
+                break
+    return found
+
+
+@contextlib.contextmanager
+def _silence() -> Iterator[None]:
+    """A graph that fails prints where; here it may."""
+    before = sys.stderr
+    try:
+        with open("/dev/null", "w", encoding="utf-8") as sys.stderr:
+            yield
+    finally:
+        sys.stderr = before
+
+
+def detached(value: Value) -> Value:
+    """Values without the graph of autograd, which has no copies."""
+    return torch.utils._pytree.tree_map(
+        lambda x: x.detach() if isinstance(x, torch.Tensor) else x, value
+    )
+
+
+def same(want: Value, have: Value) -> bool:
+    """Whether two results are equal, kinds included.
+
+    A graph that fails is not wrong in silence.
+    """
+    if isinstance(have, Exception):
+        return True
+    if isinstance(want, torch.Tensor):
+        return isinstance(have, torch.Tensor) and torch.equal(want, have)
+    if isinstance(want, list | tuple):
+        return len(want) == len(have) and all(map(same, want, have))
+    return bool(type(want) is type(have) and want == have)
+
+
+def run(seed: int, cases: int) -> Iterator[Outcome]:
+    """Try programs in some order, each as one of the roots."""
+    table = [(name, root) for root in ROOTS for name in BODIES]
+    table.remove(("counted", "function"))  # state that no root has
+    random.Random(seed).shuffle(table)
+    for name, root in table[:cases]:
+        make = ROOTS[root]
+        yield Outcome(
+            f"{name} ({root})",
+            outcome(fx, make, BODIES[name]),
+            outcome(torch.fx, make, BODIES[name]),
+        )
+
+
+PART = Part(
+    name="tracing",
+    compares="what a proxy cannot record: equal to eager, refused or warned of",
+    run=run,
+    share=3 * len(BODIES),
+    long=3 * len(BODIES),
+    plants=(
+        Plant(
+            "fx/tracing/tracer.py",
+            "            self._captured.warn(self.root)\n",
+            "",
+            "a recorded write into a tensor of the trace is lost",
+        ),
+        Plant(
+            "fx/tracing/captured.py",
+            "        if changed:\n",
+            "        if False:\n",
+            "buffers that change while they are traced change no more",
+        ),
+        Plant(
+            "fx/proxy.py",
+            "        data = Assigned()\n",
+            "",
+            "x.data = y stays on the proxy",
+        ),
+        Plant(
+            "fx/proxy.py",
+            "frames.is_user(sys._getframe(1))",
+            "False",
+            "a number is not found in a set",
+        ),
+        Plant(
+            "fx/tracing/trace_run.py",
+            "        for name in QUESTIONS - namespace.keys():\n",
+            "        for name in ():\n",
+            "callable(x) is true",
+        ),
+    ),
+)

@@ -12,7 +12,6 @@ from __future__ import annotations
 import functools
 import inspect
 import operator
-import warnings
 from collections.abc import Callable
 from types import CodeType, FunctionType
 from typing import Final
@@ -62,23 +61,12 @@ def method_of(root: nn.Module, name: str) -> Value:
     if name == "forward":
         unseen += [hooks[1:] for hooks in _HOOKS if held.get(hooks)]
     if unseen:
-        _warn(
+        frames.warn(
             f"{', '.join(unseen)} of the root are not traced, only the {name} "
             f"of its class, {type(root).__name__}. To record them, trace a "
             "module that calls the root: torch.nn.Sequential(root)"
         )
     return method
-
-
-def _warn(message: str) -> None:
-    """Warn at the user's line."""
-    frame = frames.user_frame()
-    warnings.warn_explicit(
-        message,
-        UserWarning,
-        frame.f_code.co_filename if frame else "<unknown>",
-        frame.f_lineno if frame else 1,
-    )
 
 
 def root_call(
@@ -106,7 +94,9 @@ def root_call(
     takes_rest = bool(varargs or varkw) and len(names) == 1
     if takes_rest and concrete_args and isinstance(concrete_args, tuple):
         return root_fn, [*args, *_flat_placeholders(tracer, concrete_args)]
-    make = RootInputs(tracer, function, by_name(concrete_args, free))
+    concrete = by_name(concrete_args, free)
+    _warn_of_is(function, [name for name in free if name not in concrete])
+    make = RootInputs(tracer, function, concrete)
     rest = [name for name in (varargs, varkw) if name]
     args += [make(name) for name in (*free, *rest)]
     if rest or has_keyword_only:
@@ -122,6 +112,26 @@ def root_call(
         return results
 
     return flat, leaves
+
+
+def _warn_of_is(function: Callable[..., Value], names: list[str]) -> None:
+    """Warn of parameters with a default that the code compares by `is`.
+
+    Args:
+        function: the function that is traced, undecorated.
+        names: its parameters that are not fixed.
+    """
+    parameters = inspect.signature(function).parameters
+    missing = inspect.Parameter.empty
+    asked = [n for n in names if parameters[n].default is not missing]
+    for name in frames.compared_by_is(function.__code__, asked):
+        default = parameters[name].default
+        frames.warn(
+            f"{function.__qualname__} compares its parameter {name!r} with a "
+            "constant by `is`, which is decided while tracing: for a proxy, "
+            f"`{name} is {default!r}` is False. To trace what happens by "
+            f"default, pass concrete_args={{{name!r}: {default!r}}}"
+        )
 
 
 def _flat_placeholders(

@@ -155,10 +155,10 @@ def linear(run: Callable[[int], object], sentence: str) -> None:
         sentence: what the work is, and which cost the contract promises.
 
     Raises:
-        Mistake: four times the size takes more than eight times the lines.
+        Mistake: four times the size takes more than six times the lines.
     """
     small, large = _lines_run(run, 50), _lines_run(run, 200)
-    if large > 8 * small:
+    if large > 6 * small:
         raise Mistake(
             sentence,
             f"size  50: {small:7,} lines run\n"

@@ -106,7 +106,7 @@ def compared_by_is(code: CodeType, names: Iterable[str]) -> list[str]:
     """
     found: dict[str, None] = {}
     if not _COMPARES.isdisjoint(code.co_code[::2]):
-        before = [("", None), ("", None)]
+        before: list[tuple[str, object]] = [("", None), ("", None)]
         for step in dis.get_instructions(code):
             here = step.opname, step.argval
             if step.opname in _NONE_JUMPS:

@@ -323,11 +323,11 @@ def test_the_root_as_an_argument() -> None:
     tracer = started(pair)
     tracer.create_arg(pair.scale)  # an unwritten function says so here
     with raising(
-        ValueError,
-        "get_attr target ''",
-        'The root itself is an argument. It has the path "", which is a path, '
-        "so a get_attr node is asked for, and refused for its target. Ask "
-        "`path is None`, since `if path` takes this path for none.",
+        TraceError,
+        "the root module is an argument",
+        'The root itself is an argument. It has the path "", which no node '
+        "can fetch: that is refused. Ask `path is None` for what has no path, "
+        "since `if path` takes this one for none.",
     ):
         tracer._state_node(pair)
 

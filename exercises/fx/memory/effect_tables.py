@@ -12,8 +12,9 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 import torch
+import torch._C._functorch as _functorch
 from torch import _assert, _assert_async, nn
-from torch._C import _functorch, _set_grad_enabled
+from torch._C import _set_grad_enabled
 from torch._functorch import predispatch
 from torch.amp.autocast_mode import _enter_autocast, _exit_autocast
 from torch.autograd import forward_ad

@@ -413,7 +413,7 @@ def run(seed: int, cases: int) -> Iterator[Outcome]:
             yield Outcome(f"seed {case}", ours, theirs)
 
 
-TENSORS = "fx/memory/tensors.py"
+TENSORS = "fx/memory/effects.py"
 DEAD_CODE = "fx/memory/dead_code.py"
 
 PART = Part(

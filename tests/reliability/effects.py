@@ -30,8 +30,13 @@ from torch.nn.parameter import is_lazy
 from torch.utils import _pytree as pytree
 
 from fx.graph import Graph
-from fx.memory.effects import Effect, classify
-from fx.memory.tensors import is_new, is_tensor, is_torchs_module
+from fx.memory.effects import (
+    Effect,
+    classify,
+    is_new,
+    is_tensor,
+    is_torchs_module,
+)
 from fx.node import Node
 from tests.reliability.part import Outcome, Part, Plant
 

@@ -19,8 +19,15 @@ from typing import Final, Literal, TypeAlias
 
 from ..node import Node
 from ..usedef.values import Argument
-from .effects import Effect, classify, effect_by_name
-from .tensors import is_new, is_tensor, is_torchs_module, overloads_of
+from .effects import (
+    Effect,
+    classify,
+    effect_by_name,
+    is_new,
+    is_tensor,
+    is_torchs_module,
+    overloads_of,
+)
 
 Makers: TypeAlias = frozenset[Node] | None
 """The calls that made the memory that a value may be in; None if others may

@@ -12,19 +12,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from itertools import chain
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import torch
 
 from ..node import Node
 from ..ordered.namespace import is_parameter_name
 from ..ordered.opcodes import OPCODES
+from ..ordered.ordered_graph import OrderedGraph
 from ..text.dotted_path import MISSING, walk
 from . import refusals
 from .parameters import parameter_faults
-
-if TYPE_CHECKING:
-    from ..graph import Graph
 
 
 class Problem(NamedTuple):
@@ -41,7 +39,7 @@ class Problem(NamedTuple):
     kind: type[Exception] = RuntimeError
 
 
-def problems(graph: Graph) -> Iterator[Problem]:
+def problems(graph: OrderedGraph[Node]) -> Iterator[Problem]:
     """Everything that is wrong with `graph`.
 
     Structure comes before meaning: a graph whose nodes have wrong opcodes or
@@ -57,7 +55,7 @@ def problems(graph: Graph) -> Iterator[Problem]:
         yield from _targets(graph)
 
 
-def structure_problems(graph: Graph) -> Iterator[Problem]:
+def structure_problems(graph: OrderedGraph[Node]) -> Iterator[Problem]:
     """What is wrong with opcodes, owners, names, order and users.
 
     Cost: O(nodes + uses).
@@ -65,7 +63,7 @@ def structure_problems(graph: Graph) -> Iterator[Problem]:
     return chain(_nodes(graph), _uses(graph), _users(graph))
 
 
-def _nodes(graph: Graph) -> Iterator[Problem]:
+def _nodes(graph: OrderedGraph[Node]) -> Iterator[Problem]:
     """Each node has a legal opcode, this graph, and a name of its own."""
     names: dict[str, Node] = {}
     count = sum(1 for _ in graph._nodes)
@@ -90,12 +88,12 @@ def _nodes(graph: Graph) -> Iterator[Problem]:
             yield Problem(node, message)
 
 
-def _uses(graph: Graph) -> Iterator[Problem]:
+def _uses(graph: OrderedGraph[Node]) -> Iterator[Problem]:
     """Each value is defined before it is used, and knows who uses it."""
     raise NotImplementedError("stage 02: _uses")
 
 
-def _users(graph: Graph) -> Iterator[Problem]:
+def _users(graph: OrderedGraph[Node]) -> Iterator[Problem]:
     """The users of each value are nodes of the graph that use it."""
     uses = Counter(
         used
@@ -116,7 +114,7 @@ def _users(graph: Graph) -> Iterator[Problem]:
                 yield Problem(node, message)
 
 
-def parameter_problems(graph: Graph) -> Iterator[Problem]:
+def parameter_problems(graph: OrderedGraph[Node]) -> Iterator[Problem]:
     """The placeholders are the parameters of a legal `def forward(self, …)`.
 
     Cost: O(nodes).
@@ -127,7 +125,7 @@ def parameter_problems(graph: Graph) -> Iterator[Problem]:
         yield Problem(nodes[index], f"placeholder {nodes[index]}{fault}")
 
 
-def _output(graph: Graph) -> Iterator[Problem]:
+def _output(graph: OrderedGraph[Node]) -> Iterator[Problem]:
     """The last node, and no other, is the output."""
     outputs = [node for node in graph._nodes if node.op == "output"]
     if not outputs:
@@ -139,9 +137,8 @@ def _output(graph: Graph) -> Iterator[Problem]:
         yield Problem(after, message)
 
 
-def _targets(graph: Graph) -> Iterator[Problem]:
+def _targets(graph: OrderedGraph[Node]) -> Iterator[Problem]:
     """Targets are of the right type, and exist in the owning module."""
-    owner = graph._owning_module
     checked: set[tuple[str, object]] = set()
     for node in graph._nodes:
         op, target = node.op, node.target
@@ -153,7 +150,9 @@ def _targets(graph: Graph) -> Iterator[Problem]:
                 f"{torch.typename(target)} but {expected} is expected",
                 ValueError,
             )
-        elif op in ("get_attr", "call_module") and owner is not None:
+            continue
+        owner = node.graph._owning_module
+        if op in ("get_attr", "call_module") and owner is not None:
             key = (op, target)
             yield from () if key in checked else _path(node, owner)
             checked.add(key)
@@ -179,7 +178,9 @@ def _path(node: Node, owner: object) -> Iterator[Problem]:
             return
 
 
-def excerpt(graph: Graph, node: Node | None, around: int = 5) -> str:
+def excerpt(
+    graph: OrderedGraph[Node], node: Node | None, around: int = 5
+) -> str:
     """The lines of the printed graph near `node`, which is marked.
 
     Args:

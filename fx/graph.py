@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import Final, Literal
 
-from .memory import dead_code, effects
+from .memory import effects
 from .node import Node, map_arg
 from .ordered.namespace import target_to_str
 from .ordered.opcodes import Opcode, Target
@@ -425,7 +425,7 @@ class Graph(OrderedGraph[Node]):
         """
         for problem in lint.structure_problems(self):
             raise problem.kind(problem.message)
-        must_stay = is_impure_node or dead_code.must_keep(unknown)
+        must_stay = is_impure_node or effects.must_keep(unknown)
         changed = False
         for node in reversed(self._nodes):
             if not node.users and not must_stay(node):

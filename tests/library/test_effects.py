@@ -35,14 +35,13 @@ from torch.nn.utils import parametrizations
 
 from fx.graph import Graph
 from fx.graph_module import GraphModule
-from fx.memory.dead_code import must_keep
 from fx.memory.effect_tables import (
     DRAWS_IF_ASKED,
     FUNCTIONAL_DRAWS,
     MODULE_EFFECTS,
     UPDATES_STATISTICS,
 )
-from fx.memory.effects import classify, has_side_effect, is_impure
+from fx.memory.effects import classify, has_side_effect, is_impure, must_keep
 from fx.memory.function_effects import side_effect_registry
 from fx.node import Node, map_arg
 from tests.library.effect_rows import ROWS, UNKNOWN, Row

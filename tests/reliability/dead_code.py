@@ -414,7 +414,7 @@ def run(seed: int, cases: int) -> Iterator[Outcome]:
 
 
 TENSORS = "fx/memory/effects.py"
-DEAD_CODE = "fx/memory/dead_code.py"
+DEAD_CODE = "fx/memory/effects.py"
 
 PART = Part(
     "dead_code",

@@ -35,6 +35,7 @@ from ..recording import frames
 from ..usedef.values import Argument, Value
 from .captured import Captured
 from .patching import TRACES
+from .questions import QUESTIONS
 from .root import method_of, root_call
 from .trace_run import TraceRun
 from .wrapping import ProxyableClassMeta, original_of
@@ -90,8 +91,8 @@ class Tracer(TracerBase):
         functions = [
             value
             for module in autowrap_modules
-            for name, value in vars(module).items()
-            if not name.startswith("_") and callable(value)
+            for name, value in vars(module).copy().items()
+            if name[:1] != "_" and name not in QUESTIONS and callable(value)
         ]
         self._autowrap_function_ids = {
             id(original_of(f)) for f in (*functions, *autowrap_functions)

@@ -264,5 +264,11 @@ PART = Part(
             "        except Exception:\n            self.restore()",
             "a broken rewrite is left as it is",
         ),
+        Plant(
+            "fx/passes/reinplace.py",
+            "    with Snapshot(gm):\n",
+            "    if True:\n",
+            "reinplace is given up in the middle",
+        ),
     ),
 )

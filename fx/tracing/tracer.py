@@ -140,31 +140,32 @@ class Tracer(TracerBase):
         """
         function = self._start(root)
         try:
-            run = TraceRun(self)
-            call, inputs = self.create_args_for_root(
-                function, isinstance(root, nn.Module), concrete_args
-            )
-            with TRACES.during(run):
-                run.patch(function)
-                self._is_tracing = True
-                result = self.create_arg(frames.run_traced(call, inputs))
-            returns = None
-            if self.graph._pytree_info is None:
-                notes = inspect.get_annotations(inspect.unwrap(call))
-                returns = notes.get("return")
-            self.create_node(
-                "output", "output", (result,), {}, type_expr=returns
-            )
-            self._captured.warn(self.root)
+            try:
+                run = TraceRun(self)
+                call, inputs = self.create_args_for_root(
+                    function, isinstance(root, nn.Module), concrete_args
+                )
+                with TRACES.during(run):
+                    run.patch(function)
+                    self._is_tracing = True
+                    result = self.create_arg(frames.run_traced(call, inputs))
+                returns = None
+                if self.graph._pytree_info is None:
+                    notes = inspect.get_annotations(inspect.unwrap(call))
+                    returns = notes.get("return")
+                self.create_node(
+                    "output", "output", (result,), {}, type_expr=returns
+                )
+                self._captured.warn(self.root)
+            finally:
+                self._is_tracing = False
+                self._captured.begin()
+                self.submodule_paths = None
+                self._state = None
+            return self.graph
         except BaseException:
             self._forget_constants()
             raise
-        finally:
-            self._is_tracing = False
-            self._captured.begin()
-            self.submodule_paths = None
-            self._state = None
-        return self.graph
 
     def _start(self, root: Root) -> FunctionType:
         """Prepare for a trace, and return the function to run."""

@@ -215,9 +215,9 @@ PART = Part(
         ),
         Plant(
             "fx/ordered/linked_list.py",
-            "        return self._len\n",
-            "        return sum(1 for _ in self)\n        self._len\n",
-            "counting the nodes walks over them",
+            "crowded._sort_key = low + place * step",
+            "crowded._sort_key = low + place",
+            "keys are spread so narrowly that they soon run out",
         ),
     ),
 )

@@ -40,7 +40,7 @@ class Block(nn.Module):
         self.scale = nn.Parameter(torch.ones(3))
         self.inner = nn.Sequential(nn.Linear(3, 3), nn.ReLU())
 
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
+    def forward(self, x: Value) -> torch.Tensor:
         """Run it."""
         if isinstance(x, nn.Module):
             raise TypeError(x)

@@ -215,9 +215,9 @@ PART = Part(
         ),
         Plant(
             "fx/ordered/linked_list.py",
-            "crowded._sort_key = low + place * step",
-            "crowded._sort_key = low + place",
-            "keys are spread so narrowly that they soon run out",
+            "self._len -= 1\n",
+            "self._len -= 1\n        sum(1 for _ in self)\n",
+            "an erased node costs a walk over all others",
         ),
     ),
 )

@@ -31,6 +31,7 @@ from ..reinplacing.recomputing import (
 )
 from ..reinplacing.report import ReinplaceReport, report_on
 from ..reinplacing.simulation import COPY, Call, Kept, Simulation, Verdict
+from ..rewriting.snapshot import Snapshot
 from ..usedef.values import Value
 
 __all__ = ["ReinplaceReport", "Verdict", "reinplace", "reinplace_report"]
@@ -87,7 +88,7 @@ def reinplace(gm: GraphModule, *sample_args: Value) -> GraphModule:
         TypeError: `gm` is not a GraphModule.
         RuntimeError: there are too few sample inputs or too many.
         Whatever an operator raises for the sample inputs, with the node
-        added. The graph is then as it was.
+        added; KeyboardInterrupt. The graph is then as it was.
 
     Cost: O((nodes + arguments) log nodes), and running all on fake tensors.
 
@@ -333,16 +334,17 @@ def _check_copy(
 
 def _rewrite(gm: GraphModule, sim: Simulation) -> GraphModule:
     """Rewrite the graph as was decided: steps (3) to (5)."""
-    for node in sim.nodes:
-        node.meta["fake_result"] = sim.values[node]
-        is_left_over = node in sim.erased
-        if node in sim.in_place:
-            is_left_over = _step_3_in_place(node)
-        if node in sim.replaced:
-            node.replace_all_uses_with(sim.replacement(node))  # (4)
-        if is_left_over:
-            gm.graph.erase_node(node)  # (5)
-    gm.recompile()
+    with Snapshot(gm):
+        for node in sim.nodes:
+            node.meta["fake_result"] = sim.values[node]
+            is_left_over = node in sim.erased
+            if node in sim.in_place:
+                is_left_over = _step_3_in_place(node)
+            if node in sim.replaced:
+                node.replace_all_uses_with(sim.replacement(node))  # (4)
+            if is_left_over:
+                gm.graph.erase_node(node)  # (5)
+        gm.recompile()
     return gm
 
 

@@ -76,7 +76,7 @@ class TraceRun:
         for place, leaf in wrapped_globals(namespace, must_exist=True):
             self._patch_leaf(place, leaf)
         leaves = self._tracer._autowrap_function_ids
-        for name, value in list(namespace.items()):
+        for name, value in namespace.copy().items():
             if id(value) in leaves and not name.startswith("_"):
                 TRACES.patch(Place(namespace, name), _function_call)
         for name in QUESTIONS - namespace.keys():

@@ -35,6 +35,7 @@ from ..recording import frames
 from ..usedef.values import Argument, Value
 from .captured import Captured
 from .patching import TRACES
+from .questions import QUESTIONS
 from .root import method_of, root_call
 from .trace_run import TraceRun
 from .wrapping import ProxyableClassMeta, original_of
@@ -90,8 +91,8 @@ class Tracer(TracerBase):
         functions = [
             value
             for module in autowrap_modules
-            for name, value in vars(module).items()
-            if not name.startswith("_") and callable(value)
+            for name, value in vars(module).copy().items()
+            if name[:1] != "_" and name not in QUESTIONS and callable(value)
         ]
         self._autowrap_function_ids = {
             id(original_of(f)) for f in (*functions, *autowrap_functions)
@@ -139,31 +140,32 @@ class Tracer(TracerBase):
         """
         function = self._start(root)
         try:
-            run = TraceRun(self)
-            call, inputs = self.create_args_for_root(
-                function, isinstance(root, nn.Module), concrete_args
-            )
-            with TRACES.during(run):
-                run.patch(function)
-                self._is_tracing = True
-                result = self.create_arg(frames.run_traced(call, inputs))
-            returns = None
-            if self.graph._pytree_info is None:
-                notes = inspect.get_annotations(inspect.unwrap(call))
-                returns = notes.get("return")
-            self.create_node(
-                "output", "output", (result,), {}, type_expr=returns
-            )
-            self._captured.warn(self.root)
+            try:
+                run = TraceRun(self)
+                call, inputs = self.create_args_for_root(
+                    function, isinstance(root, nn.Module), concrete_args
+                )
+                with TRACES.during(run):
+                    run.patch(function)
+                    self._is_tracing = True
+                    result = self.create_arg(frames.run_traced(call, inputs))
+                returns = None
+                if self.graph._pytree_info is None:
+                    notes = inspect.get_annotations(inspect.unwrap(call))
+                    returns = notes.get("return")
+                self.create_node(
+                    "output", "output", (result,), {}, type_expr=returns
+                )
+                self._captured.warn(self.root)
+            finally:
+                self._is_tracing = False
+                self._captured.begin()
+                self.submodule_paths = None
+                self._state = None
+            return self.graph
         except BaseException:
             self._forget_constants()
             raise
-        finally:
-            self._is_tracing = False
-            self._captured.begin()
-            self.submodule_paths = None
-            self._state = None
-        return self.graph
 
     def _start(self, root: Root) -> FunctionType:
         """Prepare for a trace, and return the function to run."""

@@ -13,6 +13,7 @@ from stages import proof
 from stages.manifest import ROOT, stages
 from stages.report import Verdicts, summary
 from tests.course.learner import Learner
+from tests.reliability import run
 from tests.reliability.part import Outcome
 
 ERASE = "ordered.linked_list.LinkedList.erase"
@@ -32,6 +33,15 @@ def test_each_prediction_of_a_page_is_proved(number: int) -> None:
     found = [*proof.predictions(page)]
     assert len(found) == len(re.findall("^/// predict", page, re.M)) > 0
     assert all(answer.strip() for _, answer in found)
+
+
+@pytest.mark.parametrize("number", stages())
+def test_what_proves_a_stage_is_there(number: int) -> None:
+    tests = [one for one in stages()[number].proof if "/" in one]
+    parts = [one for one in stages()[number].proof if "." in one.split("/")[0]]
+    assert [one for one in tests if not (ROOT / one).is_file()] == []
+    assert {*parts} <= {f"tests.reliability.{name}" for name in run.names()}
+    assert {*stages()[number].proof} == {*tests, *parts, "page"}
 
 
 def test_a_right_tree_is_proved(learner: Learner) -> None:

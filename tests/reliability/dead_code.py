@@ -449,8 +449,8 @@ PART = Part(
         ),
         Plant(
             DEAD_CODE,
-            "        return _last(self._users[maker]) is not write",
-            "        return False",
+            "_last(self._users[maker]) is not write",
+            "False",
             "what is written is never seen",
         ),
         Plant(

@@ -132,7 +132,7 @@ PART = Part(
         Plant(
             "fx/ordered/namespace.py",
             "        counts[base] = number\n",
-            "        counts[base] = max(number, 0) and number - 1\n",
+            "        counts[base] = number + 1\n",
             "a name's number is counted wrongly",
         ),
         Plant(

@@ -366,7 +366,7 @@ PART = Part(
     long=5_000,
     plants=(
         Plant(
-            "fx/codegen/constants.py",
+            "fx/codegen/argument_text.py",
             "if kind in _BY_REPR:",
             "if isinstance(value, tuple(_BY_REPR)):",
             "an object of a user's class is written as its repr",

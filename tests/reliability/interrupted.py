@@ -241,7 +241,7 @@ PART = Part(
     "an exception at a line of tracing, compiling, rewriting or "
     "reinplacing: what is patched, the graph, and the next time",
     run,
-    share=150,
+    share=100,
     long=20_000,
     plants=(
         Plant(
@@ -260,9 +260,15 @@ PART = Part(
         ),
         Plant(
             "fx/rewriting/snapshot.py",
-            "        except BaseException:\n            self.restore()",
-            "        except Exception:\n            self.restore()",
+            "        if raised is None:\n",
+            "        if not isinstance(raised, Exception):\n",
             "a broken rewrite is left as it is",
+        ),
+        Plant(
+            "fx/passes/reinplace.py",
+            "    with Snapshot(gm):\n",
+            "    if True:\n",
+            "reinplace is given up in the middle",
         ),
     ),
 )

@@ -40,8 +40,10 @@ class Block(nn.Module):
         self.scale = nn.Parameter(torch.ones(3))
         self.inner = nn.Sequential(nn.Linear(3, 3), nn.ReLU())
 
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
+    def forward(self, x: Value) -> torch.Tensor:
         """Run it."""
+        if isinstance(x, nn.Module):
+            raise TypeError(x)
         y: torch.Tensor = self.inner(x * self.scale)
         return y + math.sqrt(4.0)
 
@@ -194,6 +196,18 @@ PART = Part(
             "            time.sleep(0)\n",
             "",
             "a trace begins while another thread undoes patches",
+        ),
+        Plant(
+            "fx/tracing/tracer.py",
+            "vars(module).copy().items()",
+            "vars(module).items()",
+            "globals are looked through while a trace adds names",
+        ),
+        Plant(
+            "fx/tracing/tracer.py",
+            " and name not in QUESTIONS",
+            "",
+            "names that another trace has added are leaves",
         ),
     ),
 )

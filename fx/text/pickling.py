@@ -25,6 +25,7 @@ import torch
 from torch._ops import OpOverload, OpOverloadPacket
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 
+from ..node import Node
 from ..ordered.linked_list import Link
 from ..usedef.values import LEAVES, Value
 
@@ -76,6 +77,21 @@ def pack(value: Value, nodes: Iterable[Link]) -> Packed:
 def unpack(packed: Packed, nodes: Sequence[Link]) -> Value:
     """The value that was packed, with the node of each number in its place."""
     return _Unpickler(packed, nodes).load()
+
+
+_TRACED = frozenset(("nn_module_stack", "stack_trace", "is_wrapped"))
+"""Keys of `meta` that a trace sets, none of them to a node."""
+
+
+def move_metas(copies: Mapping[Node, Node]) -> None:
+    """Put the copy of each node in its place in the `meta` of the copies.
+
+    Cost: O(nodes + size of what they have in `meta`, besides a trace's keys).
+    """
+    noted = [n for n in copies.values() if n.meta and n.meta.keys() - _TRACED]
+    metas = moved([node.meta for node in noted], copies)
+    for node, meta in zip(noted, metas, strict=True):
+        node.meta = meta
 
 
 def moved(values: list[Value], copies: Mapping[LinkT, LinkT]) -> list[Value]:

@@ -324,9 +324,9 @@ def test_the_root_as_an_argument() -> None:
     tracer.create_arg(pair.scale)  # an unwritten function says so here
     with raising(
         ValueError,
-        "get_attr target ''",
+        "no node can fetch it",
         'The root itself is an argument. It has the path "", which is a path, '
-        "so a get_attr node is asked for, and refused for its target. Ask "
+        "so `_fetch` is asked for a get_attr node, and refuses. Ask "
         "`path is None`, since `if path` takes this path for none.",
     ):
         tracer._state_node(pair)

@@ -59,9 +59,10 @@ def refuse_functions(
     """Raise if a higher-order operator is given a function to look into."""
     for leaf in pytree.tree_leaves((args, kwargs)):
         if isinstance(leaf, _PLAIN_FUNCTIONS):
+            name = higher_order._name  # noqa: SLF001
             raise RuntimeError(
                 "Unable to symbolically trace the HigherOrderOperator "
-                f"{higher_order.name()} because it received an arbitrary "
+                f"{name} because it received an arbitrary "
                 f"callable argument {leaf}. Use make_fx or dynamo tracing "
                 "instead."
             )

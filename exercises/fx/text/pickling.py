@@ -25,7 +25,6 @@ import torch
 from torch._ops import OpOverload, OpOverloadPacket
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 
-from ..node import Node
 from ..ordered.linked_list import Link
 from ..usedef.values import LEAVES, Value
 
@@ -83,12 +82,16 @@ _TRACED = frozenset(("nn_module_stack", "stack_trace", "is_wrapped"))
 """Keys of `meta` that a trace sets, none of them to a node."""
 
 
-def move_metas(copies: Mapping[Node, Node]) -> None:
+def move_metas(copies: Mapping[LinkT, LinkT]) -> None:
     """Put the copy of each node in its place in the `meta` of the copies.
+
+    Args:
+        copies: node -> its copy, which has a shallow copy of its `meta`.
 
     Cost: O(nodes + size of what they have in `meta`, besides a trace's keys).
     """
-    noted = [n for n in copies.values() if n.meta and n.meta.keys() - _TRACED]
+    nodes: list[Value] = [*copies.values()]
+    noted = [n for n in nodes if n.meta and n.meta.keys() - _TRACED]
     metas = moved([node.meta for node in noted], copies)
     for node, meta in zip(noted, metas, strict=True):
         node.meta = meta

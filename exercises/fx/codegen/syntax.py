@@ -38,10 +38,11 @@ def has_syntax(operator: Operator, node: Node, dead: Collection[Node]) -> bool:
     args = node.args
     if node.kwargs or len(args) != operator.arity:
         return False
-    if operator.function is setitem and node.users:
-        return False
     if operator.in_place:
-        return isinstance(args[0], Node) and args[0] in dead
+        if not issubclass(type(args[0]), Node):
+            return False
+        is_item = operator.function is setitem
+        return not node.users if is_item else args[0] in dead
     return operator.name != "getitem" or issubclass(type(args[0]), _INDEXED)
 
 

@@ -24,7 +24,7 @@ from .ordered.opcodes import Opcode, Target
 from .ordered.ordered_graph import OrderedGraph
 from .text.dotted_path import is_state
 from .text.node_text import table
-from .text.pickling import importable, moved, pack, unpack
+from .text.pickling import importable, move_metas, pack, unpack
 from .usedef import lint
 from .usedef.arguments import NO_KWARGS
 from .usedef.protocols import (
@@ -43,9 +43,6 @@ __all__ = ["Graph", "PythonCode", "map_arg"]
 
 NO_DEFAULT: Final = inspect.Signature.empty
 """What `Graph.placeholder` takes for "no default value"."""
-
-_TRACED: Final = frozenset(("nn_module_stack", "stack_trace", "is_wrapped"))
-"""Keys of `meta` that a trace sets, none of them to a node."""
 
 
 # OrderedGraph.create_node takes `name` by keyword, and so does Graph's, which
@@ -543,10 +540,7 @@ class Graph(OrderedGraph[Node]):
         if output is not None:
             copies[output] = new.node_copy(output, copies.__getitem__)
         memo.update((id(node), copies[node]) for node in copies)
-        noted = [n for n in new._nodes if n.meta and n.meta.keys() - _TRACED]
-        metas = moved([node.meta for node in noted], copies)
-        for node, meta in zip(noted, metas, strict=True):
-            node.meta = meta
+        move_metas(copies)
         new._pytree_info = self._pytree_info
         new._co_fields = self._co_fields
         if "_codegen" in vars(self):

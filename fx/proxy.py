@@ -23,14 +23,12 @@ import enum
 import functools
 import operator
 import sys
-import types
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
 import torch
 from torch._ops import HigherOrderOperator
-from torch.utils import _pytree as pytree
 
 from . import traceback as fx_traceback
 from .graph import Graph
@@ -38,7 +36,7 @@ from .immutable_collections import immutable_dict, immutable_list
 from .node import Node, map_arg
 from .operator_schemas import check_for_mutable_operation
 from .ordered.opcodes import Opcode, Target
-from .recording import frames
+from .recording import frames, refusals
 from .recording.assigned import Assigned
 from .recording.scope import Scope, ScopeContextManager
 from .usedef.arguments import parts
@@ -261,15 +259,7 @@ class TracerBase:
 
         torch.fx: proxy.py, TracerBase.to_bool
         """
-        raise TraceError(
-            "symbolically traced variables cannot be used as inputs to "
-            f"control flow\n  {obj} is used as a truth value in\n"
-            f"  {frames.where()}\n"
-            "  The graph has one path only. If the condition is a setting, "
-            "fix it with concrete_args=; if it depends on data, use "
-            "torch.where, or move the code into a function marked with "
-            "fx.wrap or into a leaf module."
-        )
+        raise TraceError(refusals.condition(obj))
 
     def iter(self, obj: Proxy) -> Iterator[Value]:
         """What iterating over a proxy gives; unknown, so a TraceError.
@@ -278,14 +268,7 @@ class TracerBase:
 
         torch.fx: proxy.py, TracerBase.iter
         """
-        raise TraceError(
-            "Proxy object cannot be iterated. This can be attempted when the "
-            "Proxy is used in a loop or as a *args or **kwargs function "
-            f"argument.\n  {obj} is iterated in\n  {frames.where()}\n"
-            "  How many items there are is not known while tracing. Unpack a "
-            "known number (a, b = x), index with range(n), or move the loop "
-            "into a function marked with fx.wrap."
-        )
+        raise TraceError(refusals.iteration(obj))
 
     def keys(self, obj: Proxy) -> Value:
         """What `proxy.keys()`, and so `**proxy`, gives: a recorded call.
@@ -534,7 +517,7 @@ class Proxy(_Like):
             name = orig_method.__name__
             return tracer.create_proxy("call_method", name, args, kwargs)
         if isinstance(orig_method, HigherOrderOperator):
-            _refuse_functions(orig_method, args, kwargs)
+            refusals.refuse_functions(orig_method, args, kwargs)
         return tracer.create_proxy("call_function", orig_method, args, kwargs)
 
     def __getstate__(self) -> dict[str, Value]:
@@ -569,12 +552,7 @@ class Proxy(_Like):
         that comes in its place later may be equal to an item.
         """
         if self.tracer._is_tracing and frames.is_user(sys._getframe(1)):
-            frames.warn(
-                f"the hash of {self} is asked for: a set or dict finds a "
-                "proxy by identity, as it finds a tensor. If the value is a "
-                "number or a str, this lookup is decided wrongly: fix the "
-                "input with concrete_args="
-            )
+            refusals.warn_of_hash(self)
         return object.__hash__(self)
 
     # Each method is assigned with its type, so that a type checker knows that
@@ -760,27 +738,3 @@ def _common_tracer(
 def _is_tensor_method(function: Callable[..., Value]) -> bool:
     """Whether torch calls it as a method or property of a tensor."""
     return bool(torch.overrides.is_tensor_method_or_property(function))
-
-
-_PLAIN_FUNCTIONS: Final = (
-    types.FunctionType,
-    types.MethodType,
-    types.BuiltinFunctionType,
-    functools.partial,
-)
-
-
-def _refuse_functions(
-    higher_order: HigherOrderOperator,
-    args: tuple[Value, ...],
-    kwargs: dict[str, Value],
-) -> None:
-    """Raise if a higher-order operator is given a function to look into."""
-    for leaf in pytree.tree_leaves((args, kwargs)):
-        if isinstance(leaf, _PLAIN_FUNCTIONS):
-            raise RuntimeError(
-                "Unable to symbolically trace the HigherOrderOperator "
-                f"{higher_order._name} because it received an arbitrary "
-                f"callable argument {leaf}. Use make_fx or dynamo tracing "
-                "instead."
-            )

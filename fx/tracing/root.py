@@ -19,6 +19,7 @@ from typing import Final
 from torch import nn
 from torch.utils import _pytree as pytree
 
+from ..memory.modules import HOOKS
 from ..proxy import TracerBase
 from ..recording import frames
 from ..usedef.protocols import PyTreeInfo
@@ -31,14 +32,6 @@ from .concrete_args import (
     mark,
     parameters_of,
 )
-
-_HOOKS: Final = (
-    "_forward_pre_hooks",
-    "_forward_hooks",
-    "_backward_pre_hooks",
-    "_backward_hooks",
-)
-"""Where a module keeps what runs when it is called."""
 
 _VAR_FLAGS: Final = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
 
@@ -59,7 +52,7 @@ def method_of(root: nn.Module, name: str) -> Value:
     held = vars(root)
     unseen = [f"its own '{name}'"] if name in held else []
     if name == "forward":
-        unseen += [hooks[1:] for hooks in _HOOKS if held.get(hooks)]
+        unseen += [hooks[1:] for hooks in HOOKS if held.get(hooks)]
     if unseen:
         frames.warn(
             f"{', '.join(unseen)} of the root are not traced, only the {name} "

@@ -19,9 +19,9 @@ from __future__ import annotations
 import copy
 import inspect
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from types import FunctionType, ModuleType
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 import torch
 from torch import nn
@@ -37,17 +37,12 @@ from .captured import Captured
 from .patching import TRACES
 from .questions import QUESTIONS
 from .root import method_of, root_call
+from .state import CONSTANTS, State, path_among, root_argument
 from .trace_run import TraceRun
 from .wrapping import ProxyableClassMeta, original_of
 
 Root: TypeAlias = nn.Module | Callable[..., Value]
 """What can be traced: a module, or a plain Python function."""
-
-_CONSTANTS: Final = (torch.Tensor, torch._C.ScriptObject, pytree.TreeSpec)
-"""Values that a node cannot hold: the root keeps them, and nodes fetch them."""
-
-_EVERY_MODULE: Final = frozenset(vars(nn.Module()))
-"""The attributes that each module has, none of which is a constant."""
 
 
 class Tracer(TracerBase):
@@ -106,7 +101,7 @@ class Tracer(TracerBase):
         self._added: list[str] = []
         self._numbers: dict[str, int] = {}
         self._captured = Captured()
-        self._state: _State | None = None
+        self._state: State | None = None
 
     # -- the trace ---------------------------------------------------------
 
@@ -193,7 +188,7 @@ class Tracer(TracerBase):
         self.num_calls.clear()
         self._added.clear()
         self._numbers.clear()
-        state = self._state = _State(self.root)
+        state = self._state = State(self.root)
         self.submodule_paths = state.modules
         self.tensor_attrs = state.constants
         self._captured.begin(state.tensors, state.constants)
@@ -363,8 +358,8 @@ class Tracer(TracerBase):
         if self._state is not None and tensor in self._state.tensors:
             return self._state.tensors[tensor]
         if isinstance(tensor, nn.Parameter):
-            return _path_among(tensor, self.root.named_parameters())
-        return _path_among(tensor, self.root.named_buffers())
+            return path_among(tensor, self.root.named_parameters())
+        return path_among(tensor, self.root.named_buffers())
 
     # -- arguments ---------------------------------------------------------
 
@@ -389,7 +384,7 @@ class Tracer(TracerBase):
         if isinstance(a, tuple) and hasattr(a, "_fields"):
             items = tuple([self.create_arg(item) for item in a])
             return self.create_node("call_function", kind, items, {})
-        if isinstance(a, _CONSTANTS):
+        if isinstance(a, CONSTANTS):
             return self._fetch(self._constant_path(a))
         if type(kind) is ProxyableClassMeta:
             name = self.get_fresh_qualname(f"_{kind.__name__}_constant_")
@@ -411,20 +406,15 @@ class Tracer(TracerBase):
                     "to an attribute of one."
                 )
         elif isinstance(a, nn.Module):
-            path = _path_among(a, self.root.named_modules())
+            path = path_among(a, self.root.named_modules())
         else:
             return None
-        if path == "":
-            raise TraceError(
-                "the root module is an argument of a call that is recorded, "
-                f"and no node can fetch it\n  in\n  {frames.where()}\n"
-                "  Pass the parts of it that the function needs, or trace a "
-                "module that has this one as a child."
-            )
         return None if path is None else self._fetch(path)
 
     def _fetch(self, path: str) -> Node:
         """A new get_attr node, for a value that code has without a proxy."""
+        if not path:
+            raise TraceError(root_argument())
         node = self.create_node("get_attr", path, (), {})
         return self._captured.note(node)
 
@@ -482,47 +472,3 @@ class Tracer(TracerBase):
                 copy.copy(value) if shared else copy.deepcopy(value, memo)
             )
         return new
-
-
-class _State:
-    """The paths of everything in a root's hierarchy, found in one walk.
-
-    Attributes:
-        modules: module -> its first dotted path.
-        tensors: parameter or buffer -> its first dotted path.
-        constants: tensors and the like that are plain attributes -> path.
-    """
-
-    def __init__(self, root: nn.Module) -> None:
-        """Walk through the modules of `root`, each once."""
-        self.modules: dict[nn.Module, str] = {}
-        self.tensors: dict[Value, str] = {}
-        self.constants: dict[Value, str] = {}
-        ahead = [("", root)]
-        while ahead:
-            path, module = ahead.pop()
-            if module not in self.modules:
-                self.modules[module] = path
-                self._note(module, f"{path}." if path else "", ahead)
-
-    def _note(
-        self,
-        module: nn.Module,
-        prefix: str,
-        ahead: list[tuple[str, nn.Module]],
-    ) -> None:
-        """Note what one module holds, and put its children ahead."""
-        for name, value in vars(module).items():
-            if name not in _EVERY_MODULE and isinstance(value, _CONSTANTS):
-                self.constants[value] = prefix + name
-        for held in (module._parameters, module._buffers):
-            for name, tensor in held.items():
-                self.tensors.setdefault(tensor, prefix + name)
-        for name, child in reversed(list(module._modules.items())):
-            if child is not None:
-                ahead.append((prefix + name, child))
-
-
-def _path_among(value: Value, named: Iterable[tuple[str, Value]]) -> str | None:
-    """The name of `value` itself among named values."""
-    return next((name for name, other in named if other is value), None)

@@ -229,8 +229,8 @@ MUTANTS: Final = (
     Mutant(
         function="proxy.Proxy.__torch_function__",
         misconception="An operator that takes functions can be recorded.",
-        was="            _refuse_functions(orig_method, args, kwargs)",
-        becomes="            pass",
+        was="refusals.refuse_functions(orig_method, args, kwargs)",
+        becomes="pass",
         told="The function would not be traced, so the call is refused",
     ),
     Mutant(
@@ -250,8 +250,8 @@ MUTANTS: Final = (
     Mutant(
         function="proxy.Proxy.__torch_function__",
         misconception="No higher-order operator can be recorded.",
-        was="            _refuse_functions(orig_method, args, kwargs)",
-        becomes="            _refuse_functions(orig_method, (len,), kwargs)",
+        was="refusals.refuse_functions(orig_method, args, kwargs)",
+        becomes="refusals.refuse_functions(orig_method, (len,), kwargs)",
         told="No Python function is among the arguments of this",
     ),
     Mutant(

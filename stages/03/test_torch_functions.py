@@ -204,7 +204,7 @@ def test_a_higher_order_operator_without_a_function() -> None:
         check(
             "arbitrary callable argument" not in str(error),
             "No Python function is among the arguments of this higher-order "
-            "operator, and yours refused it: `_refuse_functions` decides.",
+            "operator, and yours refused it: `refuse_functions` decides.",
         )
         raise
     node = next(iter(reversed(graph.nodes)))

@@ -415,7 +415,7 @@ MUTANTS: Final = (
     Mutant(
         function="tracing.tracer.Tracer._state_node",
         misconception="A module that the root does not have is an error.",
-        was="path = _path_among(a, self.root.named_modules())",
+        was="path = path_among(a, self.root.named_modules())",
         becomes="path = self.path_of_module(a)",
         told="the answer is None, and create_arg goes on",
     ),

@@ -324,10 +324,10 @@ def test_the_root_as_an_argument() -> None:
     tracer.create_arg(pair.scale)  # an unwritten function says so here
     with raising(
         TraceError,
-        "the root module is an argument",
-        'The root itself is an argument. It has the path "", which no node '
-        "can fetch: that is refused. Ask `path is None` for what has no path, "
-        "since `if path` takes this one for none.",
+        "no node can fetch it",
+        'The root itself is an argument. It has the path "", which is a path, '
+        "so `_fetch` is asked for a get_attr node, and refuses. Ask "
+        "`path is None`, since `if path` takes this path for none.",
     ):
         tracer._state_node(pair)
 

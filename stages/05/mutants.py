@@ -84,14 +84,14 @@ MUTANTS: Final = (
     Mutant(
         function="codegen.emit.Emitter.call_function",
         misconception="An operator can always be written as syntax.",
-        was="has_syntax(spelling, node)",
+        was="has_syntax(spelling, node, self._dead.get(node, ()))",
         becomes="node.args",
         told="`has_syntax` says no",
     ),
     Mutant(
         function="codegen.emit.Emitter.call_function",
         misconception="Functions are called by their names, operators too.",
-        was="has_syntax(spelling, node)",
+        was="has_syntax(spelling, node, self._dead.get(node, ()))",
         becomes="not node.args",
         told="so the line has its syntax",
     ),

@@ -425,7 +425,7 @@ PART = Part(
     plants=(
         Plant(
             "fx/memory/modules.py",
-            "    if any(getattr(module, kind) for kind in _HOOKS):",
+            "    if any(getattr(module, kind) for kind in HOOKS):",
             "    if False:",
             "a module with hooks is taken for one without",
         ),

@@ -257,8 +257,8 @@ PART = Part(
     plants=(
         Plant(
             "fx/graph.py",
-            "        metas = moved([node.meta for node in noted], copies)\n",
-            "        metas = [node.meta for node in noted]\n",
+            "        move_metas(copies)\n",
+            "",
             "a deep copy's notes lead to the old graph",
         ),
         Plant(

@@ -13,7 +13,6 @@ end is the same for all opcodes, and `write` adds it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from operator import setitem
 from typing import Final
 
 from ..node import Node
@@ -194,18 +193,6 @@ class Emitter:
         spelling = syntax_of(target) or self.globals.name_of(target)
         self._spellings[id(target)] = spelling
         return spelling
-
-    def _rebinds(self, operator: Operator, node: Node) -> bool:
-        """Whether the syntax would change a value that a later line reads.
-
-        After `n += 1` the variable n is another number, but the node still
-        stands for the old one; and `x[0] = 1` has no value at all.
-        """
-        if operator.function is setitem:
-            return bool(node.users)
-        return operator.in_place and node.args[0] not in self._dead.get(
-            node, ()
-        )
 
     def _operator(self, node: Node, operator: Operator) -> str:
         """The operator's syntax, with the operands in it."""

@@ -8,6 +8,8 @@ writes a plain call where the answer is no.
 from __future__ import annotations
 
 import keyword
+from collections.abc import Collection
+from operator import setitem
 from typing import Final, NoReturn
 
 from ..node import Node
@@ -20,17 +22,27 @@ _INDEXED: Final = (Node, tuple, list, dict, str, bytes)
 """Types of what may stand before brackets; Python warns of `1[0]`."""
 
 
-def has_syntax(operator: Operator, node: Node) -> bool:
+def has_syntax(operator: Operator, node: Node, dead: Collection[Node]) -> bool:
     """Whether a call of an operator can be written with its syntax.
 
-    The left side of an in-place operator must be a variable, and Python warns
-    of brackets behind a value that cannot have any.
+    Python warns of brackets behind a value that cannot have any. The left side
+    of an in-place operator must be a variable that no later line reads: after
+    `n += 1` it is another number, but its node still stands for the old one.
+    And `x[0] = 1` has no value that a later line could use.
+
+    Args:
+        operator: the syntax.
+        node: the call.
+        dead: the values that no later node uses.
     """
     args = node.args
     if node.kwargs or len(args) != operator.arity:
         return False
     if operator.in_place:
-        return issubclass(type(args[0]), Node)
+        if not issubclass(type(args[0]), Node):
+            return False
+        is_item = operator.function is setitem
+        return not node.users if is_item else args[0] in dead
     return operator.name != "getitem" or issubclass(type(args[0]), _INDEXED)
 
 

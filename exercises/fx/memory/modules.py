@@ -19,7 +19,7 @@ from .effect_tables import FRESH_MODULES, MODULE_EFFECTS
 from .facts import Parameter
 from .function_effects import Effect, effect_of_function
 
-_HOOKS: Final = (
+HOOKS: Final = (
     "_forward_pre_hooks",
     "_forward_hooks",
     "_backward_pre_hooks",
@@ -59,9 +59,9 @@ def foreign_code(module: nn.Module) -> Iterator[tuple[str, Effect]]:
 def hooks_of(module: nn.Module, path: str = "") -> Iterator[tuple[str, Effect]]:
     """The hooks that run when a module is called: its own, and global ones."""
     name = type(module).__name__
-    if any(getattr(torchs, f"_global{kind}") for kind in _HOOKS):
+    if any(getattr(torchs, f"_global{kind}") for kind in HOOKS):
         yield path, Effect("unknown", "there are hooks on all modules")
-    if any(getattr(module, kind) for kind in _HOOKS):
+    if any(getattr(module, kind) for kind in HOOKS):
         yield path, Effect("unknown", f"{name} has hooks")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from dataclasses import dataclass
 
-from .simulation import Simulation, Verdict
+from .simulation import INPUTS, Simulation, Verdict
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ def _peak_bytes(sim: Simulation, after: bool) -> int:
     for place, node in enumerate(sim.nodes):
         if after and node in sim.erased:
             continue
-        is_given = node.op in ("placeholder", "get_attr")
+        is_given = node.op in INPUTS
         for holder in (node, *node.all_input_nodes):
             for number in sim.storages.of[holder]:
                 one = sim.fused.find(number) if after else number

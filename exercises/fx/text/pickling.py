@@ -78,6 +78,25 @@ def unpack(packed: Packed, nodes: Sequence[Link]) -> Value:
     return _Unpickler(packed, nodes).load()
 
 
+_TRACED = frozenset(("nn_module_stack", "stack_trace", "is_wrapped"))
+"""Keys of `meta` that a trace sets, none of them to a node."""
+
+
+def move_metas(copies: Mapping[LinkT, LinkT]) -> None:
+    """Put the copy of each node in its place in the `meta` of the copies.
+
+    Args:
+        copies: node -> its copy, which has a shallow copy of its `meta`.
+
+    Cost: O(nodes + size of what they have in `meta`, besides a trace's keys).
+    """
+    nodes: list[Value] = [*copies.values()]
+    noted = [n for n in nodes if n.meta and n.meta.keys() - _TRACED]
+    metas = moved([node.meta for node in noted], copies)
+    for node, meta in zip(noted, metas, strict=True):
+        node.meta = meta
+
+
 def moved(values: list[Value], copies: Mapping[LinkT, LinkT]) -> list[Value]:
     """The values, with the copy of each node in its place.
 

@@ -1,0 +1,79 @@
+"""Stage 04, module patching: where a root has its modules and tensors.
+
+A node fetches a parameter by its dotted path, but the code that is traced has
+the parameter itself.  So a trace begins with one walk through the root that
+notes the path of everything in it.  What is added to the root while the trace
+runs, and what is asked outside of one, is searched for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+import torch
+from torch import nn
+from torch.utils import _pytree as pytree
+
+from ..recording import frames
+from ..usedef.values import Value
+
+CONSTANTS: Final = (torch.Tensor, torch._C.ScriptObject, pytree.TreeSpec)
+"""Values that a node cannot hold: the root keeps them, and nodes fetch them."""
+
+_EVERY_MODULE: Final = frozenset(vars(nn.Module()))
+"""The attributes that each module has, none of which is a constant."""
+
+
+class State:
+    """The paths of everything in a root's hierarchy, found in one walk.
+
+    Attributes:
+        modules: module -> its first dotted path.
+        tensors: parameter or buffer -> its first dotted path.
+        constants: tensors and the like that are plain attributes -> path.
+    """
+
+    def __init__(self, root: nn.Module) -> None:
+        """Walk through the modules of `root`, each once."""
+        self.modules: dict[nn.Module, str] = {}
+        self.tensors: dict[Value, str] = {}
+        self.constants: dict[Value, str] = {}
+        ahead = [("", root)]
+        while ahead:
+            path, module = ahead.pop()
+            if module not in self.modules:
+                self.modules[module] = path
+                self._note(module, f"{path}." if path else "", ahead)
+
+    def _note(
+        self,
+        module: nn.Module,
+        prefix: str,
+        ahead: list[tuple[str, nn.Module]],
+    ) -> None:
+        """Note what one module holds, and put its children ahead."""
+        for name, value in vars(module).items():
+            if name not in _EVERY_MODULE and isinstance(value, CONSTANTS):
+                self.constants[value] = prefix + name
+        for held in (module._parameters, module._buffers):
+            for name, tensor in held.items():
+                self.tensors.setdefault(tensor, prefix + name)
+        for name, child in reversed(list(module._modules.items())):
+            if child is not None:
+                ahead.append((prefix + name, child))
+
+
+def path_among(value: Value, named: Iterable[tuple[str, Value]]) -> str | None:
+    """The name of `value` itself among named values."""
+    return next((name for name, other in named if other is value), None)
+
+
+def root_argument() -> str:
+    """The message where the root itself, whose path is "", is to be fetched."""
+    return (
+        "the root module is an argument of a call that is recorded, "
+        f"and no node can fetch it\n  in\n  {frames.where()}\n"
+        "  Pass the parts of it that the function needs, or trace a "
+        "module that has this one as a child."
+    )

@@ -1,0 +1,78 @@
+"""Stage 03, proxies and magic methods: what is said when nothing is recorded.
+
+`fx/proxy.py` decides what to record.  Where a graph could not do what the code
+does, the words are here: of the errors, and of the warning.
+"""
+
+from __future__ import annotations
+
+import functools
+import types
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from torch._ops import HigherOrderOperator
+from torch.utils import _pytree as pytree
+
+from ..usedef.values import Value
+from . import frames
+
+
+def condition(proxy: object) -> str:
+    """The message where a proxy is used as a truth value."""
+    return (
+        "symbolically traced variables cannot be used as inputs to "
+        f"control flow\n  {proxy} is used as a truth value in\n"
+        f"  {frames.where()}\n"
+        "  The graph has one path only. If the condition is a setting, "
+        "fix it with concrete_args=; if it depends on data, use "
+        "torch.where, or move the code into a function marked with "
+        "fx.wrap or into a leaf module."
+    )
+
+
+def iteration(proxy: object) -> str:
+    """The message where a proxy is iterated."""
+    return (
+        "Proxy object cannot be iterated. This can be attempted when the "
+        "Proxy is used in a loop or as a *args or **kwargs function "
+        f"argument.\n  {proxy} is iterated in\n  {frames.where()}\n"
+        "  How many items there are is not known while tracing. Unpack a "
+        "known number (a, b = x), index with range(n), or move the loop "
+        "into a function marked with fx.wrap."
+    )
+
+
+_PLAIN_FUNCTIONS: Final = (
+    types.FunctionType,
+    types.MethodType,
+    types.BuiltinFunctionType,
+    functools.partial,
+)
+
+
+def refuse_functions(
+    higher_order: HigherOrderOperator,
+    args: Sequence[Value],
+    kwargs: Mapping[str, Value],
+) -> None:
+    """Raise if a higher-order operator is given a function to look into."""
+    for leaf in pytree.tree_leaves((args, kwargs)):
+        if isinstance(leaf, _PLAIN_FUNCTIONS):
+            name = higher_order._name  # noqa: SLF001
+            raise RuntimeError(
+                "Unable to symbolically trace the HigherOrderOperator "
+                f"{name} because it received an arbitrary "
+                f"callable argument {leaf}. Use make_fx or dynamo tracing "
+                "instead."
+            )
+
+
+def warn_of_hash(proxy: object) -> None:
+    """Warn at the user's line, where a set or dict asks for a proxy's hash."""
+    frames.warn(
+        f"the hash of {proxy} is asked for: a set or dict finds a "
+        "proxy by identity, as it finds a tensor. If the value is a "
+        "number or a str, this lookup is decided wrongly: fix the "
+        "input with concrete_args="
+    )

@@ -21,6 +21,7 @@ from .values import Codec
 GRAPH_MODULE: Final = "fx.GraphModule"
 """The name of that class in files."""
 
+_COMMON: Final = frozenset(vars(nn.Module()))
 _TENSORS: Final = {"parameters": "_parameters", "buffers": "_buffers"}
 
 
@@ -107,8 +108,7 @@ def _recipe(module: nn.Module, codec: Codec) -> dict[str, Value]:
 
 def _every_modules(module: nn.Module) -> Set[str]:
     """The attributes that each module has, or each graph module."""
-    is_graph = isinstance(module, GraphModule)
-    return OWN if is_graph else vars(nn.Module()).keys()
+    return OWN if isinstance(module, GraphModule) else _COMMON
 
 
 def _check_new(module: nn.Module, name: str) -> None:

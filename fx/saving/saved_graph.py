@@ -346,4 +346,5 @@ class _Reader:
         gm = self._tree.modules[""]
         if not isinstance(gm, GraphModule):
             raise ValueError("the outermost module is not a graph module")
+        repr(gm)  # raises if a module lacks an attribute that it prints
         return gm

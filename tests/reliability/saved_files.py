@@ -429,7 +429,7 @@ def aim(number: int) -> tuple[str, bytes, bytes, tuple[Data, ...]]:
         lines = [json.loads(line) for line in text.splitlines()]
         for line in lines[2:]:
             fits = line.get("op") == kind or next(iter(line)) == kind
-            if fits and ("parameters" not in changes or "inputs" in line):
+            if fits and ("parameters" not in changes or "trees" in line):
                 line |= changes
                 data = "".join(f"{json.dumps(each)}\n" for each in lines)
                 return done, data.encode(), weights, inputs

@@ -1,39 +1,28 @@
 """Stage 05, codegen: the modules of a graph module as data, and again.
 
-Each module is a record: its class with the arguments of the constructor, its
-parameters and buffers, and the attributes that the constructor did not set to
-what they are.  A module that cannot be made in this way, such as one of a
-user's class, is recorded as one that the user's root has at the same path.
+Each module is a record: its class, parameters, buffers and other attributes.
+It is made again without its constructor, as `copy` and `pickle` do.  A module
+of which something is not data, such as a hook, or is of a user's class, is
+recorded as one that the user's root has at the same path.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from inspect import signature
+from collections.abc import Iterator, Set
 from typing import Final
 
-import torch
 from torch import nn
 
 from ..graph import Graph
 from ..graph_module import OWN, GraphModule
-from ..text import dotted_path
 from ..usedef.values import Value
-from .attributes import state_of
 from .values import Codec
 
 GRAPH_MODULE: Final = "fx.GraphModule"
 """The name of that class in files."""
 
+_COMMON: Final = frozenset(vars(nn.Module()))
 _TENSORS: Final = {"parameters": "_parameters", "buffers": "_buffers"}
-_OF_CHILD: Final = {
-    "d_model": "self_attn.embed_dim",
-    "nhead": "self_attn.num_heads",
-}
-"""Where a layer of a transformer has the arguments that it has no name for."""
-
-_MADE: Final = ("_flat_weight", "_tracer_")
-"""How attributes begin that follow from others, or from the tracer."""
 
 
 # -- to data -----------------------------------------------------------------
@@ -59,15 +48,16 @@ def module_records(
             yield path, None, {"same as": paths[module]}
             continue
         paths[module] = path
+        record = _state(module, path, codec)
         try:
-            record = {"root": "in it"} if of_root else _recipe(module, codec)
-        except Exception as error:  # a constructor may raise anything
+            record |= {"root": "in it"} if of_root else _recipe(module, codec)
+        except ValueError as error:
             if not path:
                 raise ValueError(
                     f"the module cannot be saved: {error}"
-                ) from None
-            record = {"root": str(error)}
-        yield path, module, record | _state(module, path, codec)
+                ) from error
+            record["root"] = str(error)
+        yield path, module, record
         prefix = f"{path}." if path else ""
         for name, child in reversed(module._modules.items()):
             if child is not None:
@@ -91,110 +81,86 @@ def _state(module: nn.Module, path: str, codec: Codec) -> dict[str, Value]:
 
 
 def _recipe(module: nn.Module, codec: Codec) -> dict[str, Value]:
-    """How to make a module: its class, the arguments, further attributes.
+    """How to make a module: its class and attributes.
 
     Raises:
-        ValueError: what is made so would not be the module.
+        ValueError: something of it is not data.
     """
     for name, hooks in vars(module).items():
         if name.endswith("_hooks") and hooks:
             raise ValueError(f"it has {name.strip('_')}, which are code")
-    record = {"class": _class_name(module, codec), **_arguments(module, codec)}
-    new = make(record, codec)
-    own, made = _attributes(module), _attributes(new)
-    if (
-        made.keys() - own.keys()
-        or new._modules.keys() - module._modules.keys()
-        or not (_is_container(new) or _names(new) == _names(module))
-    ):
-        raise ValueError("its constructor makes other attributes than it has")
-    attributes = {
-        name: codec.data(value)
-        for name, value in own.items()
-        if name not in made or not _same(value, made[name], codec)
-    }
-    return record | ({"attributes": attributes} if attributes else {})
-
-
-def _same(one: Value, other: Value, codec: Codec) -> bool:
-    """Whether two attributes are written the same; tensors never are."""
-    if isinstance(other, torch.Tensor):
-        return False
-    return repr(codec.data(one)) == repr(codec.data(other))
-
-
-def _is_container(module: nn.Module) -> bool:
-    """Whether a module may have any tensors and attributes."""
-    return isinstance(module, GraphModule) or type(module) is nn.Module
-
-
-def _names(module: nn.Module) -> list[list[str]]:
-    """The names of a module's parameters and buffers."""
-    return [sorted(getattr(module, each)) for each in _TENSORS.values()]
-
-
-def _class_name(module: nn.Module, codec: Codec) -> str:
-    """The name of a module's class; ValueError if it is not allowed."""
+    if None in module._modules.values():
+        raise ValueError("one of its modules is None")
     kind = type(module)
-    if isinstance(module, GraphModule):
-        kind = kind.__mro__[1]
-        if kind is GraphModule:
-            return GRAPH_MODULE
-    name = codec.allowed.class_name(kind)
-    if name is None:
-        name = f"{kind.__module__}.{kind.__qualname__}"
-        raise ValueError(f"its class {name} is not allowed")
-    return name
+    untyped: Value = module
+    state = untyped.__getstate__()
+    if isinstance(module, GraphModule) and kind.__mro__[1] is GraphModule:
+        record = {"class": GRAPH_MODULE, "name": kind.__name__}
+    else:
+        record = {"class": codec.allowed.name_of(kind)}
+    common = _every_modules(module)
+    attributes = {k: state[k] for k in state if k not in common}
+    for name in attributes:
+        _check_new(module, name)
+    data = {name: codec.data(attributes[name]) for name in attributes}
+    return record | ({"attributes": data} if data else {})
 
 
-def _arguments(module: nn.Module, codec: Codec) -> dict[str, Value]:
-    """The constructor's arguments, as the attributes of these names say."""
-    if isinstance(module, GraphModule):
-        return {"args": {"class_name": type(module).__name__}}
-    is_rnn = isinstance(module, nn.RNNBase)  # its subclasses say **kwargs
-    parameters = signature(nn.RNNBase if is_rnn else type(module)).parameters
-    held, tensors = vars(module), module._parameters | module._buffers
-    args: dict[str, Value] = {}
-    for name, parameter in parameters.items():
-        given = held.get(name)
-        if is_rnn and (name == "mode" or (name == "proj_size" and not given)):
-            continue  # what nn.LSTM or nn.GRU says itself
-        if name in _OF_CHILD and "self_attn" in module._modules:
-            args[name] = codec.data(dotted_path.find(module, _OF_CHILD[name]))
-        elif name in held:
-            args[name] = codec.data(held[name])
-        elif name in tensors and type(parameter.default) is bool:
-            args[name] = tensors[name] is not None
-    return {"args": args} if args else {}
+def _every_modules(module: nn.Module) -> Set[str]:
+    """The attributes that each module has, or each graph module."""
+    return OWN if isinstance(module, GraphModule) else _COMMON
 
 
-def _attributes(module: nn.Module) -> dict[str, Value]:
-    """The attributes that are neither tensors nor every module's."""
-    is_graph = isinstance(module, GraphModule)
-    held = state_of(module) if isinstance(module, GraphModule) else vars(module)
-    common = OWN if is_graph else vars(nn.Module())
-    return {
-        name: value
-        for name, value in held.items()
-        if name not in common and not name.startswith(_MADE)
-    }
+def _check_new(module: nn.Module, name: str) -> None:
+    """Raise if every module has an attribute of this name, or its class has.
+
+    `hasattr(module, name)` would run a property.
+    """
+    hidden = name.startswith("__") or hasattr(type(module), name)
+    if hidden or name in _every_modules(module):
+        raise ValueError(f"{name!r} cannot be an attribute of the module")
+
+
+def _module_at(root: nn.Module | None, path: list[str]) -> nn.Module | None:
+    """The module below `root` at a path, if there is one."""
+    for name in path:
+        root = None if root is None else root._modules.get(name)
+    return root
+
+
+def check_path(root: nn.Module, path: str) -> None:
+    """Raise ValueError unless a graph's path leads to something saved.
+
+    That is a module, a tensor or a plain attribute: nothing of a class, such
+    as a method or a property.
+    """
+    *prefix, name = path.split(".")
+    module = _module_at(root, prefix)
+    if module is not None:
+        held = vars(module)
+        tables = [held[each] for each in ("_modules", *_TENSORS.values())]
+        if name not in _every_modules(module):
+            tables.append(held)
+        if any(table.get(name) is not None for table in tables):
+            return
+    raise ValueError(f"the path {path!r} leads to nothing that is saved")
 
 
 # -- from data ---------------------------------------------------------------
 
 
-def make(record: Mapping[str, Value], codec: Codec) -> nn.Module:
-    """A new module, as a record says, whose tensors hold no data."""
-    name, args = record["class"], record.get("args", {})
+def _make(record: dict[str, Value], codec: Codec) -> nn.Module:
+    """A new module, as a record says, without its modules and tensors."""
+    name = record.pop("class")
     if name == GRAPH_MODULE:
         graph = Graph()
         graph.output(None)
-        return GraphModule(nn.Module(), graph, str(args["class_name"]))
-    kind = codec.allowed.classes.get(name)
+        return GraphModule(nn.Module(), graph, str(record.pop("name")))
+    kind = codec.allowed.named.get(name)
     if not isinstance(kind, type) or not issubclass(kind, nn.Module):
         raise ValueError(f"{name!r} is not a class of modules that is allowed")
-    with torch.device("meta"):
-        module: nn.Module = kind(**{k: codec.value(args[k]) for k in args})
+    module = kind.__new__(kind)
+    nn.Module.__init__(module)
     return module
 
 
@@ -210,15 +176,19 @@ class Tree:
 
         Args:
             root: has the modules that the records do not tell how to make.
-            codec: reads arguments and attributes, and knows the tensors.
+            codec: reads the attributes, and knows the tensors.
         """
         self.modules: dict[str, nn.Module] = {}
         self._root = root
         self._codec = codec
         self._last = ""
 
-    def add(self, path: str, record: Mapping[str, Value]) -> None:
+    def add(self, path: str, record: dict[str, Value]) -> nn.Module:
         """Make the module of a record, and put it into its parent.
+
+        Args:
+            path: where the module is.
+            record: loses the keys that are read.
 
         Raises:
             Exception: the record is wrong. The tree is then of no use.
@@ -226,119 +196,67 @@ class Tree:
         parent, _, name = path.rpartition(".")
         if path in self.modules or not _is_below(self._last, parent):
             raise ValueError("the module is not in its place, after its parent")
-        if "same as" in record:
-            if _is_below(path, record["same as"]):
-                raise ValueError("the module is inside of itself")
-            module = self.modules[record["same as"]]
-        else:
-            module = self._made(path, record)
-        self.modules[path] = module
         # Nothing may be put into a module once it is elsewhere, too: else
         # two modules could be inside each other.
         self._last = parent if "same as" in record else path
+        if "same as" in record:
+            if _is_below(path, record["same as"]):
+                raise ValueError("the module is inside of itself")
+            module = self.modules[record.pop("same as")]
+        else:
+            module = self._made(path, record)
+        self.modules[path] = module
         if path:
             holder = self.modules[parent]
             if name not in holder._modules:
                 _check_new(holder, name)
             holder.add_module(name, module)
-
-    def _made(self, path: str, record: Mapping[str, Value]) -> nn.Module:
-        """A module of a record, with its state."""
-        if "root" in record:
-            module = self._of_root(path, record["root"])
-        else:
-            module = make(record, self._codec)
-            for name, data in record.get("attributes", {}).items():
-                if name not in _attributes(module):
-                    _check_new(module, name)
-                vars(module)[name] = self._codec.value(data)
-            passing = record.get("not persistent", ())
-            module._non_persistent_buffers_set = set(map(str, passing))
-        for kind in _TENSORS:
-            self._fill(module, kind, record.get(kind, {}))
-        module.training = record.get("training", True) is True
         return module
 
-    def _of_root(self, path: str, reason: str) -> nn.Module:
-        """The module that the user's root has at a path."""
-        module = self._root
-        for name in path.split("."):
-            module = None if module is None else module._modules.get(name)
-        if module is None:
+    def _made(self, path: str, record: dict[str, Value]) -> nn.Module:
+        """A module of a record, with its state."""
+        new, module = "root" not in record, self._root
+        if new:
+            module = _make(record, self._codec)
+        elif (module := _module_at(self._root, path.split("."))) is None:
             raise ValueError(
-                f"the file does not say how to make the module ({reason}): "
-                "give a module that has it, as in `load(path, root)`"
+                "the file does not say how to make the module "
+                f"({record['root']}): give a module that has it, as in "
+                "`load(path, root)`"
             )
+        record.pop("root", None)
+        for kind in _TENSORS:
+            self._fill(module, kind, record.pop(kind, {}), is_new=new)
+        module.training = record.pop("training", True) is True
+        passing = record.pop("not persistent", ())
+        state = record.pop("attributes", {})
+        for name in state:
+            _check_new(module, name)
+        state = {name: self._codec.value(state[name]) for name in state}
+        if isinstance(module, GraphModule):
+            vars(module).update(state)
+        elif new:
+            untyped: Value = module
+            untyped.__setstate__(state)
+        module._non_persistent_buffers_set = set(map(str, passing))
         return module
 
     def _fill(
-        self, module: nn.Module, kind: str, keys: Mapping[str, str | None]
+        self, module: nn.Module, kind: str, keys: Value, *, is_new: bool
     ) -> None:
         """Give a module its parameters, or its buffers, by name."""
-        held: dict[str, Value] = getattr(module, _TENSORS[kind])
-        if held.keys() != keys.keys() and not (
-            _is_container(module) and held.keys() <= keys.keys()
-        ):
+        held = vars(module)[_TENSORS[kind]]
+        if is_new:
+            for name in keys:
+                _check_new(module, name)
+                held[name] = None
+        if held.keys() != keys.keys():
             raise ValueError(f"it has the {kind} {[*held]}, not {[*keys]}")
         for name, key in keys.items():
-            tensor = self._tensor(kind, key)
-            if name in held:
-                setattr(module, name, tensor)
-                continue
-            _check_new(module, name)
-            if kind == "parameters":
-                module.register_parameter(name, tensor)
-            else:
-                passing = name in module._non_persistent_buffers_set
-                module.register_buffer(name, tensor, persistent=not passing)
-
-    def _tensor(self, kind: str, key: str | None) -> Value:
-        """A parameter, or a buffer, by its key; None for none."""
-        if key is None:
-            return None
-        tensor = self._codec.weights[key]
-        if isinstance(tensor, nn.Parameter) != (kind == "parameters"):
-            raise ValueError(f"{key!r} is not one of the {kind}")
-        return tensor
+            tensor = None if key is None else self._codec.weights[key]
+            setattr(module, name, tensor)
 
 
 def _is_below(path: str, ancestor: str) -> bool:
     """Whether a path is `ancestor`, or begins there."""
     return not ancestor or f"{path}.".startswith(f"{ancestor}.")
-
-
-def _check_new(module: nn.Module, name: str) -> None:
-    """Raise if a module has an attribute of this name, or its class has.
-
-    `hasattr(module, name)` would run a property.
-    """
-    hidden = name.startswith("__") or hasattr(type(module), name)
-    if hidden or name in vars(module):
-        raise ValueError(f"{name!r} cannot be an attribute of the module")
-
-
-def find(root: nn.Module, path: str) -> Value:
-    """What a graph's path leads to: a module, tensor or plain attribute.
-
-    Nothing of a class is found, such as a method or a property.
-
-    Raises:
-        ValueError: there is nothing.
-    """
-    *prefix, name = path.split(".")
-    module: Value = root
-    for step in prefix:
-        module = {} if module is None else module._modules.get(step)
-    for held in (
-        ()
-        if module is None
-        else (
-            module._modules,
-            module._parameters,
-            module._buffers,
-            _attributes(module),
-        )
-    ):
-        if held.get(name) is not None:
-            return held[name]
-    raise ValueError(f"the path {path!r} leads to nothing that is saved")

@@ -3,7 +3,7 @@
 Numbers, strings, None and the lists of a node are themselves in JSON.  All
 else is an object with one key, which says what it is:
 
-    {"node": "x"}   {"tuple": [1, 2]}   {"torch": "float32"}
+    {"node": "x"}   {"tuple": [1, 2]}   {"name": "torch.float32"}
 
 Only exact types that are listed here are written, so that nothing of a user's
 class runs when they are read.
@@ -11,8 +11,6 @@ class runs when they are read.
 
 from __future__ import annotations
 
-import itertools
-import math
 import re
 import sys
 import types
@@ -20,10 +18,9 @@ import typing
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from functools import reduce
-from itertools import count
 from operator import or_
 from types import NoneType
-from typing import Final, NamedTuple
+from typing import Final
 
 import torch
 from torch import nn
@@ -35,28 +32,10 @@ from ..usedef.values import Value
 from .allowed import Allowed
 
 _THEMSELVES: Final = (NoneType, bool, int, float, str)
-_OF_TORCH: Final = (
-    torch.dtype,
-    torch.layout,
-    torch.memory_format,
-    torch.qscheme,
-)
-_FUNCTIONS: Final = (
-    types.BuiltinFunctionType,
-    types.FunctionType,
-    torch._ops.OpOverload,
-)
 _ROOM: Final = __name__.rpartition(".saving.")[0]
 
 # An annotation in quotes may be evaluated: by names, dots and brackets alone.
 _annotation = re.compile(r"""(?=.*\w)[\w\s.,|'"\[\]]*""")
-
-
-class _Form(NamedTuple):
-    """How values of an exact type are taken apart and made."""
-
-    parts: Callable[[Value], Iterable[Value]]
-    make: Callable[[list[Value]], Value]
 
 
 def _pairs(value: dict[Value, Value]) -> Iterable[Value]:
@@ -64,27 +43,31 @@ def _pairs(value: dict[Value, Value]) -> Iterable[Value]:
     return map(immutable_list, value.items())
 
 
-_FORMS: Final[dict[type, _Form]] = {
-    tuple: _Form(list, tuple),
-    list: _Form(list, list),
-    set: _Form(list, set),
-    frozenset: _Form(list, frozenset),
-    dict: _Form(_pairs, dict),
-    immutable_dict: _Form(_pairs, immutable_dict),
-    OrderedDict: _Form(_pairs, OrderedDict),
-    torch.Size: _Form(list, torch.Size),
-    slice: _Form(lambda s: (s.start, s.stop, s.step), lambda p: slice(*p)),
-    range: _Form(lambda r: (r.start, r.stop, r.step), lambda p: range(*p)),
-    complex: _Form(lambda z: (z.real, z.imag), lambda p: complex(*p)),
-    bytes: _Form(list, bytes),
-    torch.device: _Form(lambda d: [str(d)], lambda p: torch.device(*p)),
-    type(...): _Form(lambda _: (), lambda _: ...),
+def _args(value: Value) -> list[Value]:
+    """The arguments that make a value of a built-in class."""
+    if type(value) is complex:
+        return [value.real, value.imag]
+    return list(value.__reduce__()[1])
+
+
+_ITEMS: Final = (tuple, list, set, frozenset, bytes, torch.Size)
+_DICTS: Final = (dict, immutable_dict, OrderedDict)
+_ARGS: Final = (slice, range, complex, torch.device)
+_PARTS: Final[dict[type, Callable[[Value], Iterable[Value]]]] = {
+    **dict.fromkeys(_ITEMS, list),
+    **dict.fromkeys(_DICTS, _pairs),
+    **dict.fromkeys(_ARGS, _args),
 }
+"""Exact type → what its values are made of."""
 _MAKE: Final[dict[str, Callable[[list[Value]], Value]]] = {
-    **{kind.__name__: form.make for kind, form in _FORMS.items()},
-    "TensorMetadata": lambda p: _tensor_metadata()(*p),
-    "union": lambda p: reduce(or_, p),
-    "generic": lambda p: p[0][tuple(p[1:])],
+    **{kind.__name__: kind for kind in (*_ITEMS, *_DICTS)},
+    "slice": lambda parts: slice(*parts),
+    "range": lambda parts: range(*parts),
+    "complex": lambda parts: complex(*parts),
+    "device": lambda parts: torch.device(*parts),
+    "TensorMetadata": lambda parts: _tensor_metadata()(*parts),
+    "union": lambda parts: reduce(or_, parts),
+    "generic": lambda parts: parts[0][tuple(parts[1:])],
 }
 """The key of an object in JSON → what makes a value of its parts."""
 
@@ -93,28 +76,26 @@ class Codec:
     """Writes values as data, and reads them.
 
     Attributes:
-        allowed: the classes that may be named.
+        allowed: the classes and functions that may be named.
         nodes: the nodes that may be named.
         weights: name → tensor, kept beside the text.
-        in_meta: whether the values are notes: then a class that is not
-            allowed is written by its name and read as that string, and
-            tensors are refused.
     """
 
-    def __init__(self, allowed: Allowed, weights: Weights) -> None:
-        """Make a codec that knows no nodes."""
+    def __init__(
+        self, allowed: Allowed, weights: Weights, *, notes: bool = False
+    ) -> None:
+        """Make a codec that knows no nodes.
+
+        Args:
+            allowed: the classes and functions that may be named.
+            weights: the tensors.
+            notes: for `meta`: then a class that is not allowed is written by
+                its name, as a string, and tensors are refused.
+        """
         self.allowed = allowed
         self.weights = weights
         self.nodes: dict[str, Node] = {}
-        self.in_meta = False
-        self._named: dict[str, Callable[[str], Value]] = {
-            "node": lambda name: self.nodes[name],
-            "class": self._class,
-            "function": allowed.function,
-            "float": float,
-            "torch": _of_torch,
-            "tensor": weights.__getitem__,
-        }
+        self._notes = notes
 
     def data(self, value: Value) -> Value:
         """A value as data of JSON.
@@ -125,52 +106,42 @@ class Codec:
         Cost: O(size of `value`).
         """
         kind = type(value)
-        if kind is float and not math.isfinite(value):
-            return {"float": repr(value)}
         if kind in _THEMSELVES:
             return value
         if kind is immutable_list:
             return [self.data(item) for item in value]
         if isinstance(value, Node):
-            return {"node": self._node(value)}
-        if kind in _FORMS:
-            parts = _FORMS[kind].parts(value)
-            return {kind.__name__: [self.data(part) for part in parts]}
-        if kind in _OF_TORCH:
-            return {"torch": str(value).removeprefix("torch.")}
-        if isinstance(value, torch.Tensor) and not self.in_meta:
-            return {"tensor": self.weights.key(value, "constant")}
-        if kind in _FUNCTIONS:
-            return {"function": self.allowed.name_of(value)}
+            if self.nodes.get(value.name) is not value:
+                raise ValueError(f"{value} is not in the graph")
+            return {"node": value.name}
+        if kind in _PARTS:
+            return self._parts(kind.__name__, _PARTS[kind](value))
         if kind is _tensor_metadata():
-            return {"TensorMetadata": [self.data(part) for part in value]}
-        return self._class_data(value)
+            return self._parts("TensorMetadata", value)
+        if isinstance(value, torch.Tensor) and not self._notes:
+            return {"tensor": self.weights.key(value, "constant")}
+        if args := typing.get_args(value):
+            if isinstance(value, types.UnionType):
+                return self._parts("union", args)
+            return self._parts("generic", [_generic(value), *args])
+        return self._name(value)
 
-    def _node(self, node: Node) -> str:
-        """The name of a node of the graph."""
-        if self.nodes.get(node.name) is not node:
-            raise ValueError(f"{node} is not in the graph")
-        return node.name
+    def _parts(self, tag: str, parts: Iterable[Value]) -> Value:
+        """What is made of parts, as data."""
+        return {tag: [self.data(part) for part in parts]}
 
-    def _class_data(self, value: Value) -> Value:
-        """A class or a type made of classes, as data."""
-        if name := self.allowed.class_name(value):
-            return {"class": name}
-        args = list(map(self.data, typing.get_args(value)))
-        if args and isinstance(value, types.UnionType):
-            return {"union": args}
-        if args and (name := self.allowed.class_name(_generic(value))):
-            return {"generic": [{"class": name}, *args]}
-        is_class = isinstance(value, type)
-        what = _type_repr(value if is_class else type(value))
-        if is_class and self.in_meta:
-            return {"class": what}
-        cure = f": if you trust it, give it, as in `allow=({what},)`"
+    def _name(self, value: Value) -> Value:
+        """A function, a class or a dtype, as data."""
+        try:
+            return {"name": self.allowed.name_of(value)}
+        except ValueError:
+            if self._notes and isinstance(value, type):
+                return _type_repr(value)
+            if hasattr(value, "__name__"):  # a function or class
+                raise
         raise ValueError(
-            f"the class {what} is not allowed{cure}"
-            if is_class
-            else f"a {what} has no form as data: use numbers, strings, "
-            "tensors, and tuples, lists, dicts, sets and slices of them"
+            f"a {_type_repr(type(value))} has no form as data: use numbers, "
+            "strings, tensors, and tuples, lists, dicts and slices of them"
         )
 
     def value(self, data: Value) -> Value:
@@ -186,17 +157,15 @@ class Codec:
         if type(data) is list:
             return immutable_list(map(self.value, data))
         [(tag, held)] = data.items()
-        if tag in self._named:
-            return self._named[tag](held)
-        return _MAKE[tag](list(map(self.value, held)))
-
-    def _class(self, name: str) -> object:
-        """The class of that name; in notes its name, if it is not allowed."""
-        if name in self.allowed.classes:
-            return self.allowed.classes[name]
-        if self.in_meta:
-            return str(name)
-        raise ValueError(f"the class {name!r} is not allowed")
+        if tag == "node":
+            return self.nodes[held]
+        if tag == "tensor":
+            return self.weights[held]
+        if tag != "name":
+            return _MAKE[tag](list(map(self.value, held)))
+        if held in self.allowed.named:
+            return self.allowed.named[held]
+        return self.allowed.function(held)
 
     def annotation(self, data: Value) -> Value:
         """The type of a node."""
@@ -212,8 +181,7 @@ class Weights(dict[str, torch.Tensor]):
     def __init__(self, known: dict[str, torch.Tensor] | None = None) -> None:
         """Make it of tensors that were read, or empty."""
         super().__init__(known or {})
-        self._keys: dict[int, str] = {}
-        self._held: list[torch.Tensor] = []
+        self._keys: dict[torch.Tensor, str] = {}  # by identity
 
     def key(self, tensor: torch.Tensor, wish: str) -> str:
         """The name under which a tensor is kept: a new one, or its first.
@@ -226,34 +194,29 @@ class Weights(dict[str, torch.Tensor]):
                 f"{_type_repr(type(tensor))} is a subclass of torch.Tensor, "
                 "which cannot be saved: replace it by a plain tensor"
             )
-        if known := self._keys.get(id(tensor)):
-            return known
-        names = itertools.chain([wish], map(f"{wish}:{{}}".format, count(1)))
-        key = next(name for name in names if name not in self)
+        if tensor in self._keys:
+            return self._keys[tensor]
+        key = wish
+        while key in self:
+            key += "'"
         bare, grad = tensor.detach(), tensor.requires_grad
         is_parameter = type(tensor) is nn.Parameter
         # Without the attributes that a user may have given the tensor.
-        self[key] = nn.Parameter(bare, grad) if is_parameter else bare
-        bare.requires_grad_(grad and not is_parameter)
-        self._keys[id(tensor)] = key
-        self._held.append(tensor)  # so that no other gets its id
+        self[key] = (
+            nn.Parameter(bare, grad)
+            if is_parameter
+            else bare.requires_grad_(grad)
+        )
+        self._keys[tensor] = key
         return key
 
 
 def _generic(kind: Value) -> object:
     """The class, or the name in `typing`, that a generic type begins with."""
-    if type(kind).__module__ != "typing":
-        return typing.get_origin(kind)
-    name = getattr(kind, "_name", None) or "Optional"
-    return vars(typing).get("Union" if name == "Optional" else name)
-
-
-def _of_torch(name: str) -> object:
-    """The dtype, layout or memory format `torch.<name>`."""
-    found: object = vars(torch)[name]
-    if type(found) not in _OF_TORCH:
-        raise ValueError(f"torch.{name} is not a dtype or layout")
-    return found
+    origin, name = typing.get_origin(kind), getattr(kind, "_name", None)
+    # typing.List[int] is not written list[int]; Optional takes one type only.
+    found = None if name == "Optional" else vars(typing).get(str(name))
+    return origin if found is None else found
 
 
 def _tensor_metadata() -> Value:

@@ -165,7 +165,7 @@ def test_notes_of_known_types_come_back(tmp_path: Path) -> None:
     ShapeProp(gm).propagate(X)
     gm.meta["steps"] = ["traced", {"by": "hand"}]
     nodes = list(gm.graph.nodes)
-    nodes[0].meta["below"] = {"users": (nodes[1], nodes[0])}
+    nodes[0].meta["spans"] = {"lines": ((1, 2), [3])}
     nodes[0].meta["held"] = immutable_list([1])
     back = again(gm, tmp_path)
     assert back.meta == gm.meta
@@ -174,8 +174,7 @@ def test_notes_of_known_types_come_back(tmp_path: Path) -> None:
         assert list(map(type, one.meta.values())) == list(
             map(type, other.meta.values())
         )
-    first, second, *_ = back.graph.nodes
-    assert first.meta["below"]["users"] == (second, first)
+    _, second, *_ = back.graph.nodes
     assert type(second.meta["nn_module_stack"]) is OrderedDict
     assert second.meta["nn_module_stack"]["0"] == ("0", nn.Linear)
 
@@ -410,7 +409,7 @@ def test_a_users_module_comes_from_the_root(tmp_path: Path) -> None:
     assert back.get_submodule("m") is root["m"]
     assert torch.equal(back(X), gm(X))
     same_state(back, gm)
-    with pytest.raises(fx.LoadError, match=r'"m".*its class .*Block is not'):
+    with pytest.raises(fx.LoadError, match=r'"m".*Block. is not allowed'):
         fx.load(tmp_path / "gm")
     with pytest.raises(fx.LoadError, match="give a module that has it"):
         fx.load(tmp_path / "gm", nn.Module())
@@ -468,7 +467,7 @@ def test_a_users_function_must_be_allowed(tmp_path: Path) -> None:
 
 def test_a_method_is_allowed_by_its_name(tmp_path: Path) -> None:
     gm = of(lambda g, x: g.call_method("__matmul__", (x, x)))
-    with pytest.raises(ValueError, match="method '__matmul__' is not allowed"):
+    with pytest.raises(ValueError, match="'__matmul__' is not allowed"):
         fx.save(gm, tmp_path / "gm")
     again(gm, tmp_path, allow=("__matmul__",))
 
@@ -611,14 +610,14 @@ UNSAVED = {
     r"node output .*serialization.load' is not allowed": lambda: of(
         lambda g, x: [torch.load]
     ),
-    r"node x .*class .*Odd is not allowed": lambda: typed(Odd),
+    r"node x .*Odd' is not allowed": lambda: typed(Odd),
     r"node x .*'print\(\)' is not a type": lambda: typed("print()"),
     r"node getattr_1 .*getattr of '__class__'": lambda: of(
         lambda g, x: g.call_function(getattr, (x, "__class__"))
     ),
     "code generator of a user": with_codegen,
     "module cannot be saved: it has forward_hooks": with_hook,
-    "module cannot be saved: its class .*Own": lambda: Own(
+    "module cannot be saved: .*GraphModuleImpl' is not allowed": lambda: Own(
         nn.Module(), of(lambda g, x: x).graph
     ),
     "module cannot be saved: a .*Odd has no form": with_attribute,

@@ -217,13 +217,19 @@ VALUES: tuple[Data, ...] = (
     ),
     *({"node": "missing"}, {"node": "output"}, {"node": 1}, {"node": None}),
     *(
-        {"class": "os.system"},
-        {"class": []},
-        {"class": "torch.nn.CanaryModule"},
+        {"name": "os.system"},
+        {"name": []},
+        {"name": "torch.nn.CanaryModule"},
     ),
-    *({"tensor": "missing"}, {"tensor": ["scale"]}, {"torch": "load"}),
-    *({"torch": "canary"}, {"torch": "float32"}, {"float": "canary"}),
-    *({"float": 3}, {"tuple": {}}, {"tuple": 3}, {"set": [[1]]}, {"dict": [1]}),
+    *({"tensor": "missing"}, {"tensor": ["scale"]}, {"name": "torch.load"}),
+    *({"name": "canary"}, {"name": "torch.float32"}, {"name": "torch"}),
+    *(
+        {"device": ["cpu", "a"]},
+        {"tuple": {}},
+        {"tuple": 3},
+        {"set": [[1]]},
+        {"dict": [1]},
+    ),
     *({"dict": [[[], 1]]}, {"slice": [1, 2, 3, 4]}, {"range": [0, 1, 0]}),
     *(
         {"range": ["a"]},
@@ -231,10 +237,13 @@ VALUES: tuple[Data, ...] = (
         {"device": ["canary"]},
         {"Size": "a"},
     ),
-    *({"complex": ["1", 2]}, {"ellipsis": [1]}, {"TensorMetadata": [1]}),
-    *({"generic": [{"class": "list"}, {"class": "int"}]}, {"generic": []}),
-    *({"generic": [{"function": "torch.relu"}, 1]}, {"union": []}),
-    *({"union": [{"class": "int"}, 3]}, {"TensorMetadata": [1] * 7}),
+    *({"complex": ["1", 2]}, {"name": "..."}, {"TensorMetadata": [1]}),
+    *(
+        {"generic": [{"name": "builtins.list"}, {"name": "builtins.int"}]},
+        {"generic": []},
+    ),
+    *({"generic": [{"name": "torch.relu"}, 1]}, {"union": []}),
+    *({"union": [{"name": "builtins.int"}, 3]}, {"TensorMetadata": [1] * 7}),
     *(
         {"canary": [1]},
         {"__class__": [1]},
@@ -243,7 +252,7 @@ VALUES: tuple[Data, ...] = (
     ),
     {"dict": [[{"node": "x"}, {"node": "x"}]]},
     {"set": [{"node": "x"}]},
-    *({"function": name} for name in FUNCTIONS),
+    *({"name": name} for name in FUNCTIONS),
 )
 ATTRIBUTES = (
     *(
@@ -309,13 +318,13 @@ def change_class(rng: random.Random, lines: list[Line]) -> None:
     if rng.random() < 0.2:
         line["root"] = "because"
     line["class"] = rng.choice(CLASSES)
-    line.setdefault("args", {})[rng.choice(TEXTS)] = rng.choice(VALUES)
+    line.setdefault("attributes", {})[rng.choice(TEXTS)] = rng.choice(VALUES)
 
 
 def change_attribute(rng: random.Random, lines: list[Line]) -> None:
     """Another attribute, argument or note of a module or node."""
     line = a_line(rng, lines, "module")
-    kind = rng.choice(("attributes", "args", "parameters", "buffers", "meta"))
+    kind = rng.choice(("attributes", "trees", "parameters", "buffers", "meta"))
     name = rng.choice(ATTRIBUTES)
     line.setdefault(kind, {})[name] = rng.choice((*VALUES, "first.weight"))
 
@@ -420,7 +429,7 @@ def aim(number: int) -> tuple[str, bytes, bytes, tuple[Data, ...]]:
         lines = [json.loads(line) for line in text.splitlines()]
         for line in lines[2:]:
             fits = line.get("op") == kind or next(iter(line)) == kind
-            if fits and ("parameters" not in changes or "inputs" in line):
+            if fits and ("parameters" not in changes or "trees" in line):
                 line |= changes
                 data = "".join(f"{json.dumps(each)}\n" for each in lines)
                 return done, data.encode(), weights, inputs
@@ -596,8 +605,8 @@ PART = Part(
         ),
         Plant(
             "fx/saving/allowed.py",
-            "if name not in self._methods and not _is_method(name):",
-            "if not name.isidentifier():",
+            "if private or not callable(found) or not _safe(packet):",
+            "if not str(target).isidentifier():",
             "any method may be called",
         ),
         Plant(
@@ -608,7 +617,7 @@ PART = Part(
         ),
         Plant(
             "fx/saving/allowed.py",
-            "if type(name) is not str or name not in _attributes():",
+            "if type(name) is not str or name not in _ATTRIBUTES:",
             "if type(name) is not str:",
             "getattr may fetch any attribute",
         ),
@@ -621,8 +630,7 @@ PART = Part(
         Plant(
             "fx/saving/module_tree.py",
             '    raise ValueError(f"the path {path!r} leads',
-            "    return getattr(module, name)\n"
-            '    raise ValueError(f"the path {path!r} leads',
+            '    return None\n    raise ValueError(f"the path {path!r} leads',
             "a path may lead to methods and properties",
         ),
         Plant(

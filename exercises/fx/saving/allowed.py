@@ -16,13 +16,7 @@ import operator
 import typing
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
-from types import (
-    BuiltinFunctionType,
-    FunctionType,
-    GetSetDescriptorType,
-    MemberDescriptorType,
-    NoneType,
-)
+from types import BuiltinFunctionType, FunctionType, ModuleType, NoneType
 from typing import Final
 
 import torch
@@ -30,7 +24,7 @@ from torch import nn
 from torch._C import _dispatch_has_kernel, _nn, _set_grad_enabled
 from torch._ops import OpOverload, OpOverloadPacket
 from torch.amp.autocast_mode import _enter_autocast, _exit_autocast
-from torch.nn.modules.linear import NonDynamicallyQuantizableLinear
+from torch.nn.modules.linear import NonDynamicallyQuantizableLinear as _OutProj
 from torch.overrides import get_overridable_functions
 
 from ..memory.effect_tables import PURE_TORCH
@@ -44,13 +38,6 @@ _BUILTINS: Final = (
     "sorted str sum tuple zip"
 ).split()
 
-_OTHERS: Final = (
-    torch._assert,
-    _set_grad_enabled,
-    _enter_autocast,
-    _exit_autocast,
-)
-
 _PRIVATE: Final = frozenset(
     "_conj _embedding_bag_forward_only _log_softmax_backward_data _neg_view "
     "_native_batch_norm_legit_functional _prelu_kernel _safe_softmax "
@@ -60,21 +47,19 @@ _PRIVATE: Final = frozenset(
 """Operators of aten that traces of common networks record, besides those that
 torch tags as core.  Other private ones may trust their arguments too far."""
 
-_CONTAINER_METHODS: Final = frozenset(
-    "append copy count get index items keys pop update values".split()
+_METHODS: Final = frozenset(
+    "append copy count get index items keys pop update values bfloat16 bool "
+    "byte cdouble cfloat char cpu cuda double element_size float half int long "
+    "ndimension nelement new_tensor numpy short tolist type unique".split()
 )
-_CONVERSIONS: Final = frozenset(
-    "bfloat16 bool byte cdouble cfloat char cpu cuda double element_size float "
-    "half int long ndimension nelement new_tensor numpy short tolist type "
-    "unique".split()
-)
-"""Methods of tensors that no operator of aten stands for."""
+"""Methods of containers, and those of tensors that are no operator of aten."""
 
 
 @functools.cache
 def _functions() -> Mapping[str, object]:
     """Name → function, for what is not in torch.ops."""
-    found: list[object] = [*PURE_TORCH, *_OTHERS, *_of_python(), *_of_torch()]
+    state = (_set_grad_enabled, _enter_autocast, _exit_autocast)
+    found = (torch._assert, *state, *PURE_TORCH, *_of_python(), *_of_torch())
     return {pretty_target(function): function for function in found}
 
 
@@ -90,11 +75,10 @@ def _of_python() -> Iterator[object]:
 
 def _of_torch() -> Iterator[object]:
     """Functions of torch that take tensors, or that have a safe schema."""
+    plain = BuiltinFunctionType, FunctionType
     for owner, functions in get_overridable_functions().items():
-        if isinstance(owner, type(torch)):  # not Tensor, nor an attribute
-            for function in functions:
-                if isinstance(function, BuiltinFunctionType | FunctionType):
-                    yield function
+        if isinstance(owner, ModuleType):  # not Tensor
+            yield from (f for f in functions if isinstance(f, plain))
     for module in (torch, _nn, nn.functional):
         for function in vars(module).values():
             if isinstance(function, BuiltinFunctionType) and _safe(function):
@@ -118,55 +102,49 @@ def _only_computes(facts: Value) -> bool:
     return known
 
 
-@functools.cache
-def _attributes() -> frozenset[str]:
-    """Attributes that a graph may fetch from its values: none is a method."""
-    holders = (torch._C.TensorBase, torch.finfo, torch.iinfo, slice)
-    plain = (GetSetDescriptorType, MemberDescriptorType, property)
-    return frozenset(
-        name
-        for holder in (*holders, *torch.return_types.all_return_types)
-        for name, held in vars(holder).items()
-        if isinstance(held, plain) and not name.startswith("_")
-    ) - {"grad_fn"}
+_ATTRIBUTES: Final = frozenset(
+    "H T data device dtype grad imag is_cpu is_cuda is_leaf is_meta is_nested "
+    "is_quantized is_sparse itemsize layout mH mT nbytes ndim real "
+    "requires_grad shape bits eps max min resolution smallest_normal tiny "
+    "start step stop L LD LU P Q R S U V Vh bin_edges eigenvalues "
+    "eigenvectors exponent hist indices info logabsdet mantissa pivots rank "
+    "residuals result sign singular_values solution tau values".split()
+)
+"""Attributes that a graph may fetch: of tensors, `torch.finfo` and slices, and
+of the tuples that functions of torch return.  None is a method."""
 
 
-_TYPES: Final[Mapping[str, object]] = {
-    **{
-        kind.__name__: kind
-        for kind in (
-            *(bool, bytes, complex, dict, float, frozenset, int, list),
-            *(NoneType, object, OrderedDict, range, set, slice, str, tuple),
-        )
-    },
-    **{
-        f"torch.{name}": vars(torch)[name]
-        for name in "Tensor Size Generator device dtype finfo iinfo layout "
-        "memory_format".split()
-    },
-    **{
-        f"typing.{name}": getattr(typing, name)
-        for name in "Any Callable Dict FrozenSet Iterable List Literal "
-        "Mapping NamedTuple Optional Sequence Set Tuple Type Union".split()
-    },
-    "torch.nn.Parameter": nn.Parameter,
+_NAMES: Final = {
+    builtins: "bool bytes complex dict float frozenset int list object range "
+    "set slice str tuple",
+    torch: "Tensor Size Generator device dtype finfo iinfo layout "
+    "memory_format",
+    typing: "Any Callable Dict FrozenSet Iterable List Literal Mapping "
+    "NamedTuple Optional Sequence Set Tuple Type Union",
+    nn: " ".join(["Parameter", *nn.modules.__all__]),
 }
-
-_MODULES: Final[Mapping[str, type[nn.Module]]] = {
-    f"torch.nn.{kind.__name__}": kind
-    for kind in (
-        *map(vars(nn.modules).get, nn.modules.__all__),
-        NonDynamicallyQuantizableLinear,
-    )
-    if isinstance(kind, type) and issubclass(kind, nn.Module)
+_NAMED: Final[Mapping[str, object]] = {
+    **{"...": ..., "NoneType": NoneType, "OrderedDict": OrderedDict},
+    f"torch.nn.{_OutProj.__name__}": _OutProj,
+    **{
+        f"{module.__name__}.{name}": vars(module)[name]
+        for module, names in _NAMES.items()
+        for name in names.split()
+    },
+    **{
+        str(value): value
+        for value in vars(torch).values()
+        if isinstance(value, torch.dtype | torch.layout | torch.memory_format)
+    },
 }
+"""Name → class, dtype and the like, and what types are made of."""
 
 
 class Allowed:
     """What one file may name.
 
     Attributes:
-        classes: name → class, or another object of which types are made.
+        named: name → class or another value, but not a function.
     """
 
     def __init__(self, extra: Iterable[object]) -> None:
@@ -176,27 +154,25 @@ class Allowed:
             extra: functions, operators, classes; a string is a method's name.
 
         Raises:
-            ValueError: two of them, or one and another function of the tables,
-                have the same name.
+            ValueError: two objects have the same name.
         """
-        self.classes: dict[str, object] = {**_TYPES, **_MODULES}
-        self._functions: dict[str, object] = {}
-        self._methods: set[str] = set()
+        self.named = dict(_NAMED)
+        self._functions = dict(_functions())
+        self._methods: set[object] = {*_METHODS}
         for each in extra:
             if isinstance(each, str):
                 self._methods.add(each)
                 continue
-            made = isinstance(each, type)
-            name = _type_repr(each) if made else pretty_target(each)
-            table = self.classes if made else self._functions
-            if table.setdefault(name, each) is not each or (
-                not made and _functions().get(name, each) is not each
-            ):
+            is_class = isinstance(each, type)
+            name = _type_repr(each) if is_class else pretty_target(each)
+            table = self.named if is_class else self._functions
+            if table.setdefault(name, each) is not each:
                 raise ValueError(
                     f"two objects are named {name!r}, so a file cannot tell "
                     "them apart: rename one"
                 )
-        self._names = {id(kind): name for name, kind in self.classes.items()}
+        tables = (*self._functions.items(), *self.named.items())
+        self._names = {id(value): name for name, value in tables}
 
     def function(self, name: str) -> Value:
         """The function of that name; `getattr` is a target only.
@@ -204,61 +180,57 @@ class Allowed:
         Raises:
             ValueError: it is not allowed.
         """
-        found = self._functions.get(name, _functions().get(name))
+        found = self._functions.get(name)
         if found is None and name.startswith("torch.ops."):
             found = _operator(*name.split(".")[2:])
         if found is None:
-            raise ValueError(
-                f"the function {name!r} is not allowed: if you trust it, give "
-                f"it, as in `allow=({name},)`"
-            )
+            raise refused(name, name)
         return found
 
-    def name_of(self, function: object) -> str:
-        """The name of a function that is allowed; ValueError for others."""
-        name = pretty_target(function)
-        if self.function(name) is not function:
-            raise ValueError(f"{name!r} is not the name of {type(function)}")
+    def name_of(self, value: object) -> str:
+        """The name of a function or class; ValueError if it is not allowed."""
+        name = self._names.get(id(value), "")
+        if not name:
+            is_class = isinstance(value, type)
+            name = _type_repr(value) if is_class else pretty_target(value)
+            if is_class or self.function(name) is not value:
+                raise refused(name, name)
         return name
 
-    def class_name(self, kind: object) -> str | None:
-        """The name of a class that is allowed, else None."""
-        return self._names.get(id(kind))
+    def check_target(self, op: str, target: object, args: Value) -> None:
+        """Raise ValueError unless a graph may call such a method, or getattr.
 
-    def check_method(self, name: str) -> None:
-        """Raise ValueError unless a graph may call a method of that name."""
-        if name not in self._methods and not _is_method(name):
-            raise ValueError(
-                f"the method {name!r} is not allowed: if you trust it on "
-                f"every object, allow it, as in `allow=({name!r},)`"
-            )
-
-
-def check_attribute(args: tuple[object, ...]) -> None:
-    """Raise ValueError unless `getattr(*args)` fetches harmless data."""
-    name = args[1] if len(args) > 1 else None
-    if type(name) is not str or name not in _attributes():
-        raise ValueError(f"getattr of {name!r} is not allowed")
-
-
-@functools.cache
-def _is_method(name: str) -> bool:
-    """Whether it is a method of containers, or a harmless one of tensors."""
-    if name in _CONTAINER_METHODS or name in _CONVERSIONS:
-        return True
-    if name.startswith("_") or not callable(getattr(torch.Tensor, name, None)):
-        return False
-    return _safe(getattr(torch.ops.aten, name, None))
+        Args:
+            op: the opcode of a node.
+            target: its target.
+            args: its arguments, of which a call of getattr has the name.
+        """
+        if target is getattr:
+            name = args[1] if len(args) > 1 else None
+            if type(name) is not str or name not in _ATTRIBUTES:
+                raise ValueError(f"getattr of {name!r} is not allowed")
+        elif op == "call_method" and target not in self._methods:
+            found = getattr(torch.Tensor, str(target), None)
+            packet = getattr(torch.ops.aten, str(target), None)
+            private = str(target).startswith("_")
+            if private or not callable(found) or not _safe(packet):
+                raise refused(str(target), repr(target))
 
 
-def _operator(
-    namespace: str = "", base: str = "", overload: str = ""
-) -> object | None:
+def refused(name: str, cure: str) -> ValueError:
+    """The error for a name that is not allowed, and what to allow."""
+    return ValueError(
+        f"{name!r} is not allowed: if you trust it, give it, as in "
+        f"`allow=({cure},)`"
+    )
+
+
+def _operator(namespace: str, base: str = "", overload: str = "") -> object:
     """The operator or overload of torch.ops of that name, if it is safe."""
     if namespace not in ("aten", "prims"):
         return None
     found: object = getattr(getattr(torch.ops, namespace), base, None)
-    if overload and isinstance(found, OpOverloadPacket):
+    if overload:
         found = getattr(found, overload, None)
-    wanted = OpOverload if overload else OpOverloadPacket
-    return found if isinstance(found, wanted) and _safe(found) else None
+    is_one = isinstance(found, OpOverload | OpOverloadPacket)
+    return found if is_one and _safe(found) else None

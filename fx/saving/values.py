@@ -12,7 +12,6 @@ class runs when they are read.
 from __future__ import annotations
 
 import re
-import sys
 import types
 import typing
 from collections import OrderedDict
@@ -32,7 +31,6 @@ from ..usedef.values import Value
 from .allowed import Allowed
 
 _THEMSELVES: Final = (NoneType, bool, int, float, str)
-_ROOM: Final = __name__.rpartition(".saving.")[0]
 
 # An annotation in quotes may be evaluated: by names, dots and brackets alone.
 _annotation = re.compile(r"""(?=.*\w)[\w\s.,|'"\[\]]*""")
@@ -65,7 +63,7 @@ _MAKE: Final[dict[str, Callable[[list[Value]], Value]]] = {
     "range": lambda parts: range(*parts),
     "complex": lambda parts: complex(*parts),
     "device": lambda parts: torch.device(*parts),
-    "TensorMetadata": lambda parts: _tensor_metadata()(*parts),
+    "namedtuple": lambda parts: _named_tuple(*parts),
     "union": lambda parts: reduce(or_, parts),
     "generic": lambda parts: parts[0][tuple(parts[1:])],
 }
@@ -116,8 +114,9 @@ class Codec:
             return {"node": value.name}
         if kind in _PARTS:
             return self._parts(kind.__name__, _PARTS[kind](value))
-        if kind is _tensor_metadata():
-            return self._parts("TensorMetadata", value)
+        if isinstance(value, tuple) and hasattr(kind, "_fields"):
+            named = {"name": self.allowed.name_of(kind)}
+            return {"namedtuple": [named, *map(self.data, value)]}
         if isinstance(value, torch.Tensor) and not self._notes:
             return {"tensor": self.weights.key(value, "constant")}
         if args := typing.get_args(value):
@@ -219,7 +218,8 @@ def _generic(kind: Value) -> object:
     return origin if found is None else found
 
 
-def _tensor_metadata() -> Value:
-    """The class of the notes that ShapeProp writes, of a later stage."""
-    shape_prop = sys.modules.get(f"{_ROOM}.passes.shape_prop")
-    return getattr(shape_prop, "TensorMetadata", None)
+def _named_tuple(kind: Value, *items: Value) -> Value:
+    """A named tuple, of a class that was allowed; nothing else is called."""
+    if not (issubclass(kind, tuple) and hasattr(kind, "_fields")):
+        raise TypeError(f"{_type_repr(kind)} is not a named tuple's class")
+    return kind._make(items)

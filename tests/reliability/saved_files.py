@@ -237,13 +237,16 @@ VALUES: tuple[Data, ...] = (
         {"device": ["canary"]},
         {"Size": "a"},
     ),
-    *({"complex": ["1", 2]}, {"name": "..."}, {"TensorMetadata": [1]}),
+    *({"complex": ["1", 2]}, {"name": "..."}, {"namedtuple": [1]}),
     *(
         {"generic": [{"name": "builtins.list"}, {"name": "builtins.int"}]},
         {"generic": []},
     ),
     *({"generic": [{"name": "torch.relu"}, 1]}, {"union": []}),
-    *({"union": [{"name": "builtins.int"}, 3]}, {"TensorMetadata": [1] * 7}),
+    *(
+        {"union": [{"name": "builtins.int"}, 3]},
+        {"namedtuple": [{"name": "builtins.int"}, 1]},
+    ),
     *(
         {"canary": [1]},
         {"__class__": [1]},

@@ -20,6 +20,7 @@ from types import BuiltinFunctionType, FunctionType, ModuleType, NoneType
 from typing import Final
 
 import torch
+import torch._C._nn as _nn
 from torch import nn
 from torch._C import _dispatch_has_kernel, _set_grad_enabled
 from torch._ops import OpOverload, OpOverloadPacket
@@ -79,7 +80,7 @@ def _of_torch() -> Iterator[object]:
     for owner, functions in get_overridable_functions().items():
         if isinstance(owner, ModuleType):  # not Tensor
             yield from (f for f in functions if isinstance(f, plain))
-    for module in (torch, torch._C._nn, nn.functional):
+    for module in (torch, _nn, nn.functional):
         for function in vars(module).values():
             if isinstance(function, BuiltinFunctionType) and _safe(function):
                 yield function

@@ -105,7 +105,8 @@ class Facts:
         self.name: str = schema.name
         parts = (schema.name, schema.overload_name)
         self.full_name: str = ".".join(filter(None, parts))
-        namespace, _, self.base = self.name.partition("::")
+        namespace, _, base = self.name.partition("::")
+        self.base: str = base
         self.is_torchs: bool = namespace in ("aten", "prims")
         self.parameters: dict[str, Parameter] = {
             argument.name: _parameter(place, argument)

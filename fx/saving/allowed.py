@@ -157,7 +157,7 @@ class Allowed:
         Raises:
             ValueError: two objects have the same name.
         """
-        self.named = dict(_NAMED)
+        self.named: dict[str, object] = dict(_NAMED)
         self._functions = dict(_functions())
         self._methods: set[object] = {*_METHODS}
         for each in extra:

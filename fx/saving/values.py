@@ -220,6 +220,7 @@ def _generic(kind: Value) -> object:
 
 def _named_tuple(kind: Value, *items: Value) -> Value:
     """A named tuple, of a class that was allowed; nothing else is called."""
-    if not (issubclass(kind, tuple) and hasattr(kind, "_fields")):
+    make = getattr(kind, "_make", None)
+    if make is None or not issubclass(kind, tuple):
         raise TypeError(f"{_type_repr(kind)} is not a named tuple's class")
-    return kind._make(items)
+    return make(items)

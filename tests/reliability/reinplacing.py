@@ -137,6 +137,12 @@ PART = Part(
     long=20_000,
     plants=(
         Plant(
+            REINPLACE,
+            "if sim.is_returned(call.node) and sim.is_returned(scatter):",
+            "if False:",
+            "the result and the scatter are returned as one memory",
+        ),
+        Plant(
             SIMULATION,
             "if not self.storages.hidden.isdisjoint(around):",
             "if False:",
@@ -153,12 +159,6 @@ PART = Part(
             "_check_returned(sim, node, changed)\n            continue",
             "continue",
             "what is returned may have other strides",
-        ),
-        Plant(
-            REINPLACE,
-            "if sim.is_returned(call.node) and sim.is_returned(scatter):",
-            "if False:",
-            "the result and the scatter are returned as one memory",
         ),
         Plant(
             REINPLACE,

@@ -24,11 +24,12 @@ from ..usedef.values import Value
 __all__ = ["from_torch", "to_torch"]
 
 _CODEGENS: Final[dict[type, type]] = {
-    torch_graph.CodeGen: CodeGen,
-    torch_graph._PyTreeCodeGen: _PyTreeCodeGen,
-    torch_graph._BoxedCodeGen: _BoxedCodeGen,
+    getattr(torch_graph, ours.__name__): ours
+    for ours in (CodeGen, _PyTreeCodeGen, _BoxedCodeGen)
+    if hasattr(torch_graph, ours.__name__)
 }
-"""Code generator of torch.fx -> fx's that writes the same."""
+"""Code generator of torch.fx -> fx's that writes the same.  (torch 2.9 has no
+boxed one.)"""
 
 
 @overload

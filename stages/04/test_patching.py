@@ -10,7 +10,8 @@ from contextlib import suppress
 import pytest
 import torch
 
-from fx.tracing.patching import MISSING, TRACES, Patches, Place
+from fx.text.dotted_path import MISSING
+from fx.tracing.patching import TRACES, Patches, Place
 from fx.tracing.trace_run import TraceRun
 from fx.tracing.tracer import Tracer
 from fx.usedef.values import Value

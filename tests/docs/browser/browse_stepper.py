@@ -25,10 +25,15 @@ const films = document.querySelectorAll('fx-trace');
 return document.querySelectorAll('fx-trace.fx-live > .fx-bar').length ==
   films.length ? films.length : 0
 """
+_LIVE = """
+return document.querySelector(
+  `fx-trace.fx-live[aria-label='Steps of ${arguments[0]}'] > .fx-bar`)
+"""
 _PLAY = """
 const film = document.querySelectorAll('fx-trace')[arguments[0]];
 const states = [...film.querySelectorAll('.fx-states > li')];
-const next = film.querySelectorAll('.fx-bar button')[1];
+const [back, next] = film.querySelectorAll('.fx-bar button');
+while (!back.disabled) back.click();
 return states.filter((state, k) => {
   const alone = states.every((one, n) =>
     (getComputedStyle(one).visibility == 'visible') == (n == k));
@@ -162,14 +167,14 @@ def test_it_works_after_instant_navigation_and_back(browser: Browser) -> None:
     link = f"document.querySelector('.md-content a[href$=\"{PAGE}\"]')"
     browser.wait("return document.readyState == 'complete'")
     browser.run(f"{link}.click()")
-    browser.wait("return document.querySelector('fx-trace .fx-bar')")
+    browser.wait(_LIVE, "steps_01")
     assert browser.run("return window.marker") == "here", "a full page load"
     press(browser, "next")
     assert shown(browser) == [1]
     browser.driver.back()
-    browser.wait("return !document.querySelector('fx-trace')")
+    browser.wait(_LIVE, "steps_home")
     browser.driver.forward()
-    browser.wait("return document.querySelector('fx-trace .fx-bar')")
+    browser.wait(_LIVE, "steps_01")
     assert browser.run("return window.marker") == "here", "a full page load"
     press(browser, "next")
     assert len(shown(browser)) == 1

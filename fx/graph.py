@@ -37,6 +37,7 @@ from .usedef.protocols import (
     TransformCodeFunc,
     no_code_gen,
 )
+from .usedef.refusals import refuse_torchs
 from .usedef.values import Argument, Value
 
 __all__ = ["Graph", "PythonCode", "map_arg"]
@@ -468,9 +469,11 @@ class Graph(OrderedGraph[Node]):
 
         Raises:
             RuntimeError: an argument of the copy is not in this graph.
+            TypeError: `node` is a node of torch.fx.
 
         torch.fx: graph.py, Graph.node_copy
         """
+        refuse_torchs(node)
         args, kwargs = node._args, node._kwargs
         if node._inputs:
             args = map_arg(args, arg_transform)
@@ -500,6 +503,9 @@ class Graph(OrderedGraph[Node]):
             What `g` returns, in terms of this graph; None if `g` has no
             output.
 
+        Raises:
+            TypeError: `g` is a graph of torch.fx.
+
         Cost: O(size of `g`).
 
         torch.fx: graph.py, Graph.graph_copy
@@ -512,6 +518,7 @@ class Graph(OrderedGraph[Node]):
 
     def _copy_body(self, g: Graph, val_map: dict[Node, Node]) -> Node | None:
         """Copy the nodes up to the output of `g`, which is returned."""
+        refuse_torchs(g)
         lookup = val_map.__getitem__
         # If g is this graph, the copies must not be copied in turn.
         for node in list(g._nodes) if g is self else g._nodes:

@@ -15,7 +15,7 @@ import inspect
 import warnings
 from collections.abc import Callable, Iterator
 from functools import cached_property
-from typing import Final, Literal
+from typing import ClassVar, Final, Literal
 
 from .memory import effects
 from .node import Node, map_arg
@@ -66,6 +66,8 @@ class Graph(OrderedGraph[Node]):
         staticmethod(no_code_gen)
     )
     """Makes the code generator of a new graph. Stage 05 puts its own here."""
+    to_torch: ClassVar[Callable[[Graph], Value]]
+    """`fx.to_torch`, which the package root puts here."""
 
     def __init__(
         self,

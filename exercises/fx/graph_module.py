@@ -78,6 +78,7 @@ class GraphModule(nn.Module):
     _create_node_hooks: list[NodeHook]
     _erase_node_hooks: list[NodeHook]
     _deepcopy_hooks: list[CopyHook]
+    to_torch: ClassVar[Callable[[GraphModule], Value]]  # set by the root
 
     # TorchScript compiles properties and evaluates annotations; it must not
     # do that with ours.

@@ -32,6 +32,7 @@ from .proxy import Proxy
 from .text.dotted_path import MISSING, walk
 from .tracing.tracer import Tracer
 from .usedef.liveness import last_uses
+from .usedef.refusals import refuse_torchs
 from .usedef.values import LEAVES, Argument, Value
 
 __all__ = ["Interpreter", "Transformer"]
@@ -74,8 +75,13 @@ class Interpreter:
                 keeps all of them in `env`.
             graph: the graph to run; by default the module's own.
 
+        Raises:
+            TypeError: the graph is one of torch.fx.
+            AttributeError: there is none.
+
         torch.fx: interpreter.py, Interpreter.__init__
         """
+        refuse_torchs(graph)
         self.module: nn.Module = module
         self.submodules: dict[str, nn.Module] = dict(module.named_modules())
         self.graph: Graph = _graph_of(module) if graph is None else graph
@@ -361,13 +367,9 @@ class Interpreter:
 def _graph_of(module: nn.Module) -> Graph:
     """The graph of a module."""
     graph = getattr(module, "graph", None)
+    refuse_torchs(graph)
     if isinstance(graph, Graph):
         return graph
-    if graph is not None:
-        raise TypeError(
-            f"the graph of {type(module).__name__} is not an fx.Graph but a "
-            f"{type(graph)}: fx.from_torch(module) makes one of torch.fx's"
-        )
     raise AttributeError(
         f"{type(module).__name__!r} object has no attribute 'graph': give the "
         "graph to run, Interpreter(module, graph=graph)"

@@ -159,13 +159,3 @@ def test_what_cannot_be_converted_is_refused() -> None:
         fx.from_torch(not_a_graph)
     with pytest.raises(TypeError, match="not ReLU"):
         fx.to_torch(not_a_graph)
-
-
-def test_a_graph_of_torch_fx_is_not_taken_for_one_of_fx() -> None:
-    theirs: Value = torch.fx.symbolic_trace(nn.ReLU())
-    with pytest.raises(TypeError, match=r"fx\.from_torch"):
-        fx.Interpreter(theirs)
-    with pytest.raises(AssertionError, match=r"fx\.from_torch"):
-        fx.symbolic_trace(nn.ReLU()).graph = theirs.graph
-    with pytest.raises(AssertionError, match=r"fx\.from_torch"):
-        fx.GraphModule(nn.Module(), theirs.graph)

@@ -120,8 +120,11 @@ UNDRAWN = {
         "did you mean Node.prepend"
     ),
     "/// torch | fx.node.Node\nText.\n///\n": "a name of torch",
-    "/// claims\nno-such-claim\n///\n": "no claim is called no-such-claim",
-    "/// claims\nnode-append node-append\n///\n": "a claim is named twice",
+    "/// claims\n///\n": "belongs to the page of a stage",
+    "/// document | 007\n///\n": "no such document; there are 000, 001",
+    "/// ranked\n    often: no-such-row\n    sometimes: x\n///\n": (
+        "no row has the id 'no-such-row'"
+    ),
     "/// exercises | 9\n///\n": "no stage '9'",
     "/// picture | none\nText.\n///\n": "no picture 'none'",
     "/// trace | docs.examples.none\nText.\n///\n": "none.py",

@@ -119,11 +119,18 @@ film is a file with `film() -> Film`, at most 12 rows and 20 shots; what is
 new, changed or gone is found by itself (docs/machinery/film.py).  `first` is
 the shot that it opens on.
 
+`/// choose | docs.examples.choose_02`: a figure that one asks.  The file has
+`choices() -> Choices` (docs/machinery/film.py): a question and a film for each
+answer, all worked out by fx while the page is built.  The prose is its caption.
+It needs no script: the answers are radio buttons.
+
 `/// picture | ring`: a drawing; the prose becomes its caption, and says the
 same to one who cannot see it.  There are home, ring and use_def; another one
 is a file of docs/machinery/pictures with `draw() -> Canvas`
 (docs/machinery/svg.py: boxes, words, arrows on a width of 360; tones, no
 colours).
+
+`/// speed`: a chart of the recorded benchmarks.
 
 `/// api`, `/// stages`: the reference of public names; the list of stages.
 

@@ -22,6 +22,8 @@ from pymdownx.blocks import BlocksExtension, BlocksProcessor
 from pymdownx.blocks.block import Block as MarkdownBlock
 
 from docs.machinery import (
+    chart,
+    choosing,
     course,
     drawing,
     literate,
@@ -48,6 +50,8 @@ BLOCKS: dict[str, Block] = {
     **running.BLOCKS,
     **stepper.BLOCKS,
     **drawing.BLOCKS,
+    **chart.BLOCKS,
+    **choosing.BLOCKS,
     **reference.BLOCKS,
 }
 """Every block that a page may have, by name."""

@@ -68,6 +68,7 @@ def of_group(
         items: what stands below it.
         names: the filters.
     """
+    items = list(items)
     for name in names:
         values = " ".join(item.get(f"data-{name}", "") for item in items)
         heading.set(f"data-{name}", " ".join(dict.fromkeys(values.split())))

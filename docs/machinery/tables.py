@@ -9,6 +9,7 @@ import xml.etree.ElementTree as etree
 from pathlib import Path
 
 from docs.machinery.claimed import (
+    VERDICTS,
     address,
     cite,
     code_link,
@@ -16,7 +17,6 @@ from docs.machinery.claimed import (
     draw,
     ledger,
     titled,
-    verdict,
 )
 from docs.machinery.directives import Kind
 from docs.machinery.filtering import Filter, draw_filters, of_group
@@ -48,11 +48,12 @@ def _of_stage(scene: Scene) -> etree.Element:
     element(folded, "summary", said + counted(rows))
     listed = element(folded, "ul")
     for row in rows:
-        item = element(listed, "li", css=f"fx-{verdict(row)}")
-        link = element(item, "a", row.text, href=f"{up}claims.md#{row.id}")
-        if row.code:
-            after(link, " ")
+        item = element(listed, "li", f"{row.text} ")
+        if row.holds == "holds":
             code_link(item, row.code, up)
+        else:
+            link = element(item, "a", href=f"{up}claims.md#{row.id}")
+            link.text = VERDICTS[row.holds]
     return folded
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias, cast
 
 import pytest
 import torch
@@ -42,7 +42,7 @@ ROW = torch.ones(3)
 SQUARE = torch.ones(3, 3)
 
 # Operators that torch does not have: each copies, and declares views.
-_library = torch.library.Library("course", "DEF")
+_library = cast(Value, torch.library).Library("course", "DEF")
 _library.define("both(Tensor(a) x, Tensor(b) y) -> (Tensor(a), Tensor(b))")
 _library.define("all_of(Tensor(a)[] given) -> Tensor(a)[]")
 _library.impl(

@@ -108,7 +108,8 @@ class Interpreter:
 
         Raises:
             RuntimeError: an input is missing, or no placeholder takes it.
-            Whatever a node raises, with the node and the user's line added.
+            What a node raises, with the node and the user's line added; for
+            a KeyError, a RuntimeError that says it.
 
         Cost: O(nodes), besides the operations; not recursive.
 

@@ -121,8 +121,8 @@ class Tracer(TracerBase):
             TraceError: the code does what a graph cannot express.
             TypeError: `concrete_args` names no parameter.
             AssertionError: `root` is neither a module nor a function.
-            Whatever the code itself raises. Also then, nothing stays patched
-            and `root` is as it was.
+            What the code itself raises. Also then, the patches are undone,
+            and the constants that the trace has stored on `root` removed.
 
         Warns if the root has a forward of its own or hooks: what is traced
         is the forward of its class; and of code that decides by what a proxy

@@ -38,6 +38,8 @@ from .passes import (  # so that fx.passes.shape_prop is there
 )
 from .passes import conv_bn_fusion as _conv_bn_fusion
 from .passes.utils import matcher_utils as _matcher_utils
+from . import _compatibility as _compatibility_names
+from .compat import names as _names
 from .compat.torch_graphs import from_torch, to_torch
 from .experimental import proxy_tensor as _proxy_tensor
 from .node import Node, map_arg
@@ -53,6 +55,8 @@ from ._symbolic_trace import symbolic_trace
 from .saving.saved_graph import LoadError, load, save
 from .interpreter import Interpreter, Transformer
 from .subgraph_rewriter import replace_pattern
+
+_names.set_all()
 
 __all__ = [
     "CodeGen",

@@ -26,7 +26,7 @@ from typing import ClassVar, Final, Self, TypeAlias, TypeVar
 from torch import nn
 from torch.utils import _pytree as pytree
 
-from .codegen.failures import where_it_failed
+from .codegen.failures import refuse_call, where_it_failed
 from .codegen.readable import class_text
 from .codegen.source import CompiledForward, compile_forward, kept
 from .codegen.variants import SPECS, _PyTreeCodeGen
@@ -78,6 +78,7 @@ class GraphModule(nn.Module):
     _create_node_hooks: list[NodeHook]
     _erase_node_hooks: list[NodeHook]
     _deepcopy_hooks: list[CopyHook]
+    to_torch: ClassVar[Callable[[GraphModule], Value]]  # set by the root
 
     # TorchScript compiles properties and evaluates annotations; it must not
     # do that with ours.
@@ -91,7 +92,7 @@ class GraphModule(nn.Module):
         """
         base: Value = _base_of(cls)
         new: Self = super().__new__(_class_below(base))
-        if base is not cls:
+        if base is not cls and (args or kwargs):
             # As in type(gm)(root, graph): the new class is not below `cls`,
             # and Python calls `__init__` for instances of `cls` only.
             base.__init__(new, *args, **kwargs)
@@ -114,8 +115,8 @@ class GraphModule(nn.Module):
 
         Raises:
             RuntimeError: `root` is neither; a dict lacks a target; a target
-                would hide an attribute of GraphModule; the graph has no
-                output, or Python refuses its code.
+                would hide an attribute of GraphModule; the graph has nodes
+                but no output, or Python refuses its code.
             AttributeError: a module lacks a target.
 
         Cost: O(nodes + size of their arguments).
@@ -187,8 +188,8 @@ class GraphModule(nn.Module):
             from.
 
         Raises:
-            RuntimeError: the graph has no output, or Python refuses its
-                code. The module keeps its old code.
+            RuntimeError: the graph has nodes but no output, or Python
+                refuses its code. The module keeps its old code.
 
         Cost: O(nodes + size of their arguments).
 
@@ -210,16 +211,17 @@ class GraphModule(nn.Module):
     def _compile(self) -> CompiledForward:
         """The graph as a function; the module is not changed."""
         nodes = tuple(self._graph.nodes)
-        if not any(node.op == "output" for node in reversed(nodes)):
+        if nodes and not any(node.op == "output" for node in reversed(nodes)):
             raise RuntimeError(
                 "the Graph has no output: add graph.output(value) before a "
                 "GraphModule is made from it or recompiled"
             )
         code = self._graph.python_code("self")
         known = vars(self._wrapped_call).get("compiled")
-        return kept(known, code, nodes) or compile_forward(
+        compiled = kept(known, code, nodes) or compile_forward(
             code, nodes, self._graph._co_fields
         )
+        return compiled if nodes else compiled._replace(forward=refuse_call)
 
     def _child_graph_modules(self) -> Iterator[tuple[str, GraphModule]]:
         """The children that have a graph, too, with their names."""

@@ -17,7 +17,7 @@ are proxies, running the graph records another one: that is a `Transformer`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from operator import attrgetter
 from typing import TypeAlias
 
@@ -32,6 +32,7 @@ from .proxy import Proxy
 from .text.dotted_path import MISSING, walk
 from .tracing.tracer import Tracer
 from .usedef.liveness import last_uses
+from .usedef.refusals import refuse_torchs
 from .usedef.values import LEAVES, Argument, Value
 
 __all__ = ["Interpreter", "Transformer"]
@@ -74,8 +75,13 @@ class Interpreter:
                 keeps all of them in `env`.
             graph: the graph to run; by default the module's own.
 
+        Raises:
+            TypeError: the graph is one of torch.fx.
+            AttributeError: there is none.
+
         torch.fx: interpreter.py, Interpreter.__init__
         """
+        refuse_torchs(graph)
         self.module: nn.Module = module
         self.submodules: dict[str, nn.Module] = dict(module.named_modules())
         self.graph: Graph = _graph_of(module) if graph is None else graph
@@ -176,11 +182,11 @@ class Interpreter:
     def _run_nodes(self) -> Value:
         """Run the nodes in order, and return the value of the output."""
         env, frees = self.env, self.user_to_last_uses
-        collect = self.garbage_collect_values
+        run, collect = self._step(), self.garbage_collect_values
         for node in self.graph.nodes:
             if node not in env:
                 try:
-                    env[node] = self.run_node(node)
+                    env[node] = run(node)
                 except Exception as raised:
                     self._explain(raised, node)
                     raise
@@ -193,6 +199,17 @@ class Interpreter:
                 return env[node]
         return None
 
+    def _step(self) -> Callable[[Node], Value]:
+        """What the run calls for each node: `run_node`, or less.
+
+        If `run_node` is not overridden and no notes are inherited, it does
+        what `_call` does, and the run can go without the calls in between.
+        """
+        ours = getattr(self.run_node, "__func__", None) is Interpreter.run_node
+        if ours and not fx_traceback.has_preserved_node_meta():
+            return self._call
+        return self.run_node
+
     def run_node(self, n: Node) -> Value:
         """Run one node and return its value.
 
@@ -204,8 +221,6 @@ class Interpreter:
 
         torch.fx: interpreter.py, Interpreter.run_node
         """
-        if not fx_traceback.has_preserved_node_meta():
-            return self._call(n)
         pass_name = f"Interpreter_{type(self).__name__}"
         with fx_traceback.set_current_meta(n, pass_name):
             return self._call(n)
@@ -384,13 +399,9 @@ class Interpreter:
 def _graph_of(module: nn.Module) -> Graph:
     """The graph of a module."""
     graph = getattr(module, "graph", None)
+    refuse_torchs(graph)
     if isinstance(graph, Graph):
         return graph
-    if graph is not None:
-        raise TypeError(
-            f"the graph of {type(module).__name__} is not an fx.Graph but a "
-            f"{type(graph)}: fx.from_torch(module) makes one of torch.fx's"
-        )
     raise AttributeError(
         f"{type(module).__name__!r} object has no attribute 'graph': give the "
         "graph to run, Interpreter(module, graph=graph)"

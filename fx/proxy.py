@@ -40,6 +40,7 @@ from .recording import frames, refusals
 from .recording.assigned import Assigned
 from .recording.scope import Scope, ScopeContextManager
 from .usedef.arguments import parts
+from .usedef.refusals import refuse_torchs
 from .usedef.values import LEAVES, Argument, Value, base_types
 
 __all__ = [
@@ -228,6 +229,7 @@ class TracerBase:
         """
         if isinstance(a, Proxy):
             return a.node
+        refuse_torchs(a)
         if hasattr(a, "__fx_create_arg__"):
             lowered: Argument = a.__fx_create_arg__(self)
             return lowered

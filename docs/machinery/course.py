@@ -5,9 +5,8 @@ from __future__ import annotations
 import xml.etree.ElementTree as etree
 
 from docs.machinery.directives import Kind
-from docs.machinery.literate import page_of
 from docs.machinery.scene import Block, Scene, after, element, prose
-from docs.machinery.source import ROOT, Place, UnknownName, find
+from docs.machinery.source import ROOT, Place, UnknownName, find, page_of
 from stages.manifest import Exercise, Stage, stages
 
 

@@ -12,14 +12,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from docs.machinery.directives import Directive, Kind, Page, read_page
-from docs.machinery.literate import FILES, page_of
-from stages.floors import source_files
+from docs.machinery.source import FILES, page_of
+from stages.floors import LIBRARY, SourceFile, source_file
 from stages.manifest import stages
 
 A_MINUTE = 200
 """Words that one reads in a minute beside code."""
 
-LOOKED_UP = ("index.md", "api.md", "claims.md", "glossary.md", "speed.md")
+LOOKED_UP = (
+    *("index.md", "api.md", "claims.md", "documents/"),
+    *("glossary.md", "speed.md"),
+)
 """Pages for looking something up."""
 
 
@@ -70,24 +73,30 @@ def label(page: Page, docs: Path, kinds: dict[str, Kind]) -> str:
         docs: the folder of all pages.
         kinds: the blocks that there are.
     """
-    if page.name in LOOKED_UP:
+    if page.name.startswith(LOOKED_UP):
         return ""
     own = minutes(words(page))
     if page.name.startswith("stages/"):
         core = core_pages(int(Path(page.name).stem))
         count = sum(words(read(docs, name, kinds), core=True) for name in core)
         return f"{own} · with the core files {minutes(count)}"
-    for file in source_files():
-        if page_of(f"fx/{file.path}") == page.name:
-            core = core_pages(file.stage)
-            if page.name not in core:
-                part = f"for reference · {own}"
-            elif REFERENCE in page.lines:
-                part = f"core {minutes(words(page, core=True))} · in all {own}"
-            else:
-                part = f"core · {own}"
-            return f"Stage {file.stage:02d} · {part} beside the code"
-    return own
+    file = file_of(page.name)
+    if file is None:
+        return own
+    if page.name not in core_pages(file.stage):
+        part = f"for reference · {own}"
+    elif REFERENCE in page.lines:
+        part = f"core {minutes(words(page, core=True))} · in all {own}"
+    else:
+        part = f"core · {own}"
+    return f"Stage {file.stage:02d} · {part} beside the code"
+
+
+def file_of(page: str) -> SourceFile | None:
+    """The file that a page shows, if it shows one that has a stage."""
+    path = LIBRARY / page.removeprefix(FILES).replace(".md", ".py")
+    shown = page.startswith(FILES) and path.is_file()
+    return source_file(path) if shown else None
 
 
 def core_pages(stage: int) -> list[str]:

@@ -15,7 +15,7 @@ import inspect
 import warnings
 from collections.abc import Callable, Iterator
 from functools import cached_property
-from typing import Final, Literal
+from typing import ClassVar, Final, Literal
 
 from .memory import effects
 from .node import Node, map_arg
@@ -37,6 +37,7 @@ from .usedef.protocols import (
     TransformCodeFunc,
     no_code_gen,
 )
+from .usedef.refusals import refuse_torchs
 from .usedef.values import Argument, Value
 
 __all__ = ["Graph", "PythonCode", "map_arg"]
@@ -65,6 +66,8 @@ class Graph(OrderedGraph[Node]):
         staticmethod(no_code_gen)
     )
     """Makes the code generator of a new graph. Stage 05 puts its own here."""
+    to_torch: ClassVar[Callable[[Graph], Value]]
+    """`fx.to_torch`, which the package root puts here."""
 
     def __init__(
         self,
@@ -450,9 +453,11 @@ class Graph(OrderedGraph[Node]):
 
         Raises:
             RuntimeError: an argument of the copy is not in this graph.
+            TypeError: `node` is a node of torch.fx.
 
         torch.fx: graph.py, Graph.node_copy
         """
+        refuse_torchs(node)
         args, kwargs = node._args, node._kwargs
         if node._inputs:
             args = map_arg(args, arg_transform)
@@ -482,6 +487,9 @@ class Graph(OrderedGraph[Node]):
             What `g` returns, in terms of this graph; None if `g` has no
             output.
 
+        Raises:
+            TypeError: `g` is a graph of torch.fx.
+
         Cost: O(size of `g`).
 
         torch.fx: graph.py, Graph.graph_copy
@@ -494,6 +502,7 @@ class Graph(OrderedGraph[Node]):
 
     def _copy_body(self, g: Graph, val_map: dict[Node, Node]) -> Node | None:
         """Copy the nodes up to the output of `g`, which is returned."""
+        refuse_torchs(g)
         lookup = val_map.__getitem__
         # If g is this graph, the copies must not be copied in turn.
         for node in list(g._nodes) if g is self else g._nodes:

@@ -20,7 +20,7 @@ from types import MappingProxyType
 
 from ..node import Node
 from ..ordered.linked_list import LinkedList
-from ..tracing.wrapping import wrap
+from ..tracing.torch_marks import wrap_for
 from ..usedef.lint import parameter_problems
 from ..usedef.protocols import CodeOptions, PythonCode, TransformCodeFunc
 from ..usedef.values import Argument, Value
@@ -206,9 +206,12 @@ def _wrap_statements(emitter: Emitter) -> str:
     """Lines that wrap the leaf functions of the graph again.
 
     Without these lines, a trace of the generated function would look into the
-    leaf functions.
+    leaf functions.  What a library marked for torch.fx stays marked for it.
     """
     if not emitter.wrapped:
         return ""
-    name = emitter.globals.bind("wrap", wrap)
-    return "\n".join([f'{name}("{each}")' for each in emitter.wrapped])
+    lines, names = [], emitter.globals
+    for leaf in emitter.wrapped:
+        again = wrap_for(names.values[leaf])
+        lines.append(f'{names.name_of(again, "wrap")}("{leaf}")')
+    return "\n".join(lines)

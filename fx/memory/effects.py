@@ -436,6 +436,15 @@ class Memory:
             for maker in makers
         )
 
+    def is_made_here(self, write: Node) -> bool:
+        """Whether a node only writes, into memory that calls here made."""
+        target = effect_by_name(write).target
+        return target is not None and self._makers[write] is not None
+
+    def uses(self) -> Iterable[list[Node]]:
+        """For each memory that a call made, who uses it, in order."""
+        return self._users.values()
+
     def _makers_of(self, node: Node) -> Makers:
         """The makers of a node's memory.
 

@@ -22,7 +22,7 @@ import cmath
 import functools
 import math
 import operator
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from types import BuiltinFunctionType, FunctionType
 from typing import Final, Literal, NamedTuple, ParamSpec, TypeAlias, TypeVar
 
@@ -31,6 +31,7 @@ from torch._C import _dispatch_has_kernel
 from torch._library.custom_ops import CustomOpDef
 from torch._library.simple_registry import singleton
 from torch._ops import HigherOrderOperator, OpOverload, OpOverloadPacket
+from torch.fx.node import _side_effectful_functions as torchs_registry
 
 from ..text.qualified_names import (
     _get_qualified_name,
@@ -38,7 +39,7 @@ from ..text.qualified_names import (
     pretty_target,
     resolves_to,
 )
-from ..usedef.values import Argument
+from ..usedef.values import Argument, Value
 from . import effect_tables as tables
 from .facts import Args, Facts, Kwargs, Parameter, facts_of, facts_of_overloads
 from .signatures import python_signature
@@ -86,8 +87,16 @@ def effect_of_function(target: object, args: Args, kwargs: Kwargs) -> Effect:
 
     Cost: O(1) once a target has been seen.
     """
-    if _is_registered(target):
-        return Effect("impure", f"{pretty_target(target)} {_REGISTERED}")
+    if not _is_in(side_effect_registry, target):
+        effect = _effect_by_cases(target, args, kwargs)
+        # What is impure anyway has its reason already.
+        if effect.kind == "impure" or not _is_in(torchs_registry, target):
+            return effect
+    return Effect("impure", f"{pretty_target(target)} {_REGISTERED}")
+
+
+def _effect_by_cases(target: object, args: Args, kwargs: Kwargs) -> Effect:
+    """The effect of a call of a function that nobody has registered."""
     known = _known.get(id(target))
     if known is not None:
         return _first_that_fits(known[1], args, kwargs)
@@ -141,10 +150,10 @@ def has_side_effect(fn: Callable[P, R]) -> Callable[P, R]:
     return fn
 
 
-def _is_registered(target: object) -> bool:
-    """Whether `target` is in the registry."""
+def _is_in(registry: Set[Callable[..., Value]], target: object) -> bool:
+    """Whether a function is in a registry."""
     try:
-        return target in side_effect_registry
+        return target in registry
     except TypeError:  # it is not hashable, so it cannot be
         return False
 
@@ -240,7 +249,7 @@ def _cases_of_function(target: object) -> Cases:
     """What is known of a function that is not in `_known`."""
     # torch itself wraps functions: importing torch.compile's parts replaces
     # torch.manual_seed.
-    if _is_registered(getattr(target, "__wrapped__", None)):
+    if _is_in(side_effect_registry, getattr(target, "__wrapped__", None)):
         return _always("impure", f"what it wraps {_REGISTERED}")
     if isinstance(target, CustomOpDef):
         target = vars(target)["_opoverload"]
@@ -405,7 +414,7 @@ def _effect_of_higher_order(op: HigherOrderOperator, args: Args) -> Effect:
     # It runs a mutable operator on copies: only a registered effect is left.
     inner = args[0] if args else None
     facts = facts_of(inner)
-    if _is_registered(inner) or (
+    if _is_in(side_effect_registry, inner) or (
         facts
         and (facts.returns_nothing or facts.name in tables.EFFECTFUL_OPERATORS)
     ):

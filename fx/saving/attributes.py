@@ -26,7 +26,7 @@ _GENERATED: Final = frozenset(
 )
 """The graph, and the attributes that `recompile` makes of it."""
 
-_PRESERVED: Final = "_user_preserved_attributes"
+PRESERVED: Final = "_user_preserved_attributes"
 """Key of `meta`: a dict of attributes to set on a deep copy."""
 
 
@@ -125,7 +125,7 @@ def deep_copy(
     gm._deepcopy_init()(new, root, graph)  # noqa: SLF001
     # The attributes that an overridden _deepcopy_init did not take.
     vars(new).update(state)
-    for name, value in new.meta.get(_PRESERVED, {}).items():
+    for name, value in new.meta.get(PRESERVED, {}).items():
         setattr(new, name, value)
     for hook in new._deepcopy_hooks:
         hook(new)

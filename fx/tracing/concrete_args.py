@@ -86,13 +86,17 @@ def parameters_of(function: Callable[..., Value]) -> Parameters:
 
 
 def by_name(
-    concrete_args: ConcreteArgs | None, names: list[str]
+    concrete_args: ConcreteArgs | None, names: list[str], rest: list[str]
 ) -> Mapping[str, Value]:
     """Concrete arguments by the parameter they are for.
 
+    Programs that fix all parameters but a few name `kwargs` too: that one
+    stays an input.
+
     Args:
         concrete_args: by name, or one for each parameter in order.
-        names: the parameters.
+        names: the parameters that take one value.
+        rest: "*args" and "**kwargs", if there are such.
 
     Raises:
         RuntimeError: a tuple of the wrong length.
@@ -107,8 +111,9 @@ def by_name(
                 f"{len(concrete_args)} concrete arguments"
             )
         return dict(zip(names, concrete_args, strict=True))
+    known = {*names, *(name.lstrip("*") for name in rest)}
     for name in concrete_args:
-        if name not in names:
+        if name not in known:
             raise TypeError(
                 f"concrete_args has {name!r}, which is not a parameter of "
                 f"the traced function; its parameters are {', '.join(names)}"

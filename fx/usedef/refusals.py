@@ -6,10 +6,39 @@ their words do not stand between the lines that do the work.
 
 from __future__ import annotations
 
+from typing import Final
+
+import torch.fx
+
 from ..ordered.ordered_graph import NamedNode
 from ..text.qualified_names import _type_repr, pretty_target
 
 AnyNode = NamedNode[object]
+
+_OF_TORCH: Final = (
+    torch.fx.Graph,
+    torch.fx.GraphModule,
+    torch.fx.Node,
+    torch.fx.Proxy,
+    torch.fx.Tracer,
+)
+
+
+def refuse_torchs(found: object) -> None:
+    """Raise for a graph, module, node, proxy or tracer of torch.fx.
+
+    Its attributes are named like ours, so that the mistake would show late.
+
+    Raises:
+        TypeError: it is one.
+    """
+    if isinstance(found, _OF_TORCH):
+        kind = next(c for c in _OF_TORCH if isinstance(found, c)).__name__
+        raise TypeError(
+            f"this is a {kind} of torch.fx, and its nodes are not nodes of fx: "
+            "convert the whole graph or module first, fx.from_torch(graph), "
+            "or trace with fx"
+        )
 
 
 def not_in_graph(node: AnyNode, user: AnyNode) -> RuntimeError:

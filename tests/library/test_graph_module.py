@@ -237,9 +237,41 @@ class TestRecompile:
         assert gm(torch.tensor(2.0)) == 2.0
 
     def test_a_graph_without_output_is_refused(self) -> None:
-        for empty in (Graph(), _without_output()):
-            with pytest.raises(RuntimeError, match="the Graph has no output"):
-                GraphModule({}, empty)
+        with pytest.raises(RuntimeError, match="the Graph has no output"):
+            GraphModule({}, _without_output())
+
+    def test_an_empty_graph_is_refused_at_the_call(self) -> None:
+        """It may be filled after the module was made."""
+        gm = GraphModule(nn.Module(), Graph())
+        assert copy.deepcopy(gm).code == gm.code
+        with pytest.raises(RuntimeError, match="still empty"):
+            gm(torch.ones(2))
+        x = gm.graph.placeholder("x")
+        gm.graph.output(gm.graph.call_function(torch.neg, (x,)))
+        gm.recompile()
+        assert gm(torch.tensor(2.0)) == -2.0
+
+    def test_a_blank_instance_can_be_made(self) -> None:
+        """As torchvision does: without the arguments of `__init__`."""
+
+        class Dual(GraphModule):
+            def __init__(self, root: nn.Module, train: Graph) -> None:
+                super().__init__(root, train, "Dual")
+
+            def __deepcopy__(self, memo: dict[int, Value]) -> Dual:
+                new = type(self).__new__(type(self))
+                memo[id(self)] = new
+                root = nn.Module()
+                vars(root).update(copy.deepcopy(vars(self)))
+                Dual.__init__(new, root, copy.deepcopy(self.graph))
+                return new
+
+        dual = Dual(nn.Module(), chain(2))
+        twin = copy.deepcopy(dual)
+        assert isinstance(twin, Dual)
+        assert twin.code == dual.code
+        again = type(dual)(nn.Module(), dual.graph)
+        assert again.code == dual.code
 
     def test_a_refused_edit_leaves_everything_as_it_was(self) -> None:
         gm = symbolic_trace(lambda x: torch.neg(x))

@@ -11,10 +11,27 @@ from __future__ import annotations
 import traceback
 from collections.abc import Sequence
 from types import FunctionType
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from ..node import Node
 from ..usedef.protocols import PythonCode
+from ..usedef.values import Value
+
+
+def _refuse_call(self: object, *args: Value, **kwargs: Value) -> None:
+    """The forward of a module whose graph has no node yet.
+
+    Raises:
+        RuntimeError: always.
+    """
+    raise RuntimeError(
+        "the graph of this module is still empty: add nodes and an output "
+        "to gm.graph, then call gm.recompile()"
+    )
+
+
+refuse_call: Final[Value] = _refuse_call
+"""The same, for where a plain function is asked for."""
 
 
 class Line(NamedTuple):

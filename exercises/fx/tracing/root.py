@@ -87,10 +87,10 @@ def root_call(
     takes_rest = bool(varargs or varkw) and len(names) == 1
     if takes_rest and concrete_args and isinstance(concrete_args, tuple):
         return root_fn, [*args, *_flat_placeholders(tracer, concrete_args)]
-    concrete = by_name(concrete_args, free)
+    rest = [name for name in (varargs, varkw) if name]
+    concrete = by_name(concrete_args, free, rest)
     _warn_of_is(function, [name for name in free if name not in concrete])
     make = RootInputs(tracer, function, concrete)
-    rest = [name for name in (varargs, varkw) if name]
     args += [make(name) for name in (*free, *rest)]
     if rest or has_keyword_only:
         root_fn = _taking_all(root_fn, function, len(args))

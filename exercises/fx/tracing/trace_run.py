@@ -24,6 +24,7 @@ from .questions import (
     make_flag,
     warn_unless_a_tensor_agrees,
 )
+from .torch_marks import take_over
 from .wrapping import (
     ORIGINAL,
     all_wrapped_globals,
@@ -54,6 +55,7 @@ class TraceRun:
         TRACES.patch(Place(nn.Module, "__call__"), _module_call)
         TRACES.patch(Place(nn.Module, "__getattr__"), _module_getattr)
         TRACES.patch(TORCH_FX_FLAG, make_flag)
+        take_over()
         for place, leaf in all_wrapped_globals():
             self._patch_leaf(place, leaf)
         self._visit(function.__globals__)
@@ -100,14 +102,14 @@ class TraceRun:
         kwargs: dict[str, Value],
     ) -> Value:
         """Answer the call of a module: the tracer decides."""
-        module, *inputs = args
+        module = args[0]
         kind = type(module)
         if kind not in self._seen or "forward" in vars(module):
             self._seen.add(kind)
             forward = getattr(module, "forward", module)
             self._visit(getattr(forward, "__globals__", {}))
         call = functools.partial(original, module)
-        return self._tracer.call_module(module, call, tuple(inputs), kwargs)
+        return self._tracer.call_module(module, call, args[1:], kwargs)
 
     def call_overridden(
         self,

@@ -87,23 +87,32 @@ def wrap(fn_or_name: str | Callable[..., Value]) -> Value:
         )
     namespace = frame.f_globals
     if isinstance(fn_or_name, str):
-        name, function = fn_or_name, _lookup(namespace, fn_or_name)
+        name, function = fn_or_name, lookup(namespace, fn_or_name)
     else:
         name = getattr(fn_or_name, "__name__", "")
         function = fn_or_name
     where = f"{frame.f_code.co_filename}:{frame.f_lineno}"
     if function is not None:
         _check_function(function, name, where)
-    wrapped = Wrapped(name, where)
-    namespace.setdefault(MARK, {})[name] = wrapped
+    note_wrapped(namespace, Wrapped(name, where))
+    return fn_or_name
+
+
+def note_wrapped(namespace: dict[str, Value], wrapped: Wrapped) -> None:
+    """Register a leaf function of a module.
+
+    Args:
+        namespace: the module's globals.
+        wrapped: which of them.
+    """
+    namespace.setdefault(MARK, {})[wrapped.name] = wrapped
     if "__name__" in namespace:
         # Code without a module, such as generated code, is reached through
         # its own functions only, and this registry must not keep it alive.
         _MODULES[id(namespace)] = namespace
-    return fn_or_name
 
 
-def _lookup(namespace: dict[str, Value], name: str) -> Value:
+def lookup(namespace: dict[str, Value], name: str) -> Value:
     """The global or builtin of this name, or None if there is none yet."""
     return namespace.get(name, getattr(builtins, name, None))
 
@@ -145,7 +154,7 @@ def wrapped_globals(
         TypeError: it is not a function.
     """
     for name, where in list(namespace.get(MARK, {}).values()):
-        function = _lookup(namespace, name)
+        function = lookup(namespace, name)
         if function is not None:
             original = original_of(function)
             _check_function(original, name, where)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import importlib
+import inspect
 from typing import Any, NamedTuple, no_type_check
 
 import torch
@@ -287,3 +288,15 @@ def a_misspelt_key_of_concrete_args(lib: Lib) -> Seen:
         return raised.partition(":")[0]
 
     return [trace({"flags": True, "flag": True}), trace({"flag": True})]
+
+
+@program()
+def the_rest_may_be_named_and_stays_an_input(lib: Lib) -> Seen:
+    """Transformers fixes every parameter that has a default, and `kwargs`."""
+
+    def f(x: Value, flag: bool = False, *rest: Value, **kwargs: Value) -> Value:
+        return x + 1 if flag else x
+
+    given = {"flag": True, "rest": (), "kwargs": inspect.Parameter.empty}
+    gm = lib.symbolic_trace(f, concrete_args=given)
+    return str(gm.graph), gm.code

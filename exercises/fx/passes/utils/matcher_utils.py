@@ -34,6 +34,7 @@ from ...rewriting.patterns import (
     side_by_side,
 )
 from ...usedef.arguments import holds_node
+from ...usedef.refusals import refuse_torchs
 from ...usedef.values import Argument, Value
 
 __all__ = ["InternalMatch", "MatchOptions", "Mismatch", "SubgraphMatcher"]
@@ -175,6 +176,7 @@ class SubgraphMatcher:
 
         torch.fx: passes/utils/matcher_utils.py, SubgraphMatcher.match
         """
+        refuse_torchs(graph)
         return list(Search(self, graph, node_name_match).matches())
 
     def mismatches(
@@ -202,6 +204,7 @@ class SubgraphMatcher:
 
 def _check_pattern(pattern: Graph) -> None:
     """Raise if nothing can be matched with a pattern."""
+    refuse_torchs(pattern)
     if len(pattern.nodes) == 0:
         raise ValueError(
             "SubgraphMatcher cannot be initialized with an empty pattern: "

@@ -1,0 +1,71 @@
+"""Passes: names that torch.fx has in an earlier file than fx.
+
+`fx.graph` is a file of stage 02 and imports nothing of stage 05, so that
+`CodeGen` cannot be defined or imported there.  Programs that were written for
+torch.fx look for it there all the same.  The package root therefore
+sets such names last, from the one table here.
+"""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Final
+
+from .. import _symbolic_trace, graph, graph_module, node
+from ..codegen.codegen import CodeGen
+from ..codegen.variants import _BoxedCodeGen, _PyTreeCodeGen
+from ..graph import Graph
+from ..graph_module import GraphModule
+from ..memory import function_effects
+from ..recording import operators
+from ..saving import attributes
+from ..text import dotted_path, node_text
+from ..tracing import questions
+from ..usedef import protocols, values
+from ..usedef.values import Value
+from . import torch_graphs
+
+_NAMES: Final[tuple[tuple[ModuleType | type, dict[str, Value]], ...]] = (
+    (Graph, {"to_torch": torch_graphs.to_torch}),
+    (GraphModule, {"to_torch": torch_graphs.to_torch}),
+    (
+        graph,
+        {
+            "CodeGen": CodeGen,
+            "_BoxedCodeGen": _BoxedCodeGen,
+            "_PyTreeCodeGen": _PyTreeCodeGen,
+            "_PyTreeInfo": protocols.PyTreeInfo,
+            "inplace_methods": operators.inplace_methods,
+            "magic_methods": operators.magic_methods,
+            "reflectable_magic_methods": operators.reflectable_magic_methods,
+        },
+    ),
+    (
+        graph_module,
+        {
+            "_USER_PRESERVED_ATTRIBUTES_KEY": attributes.PRESERVED,
+            "_copy_attr": dotted_path.copy_attribute,
+        },
+    ),
+    (
+        node,
+        {
+            "BaseArgumentTypes": values.BaseArgumentTypes,
+            "_format_arg": node_text.format_arg,
+            "_side_effectful_functions": function_effects.side_effect_registry,
+            "has_side_effect": function_effects.has_side_effect,
+        },
+    ),
+    (
+        _symbolic_trace,
+        {"_is_fx_tracing_flag": questions.make_flag(False)},
+    ),
+)
+"""Module or class of fx -> the names that it gets, and what they mean."""
+
+
+def set_all() -> None:
+    """Set the names; the package root does so when it is imported."""
+    for holder, names in _NAMES:
+        for name, value in names.items():
+            setattr(holder, name, value)

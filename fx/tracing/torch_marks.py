@@ -1,0 +1,60 @@
+"""Stage 04, module patching: functions that were marked with torch.fx.wrap.
+
+A library such as torchvision marks its leaf functions with `torch.fx.wrap`,
+because it cannot know that fx will trace them.  Each trace therefore takes
+torch.fx's registry over into our own first, and code generation asks here
+which of the two libraries marked a function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+import torch.fx
+from torch.fx._symbolic_trace import _wrapped_fns_to_patch
+
+from ..usedef.values import Value
+from .wrapping import MARK, Wrapped, lookup, note_wrapped, original_of, wrap
+
+_WHERE: Final = "torch.fx.wrap"
+"""What our registry has in place of the line of the call, which torch.fx does
+not keep."""
+
+_Globals = dict[str, Value]
+
+
+def _marks() -> list[tuple[str, _Globals]]:
+    """What torch.fx has marked: names, each with the globals it is in."""
+    known = list(_wrapped_fns_to_patch.items())
+    return [(name, namespace) for (_, name), namespace in known]
+
+
+def take_over() -> None:
+    """Let what `torch.fx.wrap` marks be wrapped for fx, too.
+
+    A class is not taken over: its instances could not be told by `isinstance`
+    while a trace replaces it.
+
+    Cost: O(functions that are marked).
+    """
+    for name, namespace in _marks():
+        marked = namespace.get(MARK, {})
+        if name not in marked and not isinstance(lookup(namespace, name), type):
+            note_wrapped(namespace, Wrapped(name, _WHERE))
+
+
+def wrap_for(function: Value) -> Callable[..., Value]:
+    """What marks a leaf function again: torch.fx.wrap if that marked it.
+
+    Where both did, it is `fx.wrap`.
+
+    Cost: O(functions that are marked).
+    """
+    for name, namespace in _marks():
+        mark = namespace.get(MARK, {}).get(name)
+        if original_of(lookup(namespace, name)) is function and (
+            mark is None or mark.where == _WHERE
+        ):
+            return torch.fx.wrap
+    return wrap

@@ -1,0 +1,166 @@
+"""What is marked for torch.fx holds for fx, and its objects are refused."""
+
+from __future__ import annotations
+
+import gc
+import math
+import types
+import weakref
+from collections.abc import Callable, Iterator
+
+import pytest
+import torch
+import torch.fx
+from torch.fx import _symbolic_trace as torch_tracing
+from torch.fx.node import _side_effectful_functions
+
+import fx
+from fx.usedef.values import Value
+
+SOURCE = """
+import torch
+import torch.fx
+
+@torch.fx.wrap
+def rounded(x, low):
+    return x.clamp(low) if low else x
+
+torch.fx.wrap("size_of")
+
+def size_of(x):
+    return len(x)
+
+def root(x):
+    return rounded(x, 0.5) * size_of(x)
+"""
+
+
+@pytest.fixture
+def library() -> Iterator[Value]:
+    """A Python module that marks its leaf functions with torch.fx.wrap."""
+    registry = torch_tracing._wrapped_fns_to_patch
+    before = dict(registry)
+    module = types.ModuleType("library")
+    exec(compile(SOURCE, "library.py", "exec"), vars(module))
+    yield module
+    registry.clear()
+    registry.update(before)
+
+
+def test_a_marked_function_is_a_leaf_and_stays_one(library: Value) -> None:
+    """Graph, code and result are torch.fx's; so is a trace of the code."""
+    theirs = torch.fx.symbolic_trace(library.root)
+    ours = fx.symbolic_trace(library.root)
+    assert [n.op for n in ours.graph.nodes].count("call_function") == 3
+    assert str(ours.graph) == str(theirs.graph)
+    assert ours.code == theirs.code
+    assert 'torch.fx._symbolic_trace.wrap("library_rounded")' in ours.code
+    x = torch.rand(4)
+    torch.testing.assert_close(ours(x), library.root(x), rtol=0, atol=0)
+    for lib in (fx, torch.fx):
+        again = lib.symbolic_trace(ours)
+        assert str(again.graph) == str(ours.graph)
+    assert fx.from_torch(theirs).code == theirs.code
+    assert library.rounded.__name__ == "rounded"
+    assert not hasattr(library.rounded, "__fx_original__")
+
+
+def test_a_function_that_fx_marks_too_keeps_our_line(library: Value) -> None:
+    exec('import fx\nfx.wrap("rounded")', library.__dict__)
+    code = fx.symbolic_trace(library.root).code
+    assert '\nwrap("library_rounded")' in code
+    assert 'torch.fx._symbolic_trace.wrap("library_size_of")' in code
+
+
+def test_a_marked_class_is_traced_through(library: Value) -> None:
+    """While it is replaced, nothing would be an instance of it."""
+    source = """
+class Pair:
+    def __init__(self, left): self.left = left
+
+torch.fx.wrap("Pair")
+
+def root(x):
+    pair = Pair(x)
+    assert isinstance(pair, Pair)
+    return pair.left + 1
+"""
+    exec(source, library.__dict__)
+    graph = fx.symbolic_trace(library.root).graph
+    assert [n.name for n in graph.nodes] == ["x", "add", "output"]
+
+
+def test_a_name_that_is_missing_is_said(library: Value) -> None:
+    del library.size_of
+    with pytest.raises(NameError, match=r"wrap\('size_of'\) at torch\.fx"):
+        fx.symbolic_trace(library.root)
+    fx.symbolic_trace(lambda x: x + math.pi)  # another module: not its concern
+
+
+def test_a_registered_effect_is_kept() -> None:
+    def log(x: Value) -> None: ...
+
+    graph = fx.Graph()
+    x = graph.placeholder("x")
+    graph.call_function(log, (x,))
+    graph.output(x)
+    torch.fx.node.has_side_effect(log)
+    try:
+        assert not graph.eliminate_dead_code()
+    finally:
+        _side_effectful_functions.discard(log)
+    assert graph.eliminate_dead_code()
+
+
+def _torchs() -> torch.fx.GraphModule:
+    return torch.fx.symbolic_trace(torch.nn.Sequential(torch.nn.ReLU()))
+
+
+def _ours() -> fx.GraphModule:
+    return fx.symbolic_trace(torch.nn.Sequential(torch.nn.ReLU()))
+
+
+def _torch_proxy() -> Value:
+    graph = torch.fx.Graph()
+    tracer = torch.fx.proxy.GraphAppendingTracer(graph)
+    return torch.fx.Proxy(graph.placeholder("x"), tracer)
+
+
+MEETINGS: dict[str, Callable[[Value], object]] = {
+    "Interpreter": fx.Interpreter,
+    "Interpreter(graph=)": lambda gm: fx.Interpreter(_ours(), graph=gm.graph),
+    "Transformer": fx.Transformer,
+    "graph_copy": lambda gm: fx.Graph().graph_copy(gm.graph, {}),
+    "node_copy": lambda gm: fx.Graph().node_copy(next(iter(gm.graph.nodes))),
+    "replace_pattern": lambda gm: fx.replace_pattern(
+        gm, lambda x: x + 1, lambda x: x + 2
+    ),
+    "proxy": lambda gm: fx.symbolic_trace(lambda x: x + _torch_proxy()),
+    "pattern": lambda gm: fx.passes.utils.matcher_utils.SubgraphMatcher(
+        gm.graph
+    ),
+}
+
+
+@pytest.mark.parametrize("meeting", MEETINGS.values(), ids=MEETINGS)
+def test_torchs_objects_are_refused(meeting: Callable[[Value], object]) -> None:
+    with pytest.raises(TypeError, match=r"of torch\.fx.*fx\.from_torch"):
+        meeting(_torchs())
+
+
+def test_a_graph_of_torch_fx_is_not_that_of_a_graph_module() -> None:
+    theirs: Value = _torchs()
+    with pytest.raises(AssertionError, match=r"fx\.from_torch"):
+        _ours().graph = theirs.graph
+    with pytest.raises(AssertionError, match=r"fx\.from_torch"):
+        fx.GraphModule(theirs, theirs.graph)
+
+
+def test_graphs_without_torchs_marks_are_freed() -> None:
+    """Only what torch.fx marked is kept by its registry, as torch.fx does."""
+    gm = fx.symbolic_trace(lambda x: math.sqrt(x) + 1)
+    forward = weakref.ref(type(gm).forward)
+    assert "wrap(" in gm.code
+    del gm
+    gc.collect()
+    assert forward() is None

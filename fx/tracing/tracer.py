@@ -37,7 +37,7 @@ from .captured import Captured
 from .patching import TRACES
 from .questions import QUESTIONS
 from .root import method_of, root_call
-from .state import CONSTANTS, State, path_among, root_argument
+from .state import CONSTANTS, State, finished_trace, path_among, root_argument
 from .trace_run import TraceRun
 from .wrapping import ProxyableClassMeta, original_of
 
@@ -455,12 +455,7 @@ class Tracer(TracerBase):
     def check_unfinished(self, kind: Opcode, target: Target) -> None:
         """Refuse a node that would come after the graph's output."""
         if self.graph.inserts_at_end:
-            raise RuntimeError(
-                f"a Proxy of a finished trace is used: {kind} of {target} "
-                "would come after the output of its graph. To edit the "
-                "graph, set an insert point (graph.inserting_before) and "
-                "wrap its nodes: Proxy(node)"
-            )
+            raise RuntimeError(finished_trace(kind, target))
 
     def __deepcopy__(self, memo: dict[int, Value]) -> Tracer:
         """A copy that shares the Python modules, which cannot be copied."""

@@ -17,7 +17,7 @@ are proxies, running the graph records another one: that is a `Transformer`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from operator import attrgetter
 from typing import TypeAlias
 
@@ -181,11 +181,11 @@ class Interpreter:
     def _run_nodes(self) -> Value:
         """Run the nodes in order, and return the value of the output."""
         env, frees = self.env, self.user_to_last_uses
-        collect = self.garbage_collect_values
+        run, collect = self._step(), self.garbage_collect_values
         for node in self.graph.nodes:
             if node not in env:
                 try:
-                    env[node] = self.run_node(node)
+                    env[node] = run(node)
                 except Exception as raised:
                     self._explain(raised, node)
                     raise
@@ -198,6 +198,17 @@ class Interpreter:
                 return env[node]
         return None
 
+    def _step(self) -> Callable[[Node], Value]:
+        """What the run calls for each node: `run_node`, or less.
+
+        If `run_node` is not overridden and no notes are inherited, it does
+        what `_call` does, and the run can go without the calls in between.
+        """
+        ours = getattr(self.run_node, "__func__", None) is Interpreter.run_node
+        if ours and not fx_traceback.has_preserved_node_meta():
+            return self._call
+        return self.run_node
+
     def run_node(self, n: Node) -> Value:
         """Run one node and return its value.
 
@@ -209,8 +220,6 @@ class Interpreter:
 
         torch.fx: interpreter.py, Interpreter.run_node
         """
-        if not fx_traceback.has_preserved_node_meta():
-            return self._call(n)
         pass_name = f"Interpreter_{type(self).__name__}"
         with fx_traceback.set_current_meta(n, pass_name):
             return self._call(n)

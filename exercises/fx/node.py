@@ -73,19 +73,24 @@ def map_arg(a: object, fn: Callable[[Node], Argument]) -> Argument:
 
     torch.fx: node.py, map_arg
     """
+    if a is NO_KWARGS:
+        return a
     if not callable(fn):
         raise AssertionError("torch.fx.map_arg(a, fn): fn must be a callable")
 
     def on_leaf(leaf: Argument) -> Argument:
         return fn(leaf) if isinstance(leaf, Node) else leaf
 
-    if a is NO_KWARGS:
-        return a
     if type(a) is not tuple:
         return map_aggregate(a, on_leaf)
-    # Most often: the arguments of a node, flat.
+    # Most often: the arguments of a node, which are nodes and constants.
     return tuple(
-        [fn(x) if isinstance(x, Node) else map_aggregate(x, on_leaf) for x in a]
+        [
+            fn(x)
+            if isinstance(x, Node)
+            else (x if type(x) in LEAVES else map_aggregate(x, on_leaf))
+            for x in a
+        ]
     )
 
 

@@ -40,7 +40,9 @@ class Captured:
     def begin(self, *held: dict[Value, str]) -> None:
         """Begin a trace with what its root holds, tensor -> path, if any."""
         self._nodes.clear()
-        self._paths = {t: path for group in held for t, path in group.items()}
+        self._paths = {}
+        for group in held:
+            self._paths.update(group)
         self._before = _versions(self._paths)
 
     def note(self, node: Node) -> Node:
@@ -56,8 +58,11 @@ class Captured:
 
         Cost: O(users of the nodes + tensors of the root).
         """
-        now = _versions(self._before)
-        changed = [self._paths[t] for t in now if now[t] != self._before[t]]
+        changed = [
+            self._paths[tensor]
+            for tensor, version in self._before.items()
+            if tensor._version != version  # noqa: SLF001
+        ]
         if changed:
             frames.warn(
                 f"the code wrote to {', '.join(changed)} while it was traced, "

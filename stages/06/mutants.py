@@ -162,8 +162,8 @@ MUTANTS: Final = (
     Mutant(
         function="interpreter.Interpreter._run_nodes",
         misconception="Nobody overrides run_node.",
-        was="self.run_node(node)",
-        becomes="Interpreter.run_node(self, node)",
+        was="self._step()",
+        becomes="self._call",
         told="which a subclass may have overridden",
     ),
     Mutant(

@@ -23,6 +23,7 @@ import builtins
 import copy
 import importlib
 import importlib.util
+import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -507,3 +508,24 @@ def replace_pattern_no_match(lib: Library, size: int) -> Task:
         return module
 
     return Task(run, len(module.graph.nodes), show=lambda new: new.code)
+
+
+@benchmark(at_least(1), needs=("passes.split_module",))
+def split_module(lib: Library, size: int) -> Task:
+    """split_module of the mixed chain, into ten parts of equal length.
+
+    What compile() takes for the eleven graphs is in it. Compared are the parts:
+    our main graph keeps its return type.
+    """
+    module = lib.compiled(programs.Mixed(size))
+    split = lib.module("passes.split_module").split_module
+    length = len(module.graph.nodes) // 10 + 1
+
+    def run(_: Made) -> Made:
+        number = itertools.count()
+        return split(module, module, lambda _: next(number) // length)
+
+    def codes(new: Made) -> list[str]:
+        return [part.code for part in new.children()]
+
+    return Task(run, len(module.graph.nodes), show=codes)

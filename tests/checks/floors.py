@@ -112,8 +112,8 @@ def _faults(
     target = by_module.get(found.module)
     if target is None:
         yield f"imports {found.module}, which is not there"
-    elif target.is_pass:
-        yield f"imports {found.module}: a pass is imported by no other file"
+    elif target.is_pass and not source.is_pass:
+        yield f"imports {found.module}: only a pass imports a pass"
     elif not source.is_pass and (target.stage or 0) > (source.stage or 0):
         yield (
             f"stage {source.stage or 0:02d} imports {found.module} of stage "

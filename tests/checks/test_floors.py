@@ -111,14 +111,16 @@ def test_the_name_of_a_later_module_is_seen(line: str) -> None:
     assert not list(naming_problems([file_of(2, "mid", line)]))
 
 
-def test_a_pass_may_import_every_stage_and_nothing_imports_it() -> None:
+def test_a_pass_may_import_everything_and_only_a_pass_imports_it() -> None:
     text = '"""Passes: one."""\nfrom .high import X'
     one, high = snippet(text, "fx/one.py"), file_of(3, "high")
     assert list(import_problems([one, high])) == []
     assert list(stage_problems([file_of(1, "a"), file_of(2, "b"), one])) == []
+    other = snippet('"""Passes: two."""\nfrom .one import Y', "fx/two.py")
+    assert list(import_problems([one, high, other])) == []
     user = file_of(3, "user", "from .one import Y")
     (problem,) = import_problems([one, high, user])
-    assert problem.endswith("a pass is imported by no other file")
+    assert problem.endswith("only a pass imports a pass")
 
 
 # --- circles ---------------------------------------------------------------

@@ -102,14 +102,14 @@ class TraceRun:
         kwargs: dict[str, Value],
     ) -> Value:
         """Answer the call of a module: the tracer decides."""
-        module, *inputs = args
+        module = args[0]
         kind = type(module)
         if kind not in self._seen or "forward" in vars(module):
             self._seen.add(kind)
             forward = getattr(module, "forward", module)
             self._visit(getattr(forward, "__globals__", {}))
         call = functools.partial(original, module)
-        return self._tracer.call_module(module, call, tuple(inputs), kwargs)
+        return self._tracer.call_module(module, call, args[1:], kwargs)
 
     def call_overridden(
         self,

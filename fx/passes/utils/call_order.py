@@ -1,0 +1,75 @@
+"""Passes: which calls must stay in order though no value goes between them.
+
+A pass that moves calls keeps each behind its inputs.  That is not enough where
+calls have effects:
+
+    y = x + 1
+    y.add_(2)        # no edge to `y * 3`, which reads what it writes
+    z = y * 3
+
+What a call does besides computing its value, and who uses the memory that a
+call made, is asked of `memory`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+from ...graph import Graph
+from ...memory.effects import Memory, effect_by_name, is_torchs_module
+from ...node import Node
+
+
+def kept_in_order(graph: Graph) -> Iterator[tuple[Node, Node]]:
+    """Pairs of calls, the earlier one first, that must not change places.
+
+    More pairs follow from these, as the order is transitive, and from the
+    inputs of the nodes.
+
+    - A write into memory that a call of the graph made stays in its place
+      among the calls that use that memory.
+    - A random draw, and a module of torch.nn with a state, stay in order with
+      all other effects.
+    - Any other effect stays where it is among all calls, and so does a call
+      of which nothing is known.  The object of a method is taken for a tensor.
+
+    Args:
+        graph: the graph; its calls are looked at and not changed.
+
+    Cost: O(nodes + uses).
+    """
+    calls = [node for node in graph.nodes if node.op.startswith("call")]
+    effects = {node: effect_by_name(node) for node in calls}
+    impure = [node for node in calls if effects[node].kind != "pure"]
+    if not impure:
+        return
+    memory = Memory(graph.nodes)
+    local = {node for node in impure if memory.is_made_here(node)}
+    for users in memory.uses():
+        mine = [node for node in users if node in effects]
+        yield from _around(mine, local.intersection(mine))
+    others = [node for node in impure if node not in local]
+    yield from pairwise(others)
+    fences = {
+        node
+        for node in others
+        if not effects[node].only_draws and not is_torchs_module(node)
+    }
+    yield from _around(calls, fences)
+
+
+def _around(
+    calls: list[Node], fences: set[Node]
+) -> Iterator[tuple[Node, Node]]:
+    """Pairs that keep some of the calls in their place among all."""
+    fence: Node | None = None
+    between: list[Node] = []
+    for node in calls if fences else ():
+        if fence is not None:
+            yield fence, node
+        if node in fences:
+            yield from ((before, node) for before in between)
+            fence, between = node, []
+        else:
+            between.append(node)

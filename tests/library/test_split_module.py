@@ -1,0 +1,343 @@
+"""Passes: split_module, beside torch.fx and beside what was split."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Callable, Iterator, Mapping
+from itertools import count
+
+import pytest
+import torch
+import torch.fx
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import nn
+from torch.fx.passes.split_module import split_module as their_split
+
+import fx
+from fx.passes.split_module import split_module
+from fx.passes.utils.call_order import kept_in_order
+from fx.usedef.values import Value
+from tests.zoo import ZOO, Network, borrow
+
+Answer = Callable[[Value], Value]
+
+
+def by_name(parts: Mapping[str, object], other: object = 0) -> Answer:
+    """The part of each node by its name."""
+    return lambda node: parts.get(node.name, other)
+
+
+def in_turn(length: int) -> Answer:
+    """So many calls for each part, one part after another."""
+    numbers = count()
+    return lambda node: next(numbers) // length
+
+
+def texts(gm: Value) -> Iterator[tuple[str, str]]:
+    """The code of a split module, without its return type, and of its parts.
+
+    The return type stays in ours.
+    """
+    yield "", re.sub(r"\) -> .*:", "):", gm.code)
+    for name, child in gm.named_children():
+        if hasattr(child, "code"):
+            yield name, child.code
+
+
+@pytest.mark.parametrize("network", ZOO, ids=str)
+def test_networks_in_stages(network: Network) -> None:
+    with borrow(network, training=False) as model:
+        ours, theirs = fx.symbolic_trace(model), torch.fx.symbolic_trace(model)
+        mapped: dict[str, str] = {}
+        length = len(ours.graph.nodes) // 3
+        split = split_module(ours, model, in_turn(length), mapped)
+        beside: dict[str, str] = {}
+        other = their_split(theirs, model, in_turn(length), beside)
+        assert dict(texts(split)) == dict(texts(other))
+        assert mapped == beside
+        torch.manual_seed(0)
+        expected = model(*network.inputs())
+        torch.manual_seed(0)
+        torch.testing.assert_close(split(*network.inputs()), expected)
+
+
+class Branches(nn.Module):
+    """Two ways through, with what torch.fx takes for one name."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.a = nn.Sequential(nn.Linear(4, 4))
+        self.a_0 = nn.ReLU()
+        self.w = nn.Parameter(torch.ones(4))
+
+    def forward(self, x: Value, k: int = 3) -> Value:
+        y = self.a_0(self.a(x))
+        return {"sums": [y + self.w, y.sum() * k]}, x
+
+
+def test_two_paths_that_would_have_one_name() -> None:
+    model = Branches()
+    gm = fx.symbolic_trace(model)
+    mapped: dict[str, str] = {}
+    split = split_module(gm, model, by_name({"add": 1}), mapped)
+    x = torch.randn(2, 4)
+    torch.testing.assert_close(split(x), model(x))
+    torch.testing.assert_close(split(x, k=5), model(x, k=5))
+    assert mapped == {"submod_0.a_0": "a.0", "submod_0.a_0_1": "a_0"}
+    theirs = their_split(
+        torch.fx.symbolic_trace(model), model, by_name({"add": 1})
+    )
+    assert not torch.equal(theirs(x)[0]["sums"][1], model(x)[0]["sums"][1])
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"keep_original_order": True},
+        {"keep_original_node_name": True},
+        {"keep_original_input_name": False},
+        {"partition_affix": "of"},
+        {"tuple_return": True},
+    ],
+    ids=lambda options: next(iter(options)),
+)
+def test_options_do_as_in_torch(options: dict[str, Value]) -> None:
+    def forward(x, y):  # type: ignore[no-untyped-def]
+        return torch.relu(x) + y, torch.neg(y).sum(), (x.exp() * 2).tanh()
+
+    parts = by_name({"neg": 1, "sum_1": 1, "mul": "z", "tanh": "z"})
+    ours = split_module(
+        fx.symbolic_trace(forward), nn.Module(), parts, **options
+    )
+    theirs = their_split(
+        torch.fx.symbolic_trace(forward), nn.Module(), parts, **options
+    )
+    assert dict(texts(ours)) == dict(texts(theirs))
+    x, y = torch.randn(3), torch.randn(3)
+    expected: Value = (torch.relu(x) + y, -y.sum(), (x.exp() * 2).tanh())
+    torch.testing.assert_close(ours(x, y), expected)
+
+
+def test_names_are_kept_with_any_number_of_inputs() -> None:
+    def forward(x: Value, *rest: Value, k: int = 3, **more: Value) -> Value:
+        return x.relu() * k, rest, more
+
+    gm = fx.symbolic_trace(forward)
+    split = split_module(gm, gm, in_turn(1), keep_original_node_name=True)
+    x = torch.randn(2)
+    torch.testing.assert_close(split(x, k=2, z=4), forward(x, k=2, z=4))
+
+
+def test_an_attribute_that_is_called_like_a_part() -> None:
+    class Model(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.submod_0 = nn.Parameter(torch.ones(3))
+
+        def forward(self, x: Value) -> Value:
+            return x * self.submod_0
+
+    split = split_module(fx.symbolic_trace(Model()), Model(), in_turn(1))
+    assert [name for name, _ in split.named_children()] == ["submod_0_1"]
+    x = torch.randn(3)
+    assert torch.equal(split(x), x)
+
+
+def test_modules_and_weights_are_shared() -> None:
+    model = nn.Sequential(nn.Linear(2, 2), nn.ReLU(), nn.Linear(2, 2))
+    model[2] = model[0]
+    gm = fx.symbolic_trace(model)
+    before = gm.code
+    split: Value = split_module(gm, model, in_turn(1))
+    inner = split.submod_0.get_submodule("0")
+    assert inner is gm.get_submodule("0") is split.submod_2.get_submodule("0")
+    assert len(list(split.parameters())) == 2
+    assert gm.code == before
+
+
+def test_nested_inputs_stay_nested() -> None:
+    def forward(pair: Value) -> Value:
+        return {"sum": (pair["a"] + pair["b"]).relu()}
+
+    gm = fx.symbolic_trace(
+        forward, concrete_args={"pair": {"a": fx.PH, "b": fx.PH}}
+    )
+    split = split_module(gm, gm, in_turn(1))
+    pair = {"a": torch.randn(2), "b": torch.randn(2)}
+    torch.testing.assert_close(split(pair), forward(pair))
+
+
+def test_nothing_to_cut() -> None:
+    gm = fx.symbolic_trace(lambda x: (x, [x]))
+    assert list(split_module(gm, gm, in_turn(1)).children()) == []
+    assert split_module(gm, gm, in_turn(1))(3) == (3, [3])
+
+
+def test_types_and_notes_go_along() -> None:
+    def forward(x: torch.Tensor) -> torch.Tensor:
+        return torch.relu(x) + 1
+
+    gm = fx.symbolic_trace(forward)
+    for node in gm.graph.nodes:
+        node.meta["from"] = node.name
+    split: Value = split_module(gm, gm, in_turn(1))
+    found = {
+        name: [(n.name, n.meta.get("from"), n.type) for n in part.graph.nodes]
+        for name, part in split.named_children()
+    }
+    assert found == {
+        "submod_0": [
+            ("x", "x", "torch.Tensor"),
+            ("relu", "relu", None),
+            ("output", None, None),
+        ],
+        "submod_1": [
+            ("relu", "relu", None),
+            ("add", "add", None),
+            ("output", None, None),
+        ],
+    }
+    kept = {node.name: node.meta.get("from") for node in split.graph.nodes}
+    assert kept["submod_0"] == "relu"
+    assert kept["submod_1"] == "add"
+
+
+# -- parts that need each other ----------------------------------------------
+
+
+def test_a_cycle_is_told_with_its_calls() -> None:
+    gm = fx.symbolic_trace(lambda x: torch.relu(x).neg().exp())
+    with pytest.raises(RuntimeError, match="cycle exists") as raised:
+        split_module(gm, gm, by_name({"neg": 1}))
+    assert "submod_0 needs submod_1: exp uses neg" in str(raised.value)
+    assert "submod_1 needs submod_0: neg uses relu" in str(raised.value)
+
+
+def test_the_order_of_first_calls_may_be_impossible() -> None:
+    def forward(x: Value) -> Value:
+        return x.relu() + x.neg()
+
+    gm = fx.symbolic_trace(forward)
+    parts = by_name({"neg": 1})
+    with pytest.raises(RuntimeError, match="submod_0 needs submod_1: add uses"):
+        split_module(gm, gm, parts, keep_original_order=True)
+    x = torch.randn(3)
+    torch.testing.assert_close(split_module(gm, gm, parts)(x), forward(x))
+
+
+def test_a_write_stays_between_its_reads() -> None:
+    def forward(x: Value) -> Value:
+        y = x + 1
+        before = y * 2
+        y.add_(3)
+        return before, y * 5
+
+    gm = fx.symbolic_trace(forward)
+    parts = by_name({"mul": 1, "add_": 2, "mul_1": 3})
+    split = split_module(gm, gm, parts)
+    x = torch.randn(3)
+    torch.testing.assert_close(split(x), forward(x))
+    theirs = their_split(torch.fx.symbolic_trace(forward), split, parts)
+    assert not torch.equal(theirs(x)[0], forward(x)[0])
+
+
+def test_a_cycle_through_an_effect_says_so() -> None:
+    def forward(x: Value) -> Value:
+        y = x + 1
+        before = y * 2
+        y.add_(3)
+        return before, y * 5
+
+    gm = fx.symbolic_trace(forward)
+    with pytest.raises(RuntimeError, match="may have an effect"):
+        split_module(gm, gm, by_name({"add_": 1, "add": 2}))
+
+
+def test_branches_that_write_into_their_own_memory_are_free() -> None:
+    def forward(x: Value) -> Value:
+        one, two = torch.add(x, 1), torch.sub(x, 1)
+        one.relu_()
+        two.neg_()
+        one.exp_()
+        return one + two
+
+    gm = fx.symbolic_trace(forward)
+    pairs = {(a.name, b.name) for a, b in kept_in_order(gm.graph)}
+    assert pairs == {
+        ("relu_", "exp_"),
+        ("exp_", "add_1"),
+        ("neg_", "add_1"),
+    }
+    parts = by_name({"sub": 1, "neg_": 1, "add_1": 2})
+    x = torch.randn(3)
+    torch.testing.assert_close(split_module(gm, gm, parts)(x), forward(x))
+
+
+def test_random_draws_stay_in_order() -> None:
+    def forward(x: Value) -> Value:
+        one = torch.rand_like(x)
+        two = torch.rand_like(x) * 2
+        return one, two
+
+    gm = fx.symbolic_trace(forward)
+    split = split_module(gm, gm, by_name({"rand_like_1": 1, "mul": 1}))
+    x = torch.ones(3)
+    torch.manual_seed(0)
+    expected = forward(x)
+    torch.manual_seed(0)
+    assert torch.equal(split(x)[1], expected[1])
+
+
+OPERATIONS = ("relu", "neg", "add_", "mul_", "view", "sum", "rand")
+
+
+def program(recipe: list[tuple[int, int, int]]) -> fx.Graph:
+    """Calls that read, view and write the values before them."""
+    graph = fx.Graph()
+    values = [graph.call_method("clone", (graph.placeholder("x"),))]
+    for number, one, other in recipe:
+        name = OPERATIONS[number % len(OPERATIONS)]
+        a, b = values[-1 - one % len(values)], values[other % len(values)]
+        if name == "view":
+            new = graph.call_method("view", (a, -1))
+        elif name == "rand":
+            new = graph.call_function(torch.rand_like, (a,))
+        elif name.endswith("_"):
+            new = graph.call_method(name, (a, b))
+        elif name == "sum":
+            new = graph.call_function(torch.add, (a, b))
+        else:
+            new = graph.call_function(getattr(torch, name), (a,))
+        values.append(new)
+    graph.output(tuple(values))
+    return graph
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 6), st.integers(0, 5), st.integers(0, 9)),
+        min_size=2,
+        max_size=9,
+    ),
+    st.integers(2, 4),
+    st.integers(0, 9999),
+)
+def test_any_program_in_any_parts(
+    recipe: list[tuple[int, int, int]], parts: int, seed: int
+) -> None:
+    gm = fx.GraphModule({}, program(recipe))
+    answers = random.Random(seed)
+    try:
+        split = split_module(gm, gm, lambda _: answers.randrange(parts))
+    except RuntimeError as error:
+        assert "cycle exists" in str(error)
+        return
+    x = torch.linspace(-1, 1, 4)
+    torch.manual_seed(0)
+    expected = gm(x)
+    torch.manual_seed(0)
+    torch.testing.assert_close(split(x), expected, rtol=0, atol=0)
+    split.graph.lint()

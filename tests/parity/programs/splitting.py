@@ -1,0 +1,108 @@
+"""Passes: a module cut into parts."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import torch
+from torch import nn
+
+from tests.parity.harness import Lib, Seen, error, program
+
+Value: TypeAlias = Any
+
+
+def split(
+    lib: Lib, root: Callable[..., Value], parts: dict[str, int], **options: bool
+) -> Value:
+    """A traced program, cut by the names of its nodes; else they are in 0."""
+    module = importlib.import_module(f"{lib.__name__}.passes.split_module")
+    gm = lib.symbolic_trace(root)
+    return module.split_module(
+        gm, gm, lambda node: parts.get(node.name, 0), **options
+    )
+
+
+@program()
+def two_parts(lib: Lib) -> Seen:
+    def f(x, y):  # type: ignore[no-untyped-def]
+        return {"both": torch.relu(x) + y}, y.neg().sum()
+
+    gm = split(lib, f, {"neg": 1, "sum_1": 1})
+    return gm.code, gm.submod_0.code, gm.submod_1.code
+
+
+@program(
+    differs="split-cycle",
+    ours=("RuntimeError: cycle exists between partitions!", True),
+)
+def parts_that_need_each_other(lib: Lib) -> Seen:
+    def f(x: Value) -> Value:
+        return torch.relu(x).neg().exp()
+
+    said = error(lambda: split(lib, f, {"neg": 1}))
+    try:
+        split(lib, f, {"neg": 1})
+    except RuntimeError as problem:
+        return said, "exp uses neg" in str(problem)
+    return said
+
+
+@program(differs="split-effects", ours=[[2.0], [20.0]])
+def a_write_between_reads(lib: Lib) -> Seen:
+    def f(x: Value) -> Value:
+        y = x + 1
+        before = y * 2
+        y.add_(3)
+        return before, y * 5
+
+    gm = split(lib, f, {"mul": 1, "add_": 2, "mul_1": 3})
+    return [value.tolist() for value in gm(torch.zeros(1))]
+
+
+class OneName(nn.Module):
+    """Its paths `a.0` and `a_0` are one name if a dot becomes a bar."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.a = nn.Sequential(nn.Threshold(5, 3))
+        self.a_0 = nn.ReLU()
+
+    def forward(self, x: Value) -> Value:
+        return self.a_0(self.a(x)).neg()
+
+
+@program(differs="split-names", ours=[3.0])
+def two_paths_that_look_alike(lib: Lib) -> Seen:
+    model: Value = OneName()
+    gm = split(lib, model, {"neg": 1})
+    values: list[float] = gm(torch.ones(1)).tolist()
+    return [abs(value) for value in values]
+
+
+@program(differs="split-kept-names", ours=3)
+def kept_names_and_any_number_of_inputs(lib: Lib) -> Seen:
+    def f(x: Value, k: int = 1, *rest: Value) -> Value:
+        return x + k, rest
+
+    try:
+        return split(lib, f, {}, keep_original_node_name=True)(2)[0]
+    except SyntaxError:
+        return "SyntaxError"
+
+
+@program(differs="split-codegen", ours=[2.0])
+def nested_inputs(lib: Lib) -> Seen:
+    def f(pair: Value) -> Value:
+        return (pair["a"] + pair["b"]).relu()
+
+    module = importlib.import_module(f"{lib.__name__}.passes.split_module")
+    gm = lib.symbolic_trace(
+        f, concrete_args={"pair": {"a": lib.PH, "b": lib.PH}}
+    )
+    cut = module.split_module(gm, gm, lambda node: 0)
+    pair = {"a": torch.ones(1), "b": torch.ones(1)}
+    said = error(lambda: cut(pair))
+    return cut(pair).tolist() if said == "no error" else said

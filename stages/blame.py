@@ -105,7 +105,11 @@ def _failures(result: Result, failing: dict[str, str]) -> int:
 def told(found: Blame) -> Iterator[str]:
     """The result as lines for the learner."""
     if not found.failing:
-        yield "No test of this stage fails, so no function is to blame."
+        yield (
+            "No test of this stage fails, so none of its functions can be "
+            "blamed. If the library's tests fail with your code, `pytest "
+            "stages/NN` says so, and names the function they came through."
+        )
         return
     yield f"{len(found.failing)} tests fail."
     if found.elsewhere:

@@ -125,6 +125,27 @@ def raising(
         )
 
 
+@contextmanager
+def working(sentence: str) -> Iterator[None]:
+    """Tell an error that the block raises as a mistake.
+
+    The error of an unwritten function is passed on as it is, and so is a
+    Mistake.
+
+    Raises:
+        Mistake: the block raised an error, which the picture shows.
+    """
+    try:
+        yield
+    except Mistake:
+        raise
+    except Exception as error:
+        if stub_of(error):
+            raise
+        picture = f"yours: {type(error).__name__}: {error}"
+        raise Mistake(sentence, picture) from error
+
+
 @runtime_checkable
 class _Node(Protocol):
     """What `uses_intact` needs of a node."""

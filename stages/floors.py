@@ -32,16 +32,21 @@ class SourceFile(NamedTuple):
     about: str
 
 
+def source_file(path: Path, library: Path = LIBRARY) -> SourceFile | None:
+    """What a file of the library says of its stage; None if it has none."""
+    docstring = ast.get_docstring(ast.parse(path.read_text())) or ""
+    match = _first_line.match(docstring)
+    if match is None:
+        return None
+    stage, title, about = match.groups()
+    name = str(path.relative_to(library))
+    return SourceFile(name, int(stage), title, about)
+
+
 def source_files(library: Path = LIBRARY) -> list[SourceFile]:
     """The files of the library that have a stage, in order of the stages."""
-    found = []
-    for path in library.rglob("*.py"):
-        docstring = ast.get_docstring(ast.parse(path.read_text())) or ""
-        match = _first_line.match(docstring)
-        if match:
-            stage, title, about = match.groups()
-            name = str(path.relative_to(library))
-            found.append(SourceFile(name, int(stage), title, about))
+    read = (source_file(path, library) for path in library.rglob("*.py"))
+    found = [file for file in read if file is not None]
     return sorted(found, key=lambda file: (file.stage, file.path))
 
 

@@ -47,8 +47,9 @@ the order of explanation).  Example: docs/files/ordered/linked_list.md.
     invariant, in a sentence that one could test); where it is used.
     ## The ring                          a section: an idea, not a class
     /// source | …                       blocks, each with its reason
+    ## For reference                     of a core file: what one looks up,
+                                         and what the stage's page tells
     ## In torch.fx                       /// torch blocks, what 2.13 does
-    ## What is claimed                   /// claims
 
 Prose beside code says why: what would break without the line, what was
 decided against, what it costs.  It does not retell the code.  Headings stand
@@ -91,8 +92,12 @@ words what 2.13 does differently.  The name is looked up in the installed
 torch (not imported); what is made at run time has no place there: name the
 function that makes it.
 
-`/// claims`: ids of tests/claims.toml, in the block.  The row is drawn: the
-statement, where, whether it holds, its tests.
+What the source documents say stands beside the code by itself: each claim of
+tests/claims.toml names a definition, and a § in its margin opens the claim.
+`/// claims`, on the page of a stage: the statements about that stage, folded.
+`/// document | 003`: a document section by section. `/// ledger`: all claims.
+`/// ranked`: which rows of the page's tables are met `often:` and `sometimes:`
+(lists of the ids in their first cells); with a filter, and cards when narrow.
 
 `/// exercises | 01`: the exercises of a stage, with commands and hints.
 
@@ -116,14 +121,20 @@ film is a file with `film() -> Film`, at most 12 rows and 20 shots; what is
 new, changed or gone is found by itself (docs/machinery/film.py).  `first` is
 the shot that it opens on.
 
+`/// choose | docs.examples.choose_02`: a figure that one asks.  The file has
+`choices() -> Choices` (docs/machinery/film.py): a question and a film for each
+answer, all worked out by fx while the page is built.  The prose is its caption.
+It needs no script: the answers are radio buttons.
+
 `/// picture | ring`: a drawing; the prose becomes its caption, and says the
 same to one who cannot see it.  There are home, ring and use_def; another one
 is a file of docs/machinery/pictures with `draw() -> Canvas`
 (docs/machinery/svg.py: boxes, words, arrows on a width of 360; tones, no
 colours).
 
-`/// api`, `/// ledger`, `/// stages`: the reference of public names; all
-claims; the list of stages.
+`/// speed`: a chart of the recorded benchmarks.
+
+`/// api`, `/// stages`: the reference of public names; the list of stages.
 
 ## Links, terms, notes
 

@@ -11,8 +11,8 @@ from markdown import Markdown
 
 from docs.machinery.errors import DocsError
 from docs.machinery.extension import KINDS, DocsExtension
-from docs.machinery.literate import gaps, page_of, shown_lines
-from docs.machinery.source import ROOT, UnknownName, find, read
+from docs.machinery.literate import gaps, shown_lines
+from docs.machinery.source import ROOT, UnknownName, find, page_of, read
 
 USUAL = (
     "admonition",

@@ -5,14 +5,13 @@ from __future__ import annotations
 import xml.etree.ElementTree as etree
 
 from docs.machinery.directives import Kind
-from docs.machinery.literate import page_of
 from docs.machinery.scene import Block, Scene, after, element, prose
 from docs.machinery.source import ROOT, Place, UnknownName, find
 from stages.manifest import Exercise, Stage, stages
 
 
 def _exercises(scene: Scene) -> etree.Element:
-    """Every exercise of a stage: the task, where, and hints to unfold."""
+    """Every exercise of a stage: the task, and where."""
     stage = scene.directive.argument
     known = {f"{number:02d}": one for number, one in _known(scene).items()}
     if stage not in known:
@@ -36,8 +35,9 @@ def _commands(scene: Scene, stage: str) -> None:
     """What to type."""
     lines = (
         f"pytest stages/{stage}    # what is written, what is right\n"
-        f"python -m stages hint    # a hint for the next one\n"
-        f"python -m stages watch {stage}    # again at each save"
+        f"python -m stages hint    # a hint for the next one, then more\n"
+        f"python -m stages watch {stage}    # again at each save\n"
+        f"python -m stages solution NAME    # ours, once yours passes"
     )
     scene.code(scene.parent, lines, language="sh")
 
@@ -53,25 +53,6 @@ def _row(scene: Scene, item: etree.Element, exercise: Exercise) -> None:
     where = element(head, "span", f"exercises/fx/{file} · ", css="fx-where")
     element(where, "a", "idea", href=_idea(scene, exercise))
     prose(item, "p", exercise.task)
-    for number, hint in enumerate(exercise.hints, 1):
-        folded = element(item, "details", css="fx-hint")
-        element(folded, "summary", f"Hint {number}")
-        prose(folded, "p", hint)
-    _solution(scene, element(item, "details", css="fx-hint"), exercise, place)
-
-
-def _solution(
-    scene: Scene, folded: etree.Element, exercise: Exercise, place: Place
-) -> None:
-    """Where the reference's version is, folded: it is for afterwards."""
-    element(folded, "summary", "Solution")
-    command = f"python -m stages solution {exercise.qualname}"
-    prose(folded, "p", f"`{command}` compares yours with it once yours passes.")
-    shown = page_of(place.module.path)
-    if (ROOT / "docs" / shown).is_file():
-        up = "../" * scene.directive.page.count("/")
-        target = f"{up}{shown}#fx.{exercise.name}"
-        element(folded, "a", "Show the reference's now", href=target)
 
 
 def _place(scene: Scene, exercise: Exercise) -> Place:

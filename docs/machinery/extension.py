@@ -22,14 +22,18 @@ from pymdownx.blocks import BlocksExtension, BlocksProcessor
 from pymdownx.blocks.block import Block as MarkdownBlock
 
 from docs.machinery import (
+    chart,
+    choosing,
     course,
     drawing,
     literate,
+    ranking,
     reference,
     running,
     stepper,
     tables,
 )
+from docs.machinery.claimed import said_of
 from docs.machinery.directives import Page, read_page
 from docs.machinery.errors import DocsError, summary
 from docs.machinery.scene import Block, Scene, element
@@ -41,10 +45,13 @@ _log = logging.getLogger("mkdocs.fx")  # MkDocs counts the warnings below it
 BLOCKS: dict[str, Block] = {
     **literate.BLOCKS,
     **tables.BLOCKS,
+    **ranking.BLOCKS,
     **course.BLOCKS,
     **running.BLOCKS,
     **stepper.BLOCKS,
     **drawing.BLOCKS,
+    **chart.BLOCKS,
+    **choosing.BLOCKS,
     **reference.BLOCKS,
 }
 """Every block that a page may have, by name."""
@@ -105,7 +112,8 @@ class _Labelling(Treeprocessor):
         title = root.find("h1")
         if title is not None and text:
             line = etree.Element("p", {"class": "fx-page"})
-            line.text, line.tail = text, "\n"
+            said = said_of(self.reading.page.name)
+            line.text, line.tail = " · ".join(filter(None, (text, said))), "\n"
             root.insert(list(root).index(title) + 1, line)
 
 
@@ -175,6 +183,9 @@ class DocsExtension(BlocksExtension):
             md.treeprocessors.register(report, "fx-report", -10)
         labelling = _Labelling(md, self.reading)
         md.treeprocessors.register(labelling, "fx-label", -5)
+        rank = ranking.Ranking(md, lambda: self.reading.page)
+        # Before inline (20), while the ids are text.
+        md.treeprocessors.register(rank, "fx-rank", 25)
 
 
 def makeExtension() -> Extension:

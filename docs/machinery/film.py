@@ -1,5 +1,7 @@
 """A film: the states of a program, one after the other, for `/// trace`.
 
+`Choices` are films of which the reader picks one, for `/// choose`.
+
     def film() -> Film:
         film = Film("stages.residual.Residual.forward")
         film.graph("Nothing is recorded yet.", graph)
@@ -250,6 +252,50 @@ class Film:
         number, line = found[0]
         start = line.index(text)
         return Spot(number, start, number, start + len(text))
+
+
+class Choices:
+    """A question whose answers have been worked out, for `/// choose`.
+
+        def choices() -> Choices:
+            asked = Choices("Which node is erased?")
+            for name in ("add", "relu"):
+                film = asked.option(f"erase {name}")
+                ...                    # a shot before, and one after
+
+    Of each film the last shot is shown, with what is different from the shot
+    before it.
+
+    Attributes:
+        question: what the reader chooses.
+        films: label -> its film.
+    """
+
+    def __init__(
+        self, question: str, *, rows: str = "Nodes", code: str = "Code"
+    ) -> None:
+        self.question = question
+        self.rows = rows
+        self.code = code
+        self.films: dict[str, Film] = {}
+
+    def option(self, label: str) -> Film:
+        """The film of one more answer, without shots yet.
+
+        Raises:
+            ValueError: there is an answer with this label.
+        """
+        if label in self.films:
+            raise ValueError(f"two answers are labelled {label!r}")
+        self.films[label] = Film(rows=self.rows, code=self.code)
+        return self.films[label]
+
+    def json(self) -> str:
+        """The choices as text, for the process that draws them."""
+        shots = [asdict(film.marked()[-1]) for film in self.films.values()]
+        parts = {"source": "", "rows": self.rows, "code": self.code}
+        asked = {"question": self.question, "labels": [*self.films]}
+        return json.dumps({**parts, **asked, "shots": shots})
 
 
 def call_text(node: Node) -> str:

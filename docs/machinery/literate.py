@@ -13,22 +13,23 @@ from functools import lru_cache
 from itertools import dropwhile, takewhile
 from pathlib import Path
 
+from docs.machinery import claimed
 from docs.machinery.directives import Directive, Kind, Page, read_page
 from docs.machinery.errors import DocsError
 from docs.machinery.scene import Block, Scene, after, element
 from docs.machinery.source import (
+    FILES,
     PACKAGES,
     ROOT,
     Module,
     Unit,
     UnknownName,
     find,
+    page_of,
     read,
+    statements,
     torch_root,
 )
-
-FILES = "files/"
-"""Where the pages are that show a file whole, below docs/."""
 
 
 @dataclass(frozen=True)
@@ -181,7 +182,11 @@ def _code(
         raise scene.error(error) from None
     text = span.text().split("\n")
     whole = [(span.first, span.last, False)]
+    up = "../" * scene.directive.page.count("/")
     for first, last, folded in _pieces(span, marked) if anchors else whole:
+        for unit in span.units if anchors and not folded else ():
+            if unit.first == first:
+                claimed.mark(column, dotted(span.module, unit), up)
         box = element(column, "div", css="fx-box")
         for unit in span.units if anchors else ():
             name = dotted(span.module, unit)
@@ -203,6 +208,26 @@ def _code(
 
 
 def _pieces(span: Span, marked: list[int]) -> Iterator[tuple[int, int, bool]]:
+    """The lines of a span: cut before what the documents speak of.
+
+    Folded imports are a piece of their own.
+    """
+    spoken_of = claimed.ledger().beside
+    cuts = [
+        unit.first
+        for unit in span.units
+        if dotted(span.module, unit) in spoken_of
+    ]
+    for first, last, folded in _folded(span, marked):
+        starts = [first, *(cut for cut in cuts if first < cut <= last)]
+        for start, end in zip(starts, [*starts[1:], last + 1], strict=True):
+            final = end - 1
+            while not span.module.lines[final - 1].strip():
+                final -= 1
+            yield start, final, folded
+
+
+def _folded(span: Span, marked: list[int]) -> Iterator[tuple[int, int, bool]]:
     """The lines of a span in up to three pieces, of which imports are folded.
 
     A block that marks one of the imports speaks of it, and shows all.
@@ -226,7 +251,7 @@ def _imports(span: Span) -> tuple[int, int]:
 
     `__all__` is one of them: it says what the file exports.
     """
-    body = ast.parse("\n".join(span.module.lines)).body
+    body = statements(span.module)
     inside = [n for n in body if span.first <= n.lineno <= span.last]
     ours = takewhile(_is_import, dropwhile(lambda n: not _is_import(n), inside))
     found = list(ours)
@@ -262,15 +287,6 @@ def _excerpt(scene: Scene) -> etree.Element:
         link = element(where, "a", href=f"{up}{page}#{span.anchor}")
         link.text = f"{span.module.path}, lines {span.first}-{span.last}"
     return words
-
-
-def page_of(path: str) -> str:
-    """The page that shows a file of fx, below docs/; "" for other files."""
-    if not path.startswith("fx/"):
-        return ""
-    if path.endswith("/__init__.py"):
-        return f"{FILES}packages.md"
-    return FILES + path.removeprefix("fx/").removesuffix(".py") + ".md"
 
 
 def _torch(scene: Scene) -> etree.Element:

@@ -13,12 +13,20 @@ import tomllib
 import xml.etree.ElementTree as etree
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 
 from docs.machinery.directives import Kind
-from docs.machinery.literate import dotted, page_of
+from docs.machinery.literate import dotted
 from docs.machinery.scene import Block, Scene, after, element
-from docs.machinery.source import ROOT, Module, Place, Unit, UnknownName, find
+from docs.machinery.source import (
+    ROOT,
+    Module,
+    Place,
+    Unit,
+    UnknownName,
+    find,
+    page_of,
+    statements,
+)
 
 SURFACE = ROOT / "tests" / "api_surface.toml"
 
@@ -71,7 +79,7 @@ def _exports() -> Iterator[tuple[str, str]]:
     for path in sorted((ROOT / "fx").rglob("*.py")):
         dotted = ".".join(path.relative_to(ROOT).with_suffix("").parts)
         module = find(dotted.removesuffix(".__init__")).module
-        for node in _statements(module):
+        for node in statements(module):
             if isinstance(node, ast.Assign) and _is_all(node):
                 for name in ast.literal_eval(node.value):
                     if not _is_module(module.name, name):
@@ -87,12 +95,6 @@ def _is_all(node: ast.Assign) -> bool:
 def _is_module(package: str, name: str) -> bool:
     """Does a name of a package stand for a file?"""
     return (ROOT.joinpath(*package.split("."), f"{name}.py")).is_file()
-
-
-@lru_cache(maxsize=256)
-def _statements(module: Module) -> tuple[ast.stmt, ...]:
-    """The top of a file, parsed."""
-    return tuple(ast.parse("\n".join(module.lines)).body)
 
 
 # --- where a name is defined ------------------------------------------------
@@ -117,7 +119,7 @@ def _top(module: str, name: str) -> Place | None:
         found = find(module).module
     except UnknownName:
         return None
-    for node in _statements(found):
+    for node in statements(found):
         if isinstance(node, ast.ImportFrom):
             for alias in node.names:
                 if name == (alias.asname or alias.name):

@@ -17,6 +17,7 @@ import sys
 import xml.etree.ElementTree as etree
 from functools import lru_cache
 from pathlib import Path
+from typing import Literal
 
 from docs.machinery.directives import Kind
 from docs.machinery.literate import torch_version
@@ -57,13 +58,13 @@ def printed(target: str) -> str:
     )
 
 
-def film(target: str) -> str:
-    """The film that a file's `film()` returns, as JSON.
+def film(target: str, call: Literal["film", "choices"] = "film") -> str:
+    """What a file's `film()` or `choices()` returns, as JSON.
 
     Raises:
         Failed: it raised something.
     """
-    return answer({"target": target})
+    return answer({"target": target, "call": call})
 
 
 def answer(request: dict[str, object]) -> str:

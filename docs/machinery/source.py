@@ -28,6 +28,9 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("fx", "stages", "docs", "tests")
 """Where a page may take code from."""
 
+FILES = "files/"
+"""Where the pages are that show a file whole, below docs/."""
+
 Kind: TypeAlias = Literal["head", "function", "class", "value"]
 
 
@@ -152,6 +155,15 @@ def _file_of(root: Path, parts: Sequence[str]) -> Path | None:
     return None
 
 
+def page_of(path: str) -> str:
+    """The page that shows a file of fx, below docs/; "" for other files."""
+    if not path.startswith("fx/"):
+        return ""
+    if path.endswith("/__init__.py"):
+        return f"{FILES}packages.md"
+    return FILES + path.removeprefix("fx/").removesuffix(".py") + ".md"
+
+
 def torch_root() -> Path:
     """The folder in which torch is installed; torch is not imported."""
     spec = importlib.util.find_spec("torch")
@@ -173,6 +185,12 @@ def _read(path: Path, root: Path, changed: int) -> Module:
     if parts[-1] == "__init__":
         parts = parts[:-1]
     return cut(path.read_text(encoding="utf-8"), ".".join(parts), relative)
+
+
+@lru_cache(maxsize=256)
+def statements(module: Module) -> tuple[ast.stmt, ...]:
+    """The top of a file, parsed."""
+    return tuple(ast.parse("\n".join(module.lines)).body)
 
 
 def cut(text: str, name: str, path: Path | str) -> Module:

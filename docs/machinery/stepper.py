@@ -37,7 +37,7 @@ def _trace(scene: Scene) -> etree.Element:
     """A film, and the prose as its caption."""
     try:
         film: Data = json.loads(running.film(scene.directive.argument))
-        parts = [_shot(film, shot) for shot in film["shots"]]
+        parts = [draw_shot(film, shot) for shot in film["shots"]]
     except (UnknownName, running.Failed) as error:
         raise scene.error(error) from None
     if len(parts) < 2:
@@ -54,7 +54,7 @@ def _trace(scene: Scene) -> etree.Element:
     return element(box, "div", css="fx-caption")
 
 
-def _shot(film: Data, shot: Data) -> str:
+def draw_shot(film: Data, shot: Data) -> str:
     """One state: the sentence, and up to three panels."""
     panels = [_source(film["source"], shot["spot"])] if film["source"] else []
     panels.append(_panel(film["rows"], _rows(shot), "fx-nodes"))

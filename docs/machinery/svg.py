@@ -65,6 +65,12 @@ class Canvas:
             f'text-anchor="{anchor}">{escape(text)}</text>'
         )
 
+    def line(self, x1: float, y1: float, x2: float, y2: float) -> None:
+        """A straight line without a head."""
+        self.pieces.append(
+            f'<path class="fx-line" d="M{x1:g} {y1:g}L{x2:g} {y2:g}"/>'
+        )
+
     def arrow(
         self,
         x1: float,

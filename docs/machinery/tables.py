@@ -1,115 +1,147 @@
-"""Tables drawn from data: `/// claims`, `/// ledger`."""
+"""The claims in order: of a stage, of a document, and all of them.
+
+`/// claims`, `/// document`, `/// ledger`; all from tests/claims.toml.
+"""
 
 from __future__ import annotations
 
 import xml.etree.ElementTree as etree
-from functools import lru_cache
+from pathlib import Path
 
+from docs.machinery.claimed import (
+    VERDICTS,
+    address,
+    cite,
+    code_link,
+    counted,
+    draw,
+    ledger,
+    titled,
+)
 from docs.machinery.directives import Kind
+from docs.machinery.filtering import Filter, draw_filters, of_group
 from docs.machinery.scene import Block, Scene, after, element
 from stages.floors import stage_titles
-from tests.checks.claims import LEDGER, Claim, load
+from tests.checks.claims import Claim, Document, Section
 
-DOCUMENTS = {
-    "000": "the overview page of the torch.fx documentation",
-    "001": "an introduction to torch.fx, from a programmer's notes (Chinese)",
-    "002": "notes on the design of torch.fx.proxy",
-    "003": "a long article on Graph and Node (Chinese)",
-    "004": "the documentation of torch.fx.passes.reinplace",
-}
-"""What the claims are taken from, by the number that a claim gives."""
-
-VERDICTS = {
-    "holds": "holds in torch 2.13",
-    "changed": "has changed in torch 2.13",
-    "n/a": "is internal to torch",
-}
+_VERDICT = Filter(
+    "verdict",
+    "Statements that",
+    {"holds": "hold", "changed": "changed", "na": "are not ours"},
+)
 
 
-def claims() -> dict[str, Claim]:
-    """Every row of tests/claims.toml, by id."""
-    return _claims(LEDGER.stat().st_mtime_ns)
+def _of_stage(scene: Scene) -> etree.Element:
+    """The claims that the page's stage is about, folded."""
+    name = Path(scene.directive.page).stem
+    rows = [
+        claim
+        for claim in ledger().claims.values()
+        if name.isdigit() and claim.stage == int(name)
+    ]
+    if not rows:
+        raise scene.error("/// claims belongs to the page of a stage")
+    up = "../" * scene.directive.page.count("/")
+    folded = element(scene.parent, "details", css="fx-of-stage")
+    folded.set("data-search-exclude", "")
+    said = f"The documents make {len(rows)} statements about this stage: "
+    element(folded, "summary", said + counted(rows))
+    listed = element(folded, "ul")
+    for row in rows:
+        item = element(listed, "li", f"{row.text} ")
+        if row.holds == "holds":
+            code_link(item, row.code, up)
+        else:
+            link = element(item, "a", href=f"{up}claims.md#{row.id}")
+            link.text = VERDICTS[row.holds]
+    return folded
 
 
-@lru_cache(maxsize=1)
-def _claims(changed: int) -> dict[str, Claim]:
-    """As `claims`; `changed` makes an edited file another key."""
-    rows = load(LEDGER.read_text(encoding="utf-8"))
-    return {row.id: row for row in rows}
+def _document(scene: Scene) -> etree.Element:
+    """A document, section by section."""
+    source = ledger().documents.get(scene.directive.argument)
+    if source is None:
+        known = ", ".join(ledger().documents)
+        raise scene.error(f"no such document; there are {known}")
+    up = "../" * scene.directive.page.count("/")
+    about = element(scene.parent, "p")
+    cite(about, source.title, source.original)
+    after(about[-1], f": {source.about}. ")
+    if source.url:
+        element(about, "a", "Read it", href=source.url)
+    else:
+        after(about[-1], f": {source.about}; no public address is known.")
+    places = _by_section(source)
+    rows = {row.id: row for some in places.values() for row in some}
+    draw_filters(scene, [_VERDICT], str(len(rows)))
+    for section in source.sections:
+        _section(scene, source, section, places[section.name], up)
+    return about
 
 
-def _some(scene: Scene) -> etree.Element:
-    """The claims whose ids stand in the block."""
-    known = claims()
-    chosen = scene.directive.body.split()
-    unknown = [id for id in chosen if id not in known]
-    if unknown:
-        raise scene.error(f"no claim is called {', '.join(unknown)}")
-    if len(set(chosen)) < len(chosen):
-        raise scene.error("a claim is named twice")
-    return _list(scene, [known[id] for id in chosen])
+def _by_section(source: Document) -> dict[str, list[Claim]]:
+    """The claims of each section of a document."""
+    found: dict[str, list[Claim]] = {s.name: [] for s in source.sections}
+    for claim in ledger().claims.values():
+        for name in {
+            place.section: None
+            for place in ledger().cited[claim.id]
+            if place.document == source.id
+        }:
+            found[name].append(claim)
+    return found
+
+
+def _section(
+    scene: Scene,
+    source: Document,
+    section: Section,
+    rows: list[Claim],
+    up: str,
+) -> None:
+    """One section: where it is, and what it says."""
+    place = source.sections.index(section)
+    heading = element(scene.parent, "h2", titled(section))
+    heading.set("id", f"section-{place}")
+    box = element(scene.parent, "div", css="fx-claims")
+    box.set("data-search-exclude", "")
+    where = element(box, "p", css="fx-where")
+    if source.url:
+        words = section.original or section.title
+        element(where, "a", words, href=address(source, section))
+    else:
+        where.text = section.original or section.title
+    for row in rows:
+        draw(box, row, up)
+    for shown in (heading, box):
+        of_group(shown, box.iter("div"), "verdict")
 
 
 def _all(scene: Scene) -> etree.Element:
     """Every claim, by stage; first what the documents are."""
     sources = element(scene.parent, "dl", css="fx-documents")
-    for number, title in DOCUMENTS.items():
-        element(sources, "dt", number)
-        element(sources, "dd", title)
-    for stage, title in stage_titles().items():
-        heading = element(scene.parent, "h2", f"{stage:02} {title}")
+    for source in ledger().documents.values():
+        entry = element(sources, "dt")
+        element(entry, "a", source.id, href=f"documents/{source.id}.md")
+        title = element(element(sources, "dd"), "cite", source.title)
+        after(title, f", {source.about}")
+    numbers = {number: number for number in ledger().documents}
+    every = ledger().claims.values()
+    of_document = Filter("document", "Said in", numbers)
+    draw_filters(scene, [_VERDICT, of_document], str(len(every)))
+    for stage, title_ in stage_titles().items():
+        heading = element(scene.parent, "h2", f"{stage:02} {title_}")
         heading.set("id", f"stage-{stage:02}")
-        rows = [row for row in claims().values() if row.stage == stage]
-        _list(scene, rows, ids=True)
+        box = element(scene.parent, "div", css="fx-claims")
+        for row in every:
+            if row.stage == stage:
+                draw(box, row, "", anchor=True)
+        of_group(heading, box.iter("div"), "verdict", "document")
     return sources
 
 
-def _list(
-    scene: Scene, rows: list[Claim], *, ids: bool = False
-) -> etree.Element:
-    """Claims below each other; with ids, this is where links lead to."""
-    box = element(scene.parent, "div", css="fx-claims")
-    for row in rows:
-        _claim(scene, box, row, ids=ids)
-    return box
-
-
-def _claim(scene: Scene, box: etree.Element, row: Claim, *, ids: bool) -> None:
-    """One claim: what is said, where, and whether it is so."""
-    item = element(box, "div", css=f"fx-claim fx-{row.holds.replace('/', '')}")
-    head = element(item, "p", css="fx-where")
-    if ids:
-        item.set("id", row.id)
-        element(head, "code", row.id)
-    else:
-        up = "../" * scene.directive.page.count("/")
-        link = element(head, "a", href=f"{up}claims.md#{row.id}")
-        element(link, "code", row.id)
-    verdict = element(head, "strong", VERDICTS[row.holds], css="fx-verdict")
-    after(verdict, f" · {row.where}")
-    element(item, "p", row.text)
-    for label, text in (("torch 2.13", row.torch), ("Note", row.note)):
-        if text:
-            said = element(item, "p")
-            after(element(said, "em", f"{label}: "), text)
-    _tests(item, row)
-
-
-def _tests(item: etree.Element, row: Claim) -> None:
-    """The tests that check a claim, folded."""
-    if not row.test:
-        element(item, "p", "No test can check this.", css="fx-where")
-        return
-    count = len(row.test)
-    folded = element(item, "details", css="fx-tests")
-    word = "test checks" if count == 1 else "tests check"
-    element(folded, "summary", f"{count} {word} this")
-    names = element(folded, "ul")
-    for name in row.test:
-        element(element(names, "li"), "code", name)
-
-
 BLOCKS = {
-    "claims": Block(Kind(False, {}, "words"), _some),
+    "claims": Block(Kind(False, {}, "none"), _of_stage),
+    "document": Block(Kind(True, {}, "none"), _document),
     "ledger": Block(Kind(False, {}, "none"), _all),
 }

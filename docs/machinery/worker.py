@@ -2,7 +2,8 @@
 
     python -m docs.machinery.worker
 
-A request is a line of JSON: `{"target": "docs.examples.steps_01"}` for a film;
+A request is a line of JSON: for a film it is
+`{"target": "docs.examples.steps_01", "call": "film"}`;
 for an example its text, and the files to put beside it, as
 `docs.machinery.running.printed` writes it.  The answer is a line of JSON,
 `{"ok": true, "output": "…"}`.  A run sees nothing of another run: each is a
@@ -76,7 +77,8 @@ def run(request: Request) -> dict[str, object]:
             if "text" in request:
                 example(request)
             else:
-                said.write(load(request["target"]).film().json())
+                made = getattr(load(request["target"]), request["call"])
+                said.write(made().json())
     except BaseException:
         return {"ok": False, "output": traceback.format_exc()}
     return {"ok": True, "output": said.getvalue()}

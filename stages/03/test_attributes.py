@@ -16,7 +16,22 @@ CALLED = "proxy.Attribute.__call__"
 FETCHED = "proxy.Attribute.__getattr__"
 
 
-class Noting(GraphAppendingTracer):
+class Asking(GraphAppendingTracer):
+    """A tracer that says how `create_proxy` has to be called."""
+
+    def create_proxy(self, *given: Value, **named: Value) -> Proxy:
+        """Record a call, if it is given as one."""
+        check(
+            [type(one) for one in given[2:4]] in ([tuple], [tuple, dict]),
+            "create_proxy takes an opcode, a target, then all positional "
+            "arguments as one tuple and the keyword arguments as one dict: "
+            "do not unpack them.",
+            picture=f"yours: {', '.join(map(str, given))}",
+        )
+        return super().create_proxy(*given, **named)
+
+
+class Noting(Asking):
     """A tracer that notes what is recorded through `create_proxy`."""
 
     noted: tuple[Value, ...] = ()
@@ -31,7 +46,7 @@ class Noting(GraphAppendingTracer):
 def begin() -> tuple[Graph, Proxy]:
     """A graph with the placeholder x, and a proxy for it."""
     graph = Graph()
-    return graph, Proxy(graph.placeholder("x"), GraphAppendingTracer(graph))
+    return graph, Proxy(graph.placeholder("x"), Asking(graph))
 
 
 def targets(graph: Graph) -> list[Value]:

@@ -33,7 +33,7 @@ MUTANTS: Final = (
         misconception="The place of a builtin held the builtin.",
         was="                called = getattr(",
         becomes="                original = called = getattr(",
-        told="`len` is not replaced",
+        told="the builtin is only what the replacement is made from",
     ),
     Mutant(
         function="tracing.patching.Patches.patch",
@@ -103,13 +103,6 @@ MUTANTS: Final = (
         was="self._patches.pop(key, None)",
         becomes="pass",
         told="an undone patch has to be forgotten",
-    ),
-    Mutant(
-        function="tracing.patching.Patches._undo",
-        misconception="The order of undoing does not matter.",
-        was="reversed(list(self._patches.items()))",
-        becomes="list(self._patches.items())",
-        told="the reverse of the order they went on",
     ),
     Mutant(
         function="tracing.patching.Patches._undo",

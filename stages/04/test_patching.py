@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from fx.text.dotted_path import MISSING
-from fx.tracing.patching import TRACES, Patches, Place
+from fx.tracing.patching import TRACES, Patches, Place, _Patch
 from fx.tracing.trace_run import TraceRun
 from fx.tracing.tracer import Tracer
 from fx.usedef.values import Value
@@ -44,16 +44,14 @@ def trace() -> TraceRun:
     return TraceRun(Tracer())
 
 
-class Journal(dict[str, Value]):
-    """Globals of a module that note what is written to them."""
+class Interrupting(dict[str, Value]):
+    """Globals of a module, which can interrupt what is written to them."""
 
     def __init__(self, **values: Value) -> None:
         super().__init__(values)
-        self.written: list[str] = []
         self.interrupting = ""
 
     def __setitem__(self, name: str, value: Value) -> None:
-        self.written.append(name)
         if name == self.interrupting:
             self.interrupting = ""
             raise KeyboardInterrupt
@@ -142,20 +140,21 @@ def test_a_builtin_is_patched_where_it_is_looked_up() -> None:
         "The place is empty, as `len` is a builtin: the replacement is made "
         f"from the builtin; `make` was given {made!r}.",
     )
+    for known in patches._patches.values():
+        check(
+            known.original is MISSING,
+            "The builtin was remembered as the original of an empty place, and "
+            "would be left there when the patch is undone. What the place held "
+            "is MISSING; the builtin is only what the replacement is made "
+            "from.",
+            picture=f"remembered: {known.original!r}",
+        )
     check(
         "len" in namespace,
         "`len` is not replaced: a global of the module must hide it, since a "
         "global is found before a builtin.",
     )
     same(namespace["len"]("abc"), "3!", "The replacement calls the builtin.")
-    (known,) = patches._patches.values()
-    check(
-        known.original is MISSING,
-        "The builtin was remembered as the original of an empty place, and "
-        "would be left there when the patch is undone. What the place held "
-        "is MISSING; the builtin is only what the replacement is made from.",
-        picture=f"remembered: {known.original!r}",
-    )
     check(builtins.len("abc") == 3, "The builtin itself must stay.")
 
 
@@ -252,9 +251,10 @@ def test_originals_are_put_back() -> None:
 
 @pytest.mark.exercise(UNDO)
 def test_an_empty_place_is_empty_again() -> None:
-    namespace: dict[str, Value] = {}
+    namespace: dict[str, Value] = {"len": greet}
+    place = Place(namespace, "len")
     patches = Patches()
-    patches.patch(Place(namespace, "len"), loudly)
+    patches._patches[place.key] = _Patch(place, MISSING, greet)
     patches._undo()
     same(
         dict(namespace),
@@ -312,7 +312,7 @@ def test_a_patch_that_was_not_ours_to_undo_is_forgotten() -> None:
 
 @pytest.mark.exercise(UNDO)
 def test_undoing_that_is_interrupted_can_be_done_again() -> None:
-    namespace = Journal(a=greet, b=greet, c=greet)
+    namespace = Interrupting(a=greet, b=greet, c=greet)
     patches = Patches()
     for name in "abc":
         patches.patch(Place(namespace, name), loudly)
@@ -330,21 +330,6 @@ def test_undoing_that_is_interrupted_can_be_done_again() -> None:
         "An interrupt came just when `b` was to be put back, and the second "
         "`_undo` did not do it. Forget a patch only after its place is right.",
         picture=f"still patched: {left}",
-    )
-
-
-@pytest.mark.exercise(UNDO)
-def test_the_last_patch_is_undone_first() -> None:
-    namespace = Journal(a=greet, b=greet, c=greet)
-    patches = Patches()
-    for name in "abc":
-        patches.patch(Place(namespace, name), loudly)
-    namespace.written.clear()
-    patches._undo()
-    same(
-        namespace.written,
-        ["c", "b", "a"],
-        "Patches come off in the reverse of the order they went on.",
     )
 
 

@@ -445,4 +445,66 @@ MUTANTS: Final = (
         becomes="",
         told="tell `show_inputs`",
     ),
+    Mutant(
+        function=_MATCH_NODE,
+        misconception="A choice is noted as soon as it is known.",
+        was="""        self.bind(sought, found)
+        pairs = list(zip(*pair, strict=True))
+        pairs.reverse()
+        if asked.commutes and len(pairs) > 1:
+            other = [*self.stack, *pairs[:-2], *_exchanged(pairs)]
+            self.choices.append((other, len(self.nodes_map)))
+""",
+        becomes="""        pairs = list(zip(*pair, strict=True))
+        pairs.reverse()
+        if asked.commutes and len(pairs) > 1:
+            other = [*self.stack, *pairs[:-2], *_exchanged(pairs)]
+            self.choices.append((other, len(self.nodes_map)))
+        self.bind(sought, found)
+""",
+        told="bind the node before you count them",
+    ),
+    Mutant(
+        function=_MATCH_NODE,
+        misconception="A choice is about the operands of one node.",
+        was="other = [*self.stack, *pairs",
+        becomes="other = [*pairs",
+        told="A choice is the whole stack",
+    ),
+    Mutant(
+        function=_FILTERS,
+        misconception="Match by match is the same, and simpler.",
+        was="""    rewrites = plan_rewrites(gm, matcher, matches, make)
+    commit(gm, rewrites, carry_meta=options.get("carry_meta", False))
+""",
+        becomes="""    rewrites = []
+    for match in matches:
+        planned = plan_rewrites(gm, matcher, [match], make)
+        commit(gm, planned, carry_meta=options.get("carry_meta", False))
+        rewrites += planned
+""",
+        told="Plan all rewrites before you commit any",
+    ),
+    Mutant(
+        function=_FILTERS,
+        misconception="What is planned can be committed one by one.",
+        was="    commit(gm, rewrites, carry_meta",
+        becomes="    for rewrite in rewrites:\n"
+        "        commit(gm, [rewrite], carry_meta",
+        told="Give all rewrites to one `commit`",
+    ),
+    Mutant(
+        function=_LOOK_AGAIN,
+        misconception="Of three nodes in a row the last is two steps off.",
+        was="if depth < self.reach:",
+        becomes="if depth < self.reach - 1:",
+        told="a step of one is less",
+    ),
+    Mutant(
+        function=_LOOK_AGAIN,
+        misconception="An inner node of a pattern has one user.",
+        was="if len(node.users) <= self.reach:",
+        becomes="if len(node.users) <= 1:",
+        told="even if it still has several",
+    ),
 )

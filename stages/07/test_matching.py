@@ -657,6 +657,28 @@ def test_operands_may_be_exchanged() -> None:
         "operands exchanged. Where asked.commutes, match_node leaves a "
         "choice: the stack with the operands exchanged.",
     )
+    same(
+        {str(a): str(b) for a, b in one.nodes_map.items()},
+        {"add": "add", "a": "x", "relu": "relu", "b": "y"},
+        "The operands of add were exchanged, and add itself stays paired: a "
+        "choice notes how many pairs are kept, so bind the node before you "
+        "count them.",
+    )
+
+
+@pytest.mark.exercise(MATCH_NODE)
+def test_a_choice_keeps_what_was_still_to_be_compared() -> None:
+    one, pattern, graph = search(
+        lambda a, b, c: (torch.relu(a) + b) - torch.neg(c),
+        lambda x, y, z: torch.add(y, torch.relu(x)) - torch.exp(z),
+        normalize=True,
+    )
+    check(
+        not one.match_from(pattern["sub"], graph["sub"]),
+        "Pattern (relu(a) + b) - neg(c), graph (y + relu(x)) - exp(z): neg and "
+        "exp still wait on the stack while the operands of the sum are "
+        "exchanged. A choice is the whole stack, or they are never compared.",
+    )
 
 
 # -- convex sets --------------------------------------------------------------

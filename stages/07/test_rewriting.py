@@ -24,7 +24,14 @@ from fx.rewriting.rules import (
 from fx.rewriting.templates import Rewrite, graph_of, make_template
 from fx.subgraph_rewriter import replace_pattern_with_filters
 from fx.usedef.values import Value
-from stages.checking import check, raising, same, same_graph, uses_intact
+from stages.checking import (
+    check,
+    raising,
+    same,
+    same_graph,
+    uses_intact,
+    working,
+)
 from stages.residual import Residual
 
 Function: TypeAlias = Callable[..., Value]
@@ -500,6 +507,55 @@ def test_meta_is_carried_where_asked_for() -> None:
     )
 
 
+@pytest.mark.exercise(FILTERS)
+def test_one_match_may_use_what_another_returns() -> None:
+    gm = symbolic_trace(lambda x: torch.relu(torch.relu(x)))
+    with working(
+        "relu(relu(x)) holds two matches, and the second one uses what the "
+        "first one returns. Give all rewrites to one `commit`: it knows what "
+        "has replaced a node, and a second commit would look for a node that "
+        "the first has erased."
+    ):
+        replace_pattern_with_filters(
+            gm, lambda a: torch.relu(a), lambda a: torch.sigmoid(a)
+        )
+    same(
+        targets_of(gm),
+        ["sigmoid", "sigmoid"],
+        "relu(relu(x)) holds two matches, and both are replaced.",
+    )
+
+
+@pytest.mark.exercise(FILTERS)
+def test_all_replacements_are_made_before_the_first_edit() -> None:
+    def never_twice(
+        match: InternalMatch, graph: Graph, pattern: Graph
+    ) -> Graph:
+        calls.append(match)
+        if len(calls) == 2:
+            raise LookupError("no second replacement")
+        return graph_of(clamp_of_sum)
+
+    calls: list[InternalMatch] = []
+    gm = symbolic_trace(two_sums)
+    before = str(gm.graph)
+    with raising(
+        LookupError,
+        "no second replacement",
+        "What a replacement_callback raises goes to the caller.",
+    ):
+        replace_pattern_with_filters(
+            gm, relu_of_sum, replacement_callback=never_twice
+        )
+    same_graph(
+        gm.graph,
+        before,
+        "The callback raised an error for the second match, and the first one "
+        "was replaced already. Plan all rewrites before you commit any, so "
+        "that an error leaves the module as it was.",
+    )
+
+
 # -- until nothing matches ---------------------------------------------------
 
 NEG_NEG = Rule(lambda a: torch.neg(torch.neg(a)), lambda a: a)
@@ -570,6 +626,45 @@ def test_matches_may_end_below_what_is_new() -> None:
         "two users below, at %exp: a match ends up to a pattern's size "
         "below what is new.",
         picture=f"waiting: {sorted(waiting)}",
+    )
+
+
+@pytest.mark.exercise(LOOK_AGAIN)
+def test_matches_may_end_as_far_as_a_pattern_reaches() -> None:
+    gm = symbolic_trace(lambda x: torch.relu(x) + x)
+    drop = Rule(lambda a: torch.relu(a), lambda a: a)
+    double = Rule(lambda a: a + a, lambda a: a * 2)
+    waiting = waiting_after(gm, [double, drop], "relu")
+    check(
+        "add" in waiting,
+        "relu(x) + x became x + x, which is the pattern a + a. %x took the "
+        "place of %relu, and %add, its user, is one step below. The largest "
+        "pattern has two nodes, `reach` is 2, and a step of one is less.",
+        picture=f"waiting: {sorted(waiting)}",
+    )
+
+
+def _sin_and_cos_of_one(a: torch.Tensor) -> torch.Tensor:
+    """A pattern with an inner node that has two users."""
+    once = torch.neg(a)
+    return torch.sin(once) + torch.cos(once)
+
+
+@pytest.mark.exercise(LOOK_AGAIN)
+def test_what_lost_a_user_may_have_several_left() -> None:
+    def program(x: torch.Tensor) -> list[torch.Tensor]:
+        once = torch.neg(x)
+        return [torch.sin(once) + torch.cos(once), torch.relu(once)]
+
+    gm = symbolic_trace(program)
+    shared = Rule(_sin_and_cos_of_one, lambda a: torch.abs(a))
+    constant = Rule(lambda a: torch.relu(a), lambda a: 0)
+    same(
+        rewrite_until_stable(gm, [shared, constant]),
+        2,
+        "neg(x) was used by sin, cos and relu, and relu was erased. Two users "
+        "are left, and both are in the pattern, which matches now: what lost "
+        "a user is looked at again, even if it still has several.",
     )
 
 

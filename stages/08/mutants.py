@@ -336,4 +336,70 @@ MUTANTS: Final = (
         becomes="if facts.view is None or facts.source is None:",
         told="a node without facts is not a scatter",
     ),
+    Mutant(
+        function=_RULE_1B,
+        misconception="Only the memory of inputs is not to be written.",
+        was="""    if memory.blocked is not None:
+        raise Kept("1b", memory.blocked)
+    if memory.owner is None:
+        return len(sim.nodes)
+""",
+        becomes="""    if memory.owner is None:
+        return len(sim.nodes)
+    if memory.blocked is not None:
+        raise Kept("1b", memory.blocked)
+""",
+        told="ask memory.blocked before memory.owner",
+    ),
+    Mutant(
+        function=_RULE_1B,
+        misconception="The next use tells.",
+        was="    for place in sim.next_uses(memory, call.place):",
+        becomes="    for place in sim.next_uses(memory, call.place)[:1]:",
+        told="look at all that next_uses gives",
+    ),
+    Mutant(
+        function=_MERGE,
+        misconception="An operator has one view.",
+        was="facts.views if facts is not None else ():",
+        becomes="facts.views[:1] if facts is not None else ():",
+        told="Each parameter in facts.views counts",
+    ),
+    Mutant(
+        function=_MERGE,
+        misconception="A value has one storage.",
+        was="for one in self.of[source]:",
+        becomes="for one in self.of[source][:1]:",
+        told="merge each of the result with each of the source",
+    ),
+    Mutant(
+        function=_MERGE,
+        misconception="A result has one storage.",
+        was="for other in self.of[node]:",
+        becomes="for other in self.of[node][:1]:",
+        told="and each storage of the result",
+    ),
+    Mutant(
+        function=_IS_ALIAS,
+        misconception="One result in the storage of x makes it a view of x.",
+        was="bool(found) and set(found) <= set(self.of[of])",
+        becomes="bool(set(found) & set(self.of[of]))",
+        told="only if all its results are in the storage of x",
+    ),
+    Mutant(
+        function=_IS_ALIAS,
+        misconception="A view is a view of all that is declared.",
+        was="if any(one.of(node.args, node.kwargs) is of for one in facts."
+        "views):",
+        becomes="if facts.views and facts.views[0].of(node.args, node.kwargs) "
+        "is of:",
+        told="one of facts.views is enough",
+    ),
+    Mutant(
+        function=_RULE_2,
+        misconception="A later use is a later use.",
+        was="if len(users) == 1 and is_redundant_scatter",
+        becomes="if False and is_redundant_scatter",
+        told="it is redundant (2c)",
+    ),
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias, cast
 
 import pytest
 import torch
@@ -40,6 +40,18 @@ aten: Final[Value] = torch.ops.aten
 
 ROW = torch.ones(3)
 SQUARE = torch.ones(3, 3)
+
+# Operators that torch does not have: each copies, and declares views.
+_library = cast(Value, torch.library).Library("course", "DEF")
+_library.define("both(Tensor(a) x, Tensor(b) y) -> (Tensor(a), Tensor(b))")
+_library.define("all_of(Tensor(a)[] given) -> Tensor(a)[]")
+_library.impl(
+    "both", lambda x, y: (x.clone(), y.clone()), "CompositeExplicitAutograd"
+)
+_library.impl(
+    "all_of", lambda xs: [x.clone() for x in xs], "CompositeExplicitAutograd"
+)
+course: Final[Value] = torch.ops.course
 
 # The first fake mode imports half of torch. Make it before a test is timed.
 FakeTensorMode()
@@ -119,6 +131,34 @@ def test_the_viewed_argument_may_be_given_by_keyword() -> None:
         ),
         "contiguous(self=…): the viewed argument is given by keyword here. "
         "Parameter.of finds it wherever the call has it.",
+    )
+
+
+@pytest.mark.exercise(MERGE)
+def test_an_operator_may_have_several_views() -> None:
+    def program(x: torch.Tensor) -> object:
+        return course.both.default(x, aten.neg.default(x))[1]
+
+    check(
+        share(program, "neg_default", "getitem"),
+        "both(x, y) is an operator whose schema declares that it returns views "
+        "of x and of y. Each parameter in facts.views counts, not the first "
+        "one alone, and each storage of the result.",
+    )
+
+
+@pytest.mark.exercise(MERGE)
+def test_a_value_may_have_several_storages() -> None:
+    def program(x: torch.Tensor) -> object:
+        rows = aten.unbind_copy.int(x)
+        return [rows[1], course.all_of.default(rows)[0]]
+
+    check(
+        share(program, "getitem", "getitem_1"),
+        "all_of takes a list of tensors and its schema declares that it "
+        "returns a list of views of them. The list has as many storages as "
+        "tensors: merge each of the result with each of the source, since "
+        "nothing tells which belongs to which.",
     )
 
 
@@ -241,6 +281,32 @@ def test_storage_found_in_the_run_counts_too() -> None:
         not alias(program, "type_as_default", "y"),
         "type_as(x, y) returns x, which is not in the storage of y.",
     )
+
+
+@pytest.mark.exercise(IS_ALIAS)
+def test_one_of_several_results_is_not_enough() -> None:
+    def program(x: torch.Tensor, y: torch.Tensor) -> object:
+        return aten.broadcast_tensors.default([x, y])
+
+    check(
+        not alias(program, "broadcast_tensors_default", "x"),
+        "broadcast_tensors([x, y]) returned a tensor in the storage of x and "
+        "one in that of y. It is another view of x only if all its results "
+        "are in the storage of x.",
+    )
+
+
+@pytest.mark.exercise(IS_ALIAS)
+def test_each_declared_view_is_an_alias() -> None:
+    def program(x: torch.Tensor, y: torch.Tensor) -> object:
+        return course.both.default(x, y)
+
+    for name in ("x", "y"):
+        check(
+            alias(program, "both_default", name),
+            f"both(x, y) declares that it returns views of x and of y, so it "
+            f"is an alias of {name}: one of facts.views is enough.",
+        )
 
 
 @pytest.mark.exercise(IS_ALIAS)
@@ -540,6 +606,37 @@ def test_inputs_that_share_memory_are_not_free() -> None:
         reason(rule_1b_inputs, program, "add_tensor", memory, memory),
         "x and y are in one memory here, and may be in two in another call: "
         "memory.blocked says so, and then no call may write, copy_ or not.",
+    )
+
+
+@pytest.mark.exercise(RULE_1B)
+def test_memory_without_an_owner_may_be_blocked() -> None:
+    def program(x: torch.Tensor) -> object:
+        once = aten.neg.default(x)
+        aten.add_.Tensor(once, 1)
+        return aten.relu.default(once)
+
+    check(
+        reason(rule_1b_inputs, program, "relu_default", ROW),
+        "neg(x) is in memory that no input owns, but add_ writes into it, and "
+        "so it is blocked: ask memory.blocked before memory.owner.",
+    )
+
+
+@pytest.mark.exercise(RULE_1B)
+def test_the_copy_need_not_be_the_next_use() -> None:
+    def program(x: torch.Tensor) -> object:
+        row = aten.add.Tensor(aten.select.int(x, 0, 0), 1)
+        whole = aten.select_scatter.default(x, row, 0, 0)
+        aten.copy_.default(x, whole)
+        return None
+
+    same(
+        answers(rule_1b_inputs, program, SQUARE)["add_tensor"].returned,
+        4,
+        "This is what functionalization makes of x[0].add_(1). The next use of "
+        "x is the scatter, and copy_, at place 4, comes after it: look at all "
+        "that next_uses gives.",
     )
 
 

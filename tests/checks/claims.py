@@ -2,8 +2,8 @@
 
     python -m tests.checks.claims --write
 
-updates the `test` lists in tests/claims.toml.  Each test says which claims it
-checks:
+updates the lists `test` and `differs` in tests/claims.toml.  Each test says
+which claims it checks:
 
 - a parity program by `@program(claims=("claim-id",))`,
 - any other test by `@pytest.mark.claims("claim-id")`, on the function, on
@@ -18,6 +18,7 @@ from __future__ import annotations
 import argparse
 import ast
 import json
+import re
 import sys
 import tomllib
 from collections.abc import Iterable, Iterator, Sequence
@@ -39,13 +40,66 @@ Holds: TypeAlias = Literal["holds", "changed", "n/a"]
 HEADER: Final = """\
 # What the five source documents say about torch.fx, claim by claim.
 #
+# A document's sections are [name, title in English, original title, fragment
+# of the address]; `where` of a claim gives them by name.
+#
 # stage    where it is taught
-# sources  the documents, `where` the place in them
+# where    the sections of the documents that say it
+# code     the definition in fx that realises, changes or refuses it
 # holds    is it so in torch 2.13?  holds | changed | n/a; `torch` says how
 # note     what else to know
-# test     the tests that check it, derived from the tests:
-#          python -m tests.checks.claims --write
+# differs  where fx is another way on purpose: rows of docs/differences.md
+# test     the tests that check it
+#
+# The last two are derived: python -m tests.checks.claims --write
 """
+
+
+@dataclass(frozen=True)
+class Section:
+    """A section of a document.
+
+    Attributes:
+        name: what `where` of a claim calls it.
+        title: its title in English.
+        original: its title in the document, where that is another.
+        fragment: what stands behind the # in its address.
+    """
+
+    name: str
+    title: str
+    original: str
+    fragment: str
+
+
+@dataclass(frozen=True)
+class Document:
+    """A source document.
+
+    Attributes:
+        id: its number.
+        title: its title in English.
+        original: its title, where that is another.
+        about: what it is.
+        url: where it is public; "" if no address is known.
+        sections: its sections, in order.
+    """
+
+    id: str
+    title: str
+    original: str
+    about: str
+    url: str
+    sections: tuple[Section, ...]
+
+
+@dataclass(frozen=True)
+class Cited:
+    """A place that a claim names: a section, and which part of it."""
+
+    document: str
+    section: str
+    part: str = ""
 
 
 @dataclass(frozen=True)
@@ -54,12 +108,13 @@ class Claim:
 
     id: str
     stage: int
-    sources: tuple[str, ...]
     where: str
     text: str
     holds: Holds
+    code: str = ""
     torch: str = ""
     note: str = ""
+    differs: tuple[str, ...] = ()
     test: tuple[str, ...] = ()
 
 
@@ -71,6 +126,7 @@ class Mark:
     claims: tuple[str, ...]
     where: str
     problem: str | None = None
+    differs: str = ""
 
 
 # --- the ledger ------------------------------------------------------------
@@ -84,6 +140,55 @@ def load(text: str) -> list[Claim]:
     """
     rows = tomllib.loads(text).get("claim", [])
     return [_claim(row) for row in rows]
+
+
+def documents(text: str) -> list[Document]:
+    """The documents of a ledger.
+
+    Raises:
+        ValueError: a document lacks a field, or a section one of its four.
+    """
+    return [_document(row) for row in tomllib.loads(text).get("document", [])]
+
+
+def _document(row: Row) -> Document:
+    """One document, checked."""
+    try:
+        sections = tuple(Section(*parts) for parts in row.pop("sections"))
+        return Document(**row, sections=sections)
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"document {row.get('id')!r}: {error}") from None
+
+
+def cited(claim: Claim, known: Iterable[Document]) -> Iterator[Cited]:
+    """The sections that a claim's `where` names.
+
+    Each is the longest name of a section that the text begins with.
+
+    Raises:
+        ValueError: no section of the document has that name.
+    """
+    sections = {
+        document.id: sorted(
+            (section.name for section in document.sections),
+            key=len,
+            reverse=True,
+        )
+        for document in known
+    }
+    for group in claim.where.split("; "):
+        number, _, rest = group.partition(" ")
+        for place in rest.split(", "):
+            for name in sections.get(number, ()):
+                if re.match(re.escape(name) + r"(?![\w.])", place):
+                    part = place.removeprefix(name).strip()
+                    yield Cited(number, name, part)
+                    break
+            else:
+                raise ValueError(
+                    f"claim {claim.id!r}: document {number!r} has no section "
+                    f"{place!r}"
+                )
 
 
 def _claim(row: Row) -> Claim:
@@ -109,23 +214,34 @@ def _fits(name: str, value: object) -> bool:
             return value in range(1, 9)
         case "holds":
             return value in get_args(Holds)
-        case "sources" | "test":
+        case "test" | "differs":
             return isinstance(value, tuple) and all(
                 isinstance(item, str) for item in value
             )
     return isinstance(value, str)
 
 
-def dump(claims: Iterable[Claim]) -> str:
+def dump(claims: Iterable[Claim], known: Iterable[Document] = ()) -> str:
     """The ledger's text in its standard form."""
-    return "\n".join([HEADER, *map(_row, claims)])
+    return "\n".join([HEADER, *map(_source, known), *map(_row, claims)])
+
+
+def _source(document: Document) -> str:
+    """One document as TOML."""
+    lines = ["[[document]]"]
+    for name in ("id", "title", "original", "about", "url"):
+        lines.append(f"{name} = {_quoted(getattr(document, name))}")
+    sections = [_quoted(tuple(vars(s).values())) for s in document.sections]
+    listed = "".join(f"    {section},\n" for section in sections)
+    lines.append(f"sections = [\n{listed}]")
+    return "\n".join(lines) + "\n"
 
 
 def _row(claim: Claim) -> str:
     """One claim as TOML; empty remarks are left out."""
     lines = ["[[claim]]", f"id = {_quoted(claim.id)}", f"stage = {claim.stage}"]
-    lines.append(f"sources = {_quoted(claim.sources)}")
-    for name in ("where", "text", "holds", "torch", "note"):
+    names = ("where", "text", "code", "holds", "torch", "note", "differs")
+    for name in names:
         if value := getattr(claim, name):
             lines.append(f"{name} = {_quoted(value)}")
     if len(claim.test) > 1:
@@ -144,11 +260,18 @@ def _quoted(value: str | Sequence[str]) -> str:
 def with_tests(claims: Iterable[Claim], marks: Iterable[Mark]) -> list[Claim]:
     """The claims, each with the tests that say they check it."""
     tests: dict[str, set[str]] = {}
+    differs: dict[str, set[str]] = {}
     for mark in marks:
         for claim in mark.claims:
             tests.setdefault(claim, set()).add(mark.test)
+            if mark.differs:
+                differs.setdefault(claim, set()).add(mark.differs)
     return [
-        replace(claim, test=tuple(sorted(tests.get(claim.id, ()))))
+        replace(
+            claim,
+            differs=tuple(sorted(differs.get(claim.id, ()))),
+            test=tuple(sorted(tests.get(claim.id, ()))),
+        )
         for claim in claims
     ]
 
@@ -177,14 +300,14 @@ def _programs(source: Source) -> Iterator[Mark]:
         if isinstance(node, ast.FunctionDef):
             name = f"{source.path.stem}.{node.name}"
             for call in _decorators(node, "program"):
-                for keyword in call.keywords:
-                    if keyword.arg == "claims":
-                        yield _mark(
-                            f"{PROGRAM_TEST}[{name}]",
-                            source,
-                            call,
-                            [keyword.value],
-                        )
+                given = {one.arg: one.value for one in call.keywords}
+                if "claims" in given:
+                    test = f"{PROGRAM_TEST}[{name}]"
+                    mark = _mark(test, source, call, [given["claims"]])
+                    match given.get("differs"):
+                        case ast.Constant(value=str(row)):
+                            mark = replace(mark, differs=row)
+                    yield mark
 
 
 def _tests(source: Source) -> Iterator[Mark]:
@@ -295,9 +418,9 @@ def problems(
         for unknown in sorted(set(mark.claims) - set(ids)):
             yield f"{mark.where}: no claim is called {unknown!r}"
     for claim, derived in zip(claims, with_tests(claims, found), strict=True):
-        if claim.test != derived.test:
+        if claim != derived:
             yield (
-                f"{claim.id}: `test` is out of date, run "
+                f"{claim.id}: `test` or `differs` is out of date, run "
                 "python -m tests.checks.claims --write"
             )
         must = claim.stage in built and claim.holds != "n/a"
@@ -305,6 +428,8 @@ def problems(
             yield f"{claim.id}: no test checks this claim of a built stage"
         if claim.holds != "holds" and not claim.torch:
             yield f"{claim.id}: `torch` must say how it is in torch 2.13"
+        if must and not claim.code:
+            yield f"{claim.id}: `code` must name a definition of fx"
 
 
 def main() -> int:
@@ -316,11 +441,12 @@ def main() -> int:
         help="bring tests/claims.toml up to date",
     )
     write = parser.parse_args().write
-    claims = load(LEDGER.read_text(encoding="utf-8"))
+    text = LEDGER.read_text(encoding="utf-8")
+    claims = load(text)
     found = list(marks(read_tests()))
     if write:
         claims = with_tests(claims, found)
-        LEDGER.write_text(dump(claims), encoding="utf-8")
+        LEDGER.write_text(dump(claims, documents(text)), encoding="utf-8")
     for stage in range(1, 9):
         rows = [claim for claim in claims if claim.stage == stage]
         tested = [claim for claim in rows if claim.test]

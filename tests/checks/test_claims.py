@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from docs.machinery.source import find
 from tests.checks.claims import (
     LEDGER,
     PROGRAM_TEST,
+    Cited,
     Claim,
+    Document,
     Mark,
+    Section,
+    cited,
+    documents,
     dump,
     load,
     marks,
@@ -20,7 +28,7 @@ from tests.checks.sources import library, snippet
 from tests.parity import programs as _programs  # registers them
 from tests.parity.harness import PROGRAMS
 
-ROW = Claim("a-claim", 2, ("000",), "000 Node", "It is so.", "holds")
+ROW = Claim("a-claim", 2, "000 Node", "It is so.", "holds", code="fx.node.Node")
 
 
 def test_the_ledger_agrees_with_the_tests() -> None:
@@ -32,15 +40,35 @@ def test_the_ledger_agrees_with_the_tests() -> None:
 
 def test_the_ledger_is_in_its_one_form() -> None:
     text = LEDGER.read_text(encoding="utf-8")
-    assert dump(load(text)) == text
+    assert dump(load(text), documents(text)) == text
 
 
 def test_all_claims_of_the_documents_are_there() -> None:
     claims = load(LEDGER.read_text(encoding="utf-8"))
     assert len({claim.id for claim in claims}) == 283
-    assert {number for claim in claims for number in claim.sources} == {
-        *("000", "001", "002", "003", "004")
+
+
+def test_each_section_is_cited_and_each_citation_has_its_section() -> None:
+    text = LEDGER.read_text(encoding="utf-8")
+    known = documents(text)
+    found = {
+        (place.document, place.section)
+        for claim in load(text)
+        for place in cited(claim, known)
     }
+    assert found == {
+        (document.id, section.name)
+        for document in known
+        for section in document.sections
+    }
+    assert [d.id for d in known] == ["000", "001", "002", "003", "004"]
+
+
+def test_each_claim_names_a_definition_of_fx() -> None:
+    for claim in load(LEDGER.read_text(encoding="utf-8")):
+        if claim.holds != "n/a":
+            assert claim.code.startswith("fx."), claim.id
+            assert find(claim.code).unit.name, claim.id
 
 
 def test_programs_read_from_the_text_are_the_registered_ones() -> None:
@@ -86,7 +114,7 @@ def test_programs_and_marks_are_read() -> None:
     assert [row.test for row in found] == [(one,), (one,), (one,), (one, two)]
 
 
-ROW_OF = {id: Claim(id, 2, ("000",), "x", "x", "holds") for id in "abcz"}
+ROW_OF = {id: Claim(id, 2, "x", "x", "holds") for id in "abcz"}
 
 
 @pytest.mark.parametrize(
@@ -127,14 +155,14 @@ def complaints(*rows: Claim, mark: Mark | None = None) -> str:
 
 def test_a_claim_without_a_test_is_seen() -> None:
     assert "no test checks this claim" in complaints(ROW)
-    later = Claim("late", 3, ("000",), "x", "x", "holds")
-    absent = Claim("gone", 2, ("000",), "x", "x", "n/a", torch="C++ only")
+    later = Claim("late", 3, "x", "x", "holds")
+    absent = Claim("gone", 2, "x", "x", "n/a", torch="C++ only")
     assert complaints(later, absent) == ""
 
 
 def test_a_test_of_an_unknown_claim_is_seen() -> None:
     mark = Mark("tests/t.py::test_x", ("b-claim",), "tests/t.py:3")
-    later = Claim("late", 3, ("000",), "x", "x", "holds")
+    later = Claim("late", 3, "x", "x", "holds")
     assert complaints(later, mark=mark) == (
         "tests/t.py:3: no claim is called 'b-claim'"
     )
@@ -150,7 +178,7 @@ def test_a_list_that_is_out_of_date_is_seen() -> None:
 
 
 def test_two_rows_of_one_name_and_mute_changes_are_seen() -> None:
-    changed = Claim("c", 3, ("000",), "x", "x", "changed")
+    changed = Claim("c", 3, "x", "x", "changed")
     assert complaints(changed, changed).splitlines() == [
         "two claims are called 'c'",
         "c: `torch` must say how it is in torch 2.13",
@@ -165,7 +193,6 @@ def test_two_rows_of_one_name_and_mute_changes_are_seen() -> None:
         ("stage = 2", 'stage = "2"'),
         ('holds = "holds"', 'holds = "maybe"'),
         ('text = "It is so."', "text = 3"),
-        ('sources = ["000"]', 'sources = "000"'),
         ("test = []", "tests = []"),
         ('where = "000 Node"\n', ""),
     ],
@@ -176,3 +203,45 @@ def test_a_row_that_is_wrong_is_refused(wrong: str, right: str) -> None:
     assert wrong in text
     with pytest.raises(ValueError, match="claim 'a-claim': "):
         load(text.replace(wrong, right))
+
+
+# --- documents -------------------------------------------------------------
+
+SECTIONS = (Section("§3", "A", "", ""), Section("§3.1", "B", "", "b"))
+DOCUMENT = Document("003", "T", "题", "an article", "", SECTIONS)
+
+
+def test_a_place_is_the_longest_section_and_a_part_of_it() -> None:
+    row = replace(ROW, where="003 §3.1 (table), §3")
+    assert list(cited(row, [DOCUMENT])) == [
+        Cited("003", "§3.1", "(table)"),
+        Cited("003", "§3"),
+    ]
+    for wrong in ("003 §3.2", "003 §31", "004 §3", "003"):
+        with pytest.raises(ValueError, match="has no section"):
+            list(cited(replace(ROW, where=wrong), [DOCUMENT]))
+
+
+def test_documents_are_read_and_written() -> None:
+    text = dump([ROW], [DOCUMENT])
+    assert documents(text) == [DOCUMENT]
+    for wrong in (text.replace('"B", ', ""), text.replace('url = ""', "")):
+        with pytest.raises(ValueError, match="document '003'"):
+            documents(wrong)
+
+
+def test_a_difference_of_a_program_is_one_of_its_claims() -> None:
+    program = "@program(claims=('a-claim',), differs='row')\ndef f(lib): ..."
+    found = read(program, "tests/parity/programs/nodes.py")
+    (row,) = with_tests([ROW], found)
+    assert row.differs == ("row",)
+    assert complaints(row, mark=found[0]) == ""
+    assert "out of date" in complaints(replace(row, differs=()), mark=found[0])
+
+
+def test_a_claim_without_code_is_seen() -> None:
+    mark = Mark("tests/t.py::test_x", ("a-claim",), "tests/t.py:3")
+    (row,) = with_tests([replace(ROW, code="")], [mark])
+    assert complaints(row, mark=mark) == (
+        "a-claim: `code` must name a definition of fx"
+    )

@@ -313,9 +313,8 @@ def test_nobody_is_blamed_for_nothing(
     learner: Learner, executor: ProcessPoolExecutor
 ) -> None:
     found = blame(learner.tree(1), 1, executor)
-    assert [*told(found)] == [
-        "No test of this stage fails, so no function is to blame."
-    ]
+    (line,) = told(found)
+    assert line.startswith("No test of this stage fails")
 
 
 # --- run and watch ---------------------------------------------------------

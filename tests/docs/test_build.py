@@ -10,6 +10,7 @@ import json
 import re
 import subprocess
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,7 @@ from docs.machinery.extension import KINDS
 from docs.machinery.literate import shown_lines
 from docs.machinery.reference import names
 from docs.machinery.source import ROOT
-from tests.checks.claims import LEDGER, load
+from tests.checks.claims import LEDGER, cited, documents, load
 from tests.docs.site import (
     Html,
     Outcome,
@@ -121,6 +122,85 @@ def test_every_claim_is_on_the_page_of_claims(built: dict[str, Html]) -> None:
     assert {row.id for row in rows} <= page.ids
 
 
+def test_each_mark_stands_inside_the_block_of_its_definition(
+    built: dict[str, Html],
+) -> None:
+    rows = load(LEDGER.read_text(encoding="utf-8"))
+    expected = {(row.code, row.id) for row in rows if row.code}
+    assert len(expected) > 250
+    found = [
+        mark
+        for name, page in built.items()
+        if name.startswith("files/")
+        for mark in marks_in(page.text)
+    ]
+    assert sorted(found) == sorted(expected)
+
+
+def test_a_mark_elsewhere_is_seen() -> None:
+    inside = (
+        '<section class="fx-lit"><details class="fx-said-here" '
+        'data-definition="fx.a.b"><summary></summary><div class="fx-claim">'
+        '<a href="../claims/#it">it</a></div></details>'
+        '<div class="fx-box"><span id="fx.a.b"></span><br>{}</div></section>'
+    )
+    code = "<span>def</span> <span>b</span>()"
+    heading = '<h3 id="fx.a.b"></h3>'
+    assert [*marks_in(inside.format(code))] == [("fx.a.b", "it")]
+    by_heading = heading + inside.format(code).replace('id="fx.a.b"', "")
+    assert [*marks_in(by_heading)] == [("fx.a.b", "it")]
+    elsewhere = by_heading.replace("<section", '<h3 id="fx.a.c"></h3><section')
+    for wrong in (elsewhere, inside.format("<span>def</span> c()")):
+        assert not [*marks_in(wrong)]
+
+
+def test_a_file_says_whether_the_documents_speak_of_it(
+    built: dict[str, Html],
+) -> None:
+    for name in (path for path in built if path.startswith("files/")):
+        text = built[name].text
+        marked = 'class="fx-said-here"' in text
+        assert marked == ("The source documents speak of it" in text), name
+        assert marked != ("No source document speaks of it" in text), name
+
+
+def test_a_page_of_a_document_has_its_claims_by_section(
+    built: dict[str, Html],
+) -> None:
+    text = LEDGER.read_text(encoding="utf-8")
+    known = documents(text)
+    for source in known:
+        page = built[f"documents/{source.id}/index.html"]
+        parts = re.split(r'<h2[^>]*id="section-(\d+)"', page.text)
+        shown = {
+            (source.sections[int(number)].name, id)
+            for number, part in zip(parts[1::2], parts[2::2], strict=True)
+            for id in re.findall(r'href="../../claims/#([\w-]+)"', part)
+        }
+        assert shown == {
+            (place.section, claim.id)
+            for claim in load(text)
+            for place in cited(claim, known)
+            if place.document == source.id
+        }
+
+
+def test_the_differences_that_one_meets_stand_first(
+    built: dict[str, Html],
+) -> None:
+    text = built["differences/index.html"].text
+    rank = ["often", "sometimes", "rarely"]
+    tables = [
+        [rank.index(met) for met in re.findall(r'<tr data-met="(\w+)"', table)]
+        for table in re.findall("<table.*?</table>", text, re.DOTALL)
+    ]
+    assert len(tables) > 5
+    assert all(table == sorted(table) for table in tables)
+    assert {met for table in tables for met in table} == {0, 1, 2}
+    cells = re.findall("<td[^>]*>", text)
+    assert all("data-label=" in cell for cell in cells)
+
+
 def test_search_knows_every_public_name(site: Path) -> None:
     index = json.loads((site / "search/search_index.json").read_text())
     places = {entry["location"] for entry in index["docs"]}
@@ -128,6 +208,34 @@ def test_search_knows_every_public_name(site: Path) -> None:
         name.anchor for name in names() if f"api/#{name.anchor}" not in places
     ]
     assert not missing
+
+
+def marks_in(text: str) -> Iterator[tuple[str, str]]:
+    """The claims that a page opens in the block of their definition.
+
+    A block is a section: it has the anchor of each definition that it shows,
+    or is the first behind the heading that has it.  The mark stands right
+    before the lines in which the definition begins.
+
+    Yields:
+        The definition, and the id of a claim.
+    """
+    blocks = re.split(r'(<section class="fx-lit")', text)
+    for before, block in zip(blocks[0::2], blocks[2::2], strict=False):
+        headings = re.findall(
+            r'<h3[^>]* id="([\w.]+)"|<h3 id="([\w.]+)"', before
+        )
+        anchors = {"".join(pair) for pair in headings[-1:]}
+        block = block.partition("</section>")[0]
+        anchors.update(re.findall(r'<span[^>]* id="([\w.]+)"', block))
+        pieces = re.split(r'<details[^>]* data-definition="([\w.]+)"', block)
+        for name, piece in zip(pieces[1::2], pieces[2::2], strict=True):
+            claims, _, code = piece.partition("fx-box")
+            short = name.rpartition(".")[2]
+            first = re.sub("<[^>]+>", "", code)
+            if name in anchors and re.search(rf"\b{short}\b", first):
+                for id in re.findall(r'claims/#([\w-]+)"', claims):
+                    yield name, id
 
 
 GOOD = "# Title\n\nText.\n"

@@ -120,8 +120,8 @@ UNDRAWN = {
         "did you mean Node.prepend"
     ),
     "/// torch | fx.node.Node\nText.\n///\n": "a name of torch",
-    "/// claims\nno-such-claim\n///\n": "no claim is called no-such-claim",
-    "/// claims\nnode-append node-append\n///\n": "a claim is named twice",
+    "/// claims\n///\n": "belongs to the page of a stage",
+    "/// document | 007\n///\n": "no such document; there are 000, 001",
     "/// exercises | 9\n///\n": "no stage '9'",
     "/// picture | none\nText.\n///\n": "no picture 'none'",
     "/// trace | docs.examples.none\nText.\n///\n": "none.py",
@@ -139,6 +139,20 @@ def test_what_cannot_be_drawn_is_an_error_with_its_line(text: str) -> None:
     assert error.startswith("docs/files/p.md:1: ")
     assert UNDRAWN[text] in error
     assert UNDRAWN[text] in unescape(html)
+
+
+def test_rows_are_ranked_by_their_ids_and_an_unknown_id_is_an_error() -> None:
+    text = (
+        "/// ranked\n    often: [b]\n    sometimes: [gone]\n///\n\n"
+        "| id | fx |\n|---|---|\n| `a` | 1 |\n| `b` | 2 |\n"
+    )
+    html, errors = drawn_with(text)
+    assert errors == ["docs/files/p.md:1: no row has the id 'gone'"]
+    assert re.findall(r'<tr data-met="(\w+)" id="(\w+)"', html) == [
+        ("often", "b"),
+        ("rarely", "a"),
+    ]
+    assert '<td data-label="fx" role="cell">2</td>' in html
 
 
 def test_whole_files_are_shown_on_their_pages_only() -> None:

@@ -7,6 +7,7 @@ import re
 import pytest
 
 from docs.machinery.checking import pages
+from docs.machinery.claimed import ledger
 from docs.machinery.directives import Directive, read_page
 from docs.machinery.extension import KINDS
 from docs.machinery.source import ROOT
@@ -55,8 +56,11 @@ def test_each_stage_shows_its_demo_a_film_and_a_question(stage: str) -> None:
     assert f"stages.{stage}.demo" in demos
 
 
-def test_all_claims_are_shown() -> None:
+def test_all_claims_are_shown_and_each_document_has_its_page() -> None:
     assert [block.name for block in blocks("claims.md")] == ["ledger"]
+    for number in ledger().documents:
+        (block,) = blocks(f"documents/{number}.md")
+        assert (block.name, block.argument) == ("document", number)
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -13,7 +13,8 @@ task.  So a replacement asks which trace runs **where it is called**, and
 otherwise calls the original.  Two things hold, also after any exception:
 
 - A place has its replacement while a trace that patched it is open.
-- When the last open trace has ended, every place has its original back.
+- When the last open trace has ended, no place has its replacement any more: it
+  has its original back, or what someone else has put there.
 
 Threads begin and end their traces at the same time, so the last trace to end
 must not undo what another one has just patched.  A lock would not do: an
@@ -109,8 +110,11 @@ class Patches:
     ) -> None:
         """Replace what is in `place` until the last open trace ends.
 
-        Patching a place a second time has no effect: the first original
-        stays the one that is restored.
+        Patching a place a second time has no effect, unless the original is
+        there again: then the same replacement is put back. The first original
+        stays the one that is restored, and what other code has put over the
+        replacement stays. Two threads may patch a place at the same moment:
+        both go on with one patch.
 
         Args:
             place: where to put the replacement.
@@ -162,7 +166,12 @@ class Patches:
             self._undoing.pop(trace, None)
 
     def _undo(self) -> None:
-        """Restore all originals, the last one patched first."""
+        """Restore all originals, the last one patched first.
+
+        What other code has put over a replacement stays. A patch is forgotten
+        when its place is right, and not before: an interrupted call can be
+        made again.
+        """
         raise NotImplementedError("stage 04: Patches._undo")
 
 

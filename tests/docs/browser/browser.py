@@ -25,7 +25,7 @@ _ASK_AXE: Final = """
 const done = arguments[arguments.length - 1];
 const asked = {resultTypes: ['violations']};
 if (arguments[0].length) asked.runOnly = arguments[0];
-axe.run('.md-content', asked).then(found => done(
+axe.run(arguments[1], asked).then(found => done(
   found.violations.map(v => ({
     id: v.id, impact: v.impact,
     nodes: v.nodes.slice(0, 3).map(n => n.html.slice(0, 160) + ' | ' +
@@ -142,14 +142,15 @@ class Browser:
             if entry["level"] == "SEVERE"
         ]
 
-    def barriers(self, *rules: str) -> list[str]:
+    def barriers(self, *rules: str, inside: str = ".md-content") -> list[str]:
         """What axe finds in the article that is serious or critical.
 
         Args:
             rules: the rules to try; all, if none is named.
+            inside: what to look at, instead of all of the article.
         """
         self.run(AXE)
-        found = self.driver.execute_async_script(_ASK_AXE, rules)
+        found = self.driver.execute_async_script(_ASK_AXE, rules, inside)
         return [
             f"{one['id']}: {node}"
             for one in found

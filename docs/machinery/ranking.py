@@ -1,0 +1,99 @@
+"""Tables whose rows are ranked and filtered, and are cards when narrow.
+
+`/// ranked` says which rows of the page's tables one meets often and which
+sometimes, by the id in their first cell; all others are met rarely.  The
+tables stay plain Markdown, so that a row can be added anywhere.
+"""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as etree
+from collections.abc import Callable, Iterator
+
+from markdown import Markdown
+from markdown.treeprocessors import Treeprocessor
+
+from docs.machinery.directives import Directive, Kind, Page
+from docs.machinery.filtering import Filter, draw_filters, of_group
+from docs.machinery.scene import Block, Scene, element
+
+_MET = {"often": "often", "sometimes": "sometimes", "rarely": "rarely"}
+
+
+def _ranked(scene: Scene) -> etree.Element:
+    """The filter; the tables are ranked when they are there."""
+    draw_filters(scene, [Filter("met", "Met", _MET)], "rows")
+    return element(scene.parent, "div")
+
+
+class Ranking(Treeprocessor):
+    """Gives rows their ids, ranks them, and labels their cells."""
+
+    def __init__(self, md: Markdown, page: Callable[[], Page]) -> None:
+        """Prepare for what is read as the page."""
+        super().__init__(md)
+        self.page = page
+
+    def run(self, root: etree.Element) -> None:
+        """Rank the tables of a page that has a `/// ranked` block."""
+        page = self.page()
+        for directive in page.directives:
+            if directive.name == "ranked":
+                known = _known(directive)
+                for heading, table in _tables(root):
+                    _rank(heading, table, known)
+                for name in known:
+                    error = directive.error(f"no row has the id {name!r}")
+                    page.errors.append(error)
+
+
+def _known(directive: Directive) -> dict[str, str]:
+    """Id -> how often one meets it."""
+    return {
+        id: met
+        for met in ("often", "sometimes")
+        for id in directive.options.get(met, ())
+    }
+
+
+def _tables(
+    root: etree.Element,
+) -> Iterator[tuple[etree.Element, etree.Element]]:
+    """Each table, with the last heading before it."""
+    heading = root
+    for child in root:
+        if child.tag in ("h2", "h3"):
+            heading = child
+        if child.tag == "table":
+            yield heading, child
+
+
+def _rank(
+    heading: etree.Element, table: etree.Element, known: dict[str, str]
+) -> None:
+    """Put the rows that one meets first first; rows found leave `known`."""
+    labels = [cell.text or "" for cell in table.iter("th")]
+    body = next(table.iter("tbody"))
+    table.set("class", "fx-cards")
+    table.set("role", "table")
+    for row in body:
+        row.set("role", "row")
+        for label, cell in zip(labels, row, strict=True):
+            cell.set("data-label", label)
+            cell.set("role", "cell")
+        if labels[0] == "id":
+            id = (row[0].text or "").strip("` ")
+            row.set("id", id)
+            row.set("data-met", known.pop(id, "rarely"))
+    if labels[0] == "id":
+        rank = list(_MET)
+        met = {row: rank.index(row.get("data-met", "")) for row in body}
+        body[:] = sorted(body, key=met.__getitem__)
+        of_group(heading, body, "met")
+
+
+BLOCKS = {
+    "ranked": Block(
+        Kind(False, {"often": True, "sometimes": True}, "none"), _ranked
+    )
+}

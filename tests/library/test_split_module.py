@@ -47,7 +47,7 @@ def texts(gm: Value) -> Iterator[tuple[str, str]]:
             yield name, child.code
 
 
-@pytest.mark.parametrize("network", ZOO, ids=str)
+@pytest.mark.parametrize("network", ZOO, ids=lambda one: one.name)
 def test_networks_in_stages(network: Network) -> None:
     with borrow(network, training=False) as model:
         ours, theirs = fx.symbolic_trace(model), torch.fx.symbolic_trace(model)

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import ClassVar, Final, Literal
 
-from .memory import effects
+from .memory.effects import Rule, is_impure, must_keep
 from .node import Node, map_arg
 from .ordered.namespace import target_to_str
 from .ordered.opcodes import Opcode, Target
@@ -382,6 +382,7 @@ class Graph(OrderedGraph[Node]):
         is_impure_node: Callable[[Node], bool] | None = None,
         *,
         unknown: Literal["drop", "keep"] = "drop",
+        effects: Rule | None = None,
     ) -> bool:
         """Erase the nodes without users that have no side effect.
 
@@ -398,6 +399,9 @@ class Graph(OrderedGraph[Node]):
             unknown: whether to drop or keep calls of which nothing is known,
                 such as a user's function, or a method of an input that is not
                 annotated.  torch.fx drops them.
+            effects: "torch" keeps the calls that torch.fx keeps, "sound" the
+                calls whose effect somebody may see; by default the rule of
+                `effects.by_rule`, which is "sound".
 
         Returns:
             Whether something was erased.
@@ -412,7 +416,7 @@ class Graph(OrderedGraph[Node]):
         """
         for problem in lint.structure_problems(self):
             raise problem.kind(problem.message)
-        must_stay = is_impure_node or effects.must_keep(unknown)
+        must_stay = is_impure_node or must_keep(unknown, effects)
         changed = False
         for node in reversed(self._nodes):
             if not node.users and not must_stay(node):
@@ -420,7 +424,7 @@ class Graph(OrderedGraph[Node]):
                 changed = True
         for child, graph in self._child_graph_modules():
             changed |= graph.eliminate_dead_code(
-                is_impure_node, unknown=unknown
+                is_impure_node, unknown=unknown, effects=effects
             )
             child.recompile()
         return changed
@@ -439,7 +443,7 @@ class Graph(OrderedGraph[Node]):
         """What `Node.is_impure` answers."""
         if node.op in ("placeholder", "output"):
             return True
-        return effects.is_impure(node, impure_random)
+        return is_impure(node, impure_random)
 
     # -- copying -----------------------------------------------------------
 

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import ClassVar, Final, Literal
 
-from .memory import effects
+from .memory.effects import Rule, is_impure, must_keep
 from .node import Node, map_arg
 from .ordered.namespace import target_to_str
 from .ordered.opcodes import Opcode, Target
@@ -377,6 +377,7 @@ class Graph(OrderedGraph[Node]):
         is_impure_node: Callable[[Node], bool] | None = None,
         *,
         unknown: Literal["drop", "keep"] = "drop",
+        effects: Rule | None = None,
     ) -> bool:
         """Erase the nodes without users that have no side effect.
 
@@ -393,6 +394,9 @@ class Graph(OrderedGraph[Node]):
             unknown: whether to drop or keep calls of which nothing is known,
                 such as a user's function, or a method of an input that is not
                 annotated.  torch.fx drops them.
+            effects: "torch" keeps the calls that torch.fx keeps, "sound" the
+                calls whose effect somebody may see; by default the rule of
+                `effects.by_rule`, which is "sound".
 
         Returns:
             Whether something was erased.
@@ -421,7 +425,7 @@ class Graph(OrderedGraph[Node]):
         """What `Node.is_impure` answers."""
         if node.op in ("placeholder", "output"):
             return True
-        return effects.is_impure(node, impure_random)
+        return is_impure(node, impure_random)
 
     # -- copying -----------------------------------------------------------
 

@@ -1,5 +1,21 @@
-"""Passes: torch.fx's place for `compatibility`, which is in `compat`."""
+"""Passes: the decorator by which torch.fx marks what it promises to keep."""
 
-from .compat.compatibility import compatibility
+from __future__ import annotations
 
-__all__ = ["compatibility"]
+from collections.abc import Callable
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+def compatibility(is_backward_compatible: bool) -> Callable[[T], T]:
+    """A decorator that returns what it is given.
+
+    Passes that were written for torch.fx are decorated with it.
+
+    Args:
+        is_backward_compatible: has no effect.
+
+    torch.fx: _compatibility.py, compatibility
+    """
+    return lambda decorated: decorated

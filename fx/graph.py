@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import ClassVar, Final, Literal
 
-from .memory import effects
+from .memory.effects import Rule, is_impure, must_keep
 from .node import Node, map_arg
 from .ordered.namespace import target_to_str
 from .ordered.opcodes import Opcode, Target
@@ -25,7 +25,7 @@ from .ordered.ordered_graph import OrderedGraph
 from .text.dotted_path import is_state
 from .text.node_text import table
 from .text.pickling import importable, move_metas, pack, unpack
-from .usedef import lint
+from .usedef import lint, refusals
 from .usedef.arguments import NO_KWARGS
 from .usedef.protocols import (
     CodeGenerator,
@@ -37,7 +37,6 @@ from .usedef.protocols import (
     TransformCodeFunc,
     no_code_gen,
 )
-from .usedef.refusals import refuse_torchs
 from .usedef.values import Argument, Value
 
 __all__ = ["Graph", "PythonCode", "map_arg"]
@@ -373,28 +372,17 @@ class Graph(OrderedGraph[Node]):
 
     def _check_erasable(self, to_erase: Node) -> None:
         """Raise unless a node is in this graph and has no users."""
-        if to_erase is self._root:
-            raise RuntimeError("the sentinel of a Graph cannot be erased")
-        if to_erase.users:
-            users = to_erase.users
-            raise RuntimeError(
-                f"Tried to erase Node {to_erase} but it still had "
-                f"{len(users)} users in the graph: {users}!"
-            )
-        if to_erase.graph is not self:
-            message = f"Attempting to remove {to_erase} from wrong graph!"
-            raise RuntimeError(message)
-        if to_erase._erased or to_erase._next is to_erase:
-            state = "erased already" if to_erase._erased else "in no list"
-            raise RuntimeError(
-                f"Tried to erase Node {to_erase}, which is {state}"
-            )
+        is_placed = to_erase._next is not to_erase and not to_erase._erased
+        is_mine = to_erase.graph is self and to_erase is not self._root
+        if to_erase.users or not is_mine or not is_placed:
+            raise refusals.not_erasable(to_erase, self)
 
     def eliminate_dead_code(
         self,
         is_impure_node: Callable[[Node], bool] | None = None,
         *,
         unknown: Literal["drop", "keep"] = "drop",
+        effects: Rule | None = None,
     ) -> bool:
         """Erase the nodes without users that have no side effect.
 
@@ -411,6 +399,9 @@ class Graph(OrderedGraph[Node]):
             unknown: whether to drop or keep calls of which nothing is known,
                 such as a user's function, or a method of an input that is not
                 annotated.  torch.fx drops them.
+            effects: "torch" keeps the calls that torch.fx keeps, "sound" the
+                calls whose effect somebody may see; by default the rule of
+                `effects.by_rule`, which is "sound".
 
         Returns:
             Whether something was erased.
@@ -425,7 +416,7 @@ class Graph(OrderedGraph[Node]):
         """
         for problem in lint.structure_problems(self):
             raise problem.kind(problem.message)
-        must_stay = is_impure_node or effects.must_keep(unknown)
+        must_stay = is_impure_node or must_keep(unknown, effects)
         changed = False
         for node in reversed(self._nodes):
             if not node.users and not must_stay(node):
@@ -433,7 +424,7 @@ class Graph(OrderedGraph[Node]):
                 changed = True
         for child, graph in self._child_graph_modules():
             changed |= graph.eliminate_dead_code(
-                is_impure_node, unknown=unknown
+                is_impure_node, unknown=unknown, effects=effects
             )
             child.recompile()
         return changed
@@ -452,7 +443,7 @@ class Graph(OrderedGraph[Node]):
         """What `Node.is_impure` answers."""
         if node.op in ("placeholder", "output"):
             return True
-        return effects.is_impure(node, impure_random)
+        return is_impure(node, impure_random)
 
     # -- copying -----------------------------------------------------------
 
@@ -475,7 +466,7 @@ class Graph(OrderedGraph[Node]):
 
         torch.fx: graph.py, Graph.node_copy
         """
-        refuse_torchs(node)
+        refusals.refuse_torchs(node)
         args, kwargs = node._args, node._kwargs
         if node._inputs:
             args = map_arg(args, arg_transform)
@@ -520,7 +511,7 @@ class Graph(OrderedGraph[Node]):
 
     def _copy_body(self, g: Graph, val_map: dict[Node, Node]) -> Node | None:
         """Copy the nodes up to the output of `g`, which is returned."""
-        refuse_torchs(g)
+        refusals.refuse_torchs(g)
         lookup = val_map.__getitem__
         # If g is this graph, the copies must not be copied in turn.
         for node in list(g._nodes) if g is self else g._nodes:

@@ -35,10 +35,10 @@ def _no_mutation(self: object, *args: object, **kwargs: object) -> NoReturn:
 
 
 class immutable_list(list[T]):
-    """A list that cannot be changed, and so can be hashed.
+    """A list whose methods refuse to change it, and so can be hashed.
 
     Raises:
-        TypeError: whenever something tries to change it.
+        TypeError: a method that would change it was called.
 
     torch.fx: immutable_collections.py, immutable_list
     """
@@ -68,10 +68,10 @@ class immutable_list(list[T]):
 
 
 class immutable_dict(dict[K, V]):
-    """A dict that cannot be changed, and so can be hashed.
+    """A dict whose methods refuse to change it, and so can be hashed.
 
     Raises:
-        TypeError: whenever something tries to change it.
+        TypeError: a method that would change it was called.
 
     torch.fx: immutable_collections.py, immutable_dict
     """

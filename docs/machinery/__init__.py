@@ -47,6 +47,8 @@ the order of explanation).  Example: docs/files/ordered/linked_list.md.
     invariant, in a sentence that one could test); where it is used.
     ## The ring                          a section: an idea, not a class
     /// source | …                       blocks, each with its reason
+    ## For reference                     of a core file: what one looks up,
+                                         and what the stage's page tells
     ## In torch.fx                       /// torch blocks, what 2.13 does
 
 Prose beside code says why: what would break without the line, what was

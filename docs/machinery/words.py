@@ -1,15 +1,17 @@
 """How long the pages are: words of prose, and minutes to read them.
 
 What is drawn (code, output, claims, tables) is not counted, nor are headings:
-one reads those at another speed.
+one reads those at another speed.  The core of a page is what stands above its
+heading `## For reference`, without the asides about torch.fx.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from docs.machinery.directives import Kind, Page, read_page
+from docs.machinery.directives import Directive, Kind, Page, read_page
 from docs.machinery.source import FILES, page_of
 from stages.floors import LIBRARY, SourceFile, source_file
 from stages.manifest import stages
@@ -24,13 +26,35 @@ LOOKED_UP = (
 """Pages for looking something up."""
 
 
-def words(page: Page) -> int:
-    """The words of a page's prose."""
+REFERENCE = "## For reference"
+"""The heading below which a page is for looking something up."""
+
+_frame = re.compile(r"(/{3,})(?: fx \| (\d+))?$")
+
+
+def words(page: Page, *, core: bool = False) -> int:
+    """The words of a page's prose.
+
+    Args:
+        page: the page.
+        core: count its core alone.
+    """
     fenced, found = False, 0
+    inside: list[Directive] = []
+    drawn = {"claims", "torch"} if core else {"claims"}
     for line in page.lines:
-        if line.lstrip().startswith(("```", "~~~")):
+        if core and line == REFERENCE:
+            break
+        if frame := _frame.match(line):
+            if frame[2]:
+                inside.append(page.directives[int(frame[2])])
+            else:
+                inside.pop()
+        elif line.lstrip().startswith(("```", "~~~")):
             fenced = not fenced
-        elif not fenced and not line.startswith(("#", "|", "///", "    ")):
+        elif any(block.name in drawn for block in inside):
+            continue
+        elif not fenced and not line.startswith(("#", "|", "    ")):
             found += len(line.split())
     return found
 
@@ -54,13 +78,18 @@ def label(page: Page, docs: Path, kinds: dict[str, Kind]) -> str:
     own = minutes(words(page))
     if page.name.startswith("stages/"):
         core = core_pages(int(Path(page.name).stem))
-        count = sum(words(read(docs, name, kinds)) for name in core)
+        count = sum(words(read(docs, name, kinds), core=True) for name in core)
         return f"{own} · with the core files {minutes(count)}"
     file = file_of(page.name)
     if file is None:
         return own
-    part = "core" if page.name in core_pages(file.stage) else "for reference"
-    return f"Stage {file.stage:02d} · {part} · {own} beside the code"
+    if page.name not in core_pages(file.stage):
+        part = f"for reference · {own}"
+    elif REFERENCE in page.lines:
+        part = f"core {minutes(words(page, core=True))} · in all {own}"
+    else:
+        part = f"core · {own}"
+    return f"Stage {file.stage:02d} · {part} beside the code"
 
 
 def file_of(page: str) -> SourceFile | None:
@@ -90,16 +119,20 @@ def report(docs: Path, kinds: dict[str, Kind]) -> Iterator[str]:
         docs: the folder of the pages.
         kinds: the blocks that there are.
     """
-    count = {
-        name: words(read(docs, name, kinds))
-        for name in (p.relative_to(docs).as_posix() for p in docs.rglob("*.md"))
-    }
+    names = [p.relative_to(docs).as_posix() for p in docs.rglob("*.md")]
+    every = {name: read(docs, name, kinds) for name in names}
+    count = {name: words(page) for name, page in every.items()}
     total = 0
     for number, stage in stages().items():
-        core = sum(count.get(name, 0) for name in core_pages(number))
-        own = count.get(f"stages/{number:02d}.md", 0)
-        total += core
-        yield f"{number:02d} {stage.title}: core {core} (its page {own})"
-    files = sum(n for name, n in count.items() if name.startswith(FILES))
+        own, *files = (
+            words(every[name], core=True) if name in every else 0
+            for name in core_pages(number)
+        )
+        total += own + sum(files)
+        yield (
+            f"{number:02d} {stage.title}: core {own + sum(files)} "
+            f"(its page {own})"
+        )
+    below = sum(n for name, n in count.items() if name.startswith(FILES))
     yield f"all cores: {total} words, {minutes(total)}"
-    yield f"pages of files: {files}; all pages: {sum(count.values())}"
+    yield f"pages of files: {below}; all pages: {sum(count.values())}"

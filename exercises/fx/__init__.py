@@ -56,7 +56,7 @@ from .saving.saved_graph import LoadError, load, save
 from .interpreter import Interpreter, Transformer
 from .subgraph_rewriter import replace_pattern
 
-_names.set_all()
+_names.set_all(to_torch)
 
 __all__ = [
     "CodeGen",

@@ -114,7 +114,8 @@ class Interpreter:
 
         Raises:
             RuntimeError: an input is missing, or no placeholder takes it.
-            Whatever a node raises, with the node and the user's line added.
+            What a node raises, with the node and the user's line added; for
+            a KeyError, a RuntimeError that says it.
 
         Cost: O(nodes), besides the operations; not recursive.
 
@@ -189,9 +190,8 @@ class Interpreter:
         what `_call` does, and the run can go without the calls in between.
         """
         ours = getattr(self.run_node, "__func__", None) is Interpreter.run_node
-        if ours and not fx_traceback.has_preserved_node_meta():
-            return self._call
-        return self.run_node
+        quick = ours and not fx_traceback.has_preserved_node_meta()
+        return self._call if quick else self.run_node
 
     def run_node(self, n: Node) -> Value:
         """Run one node and return its value.

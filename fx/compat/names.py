@@ -8,6 +8,7 @@ sets such names last, from the one table here.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import ModuleType
 from typing import Final
 
@@ -23,11 +24,8 @@ from ..text import dotted_path, node_text
 from ..tracing import questions
 from ..usedef import protocols, values
 from ..usedef.values import Value
-from . import torch_graphs
 
-_NAMES: Final[tuple[tuple[ModuleType | type, dict[str, Value]], ...]] = (
-    (Graph, {"to_torch": torch_graphs.to_torch}),
-    (GraphModule, {"to_torch": torch_graphs.to_torch}),
+_NAMES: Final[tuple[tuple[ModuleType, dict[str, Value]], ...]] = (
     (
         graph,
         {
@@ -61,11 +59,16 @@ _NAMES: Final[tuple[tuple[ModuleType | type, dict[str, Value]], ...]] = (
         {"_is_fx_tracing_flag": questions.make_flag(False)},
     ),
 )
-"""Module or class of fx -> the names that it gets, and what they mean."""
+"""Module of fx -> the names that it gets, and what they mean."""
 
 
-def set_all() -> None:
-    """Set the names; the package root does so when it is imported."""
+def set_all(to_torch: Callable[..., Value]) -> None:
+    """Set the names; the package root does so when it is imported.
+
+    Args:
+        to_torch: becomes a method of graphs and of graph modules.
+    """
+    Graph.to_torch = GraphModule.to_torch = to_torch
     for holder, names in _NAMES:
         for name, value in names.items():
             setattr(holder, name, value)

@@ -13,8 +13,9 @@ autograd and functorch have done their part, to a dispatch mode:
     ↓ nodes
     Capture      knows which node has made which tensor
 
-So every call in the graph is a call of `torch.ops.aten.….…`, and the Python
-code, the modules and autograd that led to it are gone.
+So the calls in the graph are calls of operators, `torch.ops.aten.….…` or a
+library's own, and the Python code, the modules and autograd that led to them
+are gone.
 """
 
 from __future__ import annotations

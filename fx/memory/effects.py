@@ -27,12 +27,16 @@ flow to something that is not traced: an input, a container, a user's function.
 
 from __future__ import annotations
 
+import logging
 import operator
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from itertools import chain
 from typing import Final, Literal, TypeAlias
 
 import torch
+import torch.fx
 from torch import nn
 
 from ..node import Node
@@ -47,7 +51,9 @@ from .function_effects import (
     effect_of_function,
     effect_of_method,
     has_side_effect,
+    is_in,
     overloads_on_tensors,
+    side_effect_registry,
 )
 from .modules import (
     effects_of_module,
@@ -57,7 +63,15 @@ from .modules import (
     returns_new_tensor,
 )
 
-__all__ = ["Effect", "classify", "has_side_effect", "is_impure", "must_keep"]
+__all__ = [
+    "RULE",
+    "Effect",
+    "by_rule",
+    "classify",
+    "has_side_effect",
+    "is_impure",
+    "must_keep",
+]
 
 
 def classify(node: Node, tensors: dict[Node, bool] | None = None) -> Effect:
@@ -362,7 +376,62 @@ _MOST: Final = 8
 """A value in more memories than this is not traced."""
 
 
-def must_keep(unknown: Literal["drop", "keep"]) -> Callable[[Node], bool]:
+Rule: TypeAlias = Literal["sound", "torch"]
+"""By which effects a node stays: those that somebody may see, or those that
+torch.fx knows."""
+
+RULE: Final[ContextVar[Rule]] = ContextVar("RULE", default="sound")
+"""The rule of dead code elimination where none is given; see `by_rule`."""
+
+_log: Final = logging.getLogger(__name__)
+
+
+@contextmanager
+def by_rule(rule: Rule) -> Iterator[None]:
+    """A block in which dead code elimination goes by a rule.
+
+    For a whole program, call `RULE.set("torch")` when it begins.
+
+    Args:
+        rule: "torch" removes what torch.fx removes, writes that are seen
+            later and random draws among it.
+    """
+    token = RULE.set(rule)
+    try:
+        yield
+    finally:
+        RULE.reset(token)
+
+
+def _torch_keeps(node: Node) -> bool:
+    """Whether torch.fx keeps a node without users.
+
+    What was registered with `fx.has_side_effect` stays, as what is registered
+    with torch.fx's does there.
+    """
+    registered = side_effect_registry.difference(tables.CALLED_FOR_EFFECT)
+    theirs: Callable[[Value], bool] = torch.fx.Node.is_impure
+    return theirs(node) or (
+        node.op == "call_function" and is_in(registered, node.target)
+    )
+
+
+def _noting(keep: Callable[[Node], bool]) -> Callable[[Node], bool]:
+    """A predicate that also logs what is kept and torch.fx would remove."""
+
+    def keep_and_note(node: Node) -> bool:
+        kept = keep(node)
+        if kept and not _torch_keeps(node):
+            why = classify(node).reason
+            _log.info("%s stays; torch.fx would remove it: %s", node, why)
+        return kept
+
+    return keep_and_note if _log.isEnabledFor(logging.INFO) else keep
+
+
+def must_keep(
+    unknown: Literal["drop", "keep"], rule: Rule | None = None
+) -> Callable[[Node], bool]:
     """The predicate by which dead code elimination keeps unused nodes.
 
     It must be asked from the last node of a graph to the first, and the graph
@@ -371,15 +440,25 @@ def must_keep(unknown: Literal["drop", "keep"]) -> Callable[[Node], bool]:
     Args:
         unknown: "drop" keeps what is impure, as torch.fx does; "keep" keeps
             all that is not pure.  Neither keeps a write that nobody can see.
+        rule: "sound", or "torch" to keep what torch.fx keeps, whatever
+            `unknown` says; by default that of `by_rule`.
 
     Raises:
-        ValueError: `unknown` is another word.
+        ValueError: `unknown` or `rule` is another word.
 
     Cost: O(1) for each node, as `classify`; O(nodes + uses) once, when it is
     asked about a write.
     """
     if unknown not in ("drop", "keep"):
         raise ValueError(f'unknown={unknown!r}: say unknown="drop" or "keep"')
+    rule = rule or RULE.get()
+    if rule not in ("sound", "torch"):
+        raise ValueError(f'effects={rule!r}: say effects="sound" or "torch"')
+    return _torch_keeps if rule == "torch" else _noting(_sound(unknown))
+
+
+def _sound(unknown: Literal["drop", "keep"]) -> Callable[[Node], bool]:
+    """The predicate that keeps each effect that somebody may see."""
     memory: Memory | None = None
     tensors: dict[Node, bool] = {}
 

@@ -87,10 +87,10 @@ def effect_of_function(target: object, args: Args, kwargs: Kwargs) -> Effect:
 
     Cost: O(1) once a target has been seen.
     """
-    if not _is_in(side_effect_registry, target):
+    if not is_in(side_effect_registry, target):
         effect = _effect_by_cases(target, args, kwargs)
         # What is impure anyway has its reason already.
-        if effect.kind == "impure" or not _is_in(torchs_registry, target):
+        if effect.kind == "impure" or not is_in(torchs_registry, target):
             return effect
     return Effect("impure", f"{pretty_target(target)} {_REGISTERED}")
 
@@ -150,7 +150,7 @@ def has_side_effect(fn: Callable[P, R]) -> Callable[P, R]:
     return fn
 
 
-def _is_in(registry: Set[Callable[..., Value]], target: object) -> bool:
+def is_in(registry: Set[Callable[..., Value]], target: object) -> bool:
     """Whether a function is in a registry."""
     try:
         return target in registry
@@ -249,7 +249,7 @@ def _cases_of_function(target: object) -> Cases:
     """What is known of a function that is not in `_known`."""
     # torch itself wraps functions: importing torch.compile's parts replaces
     # torch.manual_seed.
-    if _is_in(side_effect_registry, getattr(target, "__wrapped__", None)):
+    if is_in(side_effect_registry, getattr(target, "__wrapped__", None)):
         return _always("impure", f"what it wraps {_REGISTERED}")
     if isinstance(target, CustomOpDef):
         target = vars(target)["_opoverload"]
@@ -414,7 +414,7 @@ def _effect_of_higher_order(op: HigherOrderOperator, args: Args) -> Effect:
     # It runs a mutable operator on copies: only a registered effect is left.
     inner = args[0] if args else None
     facts = facts_of(inner)
-    if _is_in(side_effect_registry, inner) or (
+    if is_in(side_effect_registry, inner) or (
         facts
         and (facts.returns_nothing or facts.name in tables.EFFECTFUL_OPERATORS)
     ):

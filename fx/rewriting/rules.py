@@ -82,7 +82,8 @@ def rewrite_until_stable(
         What `replace_pattern` raises. In each case `gm` is as it was.
 
     Cost: O(nodes + uses + (nodes + rewrites) · rules · size of the largest
-    pattern, and of the users of new nodes).
+    pattern, and of the users of new nodes); with filters or
+    `respect_mutations` that again for each round that rewrites something.
     """
     with Snapshot(gm):
         work = Worklist(gm, [ReadyRule(gm, rule) for rule in rules])
@@ -138,11 +139,20 @@ class Worklist:
         self.gm = gm
         self.rules = rules
         self.reach: int = max((rule.size for rule in rules), default=0)
+        self.looks_afar: bool = any(
+            ready.rule.filters or ready.rule.options.get("respect_mutations")
+            for ready in rules
+        )
         self.waiting: dict[Node, None] = dict.fromkeys(gm.graph.nodes)
 
     def run(self, max_rewrites: int) -> int:
-        """Apply rules until no node is waiting; count the rewrites."""
-        count = 0
+        """Apply rules until no node is waiting; count the rewrites.
+
+        A filter, or an effect between the nodes of a match, may refuse it for
+        what is elsewhere in the graph. With such rules all nodes wait again,
+        until that brings no rewrite.
+        """
+        count = before = 0
         while self.waiting:
             node = next(iter(self.waiting))
             del self.waiting[node]
@@ -155,6 +165,9 @@ class Worklist:
                     "replacement contain what a rule looks for? The graph is "
                     "as it was"
                 )
+            if self.looks_afar and not self.waiting and count > before:
+                before = count
+                self.waiting.update(dict.fromkeys(self.gm.graph.nodes))
         return count
 
     def apply(self, node: Node) -> Rule | None:

@@ -1,8 +1,8 @@
 """Stage 07, rewriter: replacements, traced and checked before the first edit.
 
 A replacement is given as a function, a module, a graph, or a callback that
-makes one for each match.  Whatever can be wrong with it is found here, while
-nothing has been changed.  What passes is a `Template`, and with the match that
+makes one for each match.  It is checked here, while nothing has been changed
+yet.  What passes is a `Template`, and with the match that
 it replaces a `Rewrite`.
 """
 

@@ -1,9 +1,10 @@
 """Stage 05, codegen: which functions and classes a saved graph may name.
 
 Anyone can write a file that says `"target": "os.system"`.  So a name in a file
-is never imported and never looked up with `getattr`: it is a key of the tables
-here, which hold functions that compute values from values, and nothing else.
-The user adds what is missing by giving the objects themselves.
+is never imported.  It must be a key of the tables here, which hold functions
+that compute values from values, or name an operator of ATen or a method of
+tensors whose schema says that it does no more.  The user adds what is missing
+by giving the objects themselves.
 """
 
 from __future__ import annotations

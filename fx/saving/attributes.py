@@ -110,7 +110,7 @@ def take_state(new: GraphModule, root: nn.Module, graph: Graph) -> None:
 def deep_copy(
     gm: GraphModule, new: GraphModule, memo: dict[int, Value]
 ) -> GraphModule:
-    """Make `new` a copy of `gm` that shares nothing with it.
+    """Make `new` a copy of `gm`, as `copy.deepcopy` copies what is in it.
 
     Args:
         gm: the module to copy.

@@ -77,7 +77,8 @@ def save(
         ValueError: a node or the module cannot be saved.  Says which, and why.
         RuntimeError: `lint` finds that a graph is broken.
         FileExistsError: the folder has other files in it.
-        Whatever writing raises.  In all cases `path` is as it was before.
+        What writing raises.  `path` then holds what it held before, or the
+        whole new graph.
 
     Warns which notes in `meta` are left out, because they are of no known type.
 

@@ -131,9 +131,9 @@ def resolves_to(text: str, obj: object) -> bool:
     """Whether the dotted name `text`, looked up, is exactly `obj`.
 
     The first atom is an imported module, or alone a builtin; the rest are
-    attributes.  Nothing is called, so this is the question to ask before a
-    name stands for an object in generated code: a callable's `__name__` and
-    `__module__` can say anything.
+    attributes.  This is the question to ask before a name stands for an object
+    in generated code: a callable's `__name__` and `__module__` can say
+    anything.  Of the object itself nothing runs.
 
     Cost: O(atoms).
     """
@@ -144,8 +144,8 @@ def resolves_to(text: str, obj: object) -> bool:
     try:
         for atom in atoms:
             found = getattr(found, atom)
-    except (AttributeError, ImportError, RuntimeError):
-        return False  # torch.classes raises RuntimeError for what is missing
+    except Exception:  # a module's own __getattr__ may raise anything
+        return False
     return found is obj
 
 

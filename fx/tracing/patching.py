@@ -13,7 +13,8 @@ task.  So a replacement asks which trace runs **where it is called**, and
 otherwise calls the original.  Two things hold, also after any exception:
 
 - A place has its replacement while a trace that patched it is open.
-- When the last open trace has ended, every place has its original back.
+- When the last open trace has ended, no place has its replacement any more: it
+  has its original back, or what someone else has put there.
 
 Threads begin and end their traces at the same time, so the last trace to end
 must not undo what another one has just patched.  A lock would not do: an

@@ -15,6 +15,7 @@ import torch
 from torch import nn
 from torch.utils import _pytree as pytree
 
+from ..ordered.opcodes import Opcode, Target
 from ..recording import frames
 from ..usedef.values import Value
 
@@ -76,4 +77,14 @@ def root_argument() -> str:
         f"and no node can fetch it\n  in\n  {frames.where()}\n"
         "  Pass the parts of it that the function needs, or trace a "
         "module that has this one as a child."
+    )
+
+
+def finished_trace(kind: Opcode, target: Target) -> str:
+    """The message where a proxy records something after its trace."""
+    return (
+        f"a Proxy of a finished trace is used: {kind} of {target} "
+        "would come after the output of its graph. To edit the "
+        "graph, set an insert point (graph.inserting_before) and "
+        "wrap its nodes: Proxy(node)"
     )

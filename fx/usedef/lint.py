@@ -1,8 +1,8 @@
-"""Stage 02, use-def: the verifier, which says everything that is wrong.
+"""Stage 02, use-def: the verifier, which says where a graph is wrong.
 
 A pass can edit a graph into something that is not a program: a value used
 above its definition, a target that does not exist.  `problems(graph)` yields
-each such fault with its node, and does not stop at the first; `Graph.lint`
+such faults with their nodes, and does not stop at the first; `Graph.lint`
 raises the first.  There is one function for each invariant, in the order in
 which they are worth reading.
 """
@@ -40,10 +40,10 @@ class Problem(NamedTuple):
 
 
 def problems(graph: OrderedGraph[Node]) -> Iterator[Problem]:
-    """Everything that is wrong with `graph`.
+    """What is wrong with `graph`, not just the first fault.
 
-    Structure comes before meaning: a graph whose nodes have wrong opcodes or
-    owners is not examined further.
+    Structure comes before meaning: a graph whose opcodes, owners, names, order
+    or users are wrong is not examined further.
 
     Cost: O(nodes + uses).
     """

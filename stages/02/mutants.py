@@ -413,7 +413,7 @@ MUTANTS: Final = (
         misconception="a graph does not contain other graphs",
         was=(
             "            changed |= graph.eliminate_dead_code(\n"
-            "                is_impure_node, unknown=unknown\n"
+            "                is_impure_node, unknown=unknown, effects=effects\n"
             "            )\n"
             "            child.recompile()"
         ),
@@ -424,12 +424,12 @@ MUTANTS: Final = (
         function="graph.Graph.eliminate_dead_code",
         misconception="the child can be recompiled at any time",
         was="""            changed |= graph.eliminate_dead_code(
-                is_impure_node, unknown=unknown
+                is_impure_node, unknown=unknown, effects=effects
             )
             child.recompile()""",
         becomes="""            child.recompile()
             changed |= graph.eliminate_dead_code(
-                is_impure_node, unknown=unknown
+                is_impure_node, unknown=unknown, effects=effects
             )""",
         told="recompile the child, after its graph was cleaned",
     ),
@@ -450,7 +450,9 @@ MUTANTS: Final = (
     Mutant(
         function="graph.Graph.eliminate_dead_code",
         misconception="a child graph is cleaned with the default settings",
-        was="                is_impure_node, unknown=unknown\n",
+        was=(
+            "                is_impure_node, unknown=unknown, effects=effects\n"
+        ),
         becomes="",
         told="clean the child with the same settings",
     ),

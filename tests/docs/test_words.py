@@ -42,6 +42,44 @@ def test_only_prose_is_counted() -> None:
     assert words(page(TEXT)) == 4 + 3 + 2
 
 
+BESIDE = """# T
+
+Core.
+
+/// source | fx.node
+
+Two words.
+
+/// torch | torch.fx.node.Node
+An aside.
+///
+///
+
+## For reference
+
+More to look up.
+
+## What is claimed
+
+/// claims
+node-meta
+///
+"""
+
+
+def test_ids_of_claims_are_not_prose() -> None:
+    assert words(page(BESIDE)) == 1 + 2 + 2 + 4
+
+
+def test_the_core_ends_where_reference_begins() -> None:
+    assert words(page(BESIDE), core=True) == 1 + 2
+
+
+def test_a_core_page_says_how_long_its_core_is() -> None:
+    said = label(page(BESIDE, "files/node.md"), ROOT / "docs", KINDS)
+    assert said == "Stage 02 · core 1 minute · in all 1 minute beside the code"
+
+
 @pytest.mark.parametrize(
     ("count", "text"), [(0, "1 minute"), (290, "1 minute"), (700, "4 minutes")]
 )

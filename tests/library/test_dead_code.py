@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 
 import pytest
 import torch
+import torch.fx
 from torch import nn
 from torch.nn import functional as F
 
@@ -264,3 +265,87 @@ def test_many_writes_take_linear_time(kind: str) -> None:
 
     few = min(seconds(500) for _ in range(3))
     assert seconds(10_000) < 100 * few
+
+
+# -- the rule of torch.fx ----------------------------------------------------
+
+
+class Tail(nn.Module):
+    """A network that goes on behind the feature that is asked for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(3, 3, 1)
+        self.norm = nn.BatchNorm2d(3)
+        self.relu = nn.ReLU(inplace=True)
+        self.drop = nn.Dropout()
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        feature: torch.Tensor = self.conv(x)
+        x = self.drop(self.relu(self.norm(feature)))
+        x.add_(1)
+        checked: Anything = torch._assert
+        checked(x is not None, "a tensor")
+        return F.dropout(F.relu_(feature))
+
+
+def cut(lib: Anything, **settings: Anything) -> Anything:
+    """The graph up to the convolution, cleaned."""
+    gm = lib.symbolic_trace(Tail())
+    conv = next(n for n in gm.graph.nodes if n.target == "conv")
+    gm.graph.output_node().args = (conv,)
+    gm.graph.eliminate_dead_code(**settings)
+    return gm
+
+
+def test_the_rule_of_torch_fx_removes_what_torch_fx_removes() -> None:
+    theirs = str(cut(torch.fx).graph)
+    assert str(cut(fx, effects="torch").graph) == theirs
+    with fx.effects.by_rule("torch"):
+        assert str(cut(fx).graph) == theirs
+        sound = str(cut(fx, effects="sound").graph)
+    assert str(cut(fx).graph) == sound != theirs
+
+
+def test_the_rule_holds_for_child_graphs() -> None:
+    for settings in ({"effects": "torch"}, {}):
+        parent, child = parent_and_child()
+        (x,) = child.graph.find_nodes(op="placeholder")
+        with child.graph.inserting_after(x):
+            child.graph.call_method("add_", (x, 1))
+        with fx.effects.by_rule("sound" if settings else "torch"):
+            chosen: Anything = settings
+            parent.graph.eliminate_dead_code(**chosen)
+        assert [n.op for n in child.graph.nodes] == ["placeholder", "output"]
+
+
+def test_what_fx_registered_stays_by_either_rule() -> None:
+    graph = fx.Graph()
+    x = graph.placeholder("x")
+    graph.call_function(users_function, (x,))
+    graph.call_function(print, (x,))
+    graph.output(x)
+    registry = fx.memory.function_effects.side_effect_registry
+    fx.has_side_effect(users_function)
+    try:
+        graph.eliminate_dead_code(effects="torch")
+    finally:
+        registry.discard(users_function)
+    assert [n.name for n in graph.nodes] == ["x", "users_function", "output"]
+
+
+def test_what_torch_fx_would_remove_is_logged(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with caplog.at_level("INFO", "fx.memory.effects"):
+        cut(fx)
+    said = {record.getMessage() for record in caplog.records}
+    assert any(text.startswith("add_ stays; torch.fx would") for text in said)
+    assert not any(text.startswith("_assert") for text in said)
+    assert all(text.partition(": ")[2] for text in said)
+
+
+def test_a_misspelt_rule_is_refused() -> None:
+    wrong: Anything = "troch"
+    with pytest.raises(ValueError, match="say effects="):
+        fx.Graph().eliminate_dead_code(effects=wrong)

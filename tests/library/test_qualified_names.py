@@ -8,6 +8,7 @@ import gc
 import inspect
 import math
 import operator
+import sys
 import types
 import weakref
 from collections.abc import Callable, Iterator
@@ -177,6 +178,20 @@ def test_a_name_resolves_to_the_object_alone() -> None:
         assert not resolves_to(text, torch.relu_), text
         assert not resolves_to(text, None), text
     assert not resolves_to("torch.classes.no.thing", None)
+
+
+def test_a_module_may_refuse_a_name_in_its_own_way(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """PEP 562: a module's `__getattr__` runs, and may raise anything."""
+
+    def refuse(name: str) -> None:
+        raise ValueError(name)
+
+    module = types.ModuleType("refusing")
+    monkeypatch.setattr(module, "__getattr__", refuse, raising=False)
+    monkeypatch.setitem(sys.modules, "refusing", module)
+    assert not resolves_to("refusing.relu", torch.relu)
 
 
 def test_a_name_can_lie_and_resolving_tells() -> None:

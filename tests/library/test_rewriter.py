@@ -615,6 +615,45 @@ def test_a_reader_that_goes_makes_a_match() -> None:
     assert "sin" in gm.code
 
 
+def test_rules_are_tried_again_when_a_far_effect_has_gone() -> None:
+    """`add_` stands between relu and neg, until a rule removes it."""
+
+    @no_type_check
+    def root(x, y):
+        a = torch.relu(x)
+        w = y.add_(1)
+        return torch.neg(a) + torch.sin(w)
+
+    gm = traced(root)
+    rules = [
+        Rule(
+            lambda p: torch.neg(torch.relu(p)),
+            lambda p: torch.exp(p),
+            options={"respect_mutations": True},
+        ),
+        Rule(lambda p: torch.sin(p.add_(1)), lambda p: torch.cos(p)),
+    ]
+    assert rewrite_until_stable(gm, rules) == 2
+    names = [node.name for node in gm.graph.nodes]
+    assert names == ["x", "y", "exp", "cos", "add", "output"]
+
+
+def test_rules_are_tried_again_when_a_filter_may_answer_otherwise() -> None:
+    @no_type_check
+    def root(x, y):
+        return torch.relu(x) + torch.sin(y)
+
+    def no_sin(match: InternalMatch, graph: Graph, pattern: Graph) -> bool:
+        return not graph.find_nodes(op="call_function", target=torch.sin)
+
+    gm = traced(root)
+    rules = [
+        Rule(lambda p: torch.relu(p), lambda p: torch.exp(p), filters=[no_sin]),
+        Rule(lambda p: torch.sin(p), lambda p: torch.cos(p)),
+    ]
+    assert rewrite_until_stable(gm, rules) == 2
+
+
 def test_rules_that_never_end_change_nothing() -> None:
     gm = relus(3)
     before = state(gm)

@@ -136,9 +136,6 @@ MEETINGS: dict[str, Callable[[Value], object]] = {
         gm, lambda x: x + 1, lambda x: x + 2
     ),
     "proxy": lambda gm: fx.symbolic_trace(lambda x: x + _torch_proxy()),
-    "pattern": lambda gm: fx.passes.utils.matcher_utils.SubgraphMatcher(
-        gm.graph
-    ),
 }
 
 

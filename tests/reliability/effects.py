@@ -383,7 +383,7 @@ TABLES = "fx/memory/effect_tables.py"
 
 PART = Part(
     "effects",
-    "what every operator and module class of torch does, with what is said",
+    "what operators and module classes of torch do, with what is said",
     run,
     share=80,
     long=10_000,

@@ -37,7 +37,7 @@ from .captured import Captured
 from .patching import TRACES
 from .questions import QUESTIONS
 from .root import method_of, root_call
-from .state import CONSTANTS, State, path_among, root_argument
+from .state import CONSTANTS, State, finished_trace, path_among, root_argument
 from .trace_run import TraceRun
 from .wrapping import ProxyableClassMeta, original_of
 
@@ -121,8 +121,8 @@ class Tracer(TracerBase):
             TraceError: the code does what a graph cannot express.
             TypeError: `concrete_args` names no parameter.
             AssertionError: `root` is neither a module nor a function.
-            Whatever the code itself raises. Also then, nothing stays patched
-            and `root` is as it was.
+            What the code itself raises. Also then, the patches are undone,
+            and the constants that the trace has stored on `root` removed.
 
         Warns if the root has a forward of its own or hooks: what is traced
         is the forward of its class; and of code that decides by what a proxy
@@ -405,12 +405,7 @@ class Tracer(TracerBase):
     def check_unfinished(self, kind: Opcode, target: Target) -> None:
         """Refuse a node that would come after the graph's output."""
         if self.graph.inserts_at_end:
-            raise RuntimeError(
-                f"a Proxy of a finished trace is used: {kind} of {target} "
-                "would come after the output of its graph. To edit the "
-                "graph, set an insert point (graph.inserting_before) and "
-                "wrap its nodes: Proxy(node)"
-            )
+            raise RuntimeError(finished_trace(kind, target))
 
     def __deepcopy__(self, memo: dict[int, Value]) -> Tracer:
         """A copy that shares the Python modules, which cannot be copied."""

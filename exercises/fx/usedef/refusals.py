@@ -56,6 +56,22 @@ def not_in_graph(node: AnyNode, user: AnyNode) -> RuntimeError:
     )
 
 
+def not_erasable(node: AnyNode, graph: object) -> RuntimeError:
+    """The error for a node that cannot be erased from `graph`."""
+    users = getattr(node, "users", {})
+    if str(node.op) == "root":
+        return RuntimeError("the sentinel of a Graph cannot be erased")
+    if users:
+        return RuntimeError(
+            f"Tried to erase Node {node} but it still had {len(users)} users "
+            f"in the graph: {users}!"
+        )
+    if node.graph is not graph:
+        return RuntimeError(f"Attempting to remove {node} from wrong graph!")
+    state = "in no list" if node.next is node else "erased already"
+    return RuntimeError(f"Tried to erase Node {node}, which is {state}")
+
+
 def not_a_node(found: object, node: AnyNode) -> TypeError:
     """The error for a replacement of `node` that is a constant."""
     return TypeError(

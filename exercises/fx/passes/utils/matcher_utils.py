@@ -204,7 +204,6 @@ class SubgraphMatcher:
 
 def _check_pattern(pattern: Graph) -> None:
     """Raise if nothing can be matched with a pattern."""
-    refuse_torchs(pattern)
     if len(pattern.nodes) == 0:
         raise ValueError(
             "SubgraphMatcher cannot be initialized with an empty pattern: "

@@ -16,7 +16,7 @@ from rich.table import Table
 
 from stages import functions
 from stages.blame import blame, told
-from stages.break_it import verdict, wrong_source
+from stages.break_it import verdict, wrong_source, wrong_version
 from stages.functions import State
 from stages.generate import generated
 from stages.manifest import (
@@ -325,6 +325,13 @@ def blaming(chosen: argparse.Namespace) -> int:
 def breaking(chosen: argparse.Namespace) -> int:
     """Show the wrong version of a stage, and try the learner's answer."""
     stage = stages()[chosen.stage]
+    one = find(wrong_version(stage).function)
+    if _tree().states()[one.name] is not State.WRITTEN:
+        CONSOLE.print(
+            f"Write {one.qualname} first: the version to break shows most of "
+            f"what is right."
+        )
+        return 1
     code = wrong_source(stage)
     CONSOLE.print(Syntax(code, "python", background_color="default"))
     CONSOLE.print(f"This version believes: {stage.break_it.misconception}")

@@ -79,7 +79,7 @@ class Stage(NamedTuple):
     core: tuple[str, ...]
     exercises: tuple[Exercise, ...]
     proof: tuple[str, ...]
-    break_it: BreakIt
+    break_it: BreakIt = BreakIt("", "", "")
 
     @property
     def folder(self) -> Path:

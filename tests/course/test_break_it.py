@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import io
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Final
 
 import pytest
+from rich.console import Console
 
+from stages import __main__ as cli
 from stages import break_it
 from stages.manifest import stages
+from tests.course.learner import Learner
 
 HEAD: Final = """
 import torch
@@ -58,19 +62,20 @@ OURS: Final = {
 
 HARMLESS: Final = {
     1: '["x", "x"]',
-    3: "(torch.relu, [ROWS])",
+    2: "__import__('fx').Graph()",
+    3: "(lambda x: torch.relu(x), [ROWS])",
     4: "(Scaled(2.0), [ROWS])",
-    5: "(torch.relu, [ROWS])",
-    6: "(torch.relu, [ROWS])",
-    7: "(program, torch.exp, torch.exp, [ROWS])",
-    8: "(aten.neg.default, [ROWS])",
+    5: "(lambda x: torch.relu(x), [ROWS])",
+    6: "(lambda x: torch.relu(x), [ROWS])",
+    7: "(program, lambda a: torch.exp(a), lambda a: torch.exp(a), [ROWS])",
+    8: "(lambda x: aten.neg.default(x), [ROWS])",
 }
 
 UNFAIR: Final = {
-    2: "__import__('fx').Graph()",
+    2: "__import__('fx').symbolic_trace(lambda x: x + 1).graph",
     3: "(lambda x: torch.rand(3) + x.sum(), [ROWS])",
     6: "(lambda x: torch.rand(3) + x.sum(), [ROWS])",
-    7: "(program, torch.exp, torch.neg, [ROWS])",
+    7: "(program, lambda a: torch.exp(a), lambda a: torch.neg(a), [ROWS])",
 }
 
 
@@ -118,3 +123,16 @@ def test_an_answer_is_to_write(
         f"to write: `answer` in {number:02d}.py. "
         f"{stages()[number].break_it.task}",
     )
+
+
+def test_the_right_version_comes_first(
+    learner: Learner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    printed = io.StringIO()
+    monkeypatch.setattr(cli, "CONSOLE", Console(file=printed, width=200))
+    monkeypatch.setattr(cli, "_tree", learner.tree)
+    assert cli.main(["break", "07"]) == 1
+    assert "Write is_convex first" in printed.getvalue()
+    learner.write("is_convex")
+    assert cli.main(["break", "07"]) == 1
+    assert "✗ to write: `answer` in 07.py" in printed.getvalue()

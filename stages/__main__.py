@@ -16,6 +16,7 @@ from rich.table import Table
 
 from stages import functions
 from stages.blame import blame, told
+from stages.break_it import verdict, wrong_source
 from stages.functions import State
 from stages.generate import generated
 from stages.manifest import (
@@ -129,6 +130,9 @@ def _parser() -> argparse.ArgumentParser:
     one = add("blame", help="find which of your functions is wrong")
     one.add_argument("stage", type=_stage)
     one.set_defaults(command=blaming)
+    one = add("break", help="try your answer to a stage's `break it`")
+    one.add_argument("stage", type=_stage)
+    one.set_defaults(command=breaking)
     one = add("run", help="run a script with your fx; stubs are borrowed")
     one.add_argument("script")
     one.add_argument("arguments", nargs=argparse.REMAINDER)
@@ -316,6 +320,20 @@ def blaming(chosen: argparse.Namespace) -> int:
     for line in told(found):
         CONSOLE.print(line)
     return bool(found.failing)
+
+
+def breaking(chosen: argparse.Namespace) -> int:
+    """Show the wrong version of a stage, and try the learner's answer."""
+    stage = stages()[chosen.stage]
+    code = wrong_source(stage)
+    CONSOLE.print(Syntax(code, "python", background_color="default"))
+    CONSOLE.print(f"This version believes: {stage.break_it.misconception}")
+    CONSOLE.print(f"{stage.break_it.task}\n")
+    is_broken = False
+    with pool() as executor:
+        for is_broken, line in verdict(stage, executor):
+            CONSOLE.print(f"{'✓' if is_broken else '✗'} {line}")
+    return not is_broken
 
 
 def solution(chosen: argparse.Namespace) -> int:

@@ -46,6 +46,20 @@ class Exercise(NamedTuple):
         return f"stage {self.stage:02d}: {self.qualname}"
 
 
+class BreakIt(NamedTuple):
+    """A version of fx that the learner is to break.
+
+    Attributes:
+        misconception: of the mutant that it is, in mutants.py.
+        trial: the function of `stages/trials.py` that tries an answer.
+        task: what to find.
+    """
+
+    misconception: str
+    trial: str
+    task: str
+
+
 class Stage(NamedTuple):
     """A stage of the course.
 
@@ -56,6 +70,7 @@ class Stage(NamedTuple):
         core: the files with its main idea, below fx/, in reading order.
         exercises: what to write, in the order to write it.
         proof: what is run before the stage is done; see `stages/proof.py`.
+        break_it: what to break once the stage is done.
     """
 
     number: int
@@ -64,6 +79,7 @@ class Stage(NamedTuple):
     core: tuple[str, ...]
     exercises: tuple[Exercise, ...]
     proof: tuple[str, ...]
+    break_it: BreakIt
 
     @property
     def folder(self) -> Path:
@@ -137,7 +153,8 @@ def _read(folder: Path) -> Stage:
     found = [_exercise(row, number, path) for row in table["exercise"]]
     title, summary = table["title"], table["summary"]
     core, proof = tuple(table["core"]), tuple(table["proof"])
-    return Stage(number, title, summary, core, tuple(found), proof)
+    to_break = BreakIt(**table["break_it"])
+    return Stage(number, title, summary, core, tuple(found), proof, to_break)
 
 
 def _exercise(row: dict[str, object], stage: int, path: Path) -> Exercise:

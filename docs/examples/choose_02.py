@@ -59,7 +59,7 @@ EDITS: dict[str, tuple[str, Edit]] = {
 
 def choices() -> Choices:
     """Each edit, done to a graph of its own."""
-    asked = Choices("Edit the graph:", rows="Ring, order keys and users")
+    asked = Choices("Edit the graph:", rows="The ring: order keys, and users")
     for label, (say, edit) in EDITS.items():
         film = asked.option(label)
         graph = Graph()
@@ -84,8 +84,8 @@ def shoot(film: Film, say: str, graph: Graph) -> None:
     rows = [
         Row(
             node.name,
-            f"key {node._sort_key / GAP:g}, users: "
-            + (", ".join(map(str, node.users)) or "none"),
+            f"{node._sort_key / GAP:<3g} "
+            + (", ".join(map(str, node.users)) or "nobody"),
         )
         for node in graph.nodes
     ]

@@ -186,7 +186,8 @@ def _place(parent: etree.Element, place: Cited) -> None:
         after(parent[-1], " ")
         element(parent, "span", f"({section.original})", lang="zh")
     if place.part:
-        after(parent[-1], f", {place.part.strip('()')}")
+        comma = "" if place.part.startswith("(") else ","
+        after(parent[-1], f"{comma} {place.part}")
 
 
 def cite(parent: etree.Element, title: str, original: str) -> None:
@@ -199,9 +200,9 @@ def cite(parent: etree.Element, title: str, original: str) -> None:
 
 def titled(section: Section) -> str:
     """A section's number, if it has one, and its title in English."""
-    if section.name in (section.title, section.original):
-        return section.title
-    return f"{section.name} {section.title}"
+    if section.name.startswith(("§", "(")):
+        return f"{section.name} {section.title}"
+    return section.title
 
 
 def address(source: Document, section: Section) -> str:

@@ -20,6 +20,7 @@ def _exercises(scene: Scene) -> etree.Element:
     rows = element(scene.parent, "ol", css="fx-exercises")
     for exercise in known[stage].exercises:
         _row(scene, element(rows, "li"), exercise)
+    _break_it(scene, element(rows, "li"), known[stage])
     return rows
 
 
@@ -53,6 +54,20 @@ def _row(scene: Scene, item: etree.Element, exercise: Exercise) -> None:
     where = element(head, "span", f"exercises/fx/{file} · ", css="fx-where")
     element(where, "a", "idea", href=_idea(scene, exercise))
     prose(item, "p", exercise.task)
+
+
+def _break_it(scene: Scene, item: etree.Element, stage: Stage) -> None:
+    """The program that is to be found, once the rest is written."""
+    head = element(item, "p")
+    after(element(head, "strong", "Break it"), " ")
+    where = f"exercises/break_it/{stage.number:02d}.py"
+    element(head, "span", where, css="fx-where")
+    prose(
+        item,
+        "p",
+        f"{stage.break_it.task} The wrong version is shown, and your answer is "
+        f"tried on both, by `python -m stages break {stage.number:02d}`.",
+    )
 
 
 def _place(scene: Scene, exercise: Exercise) -> Place:

@@ -302,9 +302,16 @@ def _torch(scene: Scene) -> etree.Element:
     where = element(aside, "p", css="fx-where")
     element(where, "strong", f"torch.fx {torch_version()}")
     code = element(where, "code", place.unit.name or place.module.name)
-    lines = f"lines {place.unit.first}-{place.unit.last}"
-    after(code, f" {place.module.path}, {lines}")
+    after(code, " ")
+    first, last = place.unit.first, place.unit.last
+    tag = f"{TORCH}/v{torch_version()}/{place.module.path}"
+    link = element(where, "a", href=f"{tag}#L{first}-L{last}")
+    link.text = f"{place.module.path}, lines {first}-{last}"
     return aside
+
+
+TORCH = "https://github.com/pytorch/pytorch/blob"
+"""Where torch's source is public, below the name of a tag."""
 
 
 @lru_cache(maxsize=1)

@@ -163,8 +163,7 @@ class Storages:
         """
         facts = facts_of(node.target)
         for parameter in facts.views if facts is not None else ():
-            source = parameter.of(node.args, node.kwargs)
-            if isinstance(source, Node):
+            for source in nodes_in(parameter.of(node.args, node.kwargs)):
                 for one in self.of[source]:
                     for other in self.of[node]:
                         self.sets.merge(one, other)

@@ -79,6 +79,11 @@ class TestBind:
             [first],
             "One object, one name: there is a second global for it.",
         )
+        check(
+            names.bind("third", scale) == first,
+            "The same object was bound for the third time, and has another "
+            "name now: leave `_known` as it is if the object is in it.",
+        )
 
     def test_two_objects_never_share_a_name(self) -> None:
         names = GlobalNames(())

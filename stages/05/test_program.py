@@ -9,6 +9,7 @@ import math
 import operator
 import weakref
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 import pytest
 import torch
@@ -521,6 +522,22 @@ class TestTheFunction:
             "`from __future__ import annotations` from "
             "fx/codegen/source.py. Say dont_inherit=True.",
         )
+
+    def test_an_interruption_comes_through(self) -> None:
+        def stop() -> None:
+            raise KeyboardInterrupt
+
+        text = TEXT.replace("x)", "x : stop())")
+        with (
+            raising(
+                KeyboardInterrupt,
+                "",
+                "Ctrl-C while the text is executed became an error in the "
+                "text. Only an Exception says that Python does not accept it.",
+            ),
+            suppress(RuntimeError),
+        ):
+            compile_forward(code_of(text, stop=stop, factor=2), (), {})
 
     def test_it_is_not_among_its_own_globals(self) -> None:
         forward: Value = compile_forward(code_of(factor=2), (), {}).forward

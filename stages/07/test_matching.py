@@ -536,6 +536,7 @@ def test_an_inner_node_has_no_users_outside() -> None:
         "the sum would be erased although mul needs it. A node that the "
         "pattern does not return must not have users outside.",
     )
+    same(one.nodes_map, {}, "A node that is refused must not stay paired.")
 
 
 @pytest.mark.exercise(MATCH_NODE)
@@ -613,6 +614,23 @@ def test_a_name_does_not_make_up_for_other_arguments(by_keyword: bool) -> None:
         check(False, sentence, picture=f"yours: {error!r}")
     else:
         check(problem, sentence)
+
+
+@pytest.mark.exercise(MATCH_NODE)
+def test_a_name_is_asked_for_last() -> None:
+    one, pattern, graph = search(
+        lambda a: torch.clamp(a, 0.0),
+        lambda x: torch.clamp(x, min=0.0),
+        normalize=True,
+        name="clamp",
+    )
+    same(
+        one.match_node(pattern["clamp"], graph["clamp"]),
+        "",
+        "clamp(a, 0.0) and clamp(x, min=0.0) are the same call, which "
+        "comparison.pair knows. Its answer counts; only if it is None may a "
+        "name make up for it.",
+    )
 
 
 @pytest.mark.exercise(MATCH_NODE)
@@ -761,6 +779,23 @@ def test_no_node_is_walked_over_twice() -> None:
 
 
 @pytest.mark.exercise(CONVEX)
+def test_nothing_is_walked_over_behind_the_last() -> None:
+    def program(x: torch.Tensor) -> torch.Tensor:
+        return torch.sin(torch.cos(torch.tan(torch.neg(x))))
+
+    nodes = named(graph_of(program))
+    users = _Counting(nodes["tan"].users)
+    nodes["tan"].users = users
+    is_convex({nodes["x"], nodes["neg"]})
+    same(
+        users.walks,
+        0,
+        "tan stands behind neg, the last node of the set, and so do all its "
+        "users: no path from there comes back, so do not follow it.",
+    )
+
+
+@pytest.mark.exercise(CONVEX)
 def test_a_way_out_may_stay_out() -> None:
     def program(x: torch.Tensor, y: torch.Tensor) -> list[torch.Tensor]:
         return [torch.sin(torch.neg(x)), torch.relu(y)]
@@ -901,6 +936,17 @@ def test_writes_are_respected_where_asked_for() -> None:
             f"{asked}: written_between knows, and is asked if the option is "
             "set.",
         )
+
+
+@pytest.mark.exercise(OBSTACLE)
+def test_writes_are_not_respected_unasked() -> None:
+    matcher = SubgraphMatcher(graph_of(lambda a: torch.relu(torch.neg(a))))
+    same(
+        len(matcher.match(graph_of(writes_between))),
+        1,
+        "x.add_(1) stands between neg and relu, and no option was given: the "
+        "default is that of torch.fx, which does not look at writes.",
+    )
 
 
 def reads_between(x: torch.Tensor) -> list[torch.Tensor]:

@@ -260,6 +260,35 @@ def test_matches_may_touch() -> None:
 
 
 @pytest.mark.exercise(INSERT)
+def test_the_place_is_behind_what_the_inputs_are_now() -> None:
+    def program(x: torch.Tensor) -> list[torch.Tensor]:
+        early = torch.exp(torch.sin(x))
+        return [early, torch.cos(torch.relu(x))]
+
+    gm = symbolic_trace(program)
+    first = rewrite_of(
+        gm, lambda a: torch.relu(a), lambda a: torch.abs(a), a="x", relu="relu"
+    )
+    second = rewrite_of(
+        gm,
+        lambda a, b: (torch.sin(a), torch.cos(b)),
+        lambda a, b: (torch.tan(a), torch.neg(b)),
+        a="x",
+        b="relu",
+        sin="sin",
+        cos="cos",
+    )
+    with working(
+        "A new node was put before its input: sin(x) and cos(relu(x)) are "
+        "replaced together, and abs has just replaced relu. Tell `show_inputs` "
+        "before you ask `find_place`, which puts the new nodes behind the last "
+        "input of the match."
+    ):
+        Edit(gm, carry_meta=False).apply([first, second])
+        gm.graph.lint()
+
+
+@pytest.mark.exercise(INSERT)
 def test_paths_may_have_other_names() -> None:
     gm = symbolic_trace(lambda x: torch.relu(x) + torch.tensor([5.0]))
     rewrite = rewrite_of(
@@ -293,6 +322,16 @@ def test_what_is_known_of_the_old_is_carried() -> None:
         "With carry_meta the new nodes say what they replace: _carry_meta "
         "does it, given the rewrite and the template's outputs as they are "
         "in the graph.",
+    )
+
+
+@pytest.mark.exercise(INSERT)
+def test_nothing_is_carried_unasked() -> None:
+    _, rewrite, _ = inserted()
+    same(
+        [node.meta.get("replaces") for node in rewrite.made],
+        [None, None],
+        "Without carry_meta the new nodes have no meta of the old ones.",
     )
 
 
@@ -556,6 +595,42 @@ def test_all_replacements_are_made_before_the_first_edit() -> None:
     )
 
 
+@pytest.mark.exercise(FILTERS)
+def test_nothing_is_carried_or_deleted_unasked() -> None:
+    root = Residual()
+    root.spare = torch.nn.Identity()
+    gm = GraphModule(root, symbolic_trace(root).graph)
+    gm.add_submodule("spare", root.spare)
+    done = replace_pattern_with_filters(gm, relu_of_sum, clamp_of_sum)
+    same(
+        "replaces" in done[0].replacements[-1].meta,
+        False,
+        "Meta is carried only where carry_meta=True asks for it.",
+    )
+    same(
+        [name for name, _ in gm.named_children()],
+        ["linear", "spare"],
+        "The replacement is a function, so that no submodule can have lost its "
+        "use: `spare`, which nothing calls, has to stay.",
+    )
+
+
+@pytest.mark.exercise(FILTERS)
+def test_the_anchor_is_the_first() -> None:
+    gm = symbolic_trace(lambda x: torch.relu(x) * torch.neg(x))
+    done = replace_pattern_with_filters(
+        gm,
+        lambda a: (torch.relu(a), torch.neg(a)),
+        lambda a: (torch.abs(a), torch.exp(a)),
+    )
+    same(
+        [str(one.anchor) for one in done],
+        ["relu"],
+        "The pattern has two anchors, relu and neg. Matching began at the "
+        "first one, and that is what `anchor` says.",
+    )
+
+
 # -- until nothing matches ---------------------------------------------------
 
 NEG_NEG = Rule(lambda a: torch.neg(torch.neg(a)), lambda a: a)
@@ -631,7 +706,9 @@ def test_matches_may_end_below_what_is_new() -> None:
 
 @pytest.mark.exercise(LOOK_AGAIN)
 def test_matches_may_end_as_far_as_a_pattern_reaches() -> None:
-    gm = symbolic_trace(lambda x: torch.relu(x) + x)
+    gm = symbolic_trace(
+        lambda x: [torch.relu(x) + x, torch.sin(x), torch.cos(x), torch.tan(x)]
+    )
     drop = Rule(lambda a: torch.relu(a), lambda a: a)
     double = Rule(lambda a: a + a, lambda a: a * 2)
     waiting = waiting_after(gm, [double, drop], "relu")
@@ -648,6 +725,62 @@ def _sin_and_cos_of_one(a: torch.Tensor) -> torch.Tensor:
     """A pattern with an inner node that has two users."""
     once = torch.neg(a)
     return torch.sin(once) + torch.cos(once)
+
+
+def zeros(*calls: Function) -> Graph:
+    """A graph without inputs: the calls, one on the result of the other."""
+    graph = Graph()
+    node = graph.call_function(calls[0], ((2,),))
+    for call in calls[1:]:
+        node = graph.call_function(call, (node,))
+    graph.output(node)
+    return graph
+
+
+@pytest.mark.exercise(LOOK_AGAIN)
+def test_a_match_may_begin_at_what_is_touched() -> None:
+    gm = GraphModule({}, zeros(torch.zeros, torch.neg))
+    start = Rule(zeros(torch.zeros), zeros(torch.ones))
+    minus = Rule(zeros(torch.ones, torch.neg), zeros(torch.empty))
+    waiting = waiting_after(gm, [minus, start], "zeros")
+    check(
+        "neg" in waiting,
+        "zeros() became ones(), with which the match neg(ones()) begins. That "
+        "pattern has no input, so that both of its nodes count: `reach` is 2, "
+        "and %neg is one step below the new node, which is at 0.",
+        picture=f"waiting: {sorted(waiting)}",
+    )
+    graph = zeros(torch.ones, torch.neg)
+    ones = next(iter(graph.nodes))
+    with graph.inserting_after(ones):
+        graph.call_function(torch.relu, (ones,))
+    gm = GraphModule({}, graph)
+    constant = Rule(lambda a: torch.relu(a), lambda a: 0)
+    waiting = waiting_after(gm, [minus, constant], "relu")
+    check(
+        "neg" in waiting,
+        "relu was erased, and %ones, which it used, is used by neg alone: the "
+        "match neg(ones()) begins there, and %neg is one step below.",
+        picture=f"waiting: {sorted(waiting)}",
+    )
+
+
+@pytest.mark.exercise(LOOK_AGAIN)
+def test_each_new_node_is_where_a_match_may_begin() -> None:
+    gm = symbolic_trace(lambda x: torch.exp(torch.relu(x)))
+    long = Rule(
+        lambda a: torch.relu(a),
+        lambda a: torch.sin(torch.cos(torch.tan(a))),
+    )
+    last = Rule(lambda a: torch.exp(torch.sin(a)), lambda a: torch.abs(a))
+    waiting = waiting_after(gm, [last, long], "relu")
+    check(
+        "exp" in waiting,
+        "relu(x) became sin(cos(tan(x))), three new nodes, and %exp is one "
+        "step below the last of them. A node that was touched stays at depth "
+        "0 when it is met again from another one.",
+        picture=f"waiting: {sorted(waiting)}",
+    )
 
 
 @pytest.mark.exercise(LOOK_AGAIN)

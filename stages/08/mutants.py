@@ -84,16 +84,16 @@ MUTANTS: Final = (
     Mutant(
         function=_MERGE,
         misconception="A view is a view of all its arguments.",
-        was="            source = parameter.of(node.args, node.kwargs)\n"
-        "            if isinstance(source, Node):",
+        was="            for source in nodes_in(parameter.of(node.args, node."
+        "kwargs)):",
         becomes="            for source in node.all_input_nodes:",
         told="does not share storage with the other one",
     ),
     Mutant(
         function=_MERGE,
         misconception="A view is always a view of its first argument.",
-        was="source = parameter.of(node.args, node.kwargs)",
-        becomes="source = node.args[0] if node.args else None",
+        was="nodes_in(parameter.of(node.args, node.kwargs))",
+        becomes="nodes_in(node.args[:1])",
         told="the viewed argument is given by keyword here",
     ),
     Mutant(
@@ -401,5 +401,22 @@ MUTANTS: Final = (
         was="if len(users) == 1 and is_redundant_scatter",
         becomes="if False and is_redundant_scatter",
         told="it is redundant (2c)",
+    ),
+    Mutant(
+        function=_MERGE,
+        misconception="A call gives a node for a parameter.",
+        was="nodes_in(parameter.of(node.args, node.kwargs))",
+        becomes="[x for x in [parameter.of(node.args, node.kwargs)] if "
+        "isinstance(x, Node)]",
+        told="each node in the list that the call gives",
+    ),
+    Mutant(
+        function=_REDUNDANT,
+        misconception="A scatter that has another base is redundant as well.",
+        was="""        return False
+    moved = {""",
+        becomes="""        return True
+    moved = {""",
+        told="another tensor, which has to be made",
     ),
 )

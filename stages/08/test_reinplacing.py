@@ -23,7 +23,7 @@ from fx.passes.reinplace import (
 from fx.reinplacing.aliasing import Storages, propagate
 from fx.reinplacing.simulation import Call, Kept, Simulation
 from fx.usedef.values import Value
-from stages.checking import check, same
+from stages.checking import check, same, working
 
 Function: TypeAlias = Callable[..., object]
 Rule: TypeAlias = Callable[[Simulation, Call], object]
@@ -35,6 +35,8 @@ RULE_1B = "passes.reinplace.rule_1b_inputs"
 RULE_1C = "passes.reinplace.rule_1c_arguments"
 REDUNDANT = "passes.reinplace.is_redundant_scatter"
 RULE_2 = "passes.reinplace.rule_2_later_uses"
+
+RULES = ("1a", "1b", "1c", "2")
 
 aten: Final[Value] = torch.ops.aten
 
@@ -160,6 +162,21 @@ def test_a_value_may_have_several_storages() -> None:
         "tensors: merge each of the result with each of the source, since "
         "nothing tells which belongs to which.",
     )
+
+
+@pytest.mark.exercise(MERGE)
+def test_several_nodes_may_be_viewed() -> None:
+    def program(x: torch.Tensor) -> object:
+        return course.all_of.default([aten.neg.default(x), x])[0]
+
+    sentence = (
+        "all_of([neg(x), x]) declares that it returns views of what is in the "
+        "list: merge its storages with those of each node in the list that "
+        "the call gives."
+    )
+    with working(sentence):
+        for name in ("x", "neg_default"):
+            check(share(program, name, "getitem"), sentence)
 
 
 @pytest.mark.exercise(MERGE)
@@ -346,6 +363,11 @@ def answers(
             try:
                 found[node.name] = Answer(None, rule(sim, call))
             except Kept as kept:
+                check(
+                    kept.args[0] in RULES,
+                    "Kept takes the number of the rule, then the reason.",
+                    picture=f"yours: Kept{kept.args}",
+                )
                 found[node.name] = Answer(kept.args[-1], None)
     return found
 
@@ -450,7 +472,8 @@ def test_a_base_without_a_storage(base: str) -> None:
         "tensor, and tensors_in must find it."
     )
     try:
-        answer = reason(of_another_base(base), program, "relu_default", ROW)
+        one = torch.ones(1)
+        answer = reason(of_another_base(base), program, "relu_default", one)
     except (AttributeError, RuntimeError, TypeError) as error:
         check(False, sentence, picture=f"yours: {error!r}")
     else:
@@ -491,6 +514,24 @@ def test_autograd_needs_old_values() -> None:
         ),
         "x needs no gradient, but x * y does, because y does: autograd keeps x "
         "to compute the gradient of y.",
+    )
+
+
+@pytest.mark.exercise(RULE_1A)
+def test_a_parameter_without_autograd() -> None:
+    parameter = torch.ones(3, requires_grad=True)
+    with torch.no_grad():
+        answer = reason(
+            rule_1a_metadata,
+            lambda x: aten.relu.default(x),
+            "relu_default",
+            parameter,
+        )
+    check(
+        answer,
+        "x requires a gradient, and relu(x) does not, because autograd was off "
+        "for this run. It may be on when the module is called, and then no "
+        "operator may write into x.",
     )
 
 
@@ -620,6 +661,24 @@ def test_memory_without_an_owner_may_be_blocked() -> None:
         reason(rule_1b_inputs, program, "relu_default", ROW),
         "neg(x) is in memory that no input owns, but add_ writes into it, and "
         "so it is blocked: ask memory.blocked before memory.owner.",
+    )
+
+
+@pytest.mark.exercise(RULE_1B)
+def test_only_a_copy_to_an_input_is_a_limit() -> None:
+    def program(x: torch.Tensor, y: torch.Tensor) -> object:
+        once = aten.neg.default(x)
+        result = aten.add.Tensor(once, 1)
+        aten.copy_.default(once, y)
+        return result
+
+    same(
+        answers(rule_1b_inputs, program, ROW, ROW.clone())[
+            "add_tensor"
+        ].returned,
+        6,
+        "neg(x) is in memory that no input owns, and the copy_ to it is a use "
+        "like any other: the limit is the end of the graph.",
     )
 
 
@@ -785,6 +844,21 @@ def test_a_scatter_of_a_view_of_the_result() -> None:
         redundant(program, "add_tensor", "select_scatter_default"),
         "The scatter is given a view of the result that has the same "
         "elements in the same place: through_views follows it back.",
+    )
+
+
+@pytest.mark.exercise(REDUNDANT)
+def test_a_scatter_to_another_tensor() -> None:
+    def program(x: torch.Tensor) -> object:
+        whole = aten.neg.default(x)
+        row = aten.add.Tensor(aten.select.int(whole, 0, 0), 1)
+        other = aten.exp.default(x)
+        return aten.select_scatter.default(other, row, 0, 0)
+
+    check(
+        not redundant(program, "add_tensor", "select_scatter_default"),
+        "The row was computed in neg(x), and the scatter puts it into a copy "
+        "of exp(x): another tensor, which has to be made.",
     )
 
 

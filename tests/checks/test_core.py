@@ -7,7 +7,7 @@ import re
 import pytest
 import yaml
 
-from stages.manifest import Exercise, Stage, stages
+from stages.manifest import BreakIt, Exercise, Stage, stages
 from tests.checks.core import core_problems, rest_of
 from tests.checks.sources import ROOT, Source, library, snippet
 
@@ -16,11 +16,14 @@ def test_the_cores_are_small_and_hold_the_exercises() -> None:
     assert list(core_problems(stages(), library())) == []
 
 
+NOTHING = BreakIt("", "", "")
+
+
 def made_up(core: tuple[str, ...], file: str = "a.py") -> dict[int, Stage]:
     """A stage 01 with one exercise, in `file`."""
     hints = ("a", "b", "c")
     one = Exercise("a.f", file, "f", 1, "task", hints, "anchor")
-    return {1: Stage(1, "list", "", core, (one,), ())}
+    return {1: Stage(1, "list", "", core, (one,), (), NOTHING)}
 
 
 def source(name: str, lines: int, stage: int = 1) -> Source:
@@ -51,7 +54,8 @@ def test_a_wrong_core_is_seen(
 
 def test_cores_that_are_too_large_together_are_seen() -> None:
     found = {
-        n: Stage(n, "s", "", (f"{n}.py",), (), ()) for n in (1, 2, 3, 4, 5, 6)
+        n: Stage(n, "s", "", (f"{n}.py",), (), (), NOTHING)
+        for n in (1, 2, 3, 4, 5, 6)
     }
     sources = [source(f"{n}.py", 900, stage=n) for n in found]
     problems = list(core_problems(found, sources))

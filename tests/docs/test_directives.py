@@ -20,7 +20,7 @@ def page(text: str) -> Page:
 def drawn_with(text: str, name: str = "files/p.md") -> tuple[str, list[str]]:
     """A page as HTML, and its errors."""
     extension = DocsExtension(name)
-    usual = "pymdownx.superfences", "toc"
+    usual = "pymdownx.superfences", "tables", "toc"
     html = Markdown(extensions=[*usual, extension]).convert(text)
     return html, [str(error) for error in extension.reading.page.errors]
 

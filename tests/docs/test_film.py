@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 import operator
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from docs.machinery import stepper
 from docs.machinery.film import (
     MOST_ROWS,
     Arc,
+    Choices,
     Film,
     Row,
     Shot,
@@ -130,6 +132,50 @@ def test_every_film_plays(name: str) -> None:
     assert 0 <= film.first < len(shots)
     assert all(taken.say.endswith((".", ":")) for taken in shots)
     assert any(row.mark for taken in shots for row in taken.rows)
+
+
+CHOICES = sorted(f.stem for f in (ROOT / "docs/examples").glob("choose_*.py"))
+
+
+@pytest.mark.parametrize("name", CHOICES)
+def test_every_choice_has_answers_that_differ(name: str) -> None:
+    asked = importlib.import_module(f"docs.examples.{name}").choices()
+    data = json.loads(asked.json())
+    assert len(data["labels"]) == len(data["shots"]) >= 4
+    said = [taken["say"] for taken in data["shots"]]
+    assert len(set(said)) == len(said)
+    assert all(taken["rows"] for taken in data["shots"])
+
+
+def test_an_answer_is_compared_with_what_was_before() -> None:
+    asked = Choices("Which?")
+    film = asked.option("b")
+    film.shot("Before.", [Row("a", "a")])
+    film.shot("After.", [Row("a", "a"), Row("b", "b")])
+    with pytest.raises(ValueError, match="two answers are labelled 'b'"):
+        asked.option("b")
+    (taken,) = json.loads(asked.json())["shots"]
+    assert [row["mark"] for row in taken["rows"]] == ["", "new"]
+
+
+def answers(name: str) -> dict[str, str]:
+    asked = importlib.import_module(f"docs.examples.{name}").choices()
+    data = json.loads(asked.json())
+    said = (taken["say"] for taken in data["shots"])
+    return dict(zip(data["labels"], said, strict=True))
+
+
+def test_the_choices_show_what_fx_says() -> None:
+    edits = answers("choose_02")
+    assert "Tried to erase Node relu" in edits["erase relu"]
+    assert "was used before it" in edits["move relu before add"]
+    anchors = answers("choose_07")
+    assert anchors["relu"].startswith("A match of add and relu")
+    assert "users outside of the match" in anchors["relu_1"]
+    rules = answers("choose_08").values()
+    for rule in ("1a", "1b", "1c", "2"):
+        assert any(f"by rule {rule}" in say for say in rules)
+    assert any("select_scatter" in say for say in rules)
 
 
 def test_the_home_page_opens_on_a_module_its_graph_and_its_code() -> None:

@@ -44,7 +44,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     if options.plants:
         return _plants(console, chosen, options)
     jobs = {
-        name: partial(search, name, options.seed, long=options.long)
+        name: partial(
+            search,
+            name,
+            options.seed,
+            long=options.long,
+            seconds=options.seconds,
+        )
         for name in chosen
     }
     unlimited = 24 * 3600.0
@@ -56,7 +62,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             console.print(escape(line), soft_wrap=True)
     bad = any(found.wrong or found.broken for found in results)
     if options.write and not bad:
-        page.write_search(results, options.seed)
+        page.write_search(results, options.seed, options.seconds)
     return int(bad)
 
 
@@ -74,6 +80,12 @@ def _parser() -> argparse.ArgumentParser:
     )
     add("--long", action="store_true", help="as many cases as `make fuzz`")
     add("--seed", type=int, default=0, help="draw other cases (default: 0)")
+    add(
+        "--seconds",
+        type=float,
+        default=float("inf"),
+        help="stop each part after so long",
+    )
     add(
         "--plants",
         action="store_true",

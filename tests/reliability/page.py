@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from math import isfinite
 from pathlib import Path
 
 import torch
@@ -14,8 +15,8 @@ from tests.reliability.run import Found
 PAGE = Path(__file__).parents[2] / "docs" / "reliability.md"
 
 
-def write_search(results: Sequence[Found], seed: int) -> None:
-    """Write the table of the search."""
+def write_search(results: Sequence[Found], seed: int, seconds: float) -> None:
+    """Write the table of a search, in which each part had so many seconds."""
     today = datetime.now(tz=UTC).date().isoformat()
     versions = f"Python {platform.python_version()}, torch {torch.__version__}"
     lines = [
@@ -32,9 +33,11 @@ def write_search(results: Sequence[Found], seed: int) -> None:
             theirs,
         )
         lines.append(f"| {' | '.join(cells)} |")
-    write_table(
-        "search", [*lines, "", f"Run on {today}: {versions}, seed {seed}."]
-    )
+    limit = ""
+    if isfinite(seconds):
+        limit = f"; each part was stopped after {seconds:.0f} seconds"
+    lines += ["", f"Run on {today}: {versions}, seed {seed}{limit}."]
+    write_table("search", lines)
 
 
 def write_table(name: str, lines: Sequence[str]) -> None:

@@ -71,7 +71,14 @@ class Found:
             self.theirs = (self.theirs or 0) + bool(outcome.theirs)
 
 
-def search(name: str, seed: int, *, long: bool, first: bool = False) -> Found:
+def search(
+    name: str,
+    seed: int,
+    *,
+    long: bool,
+    first: bool = False,
+    seconds: float = float("inf"),
+) -> Found:
     """Run a part in this process.
 
     Args:
@@ -79,6 +86,7 @@ def search(name: str, seed: int, *, long: bool, first: bool = False) -> Found:
         seed: what the cases are drawn from.
         long: whether to try as many as `make fuzz` does.
         first: whether the first wrong case is enough.
+        seconds: after how long to stop.
     """
     found, start = about(name), time.perf_counter()
     if found.broken:
@@ -87,7 +95,8 @@ def search(name: str, seed: int, *, long: bool, first: bool = False) -> Found:
         part = load(name)
         for outcome in part.run(seed, part.long if long else part.share):
             found.add(outcome)
-            if first and found.wrong:
+            enough = first and found.wrong
+            if enough or time.perf_counter() - start > seconds:
                 break
     except Exception:
         case = f"seed {seed}, after case {found.cases}"

@@ -12,7 +12,13 @@ in an order in which they can run, and the main graph calls one after another:
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Container, Hashable, Iterator
+from collections.abc import (
+    Callable,
+    Container,
+    Hashable,
+    Iterator,
+    MutableMapping,
+)
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TypeAlias
@@ -58,9 +64,9 @@ def split_module(
     m: GraphModule,
     root_m: nn.Module,
     split_callback: Callable[[Node], PartId],
-    qualname_map: dict[str, str] | None = None,
-    keep_original_order: bool | None = False,
-    keep_original_node_name: bool | None = False,
+    qualname_map: MutableMapping[str, str] | None = None,
+    keep_original_order: bool = False,
+    keep_original_node_name: bool = False,
     keep_original_input_name: bool = True,
     *,
     partition_affix: str | None = None,
@@ -112,7 +118,7 @@ def split_module(
     for part in (parts[key] for key in order):
         graph, held = _part_graph(
             part,
-            keep_names=bool(keep_original_node_name),
+            keep_names=keep_original_node_name,
             input_names=keep_original_input_name,
             as_tuple=tuple_return,
         )

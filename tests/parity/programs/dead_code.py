@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import operator
 from collections.abc import Callable
 from typing import TypeAlias
@@ -288,3 +289,24 @@ def a_function_can_be_declared_to_have_an_effect(lib: Lib) -> Seen:
     before = survivors(lib, build)
     declared = lib.has_side_effect(speak) is speak
     return before, declared, survivors(lib, build)
+
+
+@program(
+    differs="dce-rule",
+    ours=[["x", "add_", "output"], ["x", "output"]],
+)
+def a_write_that_the_caller_sees(lib: Lib) -> Seen:
+    """It goes by torch.fx's rule, which fx has for a block."""
+    seen = []
+    for rule in ("sound", "torch"):
+        g = lib.Graph()
+        x = g.placeholder("x")
+        g.call_method("add_", (x, 1))
+        g.output(x)
+        block = contextlib.nullcontext()
+        if hasattr(lib, "effects"):
+            block = lib.effects.by_rule(rule)
+        with block:
+            g.eliminate_dead_code()
+        seen.append(names(g.nodes))
+    return seen

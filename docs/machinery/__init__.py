@@ -99,7 +99,7 @@ tests/claims.toml names a definition, and a § in its margin opens the claim.
 `/// ranked`: which rows of the page's tables are met `often:` and `sometimes:`
 (lists of the ids in their first cells); with a filter, and cards when narrow.
 
-`/// exercises | 01`: the exercises of a stage, with commands, and what to break.
+`/// exercises | 01`: a stage's exercises, with commands, and what to break.
 
 `/// run | docs.examples.NAME`: a file with `main() -> None`, or a function of
 a file, without parameters; also stages.01.demo.  It is shown with all that it

@@ -32,12 +32,12 @@ def loops(x: torch.Tensor) -> torch.Tensor:
 
 
 def message(function: Callable[[torch.Tensor], torch.Tensor]) -> str:
-    """What the error of a trace says, without the folder of this file."""
+    """What the error of a trace says, with the name of this file alone."""
     try:
         fx.symbolic_trace(function)
     except (fx.TraceError, RuntimeError) as error:
-        folder = str(Path(__file__).parent)
-        return str(error).replace(folder, "…")
+        here = Path(__file__)
+        return str(error).replace(str(here), here.name)
     return "traced"
 
 

@@ -17,7 +17,7 @@ Value: TypeAlias = Any
 """What a program passes to a call: anything."""
 
 SAY = {
-    "placeholder": "Before forward runs, each parameter becomes a node; "
+    "placeholder": "Before forward runs, each of its arguments becomes a node; "
     "forward is called with a proxy of it.",
     "call_module": "A module is called with a proxy. It is a leaf, so the "
     "call itself is recorded and its forward is not entered.",

@@ -18,7 +18,7 @@ Value: TypeAlias = Any
 """What a program passes to a call: anything."""
 
 SAY = {
-    "x": "fx calls forward with a proxy instead of a tensor. The parameter "
+    "x": "fx calls forward with a proxy instead of a tensor. Its argument "
     "becomes a node of the graph.",
     "linear": "The proxy reaches a layer. Nothing is computed: the call is "
     "recorded as a node, and a line of code can be written for it.",

@@ -2,6 +2,7 @@
 
 import ast
 import inspect
+import re
 from typing import Any, TypeAlias
 
 import torch
@@ -21,7 +22,8 @@ def with_the_syntax_tree() -> None:
 
 
 def with_torchscript() -> None:
-    print(torch.jit.script(program).inlined_graph)
+    graph = str(torch.jit.script(program).inlined_graph)
+    print(re.sub(r"# \S*/", "# ", graph))  # file names without folders
 
 
 def with_proxies() -> None:

@@ -253,4 +253,5 @@ def counted(claims: Sequence[Claim]) -> str:
     changed = sum(claim.holds == "changed" for claim in claims)
     rest = len(claims) - holds - changed
     words = f"{holds} hold in torch 2.13, {changed} have changed"
-    return words + (f", {rest} are internal to torch" if rest else "")
+    verb = "is" if rest == 1 else "are"
+    return words + (f", {rest} {verb} internal to torch" if rest else "")

@@ -6,7 +6,7 @@
         film = Film("stages.residual.Residual.forward")
         film.graph("Nothing is recorded yet.", graph)
         graph.placeholder("x")
-        film.graph("The parameter becomes a node.", graph, at="x: ")
+        film.graph("The argument of forward becomes a node.", graph, at="x: ")
         return film
 
 Each shot is taken from the real thing, and what is new, changed, moved or

@@ -21,7 +21,7 @@ A_MINUTE = 200
 
 LOOKED_UP = (
     *("index.md", "api.md", "claims.md", "documents/"),
-    *("glossary.md", "speed.md"),
+    *("differences.md", "glossary.md", "speed.md"),
 )
 """Pages for looking something up."""
 

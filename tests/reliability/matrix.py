@@ -64,13 +64,18 @@ WITHOUT_EFFECTFUL = (
 )
 """Tests that register operators with an effect, which torch 2.9 cannot."""
 
+PRINTED_OTHERWISE = (
+    "tests/library/test_split_module.py::test_networks_in_stages[bert_base]",
+)
+"""Tests that compare a union type with what torch.fx 2.9 prints for it."""
+
 
 def left_out(torch: str) -> tuple[str, ...]:
     """The tests that have no sense with a version of torch."""
     if torch == TORCH[-1]:
         return ()
-    older = WITHOUT_EFFECTFUL if torch == "2.9" else ()
-    return BESIDE_NEWEST + older
+    oldest = WITHOUT_EFFECTFUL + PRINTED_OTHERWISE
+    return BESIDE_NEWEST + (oldest if torch == TORCH[0] else ())
 
 
 def command(python: str, torch: str) -> list[str]:

@@ -222,9 +222,13 @@ class Simulation:
         return [self.memories[one] for one in self.storages.alias_sets(node)]
 
     def is_returned(self, node: Node) -> bool:
-        """Whether the output uses the memory of a node's value."""
+        """Whether the output uses the memory of a node's value, or may.
+
+        What shares a memory unseen, such as a sparse tensor, may be returned.
+        """
         last = len(self.nodes) - 1
-        return any(memory.last == last for memory in self.memories_of(node))
+        memories = self.memories_of(node)
+        return any(memory.last == last or memory.blocked for memory in memories)
 
     def next_uses(self, memory: Memory, place: int) -> list[int]:
         """The next two places after `place` where a memory is used."""

@@ -432,3 +432,29 @@ def test_an_input_is_not_written_where_a_sparse_input_may_share_it() -> None:
         reinplace(gm, whole, values)(whole, values), torch.ones(3)
     )
     assert torch.equal(values, torch.full((3,), 2.0))
+
+
+def test_a_result_is_not_put_under_a_sparse_tensor_that_is_returned() -> None:
+    aten = torch.ops.aten
+    graph = fx.Graph()
+    x = graph.placeholder("x")
+    copy = graph.call_function(aten.clone.default, (x,))
+    row = graph.call_function(aten.select.int, (copy, 0, 1))
+    new = graph.call_function(aten.add.Tensor, (row, 3))
+    whole = graph.call_function(aten.select_scatter.default, (copy, new, 0, 1))
+    flat = graph.call_function(aten.view.default, (whole, [-1]))
+    ones = graph.call_function(
+        aten.ones.default, ([1, 4],), {"dtype": torch.int64}
+    )
+    sparse = graph.call_function(
+        aten._sparse_coo_tensor_with_dims_and_tensors.default,
+        (1, 0, [5], ones, flat),
+        {"dtype": torch.float32, "layout": torch.sparse_coo},
+    )
+    graph.output((new, sparse))
+    gm = fx.GraphModule(torch.nn.Module(), graph)
+    x22 = torch.ones(2, 2)
+    result, around = reinplace(gm, x22)(x22)
+    values = around._values()
+    result.zero_()
+    assert values.tolist() == [1, 1, 4, 4]

@@ -410,8 +410,8 @@ def _torch_keeps(node: Node) -> bool:
     with torch.fx's does there.
     """
     registered = side_effect_registry.difference(tables.CALLED_FOR_EFFECT)
-    theirs: Callable[[Value], bool] = torch.fx.Node.is_impure
-    return theirs(node) or (
+    theirs: Value = torch.fx.Node.is_impure
+    return bool(theirs(node)) or (
         node.op == "call_function" and is_in(registered, node.target)
     )
 

@@ -466,7 +466,8 @@ class Graph(OrderedGraph[Node]):
 
         torch.fx: graph.py, Graph.node_copy
         """
-        refusals.refuse_torchs(node)
+        if type(node) is not Node:
+            refusals.refuse_torchs(node)
         args, kwargs = node._args, node._kwargs
         if node._inputs:
             args = map_arg(args, arg_transform)

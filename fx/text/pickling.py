@@ -91,7 +91,7 @@ def move_metas(copies: Mapping[LinkT, LinkT]) -> None:
     Cost: O(nodes + size of what they have in `meta`, besides a trace's keys).
     """
     nodes: list[Value] = [*copies.values()]
-    noted = [n for n in nodes if n.meta and n.meta.keys() - _TRACED]
+    noted = [n for n in nodes if not n.meta.keys() <= _TRACED]
     metas = moved([node.meta for node in noted], copies)
     for node, meta in zip(noted, metas, strict=True):
         node.meta = meta

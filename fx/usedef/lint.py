@@ -9,8 +9,7 @@ which they are worth reading.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from itertools import chain
 from typing import NamedTuple
 
@@ -108,18 +107,16 @@ def _uses(graph: OrderedGraph[Node]) -> Iterator[Problem]:
 
 def _users(graph: OrderedGraph[Node]) -> Iterator[Problem]:
     """The users of each value are nodes of the graph that use it."""
-    uses = Counter(
-        used
-        for user in graph._nodes
-        for used in user._inputs
-        if user in used.users
-    )
+    many: dict[Node, set[Node]] = {}
     for node in graph._nodes:
-        if len(node.users) == uses[node]:
-            continue  # else one of them could have many inputs to look at
         for user in node.users:
+            inputs: Container[Node] = user._inputs
+            if len(user._inputs) > 8:  # to look through them is quadratic
+                inputs = many.get(user) or many.setdefault(
+                    user, set(user._inputs)
+                )
             in_no_list = user._erased or user._next is user
-            if node not in user._inputs or in_no_list:
+            if node not in inputs or in_no_list:
                 message = (
                     f"Node {node} lists {user} as a user, but {user} does "
                     "not take it as an input"

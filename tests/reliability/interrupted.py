@@ -188,8 +188,9 @@ def tried(action: Callable[[Lib], Run], lib: Lib, line: int) -> tuple[str, str]:
     attributes = set(vars(run_.net)) if run_.net is not None else set()
     right = run_.gm(X) if run_.gm is not None else None
     name = "fx." if lib is fx else "torch.fx."
-    _, place = interrupted(run_.act, name, line)
+    place = f"line {line}"
     try:
+        _, place = interrupted(run_.act, name, line)
         if surroundings() != before:
             return place, "something is still patched"
         if run_.net is not None and set(vars(run_.net)) != attributes:

@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import Final
 
 from docs.machinery.scene import after, element
-from docs.machinery.source import find, page_of
+from docs.machinery.source import UnknownName, find, page_of
 from tests.checks.claims import (
     LEDGER,
     Cited,
@@ -77,8 +77,16 @@ def _ledger(changed: int) -> Ledger:
         {source.id: source for source in sources},
         {id: tuple(cited(claim, sources)) for id, claim in claims.items()},
         beside,
-        Counter(page_of(find(claim.code).module.path) for claim in ours),
+        Counter(filter(None, (_page_with(claim.code) for claim in ours))),
     )
+
+
+def _page_with(name: str) -> str:
+    """The page of a definition; "" if there is none, which a test reports."""
+    try:
+        return page_of(find(name).module.path)
+    except UnknownName:
+        return ""
 
 
 def said_of(page: str) -> str:
@@ -168,7 +176,7 @@ def verdict(claim: Claim) -> str:
 
 def code_link(parent: etree.Element, name: str, up: str) -> None:
     """A link to the place where a definition is shown."""
-    page = page_of(find(name).module.path)
+    page = _page_with(name)
     link = element(parent, "a", href=f"{up}{page}#{name}")
     element(link, "code", name)
 

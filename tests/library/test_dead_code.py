@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import operator
 import time
 from collections.abc import Callable
@@ -257,14 +258,19 @@ def test_many_writes_take_linear_time(kind: str) -> None:
             else:
                 node = graph.call_method("abs", (node,))
         graph.output(x)
-        begin = time.perf_counter()
-        graph.eliminate_dead_code(unknown="keep")
-        taken = time.perf_counter() - begin
+        gc.collect()
+        gc.disable()  # what earlier tests left would be counted here
+        try:
+            begin = time.thread_time()
+            graph.eliminate_dead_code(unknown="keep")
+            taken = time.thread_time() - begin
+        finally:
+            gc.enable()
         assert len(graph.nodes) == 2
         return taken
 
     few = min(seconds(500) for _ in range(3))
-    assert seconds(10_000) < 100 * few
+    assert min(seconds(10_000) for _ in range(2)) < 100 * few
 
 
 # -- the rule of torch.fx ----------------------------------------------------

@@ -129,7 +129,7 @@ def split_module(
             paths = {f"{part.name}.{name}": held[name] for name in held}
             qualname_map.update(paths)
     graph = _main_graph(m.graph, [parts[key] for key in order], tuple_return)
-    fetched = {str(n.target) for n in graph.nodes if n.op == "get_attr"}
+    fetched = [str(n.target) for n in graph.nodes if n.op == "get_attr"]
     return GraphModule({p: find(m, p) for p in fetched} | modules, graph)
 
 
@@ -243,14 +243,16 @@ def _need(parts: dict[PartId, Part], user: PartId, needed: PartId) -> str:
 
 def _check_order(order: list[PartId], parts: dict[PartId, Part]) -> None:
     """Raise if a part needs one that runs later."""
-    for place, key in enumerate(order):
-        later = [other for other in order[place:] if other in parts[key].needs]
-        if later:
-            raise RuntimeError(
-                "the parts cannot run in the order of their first calls:\n"
-                f"{_need(parts, key, later[0])}\n"
-                "Leave out keep_original_order, or split in another way."
-            )
+    run: set[PartId] = set()
+    for key in order:
+        run.add(key)
+        for needed in parts[key].needs:
+            if needed not in run:
+                raise RuntimeError(
+                    "the parts cannot run in the order of their first calls:\n"
+                    f"{_need(parts, key, needed)}\n"
+                    "Leave out keep_original_order, or split in another way."
+                )
 
 
 # -- the graphs --------------------------------------------------------------

@@ -409,10 +409,11 @@ def _torch_keeps(node: Node) -> bool:
     What was registered with `fx.has_side_effect` stays, as what is registered
     with torch.fx's does there.
     """
-    registered = side_effect_registry.difference(tables.CALLED_FOR_EFFECT)
     theirs: Value = torch.fx.Node.is_impure
     return bool(theirs(node)) or (
-        node.op == "call_function" and is_in(registered, node.target)
+        node.op == "call_function"
+        and is_in(side_effect_registry, node.target)
+        and not any(node.target is one for one in tables.CALLED_FOR_EFFECT)
     )
 
 
@@ -516,9 +517,15 @@ class Memory:
         )
 
     def is_made_here(self, write: Node) -> bool:
-        """Whether a node only writes, into memory that calls here made."""
-        target = effect_by_name(write).target
-        return target is not None and self._makers[write] is not None
+        """Whether a node only writes, into memory all of whose users are known.
+
+        Calls of the graph made it, and it is followed up to the output.
+        """
+        makers = self._makers[write]
+        if makers is None or effect_by_name(write).target is None:
+            return False
+        losers = [one for maker in makers for one in self._losers[maker]]
+        return all(loser.op == "output" for loser in losers)
 
     def uses(self) -> Iterable[list[Node]]:
         """For each memory that a call made, who uses it, in order."""

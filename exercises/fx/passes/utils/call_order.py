@@ -28,7 +28,7 @@ def kept_in_order(graph: Graph) -> Iterator[tuple[Node, Node]]:
     inputs of the nodes.
 
     - A write into memory that a call of the graph made stays in its place
-      among the calls that use that memory.
+      among the calls that use that memory, if all of them are known.
     - A random draw, and a module of torch.nn with a state, stay in order with
       all other effects.
     - Any other effect stays where it is among all calls, and so does a call

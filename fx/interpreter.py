@@ -401,6 +401,11 @@ def _graph_of(module: nn.Module) -> Graph:
     refuse_torchs(graph)
     if isinstance(graph, Graph):
         return graph
+    if graph is not None:
+        raise TypeError(
+            f"the graph of {type(module).__name__} is not an fx.Graph but a "
+            f"{type(graph)}: give the graph to run"
+        )
     raise AttributeError(
         f"{type(module).__name__!r} object has no attribute 'graph': give the "
         "graph to run, Interpreter(module, graph=graph)"

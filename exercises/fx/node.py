@@ -73,10 +73,10 @@ def map_arg(a: object, fn: Callable[[Node], Argument]) -> Argument:
 
     torch.fx: node.py, map_arg
     """
-    if a is NO_KWARGS:
-        return a
     if not callable(fn):
         raise AssertionError("torch.fx.map_arg(a, fn): fn must be a callable")
+    if a is NO_KWARGS:
+        return a
 
     def on_leaf(leaf: Argument) -> Argument:
         return fn(leaf) if isinstance(leaf, Node) else leaf

@@ -138,6 +138,13 @@ def test_run_node_is_honoured_though_the_rest_is_plain() -> None:
     assert seen == [("x", 1), ("add", 2), ("add_1", 3), ("output", 3)]
 
 
+def test_a_module_whose_graph_is_something_else_is_refused() -> None:
+    module = torch.nn.Module()
+    module.graph = "bars"  # type: ignore[assignment]
+    with pytest.raises(TypeError, match=r"is not an fx.Graph but a .*str"):
+        fx.Interpreter(module)
+
+
 def test_run_node_of_one_instance_is_honoured() -> None:
     interpreter = fx.Interpreter(chain(2))
     seen: list[str] = []

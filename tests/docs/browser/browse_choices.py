@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import json
 import re
-from collections.abc import Iterator
 
 import pytest
 from selenium.webdriver.common.keys import Keys
@@ -33,14 +32,6 @@ return [...document.querySelectorAll('.fx-choose label, .fx-filters label')]
   .filter(box => box.height && (box.height < 24 || box.right > innerWidth))
   .length
 """
-
-
-@pytest.fixture
-def no_script(browser: Browser) -> Iterator[Browser]:
-    """The window, in which pages cannot run scripts."""
-    browser.command("Emulation.setScriptExecutionDisabled", value=True)
-    yield browser
-    browser.command("Emulation.setScriptExecutionDisabled", value=False)
 
 
 def figure(name: str) -> str:

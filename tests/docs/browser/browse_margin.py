@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 from selenium.webdriver.common.keys import Keys
 
@@ -23,14 +21,6 @@ const box = mark.parentElement.querySelector('.fx-box');
 return [mark.querySelector('summary').getBoundingClientRect().left,
   box.getBoundingClientRect().left]
 """
-
-
-@pytest.fixture
-def no_script(browser: Browser) -> Iterator[Browser]:
-    """The window, in which pages cannot run scripts."""
-    browser.command("Emulation.setScriptExecutionDisabled", value=True)
-    yield browser
-    browser.command("Emulation.setScriptExecutionDisabled", value=False)
 
 
 def visible(browser: Browser, selector: str) -> int:

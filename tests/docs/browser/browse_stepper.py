@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -181,14 +180,6 @@ def test_it_works_after_instant_navigation_and_back(browser: Browser) -> None:
     assert browser.run(
         "return document.querySelectorAll('fx-trace .fx-bar').length"
     ) == browser.run("return document.querySelectorAll('fx-trace').length")
-
-
-@pytest.fixture
-def no_script(browser: Browser) -> Iterator[Browser]:
-    """The window, in which pages cannot run scripts."""
-    browser.command("Emulation.setScriptExecutionDisabled", value=True)
-    yield browser
-    browser.command("Emulation.setScriptExecutionDisabled", value=False)
 
 
 def test_without_script_all_states_are_there(no_script: Browser) -> None:

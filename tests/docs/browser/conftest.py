@@ -62,3 +62,11 @@ def browser(window: Browser) -> Browser:
     window.strangers()
     window.complaints()
     return window
+
+
+@pytest.fixture
+def no_script(browser: Browser) -> Iterator[Browser]:
+    """The window, in which pages cannot run scripts."""
+    browser.command("Emulation.setScriptExecutionDisabled", value=True)
+    yield browser
+    browser.command("Emulation.setScriptExecutionDisabled", value=False)

@@ -62,6 +62,14 @@ def map_arg_of_what_is_no_container(lib: Lib) -> Seen:
     return same, lib.map_arg(x, str), error(lambda: lib.map_arg(x, 3))
 
 
+@program()
+def map_arg_wants_a_function(lib: Lib) -> Seen:
+    graph = lib.Graph()
+    node = graph.call_function(torch.relu, (graph.placeholder("x"),))
+    each = (node.args, node.kwargs, 1)
+    return [error(partial(lib.node.map_arg, one, 3)) for one in each]
+
+
 @program(claims=("usedef-nested-containers",))
 def map_aggregate_calls_the_function_for_every_leaf(lib: Lib) -> Seen:
     met: list[object] = []

@@ -529,3 +529,36 @@ def split_module(lib: Library, size: int) -> Task:
         return [part.code for part in new.children()]
 
     return Task(run, len(module.graph.nodes), show=codes)
+
+
+@benchmark(at_least(1), full=(), needs=("passes.split_utils",))
+def split_by_tags(lib: Library, size: int) -> Task:
+    """split_by_tags of the mixed chain, into ten parts of equal length.
+
+    What compile() takes for the eleven graphs is in it.
+    """
+    module = lib.compiled(programs.Mixed(size))
+    split = lib.module("passes.split_utils").split_by_tags
+    length = len(module.graph.nodes) // 10 + 1
+    for place, node in enumerate(module.graph.nodes):
+        node.tag = f"part_{place // length}"
+    tags = [f"part_{number}" for number in range(10)]
+
+    def codes(new: Made) -> list[str]:
+        return [part.code for part in new.children()]
+
+    return Task(
+        lambda _: split(module, tags), len(module.graph.nodes), show=codes
+    )
+
+
+@benchmark(at_least(1), full=(), needs=("passes.tools_common",))
+def sort_nodes(lib: Library, size: int) -> Task:
+    """stable_topological_sort of the mixed chain, and recompiling it."""
+    module = lib.compiled(programs.Mixed(size))
+    sort = lib.module("passes.tools_common").stable_topological_sort
+    return Task(
+        lambda _: sort(module),
+        len(module.graph.nodes),
+        show=lambda new: new.code,
+    )

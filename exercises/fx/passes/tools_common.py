@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable, Mapping
+from itertools import chain
 from typing import Final, TypeAlias
 
 import torch
@@ -31,6 +32,9 @@ TensorOrTensors: TypeAlias = torch.Tensor | Tensors
 
 CALLABLE_NODE_OPS: Final = {"call_module", "call_function", "call_method"}
 """The opcodes of calls."""
+
+EMPTY: Final[Mapping[Node, Node]] = {}
+"""No node stands for another one."""
 
 
 def get_acc_ops_name(k: str | type) -> str:
@@ -125,42 +129,75 @@ def stable_topological_sort(gm: GraphModule) -> GraphModule:
     return gm
 
 
-def sort_nodes(graph: Graph, pairs: Iterable[tuple[Node, Node]] = ()) -> None:
+def sort_nodes(
+    graph: Graph,
+    pairs: Iterable[tuple[Node, Node]] = (),
+    leader: Mapping[Node, Node] = EMPTY,
+) -> None:
     """Move each node behind its inputs, and no further than it must.
 
     Args:
         graph: sorted in place.
         pairs: of nodes, of which the first must run before the second.
+        leader: for nodes in the pairs that are not in the graph any more, the
+            node that does their work.
 
     Raises:
         AssertionError: some nodes wait for each other; nothing is moved.
 
     Cost: O(uses + pairs + nodes · log nodes).
     """
-    place = {node: number for number, node in enumerate(graph.nodes)}
-    nodes = [*place]
-    later = {node: [*node.users] for node in nodes}
-    for before, after in pairs:
-        later[before].append(after)
-    waits = dict.fromkeys(nodes, 0)
-    for users in later.values():
-        for user in users:
-            waits[user] += 1
-    ready = [place[node] for node in nodes if not waits[node]]
+    nodes = [*graph.nodes]
+    order = sorted_nodes(nodes, pairs, leader)
+    if order != nodes:
+        _arrange(nodes[0], order)
+
+
+def sorted_nodes(
+    nodes: Iterable[Node],
+    pairs: Iterable[tuple[Node, Node]] = (),
+    leader: Mapping[Node, Node] = EMPTY,
+) -> list[Node]:
+    """Some nodes, each behind its inputs and no later than it must be.
+
+    Args:
+        nodes: in an order to keep to; other nodes do not matter.
+        pairs: of nodes, of which the first must come before the second.
+        leader: node -> the node that stands for it.
+
+    Raises:
+        AssertionError: some nodes wait for each other.
+
+    Cost: O(uses + pairs + nodes · log nodes).
+    """
+    later: dict[Node, dict[Node, None]] = {}
+    uses: list[tuple[Node, Node]] = []
+    for node in nodes:
+        later.setdefault(leader.get(node, node), {})
+        uses += [(value, node) for value in node.all_input_nodes]
+    waits = dict.fromkeys(later, 0)
+    for before, after in chain(uses, pairs):
+        one, other = leader.get(before, before), leader.get(after, after)
+        users = later.get(one)
+        if users is None or one is other or other in users:
+            continue
+        if other in waits:
+            users[other] = None
+            waits[other] += 1
+    found = [*later]
+    place = {node: number for number, node in enumerate(found)}
+    ready = [place[node] for node in found if not waits[node]]
     order: list[Node] = []
     while ready:
-        order.append(node := nodes[heapq.heappop(ready)])
+        order.append(node := found[heapq.heappop(ready)])
         for user in later[node]:
             waits[user] -= 1
             if not waits[user]:
                 heapq.heappush(ready, place[user])
-    if len(order) < len(nodes):
-        left = [node for node in nodes if waits[node]]
+    if len(order) < len(found):
+        left = [node for node in found if waits[node]]
         raise AssertionError(f"Input graph has cycles, unable to add {left}")
-    for number, node in enumerate(order):
-        if nodes[number] is not node:
-            _arrange(nodes[0], order)
-            break
+    return order
 
 
 def _arrange(first: Node, order: list[Node]) -> None:

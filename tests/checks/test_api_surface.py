@@ -171,14 +171,18 @@ def test_a_pass_that_is_written_where_torch_fx_has_it_turns_its_row_red() -> (
     ]
     rows[SPLITTER] = replace(rows[SPLITTER], status="same", reason="")
     wrong = list(surface_problems(rows, torch_surface(rows)))
-    lacking = f"{SPLITTER[0]}.FxNetSplitterInternalError: torch.fx has it, the file has not"
+    name = f"{SPLITTER[0]}.FxNetSplitterInternalError"
+    lacking = f"{name}: torch.fx has it, the file has not"
     assert lacking in wrong
 
 
 @needs_torch
 def test_a_pass_that_is_written_elsewhere_under_its_name_is_seen() -> None:
     rows = load(FILE.read_text(encoding="utf-8"))
-    text = "class _Helper: ...\nclass FxNetSplitterInternalError: ...\nclass Mine: ...\n"
+    text = (
+        "class _Helper: ...\nclass FxNetSplitterInternalError: ...\n"
+        "class Mine: ...\n"
+    )
     source = Source(PurePosixPath("fx/passes/cutter.py"), text)
     (line,) = stray_problems([source], left_out(rows))
     assert line.startswith(

@@ -6,6 +6,7 @@ import importlib
 import operator
 import random
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 import torch
@@ -84,6 +85,7 @@ def test_as_torch_fx(
     f: Callable[..., Value], horizontal: bool, single: bool
 ) -> None:
     seen = []
+    gm: Value = None
     for lib in (fx, torch.fx):
         gm = lib.symbolic_trace(f)
         found = partitioner(
@@ -208,7 +210,7 @@ def test_networks(network: Network) -> None:
             if node.op == "call_module":
                 module = gm.get_submodule(node.target)
                 return not isinstance(module, unsupported)
-            return node.op == "call_function"
+            return str(node.op) == "call_function"
 
         inputs = network.inputs()
         expected = model(*inputs)
@@ -312,7 +314,7 @@ def test_any_program_in_any_pieces(seed: int, connected: bool) -> None:
         before, expected = gm.code, outcome(gm)
         found = CapabilityBasedPartitioner(
             gm,
-            create_op_support(lambda _, node, some=chosen: node.name in some),
+            create_op_support(is_among(chosen)),
             allows_single_node_partition=True,
             skip_horizontal_fusion=connected,
         )
@@ -347,6 +349,11 @@ def test_any_parts_are_fused_or_refused(seed: int) -> None:
     assert fused > 40
 
 
+def is_among(names: set[str]) -> Callable[[object, Value], bool]:
+    """Supports calls of these names."""
+    return lambda _, node: node.op[0] == "c" and node.name in names
+
+
 def pure_program(lib: Value, seed: int) -> Value:
     """Calls of functions on the values before them."""
     drawn, graph = random.Random(seed), lib.Graph()
@@ -368,7 +375,7 @@ def test_never_more_pieces_than_torch_fx() -> None:
             found = partitioner(
                 lib,
                 gm,
-                lambda n, some=chosen: n.op[0] == "c" and n.name in some,
+                partial(is_among(chosen), None),
                 allows_single_node_partition=True,
             )
             counted.append(len(found.propose_partitions()))

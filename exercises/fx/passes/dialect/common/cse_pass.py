@@ -93,6 +93,7 @@ def equal_calls(
     written = _LastWrites(graph)
     sharable, returned = _sharable(graph, tensors)
     merged: dict[Node, Node] = {}
+    banned = {*banned_ops}
     known: dict[Hashable, Node] = {}
     for node in graph.nodes:
         if node.op not in CALLABLE_NODE_OPS:
@@ -103,7 +104,7 @@ def equal_calls(
                 written.note(node)
             continue
         target = getattr(node.target, "overloadpacket", node.target)
-        if node not in sharable or is_in(banned_ops, target):  # type: ignore[arg-type]
+        if node not in sharable or is_in(banned, target):
             continue
         key = _key(node, merged), written.before(node)
         first = known.setdefault(key, node)

@@ -590,8 +590,8 @@ def pass_manager(lib: Library, size: int) -> Task:
 
 @benchmark(
     at_least(10),
-    sizes=(1_000, 5_000),
-    full=(),
+    sizes=(1_000,),
+    full=(5_000,),
     needs=("passes.infra.partitioner",),
 )
 def partitioner(lib: Library, size: int) -> Task:

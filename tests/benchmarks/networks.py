@@ -1,8 +1,8 @@
 """What is measured on real networks: all of `tests/zoo`, one row an operation.
 
 A run does the operation once with each network; the size is how many there
-are, and the time is the mean over them.  Their tensors are on the device "meta",
-which has no memory: fx asks for shapes and paths, never for numbers.
+are, and the time is the mean over them.  Their tensors are on the device
+"meta", which has no memory: fx asks for shapes and paths, not for numbers.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ wherever it likes, and asks of what is left whether the difference is there.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from torch.utils import _pytree as pytree
@@ -86,8 +86,8 @@ def each_alone(
     reference: Way = eager,
     rtol: float | None = None,
     atol: float | None = None,
-) -> Iterator[Found]:
-    """Run each call alone in two ways, and yield those that differ, in order.
+) -> list[Found]:
+    """Run each call alone in two ways, and list those that differ, in order.
 
     Each call gets the values of eager mode.  So nothing accumulates, and a
     difference is found that later calls hide; one that needs several calls,
@@ -100,6 +100,9 @@ def each_alone(
         reference: the way that is right, by default eager mode.
         rtol: the relative tolerance.
         atol: the absolute tolerance; see `Comparison`.
+
+    Returns:
+        One `Found` for each call that differs; `str` of it says how far.
 
     Raises:
         What the graph raises in eager mode, or in the reference.
@@ -117,7 +120,7 @@ def each_alone(
                 found.append(search.found)
 
     search.watch(compare)
-    yield from found
+    return found
 
 
 class _Search:

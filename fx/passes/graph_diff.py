@@ -103,6 +103,9 @@ def diff(a: Graph | GraphModule, b: Graph | GraphModule) -> Difference:
         The difference, which is false if the graphs are equal.  It need not be
         the smallest one, but turns `a` into `b`.
 
+    Raises:
+        TypeError: a graph is one of torch.fx.
+
     Cost: O(n log n) for n nodes and uses.
     """
     graphs = [one if isinstance(one, Graph) else one.graph for one in (a, b)]

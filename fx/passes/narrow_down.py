@@ -24,6 +24,7 @@ from ..graph import Graph
 from ..graph_module import GraphModule
 from ..interpreter import Interpreter
 from ..node import Node
+from ..usedef.refusals import refuse_torchs
 from ..usedef.values import Argument, Value
 from .two_ways import Comparison, Found, Way, eager
 
@@ -129,6 +130,7 @@ class _Search:
     def __init__(
         self, gm: GraphModule, inputs: Sequence[Value], comparison: Comparison
     ) -> None:
+        refuse_torchs(gm)
         self._gm = gm
         self._copy = copy.deepcopy(gm)
         self._inputs = pytree.tree_map_only(

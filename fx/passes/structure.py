@@ -27,6 +27,7 @@ from ..graph_module import GraphModule
 from ..node import Node
 from ..text.dotted_path import exists, find
 from ..text.qualified_names import _get_qualified_name, resolves_to
+from ..usedef.refusals import refuse_torchs
 from ..usedef.values import Value
 from .utils.call_order import kept_in_order
 
@@ -79,7 +80,11 @@ class Structure:
             graph: the graph, or the module that has it.
             identity: writes what tells apart two objects of the same type, or
                 two functions of the same name, where nothing else does.
+
+        Raises:
+            TypeError: the graph is one of torch.fx.
         """
+        refuse_torchs(graph)
         self._root = graph if isinstance(graph, GraphModule) else None
         self._identity = identity
         self._targets: dict[int, str] = {}

@@ -10,6 +10,7 @@ from itertools import pairwise
 
 import pytest
 import torch
+import torch.fx
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
@@ -353,6 +354,15 @@ def test_the_hash_is_the_same_in_every_process() -> None:
         for seed in ("1", "2")
     }
     assert len(texts) == 1 and len(texts.pop().strip()) == 32
+
+
+def test_graphs_of_torch_are_named() -> None:
+    theirs: Value = torch.fx.symbolic_trace(lambda x: x + 1)
+    ours = fx.from_torch(theirs)
+    assert not fx.diff(ours, fx.from_torch(theirs))
+    for pair in ((theirs, ours), (ours, theirs.graph)):
+        with pytest.raises(TypeError, match="of torch"):
+            fx.diff(*pair)
 
 
 # -- size --------------------------------------------------------------------

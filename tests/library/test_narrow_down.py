@@ -12,6 +12,7 @@ from types import ModuleType
 
 import pytest
 import torch
+import torch.fx
 from torch import nn
 
 import fx
@@ -179,6 +180,9 @@ def test_what_the_graph_itself_raises_is_no_difference() -> None:
     gm = fx.symbolic_trace(chain)
     with pytest.raises(RuntimeError, match="size of tensor"):
         narrow_down(gm, (X, torch.ones(5)), eager)
+    theirs: Value = torch.fx.symbolic_trace(chain)
+    with pytest.raises(TypeError, match="of torch"):
+        narrow_down(theirs, CHAIN, eager)
 
 
 def test_writes_are_seen_and_nothing_outside_is_changed() -> None:

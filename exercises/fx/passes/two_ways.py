@@ -156,7 +156,7 @@ class Found:
     def __str__(self) -> str:
         """The calls, and how the results differ."""
         calls = [f"  {node.format_node()}" for node in self.nodes]
-        head = f"differs, found in {self.runs} comparisons:"
+        head = f"these calls differ (found in {self.runs} comparisons):"
         return "\n".join([head, *calls, self.problem.text])
 
     def write(self, folder: str | Path) -> Path:

@@ -147,6 +147,25 @@ def test_equal_exactly_if_the_canonical_forms_are(
     assert (structure_hash(a) == structure_hash(b)) == equal
 
 
+def test_who_shares_a_call_counts() -> None:
+    """The same values, but one call of two is shared by others."""
+
+    def graph(second: int) -> Graph:
+        new = Graph()
+        x = new.placeholder("x")
+        twins = [new.call_function(torch.relu, (x,)) for _ in range(2)]
+        users = zip(
+            (torch.exp, torch.sin, torch.cos), (0, second, 1), strict=True
+        )
+        new.output([new.call_function(f, (twins[at],)) for f, at in users])
+        return new
+
+    assert not fx.diff(graph(0), graph(0))
+    found = check_truth(graph(0), graph(1))
+    assert str(found) == "~ sin: args[0] %relu -> %relu_1"
+    assert structure_hash(graph(0)) != structure_hash(graph(1))
+
+
 @pytest.mark.parametrize("network", ZOO, ids=lambda n: str(n.name))
 def test_an_edit_of_a_network_is_all_that_is_found(network: Network) -> None:
     """One call inserted, one replaced: that, and who now uses them."""
@@ -279,6 +298,7 @@ def test_parameters_count_by_place_stars_and_default() -> None:
         (slice(1), slice(2)),
         ({"a": 1}, {"b": 1}),
         (torch.float32, torch.float64),
+        (torch.ones(2), torch.ones(3)),
     ],
     ids=str,
 )

@@ -88,8 +88,8 @@ def diff(a: Graph | GraphModule, b: Graph | GraphModule) -> Difference:
     of a parameter of forward only its place, its default and its stars.
 
     Of two modules, submodules count by their class and settings (their
-    `extra_repr`), child graph modules by their graph, and tensors by dtype
-    and shape; of graphs, only the paths.
+    `extra_repr`), and child graph modules by their graph; of graphs, only the
+    paths.  Tensors count by dtype and shape.
 
     Calls that do not lead to the output and are equal in all respects, their
     users included, are paired in their order; only if such calls are wired to
@@ -108,16 +108,16 @@ def diff(a: Graph | GraphModule, b: Graph | GraphModule) -> Difference:
 
     Cost: O(n log n) for n nodes and uses.
     """
-    graphs = [one if isinstance(one, Graph) else one.graph for one in (a, b)]
     if not (isinstance(a, GraphModule) and isinstance(b, GraphModule)):
-        a, b = graphs
-    matcher = _Matcher(Structure(a, _identity), Structure(b, _identity))
+        a = a.graph if isinstance(a, GraphModule) else a
+        b = b.graph if isinstance(b, GraphModule) else b
+    one, other = Structure(a, _identity), Structure(b, _identity)
+    matcher = _Matcher(one, other)
     matcher.match()
-    pairs, back = matcher.pairs, matcher.back
     return Difference(
-        pairs,
-        tuple(node for node in graphs[0].nodes if node not in pairs),
-        tuple(node for node in graphs[1].nodes if node not in back),
+        matcher.pairs,
+        tuple(node for node in one.labels if node not in matcher.pairs),
+        tuple(node for node in other.labels if node not in matcher.back),
         tuple(matcher.changes()),
     )
 
@@ -156,6 +156,8 @@ class _Matcher:
             self._pair(*outputs)
         above, other_above = a.above(), b.above()
         self._by_key(a.below(above), b.below(other_above))
+        if len(self.pairs) == len(a.labels) == len(b.labels):
+            return
         self._by_key(above, other_above)
         self._by_key(a.below(a.labels), b.below(b.labels))
         nearby, other_nearby = a.nearby(), b.nearby()

@@ -151,8 +151,6 @@ class Structure:
                 return structure_hash(value)
             case nn.Module():
                 return f"{_kind(value)}({value.extra_repr()})"
-            case torch.Tensor():
-                return f"{_kind(value)} {value.dtype} {[*value.shape]}"
         return self.text(value, lambda node: "%")
 
     def text(self, value: Value, name: Callable[[Node], str]) -> str:
@@ -160,33 +158,31 @@ class Structure:
 
         Cost: O(size of the argument).
         """
-        kind = type(value)
-        match value:
-            case Node():
-                return name(value)
-            case slice():
-                parts = [value.start, value.stop, value.step]
-            case dict():
-                parts = [part for item in value.items() for part in item]
-            case list() | tuple() | set() | frozenset():
-                parts = [*value]
-            case enum.Enum():
-                return f"{_kind(value)}.{value.name}"
-            case _ if kind in _BY_REPR:
-                return repr(value)
-            case _ if isinstance(value, type) or callable(value):
-                return self._of_function(value)
-            case _ if dataclasses.is_dataclass(value):
-                fields = dataclasses.fields(value)
-                parts = [getattr(value, field.name) for field in fields]
-            case _:
-                return f"{_kind(value)}{self._identity(value)}"
+        if isinstance(value, Node):
+            return name(value)
+        parts = _parts(value)
+        if parts is None:
+            return self._of_object(value)
         inside = [self.text(part, name) for part in parts]
         if isinstance(value, set | frozenset):
             inside.sort()
+        kind = type(value)
         plain = next((one for one in (list, dict) if one in kind.__mro__), kind)
         shown = "" if plain is tuple else plain.__qualname__
         return f"{shown}({', '.join(inside)})"
+
+    def _of_object(self, value: Value) -> str:
+        """A constant that has no nodes in it."""
+        if type(value) in _BY_REPR:
+            return repr(value)
+        match value:
+            case enum.Enum():
+                return f"{_kind(value)}.{value.name}"
+            case torch.Tensor():
+                return f"{_kind(value)} {value.dtype} {[*value.shape]}"
+            case _ if callable(value):
+                return self._of_function(value)
+        return f"{_kind(value)}{self._identity(value)}"
 
     # -- keys --------------------------------------------------------------
 
@@ -231,6 +227,20 @@ class Structure:
             users = sorted(f"{labels[u]} {at}" for u, at in self.uses[node])
             keys[node] = _key([labels[node], *inputs, "|", *users])
         return keys
+
+
+def _parts(value: Value) -> list[Value] | None:
+    """What is in a container; None for all else."""
+    match value:
+        case slice():
+            return [value.start, value.stop, value.step]
+        case dict():
+            return [part for item in value.items() for part in item]
+        case list() | tuple() | set() | frozenset():
+            return [*value]
+        case _ if dataclasses.is_dataclass(value) and not callable(value):
+            return [getattr(value, f.name) for f in dataclasses.fields(value)]
+    return None
 
 
 def _kind(value: object) -> str:

@@ -267,6 +267,23 @@ def test_a_write_that_moves_is_found() -> None:
     assert structure_hash(a) != structure_hash(b)
 
 
+def test_reads_between_two_writes_may_change_places() -> None:
+    def forward(x):  # type: ignore[no-untyped-def]
+        y = x + 1
+        reads = y * 2, y.exp(), y.sin()
+        y.add_(1)
+        return *reads, y
+
+    a, b = traced(forward), traced(forward)
+    nodes = {node.name: node for node in b.graph.nodes}
+    nodes["sin"].append(nodes["mul"])
+    assert not fx.diff(a, b)
+    assert structure_hash(a) == structure_hash(b)
+    nodes["add_"].append(nodes["mul"])
+    assert fx.diff(a, b)
+    assert structure_hash(a) != structure_hash(b)
+
+
 def test_parameters_count_by_place_stars_and_default() -> None:
     def f(x, y=1, *rest):  # type: ignore[no-untyped-def]
         return x

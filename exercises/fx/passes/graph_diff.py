@@ -146,20 +146,18 @@ class _Matcher:
     def match(self) -> None:
         """Pair the nodes, beginning with what is certain.
 
-        First whole graphs, then what lies above the first edits and below the
-        last ones, then what there is once; from there, neighbour by
-        neighbour.  A common user says more than a common input, as a node has
-        many users.
+        First whole graphs, then what lies above the first edits, then what
+        there is once; from there, neighbour by neighbour.  A common user says
+        more than a common input, as a node has many users.
         """
         a, b = self._a, self._b
         for outputs in zip(_outputs(a), _outputs(b), strict=False):
             self._pair(*outputs)
         above, other_above = a.above(), b.above()
-        self._by_key(a.below(above), b.below(other_above))
+        self._by_key(a.around(above), b.around(other_above))
         if len(self.pairs) == len(a.labels) == len(b.labels):
             return
         self._by_key(above, other_above)
-        self._by_key(a.below(a.labels), b.below(b.labels))
         nearby, other_nearby = a.nearby(), b.nearby()
         self._by_key(nearby, other_nearby, most=1)
         self._by_key(a.labels, b.labels, most=1)

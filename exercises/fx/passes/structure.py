@@ -55,7 +55,7 @@ def structure_hash(graph: Graph | GraphModule) -> str:
     Cost: O(n log n) for n nodes and uses.
     """
     shape = Structure(graph, lambda value: "")
-    keys = sorted(shape.around().values())
+    keys = sorted(shape.around(shape.above()).values())
     return hashlib.blake2b("".join(keys).encode(), digest_size=16).hexdigest()
 
 
@@ -195,21 +195,17 @@ class Structure:
             keys[node] = _key([self.labels[node], *inputs, "|", *before])
         return keys
 
-    def below(self, own: Mapping[Node, str]) -> dict[Node, str]:
-        """A key of each node and all that is computed from it.
+    def around(self, above: Mapping[Node, str]) -> dict[Node, str]:
+        """A key of each node and all that is connected with it.
 
         Args:
-            own: what stands for a node itself.
+            above: what `above` returned.
         """
         keys: dict[Node, str] = {}
         for node in reversed(self.graph.nodes):
             users = sorted(f"{keys[u]} {place}" for u, place in self.uses[node])
-            keys[node] = _key([own[node], *users])
+            keys[node] = _key([above[node], *users])
         return keys
-
-    def around(self) -> dict[Node, str]:
-        """A key of each node and all that is connected with it."""
-        return self.below(self.above())
 
     def targets(self) -> dict[Node, str]:
         """The opcode of each node, and the name of what it calls."""

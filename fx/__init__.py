@@ -37,6 +37,7 @@ from .passes import (  # so that fx.passes.shape_prop is there
     shape_prop as _shape_prop,
 )
 from .passes import conv_bn_fusion as _conv_bn_fusion
+from .passes.graph_diff import diff
 from .passes.utils import matcher_utils as _matcher_utils
 from . import _compatibility as _compatibility_names
 from .compat import names as _names
@@ -72,6 +73,7 @@ __all__ = [
     "Tracer",
     "Transformer",
     "annotate",
+    "diff",
     "effects",
     "from_torch",
     "graph",

@@ -13,6 +13,7 @@ from torch.fx.graph import CodeGen as TorchCodeGen
 
 import fx
 from fx.usedef.values import Value
+from tests.library.same_graph import assert_same_graph
 from tests.zoo import ZOO, Network, borrow
 
 
@@ -30,6 +31,7 @@ def test_networks_come_over_and_go_back(network: Network) -> None:
             node.meta["place"] = index
         ours = fx.from_torch(theirs)
         back = fx.to_torch(ours)
+        assert_same_graph(fx.from_torch(back), ours)
         assert str(ours.graph) == str(theirs.graph) == str(back.graph)
         assert back.code == theirs.code
         for one, two, three in zip(

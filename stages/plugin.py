@@ -34,6 +34,7 @@ from stages.manifest import (
     ROOT,
     Exercise,
     exercises,
+    pieces,
     stages,
 )
 from stages.report import (
@@ -285,10 +286,7 @@ class _Course:
         kept = [
             item
             for item in items
-            if any(
-                f".{full}".lower().endswith(f".{name}".lower())
-                for full in _exercises_of(item)
-            )
+            if any(_is_named(full, name) for full in _exercises_of(item))
         ]
         if not kept:
             raise pytest.UsageError(f"no test here checks an exercise {name!r}")
@@ -349,7 +347,8 @@ class _Course:
         """Remember which exercise reached the stub of another, and where."""
         place = where_reached(error, self._tree)
         for name in _exercises_of(item):
-            if place and exercises()[name].stub != stub:
+            same = pieces()[name].functions
+            if place and stub not in [one.stub for one in same]:
                 reached = f"{stub}, called from {place}"
                 self._verdicts.waits.setdefault(name, reached)
 
@@ -409,6 +408,16 @@ class _Course:
         whole = self._whole()
         for line in summary(self._verdicts, self._tree, self._numbers, whole):
             terminalreporter.write_line(line)
+
+
+def _is_named(full: str, name: str) -> bool:
+    """Whether a name, as a person types it, means this function or its piece.
+
+    The end of the function's name is enough: `prepend`.
+    """
+    if name.lower() == pieces()[full].title.lower():
+        return True
+    return f".{full}".lower().endswith(f".{name}".lower())
 
 
 def _exercises_of(item: pytest.Item) -> Sequence[str]:

@@ -45,8 +45,8 @@ def mutants(stage: Stage) -> tuple[Mutant, ...]:
 
 def form_problems(stage: Stage) -> Iterator[str]:
     """Problems of a stage that show without running its tests."""
-    if not 4 <= len(stage.exercises) <= 8:
-        yield f"stage {stage.number:02d} has {len(stage.exercises)} exercises"
+    if not 4 <= len(stage.pieces) <= 8:
+        yield f"stage {stage.number:02d} has {len(stage.pieces)} exercises"
     for one in stage.exercises:
         text = (REFERENCE / one.file).read_text(encoding="utf-8")
         try:
@@ -149,8 +149,8 @@ def main(arguments: Sequence[str]) -> int:
         stage = stages()[number]
         count = len(mutants(stage))
         print(
-            f"stage {number:02d}: {len(stage.exercises)} exercises, "
-            f"{count} mutants"
+            f"stage {number:02d}: {len(stage.pieces)} exercises, "
+            f"{len(stage.exercises)} functions, {count} mutants"
         )
     print(
         f"{len(found)} problems"

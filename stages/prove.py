@@ -18,7 +18,15 @@ from types import ModuleType
 from typing import Final
 
 from stages import functions
-from stages.manifest import REFERENCE, ROOT, Exercise, Stage, exercises, stages
+from stages.manifest import (
+    REFERENCE,
+    ROOT,
+    Exercise,
+    Stage,
+    exercises,
+    pieces,
+    stages,
+)
 from stages.mutant import Mutant
 from stages.processes import pool
 from stages.running import Job, Result, run_all
@@ -122,7 +130,7 @@ def _mutant_job(mutant: Mutant, stage: Stage) -> Job:
     source = functions.source_of(text, one.qualname)
     wrong = functions.with_source(text, one.qualname, mutant.applied_to(source))
     tree = Tree(REFERENCE, [stage.number], texts={one.file: wrong})
-    return Job(tree, [stage.number], exercise=one.name)
+    return Job(tree, [stage.number], exercise=pieces()[one.name].title)
 
 
 def prove(

@@ -245,30 +245,5 @@ MUTANTS: Final = (
         becomes="    step = 2",
         told="found no free key",
     ),
-    # -- append --------------------------------------------------------------
-    Mutant(
-        function="ordered.linked_list.Link.append",
-        misconception="The link behind self is known before x leaves.",
-        was="""            x._unlink()
-            self._next.prepend(x)""",
-        becomes="""            behind = self._next
-            x._unlink()
-            behind.prepend(x)""",
-        told="before, it is x itself",
-    ),
-    Mutant(
-        function="ordered.linked_list.Link.append",
-        misconception="Behind is before.",
-        was="self._next.prepend(x)",
-        becomes="self.prepend(x)",
-        told="puts n right behind a",
-    ),
-    Mutant(
-        function="ordered.linked_list.Link.append",
-        misconception="Nobody puts a link behind itself.",
-        was="        if x is not self:",
-        becomes="        if True:",
-        told="where it is already: nothing changes",
-    ),
 )
 """At least two for each exercise."""

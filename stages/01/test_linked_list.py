@@ -607,10 +607,7 @@ def test_one_place_can_be_used_for_ever() -> None:
     )
 
 
-APPEND = "ordered.linked_list.Link.append"
-
-
-@pytest.mark.exercise(APPEND)
+@pytest.mark.exercise("ordered.linked_list.Link.prepend")
 def test_a_link_is_put_behind_another() -> None:
     links, (a, b, *_) = ring("abc")
     new = Letter("n")
@@ -632,7 +629,7 @@ def test_a_link_is_put_behind_another() -> None:
     in_order(links, "`b.append(a)`")
 
 
-@pytest.mark.exercise(APPEND)
+@pytest.mark.exercise("ordered.linked_list.Link.prepend")
 def test_a_link_behind_itself_stays_where_it_is() -> None:
     for text in ("a", "b", "c"):
         links, letters = ring("abc")
@@ -646,15 +643,15 @@ def test_a_link_behind_itself_stays_where_it_is() -> None:
         )
 
 
-@pytest.mark.exercise(APPEND)
+@pytest.mark.exercise("ordered.linked_list.Link.prepend")
 def test_the_link_behind_may_be_the_one_that_moves() -> None:
     links, (a, b, _) = ring("abc")
     a.append(b)
     same(
         said(links),
         "a b c",
-        "b is behind a already, and `a.append(b)` has to leave it there. Look "
-        "for the link behind a after x is taken out: before, it is x itself.",
+        "b is behind a already, and `a.append(b)` has to leave it there. "
+        "`append` is given: it calls `b.prepend(b)`.",
     )
     in_order(links, "`a.append(b)`")
     check(

@@ -502,7 +502,7 @@ MUTANTS: Final = (
         function="tracing.patching.Patches._end",
         misconception="The last line of a trace undoes.",
         was="            if not _threads_of(self._open):\n    ",
-        becomes="        ",
+        becomes="",
         told="undo only when no trace is open",
     ),
     Mutant(
@@ -517,21 +517,6 @@ MUTANTS: Final = (
         try:
 """,
         told="withdrawn from `_open` before it was noted in `_undoing`",
-    ),
-    Mutant(
-        function="tracing.patching.Patches._end",
-        misconception="Undoing cannot fail.",
-        was="""        try:
-            self._open.pop(trace, None)
-            if not _threads_of(self._open):
-                self._undo()
-        finally:
-            self._undoing.pop(trace, None)""",
-        becomes="""        self._open.pop(trace, None)
-        if not _threads_of(self._open):
-            self._undo()
-        self._undoing.clear()""",
-        told="Withdraw it in a finally block",
     ),
     Mutant(
         function="tracing.patching.Patches._end",

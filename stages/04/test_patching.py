@@ -377,6 +377,28 @@ def test_originals_are_back_after_an_error() -> None:
 # -- traces in several threads -----------------------------------------------
 
 
+class Elsewhere(threading.Thread):
+    """A thread whose errors are those of the test."""
+
+    def __init__(self, function: Callable[[], None]) -> None:
+        super().__init__(daemon=True)
+        self._function = function
+        self._error: BaseException | None = None
+
+    def run(self) -> None:
+        """Call the function, and keep its error."""
+        try:
+            self._function()
+        except BaseException as error:
+            self._error = error
+
+    def end(self) -> None:
+        """Wait until it has ended, and raise what it raised."""
+        self.join(2)
+        if self._error is not None:
+            raise self._error
+
+
 class Slow(dict[str, Value]):
     """Globals of a module; writing to them waits when it is told to."""
 
@@ -431,15 +453,15 @@ def test_a_trace_waits_for_a_thread_that_undoes() -> None:
             begun.set()
             announced.append(one in patches._open)
 
-    ending = threading.Thread(target=first)
+    ending = Elsewhere(first)
     ending.start()
     namespace.reached.wait(2)  # it is putting the original back
-    beginning = threading.Thread(target=second)
+    beginning = Elsewhere(second)
     beginning.start()
     early = begun.wait(0.1)
     namespace.go_on.set()
-    ending.join(2)
-    beginning.join(2)
+    ending.end()
+    beginning.end()
     check(
         not early,
         "Another thread was putting originals back, and a trace has begun in "
@@ -484,14 +506,14 @@ def test_a_trace_of_another_thread_keeps_the_patches() -> None:
             entered.set()
             leave.wait(2)
 
-    thread = threading.Thread(target=other)
+    thread = Elsewhere(other)
     thread.start()
     entered.wait(2)
     with patches.during(trace()):
         patches.patch(place, loudly)
     still = namespace["greet"]
     leave.set()
-    thread.join(2)
+    thread.end()
     check(
         still is not greet,
         "This thread's trace has ended, but another thread's still runs, and "

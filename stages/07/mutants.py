@@ -528,7 +528,7 @@ MUTANTS: Final = (
         misconception="The other order begins with what is paired.",
         was="                self.backtrack(mark)\n",
         becomes="",
-        told="has to be undone",
+        told="without what was paired since",
     ),
     Mutant(
         function="passes.utils.matcher_utils.Search.match_from",

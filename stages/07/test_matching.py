@@ -19,7 +19,7 @@ from fx.passes.utils.matcher_utils import (
 )
 from fx.rewriting.patterns import Exact
 from fx.usedef.values import Argument
-from stages.checking import check, same
+from stages.checking import check, same, working
 
 Function: TypeAlias = Callable[..., object]
 
@@ -1028,7 +1028,7 @@ def test_one_difference_is_enough() -> None:
 def test_a_second_search_begins_anew() -> None:
     one, pattern, graph = search(
         lambda a, b: torch.relu(a) + b,
-        lambda x, y: (torch.relu(x) + y, torch.neg(y)),
+        lambda x, y: (torch.relu(x) + torch.relu(y), torch.neg(y)),
         normalize=True,
     )
     check(one.match_from(pattern["add"], graph["add"]), "The sums match.")
@@ -1047,30 +1047,51 @@ def test_a_second_search_begins_anew() -> None:
 @pytest.mark.exercise(MATCH_FROM)
 def test_the_pairs_of_a_failed_order_are_undone() -> None:
     one, pattern, graph = search(
-        lambda a, b: torch.neg(torch.relu(a)) + torch.exp(b),
-        lambda x, y: torch.exp(x) + torch.neg(torch.relu(y)),
+        lambda a, b: torch.neg(torch.relu(a)) + b,
+        lambda x, y: torch.neg(torch.exp(x)) + torch.neg(torch.relu(y)),
         normalize=True,
     )
     check(
         one.match_from(pattern["add"], graph["add"]),
         "A sum with exchanged operands matches: when a pair fails, go on at "
-        "the last choice.",
+        "the last choice, without what was paired since.",
     )
     same(
         {str(a): str(b) for a, b in one.nodes_map.items()},
         {
             "add": "add",
-            "exp": "exp",
-            "b": "x",
-            "neg": "neg",
+            "neg": "neg_1",
             "relu": "relu",
             "a": "y",
+            "b": "neg",
         },
         "What was paired in the order that failed has to be undone: a choice "
         "has the number of pairs that stay, for `backtrack`.",
     )
     same(
         len(one.partners),
-        6,
+        5,
         "Each partner belongs to one pair: `backtrack` forgets both.",
     )
+
+
+@pytest.mark.exercise(MATCH_FROM)
+def test_a_node_and_a_constant_are_arguments_to_compare() -> None:
+    one, pattern, graph = search(
+        lambda a: torch.add(a, 2), lambda x, y: torch.add(x, y)
+    )
+    with working(
+        "The pattern has the constant 2 where the program has a node: that is "
+        "for `compare`, because only one side is a node."
+    ):
+        answer = one.match_from(pattern["add"], graph["add"])
+    check(not answer, "y is not the constant 2.")
+    one, pattern, graph = search(
+        lambda a, b: torch.add(torch.relu(a), b), lambda x: torch.add(2, x)
+    )
+    with working(
+        "The pattern has a node where the program has the constant 2: that is "
+        "for `compare`, because only one side is a node."
+    ):
+        answer = one.match_from(pattern["add"], graph["add"])
+    check(not answer, "2 is not what relu returns.")

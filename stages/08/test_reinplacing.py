@@ -1095,3 +1095,21 @@ def test_changed_values_are_known_afterwards() -> None:
         "`changed` has the values that have other strides from now on (4): "
         "later calls must be decided with these.",
     )
+
+
+@pytest.mark.exercise(DO)
+def test_a_changed_value_may_be_that_of_the_scatter() -> None:
+    gm = symbolic_trace(row_plus_one)
+    sim = Simulation(gm, (SQUARE,))
+    nodes = named(gm)
+    node, scatter = nodes["add_tensor"], nodes["select_scatter_default"]
+    call = sim.candidate(sim.places[node], node)
+    assert call is not None
+    with sim.mode:
+        other = torch.empty_strided((3, 3), (1, 3))
+    sim.do_in_place(call, scatter, {scatter: other})
+    check(
+        sim.values[scatter] is other,
+        "`changed` says what the scatter's value is from now on, and it is the "
+        "last word: update `values` after the scatter has been replaced.",
+    )

@@ -78,7 +78,7 @@ class Link:
 
         torch.fx: node.py, Node.append
         """
-        raise NotImplementedError("stage 01: Link.append")
+        self._next.prepend(x)
 
     def _unlink(self) -> None:
         """Join the two neighbours; this link keeps its own pointers."""

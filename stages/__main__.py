@@ -32,7 +32,7 @@ from stages.manifest import (
     stages,
 )
 from stages.processes import pool
-from stages.report import is_written, written
+from stages.report import CAPSTONES, is_written, written
 from stages.running import Job, run_all
 from stages.tree import Broken, Tree, install, problems
 from stages.watch import watch
@@ -274,6 +274,7 @@ def _print_next(states: dict[str, State], verdicts: dict[str, str]) -> None:
         CONSOLE.print(f"      {piece.task}")
         return
     CONSOLE.print("All exercises are written.")
+    CONSOLE.print(f"next: {CAPSTONES}")
 
 
 def watching(chosen: argparse.Namespace) -> int:

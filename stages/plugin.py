@@ -54,6 +54,7 @@ from stages.workspace import edited_reference, note_checked, remember_base
 SECONDS: Final = 5.0
 """How long one test may take before it is stopped."""
 
+CAPSTONES: Final = HERE / "capstones"
 COURSE: Final = "course"
 """The name under which `_Course` is registered with pytest."""
 
@@ -110,6 +111,9 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers", "exercise(*names): the exercises that a test checks"
     )
+    if any(path.is_relative_to(CAPSTONES) for path in _paths(config)):
+        _prepare_capstones(config)
+        return
     numbers = _stages_named(config)
     if not numbers:
         return
@@ -153,6 +157,40 @@ def pytest_collection_modifyitems(
         )
 
 
+def _prepare_capstones(config: pytest.Config) -> None:
+    """Register what checks the capstones.
+
+    Raises:
+        pytest.UsageError: the learner's fx cannot be imported, or something
+            else is named beside a capstone.
+    """
+    if not all(path.is_relative_to(CAPSTONES) for path in _paths(config)):
+        raise pytest.UsageError(
+            "check the capstones alone, and not with others"
+        )
+    board = importlib.import_module("stages.capstones.board")
+    try:
+        board.configure(config)
+    except Broken as error:
+        raise pytest.UsageError(str(error)) from None
+
+
+@pytest.hookimpl
+def pytest_ignore_collect(
+    collection_path: Path, config: pytest.Config
+) -> bool | None:
+    """Leave the capstones to those who name them."""
+    named = [path.is_relative_to(CAPSTONES) for path in _paths(config)]
+    if collection_path == CAPSTONES and not any(named):
+        return True
+    return None
+
+
+def _paths(config: pytest.Config) -> list[Path]:
+    """The paths on the command line."""
+    return [_path(config, argument) for argument in config.args]
+
+
 def _stages_named(config: pytest.Config) -> list[int]:
     """The numbers of the stages on the command line, in order.
 
@@ -160,7 +198,7 @@ def _stages_named(config: pytest.Config) -> list[int]:
         pytest.UsageError: a stage that does not exist, or something else
             beside a stage.
     """
-    paths = [_path(config, argument) for argument in config.args]
+    paths = _paths(config)
     inside = [path for path in paths if path.is_relative_to(HERE)]
     if not inside:
         return []

@@ -26,6 +26,9 @@ from stages.tree import Tree
 
 DONE, WRONG, BLOCKED, TO_WRITE, UNKNOWN = "✓", "✗", "~", "·", " "
 
+CAPSTONES = "a program of your own: docs/capstones/memory.md or gradient.md"
+"""Where the course leads after its last stage."""
+
 TOLD = 3
 """How many failures of an exercise are shown in full."""
 
@@ -412,6 +415,8 @@ def _done(
             f"next: read docs/stages/{later[0]:02d}.md, then "
             f"pytest stages/{later[0]:02d}"
         )
+    else:
+        yield f"next: {CAPSTONES}"
     first = stages()[numbers[-1]].pieces[0].title
     yield f"      python -m stages solution {first} compares yours"
     yield (

@@ -340,6 +340,13 @@ MUTANTS: Final = (
         told="the other operand comes first, as in the source",
     ),
     Mutant(
+        function="proxy._reflects.method",
+        misconception="Any operand has a tracer.",
+        was="return self.tracer.create_proxy(",
+        becomes="return GraphAppendingTracer(self.node.graph).create_proxy(",
+        told="is recorded by the tracer of x",
+    ),
+    Mutant(
         function="proxy._records.method",
         misconception="An operator has operands and nothing else.",
         was="function, args, kwargs)",

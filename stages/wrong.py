@@ -1,9 +1,9 @@
 """Wrong versions that were written before they were run: `stages.wrong 04`.
 
 Each is what a person could write who has read the page and the docstring, and
-has not seen the tests (`stages/NN/wrong.toml`).  They were committed before their first run, so that
-they say how many wrong versions the tests let pass.  A version that a stage's
-tests let pass is then run by the proof (`stages/proof.py`).
+has not seen the tests.  `stages/NN/wrong.toml` was committed before its first
+run, so that it says how many wrong versions the tests let pass.  With `--proof`
+a version that a stage's tests let pass is proved (`stages/proof.py`), too.
 """
 
 from __future__ import annotations
@@ -27,6 +27,13 @@ def mutants(number: int) -> Iterator[Mutant]:
     for row in tomllib.loads(path.read_text(encoding="utf-8"))["wrong"]:
         texts = row["function"], row["belief"], row["was"], row["becomes"]
         yield Mutant(*texts, "")
+
+
+def harmless(number: int) -> dict[str, str]:
+    """The beliefs of a stage that turned out not to be wrong -> the reason."""
+    path = stages()[number].folder / "wrong.toml"
+    rows = tomllib.loads(path.read_text(encoding="utf-8"))["wrong"]
+    return {row["belief"]: row["harmless"] for row in rows if "harmless" in row}
 
 
 def tree_of(mutant: Mutant, number: int) -> Tree:
@@ -68,6 +75,9 @@ def main(arguments: Sequence[str]) -> int:
             left = [*survivors(number, executor)]
         print(f"stage {number:02d}: {len([*mutants(number)])} wrong versions")
         for mutant, told in left:
+            if reason := harmless(number).get(mutant.misconception):
+                print(f"  {mutant.misconception}: harmless. {reason}")
+                continue
             print(f"  {mutant.function}: {mutant.misconception}\n    {told}")
             if proving and told.endswith("green"):
                 found = proof.prove_stage(tree_of(mutant, number), number, str)

@@ -665,3 +665,17 @@ def test_the_link_behind_may_be_the_one_that_moves() -> None:
         "b c a",
         "`last.append(a)` moves the first link to the end of the list.",
     )
+
+
+@pytest.mark.exercise("ordered.linked_list.Link.prepend")
+def test_the_end_of_the_list_has_room() -> None:
+    links, letters = ring("ab")
+    new = Letter("c")
+    links._root.prepend(new)
+    same(
+        new._sort_key - letters[-1]._sort_key,
+        GAP,
+        "Nothing limits the key of the last link, so it is GAP more than that "
+        "of the link before it. With less, every later insertion there would "
+        "have to make room first.",
+    )

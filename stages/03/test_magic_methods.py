@@ -598,3 +598,11 @@ def test_an_operator_method_may_get_keywords() -> None:
         "What the method is given belongs to the node, keywords too.",
         picture=str(graph),
     )
+    power(x, 2, 3)
+    node = next(iter(reversed(graph.nodes)))
+    check(
+        node.args == (x.node, 2, 3),
+        "pow has three operands here: what the method is given belongs to the "
+        "node, all of it.",
+        picture=str(graph),
+    )

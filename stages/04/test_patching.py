@@ -493,6 +493,29 @@ def test_a_trace_does_not_wait_for_its_own_thread() -> None:
     )
 
 
+@pytest.mark.exercise(BEGIN)
+def test_a_trace_is_announced_before_it_looks() -> None:
+    patches = Patches()
+    announced: list[bool] = []
+
+    class Watched(dict[object, int]):
+        """Looks at `_open` when somebody looks at `_undoing`."""
+
+        def values(self) -> Value:
+            """Look, and give the threads."""
+            announced.append(bool(patches._open))
+            return super().values()
+
+    patches._undoing = Watched()
+    patches._begin(trace())
+    check(
+        announced and all(announced),
+        "A trace looked whether another thread is undoing before it was "
+        "announced in `_open`. In between, that thread may look for open "
+        "traces, find none, and begin to undo.",
+    )
+
+
 @pytest.mark.exercise(END)
 def test_a_trace_of_another_thread_keeps_the_patches() -> None:
     namespace: dict[str, Value] = {"greet": greet}

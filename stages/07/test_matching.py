@@ -1095,3 +1095,24 @@ def test_a_node_and_a_constant_are_arguments_to_compare() -> None:
     ):
         answer = one.match_from(pattern["add"], graph["add"])
     check(not answer, "2 is not what relu returns.")
+
+
+@pytest.mark.exercise(MATCH_FROM)
+def test_the_last_choice_is_the_first_to_be_undone() -> None:
+    one, pattern, graph = search(
+        lambda a, b, c: (torch.relu(a) + b) + torch.neg(c),
+        lambda x, y, z: (y + torch.relu(x)) + torch.neg(z),
+        normalize=True,
+    )
+    check(
+        one.match_from(pattern["add_1"], graph["add_1"]),
+        "Of two sums, one in the other, the inner one has its operands "
+        "exchanged: that matches.",
+    )
+    same(
+        {str(a): str(b) for a, b in one.nodes_map.items()}.get("add"),
+        "add",
+        "The choice at the inner sum was made last, and has to be tried first: "
+        "a choice knows what was paired before it, and an earlier one undoes "
+        "all later ones.",
+    )

@@ -47,7 +47,7 @@ def test_progress_is_what_the_files_say(
     assert cli.main([]) == 0
     count = len(stages()[1].pieces)
     assert re.search(
-        rf"01 +Linked-list graph +1 of {count} +·+w\n", said.getvalue()
+        rf"01 +Linked-list graph +1 of {count} +·+w", said.getvalue()
     )
     assert "next: write " in said.getvalue()
 

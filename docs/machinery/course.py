@@ -74,9 +74,12 @@ def _break_it(scene: Scene, item: etree.Element, stage: Stage) -> None:
 
 
 def _place(scene: Scene, exercise: Exercise) -> Place:
-    """Where the reference has the function."""
+    """Where the reference has the function, or the one that it is in."""
+    name = exercise.name.replace(exercise.qualname, "", 1)
+    outer, _, inner = exercise.qualname.partition(".")
+    shown = outer if outer.islower() and inner else exercise.qualname
     try:
-        return find(f"fx.{exercise.name}")
+        return find(f"fx.{name}{shown}")
     except UnknownName as error:
         raise scene.error(error) from None
 

@@ -357,6 +357,7 @@ def _records(function: Callable[..., Value]) -> Callable[..., Proxy]:
     """A method that records `function(self, …)`."""
 
     def method(*args: Value, **kwargs: Value) -> Proxy:
+        """Record `function` with the operands, of which the first is self."""
         tracer: TracerBase = args[0].tracer
         return tracer.create_proxy("call_function", function, args, kwargs)
 
@@ -368,6 +369,7 @@ def _reflects(function: Callable[..., Value]) -> Callable[..., Proxy]:
     """A method that records `function(other, self)`."""
 
     def method(self: Proxy, other: Value) -> Proxy:
+        """Record `function`; Python passes the operands the other way round."""
         args = (other, self)
         return self.tracer.create_proxy("call_function", function, args, {})
 

@@ -23,12 +23,16 @@ from stages.manifest import (
     EXERCISES,
     REFERENCE,
     Exercise,
+    Piece,
     Stage,
     exercises,
     find,
+    find_function,
+    pieces,
     stages,
 )
 from stages.processes import pool
+from stages.report import CAPSTONES, is_written, written
 from stages.running import Job, run_all
 from stages.tree import Broken, Tree, install, problems
 from stages.watch import watch
@@ -105,6 +109,9 @@ def _parser() -> argparse.ArgumentParser:
     one.add_argument("exercise", nargs="?", help="by default, the next one")
     one.add_argument("level", type=_level, nargs="?", default=1)
     one.set_defaults(command=hint)
+    one = add("steps", help="split a large exercise into its functions")
+    one.add_argument("exercise")
+    one.set_defaults(command=steps)
     one = add("diff", help="show what you have changed")
     one.add_argument(
         "what", nargs="?", help="an exercise, a file like node.py, a stage"
@@ -193,9 +200,9 @@ def progress(chosen: argparse.Namespace) -> int:
     verdicts = _verdicts(states) if chosen.check else {}
     table = Table(box=None, padding=(0, 2, 0, 0))
     if chosen.stage:
-        for one in stages()[chosen.stage].exercises:
-            sign = _sign(states[one.name], verdicts.get(one.name))
-            table.add_row(sign, one.qualname, one.task)
+        for piece in stages()[chosen.stage].pieces:
+            sign = _sign(piece, states, verdicts)
+            table.add_row(sign, piece.title, piece.task)
     else:
         for column in ("stage", "", "written", "exercises"):
             table.add_column(column)
@@ -211,18 +218,19 @@ def _row(
     stage: Stage, states: dict[str, State], verdicts: dict[str, str]
 ) -> tuple[str, str, str, str]:
     """The row of a stage in the table."""
-    names = [one.name for one in stage.exercises]
-    count = sum(states[name] is State.WRITTEN for name in names)
-    signs = "".join(_sign(states[name], verdicts.get(name)) for name in names)
-    written = f"{count} of {len(names)}"
-    return f"{stage.number:02d}", stage.title, written, signs
+    signs = "".join(_sign(one, states, verdicts) for one in stage.pieces)
+    count = f"{written(stage, states)} of {len(stage.pieces)}"
+    return f"{stage.number:02d}", stage.title, count, signs
 
 
-def _sign(state: State, verdict: str | None) -> str:
-    """The sign of an exercise: its tests' verdict, or whether it is written."""
-    if verdict and verdict.strip():
-        return verdict
-    return "w" if state is State.WRITTEN else "·"
+def _sign(
+    one: Piece | Exercise, states: dict[str, State], verdicts: dict[str, str]
+) -> str:
+    """The verdict of an exercise's tests, or whether it is written."""
+    name = one.title if isinstance(one, Piece) else one.name
+    if verdicts.get(name, "").strip():
+        return verdicts[name]
+    return "w" if is_written(one, states) else "·"
 
 
 def _verdicts(states: dict[str, State]) -> dict[str, str]:
@@ -239,10 +247,10 @@ def _verdicts(states: dict[str, State]) -> dict[str, str]:
             [Job(_tree(number), [number]) for number in begun], executor
         )
     return {
-        name: verdict
+        name: result.ran().verdicts[name]
         for number, result in zip(begun, results, strict=True)
-        for name, verdict in result.ran().verdicts.items()
-        if exercises()[name].stage == number
+        for piece in stages()[number].pieces
+        for name in (piece.title, *(one.name for one in piece.functions))
     }
 
 
@@ -253,20 +261,20 @@ def _print_next(states: dict[str, State], verdicts: dict[str, str]) -> None:
             "· to write   w written (`python -m stages progress --check` "
             "runs the tests)"
         )
-    wrong = [name for name, sign in verdicts.items() if sign == "✗"]
-    left = [
-        name for name, state in states.items() if state is not State.WRITTEN
-    ]
-    for name in [*_from_here(wrong), *_from_here(left)][:1]:
-        one = exercises()[name]
+    known = _from_here(dict.fromkeys(pieces().values()))
+    wrong = [one for one in known if verdicts.get(one.title) == "✗"]
+    left = [one for one in known if not is_written(one, states)]
+    for piece in (*wrong, *left)[:1]:
         verb = "fix" if wrong else "write"
         CONSOLE.print(
-            f"next: {verb} {one.qualname} in exercises/fx/{one.file}, "
-            f"then pytest stages/{one.stage:02d}"
+            f"next: {verb} {piece.title} in "
+            f"exercises/fx/{piece.functions[0].file}, "
+            f"then pytest stages/{piece.stage:02d}"
         )
-        CONSOLE.print(f"      {one.task}")
+        CONSOLE.print(f"      {piece.task}")
         return
     CONSOLE.print("All exercises are written.")
+    CONSOLE.print(f"next: {CAPSTONES}")
 
 
 def watching(chosen: argparse.Namespace) -> int:
@@ -280,37 +288,64 @@ def watching(chosen: argparse.Namespace) -> int:
 def hint(chosen: argparse.Namespace) -> int:
     """Print the hints of an exercise up to a level."""
     one = find(chosen.exercise) if chosen.exercise else _next_unwritten()
-    CONSOLE.print(f"{one.qualname} (stage {one.stage:02d}): {one.task}")
+    CONSOLE.print(f"{one.title} (stage {one.stage:02d}): {one.task}")
     for level, text in enumerate(one.hints[: chosen.level], 1):
         CONSOLE.print(f"\nhint {level} of 3: {text}")
     CONSOLE.print()
     if chosen.level < 3:
         CONSOLE.print(
-            f"more: python -m stages hint {one.qualname} {chosen.level + 1}"
+            f"more: python -m stages hint {one.title} {chosen.level + 1}"
         )
+    elif len(one.functions) > 1:
+        CONSOLE.print(f"more: python -m stages steps {one.title}")
     CONSOLE.print(f"read: docs/stages/{one.stage:02d}.md#{one.anchor}")
     return 0
 
 
-def _next_unwritten() -> Exercise:
+def _next_unwritten() -> Piece:
     """The next exercise to write, beginning where the learner works.
 
     Raises:
         LookupError: all are written.
     """
     states = _tree().states()
-    left = [name for name in states if states[name] is not State.WRITTEN]
-    for name in _from_here(left):
-        return exercises()[name]
+    for piece in _from_here(dict.fromkeys(pieces().values())):
+        if not is_written(piece, states):
+            return piece
     raise LookupError(
         "all exercises are written: name the one you want a hint for"
     )
 
 
-def _from_here(names: Iterable[str]) -> list[str]:
+def _from_here(found: Iterable[Piece]) -> list[Piece]:
     """Exercises of the stage at work first, then of those after it."""
     here = stage_at_work(Workspace()) or 0
-    return sorted(names, key=lambda name: exercises()[name].stage < here)
+    return sorted(found, key=lambda piece: piece.stage < here)
+
+
+def steps(chosen: argparse.Namespace) -> int:
+    """Split an exercise into its functions, and check each on its own."""
+    piece = find(chosen.exercise)
+    tree = _sound_tree()._replace(under_test=[piece.stage])
+    states = tree.states()
+    verdicts: dict[str, str] = {}
+    if any(states[one.name] is State.WRITTEN for one in piece.functions):
+        job = Job(tree, [piece.stage], exercise=piece.title)
+        with pool() as executor:
+            (result,) = run_all([job], executor)
+        verdicts = result.ran().verdicts
+    table = Table(box=None, padding=(0, 2, 0, 0))
+    for one in piece.functions:
+        table.add_row(_sign(one, states, verdicts), one.qualname, one.task)
+    CONSOLE.print(table)
+    for one in piece.functions:
+        if _sign(one, states, verdicts) != "✓":
+            CONSOLE.print(f"\nnext: {one.qualname} in exercises/fx/{one.file}")
+            CONSOLE.print(f"      python -m stages hint {one.qualname}")
+            where = f"stages/{one.stage:02d} --exercise {one.qualname}"
+            CONSOLE.print(f"      pytest {where}")
+            break
+    return 0
 
 
 def blaming(chosen: argparse.Namespace) -> int:
@@ -325,7 +360,7 @@ def blaming(chosen: argparse.Namespace) -> int:
 def breaking(chosen: argparse.Namespace) -> int:
     """Show the wrong version of a stage, and try the learner's answer."""
     stage = stages()[chosen.stage]
-    one = find(wrong_version(stage).function)
+    one = find_function(wrong_version(stage).function)
     if _tree().states()[one.name] is not State.WRITTEN:
         CONSOLE.print(
             f"Write {one.qualname} first: the version to break shows most of "
@@ -347,21 +382,22 @@ def solution(chosen: argparse.Namespace) -> int:
     """Show the reference's version of an exercise once the learner's passes."""
     one = find(chosen.exercise)
     if not chosen.spoil:
-        job = Job(_tree(one.stage), [one.stage], exercise=one.name)
+        job = Job(_tree(one.stage), [one.stage], exercise=one.title)
         with pool() as executor:
             (result,) = run_all([job], executor)
         if result.ran().status != 0:
             CONSOLE.print(
-                f"{one.qualname} does not pass yet. Once it does, this "
+                f"{one.title} does not pass yet. Once it does, this "
                 f"command shows the reference's version beside yours. To see "
                 f"it now, add --spoil; or try the last hint first: "
-                f"python -m stages hint {one.qualname} 3"
+                f"python -m stages hint {one.title} 3"
             )
             return 1
-    _show_code(one)
-    if not chosen.spoil:
-        for line in against_reference(Workspace(), one):
-            CONSOLE.print(line)
+    for function in one.functions:
+        _show_code(function)
+        if not chosen.spoil:
+            for line in against_reference(Workspace(), function):
+                CONSOLE.print(line)
     return 0
 
 
@@ -419,7 +455,8 @@ def _differences(work: Workspace, what: str | None) -> Iterator[str]:
         for file in dict.fromkeys(files):
             yield from differences(work, file)
     else:
-        yield from function_differences(work, find(what))
+        for one in find(what).functions:
+            yield from function_differences(work, one)
 
 
 def _is_stage(text: str) -> bool:
@@ -444,9 +481,9 @@ def reset(chosen: argparse.Namespace) -> int:
     """Make functions stubs again, or restore a backup."""
     work = Workspace()
     if chosen.restore is not None and chosen.what:
-        one = find(chosen.what)
-        source = restore_function(work, one, chosen.restore or None)
-        CONSOLE.print(f"restored: {one.qualname}, from {_short(source)}")
+        for one in find(chosen.what).functions:
+            source = restore_function(work, one, chosen.restore or None)
+            CONSOLE.print(f"restored: {one.qualname}, from {_short(source)}")
         CONSOLE.print("To undo this, use the same command again.")
         return 0
     if chosen.restore is not None:
@@ -477,7 +514,7 @@ def _reset(work: Workspace, what: str) -> Path:
     if _is_stage(what):
         wanted = stages()[_stage(what)].exercises
     else:
-        wanted = (find(what),)
+        wanted = find(what).functions
     try:
         return reset_functions(work, wanted)
     except (LookupError, SyntaxError, FileNotFoundError) as error:

@@ -12,8 +12,7 @@ from concurrent.futures import ProcessPoolExecutor
 from itertools import combinations
 from typing import NamedTuple
 
-from stages.functions import State
-from stages.manifest import exercises
+from stages.manifest import Piece, pieces
 from stages.running import Job, Result, run_all
 from stages.tree import Tree
 
@@ -23,17 +22,17 @@ class Blame(NamedTuple):
 
     Attributes:
         failing: the tests that fail with the learner's own functions.
-        guilty: the functions, or pairs of them, whose replacement makes all
-            of these pass.
-        helped: functions whose replacement makes some of these pass, and how
+        guilty: the pieces, or pairs of them, whose replacement makes all of
+            these pass.
+        helped: pieces whose replacement makes some of these pass, and how
             many.
         elsewhere: whether they fail even with all functions replaced, so that
             the mistake is outside of the exercises.
     """
 
     failing: dict[str, str]
-    guilty: list[tuple[str, ...]]
-    helped: dict[str, int]
+    guilty: list[tuple[Piece, ...]]
+    helped: dict[Piece, int]
     elsewhere: bool
 
 
@@ -55,23 +54,23 @@ def blame(tree: Tree, number: int, executor: ProcessPoolExecutor) -> Blame:
     failing = first.ran().failed
     if not failing:
         return Blame({}, [], {}, elsewhere=False)
-    states = tree.states()
-    written = [n for n, state in states.items() if state is State.WRITTEN]
+    known = dict.fromkeys(pieces().values())
+    written = [one for one in known if tree.is_written(one)]
     everything = _left(tree, number, failing, [tuple(written)], executor)
     if everything[tuple(written)]:
         return Blame(failing, [], {}, elsewhere=True)
-    singles: list[tuple[str, ...]] = [(name,) for name in written]
+    singles: list[tuple[Piece, ...]] = [(one,) for one in written]
     left = _left(tree, number, failing, singles, executor)
-    guilty = [names for names in singles if not left[names]]
+    guilty = [ones for ones in singles if not left[ones]]
     helped = {
-        names[0]: len(failing) - left[names]
-        for names in singles
-        if left[names] < len(failing)
+        ones[0]: len(failing) - left[ones]
+        for ones in singles
+        if left[ones] < len(failing)
     }
     if not guilty:
-        pairs: list[tuple[str, ...]] = [*combinations(helped or written, 2)]
+        pairs: list[tuple[Piece, ...]] = [*combinations(helped or written, 2)]
         left = _left(tree, number, failing, pairs, executor)
-        guilty = [names for names in pairs if not left[names]]
+        guilty = [ones for ones in pairs if not left[ones]]
     return Blame(failing, guilty, helped, elsewhere=False)
 
 
@@ -79,18 +78,24 @@ def _left(
     tree: Tree,
     number: int,
     failing: dict[str, str],
-    exchanges: list[tuple[str, ...]],
+    exchanges: list[tuple[Piece, ...]],
     executor: ProcessPoolExecutor,
-) -> dict[tuple[str, ...], int]:
-    """For each group of functions, how many tests fail once it is replaced."""
+) -> dict[tuple[Piece, ...], int]:
+    """For each group of pieces, how many tests fail once it is replaced."""
     jobs = [
-        Job(tree._replace(borrowed=names), [number], tests=[*failing])
-        for names in exchanges
+        Job(
+            tree._replace(
+                borrowed=[one.name for p in group for one in p.functions]
+            ),
+            [number],
+            tests=[*failing],
+        )
+        for group in exchanges
     ]
     results = run_all(jobs, executor)
     return {
-        names: _failures(result, failing)
-        for names, result in zip(exchanges, results, strict=True)
+        group: _failures(result, failing)
+        for group, result in zip(exchanges, results, strict=True)
     }
 
 
@@ -118,17 +123,16 @@ def told(found: Blame) -> Iterator[str]:
             "functions, so something else in your files has changed. "
             "`python -m stages diff` shows what."
         )
-    for names in found.guilty:
-        yield f"All of them pass with the reference's {_listed(names)}."
-        for name in names:
-            one = exercises()[name]
+    for group in found.guilty:
+        yield f"All of them pass with the reference's {_listed(group)}."
+        for one in (one for piece in group for one in piece.functions):
             yield f"    look at exercises/fx/{one.file}, {one.qualname}"
     if not found.guilty and not found.elsewhere:
         yield "Replacing one function or a pair does not make all pass."
-        for name, count in sorted(found.helped.items(), key=lambda x: -x[1]):
-            yield f"    {count} pass with the reference's {_listed((name,))}"
+        for piece, count in sorted(found.helped.items(), key=lambda x: -x[1]):
+            yield f"    {count} pass with the reference's {piece.title}"
 
 
-def _listed(names: tuple[str, ...]) -> str:
-    """The names of functions, joined by "and"."""
-    return " and ".join(exercises()[name].qualname for name in names)
+def _listed(group: tuple[Piece, ...]) -> str:
+    """The titles of pieces, joined by "and"."""
+    return " and ".join(piece.title for piece in group)

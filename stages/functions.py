@@ -28,8 +28,8 @@ class State(Enum):
 def functions(tree: ast.Module) -> dict[str, list[Function]]:
     """The functions of a module and of its classes, by qualified name.
 
-    A name has several functions if it is overloaded, or is a property with a
-    setter.
+    A function inside another one is `outer.inner`.  A name has several
+    functions if it is overloaded, or is a property with a setter.
     """
     found: dict[str, list[Function]] = {}
     for name, function in _walk(tree, ""):
@@ -38,13 +38,13 @@ def functions(tree: ast.Module) -> dict[str, list[Function]]:
 
 
 def _walk(
-    parent: ast.Module | ast.ClassDef, prefix: str
+    parent: ast.Module | ast.ClassDef | Function, prefix: str
 ) -> Iterator[tuple[str, Function]]:
-    """Every function below `parent` that is not inside another function."""
+    """Every function that a body defines, and those in their own bodies."""
     for child in parent.body:
         if isinstance(child, Function):
             yield prefix + child.name, child
-        elif isinstance(child, ast.ClassDef):
+        if isinstance(child, ast.ClassDef | Function):
             yield from _walk(child, f"{prefix}{child.name}.")
 
 
@@ -190,5 +190,8 @@ def exchange(tree: ast.Module, qualname: str, other: Function) -> None:
     """
     old = function(tree, qualname)
     for parent in ast.walk(tree):
-        if isinstance(parent, ast.Module | ast.ClassDef) and old in parent.body:
+        if (
+            isinstance(parent, ast.Module | ast.ClassDef | Function)
+            and old in parent.body
+        ):
             parent.body[parent.body.index(old)] = other

@@ -20,7 +20,7 @@ EXERCISES = ROOT / "exercises"
 
 
 class Exercise(NamedTuple):
-    """One function to write.
+    """One function to write: an exercise of its own, or a step of a piece.
 
     Attributes:
         name: its path under fx/, with dots: `ordered.linked_list.Link.prepend`.
@@ -45,6 +45,39 @@ class Exercise(NamedTuple):
         """The message of the error that the unwritten function raises."""
         return f"stage {self.stage:02d}: {self.qualname}"
 
+    @property
+    def functions(self) -> tuple[Exercise, ...]:
+        """Itself, as a piece has several."""
+        return (self,)
+
+    @property
+    def title(self) -> str:
+        """What the learner knows it by."""
+        return self.qualname
+
+
+class Piece(NamedTuple):
+    """What is asked for at once: a function, or several that belong together.
+
+    It is borrowed, blamed and reported as one.
+
+    Attributes:
+        title: what the learner knows it by: `ring`; of a single function,
+            its qualified name.
+        stage: the number of its stage.
+        task: the contract of the whole, in a line.
+        hints: three hints, from a nudge to nearly the solution.
+        anchor: the heading of the stage's page that explains it.
+        functions: what to write.
+    """
+
+    title: str
+    stage: int
+    task: str
+    hints: tuple[str, ...]
+    anchor: str
+    functions: tuple[Exercise, ...]
+
 
 class BreakIt(NamedTuple):
     """A version of fx that the learner is to break.
@@ -68,7 +101,8 @@ class Stage(NamedTuple):
         title: what it is about.
         summary: what the learner has built at the end of it.
         core: the files with its main idea, below fx/, in reading order.
-        exercises: what to write, in the order to write it.
+        exercises: the functions to write, in the order to write them.
+        pieces: the same, where functions that belong together are one.
         proof: what is run before the stage is done; see `stages/proof.py`.
         break_it: what to break once the stage is done.
     """
@@ -80,6 +114,7 @@ class Stage(NamedTuple):
     exercises: tuple[Exercise, ...]
     proof: tuple[str, ...]
     break_it: BreakIt = BreakIt("", "", "")
+    pieces: tuple[Piece, ...] = ()
 
     @property
     def folder(self) -> Path:
@@ -113,8 +148,31 @@ def exercises_by_file() -> dict[str, list[Exercise]]:
     return files
 
 
-def find(name: str) -> Exercise:
-    """The exercise of this name, of which the end is enough: `prepend`.
+@cache
+def pieces() -> dict[str, Piece]:
+    """The name of each function -> the piece that it belongs to."""
+    return {
+        one.name: piece
+        for stage in stages().values()
+        for piece in stage.pieces
+        for one in piece.functions
+    }
+
+
+def find(name: str) -> Exercise | Piece:
+    """The piece or function of this name; its end is enough: `prepend`.
+
+    Raises:
+        LookupError: there is none, or more than one; the message lists them.
+    """
+    for piece in pieces().values():
+        if piece.title.lower() == name.lower() and len(piece.functions) > 1:
+            return piece
+    return find_function(name)
+
+
+def find_function(name: str) -> Exercise:
+    """The function of this name, of which the end is enough.
 
     Raises:
         LookupError: there is none, or more than one; the message lists them.
@@ -154,18 +212,55 @@ def _read(folder: Path) -> Stage:
     title, summary = table["title"], table["summary"]
     core, proof = tuple(table["core"]), tuple(table["proof"])
     to_break = BreakIt(**table["break_it"])
-    return Stage(number, title, summary, core, tuple(found), proof, to_break)
+    joined = _pieces(found, table.get("piece", []), path)
+    return Stage(
+        number, title, summary, core, tuple(found), proof, to_break, joined
+    )
+
+
+def _pieces(
+    found: list[Exercise], rows: list[dict[str, object]], path: Path
+) -> tuple[Piece, ...]:
+    """The pieces of a stage, each where its first function is."""
+    known = {one.name: one for one in found}
+    joined: dict[str, Piece] = {}
+    for row in rows:
+        names, title = row["functions"], str(row["title"])
+        hints = _hints(row, title, path)
+        if not isinstance(names, list) or not {*names} <= {*known}:
+            raise ValueError(f"{path}: {title} names what is not an exercise")
+        functions = tuple(known[name] for name in names)
+        task, anchor = str(row["task"]), str(row["anchor"])
+        stage = functions[0].stage
+        piece = Piece(title, stage, task, hints, anchor, functions)
+        joined |= dict.fromkeys(names, piece)
+    for one in found:
+        alone = Piece(
+            one.qualname, one.stage, one.task, one.hints, one.anchor, (one,)
+        )
+        joined.setdefault(one.name, alone)
+    return tuple(dict.fromkeys(joined[one.name] for one in found))
+
+
+def _hints(row: dict[str, object], name: str, path: Path) -> tuple[str, ...]:
+    """The three hints of a row of stage.toml.
+
+    Raises:
+        ValueError: there are not three.
+    """
+    hints = row["hints"]
+    if not isinstance(hints, list) or len(hints) != 3 or not all(hints):
+        raise ValueError(f"{path}: {name} must have three hints")
+    return tuple(hints)
 
 
 def _exercise(row: dict[str, object], stage: int, path: Path) -> Exercise:
     """An exercise from its table in stage.toml."""
     name, task = str(row["function"]), str(row["task"])
-    hints = row["hints"]
-    if not isinstance(hints, list) or len(hints) != 3 or not all(hints):
-        raise ValueError(f"{path}: {name} must have three hints")
+    hints = _hints(row, name, path)
     file, qualname = _split(name, path)
     return Exercise(
-        name, file, qualname, stage, task, tuple(hints), str(row["anchor"])
+        name, file, qualname, stage, task, hints, str(row["anchor"])
     )
 
 

@@ -20,7 +20,7 @@ from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor
 from typing import Final, NamedTuple
 
 from stages import functions
-from stages.manifest import REFERENCE, Exercise, Stage, stages
+from stages.manifest import REFERENCE, Exercise, Stage, pieces, stages
 from stages.processes import pool
 from stages.running import Job, Result, run
 from stages.tree import Tree
@@ -291,7 +291,8 @@ def survivors(
     """For each exercise all changes, and those that no test notices."""
     for one in stage.exercises:
         made = [*changes(one)]
-        alone = _unnoticed(made, stage, executor, one.name)
+        title = pieces()[one.name].title
+        alone = _unnoticed(made, stage, executor, title)
         yield one, made, _unnoticed(alone, stage, executor, None)
 
 

@@ -34,6 +34,7 @@ from stages.manifest import (
     ROOT,
     Exercise,
     exercises,
+    pieces,
     stages,
 )
 from stages.report import (
@@ -53,6 +54,7 @@ from stages.workspace import edited_reference, note_checked, remember_base
 SECONDS: Final = 5.0
 """How long one test may take before it is stopped."""
 
+CAPSTONES: Final = HERE / "capstones"
 COURSE: Final = "course"
 """The name under which `_Course` is registered with pytest."""
 
@@ -109,6 +111,9 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers", "exercise(*names): the exercises that a test checks"
     )
+    if any(path.is_relative_to(CAPSTONES) for path in _paths(config)):
+        _prepare_capstones(config)
+        return
     numbers = _stages_named(config)
     if not numbers:
         return
@@ -152,6 +157,40 @@ def pytest_collection_modifyitems(
         )
 
 
+def _prepare_capstones(config: pytest.Config) -> None:
+    """Register what checks the capstones.
+
+    Raises:
+        pytest.UsageError: the learner's fx cannot be imported, or something
+            else is named beside a capstone.
+    """
+    if not all(path.is_relative_to(CAPSTONES) for path in _paths(config)):
+        raise pytest.UsageError(
+            "check the capstones alone, and not with others"
+        )
+    board = importlib.import_module("stages.capstones.board")
+    try:
+        board.configure(config)
+    except Broken as error:
+        raise pytest.UsageError(str(error)) from None
+
+
+@pytest.hookimpl
+def pytest_ignore_collect(
+    collection_path: Path, config: pytest.Config
+) -> bool | None:
+    """Leave the capstones to those who name them."""
+    named = [path.is_relative_to(CAPSTONES) for path in _paths(config)]
+    if collection_path == CAPSTONES and not any(named):
+        return True
+    return None
+
+
+def _paths(config: pytest.Config) -> list[Path]:
+    """The paths on the command line."""
+    return [_path(config, argument) for argument in config.args]
+
+
 def _stages_named(config: pytest.Config) -> list[int]:
     """The numbers of the stages on the command line, in order.
 
@@ -159,7 +198,7 @@ def _stages_named(config: pytest.Config) -> list[int]:
         pytest.UsageError: a stage that does not exist, or something else
             beside a stage.
     """
-    paths = [_path(config, argument) for argument in config.args]
+    paths = _paths(config)
     inside = [path for path in paths if path.is_relative_to(HERE)]
     if not inside:
         return []
@@ -285,10 +324,7 @@ class _Course:
         kept = [
             item
             for item in items
-            if any(
-                f".{full}".lower().endswith(f".{name}".lower())
-                for full in _exercises_of(item)
-            )
+            if any(_is_named(full, name) for full in _exercises_of(item))
         ]
         if not kept:
             raise pytest.UsageError(f"no test here checks an exercise {name!r}")
@@ -349,7 +385,8 @@ class _Course:
         """Remember which exercise reached the stub of another, and where."""
         place = where_reached(error, self._tree)
         for name in _exercises_of(item):
-            if place and exercises()[name].stub != stub:
+            same = pieces()[name].functions
+            if place and stub not in [one.stub for one in same]:
                 reached = f"{stub}, called from {place}"
                 self._verdicts.waits.setdefault(name, reached)
 
@@ -409,6 +446,16 @@ class _Course:
         whole = self._whole()
         for line in summary(self._verdicts, self._tree, self._numbers, whole):
             terminalreporter.write_line(line)
+
+
+def _is_named(full: str, name: str) -> bool:
+    """Whether a name, as a person types it, means this function or its piece.
+
+    The end of the function's name is enough: `prepend`.
+    """
+    if name.lower() == pieces()[full].title.lower():
+        return True
+    return f".{full}".lower().endswith(f".{name}".lower())
 
 
 def _exercises_of(item: pytest.Item) -> Sequence[str]:

@@ -18,7 +18,15 @@ from types import ModuleType
 from typing import Final
 
 from stages import functions
-from stages.manifest import REFERENCE, ROOT, Exercise, Stage, exercises, stages
+from stages.manifest import (
+    REFERENCE,
+    ROOT,
+    Exercise,
+    Stage,
+    exercises,
+    pieces,
+    stages,
+)
 from stages.mutant import Mutant
 from stages.processes import pool
 from stages.running import Job, Result, run_all
@@ -45,8 +53,8 @@ def mutants(stage: Stage) -> tuple[Mutant, ...]:
 
 def form_problems(stage: Stage) -> Iterator[str]:
     """Problems of a stage that show without running its tests."""
-    if not 4 <= len(stage.exercises) <= 8:
-        yield f"stage {stage.number:02d} has {len(stage.exercises)} exercises"
+    if not 4 <= len(stage.pieces) <= 8:
+        yield f"stage {stage.number:02d} has {len(stage.pieces)} exercises"
     for one in stage.exercises:
         text = (REFERENCE / one.file).read_text(encoding="utf-8")
         try:
@@ -122,7 +130,7 @@ def _mutant_job(mutant: Mutant, stage: Stage) -> Job:
     source = functions.source_of(text, one.qualname)
     wrong = functions.with_source(text, one.qualname, mutant.applied_to(source))
     tree = Tree(REFERENCE, [stage.number], texts={one.file: wrong})
-    return Job(tree, [stage.number], exercise=one.name)
+    return Job(tree, [stage.number], exercise=pieces()[one.name].title)
 
 
 def prove(
@@ -149,8 +157,8 @@ def main(arguments: Sequence[str]) -> int:
         stage = stages()[number]
         count = len(mutants(stage))
         print(
-            f"stage {number:02d}: {len(stage.exercises)} exercises, "
-            f"{count} mutants"
+            f"stage {number:02d}: {len(stage.pieces)} exercises, "
+            f"{len(stage.exercises)} functions, {count} mutants"
         )
     print(
         f"{len(found)} problems"

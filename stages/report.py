@@ -15,21 +15,29 @@ from stages.limits import Overtime
 from stages.manifest import (
     ROOT,
     Exercise,
+    Piece,
     Stage,
     exercises,
     exercises_by_file,
+    pieces,
     stages,
 )
 from stages.tree import Tree
 
 DONE, WRONG, BLOCKED, TO_WRITE, UNKNOWN = "✓", "✗", "~", "·", " "
 
+CAPSTONES = "a program of your own: docs/capstones/memory.md or gradient.md"
+"""Where the course leads after its last stage."""
+
 TOLD = 3
 """How many failures of an exercise are shown in full."""
 
 
 class Verdicts:
-    """The outcomes of the tests, by exercise."""
+    """The outcomes of the tests, by function and by piece.
+
+    A piece goes by its title, which for a single function is not its name.
+    """
 
     def __init__(self) -> None:
         self._signs: dict[str, list[str]] = {}
@@ -37,7 +45,7 @@ class Verdicts:
         self._told: set[tuple[str, str]] = set()
         self._blocked: set[str] = set()
         self.culprits: dict[str, str] = {}
-        """Exercises with tests that failed because of another -> that one."""
+        """Pieces with tests that failed because of another -> that one."""
         self.failed: dict[str, str] = {}
         """The tests that failed, by id, with the explanation."""
         self.passed: list[str] = []
@@ -61,6 +69,7 @@ class Verdicts:
         """Record the outcome of one test."""
         if not names:
             self.unmarked.append(item.nodeid)
+        titles = list(dict.fromkeys(pieces()[name].title for name in names))
         sign = DONE
         if report.passed:
             self.passed.append(item.nodeid)
@@ -69,26 +78,26 @@ class Verdicts:
             self.to_write.append(item.nodeid)
             self.stubs.add(str(stub))
         else:
-            sign = self._failed(names, item.nodeid, report)
-        for name in names:
+            sign = self._failed(titles, item.nodeid, report)
+        for name in (*names, *titles):
             self._signs.setdefault(name, []).append(sign)
 
     def _failed(
-        self, names: Sequence[str], nodeid: str, report: pytest.TestReport
+        self, titles: Sequence[str], nodeid: str, report: pytest.TestReport
     ) -> str:
-        """Record a failure; its sign."""
+        """Record a failure in some pieces; its sign."""
         explanation = str(report.longrepr)
         self.failed[nodeid] = explanation
         through = dict(report.user_properties).get("through", ())
         assert isinstance(through, list | tuple)
-        for culprit in through:
-            if culprit not in names and WRONG in self.signs(culprit):
+        for culprit in (pieces()[name].title for name in through):
+            if culprit not in titles and WRONG in self.signs(culprit):
                 self._blocked.add(nodeid)
-                self.culprits.update((name, culprit) for name in names)
+                self.culprits.update((title, culprit) for title in titles)
                 return BLOCKED
         sentence = explanation.partition("\n")[0]
-        keys = {(name, sentence) for name in names}
-        many = any(self.signs(name).count(WRONG) >= TOLD for name in names)
+        keys = {(title, sentence) for title in titles}
+        many = any(self.signs(one).count(WRONG) >= TOLD for one in titles)
         if many or keys & self._told:
             self._many.add(nodeid)
         self._told |= keys
@@ -109,11 +118,11 @@ class Verdicts:
         return nodeid in self._blocked
 
     def signs(self, name: str) -> str:
-        """A sign for each test of an exercise, in the order they ran."""
+        """A sign for each test of a function or piece, in their order."""
         return "".join(self._signs.get(name, []))
 
     def of(self, name: str) -> str:
-        """One sign for an exercise: wrong, to write, done, or not checked."""
+        """One sign for all: wrong, to write, done, or not checked."""
         signs = self.signs(name)
         order = (WRONG, BLOCKED, TO_WRITE, DONE)
         return next((sign for sign in order if sign in signs), UNKNOWN)
@@ -128,8 +137,8 @@ def header(tree: Tree, numbers: Sequence[int]) -> str:
         return "fx under test: fx, the reference itself"
     states = tree.states()
     parts = [
-        f"{_written(stages()[number], states)} of "
-        f"{len(stages()[number].exercises)} written in stage {number:02d}"
+        f"{written(stages()[number], states)} of "
+        f"{len(stages()[number].pieces)} written in stage {number:02d}"
         for number in numbers
     ]
     others = [n for n in stages() if n not in numbers]
@@ -139,16 +148,20 @@ def header(tree: Tree, numbers: Sequence[int]) -> str:
     return f"fx under test: {tree.name}: " + " · ".join(parts)
 
 
-def _written(stage: Stage, states: dict[str, State]) -> int:
-    """How many exercises of a stage are written."""
-    found = [states[one.name] for one in stage.exercises]
-    return found.count(State.WRITTEN)
+def written(stage: Stage, states: dict[str, State]) -> int:
+    """How many pieces of a stage are written."""
+    return sum(is_written(piece, states) for piece in stage.pieces)
+
+
+def is_written(one: Piece | Exercise, states: dict[str, State]) -> bool:
+    """Whether all functions of a piece are written."""
+    return all(states[each.name] is State.WRITTEN for each in one.functions)
 
 
 def _whose(stage: Stage, states: dict[str, State]) -> str:
     """Whose code runs for a stage that is not under test."""
-    count = _written(stage, states)
-    if count == len(stage.exercises):
+    count = written(stage, states)
+    if count == len(stage.pieces):
         return "yours"
     return "partly borrowed" if count else "borrowed"
 
@@ -206,11 +219,15 @@ def explain(error: BaseException, item: pytest.Item, tree: Tree) -> str:
     path, line, _ = item.reportinfo()
     if item.get_closest_marker("exercise"):
         lines.append(f"test: {_from_root(str(path))}:{(line or 0) + 1}")
-        lines += [
-            f"hint: python -m stages hint {exercises()[name].qualname}"
+        titles = [
+            pieces()[name].title
             for mark in item.iter_markers("exercise")
             for name in mark.args
             if name in exercises()
+        ]
+        lines += [
+            f"hint: python -m stages hint {title}"
+            for title in dict.fromkeys(titles)
         ]
     return "\n".join(lines)
 
@@ -275,7 +292,7 @@ def summary(
     """
     for number in numbers:
         stage = stages()[number]
-        checked = [one for one in stage.exercises if verdicts.signs(one.name)]
+        checked = [one for one in stage.pieces if verdicts.signs(one.title)]
         if checked:
             yield ""
             yield f"stage {number:02d}, {stage.title}"
@@ -301,24 +318,27 @@ def _waiting(verdicts: Verdicts, tree: Tree) -> Iterator[str]:
             )
 
 
-def _row(one: Exercise, verdicts: Verdicts) -> str:
-    """An exercise, a sign for each of its tests, and its task."""
-    signs = verdicts.signs(one.name)
-    row = f"  {verdicts.of(one.name)} {one.qualname:36} {signs}"
+def _row(piece: Piece, verdicts: Verdicts) -> str:
+    """A piece, and a sign for each of its tests."""
+    signs = verdicts.signs(piece.title)
+    row = f"  {verdicts.of(piece.title)} {piece.title:36} {signs}"
     if BLOCKED not in signs:
         return row
-    culprit = exercises()[verdicts.culprits[one.name]].qualname
-    return f"{row}  (~ failed inside {culprit})"
+    return f"{row}  (~ failed inside {verdicts.culprits[piece.title]})"
 
 
 def _next(
     verdicts: Verdicts, tree: Tree, numbers: Sequence[int], whole: bool
 ) -> Iterator[str]:
     """What the learner should do next."""
-    known = exercises().values()
-    wrong = [one for one in known if verdicts.of(one.name) == WRONG]
+    known = dict.fromkeys(pieces().values())
+    wrong = [one for one in known if verdicts.of(one.title) == WRONG]
     # The stub may be in a function that is half written, or in another stage.
-    to_write = [one for one in known if one.stub in verdicts.stubs]
+    to_write = [
+        piece
+        for piece in known
+        if any(one.stub in verdicts.stubs for one in piece.functions)
+    ]
     if wrong:
         yield from _fix(wrong[0], tree)
     elif to_write:
@@ -333,38 +353,45 @@ def _next(
         yield from _done(verdicts, numbers, whole)
 
 
-def _fix(one: Exercise, tree: Tree) -> Iterator[str]:
-    """What to do about a function that is wrong."""
+def _fix(piece: Piece, tree: Tree) -> Iterator[str]:
+    """What to do about a piece that is wrong."""
     if tree.is_reference:
         return
-    yield f"next: fix {one.qualname} in {_place(one, tree)}"
-    yield f"      python -m stages hint {one.qualname}"
+    yield f"next: fix {piece.title} in {_place(piece, tree)}"
+    yield f"      python -m stages hint {piece.title}"
     yield (
-        f"      python -m stages blame {one.stage:02d}    "
+        f"      python -m stages blame {piece.stage:02d}    "
         f"(which of your functions is wrong?)"
     )
 
 
-def _write(one: Exercise, tree: Tree) -> Iterator[str]:
-    """What to do about a function that is not written."""
+def _write(piece: Piece, tree: Tree) -> Iterator[str]:
+    """What to do about a piece that is not written."""
     if tree.is_reference:
         return
-    yield f"next: write {one.qualname} in {_place(one, tree)}"
-    yield f"      {one.task}"
-    yield f"      python -m stages hint {one.qualname}"
+    yield f"next: write {piece.title} in {_place(piece, tree)}"
+    yield f"      {piece.task}"
+    yield f"      python -m stages hint {piece.title}"
+    if len(piece.functions) > 1:
+        yield f"      python -m stages steps {piece.title}"
 
 
-def _place(one: Exercise, tree: Tree) -> str:
-    """Where a function is in the learner's tree."""
+def _place(piece: Piece, tree: Tree) -> str:
+    """Where the first function of a piece is that is not written, or all."""
+    states = tree.states()
+    left = [
+        one for one in piece.functions if states[one.name] is not State.WRITTEN
+    ]
+    one = (left or piece.functions)[0]
     return f"{tree.shown(one.file)}:{tree.function(one).lineno}"
 
 
 def is_whole(verdicts: Verdicts, numbers: Sequence[int], whole: bool) -> bool:
     """Whether each exercise of these stages was checked by all its tests."""
     return whole and all(
-        verdicts.signs(one.name)
+        verdicts.signs(one.title)
         for number in numbers
-        for one in stages()[number].exercises
+        for one in stages()[number].pieces
     )
 
 
@@ -388,7 +415,9 @@ def _done(
             f"next: read docs/stages/{later[0]:02d}.md, then "
             f"pytest stages/{later[0]:02d}"
         )
-    first = stages()[numbers[-1]].exercises[0].qualname
+    else:
+        yield f"next: {CAPSTONES}"
+    first = stages()[numbers[-1]].pieces[0].title
     yield f"      python -m stages solution {first} compares yours"
     yield (
         f"      python stages/{numbers[-1]:02d}/demo.py runs the demo "

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import pytest
 
-from stages.manifest import HERE, ROOT, exercises
+from stages.manifest import HERE, ROOT, exercises, pieces
 from stages.plugin import Subject
 from stages.processes import PLAIN
 from stages.tree import Broken, Tree
@@ -26,7 +26,7 @@ class Job(NamedTuple):
     Attributes:
         tree: what is imported as fx, and which stages are under test.
         stages: the stages to check.
-        exercise: check only this one.
+        exercise: check only this function or piece.
         tests: check only these, by their ids.
         first_failure: stop at the first failure.
     """
@@ -43,8 +43,8 @@ class Result(NamedTuple):
 
     Attributes:
         status: pytest's exit status; 0 if all tests passed.
-        signs: exercise -> a sign for each of its tests.
-        verdicts: exercise -> one sign.
+        signs: function, or title of a piece -> a sign for each of its tests.
+        verdicts: the same -> one sign.
         failed: the tests that failed, with the explanation.
         to_write: the tests that reached a stub.
         unmarked: the tests without an `exercise` mark.
@@ -102,10 +102,12 @@ def run(job: Job) -> Result:
     with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
         status = pytest.main(_arguments(job), plugins=[subject])
     verdicts = subject.verdicts
+    titles = [piece.title for piece in pieces().values()]
+    names = dict.fromkeys([*exercises(), *titles])
     return Result(
         int(status),
-        {name: verdicts.signs(name) for name in exercises()},
-        {name: verdicts.of(name) for name in exercises()},
+        {name: verdicts.signs(name) for name in names},
+        {name: verdicts.of(name) for name in names},
         verdicts.failed,
         verdicts.to_write,
         verdicts.unmarked,

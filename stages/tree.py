@@ -29,7 +29,14 @@ from typing import Final, NamedTuple
 
 from stages import functions
 from stages.functions import State
-from stages.manifest import REFERENCE, Exercise, exercises, exercises_by_file
+from stages.manifest import (
+    REFERENCE,
+    Exercise,
+    Piece,
+    exercises,
+    exercises_by_file,
+    pieces,
+)
 
 _compiled: Final[dict[tuple[str, str, frozenset[str]], CodeType]] = {}
 """Code compiled in this process, by path, text and borrowed functions."""
@@ -153,14 +160,23 @@ class Tree(NamedTuple):
             name: functions.state(self.function(known[name])) for name in known
         }
 
-    def borrows(self, one: Exercise, found: functions.Function) -> bool:
-        """Whether an exercise is borrowed from the reference."""
+    def is_written(self, piece: Piece) -> bool:
+        """Whether all functions of a piece are written."""
+        return all(
+            functions.state(self.function(one)) is State.WRITTEN
+            for one in piece.functions
+        )
+
+    def borrows(self, one: Exercise) -> bool:
+        """Whether a function is borrowed from the reference."""
         if self.is_reference:
             return False
         if one.name in self.borrowed:
             return True
-        unwritten = functions.state(found) is not State.WRITTEN
-        return unwritten and one.stage not in self.under_test
+        # A piece is borrowed whole: its functions may be designed together.
+        return one.stage not in self.under_test and not self.is_written(
+            pieces()[one.name]
+        )
 
 
 def problems(tree: Tree) -> Iterator[str]:
@@ -357,9 +373,7 @@ class _BorrowingLoader(Loader):
         """The borrowed exercises of this file -> the reference's functions."""
         found: dict[Exercise, functions.Function] = {}
         for one in exercises_by_file().get(self._file, []):
-            if self._tree.is_reference:
-                continue
-            if self._tree.borrows(one, self._tree.function(one)):
+            if self._tree.borrows(one):
                 found[one] = _reference_function(self._tree, one)
         return found
 
@@ -393,7 +407,7 @@ def compile_reference() -> None:
 
 def _renamed(code: CodeType, names: set[str], path: str) -> CodeType:
     """`code` with `path` as the filename of the functions of these names."""
-    if code.co_qualname in names:
+    if code.co_qualname.replace(".<locals>.", ".") in names:
         return _all_renamed(code, path)
     inner = tuple(
         _renamed(const, names, path) if isinstance(const, CodeType) else const

@@ -1,18 +1,28 @@
-"""Check a stage whenever one of the learner's files is saved."""
+"""Check a stage whenever one of the learner's files is saved.
+
+A save is answered by the tests of the exercise that it changed.  If they pass,
+those of the whole stage follow.
+"""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from concurrent.futures import ProcessPoolExecutor
+from typing import TypeAlias
 
 from rich.console import Console
 from watchfiles import PythonFilter
 from watchfiles import watch as changes
 
-from stages.manifest import EXERCISES
+from stages import functions
+from stages.manifest import EXERCISES, Piece, stages
 from stages.processes import pool
 from stages.running import Job, run_all
-from stages.tree import Tree
+from stages.tree import Broken, Tree
+
+Sources: TypeAlias = Mapping[Piece, str]
+"""The exercises of a stage -> their functions as the learner has them."""
 
 
 def watch(number: int, console: Console | None = None) -> int:
@@ -25,25 +35,61 @@ def watch(number: int, console: Console | None = None) -> int:
         console: where to print.
     """
     console = console or Console(highlight=False)
+    tree = Tree(EXERCISES / "fx", under_test=[number])
     with pool(1) as executor:
-        _check(number, executor, console)
+        before = sources(tree)
+        _check(tree, None, executor, console)
         for _ in changes(
-            EXERCISES / "fx",
+            tree.root,
             watch_filter=PythonFilter(),
             raise_interrupt=False,
             debounce=200,
+            step=20,
         ):
-            _check(number, executor, console)
+            now = sources(tree)
+            piece = changed(before, now)
+            before = now
+            if _check(tree, piece, executor, console) and piece:
+                _check(tree, None, executor, console)
     return 0
 
 
+def sources(tree: Tree) -> Sources:
+    """The stage's exercises as they are; empty if a file cannot be read."""
+    try:
+        return {
+            piece: "".join(
+                functions.source_of(tree.text(one.file), one.qualname)
+                for one in piece.functions
+            )
+            for number in tree.under_test
+            for piece in stages()[number].pieces
+        }
+    except (Broken, LookupError, SyntaxError):
+        return {}
+
+
+def changed(before: Sources, now: Sources) -> Piece | None:
+    """The only exercise that a save has changed; None if there are others."""
+    found = [piece for piece in now if now[piece] != before.get(piece)]
+    return found[0] if len(found) == 1 else None
+
+
 def _check(
-    number: int, executor: ProcessPoolExecutor, console: Console
-) -> None:
-    """Run the check and print its output."""
+    tree: Tree,
+    piece: Piece | None,
+    executor: ProcessPoolExecutor,
+    console: Console,
+) -> bool:
+    """Check an exercise, or the stage, and print what was said.
+
+    Returns:
+        Whether all tests passed.
+    """
     began = time.perf_counter()
-    tree = Tree(EXERCISES / "fx", under_test=[number])
-    (result,) = run_all([Job(tree, [number])], executor)
+    (number,) = tree.under_test
+    name = piece.title if piece else None
+    (result,) = run_all([Job(tree, [number], exercise=name)], executor)
     console.clear()
     console.print(result.output, markup=False)
     took = time.perf_counter() - began
@@ -51,3 +97,4 @@ def _check(
         f"{took:.1f} s · types: pytest stages/{number:02d} · "
         f"waiting for a save (Ctrl-C ends)"
     )
+    return result.status == 0

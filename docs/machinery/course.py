@@ -7,7 +7,7 @@ import xml.etree.ElementTree as etree
 from docs.machinery.directives import Kind
 from docs.machinery.scene import Block, Scene, after, element, prose
 from docs.machinery.source import ROOT, Place, UnknownName, find
-from stages.manifest import Exercise, Stage, stages
+from stages.manifest import Exercise, Piece, Stage, stages
 
 
 def _exercises(scene: Scene) -> etree.Element:
@@ -18,8 +18,8 @@ def _exercises(scene: Scene) -> etree.Element:
         raise scene.error(f"no stage {stage!r}: there are {', '.join(known)}")
     _commands(scene, stage)
     rows = element(scene.parent, "ol", css="fx-exercises")
-    for exercise in known[stage].exercises:
-        _row(scene, element(rows, "li"), exercise)
+    for piece in known[stage].pieces:
+        _row(scene, element(rows, "li"), piece)
     _break_it(scene, element(rows, "li"), known[stage])
     return rows
 
@@ -43,17 +43,20 @@ def _commands(scene: Scene, stage: str) -> None:
     scene.code(scene.parent, lines, language="sh")
 
 
-def _row(scene: Scene, item: etree.Element, exercise: Exercise) -> None:
-    """One exercise."""
-    item.set("id", f"exercise-{exercise.name}")
-    place = _place(scene, exercise)
-    head = element(item, "p")
-    code = element(head, "code", place.unit.name, css="fx-function")
-    after(code, " ")
-    file = place.module.path.removeprefix("fx/")
-    where = element(head, "span", f"exercises/fx/{file} · ", css="fx-where")
-    element(where, "a", "idea", href=_idea(scene, exercise))
-    prose(item, "p", exercise.task)
+def _row(scene: Scene, item: etree.Element, piece: Piece) -> None:
+    """One exercise: its functions, where they are, and the task."""
+    for one in piece.functions:
+        place = _place(scene, one)
+        head = element(item, "p")
+        head.set("id", f"exercise-{one.name}")
+        code = element(head, "code", place.unit.name, css="fx-function")
+        after(code, " ")
+        file = place.module.path.removeprefix("fx/")
+        where = element(head, "span", f"exercises/fx/{file} · ", css="fx-where")
+        element(where, "a", "idea", href=_idea(scene, one))
+    if len(piece.functions) > 1:
+        prose(item, "p", f"Together they are one exercise, `{piece.title}`.")
+    prose(item, "p", piece.task)
 
 
 def _break_it(scene: Scene, item: etree.Element, stage: Stage) -> None:
@@ -71,9 +74,12 @@ def _break_it(scene: Scene, item: etree.Element, stage: Stage) -> None:
 
 
 def _place(scene: Scene, exercise: Exercise) -> Place:
-    """Where the reference has the function."""
+    """Where the reference has the function, or the one that it is in."""
+    name = exercise.name.replace(exercise.qualname, "", 1)
+    outer, _, inner = exercise.qualname.partition(".")
+    shown = outer if outer.islower() and inner else exercise.qualname
     try:
-        return find(f"fx.{exercise.name}")
+        return find(f"fx.{name}{shown}")
     except UnknownName as error:
         raise scene.error(error) from None
 

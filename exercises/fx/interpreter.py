@@ -283,7 +283,7 @@ class Interpreter:
 
         torch.fx: interpreter.py, Interpreter.call_method
         """
-        raise NotImplementedError("stage 06: Interpreter.call_method")
+        return getattr(args[0], str(target))(*args[1:], **kwargs)
 
     def call_module(self, target: Target, args: Args, kwargs: Value) -> Value:
         """The result of calling the submodule at a dotted path.
@@ -500,7 +500,8 @@ class Transformer(Interpreter):
 
         torch.fx: interpreter.py, Transformer.call_module
         """
-        raise NotImplementedError("stage 06: Transformer.call_module")
+        self.fetch_attr(str(target))
+        return self.tracer.create_proxy("call_module", target, args, kwargs)
 
     def call_function(self, target: Target, args: Args, kwargs: Value) -> Value:
         """A proxy of a new call of the same function.

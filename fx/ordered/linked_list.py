@@ -91,9 +91,7 @@ class Link:
 
         torch.fx: node.py, Node.append
         """
-        if x is not self:
-            x._unlink()
-            self._next.prepend(x)
+        self._next.prepend(x)
 
     def _unlink(self) -> None:
         """Join the two neighbours; this link keeps its own pointers."""

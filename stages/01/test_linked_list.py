@@ -605,3 +605,77 @@ def test_one_place_can_be_used_for_ever() -> None:
         f"Of 2000 insertions at the front, {rewritten} found no free key. "
         "Space the keys out evenly, so that many more links fit in between.",
     )
+
+
+@pytest.mark.exercise("ordered.linked_list.Link.prepend")
+def test_a_link_is_put_behind_another() -> None:
+    links, (a, b, *_) = ring("abc")
+    new = Letter("n")
+    a.append(new)
+    links._len += 1
+    same(
+        said(links),
+        "a n b c",
+        "`a.append(n)` puts n right behind a, which is right before what was "
+        "behind a until now.",
+    )
+    in_order(links, "`a.append(n)`")
+    b.append(a)
+    same(
+        said(links),
+        "n b a c",
+        "`b.append(a)` moves a, which is in the list, to the place behind b.",
+    )
+    in_order(links, "`b.append(a)`")
+
+
+@pytest.mark.exercise("ordered.linked_list.Link.prepend")
+def test_a_link_behind_itself_stays_where_it_is() -> None:
+    for text in ("a", "b", "c"):
+        links, letters = ring("abc")
+        link = letters["abc".index(text)]
+        link.append(link)
+        same(
+            said(links),
+            "a b c",
+            f"`{text}.append({text})` asks for the place behind the link "
+            f"itself, where it is already: nothing changes.",
+        )
+
+
+@pytest.mark.exercise("ordered.linked_list.Link.prepend")
+def test_the_link_behind_may_be_the_one_that_moves() -> None:
+    links, (a, b, _) = ring("abc")
+    a.append(b)
+    same(
+        said(links),
+        "a b c",
+        "b is behind a already, and `a.append(b)` has to leave it there. "
+        "`append` is given: it calls `b.prepend(b)`.",
+    )
+    in_order(links, "`a.append(b)`")
+    check(
+        a._next is b and b._prev is a,
+        "After `a.append(b)`, a and b must point to each other.",
+    )
+    last = links._root._prev
+    last.append(a)
+    same(
+        said(links),
+        "b c a",
+        "`last.append(a)` moves the first link to the end of the list.",
+    )
+
+
+@pytest.mark.exercise("ordered.linked_list.Link.prepend")
+def test_the_end_of_the_list_has_room() -> None:
+    links, letters = ring("ab")
+    new = Letter("c")
+    links._root.prepend(new)
+    same(
+        new._sort_key - letters[-1]._sort_key,
+        GAP,
+        "Nothing limits the key of the last link, so it is GAP more than that "
+        "of the link before it. With less, every later insertion there would "
+        "have to make room first.",
+    )

@@ -614,3 +614,38 @@ def test_a_replacement_of_another_graph_is_refused() -> None:
         "The replacement was refused, but the meta had been copied to it "
         "already: check the node before you copy.",
     )
+
+
+@pytest.mark.exercise("node.Node.replace_input_with")
+def test_only_this_node_is_replaced_and_not_one_like_it() -> None:
+    graph = Graph()
+    x = graph.placeholder("x")
+    one = graph.call_function(torch.relu, (x,))
+    other = graph.call_function(torch.relu, (x,))
+    add = graph.call_function(operator.add, (one, other))
+    add.replace_input_with(one, x)
+    same(
+        names(add.all_input_nodes),
+        ["x", "relu_1"],
+        "relu and relu_1 are two nodes that call the same function. Only relu "
+        "was to be replaced: compare nodes with `is`.",
+    )
+
+
+@pytest.mark.exercise("node.Node.replace_all_uses_with")
+def test_the_new_node_may_be_a_user_like_others() -> None:
+    graph = Graph()
+    x = graph.placeholder("x")
+    neg = graph.call_function(torch.neg, (x,))
+    same(
+        names(x.replace_all_uses_with(neg)),
+        ["neg"],
+        "neg uses x, and it is the node that replaces x. Nothing is said that "
+        "would leave it alone: that is what `delete_user_cb` is for.",
+    )
+    same(
+        names(neg.all_input_nodes),
+        ["neg"],
+        "neg takes itself as its input now, and lint would say so. Who does "
+        "not want that, passes a `delete_user_cb`.",
+    )

@@ -331,5 +331,34 @@ MUTANTS: Final = (
         becomes="",
         told="a recorded assert is answered with True",
     ),
+    # -- operators -----------------------------------------------------------
+    Mutant(
+        function="proxy._reflects.method",
+        misconception="The proxy is always the first operand.",
+        was="args = (other, self)",
+        becomes="args = (self, other)",
+        told="the other operand comes first, as in the source",
+    ),
+    Mutant(
+        function="proxy._reflects.method",
+        misconception="Any operand has a tracer.",
+        was="return self.tracer.create_proxy(",
+        becomes="return GraphAppendingTracer(self.node.graph).create_proxy(",
+        told="is recorded by the tracer of x",
+    ),
+    Mutant(
+        function="proxy._records.method",
+        misconception="An operator has operands and nothing else.",
+        was="function, args, kwargs)",
+        becomes="function, args, {})",
+        told="keywords too",
+    ),
+    Mutant(
+        function="proxy._records.method",
+        misconception="An operator is a method.",
+        was='"call_function", function,',
+        becomes='"call_method", function.__name__,',
+        told="must be recorded as one call of operator.",
+    ),
 )
 """Each is made in the reference, alone, and must be found."""

@@ -451,7 +451,7 @@ def test_a_row_of_arguments_is_lowered_as_a_whole() -> None:
 # -- and so the operators ----------------------------------------------------
 
 
-@pytest.mark.exercise("proxy.TracerBase.create_proxy")
+@pytest.mark.exercise("proxy.TracerBase.create_proxy", "proxy._records.method")
 def test_every_operator_of_the_table_is_recorded() -> None:
     for row in OPERATORS:
         if row.in_place:
@@ -467,7 +467,7 @@ def test_every_operator_of_the_table_is_recorded() -> None:
         )
 
 
-@pytest.mark.exercise("proxy.TracerBase.create_proxy")
+@pytest.mark.exercise("proxy._records.method", "proxy._reflects.method")
 def test_the_operands_stay_in_the_order_of_the_source() -> None:
     graph, (x,) = begin("x")
     _ = 1 - x
@@ -530,3 +530,79 @@ def test_a_function_run_on_proxies_leaves_its_graph() -> None:
         "Running the function on a Proxy must record its graph.",
     )
     uses_intact(graph, "The recorded graph has an edge in one place only.")
+
+
+@pytest.mark.exercise("proxy._reflects.method")
+def test_the_proxy_may_be_on_the_right() -> None:
+    rows = [one for one in OPERATORS if one.reflected and one.name != "getitem"]
+    for row in rows:
+        graph, (x,) = begin("x")
+        row.function(2, x)
+        node = next(iter(reversed(graph.nodes)))
+        check(
+            node.target is row.function
+            and node.args == (2, x.node)
+            and not node.kwargs,
+            f"`{row.template.format(2, 'x')}` must be recorded as one call of "
+            f"operator.{row.name} with the arguments (2, x): the other operand "
+            f"comes first, as in the source.",
+            picture=str(graph),
+        )
+
+
+class Counting(GraphAppendingTracer):
+    """Counts what it is asked to record."""
+
+    count = 0
+
+    def create_proxy(self, *args: Value, **kwargs: Value) -> Proxy:
+        """Count, and record.
+
+        Args:
+            *args: what is recorded.
+            **kwargs: more of it.
+        """
+        self.count += 1
+        return super().create_proxy(*args, **kwargs)
+
+
+@pytest.mark.exercise("proxy._records.method", "proxy._reflects.method")
+def test_operators_are_recorded_by_the_tracer_of_the_proxy() -> None:
+    graph, (x,) = begin("x")
+    tracer = Counting(graph)
+    mine = Proxy(x.node, tracer)
+    _ = -mine
+    _ = mine @ mine
+    same(
+        tracer.count,
+        2,
+        "A tracer may override create_proxy to see all that is recorded, so "
+        "an operator method asks `create_proxy` of the proxy's tracer.",
+    )
+    _ = 2**mine
+    same(
+        tracer.count,
+        3,
+        "`2 ** x` is recorded by the tracer of x, as `x ** 2` is.",
+    )
+
+
+@pytest.mark.exercise("proxy._records.method")
+def test_an_operator_method_may_get_keywords() -> None:
+    graph, (x,) = begin("x")
+    power: Value = type(x).__pow__
+    power(x, 2, modulo=3)
+    node = next(iter(reversed(graph.nodes)))
+    check(
+        node.args == (x.node, 2) and node.kwargs == {"modulo": 3},
+        "What the method is given belongs to the node, keywords too.",
+        picture=str(graph),
+    )
+    power(x, 2, 3)
+    node = next(iter(reversed(graph.nodes)))
+    check(
+        node.args == (x.node, 2, 3),
+        "pow has three operands here: what the method is given belongs to the "
+        "node, all of it.",
+        picture=str(graph),
+    )

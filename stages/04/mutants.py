@@ -474,5 +474,56 @@ MUTANTS: Final = (
                 return leaf""",
         told="record by the tracer of the proxy",
     ),
+    # -- threads -------------------------------------------------------------
+    Mutant(
+        function="tracing.patching.Patches._begin",
+        misconception="Nobody undoes while somebody begins.",
+        was="""        while _threads_of(self._undoing) - {me}:
+            time.sleep(0)
+""",
+        becomes="",
+        told="has to wait while another thread is among `_undoing`",
+    ),
+    Mutant(
+        function="tracing.patching.Patches._begin",
+        misconception="Wait for all that undo.",
+        was="_threads_of(self._undoing) - {me}",
+        becomes="_threads_of(self._undoing)",
+        told="Wait for other, living threads only",
+    ),
+    Mutant(
+        function="tracing.patching.Patches._begin",
+        misconception="A thread that undoes will end.",
+        was="_threads_of(self._undoing) - {me}",
+        becomes="set(self._undoing.values()) - {me}",
+        told="Wait for other, living threads only",
+    ),
+    Mutant(
+        function="tracing.patching.Patches._end",
+        misconception="The last line of a trace undoes.",
+        was="            if not _threads_of(self._open):\n    ",
+        becomes="",
+        told="undo only when no trace is open",
+    ),
+    Mutant(
+        function="tracing.patching.Patches._end",
+        misconception="First the trace ends, then the undoing begins.",
+        was="""        self._undoing[trace] = threading.get_ident()
+        try:
+            self._open.pop(trace, None)
+""",
+        becomes="""        self._open.pop(trace, None)
+        self._undoing[trace] = threading.get_ident()
+        try:
+""",
+        told="withdrawn from `_open` before it was noted in `_undoing`",
+    ),
+    Mutant(
+        function="tracing.patching.Patches._end",
+        misconception="After a trace there is no trace.",
+        was="self._current.set(before)",
+        becomes="self._current.set(None)",
+        told="the outer one runs again",
+    ),
 )
 """Each is made in the reference, alone, and must be found."""

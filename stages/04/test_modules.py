@@ -491,3 +491,13 @@ def test_a_call_of_a_module_from_elsewhere() -> None:
         "A module that the root does not have cannot be recorded.",
     ):
         tracer.call_module(nn.Linear(4, 4), refuse, (x,), {})
+
+
+@pytest.mark.exercise("tracing.tracer.Tracer.is_leaf_module")
+def test_only_a_sequential_is_not_a_leaf() -> None:
+    lists = torch.nn.ModuleList([torch.nn.ReLU()])
+    check(
+        Tracer().is_leaf_module(lists, "lists"),
+        "A ModuleList comes with torch.nn and is not a Sequential: it is a "
+        "leaf, as every other module of torch.nn.",
+    )

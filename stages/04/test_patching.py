@@ -20,8 +20,13 @@ from stages.residual import Residual
 
 PATCH = "tracing.patching.Patches.patch"
 UNDO = "tracing.patching.Patches._undo"
+BEGIN = "tracing.patching.Patches._begin"
+END = "tracing.patching.Patches._end"
 
 Function = Callable[..., Value]
+
+NO_THREAD = -1
+"""What no living thread has as its number."""
 
 
 def greet() -> str:
@@ -366,6 +371,249 @@ def test_originals_are_back_after_an_error() -> None:
     check(
         namespace["greet"] is greet,
         "An error ended the trace, and the original must be back all the same.",
+    )
+
+
+# -- traces in several threads -----------------------------------------------
+
+
+class Elsewhere(threading.Thread):
+    """A thread whose errors are those of the test."""
+
+    def __init__(self, function: Callable[[], None]) -> None:
+        super().__init__(daemon=True)
+        self._function = function
+        self._error: BaseException | None = None
+
+    def run(self) -> None:
+        """Call the function, and keep its error."""
+        try:
+            self._function()
+        except BaseException as error:
+            self._error = error
+
+    def end(self) -> None:
+        """Wait until it has ended, and raise what it raised."""
+        self.join(2)
+        if self._error is not None:
+            raise self._error
+
+
+class Slow(dict[str, Value]):
+    """Globals of a module; writing to them waits when it is told to."""
+
+    def __init__(self, **values: Value) -> None:
+        super().__init__(values)
+        self.reached, self.go_on = threading.Event(), threading.Event()
+        self.waits = False
+
+    def __setitem__(self, name: str, value: Value) -> None:
+        if self.waits:
+            self.waits = False
+            self.reached.set()
+            self.go_on.wait(2)
+        super().__setitem__(name, value)
+
+
+@pytest.mark.exercise(BEGIN)
+def test_a_trace_is_current_while_it_runs() -> None:
+    patches = Patches()
+    outer, inner = trace(), trace()
+    with patches.during(outer):
+        check(
+            patches.current is outer,
+            "Code that a trace runs asks `current` which trace that is: "
+            "`_begin` has to set it.",
+        )
+        with patches.during(inner):
+            check(patches.current is inner, "The inner trace runs now.")
+        check(
+            patches.current is outer,
+            "An inner trace has ended, and the outer one runs again.",
+        )
+    check(patches.current is None, "No trace runs any more.")
+
+
+@pytest.mark.exercise(BEGIN)
+def test_a_trace_waits_for_a_thread_that_undoes() -> None:
+    namespace = Slow(greet=greet)
+    patches = Patches()
+    place = Place(namespace, "greet")
+    begun = threading.Event()
+    announced: list[bool] = []
+
+    def first() -> None:
+        with patches.during(trace()):
+            patches.patch(place, loudly)
+            namespace.waits = True
+
+    def second() -> None:
+        one = trace()
+        with patches.during(one):
+            begun.set()
+            announced.append(one in patches._open)
+
+    ending = Elsewhere(first)
+    ending.start()
+    namespace.reached.wait(2)  # it is putting the original back
+    beginning = Elsewhere(second)
+    beginning.start()
+    early = begun.wait(0.1)
+    namespace.go_on.set()
+    ending.end()
+    beginning.end()
+    check(
+        not early,
+        "Another thread was putting originals back, and a trace has begun in "
+        "the middle of it: what that trace patches would be undone. `_begin` "
+        "has to wait while another thread is among `_undoing`.",
+    )
+    check(
+        begun.is_set() and announced == [True],
+        "The other thread has finished, and the trace has not begun, or is "
+        "not announced in `_open`, where the end of other traces looks.",
+    )
+
+
+@pytest.mark.exercise(BEGIN)
+def test_a_trace_does_not_wait_for_its_own_thread() -> None:
+    patches = Patches()
+    patches._undoing["interrupted"] = threading.get_ident()
+    patches._undoing["of a thread that has ended"] = NO_THREAD
+    watchdog = threading.Timer(1, patches._undoing.clear)
+    watchdog.start()
+    with patches.during(trace()):
+        waited = not patches._undoing
+    watchdog.cancel()
+    check(
+        not waited,
+        "A trace waited for an undoing that nobody else will finish: one of "
+        "its own thread, or of a thread that has ended. Wait for other, "
+        "living threads only.",
+    )
+
+
+@pytest.mark.exercise(BEGIN)
+def test_a_trace_is_announced_before_it_looks() -> None:
+    patches = Patches()
+    announced: list[bool] = []
+
+    class Watched(dict[object, int]):
+        """Looks at `_open` when somebody looks at `_undoing`."""
+
+        def values(self) -> Value:
+            """Look, and give the threads."""
+            announced.append(bool(patches._open))
+            return super().values()
+
+    patches._undoing = Watched()
+    patches._begin(trace())
+    check(
+        announced and all(announced),
+        "A trace looked whether another thread is undoing before it was "
+        "announced in `_open`. In between, that thread may look for open "
+        "traces, find none, and begin to undo.",
+    )
+
+
+@pytest.mark.exercise(END)
+def test_a_trace_of_another_thread_keeps_the_patches() -> None:
+    namespace: dict[str, Value] = {"greet": greet}
+    patches = Patches()
+    place = Place(namespace, "greet")
+    entered, leave = threading.Event(), threading.Event()
+
+    def other() -> None:
+        with patches.during(trace()):
+            patches.patch(place, loudly)
+            entered.set()
+            leave.wait(2)
+
+    thread = Elsewhere(other)
+    thread.start()
+    entered.wait(2)
+    with patches.during(trace()):
+        patches.patch(place, loudly)
+    still = namespace["greet"]
+    leave.set()
+    thread.end()
+    check(
+        still is not greet,
+        "This thread's trace has ended, but another thread's still runs, and "
+        "lost its replacements: undo only when no trace is open.",
+    )
+    check(
+        namespace["greet"] is greet,
+        "The last trace of all threads has ended: the original must be back.",
+    )
+
+
+@pytest.mark.exercise(END)
+def test_a_trace_of_a_dead_thread_does_not_count() -> None:
+    namespace: dict[str, Value] = {"greet": greet}
+    patches = Patches()
+    patches._open["left over"] = NO_THREAD
+    with patches.during(trace()):
+        patches.patch(Place(namespace, "greet"), loudly)
+    check(
+        namespace["greet"] is greet,
+        "A trace of a thread that has ended can never end, so it must not "
+        "keep the patches: `_threads_of` counts living threads.",
+    )
+
+
+@pytest.mark.exercise(END)
+def test_the_end_is_announced_before_the_trace_is_withdrawn() -> None:
+    patches = Patches()
+    seen: list[bool] = []
+
+    class Watched(dict[object, int]):
+        """Looks at `_undoing` when a trace is withdrawn."""
+
+        def pop(self, key: object, *default: Value) -> Value:
+            """Look, and withdraw.
+
+            Args:
+                key: the trace.
+                *default: what there is if it is not open.
+            """
+            seen.append(key in patches._undoing)
+            return super().pop(key, *default)
+
+    patches._open = Watched()
+    with patches.during(trace()):
+        pass
+    check(
+        seen and all(seen),
+        "A trace was withdrawn from `_open` before it was noted in "
+        "`_undoing`. In between another thread sees neither a trace nor an "
+        "undoing, and patches what is then undone.",
+    )
+    check(
+        not patches._open and not patches._undoing,
+        "After the end of the only trace, both `_open` and `_undoing` must be "
+        "empty.",
+    )
+
+
+@pytest.mark.exercise(END)
+def test_the_undoing_is_over_also_after_an_interrupt() -> None:
+    namespace = Interrupting(greet=greet)
+    patches = Patches()
+    with suppress(KeyboardInterrupt), patches.during(trace()):
+        patches.patch(Place(namespace, "greet"), loudly)
+        namespace.interrupting = "greet"
+    check(
+        not patches._undoing,
+        "An interrupt broke into `_undo`, and the undoing is still announced: "
+        "every other thread would wait for ever. Withdraw it in a finally "
+        "block.",
+    )
+    check(
+        namespace["greet"] is greet,
+        "An interrupt broke into the end of a trace, `during` has ended it "
+        "once more, and the original is not back: `_end` must do all its work "
+        "when it is called again.",
     )
 
 

@@ -72,29 +72,6 @@ MUTANTS: Final = (
         becomes="if self.env is None:",
         told="A KeyError would name one",
     ),
-    # -- call_method ---------------------------------------------------------
-    Mutant(
-        function="interpreter.Interpreter.call_method",
-        misconception="The module has the method.",
-        was="getattr(args[0], str(target))(*args[1:], **kwargs)",
-        becomes="getattr(self.module, str(target))(*args, **kwargs)",
-        told="one of the first argument, not of the module",
-    ),
-    Mutant(
-        function="interpreter.Interpreter.call_method",
-        misconception="The object is an argument of its own method.",
-        was="*args[1:]",
-        becomes="*args",
-        told="which must not be passed again",
-    ),
-    Mutant(
-        function="interpreter.Interpreter.call_method",
-        misconception="Methods have no keywords.",
-        was=", **kwargs",
-        becomes="",
-        told="The keywords of the node are keywords of the call",
-    ),
-    # -- _call ---------------------------------------------------------------
     Mutant(
         function="interpreter.Interpreter._call",
         misconception="node.args are the arguments to call with.",
@@ -277,31 +254,6 @@ MUTANTS: Final = (
         becomes="if type(value) is not torch.Tensor:",
         told="A Parameter is a tensor, too",
     ),
-    # -- Transformer.call_module ---------------------------------------------
-    Mutant(
-        function="interpreter.Transformer.call_module",
-        misconception="To run a call_module node is to call the module.",
-        was="        self.fetch_attr(str(target))\n"
-        "        return self.tracer.create_proxy("
-        '"call_module", target, args, kwargs)',
-        becomes="        return self.fetch_attr(str(target))(*args, **kwargs)",
-        told="The module was run",
-    ),
-    Mutant(
-        function="interpreter.Transformer.call_module",
-        misconception="What is only recorded need not exist.",
-        was="self.fetch_attr(str(target))",
-        becomes="assert target",
-        told="a node was recorded that can never run",
-    ),
-    Mutant(
-        function="interpreter.Transformer.call_module",
-        misconception="Modules are called without keywords.",
-        was="target, args, kwargs)",
-        becomes="target, args, {})",
-        told="The keywords of the call belong to the new node too",
-    ),
-    # -- Transformer.transform -----------------------------------------------
     Mutant(
         function="interpreter.Transformer.transform",
         misconception="The result is one proxy.",

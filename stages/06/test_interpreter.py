@@ -245,59 +245,6 @@ class TestMapNodesToValues:
                 interpreter.map_nodes_to_values((x,), asking)
 
 
-# -- call_method -------------------------------------------------------------
-
-
-@pytest.mark.exercise("interpreter.Interpreter.call_method")
-class TestCallMethod:
-    def test_the_first_argument_is_the_object(self) -> None:
-        interpreter = interpreter_of(nn.Module())
-        try:
-            found = interpreter.call_method("upper", ("relu",), {})
-        except AttributeError as error:
-            found = f"AttributeError: {error}"
-        same(
-            found,
-            "RELU",
-            "The method is one of the first argument, not of the module.",
-        )
-
-    def test_the_other_arguments_are_passed_on(self) -> None:
-        interpreter = interpreter_of(nn.Module())
-        try:
-            found = interpreter.call_method("split", ("a.b.c", ".", 1), {})
-        except TypeError as error:
-            found = f"TypeError: {error}"
-        same(
-            found,
-            ["a", "b.c"],
-            "A method is bound to its object, which must not be passed "
-            "again: the call gets args[1:].",
-        )
-
-    def test_keywords_are_passed_on(self) -> None:
-        found = interpreter_of(nn.Module()).call_method(
-            "sum", (torch.ones(3), 0), {"keepdim": True}
-        )
-        same(
-            found.tolist(),
-            [3.0],
-            "The keywords of the node are keywords of the call.",
-        )
-
-    def test_a_subclass_of_tensor_brings_its_own(self) -> None:
-        class Loud(str):
-            def upper(self) -> str:
-                return "its own"
-
-        interpreter = interpreter_of(nn.Module())
-        same(
-            interpreter.call_method("upper", (Loud("x"),), {}),
-            "its own",
-            "Which method it is, the object's class decides when it is run.",
-        )
-
-
 # -- _call -------------------------------------------------------------------
 
 

@@ -11,7 +11,6 @@ from fx.graph import Graph
 from fx.graph_module import GraphModule
 from fx.interpreter import Transformer
 from fx.ordered.opcodes import Target
-from fx.proxy import Proxy
 from fx.tracing import concrete_args
 from fx.usedef.values import Argument, Value
 from stages.checking import check, raising, same, same_graph
@@ -55,60 +54,6 @@ graph():
     %x : [num_users=1] = placeholder[target=x]
     %loud : [num_users=0] = call_module[target=loud](args = (%x,), kwargs = {})
 """
-
-
-# -- call_module -------------------------------------------------------------
-
-
-@pytest.mark.exercise("interpreter.Transformer.call_module")
-class TestCallModule:
-    def test_it_gives_a_proxy(self) -> None:
-        transformer, _ = loud_transformer()
-        x = transformer.placeholder("x", (), {})
-        found = transformer.call_module("loud", (x,), {})
-        check(
-            isinstance(found, Proxy),
-            "In a Transformer, values are proxies: what is recorded is a "
-            "node, and the proxy of that node stands for its value.",
-            picture=f"yours: {found!r}",
-        )
-
-    def test_a_call_of_the_module_is_recorded(self) -> None:
-        transformer, loud = loud_transformer()
-        x = transformer.placeholder("x", (), {})
-        transformer.call_module("loud", (x,), {})
-        check(
-            not loud.ran,
-            "The module was run. A Transformer records that the module is "
-            "called; running it would record what it does, or fail.",
-        )
-        same_graph(
-            transformer.new_graph,
-            RECORDED,
-            "The new graph must have a call_module node with the same "
-            "target: `self.tracer.create_proxy` makes it.",
-        )
-
-    def test_keywords_are_recorded(self) -> None:
-        transformer, _ = loud_transformer()
-        x = transformer.placeholder("x", (), {})
-        found = transformer.call_module("loud", (x,), {"by": 2.0})
-        same(
-            dict(found.node.kwargs),
-            {"by": 2.0},
-            "The keywords of the call belong to the new node too.",
-        )
-
-    def test_a_module_that_is_not_there(self) -> None:
-        transformer, _ = loud_transformer()
-        x = transformer.placeholder("x", (), {})
-        with raising(
-            RuntimeError,
-            "missing",
-            "There is no module at that path, and a node was recorded that "
-            "can never run: `fetch_attr` says what is wrong, here and now.",
-        ):
-            transformer.call_module("missing", (x,), {})
 
 
 # -- transform ---------------------------------------------------------------

@@ -507,4 +507,34 @@ MUTANTS: Final = (
         becomes="if len(node.users) <= 1:",
         told="even if it still has several",
     ),
+    # -- match_from ----------------------------------------------------------
+    Mutant(
+        function="passes.utils.matcher_utils.Search.match_from",
+        misconception="A failed pair ends the search.",
+        was="""                if not self.choices:
+                    return False""",
+        becomes="                return False",
+        told="go on at the last choice",
+    ),
+    Mutant(
+        function="passes.utils.matcher_utils.Search.match_from",
+        misconception="Choices that are left do no harm.",
+        was="self.stack, self.choices = [(anchor, node)], []",
+        becomes="self.stack = [(anchor, node)]",
+        told="begin with no choices",
+    ),
+    Mutant(
+        function="passes.utils.matcher_utils.Search.match_from",
+        misconception="The other order begins with what is paired.",
+        was="                self.backtrack(mark)\n",
+        becomes="",
+        told="without what was paired since",
+    ),
+    Mutant(
+        function="passes.utils.matcher_utils.Search.match_from",
+        misconception="Only nodes can differ.",
+        was="problem = self.compare(sought, found)",
+        becomes='problem = ""',
+        told="what `compare` answers must end the search",
+    ),
 )

@@ -19,7 +19,7 @@ from fx.passes.utils.matcher_utils import (
 )
 from fx.rewriting.patterns import Exact
 from fx.usedef.values import Argument
-from stages.checking import check, same
+from stages.checking import check, same, working
 
 Function: TypeAlias = Callable[..., object]
 
@@ -981,3 +981,138 @@ def test_a_match_of_inputs_alone_is_convex() -> None:
         check(False, sentence, picture=f"yours: ValueError: {error}")
     else:
         same(answer, True, sentence)
+
+
+MATCH_FROM = "passes.utils.matcher_utils.Search.match_from"
+
+
+@pytest.mark.exercise(MATCH_FROM)
+def test_everything_below_an_anchor_is_paired() -> None:
+    one, pattern, graph = search(
+        lambda a, b: torch.relu(torch.add(a, b)),
+        lambda x, y: torch.relu(torch.add(y, x)),
+    )
+    check(
+        one.match_from(pattern["relu"], graph["relu"]),
+        "The pattern is the program, with other names: it matches.",
+    )
+    same(
+        {str(a): str(b) for a, b in one.nodes_map.items()},
+        {"relu": "relu", "add": "add", "a": "y", "b": "x"},
+        "A node is paired, then what it depends on, down to the inputs: go on "
+        "until the stack is empty.",
+    )
+
+
+@pytest.mark.exercise(MATCH_FROM)
+def test_one_difference_is_enough() -> None:
+    one, pattern, graph = search(
+        lambda a: torch.add(torch.neg(a), 2),
+        lambda x: torch.add(torch.neg(x), 3),
+    )
+    one.keep = True
+    check(
+        not one.match_from(pattern["add"], graph["add"]),
+        "The pattern adds 2 and the program 3: what `compare` answers must "
+        "end the search, as what `match_node` answers does.",
+    )
+    same(
+        [m.reason for m in one.mismatches],
+        ["3 instead of 2"],
+        "Why a try failed is kept by `note`, which gets the reason and both "
+        "sides, once.",
+    )
+
+
+@pytest.mark.exercise(MATCH_FROM)
+def test_a_second_search_begins_anew() -> None:
+    one, pattern, graph = search(
+        lambda a, b: torch.relu(a) + b,
+        lambda x, y: (torch.relu(x) + torch.relu(y), torch.neg(y)),
+        normalize=True,
+    )
+    check(one.match_from(pattern["add"], graph["add"]), "The sums match.")
+    check(
+        bool(one.choices),
+        "The operands were never exchanged, so that choice is still there.",
+    )
+    one.backtrack(0)
+    check(
+        not one.match_from(pattern["add"], graph["neg"]),
+        "neg is not a sum. A choice that an earlier search left must not be "
+        "tried: begin with no choices and with one pair on the stack.",
+    )
+
+
+@pytest.mark.exercise(MATCH_FROM)
+def test_the_pairs_of_a_failed_order_are_undone() -> None:
+    one, pattern, graph = search(
+        lambda a, b: torch.neg(torch.relu(a)) + b,
+        lambda x, y: torch.neg(torch.exp(x)) + torch.neg(torch.relu(y)),
+        normalize=True,
+    )
+    check(
+        one.match_from(pattern["add"], graph["add"]),
+        "A sum with exchanged operands matches: when a pair fails, go on at "
+        "the last choice, without what was paired since.",
+    )
+    same(
+        {str(a): str(b) for a, b in one.nodes_map.items()},
+        {
+            "add": "add",
+            "neg": "neg_1",
+            "relu": "relu",
+            "a": "y",
+            "b": "neg",
+        },
+        "What was paired in the order that failed has to be undone: a choice "
+        "has the number of pairs that stay, for `backtrack`.",
+    )
+    same(
+        len(one.partners),
+        5,
+        "Each partner belongs to one pair: `backtrack` forgets both.",
+    )
+
+
+@pytest.mark.exercise(MATCH_FROM)
+def test_a_node_and_a_constant_are_arguments_to_compare() -> None:
+    one, pattern, graph = search(
+        lambda a: torch.add(a, 2), lambda x, y: torch.add(x, y)
+    )
+    with working(
+        "The pattern has the constant 2 where the program has a node: that is "
+        "for `compare`, because only one side is a node."
+    ):
+        answer = one.match_from(pattern["add"], graph["add"])
+    check(not answer, "y is not the constant 2.")
+    one, pattern, graph = search(
+        lambda a, b: torch.add(torch.relu(a), b), lambda x: torch.add(2, x)
+    )
+    with working(
+        "The pattern has a node where the program has the constant 2: that is "
+        "for `compare`, because only one side is a node."
+    ):
+        answer = one.match_from(pattern["add"], graph["add"])
+    check(not answer, "2 is not what relu returns.")
+
+
+@pytest.mark.exercise(MATCH_FROM)
+def test_the_last_choice_is_the_first_to_be_undone() -> None:
+    one, pattern, graph = search(
+        lambda a, b, c: (torch.relu(a) + b) + torch.neg(c),
+        lambda x, y, z: (y + torch.relu(x)) + torch.neg(z),
+        normalize=True,
+    )
+    check(
+        one.match_from(pattern["add_1"], graph["add_1"]),
+        "Of two sums, one in the other, the inner one has its operands "
+        "exchanged: that matches.",
+    )
+    same(
+        {str(a): str(b) for a, b in one.nodes_map.items()}.get("add"),
+        "add",
+        "The choice at the inner sum was made last, and has to be tried first: "
+        "a choice knows what was paired before it, and an earlier one undoes "
+        "all later ones.",
+    )

@@ -7,7 +7,6 @@ from typing import Final
 from stages.mutant import Mutant
 
 _RUN = "dispatching.capture.Capture.run"
-_MERGE = "reinplacing.aliasing.Storages._merge_declared"
 _IS_ALIAS = "reinplacing.aliasing.Storages.is_alias"
 _RULE_1A = "passes.reinplace.rule_1a_metadata"
 _RULE_1B = "passes.reinplace.rule_1b_inputs"
@@ -73,28 +72,6 @@ MUTANTS: Final = (
         was="constant = self._constants.fold(func, args, kwargs, result)",
         becomes="constant = None",
         told="that fold has computed from constants is one too",
-    ),
-    Mutant(
-        function=_MERGE,
-        misconception="A copy for these inputs is a copy for all inputs.",
-        was="self.sets.merge(one, other)",
-        becomes="pass",
-        told="may be a view of its argument",
-    ),
-    Mutant(
-        function=_MERGE,
-        misconception="A view is a view of all its arguments.",
-        was="            for source in nodes_in(parameter.of(node.args, node."
-        "kwargs)):",
-        becomes="            for source in node.all_input_nodes:",
-        told="does not share storage with the other one",
-    ),
-    Mutant(
-        function=_MERGE,
-        misconception="A view is always a view of its first argument.",
-        was="nodes_in(parameter.of(node.args, node.kwargs))",
-        becomes="nodes_in(node.args[:1])",
-        told="the viewed argument is given by keyword here",
     ),
     Mutant(
         function=_IS_ALIAS,
@@ -359,27 +336,6 @@ MUTANTS: Final = (
         told="look at all that next_uses gives",
     ),
     Mutant(
-        function=_MERGE,
-        misconception="An operator has one view.",
-        was="facts.views if facts is not None else ():",
-        becomes="facts.views[:1] if facts is not None else ():",
-        told="Each parameter in facts.views counts",
-    ),
-    Mutant(
-        function=_MERGE,
-        misconception="A value has one storage.",
-        was="for one in self.of[source]:",
-        becomes="for one in self.of[source][:1]:",
-        told="merge each of the result with each of the source",
-    ),
-    Mutant(
-        function=_MERGE,
-        misconception="A result has one storage.",
-        was="for other in self.of[node]:",
-        becomes="for other in self.of[node][:1]:",
-        told="and each storage of the result",
-    ),
-    Mutant(
         function=_IS_ALIAS,
         misconception="One result in the storage of x makes it a view of x.",
         was="bool(found) and set(found) <= set(self.of[of])",
@@ -403,14 +359,6 @@ MUTANTS: Final = (
         told="it is redundant (2c)",
     ),
     Mutant(
-        function=_MERGE,
-        misconception="A call gives a node for a parameter.",
-        was="nodes_in(parameter.of(node.args, node.kwargs))",
-        becomes="[x for x in [parameter.of(node.args, node.kwargs)] if "
-        "isinstance(x, Node)]",
-        told="each node in the list that the call gives",
-    ),
-    Mutant(
         function=_REDUNDANT,
         misconception="A scatter that has another base is redundant as well.",
         was="""        return False
@@ -418,5 +366,34 @@ MUTANTS: Final = (
         becomes="""        return True
     moved = {""",
         told="another tensor, which has to be made",
+    ),
+    # -- do_in_place ---------------------------------------------------------
+    Mutant(
+        function="reinplacing.simulation.Simulation.do_in_place",
+        misconception="The memories stay what they were.",
+        was="        self._replace(node, base)\n",
+        becomes="        self.replaced[node] = base\n",
+        told="their alias sets are merged",
+    ),
+    Mutant(
+        function="reinplacing.simulation.Simulation.do_in_place",
+        misconception="A redundant scatter is its source.",
+        was="self._replace(scatter, old)",
+        becomes="self._replace(scatter, node)",
+        told="which is what the scatter wrote into",
+    ),
+    Mutant(
+        function="reinplacing.simulation.Simulation.do_in_place",
+        misconception="An erased node needs no replacement.",
+        was="            self._replace(scatter, old)\n",
+        becomes="",
+        told="which is what the scatter wrote into",
+    ),
+    Mutant(
+        function="reinplacing.simulation.Simulation.do_in_place",
+        misconception="Strides do not matter to later calls.",
+        was="        self.values.update(changed)",
+        becomes="        pass",
+        told="values that have other strides from now on",
     ),
 )

@@ -23,18 +23,18 @@ from fx.passes.reinplace import (
 from fx.reinplacing.aliasing import Storages, propagate
 from fx.reinplacing.simulation import Call, Kept, Simulation
 from fx.usedef.values import Value
-from stages.checking import check, same, working
+from stages.checking import check, same
 
 Function: TypeAlias = Callable[..., object]
 Rule: TypeAlias = Callable[[Simulation, Call], object]
 
-MERGE = "reinplacing.aliasing.Storages._merge_declared"
 IS_ALIAS = "reinplacing.aliasing.Storages.is_alias"
 RULE_1A = "passes.reinplace.rule_1a_metadata"
 RULE_1B = "passes.reinplace.rule_1b_inputs"
 RULE_1C = "passes.reinplace.rule_1c_arguments"
 REDUNDANT = "passes.reinplace.is_redundant_scatter"
 RULE_2 = "passes.reinplace.rule_2_later_uses"
+DO = "reinplacing.simulation.Simulation.do_in_place"
 
 RULES = ("1a", "1b", "1c", "2")
 
@@ -84,112 +84,6 @@ def share(function: Function, one: str, other: str) -> bool:
         storages.alias_sets(nodes[other]),
     )
     return not set(mine).isdisjoint(others)
-
-
-@pytest.mark.exercise(MERGE)
-def test_a_view_that_was_a_copy_counts_as_a_view() -> None:
-    for name, function in (
-        ("contiguous", lambda x: aten.contiguous.default(aten.t.default(x))),
-        ("reshape", lambda x: aten.reshape.default(aten.t.default(x), [6])),
-    ):
-        check(
-            share(function, "x", f"{name}_default"),
-            f"{name} copied here, because of these strides. Its schema says "
-            "that it may be a view of its argument, and for other inputs it "
-            "is, so the two storages have to be merged.",
-        )
-
-
-@pytest.mark.exercise(MERGE)
-def test_a_result_of_its_own_stays_apart() -> None:
-    check(
-        not share(lambda x: aten.neg.default(x), "x", "neg_default"),
-        "neg allocates memory and its schema declares no view, so its "
-        "storage must not be merged with another one.",
-    )
-
-
-@pytest.mark.exercise(MERGE)
-def test_only_the_viewed_argument_is_merged() -> None:
-    def program(x: torch.Tensor) -> object:
-        shape = aten.neg.default(x)
-        return aten.expand_as.default(x, shape)
-
-    check(
-        not share(program, "neg_default", "expand_as_default"),
-        "expand_as(x, other) is a view of x and reads only the shape of other: "
-        "the schema says which parameter is viewed, and the result does not "
-        "share storage with the other one.",
-    )
-
-
-@pytest.mark.exercise(MERGE)
-def test_the_viewed_argument_may_be_given_by_keyword() -> None:
-    check(
-        share(
-            lambda x: aten.contiguous.default(self=aten.t.default(x)),
-            "x",
-            "contiguous_default",
-        ),
-        "contiguous(self=…): the viewed argument is given by keyword here. "
-        "Parameter.of finds it wherever the call has it.",
-    )
-
-
-@pytest.mark.exercise(MERGE)
-def test_an_operator_may_have_several_views() -> None:
-    def program(x: torch.Tensor) -> object:
-        return course.both.default(x, aten.neg.default(x))[1]
-
-    check(
-        share(program, "neg_default", "getitem"),
-        "both(x, y) is an operator whose schema declares that it returns views "
-        "of x and of y. Each parameter in facts.views counts, not the first "
-        "one alone, and each storage of the result.",
-    )
-
-
-@pytest.mark.exercise(MERGE)
-def test_a_value_may_have_several_storages() -> None:
-    def program(x: torch.Tensor) -> object:
-        rows = aten.unbind_copy.int(x)
-        return [rows[1], course.all_of.default(rows)[0]]
-
-    check(
-        share(program, "getitem", "getitem_1"),
-        "all_of takes a list of tensors and its schema declares that it "
-        "returns a list of views of them. The list has as many storages as "
-        "tensors: merge each of the result with each of the source, since "
-        "nothing tells which belongs to which.",
-    )
-
-
-@pytest.mark.exercise(MERGE)
-def test_several_nodes_may_be_viewed() -> None:
-    def program(x: torch.Tensor) -> object:
-        return course.all_of.default([aten.neg.default(x), x])[0]
-
-    sentence = (
-        "all_of([neg(x), x]) declares that it returns views of what is in the "
-        "list: merge its storages with those of each node in the list that "
-        "the call gives."
-    )
-    with working(sentence):
-        for name in ("x", "neg_default"):
-            check(share(program, name, "getitem"), sentence)
-
-
-@pytest.mark.exercise(MERGE)
-def test_sets_grow_together() -> None:
-    def program(x: torch.Tensor) -> object:
-        first = aten.contiguous.default(aten.t.default(x))
-        return aten.contiguous.default(aten.t.default(first))
-
-    check(
-        share(program, "x", "contiguous_default_1"),
-        "x may share storage with the first contiguous, and that with the "
-        "second, so all three belong to one alias set.",
-    )
 
 
 def alias(function: Function, node: str, of: str) -> bool:
@@ -1065,3 +959,157 @@ def test_all_rules_together() -> None:
             "These are the calls that must be left.",
         )
         check(agrees, "The rewritten graph computes something else.")
+
+
+# -- what is true afterwards -------------------------------------------------
+
+
+def done(function: Function, name: str, scatter: str = "") -> Simulation:
+    """The simulation of a function in which one call is done in place."""
+    gm = symbolic_trace(function)
+    sim = Simulation(gm, (SQUARE,))
+    nodes = named(gm)
+    node = nodes[name]
+    call = sim.candidate(sim.places[node], node)
+    assert call is not None
+    sim.do_in_place(call, nodes[scatter] if scatter else None, {})
+    return sim
+
+
+def two_in_a_row(x: torch.Tensor) -> object:
+    """A call, another one on its result, and a use of what both are from."""
+    base = aten.neg.default(x)
+    one = aten.add.Tensor(base, 1)
+    two = aten.mul.Tensor(one, 2)
+    return aten.div.Tensor(two, base)
+
+
+@pytest.mark.exercise(DO)
+def test_the_result_is_where_its_argument_is() -> None:
+    sim = done(two_in_a_row, "add_tensor")
+    nodes = {node.name: node for node in sim.nodes}
+    add, neg = nodes["add_tensor"], nodes["neg_default"]
+    check(add in sim.in_place, "The call must be noted in `in_place`.")
+    check(
+        sim.replacement(add) is neg,
+        "The result of add is in the memory of neg from now on, so neg is the "
+        "replacement of add.",
+    )
+    same(
+        [str(one) for one in sim.storages.alias_sets(add)],
+        [str(one) for one in sim.storages.alias_sets(neg)],
+        "add and neg are in one memory now: their alias sets are merged.",
+    )
+    call = sim.candidate(sim.places[nodes["mul_tensor"]], nodes["mul_tensor"])
+    assert call is not None
+    uses = sim.next_uses(sim.memories[call.memory], call.place)
+    same(
+        [str(sim.nodes[place]) for place in uses],
+        ["div_tensor"],
+        "mul(add) may not be done in place, because add is in the memory of "
+        "neg, and div reads neg later: the one memory has the uses of both.",
+    )
+
+
+@pytest.mark.exercise(DO)
+def test_the_verdict_names_its_step() -> None:
+    sim = done(two_in_a_row, "add_tensor")
+    same(
+        [(str(one.node), one.rule) for one in sim.done],
+        [("add_tensor", "3b")],
+        "add becomes add_, which is step 3b, and is told once.",
+    )
+
+    def scattering(x: torch.Tensor) -> object:
+        return aten.select_scatter.default(aten.neg.default(x), x[0], 0, 0)
+
+    sim = done(scattering, "select_scatter_default")
+    same(
+        [one.rule for one in sim.done],
+        ["3a"],
+        "A scatter becomes its view and a copy_, which is step 3a.",
+    )
+
+
+@pytest.mark.exercise(DO)
+def test_a_redundant_scatter_goes() -> None:
+    sim = done(row_plus_one, "add_tensor", "select_scatter_default")
+    nodes = {node.name: node for node in sim.nodes}
+    scatter, whole = nodes["select_scatter_default"], nodes["neg_default"]
+    check(
+        scatter in sim.erased,
+        "The scatter would put the row where it is already: it is erased.",
+    )
+    check(
+        sim.replacement(scatter) is whole,
+        "The users of the scatter need the whole with the row in it, which is "
+        "what the scatter wrote into: its first argument, or what that is "
+        "replaced by.",
+    )
+    same(
+        [(str(one.node), one.rule) for one in sim.done],
+        [("add_tensor", "3b"), ("select_scatter_default", "5")],
+        "Two things are done: the call (3b), and the scatter is erased (5).",
+    )
+
+
+@pytest.mark.exercise(DO)
+def test_what_a_scatter_writes_into_may_be_replaced() -> None:
+    def program(x: torch.Tensor) -> object:
+        base = aten.neg.default(x)
+        whole = aten.mul.Tensor(base, 2)
+        row = aten.add.Tensor(aten.select.int(whole, 0, 0), 1)
+        return aten.select_scatter.default(whole, row, 0, 0)
+
+    gm = symbolic_trace(program)
+    sim = Simulation(gm, (SQUARE,))
+    nodes = named(gm)
+    for name, scatter in (
+        ("mul_tensor", None),
+        ("add_tensor", nodes["select_scatter_default"]),
+    ):
+        call = sim.candidate(sim.places[nodes[name]], nodes[name])
+        assert call is not None
+        sim.do_in_place(call, scatter, {})
+    same(
+        str(sim.replacement(nodes["select_scatter_default"])),
+        "neg_default",
+        "mul is done in the memory of neg, so what the scatter writes into is "
+        "neg, too: ask `replacement` for it.",
+    )
+
+
+@pytest.mark.exercise(DO)
+def test_changed_values_are_known_afterwards() -> None:
+    gm = symbolic_trace(two_in_a_row)
+    sim = Simulation(gm, (SQUARE,))
+    nodes = named(gm)
+    node = nodes["add_tensor"]
+    call = sim.candidate(sim.places[node], node)
+    assert call is not None
+    with sim.mode:
+        other = torch.empty_strided((3, 3), (1, 3))
+    sim.do_in_place(call, None, {nodes["mul_tensor"]: other})
+    check(
+        sim.values[nodes["mul_tensor"]] is other,
+        "`changed` has the values that have other strides from now on (4): "
+        "later calls must be decided with these.",
+    )
+
+
+@pytest.mark.exercise(DO)
+def test_a_changed_value_may_be_that_of_the_scatter() -> None:
+    gm = symbolic_trace(row_plus_one)
+    sim = Simulation(gm, (SQUARE,))
+    nodes = named(gm)
+    node, scatter = nodes["add_tensor"], nodes["select_scatter_default"]
+    call = sim.candidate(sim.places[node], node)
+    assert call is not None
+    with sim.mode:
+        other = torch.empty_strided((3, 3), (1, 3))
+    sim.do_in_place(call, scatter, {scatter: other})
+    check(
+        sim.values[scatter] is other,
+        "`changed` says what the scatter's value is from now on, and it is the "
+        "last word: update `values` after the scatter has been replaced.",
+    )

@@ -9,7 +9,7 @@ from typing import NamedTuple, Self
 
 from stages import functions
 from stages.generate import generated
-from stages.manifest import REFERENCE, exercises, find
+from stages.manifest import REFERENCE, exercises, find_function
 from stages.running import Job, Result, run
 from stages.tree import Tree
 from stages.workspace import Workspace
@@ -57,7 +57,7 @@ class Learner(NamedTuple):
 
     def write(self, name: str, was: str = "", becomes: str = "") -> None:
         """Write an exercise as the reference has it, but for one text."""
-        one = find(name)
+        one = find_function(name)
         given = (REFERENCE / one.file).read_text(encoding="utf-8")
         source = functions.source_of(given, one.qualname)
         assert not was or source.count(was) == 1, (was, source)
@@ -66,7 +66,7 @@ class Learner(NamedTuple):
 
     def put(self, name: str, source: str) -> None:
         """Write an exercise, the whole function."""
-        one = find(name)
+        one = find_function(name)
         path = self.file(one.file)
         text = path.read_text(encoding="utf-8")
         path.write_text(
@@ -75,7 +75,7 @@ class Learner(NamedTuple):
 
     def body(self, name: str, body: str) -> None:
         """Write an exercise's body below its docstring."""
-        one = find(name)
+        one = find_function(name)
         path = self.file(one.file)
         text = path.read_text(encoding="utf-8")
         source = functions.source_of(text, one.qualname)

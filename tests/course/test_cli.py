@@ -42,11 +42,12 @@ def said(learner: Learner, monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
 def test_progress_is_what_the_files_say(
     learner: Learner, said: io.StringIO
 ) -> None:
-    learner.write(PREPEND)
+    learner.write(PREPEND)  # one function of several, so not the ring
+    learner.write("_make_room")
     assert cli.main([]) == 0
-    count = len(stages()[1].exercises)
+    count = len(stages()[1].pieces)
     assert re.search(
-        rf"01 +Linked-list graph +1 of {count} +·*w", said.getvalue()
+        rf"01 +Linked-list graph +1 of {count} +·+w", said.getvalue()
     )
     assert "next: write " in said.getvalue()
 
@@ -81,10 +82,10 @@ def test_hints_come_one_by_one(said: io.StringIO) -> None:
 def test_the_next_hint_is_of_the_next_exercise(
     learner: Learner, said: io.StringIO
 ) -> None:
-    first, second, *_ = stages()[1].exercises
-    learner.write(first.name)
+    first, second, *_ = stages()[1].pieces
+    learner.write_all(one.name for one in first.functions)
     assert cli.main(["hint"]) == 0
-    assert said.getvalue().startswith(f"{second.qualname} (stage 01)")
+    assert said.getvalue().startswith(f"{second.title} (stage 01)")
 
 
 def test_there_is_no_fourth_hint(capsys: pytest.CaptureFixture[str]) -> None:
@@ -100,8 +101,42 @@ def test_a_name_may_leave_out_an_underscore(said: io.StringIO) -> None:
 
 def test_progress_lists_the_exercises_of_a_stage(said: io.StringIO) -> None:
     assert cli.main(["progress", "01"]) == 0
-    for one in stages()[1].exercises:
-        assert f"· {one.qualname}" in " ".join(said.getvalue().split())
+    for one in stages()[1].pieces:
+        assert f"· {one.title}" in " ".join(said.getvalue().split())
+
+
+def test_steps_split_an_exercise(learner: Learner, said: io.StringIO) -> None:
+    learner.write("Link._unlink")
+    assert cli.main(["steps", "ring"]) == 0
+    lines = [" ".join(line.split()) for line in said.getvalue().splitlines()]
+    assert any(line.startswith("✓ Link._unlink Take") for line in lines)
+    assert any(line.startswith("· Link.prepend Put") for line in lines)
+    assert "next: Link.prepend in exercises/fx/ordered/linked_list.py" in lines
+
+
+def test_hints_of_a_whole_lead_to_its_steps(said: io.StringIO) -> None:
+    assert cli.main(["hint", "ring", "3"]) == 0
+    assert "more: python -m stages steps ring" in said.getvalue()
+    assert cli.main(["hint", "prepend"]) == 0
+    assert "Link.prepend (stage 01)" in said.getvalue()
+
+
+def test_a_whole_is_reset_and_compared_at_once(
+    learner: Learner, said: io.StringIO
+) -> None:
+    learner.write_all()
+    assert cli.main(["reset", "ring"]) == 0
+    states = learner.tree().states()
+    for one in find("ring").functions:
+        assert states[one.name] is not State.WRITTEN
+    assert states["ordered.linked_list._make_room"] is State.WRITTEN
+    assert cli.main(["diff", "edges"]) == 0
+    assert said.getvalue().count("exercises/fx/node.py") == 4
+
+
+def test_titles_are_names_of_one_thing() -> None:
+    titles = [one.title for stage in stages().values() for one in stage.pieces]
+    assert len({title.lower() for title in titles}) == len(titles)
 
 
 def test_a_name_that_is_no_exercise(said: io.StringIO) -> None:
@@ -134,15 +169,15 @@ def test_next_and_hint_follow_the_learner(
     assert "(stage 01)" in said.getvalue()
     learner.write("Interpreter.fetch_attr")
     assert cli.main(["hint"]) == 0
-    assert "map_nodes_to_values (stage 06)" in said.getvalue()
+    assert "loop (stage 06)" in said.getvalue()
     assert cli.main([]) == 0
-    assert "next: write Interpreter.map_nodes_to_values" in said.getvalue()
+    assert "next: write loop in exercises/fx/interpreter.py" in said.getvalue()
     note_checked(learner.folder, 4)
     assert cli.main(["hint"]) == 0
-    assert "Patches.patch (stage 04)" in said.getvalue()
+    assert "patcher (stage 04)" in said.getvalue()
     learner.write_all(one.name for one in stages()[8].exercises)
     assert cli.main(["hint"]) == 0
-    assert "_unlink (stage 01)" in said.getvalue().rpartition("stage 04")[2]
+    assert "ring (stage 01)" in said.getvalue().rpartition("stage 04")[2]
 
 
 def test_the_changes_of_a_function_a_file_and_a_stage(
@@ -269,10 +304,12 @@ def test_blame_finds_the_wrong_one_of_an_earlier_stage(
         learner.write(one.name)
     learner.write(PREPEND, "self._prev = x", "pass")
     found = blame(learner.tree(1), 1, executor)
-    assert found.guilty == [(PREPEND,)]
-    assert "All of them pass with the reference's Link.prepend." in [
-        *told(found)
-    ]
+    assert [[one.title for one in ones] for ones in found.guilty] == [["ring"]]
+    lines = [*told(found)]
+    assert "All of them pass with the reference's ring." in lines
+    assert (
+        "    look at exercises/fx/ordered/linked_list.py, Link.prepend" in lines
+    )
 
 
 def test_blame_finds_a_pair(
@@ -281,10 +318,11 @@ def test_blame_finds_a_pair(
     for one in stages()[1].exercises:
         learner.write(one.name)
     learner.write(PREPEND, "self._prev = x", "pass")
-    other = "ordered.linked_list.LinkedList.erase"
-    learner.write(other, "self._len -= 1", "pass")
+    other = "ordered.linked_list._make_room"
+    learner.write(other, "place * step", "step")
     found = blame(learner.tree(1), 1, executor)
-    assert found.guilty == [(PREPEND, other)]
+    (pair,) = found.guilty
+    assert [one.title for one in pair] == ["ring", "_make_room"]
 
 
 def test_blame_of_what_is_no_exercise(

@@ -117,8 +117,8 @@ def test_only_a_proof_says_done(learner: Learner) -> None:
     learner.write_all()
     verdicts = Verdicts()
     verdicts.passed.append("a test")
-    for one in stages()[1].exercises:
-        verdicts._signs[one.name] = ["✓"]
+    for one in stages()[1].pieces:
+        verdicts._signs[one.title] = ["✓"]
 
     def said() -> str:
         return "\n".join(summary(verdicts, learner.tree(1), [1], whole=True))

@@ -30,9 +30,9 @@ def test_untouched_stubs_are_to_write_and_nothing_else(
     assert result.status == 1
     assert result.failed == {}, result.output
     assert len(result.to_write) >= 2 * len(stage.exercises)
-    assert {result.verdicts[one.name] for one in stage.exercises} == {"·"}
-    first = stage.exercises[0]
-    assert f"next: write {first.qualname} in exercises/fx/" in result.output
+    assert {result.verdicts[one.title] for one in stage.pieces} == {"·"}
+    first = stage.pieces[0]
+    assert f"next: write {first.title} in exercises/fx/" in result.output
     assert "Traceback" not in result.output
 
 
@@ -128,11 +128,8 @@ def test_a_learner_may_add_to_a_file(learner: Learner) -> None:
 def test_a_written_function_that_runs_into_a_stub_is_told_where(
     learner: Learner,
 ) -> None:
-    for name in (
-        "ordered.linked_list.Link._unlink",
-        "ordered.linked_list.Link.prepend",
-    ):
-        learner.write(name)
+    ring = stages()[1].pieces[0]
+    learner.write_all(one.name for one in ring.functions)
     text = learner.file("ordered/linked_list.py").read_text()
     start = text.index("        is_sentinel = ")
     end = text.index("        x._prev = before")
@@ -169,9 +166,9 @@ def test_the_header_leaves_out_what_is_under_test(learner: Learner) -> None:
 
 def test_the_header_says_whose_the_code_is(learner: Learner) -> None:
     learner.write_all(one.name for one in stages()[2].exercises)
-    learner.write(stages()[3].exercises[0].name)
+    learner.write(stages()[3].pieces[0].functions[0].name)
     said = learner.check(4, exercise=stages()[4].exercises[0].name).output
-    count = len(stages()[4].exercises)
+    count = len(stages()[4].pieces)
     assert (
         f"fx under test: exercises/fx: 0 of {count} written in stage 04 · "
         f"01 borrowed · 02 yours · 03 partly borrowed · 05-08 borrowed"

@@ -41,8 +41,10 @@ def test_each_exercise_is_explained_on_its_stage(stage: str) -> None:
     assert page in PAGES, f"docs/{page} is missing"
     shown = [b.argument for b in blocks(page) if b.name == "exercises"]
     assert shown == [stage]
-    asked = stages()[int(stage)].exercises
-    missing = {one.anchor for one in asked} - slugs(page)
+    asked = stages()[int(stage)]
+    anchors = {one.anchor for one in asked.exercises}
+    anchors |= {piece.anchor for piece in asked.pieces}
+    missing = anchors - slugs(page)
     assert not missing, f"docs/{page} lacks headings for {sorted(missing)}"
 
 

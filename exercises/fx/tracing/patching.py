@@ -145,10 +145,7 @@ class Patches:
 
     def _begin(self, trace: object) -> None:
         """Announce a trace, and wait until no other thread undoes patches."""
-        self._open[trace] = me = threading.get_ident()
-        while _threads_of(self._undoing) - {me}:
-            time.sleep(0)
-        self._current.set(trace)
+        raise NotImplementedError("stage 04: Patches._begin")
 
     def _end(self, trace: object, before: object) -> None:
         """Withdraw a trace and, if it was the last, undo all patches.
@@ -156,14 +153,7 @@ class Patches:
         At every line before the last, the trace is announced in `_open` or
         in `_undoing`.
         """
-        self._current.set(before)
-        self._undoing[trace] = threading.get_ident()
-        try:
-            self._open.pop(trace, None)
-            if not _threads_of(self._open):
-                self._undo()
-        finally:
-            self._undoing.pop(trace, None)
+        raise NotImplementedError("stage 04: Patches._end")
 
     def _undo(self) -> None:
         """Restore all originals, the last one patched first.

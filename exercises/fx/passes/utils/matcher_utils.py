@@ -307,20 +307,7 @@ class Search:
         Where operands may be exchanged, the other order is tried if the first
         one fails.
         """
-        self.stack, self.choices = [(anchor, node)], []
-        while self.stack:
-            sought, found = self.stack.pop()
-            if isinstance(sought, Node) and isinstance(found, Node):
-                problem = self.match_node(sought, found)
-            else:
-                problem = self.compare(sought, found)
-            if problem:
-                self.note(problem, sought, found)
-                if not self.choices:
-                    return False
-                self.stack, mark = self.choices.pop()
-                self.backtrack(mark)
-        return True
+        raise NotImplementedError("stage 07: Search.match_from")
 
     def match_node(self, sought: Node, found: Node) -> str:
         """Pair two nodes and put their arguments on the stack.

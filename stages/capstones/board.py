@@ -1,0 +1,149 @@
+"""The check of a capstone: whose program runs, and how good its results are."""
+
+from __future__ import annotations
+
+import importlib.util
+import time
+from collections.abc import Callable, Generator
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
+
+import pytest
+
+from stages.manifest import EXERCISES, HERE, REFERENCE
+from stages.report import explain
+from stages.tree import Tree, import_all, install
+
+Program: TypeAlias = Any
+"""A module that a learner has written, with whatever is in it."""
+
+Result = TypeVar("Result")
+
+FOLDER: Final = HERE / "capstones"
+BOARD: Final = "capstone board"
+"""The name under which a `Board` is registered with pytest."""
+
+
+class Row(NamedTuple):
+    """One measurement of both programs; less is better.
+
+    Attributes:
+        what: what was measured, and on which program.
+        yours: the learner's result.
+        ours: that of the solution in the repository.
+        unit: of both.
+    """
+
+    what: str
+    yours: float
+    ours: float
+    unit: str
+
+    @property
+    def said(self) -> str:
+        """The row as the learner reads it."""
+        part = self.yours / self.ours - 1 if self.ours else 0.0
+        word = "worse" if part > 0 else "better"
+        noise = 1.0 if self.unit == "ms" else 0.0005
+        told = "the same" if abs(part) < noise else f"{abs(part):.1%} {word}"
+        numbers = f"{self.yours:12,.4g} {self.ours:12,.4g} {self.unit:6}"
+        return f"  {self.what:34} {numbers} {told}"
+
+
+class Board:
+    """Hooks and fixtures of a run of pytest over the capstones.
+
+    Args:
+        tree: what is imported as fx; it is the learner's, with every function
+            borrowed that is not written.
+    """
+
+    def __init__(self, tree: Tree) -> None:
+        self._tree = tree
+        self.rows: list[Row] = []
+
+    @pytest.fixture
+    def board(self) -> Board:
+        """This board, to note measurements."""
+        return self
+
+    @pytest.fixture
+    def yours(self, request: pytest.FixtureRequest) -> Program:
+        """The learner's program; with --reference, ours."""
+        name = request.path.parent.name
+        path = EXERCISES / "capstones" / f"{name}.py"
+        return _ours(name) if self._tree.is_reference else _loaded(name, path)
+
+    @pytest.fixture
+    def ours(self, request: pytest.FixtureRequest) -> Program:
+        """The solution in the repository."""
+        return _ours(request.path.parent.name)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(
+        self, item: pytest.Item, call: pytest.CallInfo[None]
+    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        """Replace pytest's account of a failure by an explanation."""
+        report = yield
+        if call.excinfo is not None and report.failed:
+            report.longrepr = explain(call.excinfo.value, item, self._tree)
+        return report
+
+    def pytest_terminal_summary(
+        self, terminalreporter: pytest.TerminalReporter
+    ) -> None:
+        """Print what was measured, and whose program is better."""
+        if self.rows:
+            terminalreporter.write_line("")
+            heads = f"{'yours':>12} {'ours':>12}"
+            terminalreporter.write_line(f"  {'less is better':34} {heads}")
+        for row in self.rows:
+            terminalreporter.write_line(row.said)
+
+
+def configure(config: pytest.Config) -> None:
+    """Prepare a run over capstones: import fx, and register a `Board`.
+
+    Raises:
+        Broken: the learner's fx cannot be imported.
+    """
+    own = Tree(EXERCISES / "fx")
+    tree = Tree(REFERENCE) if config.getoption("--reference") else own
+    install(tree)
+    import_all(tree)
+    config.pluginmanager.register(Board(tree), BOARD)
+
+
+def timed(work: Callable[[], Result]) -> tuple[Result, float]:
+    """A call's result, and its milliseconds of processor time, best of 3."""
+    took: list[float] = []
+    results: list[Result] = []
+    for _ in range(3):
+        began = time.process_time()
+        results = [work()]
+        took.append(1000 * (time.process_time() - began))
+    return results[0], min(took)
+
+
+def _ours(name: str) -> Program:
+    """The solution of a capstone."""
+    return _loaded(name, FOLDER / "solutions" / f"{name}.py")
+
+
+def _loaded(name: str, path: Path) -> ModuleType:
+    """A program from its file.
+
+    Raises:
+        AssertionError: there is no such file.
+    """
+    if not path.is_file():
+        raise AssertionError(
+            f"to write: exercises/capstones/{name}.py. What it must define, "
+            f"and what it is checked for, is in docs/capstones/{name}.md."
+        )
+    spec = importlib.util.spec_from_file_location(f"capstone_{name}", path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

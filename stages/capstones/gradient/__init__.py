@@ -1,0 +1,1 @@
+"""The check of a capstone: reverse-mode differentiation."""

@@ -1,0 +1,246 @@
+"""Checks reverse-mode differentiation of traced graphs, against autograd."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from typing import Final, TypeAlias
+
+import pytest
+import torch
+
+from fx._symbolic_trace import symbolic_trace
+from fx.graph_module import GraphModule
+from fx.usedef.values import Value
+from stages.capstones.board import Board, Program, Row, timed
+from stages.checking import check, same
+
+Function: TypeAlias = Callable[..., torch.Tensor]
+Tensors: TypeAlias = tuple[torch.Tensor, ...]
+
+SIZE_LIMIT: Final = 8
+"""How many calls the result may have for each one of the program."""
+
+
+def tensors(*shapes: Sequence[int]) -> Tensors:
+    """Random tensors of some shapes, between a half and one and a half."""
+    chance = torch.Generator().manual_seed(len(shapes))
+    return tuple(torch.rand(shape, generator=chance) + 0.5 for shape in shapes)
+
+
+def by_autograd(function: Function, inputs: Tensors) -> Tensors:
+    """What torch's own differentiation gives."""
+    leaves = [one.clone().requires_grad_() for one in inputs]
+    result = function(*leaves)
+    found: Sequence[Value] = torch.autograd.grad(
+        result, leaves, allow_unused=True
+    )
+    return tuple(
+        torch.zeros_like(leaf) if grad is None else grad
+        for leaf, grad in zip(leaves, found, strict=True)
+    )
+
+
+def calls(gm: GraphModule) -> int:
+    """How many operations a graph has."""
+    return sum(node.op.startswith("call") for node in gm.graph.nodes)
+
+
+def checked(
+    program: Program, function: Function, inputs: Tensors
+) -> GraphModule:
+    """The program's gradient of a function, compared with autograd's."""
+    gm = symbolic_trace(function)
+    before = str(gm.graph)
+    with torch.no_grad():
+        made: GraphModule = program.gradient(gm, *inputs)
+        check(
+            isinstance(made, GraphModule),
+            f"`gradient` must return a GraphModule, not {type(made).__name__}.",
+        )
+        same(
+            str(gm.graph), before, "The graph that is given must stay as it is."
+        )
+        made.graph.lint()
+        for node in made.graph.nodes:
+            home = str(getattr(node.target, "__module__", ""))
+            check(
+                not home.startswith("torch.autograd"),
+                f"{node} calls autograd, and the gradient must be a graph of "
+                f"plain operators.",
+            )
+        found = made(*inputs)
+    wanted = by_autograd(function, inputs)
+    code = f"{gm.code}\n{made.code}"
+    check(
+        isinstance(found, tuple) and len(found) == len(inputs),
+        f"The result must be a tuple with a gradient for each of the "
+        f"{len(inputs)} inputs, in order.",
+        picture=code,
+    )
+    for number, (one, other) in enumerate(zip(found, wanted, strict=True)):
+        check(
+            isinstance(one, torch.Tensor) and one.shape == other.shape,
+            f"Gradient {number} must have the shape of input {number}, "
+            f"{list(other.shape)}: where an operand was broadcast, its "
+            f"gradient is a sum.",
+            picture=f"{one!r}\n{code}",
+        )
+        check(
+            torch.allclose(one, other, rtol=1e-3, atol=1e-4),
+            f"Gradient {number} differs from the one that autograd computes.",
+            picture=f"yours:    {one}\nexpected: {other}\n{code}",
+        )
+    return made
+
+
+ONE: Final[dict[str, tuple[Function, Tensors]]] = {
+    "add": (lambda x, y: torch.sum(x + y), tensors((3,), (3,))),
+    "sub": (lambda x, y: torch.sum(x - y), tensors((3,), (3,))),
+    "mul": (lambda x, y: torch.sum(x * y), tensors((3,), (3,))),
+    "div": (lambda x, y: torch.sum(x / y), tensors((3,), (3,))),
+    "neg": (lambda x: torch.sum(-x), tensors((3,))),
+    "exp": (lambda x: torch.sum(torch.exp(x)), tensors((3,))),
+    "log": (lambda x: torch.sum(torch.log(x)), tensors((3,))),
+    "tanh": (lambda x: torch.sum(torch.tanh(x)), tensors((3,))),
+    "sigmoid": (lambda x: torch.sum(torch.sigmoid(x)), tensors((3,))),
+    "relu": (lambda x: torch.sum(torch.relu(x - 1)), tensors((9,))),
+    "matmul": (lambda x, y: torch.sum(x @ y), tensors((2, 3), (3, 4))),
+    "batches": (
+        lambda x, y: torch.sum(torch.exp(torch.matmul(x, y))),
+        tensors((5, 2, 3), (3, 4)),
+    ),
+    "numbers": (
+        lambda x: torch.sum(2 / (3 - x) + (x * 4 - 1) / 5 + 1),
+        tensors((3,)),
+    ),
+    "broadcast": (
+        lambda x, y, z: torch.sum(x * y + z / y - y),
+        tensors((2, 3), (3,), (2, 1)),
+    ),
+    "scalar": (lambda x, y: torch.sum(x * y) * y, tensors((2, 3), ())),
+    "sum of rows": (
+        lambda x: torch.sum(x / torch.sum(x, 1, keepdim=True) * x),
+        tensors((2, 3)),
+    ),
+    "sum, kept": (
+        lambda x: torch.sum(torch.exp(torch.sum(x, -1, True)) * x),
+        tensors((2, 3)),
+    ),
+    "used twice": (
+        lambda x: torch.sum(x * x + torch.exp(x) * x),
+        tensors((3,)),
+    ),
+    "unused": (lambda x, y: torch.sum(x), tensors((3,), (2, 2))),
+    "a constant": (lambda x: torch.sum(x - x), tensors((3,))),
+    "itself": (lambda x: x, tensors(())),
+}
+
+
+@pytest.mark.parametrize("name", ONE)
+def test_an_operator(name: str, yours: Program) -> None:
+    checked(yours, *ONE[name])
+
+
+def mlp(x: torch.Tensor, *layers: torch.Tensor) -> torch.Tensor:
+    """A network of four layers, and the cross entropy of its first class."""
+    v, w, b, c = layers
+    hidden = torch.relu(torch.tanh(x @ v + b) @ w + c)
+    logits = hidden - torch.log(torch.sum(torch.exp(hidden), 1, keepdim=True))
+    return -torch.sum(logits * logits) / 10
+
+
+def attention(
+    x: torch.Tensor, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor
+) -> torch.Tensor:
+    """One head of attention, gated."""
+    scores = torch.exp(torch.tanh((x @ q) @ k / 4))
+    weights = scores / torch.sum(scores, -1, keepdim=True)
+    mixed = weights @ (x @ v)
+    return torch.sum(torch.sigmoid(mixed) * mixed)
+
+
+def deep(depth: int) -> Function:
+    """A chain of operations, of which each uses two earlier values."""
+
+    def function(x: torch.Tensor) -> torch.Tensor:
+        before, now = x, torch.sigmoid(x)
+        for _ in range(depth):
+            before, now = now, torch.tanh(now * before + x)
+        return torch.sum(now)
+
+    return function
+
+
+LARGE: Final[dict[str, tuple[Function, Tensors]]] = {
+    "mlp": (
+        lambda x, v, w, b, c: mlp(x, v, w, b, c),
+        tensors((8, 6), (6, 9), (9, 4), (9,), (4,)),
+    ),
+    "attention": (attention, tensors((5, 4), (4, 4), (4, 5), (4, 4))),
+    "deep": (deep(300), tensors((4,))),
+}
+
+
+@pytest.mark.parametrize("name", LARGE)
+def test_a_network(
+    name: str, yours: Program, ours: Program, board: Board
+) -> None:
+    function, inputs = LARGE[name]
+    made = checked(yours, function, inputs)
+    best = checked(ours, function, inputs)
+    board.rows.append(Row(f"{name}, calls", calls(made), calls(best), ""))
+    gm = symbolic_trace(function)
+    _, took = timed(lambda: yours.gradient(gm, *inputs))
+    _, ours_took = timed(lambda: ours.gradient(gm, *inputs))
+    board.rows.append(Row(f"{name}, making it", took, ours_took, "ms"))
+    _, took = timed(lambda: [made(*inputs) for _ in range(20)])
+    _, ours_took = timed(lambda: [best(*inputs) for _ in range(20)])
+    board.rows.append(Row(f"{name}, running it", took, ours_took, "ms"))
+    most = SIZE_LIMIT * calls(gm)
+    check(
+        calls(made) <= most,
+        f"The gradient has {calls(made)} operations, and the program "
+        f"{calls(gm)}: more than {most} means that gradients of one value "
+        f"are computed once for each of its uses. Add them up first.",
+    )
+
+
+def random_function(seed: int) -> tuple[Function, Tensors]:
+    """A program of random operators on tensors that broadcast, its inputs."""
+
+    def function(
+        x: torch.Tensor, y: torch.Tensor, z: torch.Tensor
+    ) -> torch.Tensor:
+        chance = random.Random(seed)
+        values: list[Value] = [x, y, z]
+        for _ in range(15):
+            one, other = chance.choices(values, k=2)
+            kind = chance.randrange(8)
+            if kind == 0:
+                values.append(torch.tanh(one) - other)
+            elif kind == 1:
+                values.append(torch.sigmoid(one) / torch.exp(torch.tanh(other)))
+            elif kind == 2:
+                values.append(torch.relu(one - 0.7) * other)
+            elif kind == 3:
+                values.append(-torch.log(torch.exp(torch.tanh(one)) + 1))
+            elif kind == 4:
+                wide = one + torch.tanh(x + y)
+                values.append(torch.sum(wide, chance.choice((0, 1, -1)), True))
+            elif kind == 5:
+                wide = torch.tanh(one + x + y)
+                values.append(wide @ torch.sigmoid(z + x))
+            elif kind == 6:
+                values.append(2 / (torch.sigmoid(one) + 1) - one)
+            else:
+                values.append(torch.tanh(one * other))
+        last = chance.choices(values, k=3)
+        return torch.sum(values[-1]) + torch.sum(last[0] * last[1] - last[2])
+
+    return function, tensors((3, 3), (3,), (3, 1))
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_random_programs(seed: int, yours: Program) -> None:
+    checked(yours, *random_function(seed))

@@ -105,7 +105,9 @@ class _Renamed(ast.NodeTransformer):
 def _compile(source: bytes, path: str) -> CodeType:
     """The code of a file, in which `torch.fx` is fx."""
     tree = _Renamed().visit(ast.parse(source, path))
-    return compile(ast.fix_missing_locations(tree), path, "exec")
+    whole = ast.fix_missing_locations(tree)
+    # Not with this file's own `from __future__`: libraries read annotations.
+    return compile(whole, path, "exec", dont_inherit=True)
 
 
 class _Loader(SourceFileLoader):

@@ -352,14 +352,15 @@ class Graph(OrderedGraph[Node]):
 
         A loop that is at this node can go on; it must not be used for
         anything else.  The hooks of the owning module are called before
-        anything changes.
+        anything changes.  A node that was erased before is left alone, with
+        a warning.
 
         Args:
             to_erase: a node of this graph without users.
 
         Raises:
-            RuntimeError: the node has users, is of another graph, or was
-                erased already (a hook may have done either).
+            RuntimeError: the node has users, is of another graph, or a hook
+                has erased it.
 
         torch.fx: graph.py, Graph.erase_node
         """

@@ -92,4 +92,4 @@ def main() -> None:
             found["graph"] = traced.graph
             found["code"] = traced.code
             result = traced(**inputs)
-            found["result"] = list(result.values())[0]
+            found["result"] = next(iter(result.values()))

@@ -57,7 +57,7 @@ class Functions(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.linear = nn.Linear(16, 16)
-        self.weight = nn.Parameter(torch.randn(4, 16))
+        self.weight: Value = nn.Parameter(torch.randn(4, 16))
 
     def forward(self, x: Value) -> Value:
         x = nn.functional.relu(self.linear(x.flatten(1)[:, :16]))
@@ -130,7 +130,7 @@ def _trained(name: str) -> None:
         with torch.no_grad():
             for parameter in prepared.parameters():
                 if parameter.grad is not None:
-                    parameter -= 0.01 * parameter.grad
+                    parameter.sub_(parameter.grad, alpha=0.01)
         module(found, quantize_fx.convert_fx(prepared.eval()), x)
 
 
@@ -157,7 +157,7 @@ def _compare(found: Notes) -> None:
     one, two = numeric_suite.add_loggers(
         "a", prepared, "b", quantized, numeric_suite.OutputLogger
     )
-    found["loggers"] = one.code + two.code
+    found["loggers"] = f"{one.code}{two.code}"
     found["results"] = one(x), two(x)
     found["logged"] = numeric_suite.extract_logger_info(
         one, two, numeric_suite.OutputLogger, "b"
@@ -171,7 +171,8 @@ def _compare(found: Notes) -> None:
 def _equalize(found: Notes) -> None:
     """Weights of neighbours are scaled to one range."""
     model, x = _made("linears")
-    equal = QConfigMapping().set_global(default_equalization_qconfig)
+    equal: Value = QConfigMapping()
+    equal.set_global(default_equalization_qconfig)
     mapping = get_default_qconfig_mapping("x86")
     prepared = quantize_fx.prepare_fx(
         model, mapping, (x,), _equalization_config=equal
@@ -185,7 +186,8 @@ def _report(found: Notes) -> None:
     model, x = _made("convolutions")
     mapping = get_default_qconfig_mapping("x86")
     prepared = quantize_fx.prepare_fx(model, mapping, (x,))
-    detectors = {PerChannelDetector(), DynamicStaticDetector()}
+    detector: Value = DynamicStaticDetector
+    detectors = {PerChannelDetector(), detector()}
     report = ModelReport(prepared, detectors)
     watched = report.prepare_detailed_calibration()
     found["watched"] = watched.code

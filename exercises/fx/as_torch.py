@@ -28,7 +28,6 @@ from .usedef.values import Value
 
 __all__ = ["install", "main", "run"]
 
-_FX: Final = (__package__ or "fx").partition(".")[0]
 _OURS: Final = Path(__file__).parent
 _HOLDER: Final = "__torch_fx__"
 """A global of every rewritten module: the package fx."""
@@ -55,7 +54,7 @@ def _ours(module: str) -> str | None:
     """The module of fx that a module of torch.fx stands for."""
     if module in _SHARED or not f"{module}.".startswith("torch.fx."):
         return None
-    return _FX + module.removeprefix("torch.fx")
+    return "fx" + module.removeprefix("torch.fx")
 
 
 class _Renamed(ast.NodeTransformer):
@@ -84,7 +83,7 @@ class _Renamed(ast.NodeTransformer):
             name = f"{module}.{alias.name}"
             one: ast.stmt = ast.ImportFrom(node.module, [alias], node.level)
             if name == "torch.fx":
-                one = ast.Import([ast.alias(_FX, alias.asname or "fx")])
+                one = ast.Import([ast.alias("fx", alias.asname or "fx")])
             elif home is not None and name not in _SHARED:
                 one = ast.ImportFrom(home, [alias], 0)
             made.append(ast.copy_location(one, node))
@@ -122,7 +121,7 @@ class _Loader(SourceFileLoader):
 
     def exec_module(self, module: ModuleType) -> None:
         """Run the module's code."""
-        vars(module)[_HOLDER] = sys.modules[_FX]
+        vars(module)[_HOLDER] = sys.modules["fx"]
         super().exec_module(module)
 
 
@@ -181,7 +180,7 @@ def install() -> None:
             "start the program with `python -m fx.as_torch`"
         )
     for name in _PACKAGES:
-        package: Value = importlib.import_module(f"{_FX}{name}")
+        package: Value = importlib.import_module(f"fx{name}")
         theirs: Value = importlib.import_module(f"torch.fx{name}")
         package.__path__.extend(theirs.__path__)
         package.__getattr__ = _importer(package.__name__)
@@ -202,7 +201,7 @@ def run(
         The finished process, with what it printed.
     """
     return subprocess.run(
-        [sys.executable, "-m", f"{_FX}.as_torch", str(program), *arguments],
+        [sys.executable, "-m", "fx.as_torch", str(program), *arguments],
         capture_output=True,
         text=True,
         check=False,
@@ -221,7 +220,7 @@ def main(arguments: Sequence[str]) -> None:
     program = Path(arguments[0])
     code = _compile(program.read_bytes(), str(program))
     module = ModuleType("__main__")
-    vars(module).update({_HOLDER: sys.modules[_FX], "__file__": str(program)})
+    vars(module).update({_HOLDER: sys.modules["fx"], "__file__": str(program)})
     sys.modules["__main__"] = module
     sys.argv = list(arguments)
     sys.path[0] = str(program.parent.resolve())

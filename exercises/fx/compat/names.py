@@ -11,6 +11,7 @@ TorchScript's types or notes in `meta`, so that they work with either library.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from types import ModuleType
 from typing import Final
@@ -40,7 +41,17 @@ from ..saving import attributes
 from ..text import dotted_path, node_text
 from ..tracing import questions
 from ..usedef import protocols, values
-from ..usedef.values import Value
+from ..usedef.values import Argument, Value
+
+
+def _format_arg(arg: Argument, max_list_len: float = math.inf) -> str:
+    """An argument as the printed graph shows it; of a long list, its head."""
+    if not isinstance(arg, list | tuple) or len(arg) <= max_list_len:
+        return node_text.format_arg(arg)
+    left, right = "[]" if isinstance(arg, list) else "()"
+    head = map(node_text.format_arg, arg[: int(max_list_len)])
+    return f"{left}{', '.join(head)}, ...[total_len={len(arg)}]{right}"
+
 
 _NAMES: Final[tuple[tuple[ModuleType, dict[str, Value]], ...]] = (
     (
@@ -69,7 +80,7 @@ _NAMES: Final[tuple[tuple[ModuleType, dict[str, Value]], ...]] = (
         node,
         {
             "BaseArgumentTypes": values.BaseArgumentTypes,
-            "_format_arg": node_text.format_arg,
+            "_format_arg": _format_arg,
             "_side_effectful_functions": function_effects.side_effect_registry,
             "has_side_effect": function_effects.has_side_effect,
         },

@@ -90,7 +90,7 @@ def test_a_node_with_users_stays() -> None:
 
 @pytest.mark.exercise("graph.Graph.erase_node")
 def test_only_a_node_of_this_graph_can_be_erased() -> None:
-    graph, _, cos = with_dead_chain()
+    _, _, cos = with_dead_chain()
     other = residual()
     with raising(
         RuntimeError,

@@ -166,7 +166,7 @@ def test_a_backend_trains_a_resnet(monkeypatch: pytest.MonkeyPatch) -> None:
             model = copy.deepcopy(shared)
         run: Value = torch.compile(model, backend=backend) if backend else model
         optimizer = torch.optim.SGD(model.parameters(), 0.01)
-        loss = nn.functional.cross_entropy(run(x), target)
+        loss: Value = nn.functional.cross_entropy(run(x), target)
         loss.backward()
         optimizer.step()
         return [loss, *model.parameters()]

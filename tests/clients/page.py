@@ -84,9 +84,12 @@ def _differences(results: Sequence[Result]) -> Iterator[str]:
     yield "## What differs, and why\n"
     for result in results:
         known = reasons().get(result.client, {})
+        alike: dict[str, list[str]] = {}
         for name, what in result.differing().items():
             why = known.get(name) or known["*"]
-            yield f"- {result.client}, {name} (`{what}`): {why}."
+            alike.setdefault(f"{why}. (`{what[:120]}`)", []).append(name)
+        for why, names in alike.items():
+            yield f"- {result.client}: {'; '.join(names)}: {why}"
     yield ""
 
 
@@ -115,5 +118,5 @@ def _dead_code(results: Sequence[Result]) -> Iterator[str]:
 
 
 def _sizes(note: str) -> list[str]:
-    """The numbers that a case noted, after the line of their structure."""
-    return note.split("\n")[1:]
+    """The numbers that a case noted, after the lines of their structure."""
+    return note.split("\n")[-3:]

@@ -18,6 +18,7 @@ REASONS: Final = Path(__file__).with_name("differs.toml")
 Notes: TypeAlias = dict[str, str]
 Cases: TypeAlias = dict[str, Notes]
 
+LIBRARIES: Final = ("torch.fx", "fx")
 UNCOMPARED: Final = "fx alone"
 """A note that only the run under fx makes."""
 
@@ -92,9 +93,9 @@ class Result(NamedTuple):
 def run(client: str) -> Result:
     """Run a client under torch.fx, then under fx."""
     OUTPUT.mkdir(parents=True, exist_ok=True)
-    found, errors = [], ""
-    for library in "torch.fx", "fx":
-        file = OUTPUT / f"{client}.{library}.json"
+    errors = ""
+    for library in LIBRARIES:
+        file = _notes(client, library)
         file.unlink(missing_ok=True)
         finished = subprocess.run(
             [sys.executable, *_arguments(client, file, library)],
@@ -106,9 +107,15 @@ def run(client: str) -> Result:
         )
         if finished.returncode:
             errors += finished.stderr[-2000:]
-        text = file.read_text("utf-8") if file.exists() else "{}"
-        found.append(json.loads(text))
-    theirs, ours = found
+    return read(client, errors)
+
+
+def read(client: str, errors: str = "") -> Result:
+    """What the last run of a client noted."""
+    theirs, ours = (
+        json.loads(file.read_text("utf-8")) if file.exists() else {}
+        for file in (_notes(client, library) for library in LIBRARIES)
+    )
     return Result(
         client,
         theirs.get("versions", {}),
@@ -116,6 +123,11 @@ def run(client: str) -> Result:
         ours.get("cases", {}),
         errors,
     )
+
+
+def _notes(client: str, library: str) -> Path:
+    """The file that a run writes."""
+    return OUTPUT / f"{client}.{library}.json"
 
 
 def _arguments(client: str, file: Path, library: str) -> Iterator[str]:

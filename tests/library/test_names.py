@@ -74,7 +74,14 @@ def test_the_decorator_decorates_nothing() -> None:
 def test_long_arguments_are_shortened_as_torch_fx_does() -> None:
     ours = vars(fx.node)["_format_arg"]
     theirs = vars(torch.fx.node)["_format_arg"]
-    values: tuple[Value, ...] = ([], (1,), [1, 2, 3], (1, 2, 3), {"a": [1, 2, 3]}, [[1, 2, 3], 2])
+    values: tuple[Value, ...] = (
+        [],
+        (1,),
+        [1, 2, 3],
+        (1, 2, 3),
+        {"a": [1, 2, 3]},
+        [[1, 2, 3], 2],
+    )
     for value in values:
         for longest in 1, 2, 3:
             assert ours(value, max_list_len=longest) == theirs(value, longest)

@@ -22,9 +22,10 @@ BEGIN: Final = """\
 `make clients` runs these libraries under torch.fx 2.13 and under fx, compares
 graphs, generated code and results of each case, and writes this page. Their
 source is unchanged: [`fx.as_torch`](coming-from-torch-fx.md#unchanged-programs)
-has their imports say `fx`. Two rows, marked "beside", use both libraries at
-once, and call `fx.from_torch` and `.to_torch()`; in a third, fx traces models
-that a library marked for torch.fx.
+has their imports say `fx`. In the rows marked "beside", nothing is rewritten:
+fx traces models whose library has marked its functions for torch.fx, and
+graphs that Dynamo and export have made come to fx and go back by
+`fx.from_torch` and `fx.to_torch`.
 """
 
 DEAD: Final = """\

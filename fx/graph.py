@@ -195,14 +195,7 @@ class Graph(OrderedGraph[Node]):
         """
         owner = self._owning_module
         if owner is not None and not is_state(owner, qualified_name):
-            warnings.warn(
-                "Attempted to insert a get_attr Node with no underlying "
-                f"reference in the owning GraphModule: {qualified_name!r}. "
-                "Call GraphModule.add_submodule to add the necessary "
-                "submodule, register_parameter to add the necessary "
-                "Parameter, or register_buffer to add the necessary buffer",
-                stacklevel=2,
-            )
+            warnings.warn(refusals.no_state(qualified_name), stacklevel=2)
         return self.create_node("get_attr", qualified_name, type_expr=type_expr)
 
     def call_module(

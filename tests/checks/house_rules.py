@@ -275,11 +275,19 @@ def _is_registration(source: Source, node: ast.stmt) -> bool:
     )
 
 
+_IS_PROGRAM: Final = "__name__ == '__main__'"
+
+
 def _import_time(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
-    """Every statement that runs when the file is imported."""
+    """Every statement that runs when the file is imported.
+
+    What a file does when it is the program is left out.
+    """
     for node in body:
         yield node
         match node:
+            case ast.If() if ast.unparse(node.test) == _IS_PROGRAM:
+                yield from _import_time(node.orelse)
             case ast.ClassDef():
                 yield from _import_time(node.body)
             case ast.If() | ast.For():

@@ -11,7 +11,7 @@ import ast
 import math
 import re
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from tests.checks.sources import (
     Definition,

@@ -275,7 +275,12 @@ def _is_registration(source: Source, node: ast.stmt) -> bool:
     )
 
 
+<<<<<<< HEAD
 _IS_PROGRAM: Final = "__name__ == '__main__'"
+=======
+_IS_PROGRAM = "__name__ == '__main__'"
+"""What is true of a file that is run, and of none that is imported."""
+>>>>>>> main
 
 
 def _import_time(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
@@ -290,6 +295,8 @@ def _import_time(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
                 yield from _import_time(node.orelse)
             case ast.ClassDef():
                 yield from _import_time(node.body)
+            case ast.If(test=test) if ast.unparse(test) == _IS_PROGRAM:
+                yield from _import_time(node.orelse)
             case ast.If() | ast.For():
                 yield from _import_time(node.body + node.orelse)
             case ast.Try():

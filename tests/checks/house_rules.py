@@ -11,7 +11,7 @@ import ast
 import math
 import re
 from collections.abc import Iterator, Sequence
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from tests.checks.sources import (
     Definition,
@@ -275,24 +275,15 @@ def _is_registration(source: Source, node: ast.stmt) -> bool:
     )
 
 
-<<<<<<< HEAD
-_IS_PROGRAM: Final = "__name__ == '__main__'"
-=======
 _IS_PROGRAM = "__name__ == '__main__'"
 """What is true of a file that is run, and of none that is imported."""
->>>>>>> main
 
 
 def _import_time(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
-    """Every statement that runs when the file is imported.
-
-    What a file does when it is the program is left out.
-    """
+    """Every statement that runs when the file is imported."""
     for node in body:
         yield node
         match node:
-            case ast.If() if ast.unparse(node.test) == _IS_PROGRAM:
-                yield from _import_time(node.orelse)
             case ast.ClassDef():
                 yield from _import_time(node.body)
             case ast.If(test=test) if ast.unparse(test) == _IS_PROGRAM:

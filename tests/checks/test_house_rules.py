@@ -244,11 +244,7 @@ def test_building_constants_is_no_effect() -> None:
         "    def f(self) -> None:\n        print(open('x'))\n"
         "if TYPE_CHECKING:\n    from x import y\n"
         "action = lambda: print('later')\n"
-<<<<<<< HEAD
-        "if __name__ == '__main__':\n    print('a program')\n"
-=======
         "if __name__ == '__main__':\n    sys.exit(main())\n"
->>>>>>> main
     )
     assert list(side_effect_problems(source)) == []
 

@@ -9,9 +9,11 @@ BIN := $(VENV)/bin
 # very file is not installed again, whatever the dates of the files say.
 STAMP := $(VENV)/.installed-$(shell cksum < pyproject.toml | cut -d' ' -f1)
 
+CLIENTS := build/clients/.installed
+
 .DEFAULT_GOAL := help
 .PHONY: help tour test lint types format docs serve site-test stubs bench
-.PHONY: bench-check fuzz matrix clean
+.PHONY: bench-check fuzz matrix clients clean
 
 help: ## Print this list.
 	@echo "usage: make <target>"
@@ -66,10 +68,22 @@ matrix: $(STAMP) ## Run the tests on other versions of torch and Python (20 GB).
 	    build/matrix/uv/bin/python -m pip install -q uv)
 	@$(BIN)/python -m tests.reliability.matrix
 
+clients: $(CLIENTS) ## Run other people's programs under torch.fx and fx (3 GB).
+	@build/clients/bin/python -m tests.clients
+
 clean: ## Remove what was made here: .venv, caches, builds.
 	rm -rf $(VENV) build dist site .benchmarks .hypothesis
 	rm -rf .mypy_cache .pytest_cache .ruff_cache exercises/.mypy_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# torchvision asks for the torch that it was built with, to the last letter.
+$(CLIENTS): tests/clients/requirements.txt
+	@test -x build/clients/bin/python || $(PYTHON) -m venv build/clients
+	@build/clients/bin/python -m pip install -q --disable-pip-version-check \
+	    -r tests/clients/requirements.txt
+	@build/clients/bin/python -m pip install -q --disable-pip-version-check \
+	    --no-deps torchvision==0.28.0
+	@touch $@
 
 $(STAMP):
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and \

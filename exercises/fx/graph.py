@@ -195,14 +195,7 @@ class Graph(OrderedGraph[Node]):
         """
         owner = self._owning_module
         if owner is not None and not is_state(owner, qualified_name):
-            warnings.warn(
-                "Attempted to insert a get_attr Node with no underlying "
-                f"reference in the owning GraphModule: {qualified_name!r}. "
-                "Call GraphModule.add_submodule to add the necessary "
-                "submodule, register_parameter to add the necessary "
-                "Parameter, or register_buffer to add the necessary buffer",
-                stacklevel=2,
-            )
+            warnings.warn(refusals.no_state(qualified_name), stacklevel=2)
         return self.create_node("get_attr", qualified_name, type_expr=type_expr)
 
     def call_module(
@@ -352,14 +345,15 @@ class Graph(OrderedGraph[Node]):
 
         A loop that is at this node can go on; it must not be used for
         anything else.  The hooks of the owning module are called before
-        anything changes.
+        anything changes.  A node that was erased before is left alone, with
+        a warning.
 
         Args:
             to_erase: a node of this graph without users.
 
         Raises:
-            RuntimeError: the node has users, is of another graph, or was
-                erased already (a hook may have done either).
+            RuntimeError: the node has users, is of another graph, or a hook
+                has erased it.
 
         torch.fx: graph.py, Graph.erase_node
         """

@@ -56,6 +56,16 @@ def not_in_graph(node: AnyNode, user: AnyNode) -> RuntimeError:
     )
 
 
+def no_state(path: str) -> str:
+    """The warning for a path that the owning module has nothing at."""
+    return (
+        "Attempted to insert a get_attr Node with no underlying reference in "
+        f"the owning GraphModule: {path!r}. Call GraphModule.add_submodule to "
+        "add the necessary submodule, register_parameter to add the necessary "
+        "Parameter, or register_buffer to add the necessary buffer"
+    )
+
+
 def not_erasable(node: AnyNode, graph: object) -> RuntimeError:
     """The error for a node that cannot be erased from `graph`."""
     users = getattr(node, "users", {})

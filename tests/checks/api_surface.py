@@ -283,7 +283,10 @@ def module_surface(name: str) -> Surface:
 
 
 def torch_surface(rows: Mapping[tuple[str, str], Row]) -> Surface:
-    """All names of torch.fx, except those inside of what `rows` says is out."""
+    """All public names of torch.fx, and the private ones that have a row.
+
+    The names inside of what `rows` says is out are left out.
+    """
     found: Surface = {}
     for name in torch_modules():
         ours = name.removeprefix("torch.")
@@ -296,6 +299,12 @@ def torch_surface(rows: Mapping[tuple[str, str], Row]) -> Surface:
                 if "." not in key
                 or _is_listed(rows.get((module, key.partition(".")[0])))
             }
+    # Of the private names, those that programs use; such rows begin by hand.
+    private = (place for place in rows if "._" in f".{place[1]}")
+    for module, key in set(private) - found.keys():
+        item = look_up(f"torch.{module}", key)
+        if item is not None:
+            found[module, key] = item
     return found
 
 

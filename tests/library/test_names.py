@@ -2,45 +2,16 @@
 
 from __future__ import annotations
 
-import importlib
-
-import pytest
 import torch
 import torch.fx
 from torch import nn
 
 import fx
 import fx.graph
+import fx.tensor_type
 from fx._compatibility import compatibility
+from fx._lazy_graph_module import _make_graph_module
 from fx.usedef.values import Value
-
-NAMES = """
-_compatibility.compatibility
-_symbolic_trace._is_fx_tracing_flag
-graph.CodeGen
-graph._BoxedCodeGen
-graph._PyTreeCodeGen
-graph._PyTreeInfo
-graph.inplace_methods
-graph.magic_methods
-graph.reflectable_magic_methods
-graph_module._USER_PRESERVED_ATTRIBUTES_KEY
-graph_module._copy_attr
-node.BaseArgumentTypes
-node._format_arg
-node._side_effectful_functions
-node.has_side_effect
-""".split()
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_the_name_is_where_torch_fx_has_it(name: str) -> None:
-    module, _, attribute = name.rpartition(".")
-    ours = importlib.import_module(f"fx.{module}")
-    theirs = importlib.import_module(f"torch.fx.{module}")
-    assert hasattr(ours, attribute)
-    newest = torch.__version__.startswith("2.13")
-    assert hasattr(theirs, attribute) or not newest
 
 
 def test_modules_and_graphs_go_to_torch_fx() -> None:
@@ -97,4 +68,41 @@ def test_the_flag_says_whether_a_trace_runs() -> None:
 
 def test_the_decorator_decorates_nothing() -> None:
     for promise in (False, True):
-        assert compatibility(is_backward_compatible=promise)(NAMES) is NAMES
+        assert compatibility(is_backward_compatible=promise)(nn.ReLU) is nn.ReLU
+
+
+def test_long_arguments_are_shortened_as_torch_fx_does() -> None:
+    ours = vars(fx.node)["_format_arg"]
+    theirs = vars(torch.fx.node)["_format_arg"]
+    values: tuple[Value, ...] = (
+        [],
+        (1,),
+        [1, 2, 3],
+        (1, 2, 3),
+        {"a": [1, 2, 3]},
+        [[1, 2, 3], 2],
+    )
+    for value in values:
+        for longest in 1, 2, 3:
+            assert ours(value, max_list_len=longest) == theirs(value, longest)
+        assert ours(value) == theirs(value)
+
+
+def test_a_lazy_graph_module_is_one_that_is_compiled() -> None:
+    graph = fx.symbolic_trace(lambda x: x + 1).graph
+    gm = _make_graph_module({}, graph)
+    assert type(gm).__mro__[1] is fx.GraphModule
+    assert gm(1) == 2
+
+    class Own(fx.GraphModule):
+        """A class of a user's."""
+
+    assert isinstance(_make_graph_module({}, graph, graph_module_cls=Own), Own)
+
+
+def test_a_note_on_where_a_node_is_from_takes_our_nodes() -> None:
+    source = vars(fx.traceback)["NodeSource"]
+    graph = fx.symbolic_trace(lambda x: x + 1).graph
+    node = graph.find_nodes(op="placeholder")[0]
+    assert source(node, "a pass").to_dict()["name"] == "x"
+    assert fx.tensor_type.is_consistent(fx.tensor_type.Dyn, node.type)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 
 import pytest
@@ -141,6 +142,61 @@ def test_a_backend_of_torch_compile_rewrites_with_fx(
     found = gradients(torch.compile(Model(torch.tanh), backend=backend))
     assert rewritten == [1]
     torch.testing.assert_close(found, expected)
+
+
+def test_a_backend_trains_a_resnet(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A step has the loss of eager mode, and leaves the same weights."""
+    flag = "torch.fx._symbolic_trace._is_fx_tracing_flag"
+    monkeypatch.setattr(flag, False)
+    network = next(one for one in ZOO if one.name == "resnet18")
+    replaced: list[int] = []
+
+    def with_fx(gm: torch.fx.GraphModule, _: Value) -> Value:
+        ours = fx.from_torch(gm)
+        done = fx.replace_pattern(
+            ours,
+            lambda x: nn.functional.relu(x, inplace=True),
+            lambda x: torch.relu(x),
+        )
+        replaced.append(len(done))
+        return fx.to_torch(fx.Transformer(ours).transform())
+
+    def trained(backend: Value) -> list[torch.Tensor]:
+        torch.manual_seed(0)
+        x, target = torch.randn(2, 3, 32, 32), torch.tensor([1, 2])
+        with borrow(network, training=True) as shared:
+            model = copy.deepcopy(shared)
+        run: Value = torch.compile(model, backend=backend) if backend else model
+        optimizer = torch.optim.SGD(model.parameters(), 0.01)
+        loss: Value = nn.functional.cross_entropy(run(x), target)
+        loss.backward()
+        optimizer.step()
+        return [loss, *model.parameters()]
+
+    expected = trained(None)
+    torch._dynamo.reset()
+    torch.testing.assert_close(trained(with_fx), expected)
+    assert replaced == [17]
+
+
+def test_an_exported_program_is_edited_and_put_back() -> None:
+    model = nn.Sequential(nn.Linear(3, 4), nn.ReLU())
+    x = torch.randn(2, 3)
+    program = torch.export.export(model, (x,))
+    ours = fx.from_torch(program.graph_module)
+    (relu,) = (n for n in ours.graph.nodes if n.name == "relu")
+    relu.target = torch.ops.aten.tanh.default
+    back = fx.to_torch(ours)
+    edited = torch.export.ExportedProgram(
+        back,
+        back.graph,
+        program.graph_signature,
+        program.state_dict,
+        program.range_constraints,
+        program.module_call_graph,
+    )
+    run: Value = edited.module()
+    _same(run(x), torch.tanh(model[0](x)))
 
 
 def test_an_exported_program_can_be_read() -> None:

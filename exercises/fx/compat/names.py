@@ -4,26 +4,54 @@
 `CodeGen` cannot be defined or imported there.  Programs that were written for
 torch.fx look for it there all the same.  The package root therefore
 sets such names last, from the one table here.
+
+A few are torch.fx's own objects. They are about the text of a stack trace,
+TorchScript's types or notes in `meta`, so that they work with either library.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from types import ModuleType
 from typing import Final
 
-from .. import _symbolic_trace, graph, graph_module, node
+from torch.fx import graph as torch_graph
+from torch.fx import graph_module as torch_graph_module
+from torch.fx import operator_schemas as torch_operator_schemas
+from torch.fx import traceback as torch_traceback
+
+from .. import (
+    _pytree,
+    _symbolic_trace,
+    graph,
+    graph_module,
+    node,
+    operator_schemas,
+    traceback,
+)
 from ..codegen.codegen import CodeGen
 from ..codegen.variants import _BoxedCodeGen, _PyTreeCodeGen
 from ..graph import Graph
 from ..graph_module import GraphModule
 from ..memory import function_effects
+from ..ordered.namespace import Namespace
 from ..recording import operators
 from ..saving import attributes
 from ..text import dotted_path, node_text
 from ..tracing import questions
 from ..usedef import protocols, values
-from ..usedef.values import Value
+from ..usedef.values import Argument, Value
+
+
+def _format_arg(arg: Argument, max_list_len: float = math.inf) -> str:
+    """An argument as the printed graph shows it; of a long list, its head."""
+    if not isinstance(arg, list | tuple) or len(arg) <= max_list_len:
+        return node_text.format_arg(arg)
+    left, right = "[]" if isinstance(arg, list) else "()"
+    head = map(node_text.format_arg, arg[: int(max_list_len)])
+    return f"{left}{', '.join(head)}, ...[total_len={len(arg)}]{right}"
+
 
 _NAMES: Final[tuple[tuple[ModuleType, dict[str, Value]], ...]] = (
     (
@@ -31,8 +59,10 @@ _NAMES: Final[tuple[tuple[ModuleType, dict[str, Value]], ...]] = (
         {
             "CodeGen": CodeGen,
             "_BoxedCodeGen": _BoxedCodeGen,
+            "_Namespace": Namespace,
             "_PyTreeCodeGen": _PyTreeCodeGen,
             "_PyTreeInfo": protocols.PyTreeInfo,
+            "_parse_stack_trace": torch_graph._parse_stack_trace,
             "inplace_methods": operators.inplace_methods,
             "magic_methods": operators.magic_methods,
             "reflectable_magic_methods": operators.reflectable_magic_methods,
@@ -41,6 +71,7 @@ _NAMES: Final[tuple[tuple[ModuleType, dict[str, Value]], ...]] = (
     (
         graph_module,
         {
+            "_CodeOnlyModule": torch_graph_module._CodeOnlyModule,
             "_USER_PRESERVED_ATTRIBUTES_KEY": attributes.PRESERVED,
             "_copy_attr": dotted_path.copy_attribute,
         },
@@ -49,9 +80,32 @@ _NAMES: Final[tuple[tuple[ModuleType, dict[str, Value]], ...]] = (
         node,
         {
             "BaseArgumentTypes": values.BaseArgumentTypes,
-            "_format_arg": node_text.format_arg,
+            "_format_arg": _format_arg,
             "_side_effectful_functions": function_effects.side_effect_registry,
             "has_side_effect": function_effects.has_side_effect,
+        },
+    ),
+    (
+        operator_schemas,
+        {
+            "_torchscript_type_to_python_type": (
+                torch_operator_schemas._torchscript_type_to_python_type
+            ),
+        },
+    ),
+    (
+        _pytree,
+        {
+            "_dict_flatten_spec": _pytree._values,
+            "_list_flatten_spec": _pytree._items,
+            "_tuple_flatten_spec": _pytree._items,
+        },
+    ),
+    (
+        traceback,
+        {
+            "NodeSource": torch_traceback.NodeSource,
+            "NodeSourceAction": torch_traceback.NodeSourceAction,
         },
     ),
     (

@@ -1,0 +1,22 @@
+"""Passes: the graph modules that torch.fx compiles when they are first called.
+
+fx compiles each at once; a program that asks for a lazy one gets an ordinary
+one, whose code is there.
+"""
+
+from __future__ import annotations
+
+from .graph_module import GraphModule
+from .usedef.values import Value
+
+
+def _make_graph_module(
+    *args: Value,
+    graph_module_cls: type[GraphModule] = GraphModule,
+    **kwargs: Value,
+) -> GraphModule:
+    """Make a graph module, of a class that may be given.
+
+    torch.fx: _lazy_graph_module.py, _make_graph_module
+    """
+    return graph_module_cls(*args, **kwargs)

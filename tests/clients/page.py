@@ -1,0 +1,123 @@
+"""The page docs/clients.md, of what the clients did."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+from tests.clients.runner import (
+    BESIDE,
+    CLIENTS,
+    ROOT,
+    UNCOMPARED,
+    Result,
+    reasons,
+)
+
+PAGE: Final = ROOT / "docs" / "clients.md"
+
+BEGIN: Final = """\
+# Programs of other people
+
+`make clients` runs these libraries under torch.fx 2.13 and under fx, compares
+graphs, generated code and results of each case, and writes this page. Their
+source is unchanged: [`fx.as_torch`](coming-from-torch-fx.md#unchanged-programs)
+has their imports say `fx`. In the rows marked "beside", nothing is rewritten:
+fx traces models whose library has marked its functions for torch.fx, and
+graphs that Dynamo and export have made come to fx and go back by
+`fx.from_torch` and `fx.to_torch`.
+"""
+
+DEAD: Final = """\
+## Dead code
+
+A feature extractor returns inner values of a model, and removes what comes
+after them. By torch.fx's rule all of that goes. By the rule that fx has of
+itself, a call stays if a value that is returned may notice it, or if it draws
+random numbers or writes into a module, as a batch norm in training does.
+[Coming from torch.fx](coming-from-torch-fx.md#dead-code) says how to choose.
+The extractors are those of the table above; a module is counted if either
+graph uses it.
+"""
+
+
+def page(results: Sequence[Result]) -> str:
+    """The text of the page."""
+    return "\n".join(
+        [
+            BEGIN,
+            *_table(
+                "client | version | cases | same | fail under both | differ",
+                map(_row, results),
+            ),
+            "",
+            *_differences(results),
+            *_failures(results),
+            DEAD,
+            *_dead_code(results),
+            "",
+        ]
+    )
+
+
+def _table(head: str, rows: Iterable[Sequence[object]]) -> Iterator[str]:
+    """The lines of a table."""
+    columns = head.split(" | ")
+    yield f"| {head} |"
+    yield f"|{'---|' * len(columns)}"
+    for row in rows:
+        yield f"| {' | '.join(map(str, row))} |"
+
+
+def _row(result: Result) -> tuple[object, ...]:
+    """What came out for a client."""
+    differing, failing = result.differing(), result.failing()
+    count = len(result.theirs)
+    beside = " (beside)" if result.client in BESIDE else ""
+    versions = ", ".join(f"{k} {v}" for k, v in result.versions.items())
+    same = count - len(differing) - len(failing)
+    what = f"{CLIENTS[result.client]}{beside}"
+    return what, versions, count, same, len(failing), len(differing)
+
+
+def _differences(results: Sequence[Result]) -> Iterator[str]:
+    """The cases that differ, each with its reason."""
+    yield "## What differs, and why\n"
+    for result in results:
+        known = reasons().get(result.client, {})
+        alike: dict[str, list[str]] = {}
+        for name, what in result.differing().items():
+            why = known.get(name) or known["*"]
+            alike.setdefault(f"{why}. (`{what[:120]}`)", []).append(name)
+        for why, names in alike.items():
+            yield f"- {result.client}: {'; '.join(names)}: {why}"
+    yield ""
+
+
+def _failures(results: Sequence[Result]) -> Iterator[str]:
+    """The cases that neither library can do."""
+    yield "## What fails under both\n"
+    for result in results:
+        for name, error in result.failing().items():
+            yield f"- {result.client}, {name}: `{error[:120]}`"
+    yield ""
+
+
+def _dead_code(results: Sequence[Result]) -> Iterator[str]:
+    """What stays of each model by both rules."""
+    rows = []
+    for result in results:
+        for name, notes in result.ours.items():
+            if UNCOMPARED in notes:
+                one, two = _sizes(notes["sizes"]), _sizes(notes[UNCOMPARED])
+                rows.append([name.removesuffix(", features"), *one, *two])
+    yield from _table(
+        "model | modules, torch.fx's rule | nodes | nodes in training "
+        "| modules, fx's own rule | nodes | nodes in training",
+        rows,
+    )
+
+
+def _sizes(note: str) -> list[str]:
+    """The numbers that a case noted, after the lines of their structure."""
+    return note.split("\n")[-3:]

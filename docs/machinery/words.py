@@ -1,8 +1,9 @@
 """How long the pages are: words of prose, and minutes to read them.
 
 What is drawn (code, output, claims, tables) is not counted, nor are headings:
-one reads those at another speed.  The core of a page is what stands above its
-heading `## For reference`, without the asides about torch.fx.
+one reads those at another speed.  The core of a page is what comes above its
+heading `## For reference`, without the asides about torch.fx and the folded
+notes for those who write a function.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ def words(page: Page, *, core: bool = False) -> int:
     """
     fenced, found = False, 0
     inside: list[Directive] = []
-    drawn = {"claims", "torch"} if core else {"claims"}
+    drawn = {"claims", "torch", "write"} if core else {"claims"}
     for line in page.lines:
         if core and line == REFERENCE:
             break

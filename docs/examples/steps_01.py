@@ -36,7 +36,7 @@ def film() -> Film:
     shoot(
         steps,
         "erase_node(add): neg and relu close the gap. add keeps its own "
-        "pointers, so a loop that stands on it finds relu next.",
+        "pointers, so a loop that is at add finds relu next.",
         ring,
     )
     return steps

@@ -15,7 +15,7 @@ def film() -> Film:
     steps = Film(rows="Nodes, and who uses each")
     graph = Graph()
     x = graph.placeholder("x")
-    shoot(steps, "A placeholder. Nobody uses it.", graph)
+    shoot(steps, "A placeholder; no node uses it yet.", graph)
     linear = graph.call_module("linear", (x,))
     shoot(steps, "linear has x among its arguments: an edge.", graph)
     add = graph.call_function(operator.add, (linear, x))
@@ -36,8 +36,8 @@ def film() -> Film:
     graph.erase_node(relu)
     shoot(
         steps,
-        "Nobody uses relu now, so it can be erased. Its own use of add "
-        "goes with it.",
+        "No node uses relu now, so it can be erased. It disappears from the "
+        "users of add, too.",
         graph,
     )
     return steps

@@ -68,8 +68,9 @@ whatever block it stands: link to
     ## Exercises   /// exercises | 01
 
 Everything that a learner needs for an exercise is on this page (what a reader
-does not need: in a `/// write` block) or in the function's docstring.  Each exercise's `anchor` is a heading here (its text in
-small letters, hyphens for spaces), or the build fails.
+does not need: in a `/// write` block) or in the function's docstring.  Each
+exercise's `anchor` is a heading here (its text in small letters, hyphens for
+spaces), or the build fails.
 
 ## The blocks
 

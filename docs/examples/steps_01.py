@@ -10,7 +10,7 @@ from fx.ordered.ordered_graph import NamedNode, OrderedGraph
 
 def film() -> Film:
     """The ring, seen through its pointers, under four edits."""
-    steps = Film(rows="Links: _prev and _next")
+    steps = Film(rows="Links: _prev and _next", first=2)
     graph = OrderedGraph(NamedNode)
     ring = [graph._root]
     shoot(steps, "An empty graph: the sentinel is its own neighbour.", ring)
@@ -21,7 +21,12 @@ def film() -> Film:
     ring.append(add)
     relu = graph.create_node("call_method", "relu")
     ring.append(relu)
-    shoot(steps, "add and relu likewise; each touches two neighbours.", ring)
+    shoot(
+        steps,
+        "Each new link goes before the sentinel, which is the end: x, then add "
+        "and relu.",
+        ring,
+    )
     neg = graph.create_node("call_method", "neg")
     ring.append(neg)
     shoot(steps, "neg is put at the end as well.", ring)
@@ -29,7 +34,7 @@ def film() -> Film:
     shoot(
         steps,
         "add.prepend(neg): neg leaves its place (relu and the sentinel "
-        "close the gap), then stands between x and add.",
+        "close the gap), and goes between x and add.",
         ring,
     )
     graph.erase_node(add)

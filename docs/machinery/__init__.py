@@ -138,7 +138,9 @@ colours).
 
 `/// speed`: a chart of the recorded benchmarks.
 
-`/// api`, `/// stages`: the reference of public names; the list of stages.
+`/// api | trace`: the public names of a group (GROUPS in reference_pages.py),
+each with its example: the lines below its comment in docs/examples/api.py.
+`/// stages`: the list of stages.
 
 ## Links, terms, notes
 

@@ -21,7 +21,7 @@ A_MINUTE = 200
 """Words that one reads in a minute beside code."""
 
 LOOKED_UP = (
-    *("index.md", "api.md", "claims.md", "documents/"),
+    *("index.md", "api/", "claims.md", "documents/"),
     *("differences.md", "glossary.md", "speed.md"),
 )
 """Pages for looking something up."""
@@ -76,11 +76,12 @@ def label(page: Page, docs: Path, kinds: dict[str, Kind]) -> str:
     """
     if page.name.startswith(LOOKED_UP):
         return ""
-    own = minutes(words(page))
     if page.name.startswith("stages/"):
+        own = minutes(words(page, core=True))
         core = core_pages(int(Path(page.name).stem))
         count = sum(words(read(docs, name, kinds), core=True) for name in core)
         return f"{own} · with the core files {minutes(count)}"
+    own = minutes(words(page))
     file = file_of(page.name)
     if file is None:
         return own

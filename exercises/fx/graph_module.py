@@ -547,8 +547,7 @@ def _take_targets(module: GraphModule, root: object, graph: Graph) -> None:
         _check_path(path, node)
     if isinstance(root, nn.Module):
         module.training = getattr(root, "training", True)
-        for path in paths:
-            dotted_path.copy_attribute(root, module, path)
+        dotted_path.copy_attributes(root, module, paths)
     elif isinstance(root, dict):
         for path, node in paths.items():
             if path not in root:

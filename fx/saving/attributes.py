@@ -141,8 +141,7 @@ def shallow_copy(gm: GraphModule, new: GraphModule) -> GraphModule:
     """
     nn.Module.__init__(new)
     # Makes new modules on the way, which a submodule may be added to.
-    for path in paths_in(gm.graph.nodes):
-        dotted_path.copy_attribute(gm, new, path)
+    dotted_path.copy_attributes(gm, new, paths_in(gm.graph.nodes))
     held = vars(new)
     for name, value in state_of(gm).items():
         if name in ("_modules", "_parameters", "_buffers"):

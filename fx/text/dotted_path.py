@@ -8,7 +8,7 @@ their children under such names.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final, NamedTuple
 
 import torch
@@ -143,28 +143,58 @@ def copy_attribute(
 ) -> None:
     """Put what `source` has at `path` into `destination`, at the same path.
 
-    The object itself is shared, not copied.  Empty modules are installed on
-    the way, and a tensor becomes a buffer, as `assign` does; one that is a
-    non-persistent buffer of `source` stays so.  If both modules already share
-    a part of the path, the rest is shared with it and nothing is done.
-
-    Raises:
-        PathError: `source` has nothing there; `destination` is unchanged.
-        KeyError: a tensor is to replace an attribute that is no buffer.
+    See `copy_attributes`.
 
     torch.fx: graph_module.py, _copy_attr
     """
-    value = find(source, path)
-    *prefix, field = path.split(".")
-    here: object = source
-    there: object = destination
-    for atom in prefix:
-        here = getattr(here, atom)
-        if getattr(there, atom, None) is here:
-            return
-        there = _enter(there, atom)
-    passing = getattr(here, "_non_persistent_buffers_set", ())
-    _store(there, field, value, persistent=field not in passing)
+    copy_attributes(source, destination, (path,))
+
+
+def copy_attributes(
+    source: nn.Module, destination: nn.Module, paths: Iterable[str]
+) -> None:
+    """Put what `source` has at each path into `destination`, at the same path.
+
+    The objects themselves are shared, not copied.  Empty modules are installed
+    on the way, and a tensor becomes a buffer, as `assign` does; one that is a
+    non-persistent buffer of `source` stays so.  If both modules already share
+    a part of a path, the rest is shared with it and nothing is done.
+
+    Raises:
+        PathError: `source` has nothing at a path; nothing is done for it.
+        KeyError: a tensor is to replace an attribute that is no buffer.
+
+    Cost: each module on the way is looked up once, for all paths.
+    """
+    found: dict[str, object] = {"": source}
+    entered: dict[str, object] = {"": destination}
+    for path in paths:
+        prefix, _, field = path.rpartition(".")
+        here = _holder(prefix, found, _look)
+        value = _look(here, field)
+        if value is MISSING:
+            raise _path_error(source, path)
+        there = _holder(prefix, entered, _enter)
+        if there is not here:
+            passing = getattr(here, "_non_persistent_buffers_set", ())
+            _store(there, field, value, persistent=field not in passing)
+
+
+def _holder(
+    path: str,
+    holders: dict[str, object],
+    step: Callable[[object, str], object],
+) -> object:
+    """The object at `path`, found atom by atom with `step` and remembered."""
+    if path not in holders:
+        prefix, _, atom = path.rpartition(".")
+        holders[path] = step(_holder(prefix, holders, step), atom)
+    return holders[path]
+
+
+def _look(holder: object, atom: str) -> object:
+    """What `holder` has under `atom`, or MISSING."""
+    return getattr(holder, atom, MISSING)
 
 
 def _enter(holder: object, atom: str) -> object:
@@ -180,10 +210,12 @@ def _store(
     holder: object, field: str, value: object, *, persistent: bool = True
 ) -> None:
     """Set an attribute; a module's plain tensors go among its buffers."""
-    parameter = isinstance(value, nn.Parameter)
-    tensor = value if isinstance(value, torch.Tensor) else None
-    if isinstance(holder, nn.Module) and tensor is not None and not parameter:
-        holder.register_buffer(field, tensor, persistent=persistent)
+    if (
+        isinstance(value, torch.Tensor)
+        and not isinstance(value, nn.Parameter)
+        and isinstance(holder, nn.Module)
+    ):
+        holder.register_buffer(field, value, persistent=persistent)
     else:
         setattr(holder, field, value)
 

@@ -25,6 +25,9 @@ CONSTANTS: Final = (torch.Tensor, torch._C.ScriptObject, pytree.TreeSpec)
 _EVERY_MODULE: Final = frozenset(vars(nn.Module()))
 """The attributes that each module has, none of which is a constant."""
 
+_PLAIN: Final = frozenset((bool, float, int, str, tuple, type(None)))
+"""Exact types of most other attributes; to ask for a tensor's is slow."""
+
 
 class State:
     """The paths of everything in a root's hierarchy, found in one walk.
@@ -55,7 +58,9 @@ class State:
     ) -> None:
         """Note what one module holds, and put its children ahead."""
         for name, value in vars(module).items():
-            if name not in _EVERY_MODULE and isinstance(value, CONSTANTS):
+            if name in _EVERY_MODULE or type(value) in _PLAIN:
+                continue
+            if isinstance(value, CONSTANTS):
                 self.constants[value] = prefix + name
         for held in (module._parameters, module._buffers):
             for name, tensor in held.items():

@@ -194,14 +194,15 @@ def _print_growth() -> None:
 
 def _compared(benchmarks: Sequence[Benchmark]) -> int:
     """Measure each row beside its recorded ratio; return the exit status."""
-    since, ratios = recorded.load(recorded.FILE.read_text(encoding="utf-8"))
-    print(f"torch/ours, recorded: {since}\nnow: {recorded.releases()}\n")
+    known = recorded.load(recorded.FILE.read_text(encoding="utf-8"))
+    print(f"torch/ours, recorded: {known.since}\nnow: {recorded.releases()}\n")
     print(recorded.header())
     changes = []
-    for change in recorded.compare(benchmarks, ratios):
+    for change in recorded.compare(benchmarks, known.ratios):
         changes.append(change)
         print(recorded.line(change), flush=True)
     slower = _still_slower([one for one in changes if one.is_slower])
+    slower = _slower_today(slower, known.commit)
     for change in slower:
         print(recorded.complaint(change))
     if not slower:
@@ -220,17 +221,34 @@ def _still_slower(changes: Sequence[recorded.Change]) -> list[recorded.Change]:
     return [change for change in again if change.is_slower]
 
 
+def _slower_today(
+    changes: Sequence[recorded.Change], commit: str
+) -> list[recorded.Change]:
+    """Those that are slower than the recorded fx is on the machine of today."""
+    if changes:
+        print(f"\nin turn with fx of {commit or 'an unknown commit'}:")
+    slower = []
+    for change in changes:
+        today = recorded.beside_the_recorded(change, commit)
+        print(recorded.line(today or change), flush=True)
+        if today is None or today.is_slower:
+            slower.append(today or change)
+    return slower
+
+
 def _recorded(benchmarks: Sequence[Benchmark]) -> int:
     """Add a run to the file; return the exit status."""
     ratios: recorded.Ratios = {}
+    commit = recorded.git("rev-parse", "--short", "HEAD").decode().strip()
     if recorded.FILE.is_file():
-        _, ratios = recorded.load(recorded.FILE.read_text(encoding="utf-8"))
+        known = recorded.load(recorded.FILE.read_text(encoding="utf-8"))
+        ratios, commit = known.ratios, known.commit
     print(recorded.header())
     for change in recorded.compare(benchmarks, ratios):
         row = change.row
         ratios.setdefault((row.name, row.size), []).append(row.ratio)
         print(recorded.line(change), flush=True)
-    text = recorded.as_toml(ratios, date.today())
+    text = recorded.as_toml(ratios, date.today(), commit)
     recorded.FILE.write_text(text, encoding="utf-8")
     return 0
 

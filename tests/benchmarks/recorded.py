@@ -6,18 +6,28 @@
 How long a run takes depends on the machine, so what is recorded of each row
 is its ratio torch/ours.  It also depends on what the process did before: each
 row is measured in a child process, which begins with nothing but the imports.
-Several runs are recorded, and their median counts.  A row is slower if its
-ratio is more than 10 % below that, and is so again in a second measurement with
-twice as many rounds.  To begin anew, delete recorded.toml.
+Several runs are recorded, and their median counts.  A row that is more than
+10 % below that is measured again with twice as many rounds.  If it is below
+again, the machine may have changed since: `commit` is the one whose fx was
+recorded, and that fx is measured now, in turn with this one.  The row is slower
+if it is more than 10 % below what the old fx reaches today.
+
+To begin anew, delete recorded.toml.
 """
 
 from __future__ import annotations
 
+import io
+import json
 import math
 import os
 import pickle
 import platform
 import statistics
+import subprocess
+import sys
+import tarfile
+import tempfile
 import tomllib
 import traceback
 from collections.abc import Iterable, Iterator, Sequence
@@ -38,8 +48,10 @@ __all__ = [
     "ROUNDS",
     "Change",
     "Ratios",
+    "Recorded",
     "apart",
     "as_toml",
+    "beside_the_recorded",
     "compare",
     "complaint",
     "header",
@@ -53,6 +65,12 @@ FILE = Path(__file__).with_name("recorded.toml")
 
 LOST = 0.1
 """The share of its recorded ratio that a row may lose."""
+
+ROOT = Path(__file__).parents[2]
+"""The root of the project."""
+
+TURNS = 5
+"""How often the recorded fx and this one are measured, in turn."""
 
 ROUNDS = Rounds(most=15, least=5, budget=2.0, too_slow=math.inf)
 """At least five rounds of each row, however slow; more of the fast ones."""
@@ -69,11 +87,27 @@ def releases() -> str:
     return f"Python {platform.python_version()}, torch {torch.__version__}"
 
 
-def as_toml(ratios: Ratios, day: date) -> str:
-    """The file: when and with what it was last written, then the rows."""
+@dataclass(frozen=True)
+class Recorded:
+    """What the file holds.
+
+    Attributes:
+        commit: whose fx was measured; "" if that is not known.
+        since: when it was last written, and with which releases.
+        ratios: the rows.
+    """
+
+    commit: str
+    since: str
+    ratios: Ratios
+
+
+def as_toml(ratios: Ratios, day: date, commit: str) -> str:
+    """The file: of what, when and with what it was written, then the rows."""
     lines = [
         "# torch/ours of each size in each run, for `make bench-check`.",
         "# Written by `python -m tests.benchmarks --record`.",
+        f'commit = "{commit}"',
         f"date = {day}",
         f'releases = "{releases()}"',
     ]
@@ -86,15 +120,27 @@ def as_toml(ratios: Ratios, day: date) -> str:
     return "\n".join(lines) + "\n"
 
 
-def load(text: str) -> tuple[str, Ratios]:
-    """When and with what the rows were recorded, and the rows."""
+def load(text: str) -> Recorded:
+    """Read what `as_toml` has written."""
     table = tomllib.loads(text)
     ratios = {
         (name, int(size)): [float(run) for run in runs]
         for name, sizes in table["ratio"].items()
         for size, runs in sizes.items()
     }
-    return f"{table['date']}, {table['releases']}", ratios
+    since = f"{table['date']}, {table['releases']}"
+    return Recorded(table["commit"], since, ratios)
+
+
+def git(*command: str) -> bytes:
+    """What git prints; nothing if it fails or is not installed."""
+    try:
+        done = subprocess.run(
+            ["git", *command], cwd=ROOT, capture_output=True, check=False
+        )
+    except FileNotFoundError:
+        return b""
+    return b"" if done.returncode else done.stdout
 
 
 # -- comparing -------------------------------------------------------------
@@ -182,6 +228,50 @@ def measured_again(change: Change) -> Change:
     )
     row = apart(change.bench, change.row.size, twice)
     return replace(change, row=row)
+
+
+def beside_the_recorded(change: Change, commit: str) -> Change | None:
+    """Measure the fx of a commit and this one in turn, a row in each child.
+
+    Returns:
+        The change from the one to the other; None if git does not have the
+        commit, or its fx cannot do this.
+    """
+    archive = git("archive", commit, "fx")
+    if not commit or not archive:
+        return None
+    with tempfile.TemporaryDirectory() as folder:
+        with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
+            tar.extractall(folder, filter="data")
+        old, new = [], []
+        for _ in range(TURNS):
+            old.append(_ratio_with(folder, change))
+            new.append(_ratio_with(str(ROOT), change))
+    if None in old or None in new:
+        return None
+    then = [ratio for ratio in old if ratio is not None]
+    now = [ratio for ratio in new if ratio is not None]
+    row = replace(change.row, ratio=statistics.median(now), ratios=now)
+    return replace(change, row=row, runs=then)
+
+
+def _ratio_with(folder: str, change: Change) -> float | None:
+    """The ratio of a row in a process that finds fx in `folder`."""
+    row = change.row
+    with tempfile.NamedTemporaryFile(suffix=".json") as file:
+        command = [sys.executable, "-P", "-m", "tests.benchmarks"]
+        command += ["--only", row.name, "--size", str(row.size)]
+        subprocess.run(
+            [*command, "--json", file.name],
+            env={**os.environ, "PYTHONPATH": f"{folder}{os.pathsep}{ROOT}"},
+            cwd=ROOT,
+            stdout=subprocess.DEVNULL,
+            check=False,
+        )
+        text = Path(file.name).read_text(encoding="utf-8")
+    rows = json.loads(text)["rows"] if text else []
+    ratios = [one["ratio"] for one in rows if one["name"] == row.name]
+    return float(ratios[0]) if ratios else None
 
 
 # -- text ------------------------------------------------------------------

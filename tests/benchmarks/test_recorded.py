@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import tarfile
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date
@@ -63,7 +65,8 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def status(recorded_ratio: float, file: Path, *ours: float) -> int:
     """The exit status of a comparison."""
-    text = recorded.as_toml({("fake", 1): [recorded_ratio]}, date.today())
+    ratios = {("fake", 1): [recorded_ratio]}
+    text = recorded.as_toml(ratios, date.today(), "")
     file.write_text(text, encoding="utf-8")
     return main(["--compare"], {"fake": Clock(ours).benchmark()})
 
@@ -108,16 +111,17 @@ def test_what_is_recorded_is_read_again(file: Path) -> None:
     bench = {"fake": Clock([0.25]).benchmark()}
     for runs in (1, 2):
         assert main(["--record"], bench) == 0
-        since, ratios = recorded.load(file.read_text(encoding="utf-8"))
-        assert ratios == {("fake", 1): [4.0] * runs}
-        assert since == f"{date.today()}, {recorded.releases()}"
+        known = recorded.load(file.read_text(encoding="utf-8"))
+        assert known.ratios == {("fake", 1): [4.0] * runs}
+        assert known.since == f"{date.today()}, {recorded.releases()}"
 
 
 def test_the_median_of_the_runs_is_compared_with(
     file: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     ratios = {("fake", 1): [9.0, 4.0, 2.0]}
-    file.write_text(recorded.as_toml(ratios, date.today()), encoding="utf-8")
+    text = recorded.as_toml(ratios, date.today(), "")
+    file.write_text(text, encoding="utf-8")
     assert main(["--compare"], {"fake": Clock([0.25]).benchmark()}) == 0
     assert "4.00      4.00      +0%" in capsys.readouterr().out
 
@@ -125,7 +129,7 @@ def test_the_median_of_the_runs_is_compared_with(
 def test_a_row_that_is_not_recorded_is_shown_and_not_judged(
     file: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    file.write_text(recorded.as_toml({}, date.today()) + "[ratio]\n")
+    file.write_text(recorded.as_toml({}, date.today(), "") + "[ratio]\n")
     bench = {"fake": Clock([9]).benchmark()}
     assert main(["--compare"], bench) == 0
     assert "none" in capsys.readouterr().out
@@ -155,6 +159,58 @@ def test_what_goes_wrong_in_a_child_is_told() -> None:
 
 
 def test_every_row_is_recorded() -> None:
-    _, ratios = recorded.load(recorded.FILE.read_text(encoding="utf-8"))
+    known = recorded.load(recorded.FILE.read_text(encoding="utf-8"))
     rows = {(b.name, size) for b in BENCHMARKS.values() for size in b.sizes}
-    assert ratios.keys() == rows
+    assert known.ratios.keys() == rows
+
+
+def test_a_machine_that_became_slower_is_not_our_fault(
+    file: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    turns = iter([3.4, 3.3, 3.5, 3.4, 3.3, 3.2, 3.6, 3.5, 3.4, 3.3])
+    monkeypatch.setattr(recorded, "git", lambda *_: _archive())
+    monkeypatch.setattr(recorded, "_ratio_with", lambda *_: next(turns))
+    text = recorded.as_toml({("fake", 1): [4.0]}, date.today(), "abc123")
+    file.write_text(text, encoding="utf-8")
+    bench = {"fake": Clock([0.3]).benchmark()}
+    assert main(["--compare"], bench) == 0
+    said = capsys.readouterr().out
+    assert "in turn with fx of abc123" in said
+    assert "3.40      3.40" not in said  # old 3.4, new 3.3
+    assert "3.40      3.30" in said
+
+
+def _archive() -> bytes:
+    """What `git archive` prints for a tree of no files."""
+    content = io.BytesIO()
+    with tarfile.open(fileobj=content, mode="w"):
+        pass
+    return content.getvalue()
+
+
+def test_a_row_that_lost_beside_the_recorded_fx_is_slower(
+    file: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    turns = iter([4.0, 3.3] * recorded.TURNS)
+    monkeypatch.setattr(recorded, "git", lambda *_: _archive())
+    monkeypatch.setattr(recorded, "_ratio_with", lambda *_: next(turns))
+    text = recorded.as_toml({("fake", 1): [4.5]}, date.today(), "abc123")
+    file.write_text(text, encoding="utf-8")
+    assert main(["--compare"], {"fake": Clock([0.3]).benchmark()}) == 1
+    said = capsys.readouterr().out
+    assert "fake at 1 is slower: recorded 4.00, now 3.30 (-18%)" in said
+
+
+def test_a_child_finds_the_fx_of_the_folder(tmp_path: Path) -> None:
+    (tmp_path / "fx").mkdir()
+    (tmp_path / "fx/__init__.py").write_text("raise ImportError('not this')")
+    row = measured(Clock([0.25]).benchmark(), 1, Rounds(most=1, least=1))
+    tiny = replace(row, name="lint", size=40)
+    change = recorded.Change(BENCHMARKS["lint"], tiny)
+    assert recorded._ratio_with(str(tmp_path), change) is None
+    ratio = recorded._ratio_with(str(recorded.ROOT), change)
+    assert ratio is not None and ratio > 0

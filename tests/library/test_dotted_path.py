@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import pickle
 from collections.abc import Callable
 from typing import Any, TypeAlias
@@ -18,6 +19,7 @@ from fx.text.dotted_path import (
     add_submodule,
     assign,
     copy_attribute,
+    copy_attributes,
     delete_submodule,
     exists,
     find,
@@ -202,6 +204,18 @@ def test_copying_is_what_torch_fx_does(first: str) -> None:
             _theirs(source, theirs, path)
             assert _shape(ours) == _shape(theirs), (first, second)
             assert find(ours, path) is find(source, path)
+
+
+@pytest.mark.parametrize("first", PATHS)
+def test_copying_many_is_copying_one_by_one(first: str) -> None:
+    source = Root()
+    for second, third in itertools.product(PATHS, PATHS):
+        paths = (first, second, third)
+        once, singly = nn.Module(), nn.Module()
+        copy_attributes(source, once, paths)
+        for path in paths:
+            copy_attribute(source, singly, path)
+        assert _shape(once) == _shape(singly), paths
 
 
 def test_copies_are_shared_and_tensors_become_buffers() -> None:

@@ -15,7 +15,7 @@ from it, and it is still there at the graph's next call.  The trace warns.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Final
 
 import torch
@@ -34,16 +34,17 @@ class Captured:
     def __init__(self) -> None:
         """Begin without any."""
         self._nodes: list[tuple[Node, tuple[str, int]]] = []
-        self._before: dict[torch.Tensor, int] = {}
-        self._paths: dict[Value, str] = {}
+        self._before: list[tuple[str, torch.Tensor, int]] = []
 
     def begin(self, *held: dict[Value, str]) -> None:
         """Begin a trace with what its root holds, tensor -> path, if any."""
         self._nodes.clear()
-        self._paths = {}
-        for group in held:
-            self._paths.update(group)
-        self._before = _versions(self._paths)
+        self._before = [
+            (path, tensor, tensor._version)  # noqa: SLF001
+            for group in held
+            for tensor, path in group.items()
+            if isinstance(tensor, torch.Tensor) and not tensor.is_inference()
+        ]
 
     def note(self, node: Node) -> Node:
         """Note a new get_attr node, and the user's line; return the node."""
@@ -59,8 +60,8 @@ class Captured:
         Cost: O(users of the nodes + tensors of the root).
         """
         changed = [
-            self._paths[tensor]
-            for tensor, version in self._before.items()
+            path
+            for path, tensor, version in self._before
             if tensor._version != version  # noqa: SLF001
         ]
         if changed:
@@ -89,15 +90,6 @@ _ADVICE: Final = (
     "torch.zeros_like(x), x.new_zeros(…). If it is a buffer, set "
     "proxy_buffer_attributes on the tracer"
 )
-
-
-def _versions(tensors: Iterable[Value]) -> dict[torch.Tensor, int]:
-    """How often each tensor was written to."""
-    return {
-        tensor: tensor._version  # noqa: SLF001
-        for tensor in tensors
-        if isinstance(tensor, torch.Tensor) and not tensor.is_inference()
-    }
 
 
 def _written_by(node: Node, root: nn.Module) -> list[Argument]:

@@ -135,12 +135,12 @@ def leaf_functions_are_replaced_where_they_are_looked_up(lib: Lib) -> Seen:
     def f(x):
         seen.append(mine is original)
         seen.append(globals()["mine"] is original)
-        seen.append(math.sqrt is sqrt)
+        seen.append(math.sqrt is kept[0])
         seen.append("len" in globals())
         seen.append(mine.__name__)
         return mine(x)
     """
-    with module_of(source, lib=lib, sqrt=math.sqrt) as user:
+    with module_of(source, lib=lib, kept=[math.sqrt]) as user:
         lib.Tracer().trace(user.f)
         return [
             user.seen,

@@ -10,7 +10,7 @@ from fx.ordered.ordered_graph import NamedNode, OrderedGraph
 
 def film() -> Film:
     """The ring, seen through its pointers, under four edits."""
-    steps = Film(rows="Links: _prev and _next", first=2)
+    steps = Film(rows="Links: _prev and _next")
     graph = OrderedGraph(NamedNode)
     ring = [graph._root]
     shoot(steps, "An empty graph: the sentinel is its own neighbour.", ring)

@@ -20,7 +20,7 @@ from torch import nn
 import fx
 from fx.passes.profiling import Profiler
 from stages.floors import source_files, stage_titles
-from stages.tour_passes import show_folding, show_reinplacing
+from stages.tour_passes import show_folding, show_pipeline, show_reinplacing
 from tests.zoo import ZOO, Network
 
 NETWORKS = ("resnet18", "bert_base")
@@ -39,6 +39,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     ]
     agreed.append(show_folding(console, by_name["resnet18"]))
     agreed.append(show_reinplacing(console))
+    agreed.append(show_pipeline(console))
     console.rule("[bold]The stages")
     console.print(stage_table())
     console.print(where_to_begin())

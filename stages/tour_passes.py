@@ -1,8 +1,10 @@
-"""The part of `make tour` that rewrites and reinplaces real programs."""
+"""The part of `make tour` that rewrites, reinplaces and cuts programs."""
 
 from __future__ import annotations
 
 import copy
+import subprocess
+import sys
 
 import torch
 from rich.console import Console
@@ -78,3 +80,18 @@ def show_reinplacing(console: Console) -> bool:
     mark = "[green]the same[/]" if same else "[red]other[/]"
     console.print(f"the new parameters are {mark} as eager's\n")
     return same
+
+
+def show_pipeline(console: Console) -> bool:
+    """Train a transformer in two processes; returns if that is as in one."""
+    console.rule("[bold]In two processes[/] · a transformer, cut in stages")
+    command = "torch.distributed.run --standalone --nproc-per-node 2"
+    run = subprocess.run(
+        [sys.executable, "-m", *command.split(), "-m", "fx.pipeline"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    console.print("[dim]torchrun --nproc-per-node 2 -m fx.pipeline[/]")
+    console.print(Text(run.stderr if run.returncode else run.stdout))
+    return run.returncode == 0

@@ -50,7 +50,8 @@ def _speed(scene: Scene) -> etree.Element:
 
 def _caption(scene: Scene, name: str) -> str:
     """What a benchmark measures: the first line of its docstring."""
-    dotted = f"tests.benchmarks.operations.{name.replace('-', '_')}"
+    file = "networks" if name.startswith("networks-") else "operations"
+    dotted = f"tests.benchmarks.{file}.{name.replace('-', '_')}"
     try:
         place = find(dotted)
     except UnknownName as error:

@@ -15,7 +15,8 @@ import torch
 
 from tests.benchmarks import growth, recorded
 from tests.benchmarks.measure import A_CALL, Rounds, collector_off
-from tests.benchmarks.operations import BENCHMARKS, OURS, Benchmark, select
+from tests.benchmarks.networks import BENCHMARKS
+from tests.benchmarks.operations import OURS, Benchmark, select
 from tests.benchmarks.report import (
     CLOSE,
     DifferentWork,

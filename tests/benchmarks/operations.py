@@ -529,3 +529,103 @@ def split_module(lib: Library, size: int) -> Task:
         return [part.code for part in new.children()]
 
     return Task(run, len(module.graph.nodes), show=codes)
+
+
+@benchmark(at_least(1), full=(), needs=("passes.split_utils",))
+def split_by_tags(lib: Library, size: int) -> Task:
+    """split_by_tags of the mixed chain, into ten parts of equal length.
+
+    What compile() takes for the eleven graphs is in it.
+    """
+    module = lib.compiled(programs.Mixed(size))
+    split = lib.module("passes.split_utils").split_by_tags
+    length = len(module.graph.nodes) // 10 + 1
+    for place, node in enumerate(module.graph.nodes):
+        node.tag = f"part_{place // length}"
+    tags = [f"part_{number}" for number in range(10)]
+
+    def codes(new: Made) -> list[str]:
+        return [part.code for part in new.children()]
+
+    return Task(
+        lambda _: split(module, tags), len(module.graph.nodes), show=codes
+    )
+
+
+@benchmark(at_least(1), full=(), needs=("passes.dialect.common.cse_pass",))
+def equal_calls(lib: Library, size: int) -> Task:
+    """CSEPass on a chain in which each call stands twice.
+
+    What compile() takes for the new graph is in it.
+    """
+    graph = lib.root.Graph()
+    value = graph.placeholder("x")
+    add, mul = torch.ops.aten.add.Tensor, torch.ops.aten.mul.Tensor
+    for _ in range(size // 3):
+        twice = [graph.call_function(add, (value, 1)) for _ in range(2)]
+        value = graph.call_function(mul, tuple(twice))
+    graph.output(value)
+    module = lib.root.GraphModule({}, graph)
+    run = lib.module("passes.dialect.common.cse_pass").CSEPass()
+    return Task(
+        lambda _: run(module).graph_module,
+        len(graph.nodes),
+        show=lambda new: new.code,
+    )
+
+
+@benchmark(at_least(1), full=(), needs=("passes.infra.pass_manager",))
+def pass_manager(lib: Library, size: int) -> Task:
+    """PassManager with three passes that change nothing, on the mixed chain."""
+    module = lib.compiled(programs.Mixed(size))
+    result = lib.module("passes.infra.pass_base").PassResult
+    passes = [lambda new: result(new, False)] * 3
+    run = lib.module("passes.infra.pass_manager").PassManager(passes)
+    return Task(
+        lambda _: run(module).graph_module,
+        len(module.graph.nodes),
+        show=lambda new: new.code,
+    )
+
+
+@benchmark(
+    at_least(10),
+    sizes=(1_000,),
+    full=(5_000,),
+    needs=("passes.infra.partitioner",),
+)
+def partitioner(lib: Library, size: int) -> Task:
+    """CapabilityBasedPartitioner on a chain with two unsupported calls in ten.
+
+    Compared is how many partitions there are: torch.fx numbers them otherwise.
+    """
+    graph = lib.root.Graph()
+    value = other = graph.placeholder("x")
+    for number in range(size):
+        rare = number % 10 in (3, 4)
+        target = torch.ops.aten.sub if rare else torch.ops.aten.add
+        pair = (value, other if number % 3 else value)
+        other, value = value, graph.call_function(target.Tensor, pair)
+    graph.output(value)
+    module = lib.root.GraphModule({}, graph)
+    supports = lib.module("passes.operator_support").create_op_support(
+        lambda _, node: node.target is torch.ops.aten.add.Tensor
+    )
+    make = lib.module("passes.infra.partitioner").CapabilityBasedPartitioner
+    return Task(
+        lambda _: make(module, supports, True).propose_partitions(),
+        len(graph.nodes),
+        show=len,
+    )
+
+
+@benchmark(at_least(1), full=(), needs=("passes.tools_common",))
+def sort_nodes(lib: Library, size: int) -> Task:
+    """stable_topological_sort of the mixed chain, and recompiling it."""
+    module = lib.compiled(programs.Mixed(size))
+    sort = lib.module("passes.tools_common").stable_topological_sort
+    return Task(
+        lambda _: sort(module),
+        len(module.graph.nodes),
+        show=lambda new: new.code,
+    )

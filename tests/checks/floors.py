@@ -17,6 +17,9 @@ NO_STAGE = frozenset(
         "fx/__init__.py",
         "fx/experimental/__init__.py",
         "fx/passes/__init__.py",
+        "fx/passes/dialect/__init__.py",
+        "fx/passes/dialect/common/__init__.py",
+        "fx/passes/infra/__init__.py",
         "fx/passes/utils/__init__.py",
     }
 )

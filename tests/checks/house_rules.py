@@ -275,6 +275,10 @@ def _is_registration(source: Source, node: ast.stmt) -> bool:
     )
 
 
+_IS_PROGRAM = "__name__ == '__main__'"
+"""What is true of a file that is run, and of none that is imported."""
+
+
 def _import_time(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
     """Every statement that runs when the file is imported."""
     for node in body:
@@ -282,6 +286,8 @@ def _import_time(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
         match node:
             case ast.ClassDef():
                 yield from _import_time(node.body)
+            case ast.If(test=test) if ast.unparse(test) == _IS_PROGRAM:
+                yield from _import_time(node.orelse)
             case ast.If() | ast.For():
                 yield from _import_time(node.body + node.orelse)
             case ast.Try():

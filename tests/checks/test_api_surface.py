@@ -157,7 +157,7 @@ def test_what_is_out_is_not_listed_inside() -> None:
     assert ("fx.graph", "Graph.lint") not in surface
 
 
-CSE = ("fx.passes.dialect.common.cse_pass", "")
+SPLITTER = ("fx.passes.splitter_base", "")
 
 
 @needs_torch
@@ -165,27 +165,31 @@ def test_a_pass_that_is_written_where_torch_fx_has_it_turns_its_row_red() -> (
     None
 ):
     rows = load(FILE.read_text(encoding="utf-8"))
-    assert list(row_problems(rows[CSE], look_up(*CSE))) == []
-    assert list(row_problems(rows[CSE], Item("module"))) == [
-        "fx.passes.dialect.common.cse_pass: is out, yet fx has it"
+    assert list(row_problems(rows[SPLITTER], look_up(*SPLITTER))) == []
+    assert list(row_problems(rows[SPLITTER], Item("module"))) == [
+        "fx.passes.splitter_base: is out, yet fx has it"
     ]
-    rows[CSE] = replace(rows[CSE], status="same", reason="")
+    rows[SPLITTER] = replace(rows[SPLITTER], status="same", reason="")
     wrong = list(surface_problems(rows, torch_surface(rows)))
-    lacking = f"{CSE[0]}.CSEPass: torch.fx has it, the file has not"
+    name = f"{SPLITTER[0]}.FxNetSplitterInternalError"
+    lacking = f"{name}: torch.fx has it, the file has not"
     assert lacking in wrong
 
 
 @needs_torch
 def test_a_pass_that_is_written_elsewhere_under_its_name_is_seen() -> None:
     rows = load(FILE.read_text(encoding="utf-8"))
-    text = "class _Helper: ...\nclass CSEPass: ...\nclass Mine: ...\n"
-    source = Source(PurePosixPath("fx/passes/cse.py"), text)
+    text = (
+        "class _Helper: ...\nclass FxNetSplitterInternalError: ...\n"
+        "class Mine: ...\n"
+    )
+    source = Source(PurePosixPath("fx/passes/cutter.py"), text)
     (line,) = stray_problems([source], left_out(rows))
     assert line.startswith(
-        "fx/passes/cse.py:2: torch.fx has CSEPass in "
-        "torch.fx.passes.dialect.common.cse_pass, which is out: "
+        "fx/passes/cutter.py:2: torch.fx has FxNetSplitterInternalError in "
+        "torch.fx.passes.splitter_base, which is out: "
     )
-    rows[CSE] = replace(rows[CSE], status="same", reason="")
+    rows[SPLITTER] = replace(rows[SPLITTER], status="same", reason="")
     assert not list(stray_problems([source], left_out(rows)))
 
 

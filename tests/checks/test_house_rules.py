@@ -224,6 +224,7 @@ def test_private_and_inherited_names_need_no_docstring() -> None:
         "shared = torch.table\nshared['x'] = 1",
         "shared = torch.table\nshared.update(x=1)",
         "for x in open('f'):\n    y = 1",
+        "if __name__ == '__main__':\n    pass\nelse:\n    main()",
     ],
 )
 def test_an_effect_at_import_is_seen(text: str) -> None:
@@ -243,6 +244,7 @@ def test_building_constants_is_no_effect() -> None:
         "    def f(self) -> None:\n        print(open('x'))\n"
         "if TYPE_CHECKING:\n    from x import y\n"
         "action = lambda: print('later')\n"
+        "if __name__ == '__main__':\n    sys.exit(main())\n"
     )
     assert list(side_effect_problems(source)) == []
 

@@ -18,6 +18,7 @@ import fx
 from fx.passes.split_module import split_module
 from fx.passes.utils.call_order import kept_in_order
 from fx.usedef.values import Value
+from tests.library.memory_programs import flat, program, recipe_of
 from tests.zoo import ZOO, Network, borrow
 
 Answer = Callable[[Value], Value]
@@ -250,11 +251,6 @@ def test_a_cycle_through_an_effect_says_so() -> None:
         split_module(gm, gm, by_name({"add_": 1, "add": 2}))
 
 
-def flat(x: torch.Tensor) -> torch.Tensor:
-    """A user's function, of which nothing is known; it returns a view."""
-    return x.view(-1)
-
-
 def test_a_write_stays_before_a_read_through_a_users_function() -> None:
     graph = fx.Graph()
     made = graph.call_function(torch.add, (graph.placeholder("x"), 1))
@@ -303,35 +299,6 @@ def test_random_draws_stay_in_order() -> None:
     assert torch.equal(split(x)[1], expected[1])
 
 
-OPERATIONS = ("relu", "neg", "add_", "mul_", "view", "sum", "rand", "flat")
-
-
-def program(recipe: list[tuple[int, int, int]]) -> fx.Graph:
-    """Calls that read, view and write the values before them."""
-    graph = fx.Graph()
-    # Known to be new memory, so that writes are not taken for unknown ones.
-    values = [graph.call_function(torch.clone, (graph.placeholder("x"),))]
-    for number, one, other in recipe:
-        name = OPERATIONS[number % len(OPERATIONS)]
-        a, b = values[-1 - one % len(values)], values[other % len(values)]
-        if name == "view":
-            new = graph.call_method("view", (a, -1))
-        elif name == "flat":
-            new = graph.call_function(flat, (a,))
-        elif name == "rand":
-            rand_like = torch.ops.aten.rand_like.default
-            new = graph.call_function(rand_like, (a,))
-        elif name.endswith("_"):
-            new = graph.call_method(name, (a, b))
-        elif name == "sum":
-            new = graph.call_function(torch.add, (a, b))
-        else:
-            new = graph.call_function(getattr(torch, name), (a,))
-        values.append(new)
-    graph.output(tuple(values))
-    return graph
-
-
 def mostly_alone(drawn: random.Random) -> Answer:
     """Each call has its own part, or now and then that of an earlier one.
 
@@ -351,11 +318,7 @@ def mostly_alone(drawn: random.Random) -> Answer:
 def test_any_program_in_any_parts(seed: int) -> None:
     drawn, cut = random.Random(seed), 0
     for _ in range(500):
-        recipe = [
-            (drawn.randrange(8), drawn.randrange(6), drawn.randrange(10))
-            for _ in range(drawn.randint(2, 9))
-        ]
-        gm = fx.GraphModule({}, program(recipe))
+        gm = fx.GraphModule({}, program(recipe_of(drawn)))
         try:
             split = split_module(gm, gm, mostly_alone(drawn))
         except RuntimeError as error:

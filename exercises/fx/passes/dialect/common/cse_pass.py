@@ -1,0 +1,240 @@
+"""Passes: equal calls computed once (common subexpression elimination).
+
+    a = x * x              a = x * x
+    b = x * x      →       return (a + a,)
+    return (a + b,)
+
+Two equal calls are one only if nobody can tell the difference.  Between them,
+nothing may have written what they read; and as their results become one value,
+nobody may write into it, or find out in another way that there is just one.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Collection, Hashable, Iterator
+from typing import Final
+
+import torch
+
+from ....graph import Graph
+from ....graph_module import GraphModule
+from ....memory.effects import Memory, classify, is_new, is_tensor
+from ....memory.function_effects import is_in
+from ....node import Node
+from ....usedef.values import Argument, Value
+from ...infra.pass_base import PassBase, PassResult
+from ...tools_common import CALLABLE_NODE_OPS
+
+__all__ = ["CSEPass", "get_CSE_banned_ops"]
+
+_BANNED: Final = (
+    "dropout _fused_dropout _standard_gamma bernoulli multinomial "
+    "native_dropout normal poisson binomial rrelu rand_like rand randint randn "
+    "randperm add_ sub_ mul_ div_ pow_ lerp_ relu_ sigmoid_ tanh_"
+).split()
+
+
+def get_CSE_banned_ops() -> set[Value]:
+    """Operators that draw random numbers, and some that work in place.
+
+    They need not be banned here: no call with an effect is merged.
+
+    torch.fx: passes/dialect/common/cse_pass.py, get_CSE_banned_ops
+    """
+    return {getattr(torch.ops.aten, name) for name in _BANNED}
+
+
+class CSEPass(PassBase):
+    """Lets a call that an earlier one equals use its result.
+
+    Merged are calls without an effect, with the same arguments: the same
+    nodes, and constants that are equal and of one type.  A method is merged
+    only if its object is known to be a tensor.  Two values are left apart if
+    both of them are returned.
+
+    torch.fx: passes/dialect/common/cse_pass.py, CSEPass
+    """
+
+    def __init__(self, banned_ops: Collection[Value] | None = None) -> None:
+        """Merge all calls but those of some functions and operators."""
+        self.banned_ops = banned_ops or ()
+
+    def call(self, graph_module: GraphModule) -> PassResult:
+        """A new module without the equal calls, or the old one as it was.
+
+        Cost: O(nodes + uses).
+        """
+        graph = graph_module.graph
+        merged = dict(equal_calls(graph, self.banned_ops))
+        if not merged:
+            return PassResult(graph_module, False)
+        new = Graph()
+        values: dict[Node, Node] = {}
+        for node in graph.nodes:
+            if node in merged:
+                values[node] = values[merged[node]]
+            else:
+                values[node] = new.node_copy(node, values.__getitem__)
+        new.set_codegen(graph._codegen)
+        return PassResult(GraphModule(graph_module, new), True)
+
+
+def equal_calls(
+    graph: Graph, banned_ops: Collection[Value] = ()
+) -> Iterator[tuple[Node, Node]]:
+    """Calls that can be left out, and for each the earlier call it equals.
+
+    Args:
+        graph: is not changed.
+        banned_ops: functions, operators or packets of them to leave alone.
+    """
+    tensors: dict[Node, bool] = {}
+    written = _LastWrites(graph)
+    sharable, returned = _sharable(graph, tensors)
+    merged: dict[Node, Node] = {}
+    banned = {*banned_ops}
+    known: dict[Hashable, Node] = {}
+    for node in graph.nodes:
+        if node.op not in CALLABLE_NODE_OPS:
+            continue
+        effect = classify(node, tensors)
+        if effect.kind != "pure":
+            if not effect.only_draws:
+                written.note(node)
+            continue
+        target = getattr(node.target, "overloadpacket", node.target)
+        if node not in sharable or is_in(banned, target):
+            continue
+        key = _key(node, merged), written.before(node)
+        first = known.setdefault(key, node)
+        if first is node or {first, node} <= returned:
+            continue
+        if node in returned:
+            returned.add(first)
+        merged[node] = first
+        yield node, first
+
+
+# -- what they read ----------------------------------------------------------
+
+
+class _LastWrites:
+    """When the memory that calls read was last written, in a walk."""
+
+    def __init__(self, graph: Graph) -> None:
+        """Find the memories that the calls of a graph make."""
+        self._memory = Memory(graph.nodes)
+        self._used: dict[Node, list[int]] = {}
+        self._clock = 0
+        self._anywhere = 0
+        self._last: dict[int, int] = {}
+        for number, users in enumerate(self._memory.uses()):
+            for user in users:
+                self._used.setdefault(user, []).append(number)
+
+    def note(self, node: Node) -> None:
+        """Note that a call with an effect has run."""
+        self._clock += 1
+        if self._memory.is_made_here(node):
+            for number in self._used.get(node, ()):
+                self._last[number] = self._clock
+        else:
+            self._anywhere = self._clock
+
+    def before(self, node: Node) -> int:
+        """A number that is another one if what a call reads was written."""
+        times = [self._last.get(n, 0) for n in self._used.get(node, ())]
+        return max([self._anywhere, *times])
+
+
+# -- what becomes of their results -------------------------------------------
+
+_TELLING: Final = (operator.is_, operator.is_not, id)
+"""Functions that tell whether two values are one."""
+
+
+def _sharable(
+    graph: Graph, tensors: dict[Node, bool]
+) -> tuple[set[Node], set[Node]]:
+    """The calls whose results nobody writes, and those that are returned.
+
+    Followed are all values that may be views of a result or hold it.
+    """
+    sharable: set[Node] = set()
+    returned: set[Node] = set()
+    for node in reversed(graph.nodes):
+        seen = [user for user in node.users if not is_copy(user, tensors)]
+        tells = any(node.target is each for each in _TELLING)
+        if not tells and all(
+            user.op == "output"
+            or (user in sharable and classify(user, tensors).kind == "pure")
+            or _only_reads(user, node, tensors)
+            for user in seen
+        ):
+            sharable.add(node)
+        if any(user.op == "output" or user in returned for user in seen):
+            returned.add(node)
+    return sharable, returned
+
+
+def is_copy(node: Node, tensors: dict[Node, bool]) -> bool:
+    """Whether a call only reads its arguments, and its result keeps none.
+
+    A module may still change itself, as a batch norm in training does.
+    """
+    effect = classify(node, tensors)
+    only_reads = effect.kind == "pure" or effect.only_draws
+    return is_new(node, tensors) and (only_reads or node.op == "call_module")
+
+
+def _only_reads(user: Node, node: Node, tensors: dict[Node, bool]) -> bool:
+    """Whether a call writes into another tensor, and does nothing else."""
+    target = classify(user, tensors).target
+    if target is None:
+        return False
+    written = target.of(user.args, user.kwargs)
+    return written is not node and is_tensor(written, tensors)
+
+
+# -- equality ----------------------------------------------------------------
+
+_BY_TEXT: Final = frozenset(
+    (
+        type(None),
+        type(...),
+        bool,
+        int,
+        float,
+        complex,
+        str,
+        range,
+        torch.dtype,
+        torch.device,
+        torch.layout,
+        torch.memory_format,
+    )
+)
+"""Types of constants that are equal if their texts are: 0.0 is not -0.0."""
+
+
+def _key(node: Node, merged: dict[Node, Node]) -> Hashable:
+    """What equal calls have in common."""
+
+    def key(value: Argument) -> Hashable:
+        if isinstance(value, Node):
+            return merged.get(value, value)
+        if isinstance(value, tuple | list):
+            return (type(value), *map(key, value))
+        if isinstance(value, dict):
+            pairs = [(key(name), key(one)) for name, one in value.items()]
+            return (type(value), *pairs)
+        if isinstance(value, slice):
+            return (slice, *map(key, (value.start, value.stop, value.step)))
+        if type(value) in _BY_TEXT:
+            return (type(value), repr(value))
+        return id(value)
+
+    target = node.target if isinstance(node.target, str) else id(node.target)
+    kwargs = sorted(node.kwargs.items())
+    return (node.op, target, key(node.args), *[key(item) for item in kwargs])

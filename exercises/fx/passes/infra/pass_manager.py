@@ -1,0 +1,317 @@
+"""Passes: run several in an order that suits them, until nothing changes."""
+
+from __future__ import annotations
+
+import inspect
+import logging
+from collections import Counter, deque
+from collections.abc import Callable, Sequence
+from functools import wraps
+from time import perf_counter
+from typing import Final, NamedTuple, TypeAlias
+
+from torch import nn
+
+from ...graph_module import GraphModule
+from ...usedef.values import Value
+from .pass_base import PassResult
+
+__all__ = [
+    "PassManager",
+    "pass_result_wrapper",
+    "this_before_that_pass_constraint",
+]
+
+_log: Final = logging.getLogger(__name__)
+
+Pass: TypeAlias = Callable[..., Value]
+"""Takes a module and returns a PassResult."""
+
+Constraint: TypeAlias = Callable[[Pass, Pass], bool]
+"""Says of two passes whether the first may run before the second."""
+
+
+class Change(NamedTuple):
+    """What one run of a pass did.
+
+    Attributes:
+        name: the pass.
+        added: how many nodes are new.
+        removed: how many nodes are gone.
+        seconds: how long it took.
+        modified: whether the pass says that it changed something.
+    """
+
+    name: str
+    added: int
+    removed: int
+    seconds: float
+    modified: bool
+
+
+def pass_result_wrapper(fn: Pass | None) -> Value:
+    """Make a pass return a PassResult that returns something else.
+
+    Args:
+        fn: returns a module, or None if it changes the given one. Either
+            counts as modified.
+
+    Returns:
+        The pass; None for None.
+
+    torch.fx: passes/infra/pass_manager.py, pass_result_wrapper
+    """
+    if fn is None:
+        return None
+
+    @wraps(fn)
+    def wrapped_fn(gm: nn.Module) -> PassResult | None:
+        result = fn(gm)
+        if result is None:
+            return PassResult(gm, True)
+        if isinstance(result, nn.Module):
+            return PassResult(result, True)
+        return result if isinstance(result, PassResult) else None
+
+    wrapped_fn.__name__ = _name(fn)
+    return wrapped_fn
+
+
+def this_before_that_pass_constraint(this: Pass, that: Pass) -> Constraint:
+    """The constraint that one pass runs before another.
+
+    torch.fx: passes/infra/pass_manager.py, this_before_that_pass_constraint
+    """
+
+    def depends_on(a: Pass, b: Pass) -> bool:
+        return a != that or b != this
+
+    return depends_on
+
+
+class PassManager:
+    """Runs passes in an order that their constraints allow.
+
+        run = PassManager([fold, pass_result_wrapper(clean)], steps=5)
+        module, modified = run(module)
+        print(run.changes)
+
+    Attributes:
+        passes: in the order in which they run, once that is decided.
+        constraints: what that order must hold.
+        steps: how often all passes are run at most.
+        changes: what each pass did in the last call, in order.
+
+    torch.fx: passes/infra/pass_manager.py, PassManager
+    """
+
+    passes: list[Pass]
+    constraints: list[Constraint]
+    steps: int = 1
+    changes: list[Change]
+    _validated: bool = False
+
+    def __init__(
+        self,
+        passes: list[Pass] | None = None,
+        constraints: list[Constraint] | None = None,
+        steps: int | None = None,
+        run_checks_after_each_pass: bool = False,
+        suppress_check_failures: bool = False,
+    ) -> None:
+        """Collect passes and constraints.
+
+        Args:
+            passes: take a module and return a PassResult.
+            constraints: see `this_before_that_pass_constraint`.
+            steps: run all passes so often, or until none of them changes
+                anything; once by default.
+            run_checks_after_each_pass: check the module after each pass, and
+                lint its graph, instead of checking it at the beginning only.
+            suppress_check_failures: log what a check raises, and go on.
+        """
+        self.passes = passes or []
+        self.constraints = constraints or []
+        self.steps = steps or type(self).steps
+        self.run_checks_after_each_pass = run_checks_after_each_pass
+        self.suppress_check_failures = suppress_check_failures
+        self.changes = []
+
+    def add_pass(self, _pass: Pass) -> None:
+        """Run one more pass."""
+        self.passes.append(_pass)
+        self._validated = False
+
+    def add_constraint(self, constraint: Constraint) -> None:
+        """Hold one more constraint."""
+        self.constraints.append(constraint)
+        self._validated = False
+
+    def add_checks(self, check: Callable[[nn.Module], None]) -> None:
+        """Check modules with this function, which raises if one is wrong.
+
+        Raises:
+            TypeError: it does not have one parameter.
+        """
+        if len(inspect.signature(check).parameters) != 1:
+            raise TypeError(
+                "PassManager check function should only take in one variable, "
+                "a module"
+            )
+        vars(self)["check"] = check
+
+    def validate_constraints(self) -> None:
+        """Raise if the passes, as they are ordered now, break a constraint.
+
+        Raises:
+            RuntimeError: they do.
+        """
+        if self._validated:
+            return
+        for i, j in _broken(self.passes, self.constraints):
+            if i < j:
+                a, b = self.passes[i], self.passes[j]
+                raise RuntimeError(
+                    f"pass schedule constraint violated. Expected {b} before "
+                    f"{a}, but they run as number {j} and {i}; "
+                    "solve_constraints() finds an order"
+                )
+        self._validated = True
+
+    def solve_constraints(self) -> None:
+        """Order the passes so that they hold all constraints.
+
+        Raises:
+            RuntimeError: there is no such order.
+
+        Cost: O(passes² · constraints).
+        """
+        self.passes = _ordered(self.passes, self.constraints)
+        self._validated = True
+
+    def check(self, module: nn.Module) -> None:
+        """Raise if a module is wrong: what `add_checks` was given."""
+
+    def __call__(self, module: nn.Module) -> PassResult:
+        """Run the passes.
+
+        Args:
+            module: of any class, if the passes can take it; a GraphModule is
+                recompiled after each pass.
+
+        Returns:
+            What the last pass returned, and whether any changed anything.
+
+        Raises:
+            RuntimeError: there is no order that holds the constraints.
+            Exception: a pass raised, or did not return a PassResult.
+        """
+        if not self._validated:
+            self.solve_constraints()
+        self.changes = []
+        self._check(module)
+        modified = False
+        for _ in range(self.steps):
+            done = len(self.changes)
+            for number in range(len(self.passes)):
+                module = self._run(number, module)
+            if not any(change.modified for change in self.changes[done:]):
+                break
+            modified = True
+        return PassResult(module, modified)
+
+    def _run(self, number: int, module: Value) -> Value:
+        """Run one pass, note what it changed, and return its module."""
+        run = self.passes[number]
+        before, start = _nodes(module), perf_counter()
+        try:
+            result = run(module)
+            if not hasattr(result, "graph_module"):
+                raise TypeError(
+                    f"The result of the pass {_name(run)} should be type "
+                    "PassResult. Please wrap it with pass_result_wrapper()"
+                )
+            seconds = perf_counter() - start
+            module = result.graph_module
+            if isinstance(module, GraphModule):
+                module.recompile()
+            if self.run_checks_after_each_pass:
+                self._check(module)
+        except Exception as error:
+            names = [_name(each) for each in self.passes[:number]]
+            raise Exception(
+                f"An error occurred when running the '{_name(run)}' pass "
+                f"after the following passes: {names}"
+            ) from error
+        after = _nodes(module)
+        added, removed = (after - before).total(), (before - after).total()
+        change = Change(
+            _name(run), added, removed, seconds, bool(result.modified)
+        )
+        self.changes.append(change)
+        _log.debug("%s", change)
+        return module
+
+    def _check(self, module: nn.Module) -> None:
+        """Check a module, and its graph if that is wanted."""
+        try:
+            self.check(module)
+            if self.run_checks_after_each_pass and isinstance(
+                module, GraphModule
+            ):
+                module.graph.lint()
+        except Exception:
+            if not self.suppress_check_failures:
+                raise
+            _log.exception("a check failed")
+
+
+def _name(run: Pass) -> str:
+    """The name of a pass."""
+    return run.__name__ if inspect.isfunction(run) else type(run).__name__
+
+
+def _nodes(module: Value) -> Counter[tuple[str, str, object]]:
+    """The nodes of a module, in a form that a copied graph shares."""
+    if not isinstance(module, GraphModule):
+        return Counter()
+    return Counter(
+        (node.name, node.op, str(node.target)) for node in module.graph.nodes
+    )
+
+
+def _broken(
+    passes: Sequence[Pass], constraints: Sequence[Constraint]
+) -> list[tuple[int, int]]:
+    """The places of two passes of which the first must not run first."""
+    return [
+        (i, j)
+        for i, a in enumerate(passes)
+        for j, b in enumerate(passes)
+        if i != j and not all(may_precede(a, b) for may_precede in constraints)
+    ]
+
+
+def _ordered(
+    passes: list[Pass], constraints: Sequence[Constraint]
+) -> list[Pass]:
+    """The passes in an order that holds all constraints."""
+    waits = [0] * len(passes)
+    later: list[list[int]] = [[] for _ in passes]
+    for after, before in _broken(passes, constraints):
+        later[before].append(after)
+        waits[after] += 1
+    ready = deque(place for place, count in enumerate(waits) if not count)
+    order: list[int] = []
+    while ready:
+        order.append(place := ready.popleft())
+        for after in later[place]:
+            waits[after] -= 1
+            if not waits[after]:
+                ready.append(after)
+    if len(order) < len(passes):
+        left = [passes[place] for place, count in enumerate(waits) if count]
+        raise RuntimeError(
+            f"Circular dependency detected within the following passes: {left}"
+        )
+    return [passes[place] for place in order]

@@ -1,0 +1,287 @@
+"""Passes: a module cut into stages that run one after another in a pipeline.
+
+Each stage is a module for one process.  It takes what the stage before it
+returns, so a value that a later stage needs is handed through all in between:
+
+    stage 0   x          → h, skip
+    stage 1   h, skip    → h_1, skip
+    stage 2   h_1, skip  → the result
+
+`torch.distributed.pipelining` sends the values and runs the schedule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from itertools import accumulate, pairwise
+
+import torch
+from torch import nn
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.distributed.pipelining import PipelineStage
+
+from ..graph import Graph
+from ..graph_module import GraphModule
+from ..memory.effects import Memory, effect_by_name, is_torchs_module
+from ..node import Node, map_arg
+from ..text.dotted_path import find
+from ..usedef.values import Argument
+from .shape_prop import ShapeProp, TensorMetadata
+from .tools_common import CALLABLE_NODE_OPS
+from .utils.balanced_cuts import lightest_cuts
+
+__all__ = ["by_parameters", "cut_in_stages", "pipeline_stage"]
+
+
+def by_parameters(node: Node) -> float:
+    """How many numbers the parameters have that a call brings along."""
+    root = node.graph.owning_module
+    if node.op == "call_module":
+        module = find(root, str(node.target))
+        return float(sum(each.numel() for each in module.parameters()))
+    fetched = (each for each in node.all_input_nodes if each.op == "get_attr")
+    values = (find(root, str(each.target)) for each in fetched)
+    return float(
+        sum(each.numel() for each in values if isinstance(each, nn.Parameter))
+    )
+
+
+def cut_in_stages(
+    gm: GraphModule,
+    count: int,
+    example: Sequence[torch.Tensor],
+    *,
+    weigh: Callable[[Node], float] = by_parameters,
+    most: int | None = None,
+) -> list[GraphModule]:
+    """Cut a module into stages, the heaviest of which is as light as can be.
+
+    A cut is made only where nothing but tensors goes through it, and not
+    between a call that makes memory and one that writes into it.
+
+    Args:
+        gm: the module. Its nodes get the notes of ShapeProp, and
+            the stages share its modules and tensors.
+        count: how many stages there are to be.
+        example: tensors to call it with, of a microbatch.
+        weigh: what a call weighs: its parameters by default, or
+            `times.__getitem__` of what a Profiler has measured.
+        most: how many bytes may go through a cut, in each microbatch.
+
+    Returns:
+        The stages. The first takes the inputs, and the last returns what `gm`
+        returns; between them are tensors, or tuples of them.
+
+    Raises:
+        ValueError: there are not that many places for a cut; two stages would
+            need the same parameter or buffer; a call writes into memory that
+            no call has made; or the result is not a tensor or a tuple of them.
+
+    Cost: O(nodes + uses), and a run without data.
+    """
+    mode = FakeTensorMode(allow_non_fake_inputs=True)
+    ShapeProp(gm, mode).propagate(*map(mode.from_tensor, example))
+    _check_writes(gm)
+    calls = [node for node in gm.graph.nodes if node.op in CALLABLE_NODE_OPS]
+    crossing = _crossing(gm.graph, calls)
+    places = [
+        place
+        for place in _outside_of_writes(gm.graph, calls)
+        if _fits(crossing[place], most)
+    ]
+    weights = [0.0, *accumulate(weigh(node) for node in calls)]
+    cuts = [0, *lightest_cuts(weights, places, count), len(calls)]
+    stage_of = {
+        node: number
+        for number in range(count)
+        for node in calls[cuts[number] : cuts[number + 1]]
+    }
+    _check_shared(gm, stage_of)
+    stages = []
+    for number, (start, end) in enumerate(pairwise(cuts)):
+        gives: Argument = tuple(crossing[end])
+        if number == count - 1:
+            gives = _result(gm.graph)
+        elif len(crossing[end]) == 1:
+            (gives,) = crossing[end]
+        takes = crossing[start] if number else ()
+        stages.append(_stage(gm, calls[start:end], takes, gives))
+    return stages
+
+
+def pipeline_stage(
+    stages: Sequence[GraphModule],
+    index: int,
+    device: torch.device | str = "cpu",
+    group: torch.distributed.ProcessGroup | None = None,
+) -> PipelineStage:
+    """One stage, for the process that runs it.
+
+        stage = pipeline_stage(stages, torch.distributed.get_rank())
+        schedule = ScheduleGPipe(stage, n_microbatches=4, loss_fn=loss)
+
+    Args:
+        stages: from `cut_in_stages`; each process cuts the same model.
+        index: which of them this process runs.
+        device: where; the stage is moved there.
+        group: the processes, if not all.
+    """
+    place = torch.device(device)
+    module = stages[index].to(place)
+    takes, gives = module.meta["takes"], module.meta["gives"]
+    return PipelineStage(
+        module, index, len(stages), place, takes, gives, group=group
+    )
+
+
+# -- where to cut ------------------------------------------------------------
+
+
+def _crossing(graph: Graph, calls: Sequence[Node]) -> list[list[Node]]:
+    """For each place between calls, the values that go through a cut there."""
+    place = {node: number for number, node in enumerate(calls)}
+    through: list[list[Node]] = [[] for _ in range(len(calls) + 1)]
+    for node in graph.nodes:
+        if node.op in ("get_attr", "output") or not node.users:
+            continue
+        last = max(place.get(user, len(calls)) for user in node.users)
+        for number in range(place.get(node, -1) + 1, last + 1):
+            through[number].append(node)
+    return through
+
+
+def _fits(values: Iterable[Node], most: int | None) -> bool:
+    """Whether values are tensors, of not too many bytes."""
+    size = 0
+    for value in values:
+        noted = value.meta.get("tensor_meta")
+        if not isinstance(noted, TensorMetadata):
+            return False
+        size += noted.shape.numel() * noted.dtype.itemsize
+    return most is None or size <= most
+
+
+def _outside_of_writes(graph: Graph, calls: Sequence[Node]) -> list[int]:
+    """The places that are not between a memory's maker and a write into it."""
+    place = {node: number for number, node in enumerate(calls)}
+    closed = [0] * (len(calls) + 1)
+    for users in Memory(graph.nodes).uses():
+        writes = [node for node in users if effect_by_name(node).target]
+        if writes:
+            makers = [value for one in users for value in one.all_input_nodes]
+            first = min(place[each] for each in makers if each in place)
+            closed[first + 1] += 1
+            closed[max(place[each] for each in writes) + 1] -= 1
+    return [
+        number
+        for number, inside in enumerate(accumulate(closed))
+        if 0 < number < len(calls) and not inside
+    ]
+
+
+# -- what cannot be cut ------------------------------------------------------
+
+
+def _check_writes(gm: GraphModule) -> None:
+    """Raise if a call writes into memory that no call of the graph has made."""
+    memory = Memory(gm.graph.nodes)
+    for node in gm.graph.nodes:
+        if node.op not in CALLABLE_NODE_OPS or is_torchs_module(node):
+            continue
+        effect = effect_by_name(node)
+        if effect.target is None and effect.kind != "impure":
+            continue
+        only_raises = node.target is torch._assert
+        known = effect.only_draws or only_raises or memory.is_made_here(node)
+        if not known:
+            raise ValueError(
+                f"{node} may change what another stage has: {effect.reason}"
+            )
+
+
+def _check_shared(gm: GraphModule, stage_of: dict[Node, int]) -> None:
+    """Raise if two stages need one tensor."""
+    seen: dict[int, tuple[int, str]] = {}
+    for node, stage in stage_of.items():
+        for path, tensor in _tensors(gm, node):
+            first, name = seen.setdefault(id(tensor), (stage, path))
+            if first != stage:
+                also = "" if name == path else f", there as {name}"
+                raise ValueError(
+                    f"{path} is used in stage {stage} and in stage "
+                    f"{first}{also}: each process would change its own copy. "
+                    "Use another number of stages, or another weigh="
+                )
+
+
+def _tensors(gm: GraphModule, node: Node) -> Iterable[tuple[str, torch.Tensor]]:
+    """The parameters and buffers that a call needs, with their paths."""
+    if node.op == "call_module":
+        path = str(node.target)
+        module = find(gm, path)
+        yield from module.named_parameters(path)
+        yield from module.named_buffers(path)
+    for value in node.all_input_nodes:
+        if value.op == "get_attr":
+            tensor = find(gm, str(value.target))
+            if isinstance(tensor, torch.Tensor):
+                yield str(value.target), tensor
+
+
+def _result(graph: Graph) -> Argument:
+    """What the graph returns."""
+    result = graph.output_node().args[0]
+    values = result if isinstance(result, tuple | list) else (result,)
+    if not _fits((v for v in values if isinstance(v, Node)), None) or not all(
+        isinstance(value, Node) for value in values
+    ):
+        raise ValueError(
+            f"the result {result} cannot be sent: return a tensor, or a tuple "
+            "of them"
+        )
+    return result
+
+
+def _stage(
+    gm: GraphModule,
+    calls: Iterable[Node],
+    takes: Iterable[Node],
+    gives: Argument,
+) -> GraphModule:
+    """The module of a stage; the first one takes what `gm` takes."""
+    graph = Graph()
+    copies: dict[Node, Node] = {}
+    for node in takes:
+        copies[node] = graph.placeholder(node.name, node.type)
+        copies[node].meta = node.meta.copy()
+    if not copies:
+        for node in gm.graph.find_nodes(op="placeholder"):
+            copies[node] = graph.node_copy(node)
+
+    def copy_of(node: Node) -> Node:
+        if node not in copies:  # a fetched attribute
+            copies[node] = graph.node_copy(node)
+        return copies[node]
+
+    for node in calls:
+        for value in node.all_input_nodes:
+            copy_of(value)
+        copies[node] = graph.node_copy(node, copy_of)
+    graph.output(map_arg(gives, copy_of))
+    stage = GraphModule(gm, graph)
+    inputs = graph.find_nodes(op="placeholder")
+    results = graph.output_node().all_input_nodes
+    stage.meta["takes"] = tuple(_like(node) for node in inputs)
+    stage.meta["gives"] = tuple(_like(node) for node in results)
+    return stage
+
+
+def _like(node: Node) -> torch.Tensor | None:
+    """A tensor without data, like the value of a node."""
+    noted = node.meta.get("tensor_meta")
+    if not isinstance(noted, TensorMetadata):
+        return None
+    like = torch.empty_strided(
+        noted.shape, noted.stride, dtype=noted.dtype, device="meta"
+    )
+    return like.requires_grad_(noted.requires_grad)

@@ -1,0 +1,209 @@
+"""Passes: what a node calls, and the order in which nodes can run."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Mapping
+from itertools import chain
+from typing import Final, TypeAlias
+
+import torch
+from torch import nn
+
+from ..graph import Graph
+from ..graph_module import GraphModule
+from ..node import Node
+from ..text.qualified_names import _get_qualified_name
+from ..usedef.values import Value
+
+__all__ = [
+    "get_acc_ops_name",
+    "get_node_target",
+    "is_node_output_tensor",
+    "legalize_graph",
+    "stable_topological_sort",
+]
+
+Names: TypeAlias = list[str]
+NodeList: TypeAlias = list[Node]
+NodeSet: TypeAlias = set[Node]
+Tensors: TypeAlias = tuple[torch.Tensor] | list[torch.Tensor]
+TensorOrTensors: TypeAlias = torch.Tensor | Tensors
+
+CALLABLE_NODE_OPS: Final = {"call_module", "call_function", "call_method"}
+"""The opcodes of calls."""
+
+EMPTY: Final[Mapping[Node, Node]] = {}
+"""No node stands for another one."""
+
+
+def get_acc_ops_name(k: str | type) -> str:
+    """The dotted name of a class; a string is a name already.
+
+    What a module `acc_ops` has is "acc_ops." and its name, wherever that is.
+
+    torch.fx: passes/tools_common.py, get_acc_ops_name
+    """
+    if isinstance(k, str):
+        return k
+    module = k.__module__ or ""
+    if "acc_ops" in module:
+        return f"acc_ops.{k.__name__}"
+    return f"{module.replace('torch._ops', 'torch.ops')}.{k.__name__}"
+
+
+def get_node_target(submodules: Mapping[str, nn.Module], node: Node) -> str:
+    """What a node calls, as a text that a table can have as a key.
+
+    Args:
+        submodules: path -> module, as `dict(gm.named_modules())`.
+        node: a call.
+
+    Returns:
+        The name of a method; the dotted name of a function, "torch.relu"; or
+        that of the class of a module, "torch.nn.modules.linear.Linear".
+
+    Raises:
+        AssertionError: the node is not a call.
+
+    torch.fx: passes/tools_common.py, get_node_target
+    """
+    if node.op not in CALLABLE_NODE_OPS:
+        raise AssertionError(
+            "Expect op types of call_module, call_function, call_method, "
+            f"but found {node.op}"
+        )
+    if node.op == "call_module":
+        module = submodules[str(node.target)]
+        origin = getattr(module, "_base_class_origin", type(module))
+        return get_acc_ops_name(origin)
+    if node.op == "call_method":
+        return str(node.target)
+    target: Value = node.target
+    if "acc_ops" in (getattr(target, "__module__", "") or ""):
+        return f"acc_ops.{target.__name__}"
+    return _get_qualified_name(target)
+
+
+def is_node_output_tensor(node: Node) -> bool:
+    """Whether a node's value is a tensor, as `ShapeProp` has noted it.
+
+    torch.fx: passes/tools_common.py, is_node_output_tensor
+    """
+    noted = node.meta.get("type")
+    return noted is not None and issubclass(noted, torch.Tensor)
+
+
+def legalize_graph(gm: GraphModule) -> GraphModule:
+    """Sort the nodes of a module, as `stable_topological_sort` does.
+
+    Raises:
+        RuntimeError: nodes use each other in a circle; nothing is moved.
+
+    torch.fx: passes/tools_common.py, legalize_graph
+    """
+    try:
+        return stable_topological_sort(gm)
+    except AssertionError as error:
+        raise RuntimeError(str(error)) from None
+
+
+def stable_topological_sort(gm: GraphModule) -> GraphModule:
+    """Move each node of a module behind its inputs, and recompile.
+
+    A node goes no further than it must: the first in the old order runs first
+    among those that can run.
+
+    Returns:
+        `gm` itself.
+
+    Raises:
+        AssertionError: nodes use each other in a circle; nothing is moved.
+
+    Cost: O(uses + nodes · log nodes).
+
+    torch.fx: passes/tools_common.py, stable_topological_sort
+    """
+    sort_nodes(gm.graph)
+    gm.recompile()
+    return gm
+
+
+def sort_nodes(
+    graph: Graph,
+    pairs: Iterable[tuple[Node, Node]] = (),
+    leader: Mapping[Node, Node] = EMPTY,
+) -> None:
+    """Move each node behind its inputs, and no further than it must.
+
+    Args:
+        graph: sorted in place.
+        pairs: of nodes, of which the first must run before the second.
+        leader: for nodes in the pairs that are not in the graph any more, the
+            node that does their work.
+
+    Raises:
+        AssertionError: some nodes wait for each other; nothing is moved.
+
+    Cost: O(uses + pairs + nodes · log nodes).
+    """
+    nodes = [*graph.nodes]
+    order = sorted_nodes(nodes, pairs, leader)
+    if order != nodes:
+        _arrange(nodes[0], order)
+
+
+def sorted_nodes(
+    nodes: Iterable[Node],
+    pairs: Iterable[tuple[Node, Node]] = (),
+    leader: Mapping[Node, Node] = EMPTY,
+) -> list[Node]:
+    """Some nodes, each behind its inputs and no later than it must be.
+
+    Args:
+        nodes: in an order to keep to; other nodes do not matter.
+        pairs: of nodes, of which the first must come before the second.
+        leader: node -> the node that stands for it.
+
+    Raises:
+        AssertionError: some nodes wait for each other.
+
+    Cost: O(uses + pairs + nodes · log nodes).
+    """
+    later: dict[Node, dict[Node, None]] = {}
+    uses: list[tuple[Node, Node]] = []
+    for node in nodes:
+        later.setdefault(leader.get(node, node), {})
+        uses += [(value, node) for value in node.all_input_nodes]
+    waits = dict.fromkeys(later, 0)
+    for before, after in chain(uses, pairs):
+        one, other = leader.get(before, before), leader.get(after, after)
+        users = later.get(one)
+        if users is None or one is other or other in users:
+            continue
+        if other in waits:
+            users[other] = None
+            waits[other] += 1
+    found = [*later]
+    place = {node: number for number, node in enumerate(found)}
+    ready = [place[node] for node in found if not waits[node]]
+    order: list[Node] = []
+    while ready:
+        order.append(node := found[heapq.heappop(ready)])
+        for user in later[node]:
+            waits[user] -= 1
+            if not waits[user]:
+                heapq.heappush(ready, place[user])
+    if len(order) < len(found):
+        left = [node for node in found if waits[node]]
+        raise AssertionError(f"Input graph has cycles, unable to add {left}")
+    return order
+
+
+def _arrange(first: Node, order: list[Node]) -> None:
+    """Put all nodes of a graph, of which one is the first, in some order."""
+    if order[0] is not first:
+        first.prepend(order[0])
+    for number, node in enumerate(order[1:]):
+        if order[number].next is not node:
+            order[number].append(node)

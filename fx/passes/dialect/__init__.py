@@ -1,0 +1,1 @@
+"""Passes by the kind of operators that they are for."""

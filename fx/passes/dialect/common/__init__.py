@@ -1,0 +1,1 @@
+"""Passes for every kind of operators."""

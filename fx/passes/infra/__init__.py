@@ -1,0 +1,1 @@
+"""Passes that run passes, and that cut graphs for a back end."""

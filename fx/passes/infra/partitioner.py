@@ -1,0 +1,284 @@
+"""Passes: which calls a back end gets, in as few pieces as possible.
+
+A back end that supports some calls is given whole pieces of a graph.  A piece
+must not need its own result: if a path leaves it, runs through a call that is
+not supported, and comes back, it could not run at all.
+
+    relu ── print ── relu_1      not one piece, but two
+
+So each node gets a level: how often a path from it to the end goes from a
+supported call to one that is not.  No such path leads back to the same level,
+and all supported calls of a level can be one piece.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, TypeAlias
+
+from ...graph_module import GraphModule
+from ...node import Node
+from ..operator_support import OperatorSupportBase
+from ..tools_common import CALLABLE_NODE_OPS, get_node_target
+from ..utils.call_order import kept_in_order
+from ..utils.fuser_utils import fuse_by_partitions
+
+__all__ = ["CapabilityBasedPartitioner", "Partition"]
+
+_NON_COMPUTE: Final = ("torch.ops.aten.view", "_operator.getitem")
+"""What is never counted as a computation."""
+
+Neighbours: TypeAlias = Mapping[Node, Sequence[Node]]
+"""The nodes that must run before a node, or after it."""
+
+
+class Partition:
+    """Some nodes of a graph.
+
+    Attributes:
+        id: a number, or None.
+        nodes: the nodes in order, and for each its place from the end of the
+            graph, or None.
+
+    torch.fx: passes/infra/partitioner.py, Partition
+    """
+
+    def __init__(
+        self,
+        id: int | None = None,
+        nodes: Iterable[Node] | None = None,
+        node_orders: Iterable[int] | None = None,
+    ) -> None:
+        """Begin with some nodes, and perhaps a place for each."""
+        self.id = id
+        self.nodes: dict[Node, int | None] = dict.fromkeys(nodes or ())
+        if node_orders is not None:
+            self.nodes.update(zip(self.nodes, node_orders, strict=True))
+
+    def __repr__(self) -> str:
+        """Its nodes and their places."""
+        return str(self.nodes)
+
+    def add_node(self, node: Node, node_order: int | None = None) -> None:
+        """Put a node in."""
+        self.nodes[node] = node_order
+
+    def remove_node(self, node: Node) -> None:
+        """Take a node out."""
+        del self.nodes[node]
+
+    def size(self) -> int:
+        """How many nodes it has."""
+        return len(self.nodes)
+
+
+class CapabilityBasedPartitioner:
+    """Finds the pieces of a graph that a back end can run.
+
+        partitioner = CapabilityBasedPartitioner(gm, support)
+        fused = partitioner.partition_and_fuse()
+
+    torch.fx: passes/infra/partitioner.py, CapabilityBasedPartitioner
+    """
+
+    def __init__(
+        self,
+        graph_module: GraphModule,
+        operator_support: OperatorSupportBase,
+        allows_single_node_partition: bool = False,
+        non_compute_ops: Sequence[str] | None = None,
+        allowed_single_node_partition_ops: Sequence[str] | None = None,
+        skip_horizontal_fusion: bool = False,
+    ) -> None:
+        """Prepare to cut a module.
+
+        Args:
+            graph_module: the module.
+            operator_support: says which nodes the back end can run. It is
+                asked about calls and fetched attributes.
+            allows_single_node_partition: propose a piece also if it computes
+                a single thing.
+            non_compute_ops: calls that compute nothing, by the names that
+                `get_node_target` gives them. Views are among them anyway.
+            allowed_single_node_partition_ops: calls that may be a piece alone.
+            skip_horizontal_fusion: only put calls into one piece that are
+                connected inside of it.
+        """
+        self.graph_module = graph_module
+        self.operator_support = operator_support
+        self.allows_single_node_partition = allows_single_node_partition
+        self.non_compute_ops = non_compute_ops or []
+        self.allowed_single_node_partition_ops = (
+            allowed_single_node_partition_ops or []
+        )
+        self.skip_horizontal_fusion = skip_horizontal_fusion
+
+    def propose_partitions(self) -> list[Partition]:
+        """The pieces, those at the end of the graph first.
+
+        Without `skip_horizontal_fusion` and the limits on small pieces, there
+        are as few as can be.  What takes results of a call that returns
+        several is in the piece of that call.
+
+        Cost: O(nodes + uses).
+        """
+        before, after = self._neighbours()
+        tied = _unpacking(self.graph_module)
+        supported = self._supported(tied)
+        levels = _levels(self.graph_module, supported, after)
+        for node in self.graph_module.graph.nodes:
+            alone = self.skip_horizontal_fusion and not any(
+                user in supported and levels[user] == levels[node]
+                for user in after[node]
+            )
+            if node in supported and (alone or node in tied):
+                levels[node] = min(
+                    (
+                        levels[each]
+                        for each in before[node]
+                        if each in supported or each.op in CALLABLE_NODE_OPS
+                    ),
+                    default=levels[node],
+                )
+        if self.skip_horizontal_fusion:
+            levels = _connected(levels, supported, before)
+        parts: dict[int, Partition] = {}
+        nodes = self.graph_module.graph.nodes
+        for order, node in enumerate(reversed(nodes)):
+            if node in supported:
+                part = parts.setdefault(levels[node], Partition(len(parts)))
+                part.add_node(node, order)
+        for part in parts.values():
+            part.nodes = dict(reversed(part.nodes.items()))
+        return [part for part in parts.values() if self._is_worth_it(part)]
+
+    def fuse_partitions(
+        self, partitions: list[Partition], prefix: str = "fused_"
+    ) -> GraphModule:
+        """Let a call of a module stand for each piece: `fuse_by_partitions`."""
+        pieces = [part.nodes for part in partitions]
+        return fuse_by_partitions(self.graph_module, pieces, prefix=prefix)
+
+    def remove_bookend_non_compute_ops(
+        self, partitions: list[Partition]
+    ) -> None:
+        """Take out what computes nothing, at the beginning and end of pieces.
+
+        Cost: O(nodes + uses).
+        """
+        before, after = self._neighbours()
+        for part in partitions:
+            for near, step in ((before, 1), (after, -1)):
+                for node in [*part.nodes][::step]:
+                    if self._name(node) in self.non_compute_ops and not any(
+                        each in part.nodes for each in near[node]
+                    ):
+                        part.remove_node(node)
+
+    def partition_and_fuse(self, prefix: str = "fused_") -> GraphModule:
+        """Let a call of a module stand for each piece that is proposed."""
+        return self.fuse_partitions(self.propose_partitions(), prefix)
+
+    def _neighbours(self) -> tuple[Neighbours, Neighbours]:
+        """What must run before each node, and after it."""
+        before: dict[Node, list[Node]] = {}
+        after: dict[Node, list[Node]] = {}
+        for node in self.graph_module.graph.nodes:
+            before[node] = node.all_input_nodes
+            after[node] = [*node.users]
+        for one, other in kept_in_order(self.graph_module.graph):
+            before[other].append(one)
+            after[one].append(other)
+        return before, after
+
+    def _supported(self, tied: Mapping[Node, Node]) -> set[Node]:
+        """The nodes that the back end gets."""
+        modules = dict(self.graph_module.named_modules())
+        supported: set[Node] = set()
+        for node in self.graph_module.graph.nodes:
+            if node in tied:
+                fits = tied[node] in supported
+            else:
+                fits = node.op not in (
+                    "placeholder",
+                    "output",
+                ) and self.operator_support.is_node_supported(modules, node)
+            if fits:
+                supported.add(node)
+        return supported
+
+    def _name(self, node: Node) -> str:
+        """What a call calls; "" for a fetched attribute."""
+        if node.op not in CALLABLE_NODE_OPS:
+            return ""
+        module = self.graph_module
+        held = {}
+        if node.op == "call_module":
+            held[str(node.target)] = module.get_submodule(str(node.target))
+        return get_node_target(held, node)
+
+    def _is_worth_it(self, part: Partition) -> bool:
+        """Whether a piece computes enough."""
+        if self.allows_single_node_partition:
+            return True
+        names = [self._name(node) for node in part.nodes]
+        nothing = {*_NON_COMPUTE, *self.non_compute_ops, ""}
+        alone = self.allowed_single_node_partition_ops
+        work = sum(name not in nothing for name in names)
+        return work + sum(name in alone for name in names) > 1
+
+
+def _unpacking(gm: GraphModule) -> dict[Node, Node]:
+    """What only takes results of a call that nothing else uses -> the call."""
+    tied: dict[Node, Node] = {}
+    for node in gm.graph.nodes:
+        if all(
+            user.target is operator.getitem and user.args[0] is node
+            for user in node.users
+        ):
+            tied.update(dict.fromkeys(node.users, node))
+    return tied
+
+
+def _levels(
+    gm: GraphModule, supported: set[Node], after: Neighbours
+) -> dict[Node, int]:
+    """How often a path from each node goes from supported nodes to others.
+
+    Paths count up to their last supported node, -1 where there is none.
+    """
+    levels: dict[Node, int] = {}
+    for node in reversed(gm.graph.nodes):
+        leaves = int(node in supported)
+        levels[node] = max(
+            (
+                levels[user] + (leaves if user not in supported else 0)
+                for user in after[node]
+            ),
+            default=leaves - 1,
+        )
+    return levels
+
+
+def _connected(
+    levels: Mapping[Node, int], supported: set[Node], before: Neighbours
+) -> dict[Node, int]:
+    """A number for each group of supported nodes of a level that are linked."""
+    links: defaultdict[Node, list[Node]] = defaultdict(list)
+    for node in supported:
+        for each in before[node]:
+            if each in supported and levels[each] == levels[node]:
+                links[node].append(each)
+                links[each].append(node)
+    groups: dict[Node, int] = {}
+    for node in supported:
+        rest = [] if node in groups else [node]
+        number = len(groups)
+        while rest:
+            each = rest.pop()
+            if each not in groups:
+                groups[each] = number
+                rest += links[each]
+    return groups

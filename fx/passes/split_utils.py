@@ -1,0 +1,182 @@
+"""Passes: cut a module into the parts that tags on its nodes name."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+
+from torch import nn
+
+from ..graph import Graph
+from ..graph_module import GraphModule
+from ..node import Node, map_arg
+from ..text.dotted_path import find
+from ..usedef.values import Value
+from .tools_common import CALLABLE_NODE_OPS
+from .utils.call_order import kept_in_order
+from .utils.common import lift_subgraph_as_module, subgraph_of
+
+__all__ = ["getattr_recursive", "setattr_recursive", "split_by_tags"]
+
+
+def getattr_recursive(obj: object, name: str) -> Value:
+    """The object at a dotted path; None if there is none.
+
+    torch.fx: passes/split_utils.py, getattr_recursive
+    """
+    value = obj
+    for atom in name.split("."):
+        # A ModuleList has methods, too, and `append` is not a child.
+        children = value._modules if isinstance(value, nn.ModuleList) else None
+        value = (
+            getattr(value, atom, None)
+            if children is None
+            else (children.get(atom))
+        )
+    return value
+
+
+def setattr_recursive(obj: object, attr: str, value: object) -> None:
+    """Set the attribute at a dotted path, all of whose owners exist.
+
+    Raises:
+        AttributeError: an owner on the way is missing.
+
+    torch.fx: passes/split_utils.py, setattr_recursive
+    """
+    path, _, name = attr.rpartition(".")
+    setattr(find(obj, path) if path else obj, name, value)
+
+
+def split_by_tags(
+    gm: GraphModule,
+    tags: list[str],
+    return_fqn_mapping: bool = False,
+    return_tuple: bool = False,
+    GraphModuleCls: type[GraphModule] = GraphModule,
+) -> Value:
+    """Cut a module into one submodule for each tag, in the order of the tags.
+
+    Each call is in the part that its attribute `tag` names:
+
+        for node in gm.graph.nodes:
+            node.tag = "front" if node.name in front else "back"
+        split_by_tags(gm, ["front", "back"])
+
+    Attributes are fetched in the parts that use them.
+
+    Args:
+        gm: the module; it is not changed, and the new one shares its modules
+            and tensors.
+        tags: the names of the parts, which become those of the submodules. A
+            part without calls is a submodule that returns ().
+        return_fqn_mapping: return also the path in `gm` of each module that
+            is called or attribute that is fetched -> its new path.
+        return_tuple: return a tuple also from parts with a single output.
+        GraphModuleCls: the class of the new module.
+
+    Returns:
+        A module that computes what `gm` computes, or a tuple of it and the
+        mapping.
+
+    Raises:
+        AssertionError: a call has no tag; or its part comes before one that
+            must run first: it uses a value of that one, or one of two calls
+            may have an effect that the other one notices.
+        KeyError: a tag is not among `tags`.
+        ValueError: a tag is the name of an attribute that the output fetches.
+
+    Cost: O(nodes + uses).
+
+    torch.fx: passes/split_utils.py, split_by_tags
+    """
+    parts = _tagged(gm.graph, tags)
+    place = {node: n for n, tag in enumerate(tags) for node in parts[tag]}
+    _check_order(gm.graph, tags, place)
+    outputs = _outputs(gm.graph, tags, place)
+    main, values = Graph(), dict[Node, Node]()
+    main.set_codegen(gm.graph._codegen)
+    for node in gm.graph.find_nodes(op="placeholder"):
+        values[node] = main.node_copy(node)
+    returned = gm.graph.output_node()
+    fetched = [n for n in returned.all_input_nodes if n.op == "get_attr"]
+    for node in fetched:
+        values[node] = main.node_copy(node)
+    held: dict[str, Value] = {}
+    mapping: dict[str, str] = {}
+    for tag in tags:
+        made = outputs[tag]
+        graph, inputs = subgraph_of(
+            parts[tag],
+            made,
+            is_copied=lambda node: node.op == "get_attr",
+            as_tuple=return_tuple,
+        )
+        held[tag], paths = lift_subgraph_as_module(gm, graph, tag)
+        mapping |= paths
+        call = main.call_module(tag, tuple(values[node] for node in inputs))
+        if len(made) == 1 and not return_tuple:
+            values[made[0]] = call
+            continue
+        for number, node in enumerate(made):
+            values[node] = main.call_function(operator.getitem, (call, number))
+    main.output(map_arg(returned.args[0], values.__getitem__), returned.type)
+    for node in fetched:
+        path = str(node.target)
+        if path.partition(".")[0] in held:
+            raise ValueError(
+                f"the part {path.partition('.')[0]!r} and the attribute "
+                f"{path!r} would have one name: use another tag"
+            )
+        held[path] = find(gm, path)
+    new = GraphModuleCls(held, main)
+    return (new, mapping) if return_fqn_mapping else new
+
+
+def _tagged(graph: Graph, tags: Sequence[str]) -> dict[str, list[Node]]:
+    """The calls of each part."""
+    parts: dict[str, list[Node]] = {tag: [] for tag in tags}
+    for node in graph.nodes:
+        if node.op in CALLABLE_NODE_OPS:
+            if not hasattr(node, "tag"):
+                raise AssertionError(
+                    f"Node does not have tag: {node.format_node()}"
+                )
+            copied: Value = node
+            parts[copied.tag].append(node)
+    return parts
+
+
+def _check_order(
+    graph: Graph, tags: Sequence[str], place: dict[Node, int]
+) -> None:
+    """Raise if a part must run before one that stands in front of it."""
+    uses = (
+        (value, node, "uses")
+        for node in place
+        for value in node.all_input_nodes
+        if value in place
+    )
+    effects = (
+        (before, after, "must stay behind")
+        for before, after in kept_in_order(graph)
+    )
+    for before, after, why in (*uses, *effects):
+        if place[after] < place[before]:
+            raise AssertionError(
+                f"Component {tags[place[after]]} order must be >= max of its "
+                f"upstream components: {after} {why} {before}, which is in "
+                f"{tags[place[before]]}"
+            )
+
+
+def _outputs(
+    graph: Graph, tags: Sequence[str], place: dict[Node, int]
+) -> dict[str, list[Node]]:
+    """What each part returns, in the order of the first use outside."""
+    outputs: dict[str, dict[Node, None]] = {tag: {} for tag in tags}
+    for node in graph.nodes:
+        for value in node.all_input_nodes:
+            if value in place and place.get(node) != place[value]:
+                outputs[tags[place[value]]][value] = None
+    return {tag: [*values] for tag, values in outputs.items()}

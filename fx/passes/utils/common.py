@@ -1,0 +1,118 @@
+"""Passes: some nodes of a graph made a graph, and a module, of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from torch import nn
+
+from ...graph import Graph
+from ...graph_module import GraphModule
+from ...node import Node
+from .matcher_utils import SubgraphMatcher
+
+__all__ = ["HolderModule", "compare_graphs", "lift_subgraph_as_module"]
+
+
+class HolderModule(nn.Module):
+    """A module that only holds others, by name.
+
+    torch.fx: passes/utils/common.py, HolderModule
+    """
+
+    def __init__(self, d: Mapping[str, nn.Module | None]) -> None:
+        """Hold the modules of a dict under its keys."""
+        super().__init__()
+        for name, module in d.items():
+            self.add_module(name, module)
+
+
+def lift_subgraph_as_module(
+    gm: GraphModule,
+    subgraph: Graph,
+    comp_name: str = "",
+    class_name: str = "GraphModule",
+) -> tuple[GraphModule, dict[str, str]]:
+    """Make a module of a graph whose nodes were copied from another one's.
+
+    Args:
+        gm: has what the nodes name; the new module shares it, at its paths.
+        subgraph: the graph, which is then the new module's.
+        comp_name: the name that the new module will have in another one.
+        class_name: the name of its class.
+
+    Returns:
+        The module, and path in `gm` -> path below `comp_name`.
+
+    torch.fx: passes/utils/common.py, lift_subgraph_as_module
+    """
+    paths = [
+        str(node.target)
+        for node in subgraph.nodes
+        if node.op in ("call_module", "get_attr")
+    ]
+    lifted = GraphModule(gm, subgraph, class_name)
+    return lifted, {path: f"{comp_name}.{path}" for path in paths}
+
+
+def compare_graphs(left: Graph, right: Graph) -> bool:
+    """Whether two graphs are the same but for names.
+
+    They must have as many nodes, and what the second returns must be computed
+    as in the first, from the inputs at the same places.
+
+    Raises:
+        AssertionError: `left` has a node without users or effect.
+
+    torch.fx: passes/utils/common.py, compare_graphs
+    """
+    if len(left.nodes) != len(right.nodes):
+        return False
+    matcher = SubgraphMatcher(left, match_output=True, match_placeholder=True)
+    inputs = right.find_nodes(op="placeholder")
+    return any(
+        match.placeholder_nodes == inputs for match in matcher.match(right)
+    )
+
+
+def subgraph_of(
+    nodes: Sequence[Node],
+    outputs: Sequence[Node],
+    *,
+    is_copied: Callable[[Node], bool] = lambda node: False,
+    as_tuple: bool = False,
+) -> tuple[Graph, list[Node]]:
+    """Copy some nodes of a graph into a graph of their own.
+
+    Args:
+        nodes: in the order in which they run.
+        outputs: those of them whose values the new graph returns; one alone
+            is returned as it is.
+        is_copied: says of an input from outside, such as a fetched attribute,
+            that it is copied too instead of becoming a parameter.
+        as_tuple: return a tuple also of one value.
+
+    Returns:
+        The graph, and the nodes outside whose values are its parameters.
+
+    Cost: O(nodes + uses).
+    """
+    graph = Graph()
+    inside = set(nodes)
+    copies: dict[Node, Node] = {}
+    inputs: list[Node] = []
+    for node in nodes:
+        for value in node.all_input_nodes:
+            if not (value in inside or value in copies or is_copied(value)):
+                copies[value] = graph.placeholder(value.name, value.type)
+                copies[value].meta = value.meta.copy()
+                inputs.append(value)
+    for node in nodes:
+        for value in node.all_input_nodes:
+            if value not in copies:
+                copies[value] = graph.node_copy(value)
+        copies[node] = graph.node_copy(node, copies.__getitem__)
+    results = tuple(copies[node] for node in outputs)
+    alone = len(results) == 1 and not as_tuple
+    graph.output(results[0] if alone else results)
+    return graph, inputs

@@ -1,0 +1,133 @@
+"""What is measured on real networks: all of `tests/zoo`, one row an operation.
+
+A run does the operation once with each network; the size is how many there
+are, and the time is the mean over them.  Their tensors are on the device
+"meta", which has no memory: fx asks for shapes and paths, not for numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache
+
+import torch
+from torch import nn
+
+from tests.benchmarks.measure import A_CALL, Made, Task
+from tests.benchmarks.operations import (
+    BENCHMARKS,
+    Beside,
+    Library,
+    at_least,
+    benchmark,
+)
+from tests.zoo import ZOO, Inputs
+
+__all__ = ["BENCHMARKS"]
+
+_NETWORKS = (len(ZOO),)
+
+
+@cache
+def _networks() -> Sequence[tuple[nn.Module, Inputs]]:
+    """Each network, in evaluation mode, with inputs for it."""
+    with torch.device("meta"):
+        modules = [network.architecture().eval() for network in ZOO]
+    inputs = [tuple(x.to("meta") for x in network.inputs()) for network in ZOO]
+    return list(zip(modules, inputs, strict=True))
+
+
+def _each(
+    do: Callable[[nn.Module], Made], show: Callable[[Made], object]
+) -> Task:
+    """Do something with each network; compare what comes out of each."""
+    modules = [module for module, _ in _networks()]
+    return Task(
+        lambda _: [do(module) for module in modules],
+        len(modules),
+        show=lambda made: [show(one) for one in made],
+    )
+
+
+def _code(module: Made) -> str:
+    """The code of a GraphModule."""
+    return str(module.code)
+
+
+@benchmark(at_least(3), sizes=_NETWORKS, full=(), unit=A_CALL)
+def networks_trace(lib: Library, size: int) -> Task:
+    """Tracer().trace of each network of the zoo."""
+    return _each(lib.trace, str)
+
+
+@benchmark(at_least(1.5), sizes=_NETWORKS, full=(), unit=A_CALL)
+def networks_graph_module(lib: Library, size: int) -> Task:
+    """GraphModule(network, graph) of each network; compile() is in it."""
+    graphs = {module: lib.trace(module) for module, _ in _networks()}
+    make = lib.root.GraphModule
+    return _each(lambda module: make(module, graphs[module]), _code)
+
+
+@benchmark(at_least(2.2), sizes=_NETWORKS, full=(), unit=A_CALL)
+def networks_symbolic_trace(lib: Library, size: int) -> Task:
+    """symbolic_trace of each network: both of the rows above."""
+    return _each(lib.root.symbolic_trace, _code)
+
+
+def _compile_alone(size: int) -> Task:
+    """Let Python compile what torch.fx writes for each."""
+    texts = [torch.fx.symbolic_trace(module).code for module, _ in _networks()]
+    return Task(
+        lambda _: [compile(text, "<benchmark>", "exec") for text in texts],
+        len(texts),
+    )
+
+
+@benchmark(
+    at_least(1.5),
+    sizes=_NETWORKS,
+    full=(),
+    unit=A_CALL,
+    beside=Beside("compile() alone", _compile_alone),
+)
+def networks_recompile(lib: Library, size: int) -> Task:
+    """GraphModule.recompile of each network."""
+    made = {module: lib.compiled(module) for module, _ in _networks()}
+    return _each(
+        lambda module: made[module].recompile(), lambda code: str(code.src)
+    )
+
+
+def _running(runs: Sequence[Callable[..., Made]]) -> Task:
+    """Run something with the inputs of each network, without gradients."""
+    inputs = [inputs for _, inputs in _networks()]
+
+    def run(_: Made) -> list[Made]:
+        with torch.no_grad():
+            return [go(*given) for go, given in zip(runs, inputs, strict=True)]
+
+    return Task(run, len(runs), show=lambda _: None)
+
+
+def _eager(size: int) -> Task:
+    """Run each without any fx."""
+    return _running([module for module, _ in _networks()])
+
+
+_BESIDE_EAGER = Beside("eager alone", _eager)
+
+
+@benchmark(None, sizes=_NETWORKS, full=(), unit=A_CALL, beside=_BESIDE_EAGER)
+def networks_interpreter(lib: Library, size: int) -> Task:
+    """Interpreter.run of each network; torch's own work is most of it."""
+    make = lib.module("interpreter").Interpreter
+    modules = [lib.compiled(module) for module, _ in _networks()]
+    return _running([make(module).run for module in modules])
+
+
+@benchmark(None, sizes=_NETWORKS, full=(), unit=A_CALL, beside=_BESIDE_EAGER)
+def networks_shape_prop(lib: Library, size: int) -> Task:
+    """ShapeProp.propagate of each network; torch's own work is most of it."""
+    make = lib.module("passes.shape_prop").ShapeProp
+    modules = [lib.compiled(module) for module, _ in _networks()]
+    return _running([make(module).propagate for module in modules])

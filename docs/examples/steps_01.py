@@ -21,7 +21,12 @@ def film() -> Film:
     ring.append(add)
     relu = graph.create_node("call_method", "relu")
     ring.append(relu)
-    shoot(steps, "add and relu likewise; each touches two neighbours.", ring)
+    shoot(
+        steps,
+        "Each new link goes before the sentinel, which is the end: x, then add "
+        "and relu.",
+        ring,
+    )
     neg = graph.create_node("call_method", "neg")
     ring.append(neg)
     shoot(steps, "neg is put at the end as well.", ring)
@@ -29,14 +34,14 @@ def film() -> Film:
     shoot(
         steps,
         "add.prepend(neg): neg leaves its place (relu and the sentinel "
-        "close the gap), then stands between x and add.",
+        "close the gap), and goes between x and add.",
         ring,
     )
     graph.erase_node(add)
     shoot(
         steps,
         "erase_node(add): neg and relu close the gap. add keeps its own "
-        "pointers, so a loop that stands on it finds relu next.",
+        "pointers, so a loop that is at add finds relu next.",
         ring,
     )
     return steps

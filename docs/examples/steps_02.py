@@ -12,14 +12,18 @@ from fx.graph import Graph
 
 def film() -> Film:
     """Residual built by hand; then gelu takes the place of relu."""
-    steps = Film(rows="Nodes, and who uses each")
+    steps = Film(rows="Nodes, and who uses each", first=2)
     graph = Graph()
     x = graph.placeholder("x")
-    shoot(steps, "A placeholder. Nobody uses it.", graph)
+    shoot(steps, "A placeholder; no node uses it yet.", graph)
     linear = graph.call_module("linear", (x,))
     shoot(steps, "linear has x among its arguments: an edge.", graph)
     add = graph.call_function(operator.add, (linear, x))
-    shoot(steps, "add uses two values; x now has two users.", graph)
+    shoot(
+        steps,
+        "add has linear and x among its arguments; x now has two users.",
+        graph,
+    )
     relu = graph.call_function(torch.relu, (add,))
     graph.output(relu)
     shoot(steps, "relu and the output complete the program.", graph)
@@ -36,8 +40,8 @@ def film() -> Film:
     graph.erase_node(relu)
     shoot(
         steps,
-        "Nobody uses relu now, so it can be erased. Its own use of add "
-        "goes with it.",
+        "No node uses relu now, so it can be erased. It disappears from the "
+        "users of add, too.",
         graph,
     )
     return steps

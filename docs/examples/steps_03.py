@@ -44,5 +44,8 @@ def film() -> Film:
     steps.graph("Two proxies, each with a node of its own.", graph)
     result: Proxy = program(*proxies)
     graph.output(result.node)
-    steps.graph("The proxy that is returned leads to the output.", graph)
+    steps.graph(
+        "The node of the proxy that is returned is the output's argument.",
+        graph,
+    )
     return steps

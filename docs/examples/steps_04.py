@@ -21,8 +21,8 @@ SAY = {
     "forward is called with a proxy of it.",
     "call_module": "A module is called with a proxy. It is a leaf, so the "
     "call itself is recorded and its forward is not entered.",
-    "call_function": "An operation on a proxy is recorded, and gives a new "
-    "proxy.",
+    "call_function": "forward runs on proxies. The marked operation becomes a "
+    "node, and its result is a new proxy.",
     "output": "What forward returns becomes the output.",
 }
 

@@ -8,11 +8,11 @@ from fx.tracing.tracer import Tracer
 from stages.residual import Residual
 
 SAY = {
-    "placeholder": "A placeholder becomes a parameter, with its annotation.",
-    "call_module": "A module is called by its path from self.",
-    "call_function": "A function is called by a name that stands for it; an "
-    "operator is written as one. A value that nobody uses later is freed on "
-    "the same line.",
+    "x": "The placeholder x becomes a parameter, with its annotation.",
+    "linear": "A module is called by its path from self.",
+    "add": "The node add calls an operator, so its line is written with +. No "
+    "later line uses linear and x, so this line sets them to None.",
+    "relu": "A function is called by its name, and add is set to None.",
     "output": "The output becomes the return statement.",
 }
 
@@ -24,7 +24,7 @@ def film() -> Film:
     steps.graph("The graph is complete, nothing is written.", graph)
     for number, node in enumerate(graph.nodes):
         code = lines_until(graph, number)
-        steps.graph(SAY[node.op], graph, code=code, look=[node.name])
+        steps.graph(SAY[node.name], graph, code=code, look=[node.name])
     return steps
 
 

@@ -49,8 +49,8 @@ def splice(steps: Film, graph: Graph) -> None:
     old = [node for node in match.nodes_map.values() if node not in (a, b)]
     old = [node for node in old if node.op == "call_function"]
     steps.graph(
-        "add and relu match; linear and x stand for a and b. Nobody outside "
-        "uses add, so it may go.",
+        "add and relu match; a is paired with linear, b with x. No node "
+        "outside of the match uses add, so it may be erased.",
         graph,
         at="torch.relu(a + b)",
         look=[node.name for node in old],

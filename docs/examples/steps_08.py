@@ -33,8 +33,8 @@ def film() -> Film:
                 steps.graph(f"{node.name} {say}.", gm.graph, notes=notes)
         reinplace(gm, x)
     steps.graph(
-        "Rewritten: add and relu write into the memory of addmm, and who "
-        "used their values uses addmm.",
+        "Rewritten: add and relu write into the memory of addmm, and the "
+        "nodes that used their values use addmm.",
         gm.graph,
         notes=notes,
     )

@@ -18,13 +18,15 @@ Value: TypeAlias = Any
 """What a program passes to a call: anything."""
 
 SAY = {
-    "x": "fx calls forward with a proxy instead of a tensor. Its argument "
-    "becomes a node of the graph.",
-    "linear": "The proxy reaches a layer. Nothing is computed: the call is "
-    "recorded as a node, and a line of code can be written for it.",
-    "add": "An operator on a proxy is a node too. The arrows say whose result "
-    "it uses.",
-    "relu": "So is a call of a torch function. Its argument is the node add.",
+    "x": "fx calls forward with a proxy, an object that records what is done "
+    "with it. The argument x becomes the first node of the graph.",
+    "linear": "The layer is called with the proxy. Nothing is computed: the "
+    "call becomes a node, and a line of code can be written for it.",
+    "add": "forward runs once, on objects that record what is done with them. "
+    "Here it reaches y + x, which becomes the node add; the arrows say whose "
+    "results it uses.",
+    "relu": "The call of torch.relu becomes a node, whose argument is the node "
+    "add.",
     "output": "forward returns, and the graph is complete. Its code computes "
     "what the module does.",
 }

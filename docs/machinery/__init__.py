@@ -67,9 +67,10 @@ whatever block it stands: link to
     ## Use         /// run | stages.01.demo
     ## Exercises   /// exercises | 01
 
-Everything that a learner needs for an exercise is on this page or in the
-function's docstring.  Each exercise's `anchor` is a heading here (its text in
-small letters, hyphens for spaces), or the build fails.
+Everything that a learner needs for an exercise is on this page (what a reader
+does not need: in a `/// write` block) or in the function's docstring.  Each
+exercise's `anchor` is a heading here (its text in small letters, hyphens for
+spaces), or the build fails.
 
 ## The blocks
 
@@ -98,6 +99,9 @@ tests/claims.toml names a definition, and a § in its margin opens the claim.
 `/// document | 003`: a document section by section. `/// ledger`: all claims.
 `/// ranked`: which rows of the page's tables are met `often:` and `sometimes:`
 (lists of the ids in their first cells); with a filter, and cards when narrow.
+
+`/// write | node.Node._connect`, at the end of a section: what only one who
+writes that function must know, folded, and no part of the core's words.
 
 `/// exercises | 01`: a stage's exercises, with commands, and what to break.
 
@@ -134,7 +138,9 @@ colours).
 
 `/// speed`: a chart of the recorded benchmarks.
 
-`/// api`, `/// stages`: the reference of public names; the list of stages.
+`/// api | trace`: the public names of a group (GROUPS in reference_pages.py),
+each with its example: the lines below its comment in docs/examples/api.py.
+`/// stages`: the list of stages.
 
 ## Links, terms, notes
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 
 from markdown import Markdown
@@ -12,6 +13,7 @@ from markdown import Markdown
 from docs.machinery.errors import DocsError
 from docs.machinery.extension import KINDS, DocsExtension
 from docs.machinery.literate import gaps, shown_lines
+from docs.machinery.reference import names
 from docs.machinery.source import ROOT, UnknownName, find, page_of, read
 
 USUAL = (
@@ -83,14 +85,14 @@ def unknown_names(docs: Path, page: str) -> Iterator[str]:
             try:
                 find(name)
             except UnknownName as error:
-                if not _is_exported(name):
+                if name not in _public():
                     yield f"docs/{page}:{number}: {name}: {error}"
 
 
-def _is_exported(name: str) -> bool:
-    """Whether it is `fx.something`, and the package itself has that."""
-    text = (ROOT / "fx" / "__init__.py").read_text(encoding="utf-8")
-    return name.count(".") == 1 and f'"{name[3:]}"' in text
+@cache
+def _public() -> set[str]:
+    """The public names, under which the code may not define them."""
+    return {name.anchor for name in names()}
 
 
 def uneven(page: str, shown: Mapping[str, Counter[int]]) -> Iterator[str]:

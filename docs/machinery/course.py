@@ -1,4 +1,7 @@
-"""What a stage asks of the learner: `/// exercises | 01`, `/// stages`."""
+"""What a stage asks of the learner.
+
+`/// write | NAME`, `/// exercises | 01`, `/// stages`.
+"""
 
 from __future__ import annotations
 
@@ -109,7 +112,20 @@ def _stages(scene: Scene) -> etree.Element:
     return rows
 
 
+def _write(scene: Scene) -> etree.Element:
+    """What the author of one function must know, folded."""
+    try:
+        place = find(f"fx.{scene.directive.argument}")
+    except UnknownName as error:
+        raise scene.error(error) from None
+    box = element(scene.parent, "details", css="fx-write")
+    summary = element(box, "summary", "To write it: ")
+    element(summary, "code", place.unit.name)
+    return element(box, "div")
+
+
 BLOCKS = {
+    "write": Block(Kind(True, {}, "prose"), _write),
     "exercises": Block(Kind(True, {}, "none"), _exercises),
     "stages": Block(Kind(False, {}, "none"), _stages),
 }

@@ -28,7 +28,7 @@ from docs.machinery import (
     drawing,
     literate,
     ranking,
-    reference,
+    reference_pages,
     running,
     stepper,
     tables,
@@ -52,7 +52,7 @@ BLOCKS: dict[str, Block] = {
     **drawing.BLOCKS,
     **chart.BLOCKS,
     **choosing.BLOCKS,
-    **reference.BLOCKS,
+    **reference_pages.BLOCKS,
 }
 """Every block that a page may have, by name."""
 

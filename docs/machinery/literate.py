@@ -159,9 +159,11 @@ def _source(scene: Scene) -> etree.Element:
         )
     span = span_of(directive)
     heading = element(scene.parent, "h3", id=span.anchor, css="fx-name")
-    if not span.start.name:
+    if span.module.path.endswith("__init__.py"):
+        element(heading, "code", span.module.name)
+    elif not span.start.name:
         heading.text = "The top of the file" + (", to " if span.title else "")
-    if span.title:
+    if span.title and heading.find("code") is None:
         element(heading, "code", span.title)
     section = element(scene.parent, "section", css="fx-lit")
     words = element(section, "div", css="fx-prose")

@@ -1,4 +1,4 @@
-"""The public names, with signature and docstring: `/// api`.
+"""The public names, and where each is defined.
 
 Public is what `fx/__init__.py` exports, what tests/api_surface.toml has of
 torch.fx, and what a file of fx lists in its `__all__`.  All is read from the
@@ -8,23 +8,17 @@ files; nothing is imported.
 from __future__ import annotations
 
 import ast
-import re
 import tomllib
-import xml.etree.ElementTree as etree
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 
-from docs.machinery.directives import Kind
 from docs.machinery.literate import dotted
-from docs.machinery.scene import Block, Scene, after, element
 from docs.machinery.source import (
     ROOT,
     Module,
     Place,
-    Unit,
     UnknownName,
     find,
-    page_of,
     statements,
 )
 
@@ -156,101 +150,60 @@ def _member(holder: Place, name: str) -> Place | None:
 
 def _definition(place: Place) -> ast.stmt:
     """The first statement of a unit, parsed."""
-    return _definitions(place.module, place.unit)[0]
+    return definitions(place)[0]
 
 
-def _definitions(module: Module, unit: Unit) -> list[ast.stmt]:
+def definitions(place: Place) -> list[ast.stmt]:
     """The statements of a unit."""
-    return ast.parse(module.text(unit.first, unit.last)).body
+    unit = place.unit
+    return ast.parse(place.module.text(unit.first, unit.last)).body
 
 
-# --- drawing ----------------------------------------------------------------
+# --- one entry for each definition ------------------------------------------
 
 
-def _api(scene: Scene) -> etree.Element:
-    """All public names, a heading for each; each is described once."""
-    known = names()
-    anchors = {name.anchor for name in known}
-    module = ""
-    for name in known:
-        if name.module != module:
-            module = name.module
-            element(scene.parent, "h2", module, id=f"module-{module}")
-        level = "h4" if "." in name.key else "h3"
-        heading = element(scene.parent, level, id=name.anchor, css="fx-name")
-        element(heading, "code", name.key)
-        _name(element(scene.parent, "div", css="fx-api"), name, anchors)
-    return element(scene.parent, "div")
+@dataclass
+class Entry:
+    """A definition, under all the names that one can import it by.
+
+    Attributes:
+        names: the shortest first.
+        members: of a class, each an entry of its own.
+    """
+
+    names: list[Name]
+    members: list[Entry] = field(default_factory=list)
+
+    @property
+    def name(self) -> Name:
+        """The name to use."""
+        return self.names[0]
 
 
-def _name(box: etree.Element, name: Name, anchors: set[str]) -> None:
-    """One name: described, or a link to where it is."""
-    place = name.place
-    if place is None:
+def entries(known: Sequence[Name]) -> dict[str, Entry]:
+    """What is public, by the anchor of each top-level name.
+
+    An alias has the entry of what it is another name of.
+    """
+    found: dict[str, Entry] = {}
+    homes: dict[str, Entry] = {}
+    for name in sorted(known, key=lambda n: (n.key.count("."), len(n.anchor))):
         owner, _, last = name.key.rpartition(".")
-        made = "its fields" if last == "__init__" else "an attribute"
-        element(box, "p", f"{owner}: {made}; see the class.", css="fx-where")
-        return
-    home = dotted(place.module, place.unit)
-    if home != name.anchor and home in anchors:
-        said = element(box, "p", "The same as ", css="fx-where")
-        element(said, "a", home, href=f"#{home}")
-    else:
-        _defined(box, place)
-    if name.remark:
-        said = element(box, "p")
-        after(element(said, "em", "Unlike torch.fx: "), name.remark)
-
-
-def _defined(box: etree.Element, place: Place) -> None:
-    """Signature, place and docstring."""
-    nodes = _definitions(place.module, place.unit)
-    said = _docstring(nodes)
-    text = "\n".join(filter(None, map(_signature, nodes)))
-    element(box, "code", text or place.unit.name, css="fx-sig")
-    where = element(box, "p", css="fx-where")
-    page = page_of(place.module.path)
-    if (ROOT / "docs" / page).is_file():
-        target = f"{page}#{dotted(place.module, place.unit)}"
-        element(where, "a", place.module.path, href=target)
-    else:
-        element(where, "span", place.module.path)
-    if said:
-        _words(element(box, "div", css="fx-doc"), said)
-
-
-def _signature(node: ast.stmt) -> str:
-    """What comes before the body."""
-    match node:
-        case ast.FunctionDef() | ast.ClassDef():
-            node.body = [ast.Expr(ast.Constant(...))]
-            return ast.unparse(node).rpartition(":\n")[0]
-        case ast.AnnAssign() | ast.Assign():
-            text = ast.unparse(node)
-            return text if len(text) < 200 else f"{text[:200]} …"
-    return ""
-
-
-def _docstring(nodes: list[ast.stmt]) -> str:
-    """The docstring of a definition; of a variable, the string below it."""
-    for node in nodes:
-        if isinstance(node, ast.FunctionDef | ast.ClassDef):
-            if said := ast.get_docstring(node):
-                return said
-        elif isinstance(node, ast.Expr):
-            return ast.get_docstring(ast.Module([node], [])) or ""
-    return ""
-
-
-def _words(box: etree.Element, text: str) -> None:
-    """A docstring as it stands; what is in backticks is code."""
-    parts = re.split(r"`([^`\n]+)`", text)
-    last = element(box, "span", parts[0])
-    for number, part in enumerate(parts[1:]):
-        if number % 2:
-            after(last, part)
+        if not owner:
+            home = (
+                dotted(name.place.module, name.place.unit) if name.place else ""
+            )
+            entry = homes.get(home or f"fx.{name.key}") or Entry([])
+            entry.names.append(name)
+            found[name.anchor] = homes[home or name.anchor] = entry
+            homes.setdefault(name.anchor, entry)
+            continue
+        members = found[f"{name.module}.{owner}"].members
+        same = [m for m in members if m.name.key.rpartition(".")[2] == last]
+        if same:
+            same[0].names.append(name)
         else:
-            last = element(box, "code", part)
-
-
-BLOCKS = {"api": Block(Kind(False, {}, "none"), _api)}
+            members.append(Entry([name]))
+    for entry in found.values():
+        entry.members.sort(key=lambda m: m.name.key.rpartition(".")[2])
+    return found

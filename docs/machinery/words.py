@@ -1,8 +1,9 @@
 """How long the pages are: words of prose, and minutes to read them.
 
 What is drawn (code, output, claims, tables) is not counted, nor are headings:
-one reads those at another speed.  The core of a page is what stands above its
-heading `## For reference`, without the asides about torch.fx.
+one reads those at another speed.  The core of a page is what comes above its
+heading `## For reference`, without the asides about torch.fx and the folded
+notes for those who write a function.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ A_MINUTE = 200
 """Words that one reads in a minute beside code."""
 
 LOOKED_UP = (
-    *("index.md", "api.md", "claims.md", "documents/"),
+    *("index.md", "api/", "claims.md", "documents/"),
     *("differences.md", "glossary.md", "speed.md"),
 )
 """Pages for looking something up."""
@@ -41,7 +42,7 @@ def words(page: Page, *, core: bool = False) -> int:
     """
     fenced, found = False, 0
     inside: list[Directive] = []
-    drawn = {"claims", "torch"} if core else {"claims"}
+    drawn = {"claims", "torch", "write"} if core else {"claims"}
     for line in page.lines:
         if core and line == REFERENCE:
             break
@@ -75,11 +76,12 @@ def label(page: Page, docs: Path, kinds: dict[str, Kind]) -> str:
     """
     if page.name.startswith(LOOKED_UP):
         return ""
-    own = minutes(words(page))
     if page.name.startswith("stages/"):
+        own = minutes(words(page, core=True))
         core = core_pages(int(Path(page.name).stem))
         count = sum(words(read(docs, name, kinds), core=True) for name in core)
         return f"{own} · with the core files {minutes(count)}"
+    own = minutes(words(page))
     file = file_of(page.name)
     if file is None:
         return own

@@ -20,6 +20,8 @@ from docs.machinery.checking import uneven, unknown_names
 from docs.machinery.extension import KINDS
 from docs.machinery.literate import shown_lines
 from docs.machinery.reference import names
+from docs.machinery.reference_pages import GROUPS, REST, examples, group
+from docs.machinery.running import printed
 from docs.machinery.source import ROOT
 from tests.checks.claims import LEDGER, cited, documents, load
 from tests.docs.site import (
@@ -205,9 +207,36 @@ def test_search_knows_every_public_name(site: Path) -> None:
     index = json.loads((site / "search/search_index.json").read_text())
     places = {entry["location"] for entry in index["docs"]}
     missing = [
-        name.anchor for name in names() if f"api/#{name.anchor}" not in places
+        entry.name.anchor
+        for title in (*GROUPS, REST)
+        for top in group(title)
+        for entry in (top, *top.members)
+        if f"api/{title}/#{entry.name.anchor}" not in places
     ]
     assert not missing
+
+
+def test_each_public_name_is_described_once(built: dict[str, Html]) -> None:
+    ids = Counter(
+        place
+        for title in (*GROUPS, REST)
+        for place in re.findall(
+            ' id="([^"]+)"', built[f"api/{title}/index.html"].text
+        )
+    )
+    assert {name.anchor: ids[name.anchor] for name in names()} == {
+        name.anchor: 1 for name in names()
+    }
+
+
+def test_each_example_belongs_to_a_name_that_is_shown(
+    built: dict[str, Html],
+) -> None:
+    known = {name.anchor for name in names()}
+    extra = {one for some in GROUPS.values() for one in some}
+    assert len(examples()) > 40
+    assert examples().keys() <= known | extra
+    printed("docs.examples.api.main")
 
 
 def marks_in(text: str) -> Iterator[tuple[str, str]]:

@@ -123,6 +123,7 @@ UNDRAWN = {
     "/// claims\n///\n": "belongs to the page of a stage",
     "/// document | 007\n///\n": "no such document; there are 000, 001",
     "/// exercises | 9\n///\n": "no stage '9'",
+    "/// write | node.Node._conect\nText.\n///\n": "did you mean Node._connect",
     "/// picture | none\nText.\n///\n": "no picture 'none'",
     "/// trace | docs.examples.none\nText.\n///\n": "none.py",
     "/// run | docs.examples.predict_01\nText.\n///\n": "defines no 'main'",
@@ -139,6 +140,17 @@ def test_what_cannot_be_drawn_is_an_error_with_its_line(text: str) -> None:
     assert error.startswith("docs/files/p.md:1: ")
     assert UNDRAWN[text] in error
     assert UNDRAWN[text] in unescape(html)
+
+
+def test_what_one_needs_to_write_a_function_is_folded() -> None:
+    html, errors = drawn_with("/// write | node.Node._connect\nFirst.\n///\n")
+    assert not errors
+    head, _, rest = html.partition("</summary>")
+    assert head.endswith(
+        '<details class="fx-write">\n'
+        "<summary>To write it: <code>Node._connect</code>"
+    )
+    assert "<p>First.</p>" in rest.partition("</details>")[0]
 
 
 def test_rows_are_ranked_by_their_ids_and_an_unknown_id_is_an_error() -> None:

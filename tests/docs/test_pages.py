@@ -10,6 +10,7 @@ from docs.machinery.checking import pages
 from docs.machinery.claimed import ledger
 from docs.machinery.directives import Directive, read_page
 from docs.machinery.extension import KINDS
+from docs.machinery.reference_pages import EXAMPLES as API
 from docs.machinery.source import ROOT
 from stages.manifest import stages
 
@@ -79,8 +80,9 @@ EXAMPLES = [
 
 
 def used() -> set[str]:
-    """The examples that a page names."""
-    return {block.argument for page in PAGES for block in blocks(page)}
+    """The examples that a page names, and the one that the API pages show."""
+    named = {block.argument for page in PAGES for block in blocks(page)}
+    return {*named, f"docs.examples.{API.stem}"}
 
 
 @pytest.mark.parametrize("stem", EXAMPLES)

@@ -55,6 +55,10 @@ An aside.
 ///
 ///
 
+/// write | node.Node._connect
+Three words folded.
+///
+
 ## For reference
 
 More to look up.
@@ -68,7 +72,7 @@ node-meta
 
 
 def test_ids_of_claims_are_not_prose() -> None:
-    assert words(page(BESIDE)) == 1 + 2 + 2 + 4
+    assert words(page(BESIDE)) == 1 + 2 + 2 + 3 + 4
 
 
 def test_the_core_ends_where_reference_begins() -> None:

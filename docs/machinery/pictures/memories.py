@@ -34,5 +34,5 @@ def draw() -> Canvas:
     for number, deed in enumerate(("made", "written", "written", "read")):
         canvas.word(302, 50 + 40 * number, deed, tone="new")
     canvas.word(164, 214, "two alive at once", tone="quiet")
-    canvas.word(302, 214, "never more than A", tone="quiet")
+    canvas.word(302, 214, "one alive", tone="quiet")
     return canvas

@@ -29,5 +29,5 @@ def draw() -> Canvas:
     canvas.box(8, 180, 162, 42, "Tracer.call_module", "record it, or run it")
     canvas.box(190, 180, 162, 42, "the original", "as ever")
     canvas.arrow(172, 201, 188, 201)
-    canvas.word(180, 244, "no leaf: the original is run", tone="quiet")
+    canvas.word(180, 244, "not a leaf: the original is run", tone="quiet")
     return canvas

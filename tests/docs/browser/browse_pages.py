@@ -27,7 +27,7 @@ return [...document.querySelectorAll('.md-content *')].filter(e =>
 
 def url_of(page: str) -> str:
     """A page's address below the site."""
-    return "" if page == "index" else f"{page}/"
+    return f"{page}/".removesuffix("index/")
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from docs.machinery.reference import Name, names
+from docs.machinery.reference import Name
+from docs.machinery.reference_pages import GROUPS, REST, group
 from tests.docs.browser.browser import Browser
 
 _ASK = """
@@ -18,7 +19,7 @@ _FOUND = """
 const box = document.querySelector('.md-search__scrollwrap');
 box.scrollTop = box.scrollHeight;
 return [...document.querySelectorAll('.md-search-result__link')]
-  .some(link => link.href.split('?')[0].endsWith('api/') &&
+  .some(link => link.href.split('?')[0].endsWith('api/' + arguments[1]) &&
     decodeURIComponent(link.hash) == '#' + arguments[0])
 """
 
@@ -35,12 +36,20 @@ def searching(window: Browser) -> Browser:
     return window
 
 
-@pytest.mark.parametrize("name", names(), ids=lambda name: name.anchor)
-def test_search_finds(searching: Browser, name: Name) -> None:
+NAMES = [
+    pytest.param(entry.name, f"{title}/", id=entry.name.anchor)
+    for title in (*GROUPS, REST)
+    for top in group(title)
+    for entry in (top, *top.members)
+]
+
+
+@pytest.mark.parametrize(("name", "page"), NAMES)
+def test_search_finds(searching: Browser, name: Name, page: str) -> None:
     searching.run(_ASK, "")  # what was found before goes first
     searching.wait(_NOTHING)
     searching.run(_ASK, name.key)
-    assert searching.wait(_FOUND, name.anchor)
+    assert searching.wait(_FOUND, name.anchor, page)
 
 
 def test_search_does_not_find_what_is_not_there(searching: Browser) -> None:

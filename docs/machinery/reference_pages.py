@@ -1,0 +1,296 @@
+"""The reference: signature, docstring and an example: `/// api | GROUP`."""
+
+from __future__ import annotations
+
+import ast
+import re
+import textwrap
+import xml.etree.ElementTree as etree
+from collections.abc import Iterator
+from functools import cache
+
+from docs.machinery.directives import Kind
+from docs.machinery.literate import dotted
+from docs.machinery.reference import Entry, Name, definitions, entries, names
+from docs.machinery.scene import Block, Scene, after, element
+from docs.machinery.source import ROOT, Place, UnknownName, find, page_of
+
+EXAMPLES = ROOT / "docs" / "examples" / "api.py"
+"""A program in which `# fx.Graph.lint` stands above the lines that use it."""
+
+REST = "rest"
+"""The group of all names that no other group has."""
+
+GROUPS = {
+    "trace": (
+        *("fx.symbolic_trace", "fx.Tracer", "fx.wrap", "fx.PH"),
+        *("fx._symbolic_trace.PHBase", "fx._symbolic_trace.PHWithMeta"),
+        *("fx.TraceError", "fx.experimental.proxy_tensor.make_fx"),
+        *("fx.Proxy", "fx.proxy.Attribute", "fx.proxy.ParameterProxy"),
+        *("fx.proxy.TracerBase", "fx.proxy.GraphAppendingTracer"),
+        *("fx.proxy.Scope", "fx.proxy.ScopeContextManager"),
+        *("fx.proxy.assert_fn", "fx.ProxyableClassMeta"),
+        "fx._symbolic_trace.is_fx_tracing",
+        "fx._symbolic_trace.is_fx_symbolic_tracing",
+    ),
+    "graph": (
+        *("fx.Graph", "fx.Node", "fx.map_arg", "fx.node.map_aggregate"),
+        *("fx.lint", "fx.usedef.lint.problems", "fx.usedef.lint.Problem"),
+        *("fx.effects", "fx.memory.effects.classify"),
+        *("fx.memory.effects.Effect", "fx.memory.effects.is_impure"),
+        *("fx.memory.effects.must_keep", "fx.memory.effects.by_rule"),
+        *("fx.memory.effects.RULE", "fx.has_side_effect"),
+        "fx.immutable_collections.immutable_list",
+        "fx.immutable_collections.immutable_dict",
+    ),
+    "module": (
+        *("fx.GraphModule", "fx.save", "fx.load", "fx.LoadError"),
+        *("fx.to_torch", "fx.from_torch", "fx.CodeGen"),
+        *("fx.graph.PythonCode", "fx.graph.TransformCodeFunc"),
+    ),
+    "run": (
+        *("fx.Interpreter", "fx.Transformer"),
+        "fx.passes.shape_prop.ShapeProp",
+        "fx.passes.shape_prop.TensorMetadata",
+        "fx.passes.fake_tensor_prop.FakeTensorProp",
+        *("fx.passes.profiling.Profiler", "fx.passes.profiling.Record"),
+        *("fx.traceback.preserve_node_meta", "fx.traceback.annotate"),
+        *("fx.traceback.set_current_meta", "fx.traceback.get_current_meta"),
+        "fx.traceback.has_preserved_node_meta",
+        *("fx.traceback.set_stack_trace", "fx.traceback.format_stack"),
+    ),
+    "rewrite": (
+        "fx.replace_pattern",
+        "fx.subgraph_rewriter.replace_pattern_with_filters",
+        *("fx.rewriting.explain.explain", "fx.rewriting_rules"),
+        "fx.rewriting.rules.rewrite_until_stable",
+        *("fx.rewriting.rules.Rule", "fx.rewriting.rules.DoesNotEndError"),
+        "fx.subgraph_rewriter.RewriteOptions",
+        "fx.passes.utils.matcher_utils.MatchOptions",
+        *(
+            "fx.subgraph_rewriter.Match",
+            "fx.subgraph_rewriter.ReplacedPatterns",
+        ),
+        "fx.passes.utils.matcher_utils.SubgraphMatcher",
+        "fx.passes.utils.matcher_utils.InternalMatch",
+        "fx.passes.utils.matcher_utils.Mismatch",
+        *("fx.passes.reinplace.reinplace", "fx.passes.reinplace.Verdict"),
+        "fx.passes.reinplace.reinplace_report",
+        "fx.passes.reinplace.ReinplaceReport",
+        "fx.passes.split_module.split_module",
+    ),
+}
+"""Group -> its names, those that one wants first at the top."""
+
+
+def group(title: str) -> list[Entry]:
+    """The entries of a group, in order.
+
+    Raises:
+        UnknownName: the group has a name that fx has not.
+    """
+    known = names()
+    public = {name.anchor for name in known}
+    named = [one for some in GROUPS.values() for one in some]
+    known += [_extra(one) for one in named if one not in public]
+    every = entries(known)
+    if title != REST:
+        return [every[one] for one in GROUPS[title]]
+    taken = [every[one] for one in named]
+    rest = [entry for entry in every.values() if entry not in taken]
+    once = {entry.name.anchor: entry for entry in rest}
+    return [once[anchor] for anchor in sorted(once)]
+
+
+def _extra(anchor: str) -> Name:
+    """A name that no table lists, but that is worth an entry."""
+    place = find(anchor)
+    module = place.module.name
+    return Name(module, anchor.removeprefix(f"{module}."), place)
+
+
+@cache
+def examples() -> dict[str, str]:
+    """Name -> the lines below its comment, up to an empty one."""
+    text = EXAMPLES.read_text(encoding="utf-8")
+    found = re.findall(
+        r"^ +# (fx\.[\w.]+)\n((?:.*\S.*\n)+)", text, re.MULTILINE
+    )
+    return {name: textwrap.dedent(lines).rstrip() for name, lines in found}
+
+
+# --- drawing ----------------------------------------------------------------
+
+
+def _api(scene: Scene) -> etree.Element:
+    """A group: a heading for each definition, and for its members."""
+    wanted = scene.directive.argument
+    if wanted not in (*GROUPS, REST):
+        known = ", ".join((*GROUPS, REST))
+        raise scene.error(f"no group {wanted!r}: there are {known}")
+    try:
+        shown = group(wanted)
+    except UnknownName as error:
+        raise scene.error(error) from None
+    for entry in shown:
+        _entry(scene, entry, "h2")
+        for member in entry.members:
+            _entry(scene, member, "h3")
+    return element(scene.parent, "div")
+
+
+def _entry(scene: Scene, entry: Entry, level: str) -> None:
+    """One definition."""
+    name, parent = entry.name, scene.parent
+    heading = element(parent, level, id=name.anchor, css="fx-name")
+    element(heading, "code", name.key)
+    box = element(parent, "div", css="fx-api")
+    for other in entry.names[1:]:
+        element(box, "span", id=other.anchor)
+    if name.place is None:
+        owner, _, last = name.key.rpartition(".")
+        said = "An attribute; see the class." if owner else "Made at import."
+        if last == "__init__":
+            said = "Takes the fields; see the class."
+        element(box, "p", said, css="fx-where")
+    else:
+        _defined(scene, box, entry, name.place)
+    for remark in dict.fromkeys(n.remark for n in entry.names if n.remark):
+        said_so = element(box, "p")
+        after(element(said_so, "em", "Unlike torch.fx: "), remark)
+
+
+def _defined(
+    scene: Scene, box: etree.Element, entry: Entry, place: Place
+) -> None:
+    """Signature, place, docstring and example."""
+    nodes = definitions(place)
+    doc = _docstring(nodes)
+    text = "\n".join(filter(None, map(_signature, nodes)))
+    if text:
+        element(box, "code", text, css="fx-sig")
+    where = element(box, "p", css="fx-where")
+    up = "../" * scene.directive.page.count("/")
+    page = page_of(place.module.path)
+    if page and (ROOT / "docs" / page).is_file():
+        target = f"{up}{page}#{dotted(place.module, place.unit)}"
+        last = element(where, "a", place.module.path, href=target)
+    else:
+        last = element(where, "span", place.module.path)
+    if "." not in entry.name.key:
+        ways = sorted({n.module for n in entry.names}, key=len)
+        after(last, " · import it from " + " or ".join(ways))
+    _words(element(box, "div", css="fx-doc"), doc)
+    for name in entry.names:
+        if shown := examples().get(name.anchor):
+            scene.code(box, shown)
+
+
+def _signature(node: ast.stmt) -> str:
+    """What comes before the body."""
+    match node:
+        case ast.FunctionDef() | ast.ClassDef():
+            node.body = [ast.Expr(ast.Constant(...))]  # not the docstring
+            return ast.unparse(node).rpartition(":\n")[0]
+        case ast.AnnAssign() | ast.Assign():
+            text = ast.unparse(node)
+            return text if len(text) < 200 else f"{text[:200]} …"
+    return ""
+
+
+def _docstring(nodes: list[ast.stmt]) -> str:
+    """The docstring of a definition; of a variable, the string below it."""
+    for node in nodes:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            if said := ast.get_docstring(node):
+                return said
+        elif isinstance(node, ast.Expr):
+            return ast.get_docstring(ast.Module([node], [])) or ""
+    return ""
+
+
+_part = re.compile(r"(Args|Attributes|Raises|Returns|Yields):$")
+_item = re.compile(r"(\*{0,2}\w[\w.]*(?:, \*{0,2}\w[\w.]*)*): +(.*)$")
+
+
+def _words(box: etree.Element, text: str) -> None:
+    """A docstring: its paragraphs, and each of its parts as a table."""
+    for title, lines in _parts(text):
+        if not title:
+            _paragraphs(box, lines)
+        elif title in ("Returns", "Yields"):
+            said = element(box, "p")
+            element(said, "strong", f"{title}: ")
+            _inline(said, " ".join(line.strip() for line in lines))
+        else:
+            _table(box, title, lines)
+
+
+def _parts(text: str) -> Iterator[tuple[str, list[str]]]:
+    """The parts of a docstring: title, or "", and lines."""
+    title, lines = "", list[str]()
+    for line in text.splitlines():
+        head = _part.match(line)
+        over = title and line and not line.startswith(" ")
+        if head or over:
+            yield title, lines
+            title, lines = head[1] if head else "", []
+        if not head:
+            lines.append(line)
+    yield title, lines
+
+
+def _table(box: etree.Element, title: str, lines: list[str]) -> None:
+    """Arguments, attributes or errors: a row for each."""
+    table = element(box, "table", css="fx-args")
+    head = element(element(table, "thead"), "tr")
+    shown = {"Args": "Argument", "Raises": "Error"}.get(title, "Attribute")
+    element(head, "th", shown)
+    element(head, "th", "Meaning")
+    rows: list[tuple[str, list[str]]] = []
+    for line in filter(
+        str.strip, textwrap.dedent("\n".join(lines)).split("\n")
+    ):
+        if item := _item.match(line):
+            rows.append((item[1], [item[2]]))
+        elif rows:
+            rows[-1][1].append(line.strip())
+        else:
+            rows.append(("", [line]))
+    body = element(table, "tbody")
+    for name, words in rows:
+        row = element(body, "tr")
+        element(element(row, "td"), "code", name)
+        _inline(element(row, "td"), " ".join(words))
+
+
+def _paragraphs(box: etree.Element, lines: list[str]) -> None:
+    """Paragraphs; what is indented stays as it is, items are items."""
+    for block in re.split(r"\n\s*\n", "\n".join(lines).strip("\n")):
+        if not block.strip():
+            continue
+        if block.startswith("    "):
+            still = {"tabindex": "0", "role": "group", "aria-label": "Example"}
+            held = element(box, "div", css="fx-scroll", **still)
+            element(held, "div", textwrap.dedent(block), css="fx-text")
+        elif block.startswith("- "):
+            items = element(box, "ul")
+            for item in re.split(r"\n?^- ", block, flags=re.MULTILINE)[1:]:
+                _inline(element(items, "li"), " ".join(item.split()))
+        else:
+            css = "fx-where" if block.startswith("torch.fx: ") else ""
+            _inline(element(box, "p", css=css), " ".join(block.split()))
+
+
+def _inline(box: etree.Element, text: str) -> None:
+    """Text behind what is in `box`; what is in backticks is code."""
+    parts = re.split(r"`([^`\n]+)`", text)
+    last = element(box, "span", parts[0])
+    for number, part in enumerate(parts[1:]):
+        if number % 2:
+            after(last, part)
+        else:
+            last = element(box, "code", part)
+
+
+BLOCKS = {"api": Block(Kind(True, {}, "none"), _api)}

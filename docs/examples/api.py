@@ -14,6 +14,8 @@ from torch import nn
 
 import fx
 from fx.experimental.proxy_tensor import make_fx
+from fx.passes.conv_bn_fusion import fold_conv_bn
+from fx.passes.dialect.common.cse_pass import CSEPass
 from fx.passes.fake_tensor_prop import FakeTensorProp
 from fx.passes.profiling import Profiler
 from fx.passes.reinplace import reinplace, reinplace_report
@@ -291,6 +293,16 @@ def rewriting() -> None:
     # fx.rewriting.rules.rewrite_until_stable
     once = Rule(lambda a: torch.relu(torch.relu(a)), lambda a: torch.relu(a))
     print(rewrite_until_stable(gm, [once]), "rewrites")
+
+    # fx.diff
+    print(fx.diff(fx.symbolic_trace(Model()), gm))
+
+    # fx.passes.conv_bn_fusion.fold_conv_bn
+    model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4)).eval()
+    print(fold_conv_bn(fx.symbolic_trace(model)), "folded")
+
+    # fx.passes.dialect.common.cse_pass.CSEPass
+    gm = CSEPass().call(gm).graph_module  # equal calls once
 
     # fx.passes.split_module.split_module
     parts = {node: int(node.op == "call_function") for node in gm.graph.nodes}

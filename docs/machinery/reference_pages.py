@@ -77,7 +77,21 @@ GROUPS = {
         *("fx.passes.reinplace.reinplace", "fx.passes.reinplace.Verdict"),
         "fx.passes.reinplace.reinplace_report",
         "fx.passes.reinplace.ReinplaceReport",
+    ),
+    "passes": (
+        *("fx.diff", "fx.passes.graph_diff.Difference"),
+        "fx.passes.graph_diff.Change",
+        "fx.passes.structure.structure_hash",
+        "fx.passes.narrow_down.narrow_down",
+        "fx.passes.narrow_down.each_alone",
+        "fx.passes.conv_bn_fusion.fold_conv_bn",
+        "fx.passes.dialect.common.cse_pass.CSEPass",
+        "fx.passes.infra.pass_manager.PassManager",
         "fx.passes.split_module.split_module",
+        "fx.passes.split_utils.split_by_tags",
+        "fx.passes.infra.partitioner.CapabilityBasedPartitioner",
+        "fx.passes.pipeline.cut_in_stages",
+        "fx.passes.pipeline.pipeline_stage",
     ),
 }
 """Group -> its names, those that one wants first at the top."""

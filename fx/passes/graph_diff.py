@@ -2,9 +2,9 @@
 
     print(fx.diff(before, after))
 
-    ~ conv1: call_module conv1 torch.nn.modules.conv.Conv2d(...) -> ...
     - %bn1 : [num_users=1] = call_module[target=bn1](args = (%conv1,), ...
-    ~ relu: args[0] bn1 -> conv1
+    ~ conv1: call_module conv1 torch.nn.modules.conv.Conv2d(...) -> ...
+    ~ relu: args[0] %bn1 -> %conv1
 
 The nodes of one graph are matched with nodes of the other along the edges
 between them, so neither names nor positions count.  Then it is checked what is

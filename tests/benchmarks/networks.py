@@ -70,7 +70,7 @@ def networks_graph_module(lib: Library, size: int) -> Task:
 
 @benchmark(at_least(2.2), sizes=_NETWORKS, full=(), unit=A_CALL)
 def networks_symbolic_trace(lib: Library, size: int) -> Task:
-    """symbolic_trace of each network: both of the rows above."""
+    """symbolic_trace of each network: its trace and its GraphModule."""
     return _each(lib.root.symbolic_trace, _code)
 
 

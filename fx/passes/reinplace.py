@@ -193,7 +193,7 @@ def rule_1b_inputs(sim: Simulation, call: Call) -> int:
     for place in sim.next_uses(memory, call.place):
         if _overwrites(sim, sim.nodes[place], call):
             return place
-    raise Kept("1b", f"{call.base} is, or aliases, {memory.owner}")
+    raise Kept("1b", f"{call.base} is in memory that belongs to {memory.owner}")
 
 
 def _overwrites(sim: Simulation, user: Node, call: Call) -> bool:

@@ -1,5 +1,11 @@
 """Passes: torch.fx's types of tensors, which are about no graph."""
 
-from torch.fx.tensor_type import Dyn, TensorType, is_consistent, is_more_precise
+from typing import Final
+
+from torch.fx import tensor_type
+from torch.fx.tensor_type import TensorType, is_consistent, is_more_precise
 
 __all__ = ["Dyn", "TensorType", "is_consistent", "is_more_precise"]
+
+Dyn: Final[tensor_type._DynType] = tensor_type.Dyn
+"""Stands for a dimension, or a type, that is not known."""

@@ -88,7 +88,7 @@ class Structure:
         self._root = graph if isinstance(graph, GraphModule) else None
         self._identity = identity
         self._targets: dict[int, str] = {}
-        self.graph = graph if isinstance(graph, Graph) else graph.graph
+        self.graph: Graph = graph if isinstance(graph, Graph) else graph.graph
         self.labels: dict[Node, str] = {}
         self.inputs: dict[Node, list[Node]] = {}
         self.uses: dict[Node, list[tuple[Node, int]]] = {}

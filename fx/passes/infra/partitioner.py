@@ -109,8 +109,8 @@ class CapabilityBasedPartitioner:
         self.graph_module = graph_module
         self.operator_support = operator_support
         self.allows_single_node_partition = allows_single_node_partition
-        self.non_compute_ops = non_compute_ops or []
-        self.allowed_single_node_partition_ops = (
+        self.non_compute_ops: Sequence[str] = non_compute_ops or []
+        self.allowed_single_node_partition_ops: Sequence[str] = (
             allowed_single_node_partition_ops or []
         )
         self.skip_horizontal_fusion = skip_horizontal_fusion

@@ -58,7 +58,7 @@ class CSEPass(PassBase):
 
     def __init__(self, banned_ops: Collection[Value] | None = None) -> None:
         """Merge all calls but those of some functions and operators."""
-        self.banned_ops = banned_ops or ()
+        self.banned_ops: Collection[Value] = banned_ops or ()
 
     def call(self, graph_module: GraphModule) -> PassResult:
         """A new module without the equal calls, or the old one as it was.

@@ -249,7 +249,10 @@ def _said(error: BaseException) -> list[str]:
             f"start."
         ]
     if isinstance(error, RecursionError):
-        return [f"RecursionError: {error}: a function calls itself endlessly."]
+        return [
+            f"RecursionError: {error}: a function calls itself without end, "
+            f"or as deep as a graph is long."
+        ]
     if isinstance(error, SystemExit):
         return ["The code under test ended the program (SystemExit)."]
     text = "".join(traceback.format_exception_only(error)).strip()

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib.util
+import sys
 import time
+import traceback
 from collections.abc import Callable, Generator
 from pathlib import Path
 from types import ModuleType
@@ -11,7 +13,7 @@ from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
 import pytest
 
-from stages.manifest import EXERCISES, HERE, REFERENCE
+from stages.manifest import EXERCISES, HERE, REFERENCE, ROOT
 from stages.report import explain
 from stages.tree import Tree, import_all, install
 
@@ -21,6 +23,9 @@ Program: TypeAlias = Any
 Result = TypeVar("Result")
 
 FOLDER: Final = HERE / "capstones"
+OWN: Final = EXERCISES / "capstones"
+"""Where the learner's programs are."""
+
 BOARD: Final = "capstone board"
 """The name under which a `Board` is registered with pytest."""
 
@@ -45,8 +50,8 @@ class Row(NamedTuple):
         """The row as the learner reads it."""
         part = self.yours / self.ours - 1 if self.ours else 0.0
         word = "worse" if part > 0 else "better"
-        noise = 1.0 if self.unit == "ms" else 0.0005
-        told = "the same" if abs(part) < noise else f"{abs(part):.1%} {word}"
+        same = 0.5 <= part + 1 <= 2 if self.unit == "ms" else abs(part) < 5e-4
+        told = "the same" if same else f"{abs(part):.1%} {word}"
         numbers = f"{self.yours:12,.4g} {self.ours:12,.4g} {self.unit:6}"
         return f"  {self.what:34} {numbers} {told}"
 
@@ -72,7 +77,7 @@ class Board:
     def yours(self, request: pytest.FixtureRequest) -> Program:
         """The learner's program; with --reference, ours."""
         name = request.path.parent.name
-        path = EXERCISES / "capstones" / f"{name}.py"
+        path = OWN / f"{name}.py"
         return _ours(name) if self._tree.is_reference else _loaded(name, path)
 
     @pytest.fixture
@@ -87,7 +92,9 @@ class Board:
         """Replace pytest's account of a failure by an explanation."""
         report = yield
         if call.excinfo is not None and report.failed:
-            report.longrepr = explain(call.excinfo.value, item, self._tree)
+            error = call.excinfo.value
+            told = [explain(error, item, self._tree), *_own_lines(error)]
+            report.longrepr = "\n".join(told)
         return report
 
     def pytest_terminal_summary(
@@ -98,6 +105,9 @@ class Board:
             terminalreporter.write_line("")
             heads = f"{'yours':>12} {'ours':>12}"
             terminalreporter.write_line(f"  {'less is better':34} {heads}")
+            terminalreporter.write_line(
+                "  (a time between half of ours and twice ours is the same)"
+            )
         for row in self.rows:
             terminalreporter.write_line(row.said)
 
@@ -113,6 +123,8 @@ def configure(config: pytest.Config) -> None:
     install(tree)
     import_all(tree)
     config.pluginmanager.register(Board(tree), BOARD)
+    if not config.option.maxfail:  # one mistake may fail fifty tests
+        config.option.maxfail = 3
 
 
 def timed(work: Callable[[], Result]) -> tuple[Result, float]:
@@ -145,5 +157,18 @@ def _loaded(name: str, path: Path) -> ModuleType:
     spec = importlib.util.spec_from_file_location(f"capstone_{name}", path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # dataclasses look for it there
     spec.loader.exec_module(module)
     return module
+
+
+def _own_lines(error: BaseException) -> list[str]:
+    """The last lines of the learner's program that an error came through."""
+    lines: list[str] = []
+    for frame in traceback.extract_tb(error.__traceback__):
+        path = Path(frame.filename)
+        if path.is_relative_to(OWN):
+            place = path.relative_to(ROOT).as_posix()
+            lines += [f"at {place}:{frame.lineno}, in {frame.name}"]
+            lines += [f"    {frame.line}"]
+    return lines[-6:]

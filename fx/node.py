@@ -467,11 +467,7 @@ class Node(NamedNode["Graph"]):
         self._check_node(replace_with)
         if propagate_meta:
             if replace_with.meta:
-                raise AssertionError(
-                    "Called node.replace_all_uses_with(replace_with, "
-                    "propagate_meta=True), but replace_with already has "
-                    f".meta keys: {', '.join(map(str, replace_with.meta))}"
-                )
+                raise refusals.meta_is_taken(replace_with.meta)
             replace_with.meta.update(self.meta)
         changed = []
         for user in list(self.users):

@@ -94,12 +94,7 @@ def _uses(graph: OrderedGraph[Node]) -> Iterator[Problem]:
             if arg.graph is not graph or arg._erased:
                 yield Problem(node, str(refusals.not_in_graph(arg, node)))
             elif not 0 < arg._sort_key < node._sort_key:
-                yield Problem(
-                    node,
-                    f"Argument '{arg}' of Node '{node}' was used before it "
-                    "has been defined! Please check that Nodes in the graph "
-                    "are topologically ordered",
-                )
+                yield Problem(node, refusals.used_before_defined(arg, node))
             if node not in arg.users:
                 message = f"Node {node} uses {arg} but is not in its users"
                 yield Problem(node, message)

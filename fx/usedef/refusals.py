@@ -12,6 +12,7 @@ import torch.fx
 
 from ..ordered.ordered_graph import NamedNode
 from ..text.qualified_names import _type_repr, pretty_target
+from .values import Value
 
 AnyNode = NamedNode[object]
 
@@ -54,6 +55,29 @@ def not_in_graph(node: AnyNode, user: AnyNode) -> RuntimeError:
         "from another graph, make sure to use ``arg_transform`` on "
         "node_copy() to remap values"
     )
+
+
+def used_before_defined(node: AnyNode, user: AnyNode) -> str:
+    """What `lint` says of an argument `node` that comes after its `user`."""
+    return (
+        f"Argument '{node}' of Node '{user}' was used before it has been "
+        "defined! Please check that Nodes in the graph are topologically "
+        "ordered"
+    )
+
+
+def meta_is_taken(meta: dict[str, Value]) -> AssertionError:
+    """The error for a node that has meta, and is to get another one's."""
+    return AssertionError(
+        "Called node.replace_all_uses_with(replace_with, propagate_meta=True), "
+        "but replace_with already has .meta keys: "
+        f"{', '.join(map(str, meta))}"
+    )
+
+
+def erased_already(node: AnyNode) -> str:
+    """The warning for a node that is erased a second time."""
+    return f"{node} is erased already"
 
 
 def no_state(path: str) -> str:

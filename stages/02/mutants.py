@@ -180,9 +180,9 @@ MUTANTS: Final = (
     ),
     Mutant(
         function="node.Node.replace_all_uses_with",
-        misconception="that meta is in the way says enough",
-        was="""f".meta keys: {', '.join(map(str, replace_with.meta))}\"""",
-        becomes='".meta keys"',
+        misconception="the meta that is in the way is one's own",
+        was="refusals.meta_is_taken(replace_with.meta)",
+        becomes="refusals.meta_is_taken(self.meta)",
         told="the message must list the keys of its meta",
     ),
     Mutant(
@@ -292,14 +292,9 @@ MUTANTS: Final = (
     Mutant(
         function="usedef.lint._uses",
         misconception="the verifier can stop at the first fault",
-        was=(
-            '                    "are topologically ordered",\n'
-            "                )"
-        ),
+        was="refusals.used_before_defined(arg, node))",
         becomes=(
-            '                    "are topologically ordered",\n'
-            "                )\n"
-            "                return"
+            "refusals.used_before_defined(arg, node))\n                return"
         ),
         told="The verifier must go on after the first",
     ),

@@ -236,7 +236,11 @@ def test_the_nodes_are_walked_once() -> None:
             for _ in range(size):
                 value = graph.call_function(torch.neg, (value,))
         graph.eliminate_dead_code()
-        same(len(graph.nodes), 5, "The whole chain is dead.")
+        same(
+            len(graph.nodes),
+            5,
+            "Five nodes must be left: the whole chain is dead.",
+        )
 
     linear(
         clean,

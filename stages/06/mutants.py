@@ -103,6 +103,16 @@ MUTANTS: Final = (
     # -- _run_nodes ----------------------------------------------------------
     Mutant(
         function="interpreter.Interpreter._run_nodes",
+        misconception="a local variable holds nothing alive",
+        was="                    env[node] = run(node)\n",
+        becomes=(
+            "                    value = run(node)\n"
+            "                    env[node] = value\n"
+        ),
+        told="or in a local variable",
+    ),
+    Mutant(
+        function="interpreter.Interpreter._run_nodes",
         misconception="Python frees what is not used any more.",
         was="if collect:",
         becomes="if not collect:",

@@ -136,14 +136,51 @@ def test_a_wrong_gradient_is_told(
         gradient.checked(SimpleNamespace(gradient=wrong), *gradient.ONE[case])
 
 
-def test_a_gradient_that_calls_autograd_is_refused() -> None:
+def _by_hand(*values: torch.Tensor) -> torch.Tensor:
+    """A function of the learner, which may do anything."""
+    return values[0]
+
+
+def _changed(case: str, change: Anything) -> None:
+    """Check our gradient of a case after a change of its module."""
     ours = _ours("gradient")
 
-    def cheats(gm: Anything, *inputs: torch.Tensor) -> Anything:
+    def changed(gm: Anything, *inputs: torch.Tensor) -> Anything:
         made = ours.gradient(gm, *inputs)
         with made.graph.inserting_before(made.graph.output_node()):
-            made.graph.call_function(torch.autograd.grad, ((), ()))
+            change(made, *inputs)
+        made.recompile()
         return made
 
-    with pytest.raises(Mistake, match="calls autograd"):
-        gradient.checked(SimpleNamespace(gradient=cheats), *gradient.ONE["exp"])
+    gradient.checked(SimpleNamespace(gradient=changed), *gradient.ONE[case])
+
+
+@pytest.mark.parametrize(
+    "call", [torch.autograd.grad, torch.func.grad, _by_hand]
+)
+def test_a_gradient_of_other_calls_is_refused(call: Anything) -> None:
+    with pytest.raises(Mistake, match="a graph of plain operators"):
+        _changed(
+            "exp", lambda made, _: made.graph.call_function(call, ((), ()))
+        )
+
+
+def test_a_gradient_for_one_value_is_refused() -> None:
+    def keep(made: Anything, x: torch.Tensor) -> None:
+        made.register_buffer("kept", torch.exp(x))
+        kept = made.graph.get_attr("kept")
+        made.graph.output_node().args = ((kept,),)
+
+    with pytest.raises(Mistake, match="differs from the one"):
+        _changed("exp", keep)
+
+
+def test_the_derivative_at_the_kink_is_checked() -> None:
+    def one_there(made: Anything, _: torch.Tensor) -> None:
+        (x,) = made.graph.find_nodes(op="placeholder")
+        step = made.graph.call_function(torch.ge, (x, 0))
+        value = made.graph.call_method("float", (step,))
+        made.graph.output_node().args = ((value,),)
+
+    with pytest.raises(Mistake, match="differs from the one"):
+        _changed("the kink of relu", one_there)

@@ -92,6 +92,8 @@ class Interpreter:
         self.user_to_last_uses: dict[Node, list[Node]] = {}
         self.args_iter: Iterator[Value] = iter(())
         self._keywords: dict[str, Value] = {}
+        own = type(self).map_nodes_to_values
+        self._maps_differently = own is not Interpreter.map_nodes_to_values
 
     # -- running -----------------------------------------------------------
 
@@ -344,14 +346,10 @@ class Interpreter:
 
         torch.fx: interpreter.py, Interpreter.fetch_args_kwargs_from_env
         """
-        if type(self).map_nodes_to_values is Interpreter.map_nodes_to_values:
-            return self._fetch(n)
-        args: Value = self.map_nodes_to_values(n.args, n)
-        kwargs: Value = self.map_nodes_to_values(n.kwargs, n)
-        return args, kwargs
-
-    def _fetch(self, n: Node) -> tuple[tuple[Value, ...], dict[str, Value]]:
-        """The same, quicker for arguments that are a node or a constant."""
+        if self._maps_differently:
+            mapped: Value = self.map_nodes_to_values(n.args, n)
+            named: Value = self.map_nodes_to_values(n.kwargs, n)
+            return mapped, named
         env = self.env
         args = []
         for arg in n._args:
@@ -362,9 +360,12 @@ class Interpreter:
             else:
                 args.append(self.map_nodes_to_values(arg, n))
         kwargs: dict[str, Value] = {}
-        for key, arg in n._kwargs.items() if n._kwargs else ():
-            constant = type(arg) in LEAVES
-            kwargs[key] = arg if constant else self.map_nodes_to_values(arg, n)
+        if n._kwargs:
+            for key, arg in n._kwargs.items():
+                constant = type(arg) in LEAVES
+                kwargs[key] = (
+                    arg if constant else self.map_nodes_to_values(arg, n)
+                )
         return tuple(args), kwargs
 
     def map_nodes_to_values(self, args: Argument, n: Node) -> Argument:

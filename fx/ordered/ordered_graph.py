@@ -90,7 +90,9 @@ class NamedNode(Link, Generic[GraphT_co]):
 
         torch.fx: node.py, Node.prepend
         """
-        self._check_neighbour(x)
+        is_new = x._next is x and x.graph is self.graph
+        if not is_new or self._erased or x._erased:
+            self._check_neighbour(x)
         Link.prepend(self, x)
 
     def append(self: Self, x: Self) -> None:

@@ -83,7 +83,7 @@ MUTANTS: Final = (
         function="interpreter.Interpreter._call",
         misconception="Nobody overrides how values are fetched.",
         was="self.fetch_args_kwargs_from_env(n)",
-        becomes="self._fetch(n)",
+        becomes="Interpreter.fetch_args_kwargs_from_env(self, n)",
         told="A subclass has its own way to fetch arguments",
     ),
     Mutant(

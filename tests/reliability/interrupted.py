@@ -23,6 +23,7 @@ from torch import nn
 import fx
 from fx.passes.reinplace import reinplace
 from tests.reliability.part import Outcome, Part, Plant
+from tests.reliability.patched import patched, put_back
 
 Lib: TypeAlias = Any
 """`torch.fx` or `fx`, or something of one of them."""
@@ -91,15 +92,8 @@ X = torch.arange(6.0).view(2, 3) - 3
 
 
 def surroundings() -> tuple[object, ...]:
-    """What stands in the places that a trace patches."""
-    return (
-        vars(nn.Module)["__call__"],
-        vars(nn.Module)["__getattr__"],
-        math.sqrt,
-        math.floor,
-        sys.modules["torch"],
-        torch.is_grad_enabled(),
-    )
+    """What an action may change around it, and must put back."""
+    return *patched(), sys.modules["torch"], torch.is_grad_enabled()
 
 
 @dataclass
@@ -182,6 +176,7 @@ OF_BOTH = frozenset((trace, symbolic_trace, rewrite))
 """Actions that torch.fx has alike."""
 
 
+@put_back()
 def tried(action: Callable[[Lib], Run], lib: Lib, line: int) -> tuple[str, str]:
     """Interrupt an action on something fresh; where, and what is wrong then."""
     run_, before = action(lib), surroundings()
@@ -202,8 +197,6 @@ def tried(action: Callable[[Lib], Run], lib: Lib, line: int) -> tuple[str, str]:
             _check_whole(run_.gm, right)
     except Exception as error:
         return place, f"{type(error).__name__}: {error}"
-    finally:
-        nn.Module.__call__, nn.Module.__getattr__ = before[:2]  # type: ignore[assignment,method-assign]  # what was there
     return place, ""
 
 

@@ -20,6 +20,7 @@ from torch import nn
 
 import fx
 from tests.reliability.part import Outcome, Part, Plant
+from tests.reliability.patched import patched, put_back
 
 Lib: TypeAlias = Any
 """`torch.fx` or `fx`, or something of one of them."""
@@ -60,11 +61,6 @@ class Net(nn.Module):
         for block in self.blocks:
             x = block(x)
         return x
-
-
-def patched() -> tuple[object, ...]:
-    """What stands in the places that a trace patches."""
-    return vars(nn.Module)["__call__"], vars(nn.Module)["__getattr__"]
 
 
 def guarded(
@@ -128,6 +124,7 @@ def recompiling(
     return guarded(act, errors, times)
 
 
+@put_back()
 def played(lib: Lib, seed: int) -> str:
     """What is wrong after a round, if anything."""
     rng, errors = random.Random(seed), Errors()
@@ -150,10 +147,9 @@ def played(lib: Lib, seed: int) -> str:
         if any(thread.is_alive() for thread in (*others, *traces)):
             errors.append("a thread hangs")
         if patched() != before:
-            errors.append("nn.Module is still patched")
+            errors.append("something is still patched")
     finally:
         sys.setswitchinterval(interval)
-        nn.Module.__call__, nn.Module.__getattr__ = before  # type: ignore[method-assign,assignment]  # what was there
     return "\n".join(errors[:3])
 
 

@@ -1,0 +1,55 @@
+"""What a trace of either library patches, read and put back.
+
+torch.fx leaves patches behind when a trace is interrupted, or overlaps with
+another one.  A search that does this to it undoes them with `put_back`, or
+what runs later in the process calls functions that are still replaced.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple, TypeAlias
+
+from torch import nn
+from torch.fx import _symbolic_trace as torch_tracing
+
+Value: TypeAlias = Any
+"""A function or what replaces it."""
+
+_OF_TORCH = ("_is_fx_tracing_flag", "CURRENT_PATCHER")
+"""Whether a trace of torch.fx runs, and its patches, which Dynamo undoes while
+it compiles and then does again."""
+
+
+class Patched(NamedTuple):
+    """What stands in the places that a trace patches."""
+
+    call: Value
+    getattr_: Value
+    of_math: dict[str, Value]
+    of_torch: dict[str, Value]
+
+
+def patched() -> Patched:
+    """What stands there now."""
+    return Patched(
+        vars(nn.Module)["__call__"],
+        vars(nn.Module)["__getattr__"],
+        dict(vars(math)),
+        {name: getattr(torch_tracing, name) for name in _OF_TORCH},
+    )
+
+
+@contextmanager
+def put_back() -> Iterator[None]:
+    """A block, or a function, after which all is as it was before."""
+    before = patched()
+    try:
+        yield
+    finally:
+        module: Value = nn.Module
+        module.__call__, module.__getattr__ = before.call, before.getattr_
+        vars(math).update(before.of_math)
+        vars(torch_tracing).update(before.of_torch)

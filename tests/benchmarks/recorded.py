@@ -243,14 +243,14 @@ def beside_the_recorded(change: Change, commit: str) -> Change | None:
     with tempfile.TemporaryDirectory() as folder:
         with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
             tar.extractall(folder, filter="data")
-        old, new = [], []
+        then, now = [], []
         for _ in range(TURNS):
-            old.append(_ratio_with(folder, change))
-            new.append(_ratio_with(str(ROOT), change))
-    if None in old or None in new:
-        return None
-    then = [ratio for ratio in old if ratio is not None]
-    now = [ratio for ratio in new if ratio is not None]
+            old = _ratio_with(folder, change)
+            new = _ratio_with(str(ROOT), change)
+            if old is None or new is None:
+                return None
+            then.append(old)
+            now.append(new)
     row = replace(change.row, ratio=statistics.median(now), ratios=now)
     return replace(change, row=row, runs=then)
 

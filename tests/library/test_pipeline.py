@@ -66,26 +66,15 @@ def test_networks(network: Network) -> None:
     ],
 )
 def test_processes_train_as_one_does(arguments: str) -> None:
-    run = subprocess.run(
-        [
-            *(sys.executable, "-m", "tests.library.pipeline_processes"),
-            *arguments.split(),
-        ],
-        cwd=ROOT,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
+    run = python("-m tests.library.pipeline_processes", arguments)
     assert run.returncode == 0, run.stdout + run.stderr
     assert "processes as in one" in run.stdout
 
 
-def demo(*launcher: str) -> subprocess.CompletedProcess[str]:
-    """Run `python -m fx.pipeline`, perhaps by a launcher."""
+def python(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run Python with some arguments, each of which may be several words."""
     return subprocess.run(
-        [sys.executable, *launcher, "-m", "fx.pipeline"],
+        [sys.executable, *" ".join(arguments).split()],
         cwd=ROOT,
         env={**os.environ, "OMP_NUM_THREADS": "1"},
         capture_output=True,
@@ -96,11 +85,11 @@ def demo(*launcher: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_the_demo() -> None:
-    alone = demo()
+    alone = python("-m fx.pipeline")
     assert alone.returncode == 2
     assert "torchrun --nproc-per-node 2" in alone.stdout
     launcher = "-m torch.distributed.run --standalone --nproc-per-node 2"
-    run = demo(*launcher.split())
+    run = python(launcher, "-m fx.pipeline")
     assert run.returncode == 0, run.stderr
     assert "process 0: 4 calls" in run.stdout
     assert "the same in one:" in run.stdout

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import torch
@@ -55,29 +55,6 @@ class size_bytes(NamedTuple):
     total_size: int
 
 
-def get_size_of_all_nodes(
-    fx_module: GraphModule, args: list[torch.Tensor] | None = None
-) -> None:
-    """Set `size_bytes` of all nodes but the output.
-
-    Args:
-        fx_module: the module.
-        args: sample inputs, with which `ShapeProp` is run; None if it has
-            run.
-
-    Raises:
-        RuntimeError: as `get_size_of_node`.
-
-    torch.fx: passes/graph_manipulation.py, get_size_of_all_nodes
-    """
-    if args is not None:
-        ShapeProp(fx_module).propagate(*args)
-    for node in fx_module.graph.nodes:
-        if node.op != "output":
-            sized: Value = node
-            sized.size_bytes = get_size_of_node(fx_module, node)
-
-
 def get_tensor_meta(node: Node) -> Value:
     """What `ShapeProp` has noted of a node's value.
 
@@ -93,6 +70,30 @@ def get_tensor_meta(node: Node) -> Value:
             "Check that shape propagation has run."
         )
     return noted
+
+
+def get_size_of_all_nodes(
+    fx_module: GraphModule, args: Sequence[torch.Tensor] | None = None
+) -> None:
+    """Set `size_bytes` of all nodes but the output.
+
+    Args:
+        fx_module: the module.
+        args: sample inputs, with which `ShapeProp` is run; None if it has
+            run.
+
+    Raises:
+        RuntimeError: as `get_size_of_node`.
+
+    torch.fx: passes/graph_manipulation.py, get_size_of_all_nodes
+    """
+    if args is not None:
+        ShapeProp(fx_module).propagate(*args)
+    sized: list[Value] = [
+        node for node in fx_module.graph.nodes if node.op != "output"
+    ]
+    for node in sized:
+        node.size_bytes = get_size_of_node(fx_module, node)
 
 
 def get_size_of_node(fx_module: GraphModule, node: Node) -> size_bytes:

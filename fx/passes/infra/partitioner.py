@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import operator
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from ...graph_module import GraphModule
@@ -52,14 +52,14 @@ class Partition:
         node_orders: Iterable[int] | None = None,
     ) -> None:
         """Begin with some nodes, and perhaps a place for each."""
-        self.id = id
         self.nodes: dict[Node, int | None] = dict.fromkeys(nodes or ())
+        self.id = id
         if node_orders is not None:
             self.nodes.update(zip(self.nodes, node_orders, strict=True))
 
-    def __repr__(self) -> str:
-        """Its nodes and their places."""
-        return str(self.nodes)
+    def size(self) -> int:
+        """How many nodes it has."""
+        return len(self.nodes)
 
     def add_node(self, node: Node, node_order: int | None = None) -> None:
         """Put a node in."""
@@ -67,11 +67,11 @@ class Partition:
 
     def remove_node(self, node: Node) -> None:
         """Take a node out."""
-        del self.nodes[node]
+        self.nodes.pop(node)
 
-    def size(self) -> int:
-        """How many nodes it has."""
-        return len(self.nodes)
+    def __repr__(self) -> str:
+        """Its nodes and their places."""
+        return str(self.nodes)
 
 
 class CapabilityBasedPartitioner:
@@ -88,8 +88,8 @@ class CapabilityBasedPartitioner:
         graph_module: GraphModule,
         operator_support: OperatorSupportBase,
         allows_single_node_partition: bool = False,
-        non_compute_ops: Sequence[str] | None = None,
-        allowed_single_node_partition_ops: Sequence[str] | None = None,
+        non_compute_ops: Collection[str] | None = None,
+        allowed_single_node_partition_ops: Collection[str] | None = None,
         skip_horizontal_fusion: bool = False,
     ) -> None:
         """Prepare to cut a module.
@@ -106,14 +106,13 @@ class CapabilityBasedPartitioner:
             skip_horizontal_fusion: only put calls into one piece that are
                 connected inside of it.
         """
-        self.graph_module = graph_module
-        self.operator_support = operator_support
+        single = allowed_single_node_partition_ops
+        self.allowed_single_node_partition_ops: Collection[str] = single or []
         self.allows_single_node_partition = allows_single_node_partition
-        self.non_compute_ops: Sequence[str] = non_compute_ops or []
-        self.allowed_single_node_partition_ops: Sequence[str] = (
-            allowed_single_node_partition_ops or []
-        )
+        self.non_compute_ops: Collection[str] = non_compute_ops or []
         self.skip_horizontal_fusion = skip_horizontal_fusion
+        self.operator_support = operator_support
+        self.graph_module = graph_module
 
     def propose_partitions(self) -> list[Partition]:
         """The pieces, those at the end of the graph first.

@@ -87,11 +87,13 @@ def fuse_as_graphmodule(
     torch.fx: passes/utils/fuser_utils.py, fuse_as_graphmodule
     """
     for node in nodes:
-        if node.graph.owning_module is not gm or node._erased:  # noqa: SLF001
-            raise AssertionError(
-                f"{node} doesn't belong to passed in graph module "
-                f"{type(gm).__name__}: it is erased, or in another graph"
-            )
+        is_there = not node._erased  # noqa: SLF001
+        if is_there and node.graph.owning_module is gm:
+            continue
+        raise AssertionError(
+            f"{node} doesn't belong to passed in graph module "
+            f"{type(gm).__name__}: it is erased, or in another graph"
+        )
     if not validate_partition(nodes):
         raise AssertionError(_CYCLE)
     return _fused(gm, nodes, module_name, always_return_tuple)

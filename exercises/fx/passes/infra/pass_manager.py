@@ -130,12 +130,11 @@ class PassManager:
                 lint its graph, instead of checking it at the beginning only.
             suppress_check_failures: log what a check raises, and go on.
         """
-        self.passes = passes or []
-        self.constraints = constraints or []
-        self.steps = steps or type(self).steps
-        self.run_checks_after_each_pass = run_checks_after_each_pass
-        self.suppress_check_failures = suppress_check_failures
         self.changes = []
+        self.passes, self.constraints = passes or [], constraints or []
+        self.steps = steps or type(self).steps
+        self.suppress_check_failures = suppress_check_failures
+        self.run_checks_after_each_pass = run_checks_after_each_pass
 
     def add_pass(self, _pass: Pass) -> None:
         """Run one more pass."""

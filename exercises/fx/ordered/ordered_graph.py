@@ -90,6 +90,7 @@ class NamedNode(Link, Generic[GraphT_co]):
 
         torch.fx: node.py, Node.prepend
         """
+        # Most often `x` is new; then this is all there is to ask.
         is_new = x._next is x and x.graph is self.graph
         if not is_new or self._erased or x._erased:
             self._check_neighbour(x)

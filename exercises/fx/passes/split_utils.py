@@ -123,10 +123,11 @@ def split_by_tags(
     main.output(map_arg(returned.args[0], values.__getitem__), returned.type)
     for node in fetched:
         path = str(node.target)
-        if path.partition(".")[0] in held:
+        first = path.partition(".")[0]
+        if first in held:
             raise ValueError(
-                f"the part {path.partition('.')[0]!r} and the attribute "
-                f"{path!r} would have one name: use another tag"
+                f"the part {first!r} and the attribute {path!r} would have "
+                "one name: use another tag"
             )
         held[path] = find(gm, path)
     new = GraphModuleCls(held, main)

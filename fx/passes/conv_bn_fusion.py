@@ -8,10 +8,11 @@ their classes, and a callback makes the module that replaces both.
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import count
 
 from torch import Tensor, nn
-from torch.nn.utils.fusion import fuse_conv_bn_eval
+from torch.nn.utils.fusion import fuse_conv_bn_eval, fuse_linear_bn_eval
 
 from ..graph import Graph
 from ..graph_module import GraphModule

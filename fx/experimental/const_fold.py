@@ -21,7 +21,9 @@ from torch import nn
 from .._symbolic_trace import symbolic_trace
 from ..graph import Graph
 from ..graph_module import GraphModule
-from ..memory.effects import classify
+from ..memory.effect_tables import FRESH_OPERATORS
+from ..memory.effects import classify, is_tensor
+from ..memory.function_effects import is_in
 from ..node import Node
 from ..passes.dialect.common.cse_pass import sharable_calls
 from ..passes.tools_common import CALLABLE_NODE_OPS
@@ -202,12 +204,13 @@ def split_const_subgraphs(
     """Have all calls that depend on attributes alone computed once.
 
     Folded are calls without an effect whose inputs are attributes or folded.
-    Inputs of the module are taken for tensors.  Not folded is a call
+    Not folded is a call
 
     - behind one that may change what it reads (a write into an input, a user's
       function), or that reads the statistics of a BatchNorm in training;
     - whose value may be written later, or is returned, as the caller may write
-      into it: such a value must be new each time.
+      into it: such a value must be new each time;
+    - whose value goes to a method of what may be no tensor: annotate inputs.
 
     Args:
         module: traced, if it is not a GraphModule; it is not changed, and the
@@ -277,7 +280,7 @@ def _foldable(
 ) -> dict[Node, None]:
     """The calls to fold, in order."""
     root: Value = graph.owning_module
-    tensors = dict.fromkeys(graph.find_nodes(op="placeholder"), True)
+    tensors = _tensors(graph)
     sharable, returned = sharable_calls(graph, tensors)
     before: dict[Node, list[Node]] = {}
     for one, other in kept_in_order(graph):
@@ -302,3 +305,20 @@ def _foldable(
         ):
             constant[node] = None
     return {n: None for n in constant if n.op in CALLABLE_NODE_OPS}
+
+
+_OPERATORS: Final = {getattr(operator, name) for name in FRESH_OPERATORS}
+
+
+def _tensors(graph: Graph) -> dict[Node, bool]:
+    """Which nodes are tensors, as far as they were asked about.
+
+    An operator of Python is taken to give a tensor if an operand is one.
+    """
+    tensors: dict[Node, bool] = {}
+    for node in graph.nodes:
+        if is_in(_OPERATORS, node.target) and any(
+            is_tensor(arg, tensors) for arg in node.args
+        ):
+            tensors[node] = True
+    return tensors

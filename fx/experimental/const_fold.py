@@ -95,7 +95,7 @@ class FoldedGraphModule(GraphModule):
             RuntimeError: a module that is folded is not constant any more, as
                 a dropout that was put in training.
 
-        Warns if the values have gradients, since these end there.
+        Warns if gradients are wanted, since these end at the values.
 
         torch.fx: experimental/const_fold.py, FoldedGraphModule.run_folding
         """
@@ -114,7 +114,8 @@ class FoldedGraphModule(GraphModule):
         values = gm()
         several = isinstance(gm.graph.output_node().args[0], tuple)
         held = [_held(each) for each in (values if several else (values,))]
-        if any(getattr(each, "requires_grad", False) for each in held):
+        trainable = any(getattr(one, "requires_grad", False) for one in held)
+        if trainable and torch.is_grad_enabled():
             warnings.warn(_NO_GRADIENT, stacklevel=2)
         if hasattr(self, name):
             delattr(self, name)
@@ -189,7 +190,7 @@ def get_unique_attr_name_in_module(mod_traced: GraphModule, name: str) -> str:
         name = f"_{name}"
     while hasattr(mod_traced, name):
         base, _, number = name.rpartition("_")
-        if base and number.isdecimal():
+        if number.isdecimal():
             name = f"{base}_{int(number) + 1}"
         else:
             name = f"{name}_1"

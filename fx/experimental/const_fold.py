@@ -22,10 +22,16 @@ from .._symbolic_trace import symbolic_trace
 from ..graph import Graph
 from ..graph_module import GraphModule
 from ..memory.effect_tables import FRESH_OPERATORS
-from ..memory.effects import classify, is_tensor
+from ..memory.effects import (
+    Memory,
+    classify,
+    effect_by_name,
+    is_tensor,
+    is_torchs_module,
+)
 from ..memory.function_effects import is_in
 from ..node import Node
-from ..passes.dialect.common.cse_pass import sharable_calls
+from ..passes.dialect.common.cse_pass import is_copy, sharable_calls
 from ..passes.tools_common import CALLABLE_NODE_OPS
 from ..passes.utils.call_order import kept_in_order
 from ..passes.utils.common import subgraph_of
@@ -208,7 +214,8 @@ def split_const_subgraphs(
     Not folded is a call
 
     - behind one that may change what it reads (a write into an input, a user's
-      function), or that reads the statistics of a BatchNorm in training;
+      function), or that reads the statistics of a BatchNorm in training, or
+      that is a view of an attribute, if any call may write into attributes;
     - whose value may be written later, or is returned, as the caller may write
       into it: such a value must be new each time;
     - whose value goes to a method of what may be no tensor: annotate inputs.
@@ -292,20 +299,40 @@ def _foldable(
         if classify(node).kind == "impure"
         for part in _parts(root, (node,))
     }
+    may_write = _may_write_attributes(graph)
+    shown: set[Node] = set()
     constant: dict[Node, None] = {}
     for node in graph.nodes:
-        needs = (*node.all_input_nodes, *before.get(node, ()))
-        is_new_each_time = node in returned or node not in sharable
+        inputs = node.all_input_nodes
+        is_view = not (shown.isdisjoint(inputs) or is_copy(node, tensors))
+        if is_view or node.op == "get_attr":
+            shown.add(node)
+        needs = (*inputs, *before.get(node, ()))
+        must_be_new = node in returned or node not in sharable
         if (
             node.op not in ("placeholder", "output")
             and all(each in constant for each in needs)
             and not (skip and skip(node))
             and classify(node, tensors).kind == "pure"
             and changing.isdisjoint(map(id, _parts(root, (node,))))
-            and (node.op == "get_attr" or not is_new_each_time)
+            and (node.op == "get_attr" or not must_be_new)
+            and not (is_view and may_write)
         ):
             constant[node] = None
     return {n: None for n in constant if n.op in CALLABLE_NODE_OPS}
+
+
+def _may_write_attributes(graph: Graph) -> bool:
+    """Whether some call may write into what the graph fetches."""
+    memory = Memory(graph.nodes)
+    return any(
+        effect_by_name(node).kind != "pure"
+        and not effect_by_name(node).only_draws
+        and not is_torchs_module(node)
+        and not memory.is_made_here(node)
+        for node in graph.nodes
+        if node.op in CALLABLE_NODE_OPS
+    )
 
 
 _OPERATORS: Final = {getattr(operator, name) for name in FRESH_OPERATORS}

@@ -111,10 +111,44 @@ def run(seed: int, cases: int) -> Iterator[Outcome]:
         yield Outcome(f"seed {seed}", f"only {folded} of {cases} were folded")
 
 
+FOLD = "fx/experimental/const_fold.py"
+
 PART = Part(
     "folding",
     "three calls of a module, constants folded or not",
     run,
-    60,
-    20_000,
+    share=60,
+    long=20_000,
+    plants=(
+        Plant(
+            FOLD,
+            "and not (is_view and may_write)",
+            "",
+            "a view of an attribute that is written is folded",
+        ),
+        Plant(
+            FOLD,
+            'and (node.op == "get_attr" or not must_be_new)',
+            "",
+            "what is returned or written is folded",
+        ),
+        Plant(
+            FOLD,
+            "needs = (*inputs, *before.get(node, ()))",
+            "needs = inputs",
+            "a call is folded that must stay behind a write",
+        ),
+        Plant(
+            FOLD,
+            " or self._stamp != self._now()[1]",
+            "",
+            "a weight that changes is not noticed",
+        ),
+        Plant(
+            FOLD,
+            ", part.data_ptr()",
+            "",
+            "other memory of a weight is not noticed",
+        ),
+    ),
 )

@@ -574,6 +574,51 @@ def equal_calls(lib: Library, size: int) -> Task:
     )
 
 
+@benchmark(at_least(1), full=(), needs=("experimental.const_fold",))
+def fold_constants(lib: Library, size: int) -> Task:
+    """split_const_subgraphs of a chain, half of whose calls are constant.
+
+    What compile() takes for the two new graphs is in it. Compared is how many
+    calls are folded.
+    """
+    graph = lib.root.Graph()
+    value = graph.placeholder("x")
+    add, neg = torch.ops.aten.add.Tensor, torch.ops.aten.neg.default
+    for _ in range(size // 3):
+        weight = graph.call_function(neg, (graph.get_attr("w"),))
+        value = graph.call_function(add, (value, weight))
+    graph.output(value)
+    module = lib.root.GraphModule({"w": torch.ones(2)}, graph)
+    split = lib.module("experimental.const_fold").split_const_subgraphs
+
+    def folded(new: Made) -> int:
+        nodes = new.const_subgraph_module.graph.nodes
+        return sum(node.op == "call_function" for node in nodes)
+
+    return Task(lambda _: split(module), len(graph.nodes), show=folded)
+
+
+@benchmark(at_least(1), full=(), needs=("experimental.optimization",))
+def fuse_norms(lib: Library, size: int) -> Task:
+    """fuse of a chain of convolutions and norms, in place.
+
+    What it takes to trace and compile() the chain is in it. Compared is how
+    many nodes are left.
+    """
+    pairs = [
+        module
+        for _ in range(size // 2)
+        for module in (nn.Conv1d(1, 1, 1), nn.BatchNorm1d(1))
+    ]
+    model = nn.Sequential(*pairs).eval()
+    fuse = lib.module("experimental.optimization").fuse
+    return Task(
+        lambda _: fuse(model, inplace=True),
+        len(pairs) + 2,
+        show=lambda new: len(new.graph.nodes),
+    )
+
+
 @benchmark(at_least(1), full=(), needs=("passes.infra.pass_manager",))
 def pass_manager(lib: Library, size: int) -> Task:
     """PassManager with three passes that change nothing, on the mixed chain."""

@@ -19,7 +19,6 @@ from fx.passes.shape_prop import ShapeProp
 from fx.usedef.values import Value
 from tests.zoo import ZOO, Network, borrow
 
-
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # it uses TorchScript
     theirs: Value = import_module("torch.fx.experimental.optimization")
@@ -68,7 +67,14 @@ def fused(model: Value, x: torch.Tensor = X) -> tuple[Value, int]:
     return found, norms(found)
 
 
-@pytest.mark.parametrize("network", ZOO, ids=lambda one: one.name)
+SMALL = ("resnet18", "mobilenet_v2", "densenet121", "blstm_cnn")
+
+
+@pytest.mark.parametrize(
+    "network",
+    [each for each in ZOO if each.name in SMALL],
+    ids=lambda one: one.name,
+)
 def test_networks(network: Network) -> None:
     with borrow(network, training=False) as model, torch.no_grad():
         for name in ("fuse", "remove_dropout"):
@@ -180,8 +186,8 @@ def test_dropouts_go_even_in_training() -> None:
     model = layers(both)
     expected = model(X)
     found: Value = ours.remove_dropout(model.train())
-    code = theirs.remove_dropout(model.eval()).code
-    assert ours.remove_dropout(model.eval()).code == code
+    graph = str(theirs.remove_dropout(model.eval()).graph)
+    assert str(ours.remove_dropout(model.eval()).graph) == graph
     assert not [*found.graph.find_nodes(op="call_module")]
     assert not [*found.children()]
     random = found.graph.find_nodes(op="call_function")[0]

@@ -600,7 +600,7 @@ def fold_constants(lib: Library, size: int) -> Task:
 
 @benchmark(at_least(1), full=(), needs=("experimental.optimization",))
 def fuse_norms(lib: Library, size: int) -> Task:
-    """fuse of a chain of convolutions and norms, in place.
+    """Fuse a chain of convolutions and norms, in place.
 
     What it takes to trace and compile() the chain is in it. Compared is how
     many nodes are left.

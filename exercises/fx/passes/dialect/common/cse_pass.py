@@ -91,7 +91,7 @@ def equal_calls(
     """
     tensors: dict[Node, bool] = {}
     written = _LastWrites(graph)
-    sharable, returned = _sharable(graph, tensors)
+    sharable, returned = sharable_calls(graph, tensors)
     merged: dict[Node, Node] = {}
     banned = {*banned_ops}
     known: dict[Hashable, Node] = {}
@@ -154,7 +154,7 @@ _TELLING: Final = (operator.is_, operator.is_not, id)
 """Functions that tell whether two values are one."""
 
 
-def _sharable(
+def sharable_calls(
     graph: Graph, tensors: dict[Node, bool]
 ) -> tuple[set[Node], set[Node]]:
     """The calls whose results nobody writes, and those that are returned.

@@ -128,7 +128,7 @@ def test_a_write_between_the_layer_and_the_norm() -> None:
         x.add_(1)
         return self.norm(y) + x.sum()
 
-    assert fused(layers(forward))[1] == 1
+    assert fused(layers(forward))[1] == 0
 
 
 def test_norms_that_stay() -> None:
@@ -186,8 +186,9 @@ def test_dropouts_go_even_in_training() -> None:
     model = layers(both)
     expected = model(X)
     found: Value = ours.remove_dropout(model.train())
-    graph = str(theirs.remove_dropout(model.eval()).graph)
-    assert str(ours.remove_dropout(model.eval()).graph) == graph
+    names = [n.name for n in theirs.remove_dropout(model.eval()).graph.nodes]
+    again = ours.remove_dropout(model.eval())
+    assert [n.name for n in fx.symbolic_trace(again).graph.nodes] == names
     assert not [*found.graph.find_nodes(op="call_module")]
     assert not [*found.children()]
     random = found.graph.find_nodes(op="call_function")[0]

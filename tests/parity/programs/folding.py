@@ -28,6 +28,9 @@ class Layers(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
+        self.conv: Value
+        self.norm: Value
+        self.flat: Value
         self.w = nn.Parameter(torch.ones(2), requires_grad=False)
         self.linear = nn.Linear(2, 2)
         self.conv = nn.Conv2d(1, 2, 1)

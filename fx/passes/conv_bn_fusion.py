@@ -13,7 +13,7 @@ from torch import nn
 from torch.nn.utils.fusion import fuse_conv_bn_eval, fuse_linear_bn_eval
 
 from ..graph_module import GraphModule
-from ..memory.modules import foreign_code
+from ..memory.modules import hooks_of
 from ..node import Node
 from ..text import dotted_path
 from ..usedef.values import Value
@@ -80,8 +80,9 @@ def _can_be_folded(layer: Value, norm: Value, call: Node) -> bool:
         return False
     if norm.training or norm.running_var is None:
         return False
-    if any(next(foreign_code(each), None) for each in (layer, norm)):
-        return False
+    for each in (layer, norm):
+        if "forward" in vars(each) or next(hooks_of(each), None):
+            return False
     noted = call.meta.get("val", call.meta.get("tensor_meta"))
     is_flat = len(getattr(noted, "shape", ())) == 2
     return is_flat or not isinstance(layer, nn.Linear)

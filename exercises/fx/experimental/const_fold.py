@@ -76,12 +76,11 @@ class FoldedGraphModule(GraphModule):
         device_for_folded_attrs: str = "cuda",
     ) -> None:
         """Make it of both graphs; `root` has what their nodes name."""
+        constants = None
+        if const_subgraph is not None:
+            constants = GraphModule(root, const_subgraph)
         super().__init__(root, graph)
-        self.const_subgraph_module = (
-            None
-            if const_subgraph is None
-            else GraphModule(root, const_subgraph)
-        )
+        self.const_subgraph_module: GraphModule | None = constants
         self.has_folding_been_run = False
         self.fx_const_folded_attrs_name = fx_const_folded_attrs_name
         self.device_for_folded_attrs = device_for_folded_attrs

@@ -44,6 +44,7 @@ STEPS: tuple[tuple[str, Anything, int], ...] = (
     *[("call_function", torch.neg, 1)] * 6,
     *[("call_method", name, 1) for name in ("view_as", "detach", "clone")] * 2,
     ("call_method", "add_", 2),
+    ("call_method", "mul_", 2),
     ("call_method", "neg_", 1),
     ("call_function", torch.rand_like, 1),
     ("call_module", "relu_", 1),
@@ -58,17 +59,22 @@ def graph_of(lib: Anything, rng: random.Random) -> Anything:
     graph = lib.Graph()
     x = graph.placeholder("x", torch.Tensor)
     values: list[Anything] = []
+    if rng.random() < 0.2:  # a view, and a write that it shows
+        values.append(graph.call_method("detach", (graph.get_attr("b"),)))
+        graph.call_method("add_", (graph.get_attr("b"), 1))
     for _ in range(rng.randint(2, 8)):
         if rng.random() < 0.5 or not values:
             values.append(graph.get_attr(rng.choice("wb")))
-        args = tuple(rng.choice(values[-3:]) for _ in range(2))
+        late = rng.choice((1, 3))
+        args = tuple(rng.choice(values[-late:]) for _ in range(2))
         op, target, count = rng.choice(STEPS)
         if target == "view_as":
             args, count = (args[0], args[0]), 2
         values.append(graph.create_node(op, target, args[:count], {}))
         if rng.random() < 0.3:
-            values.append(graph.call_function(torch.add, (x, values[-1])))
-    last = [graph.call_function(torch.add, (x, values[-1]))]
+            one = rng.choice(values)
+            values.append(graph.call_function(torch.add, (x, one)))
+    last = [graph.call_function(torch.add, (x, rng.choice(values)))]
     graph.output((*last, *rng.choices(values, k=rng.randint(0, 1))))
     return graph
 

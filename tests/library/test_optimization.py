@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import copy
-import warnings
 from collections.abc import Callable
-from importlib import import_module
 
 import pytest
 import torch
 import torch.fx
 from torch import nn
+from torch.fx.experimental import optimization as theirs
 
 import fx
 from fx.experimental import optimization as ours
@@ -18,10 +17,6 @@ from fx.passes.conv_bn_fusion import fold_conv_bn
 from fx.passes.shape_prop import ShapeProp
 from fx.usedef.values import Value
 from tests.zoo import ZOO, Network, borrow
-
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # it uses TorchScript
-    theirs: Value = import_module("torch.fx.experimental.optimization")
 
 
 class Layers(nn.Module):
@@ -186,7 +181,8 @@ def test_dropouts_go_even_in_training() -> None:
     model = layers(both)
     expected = model(X)
     found: Value = ours.remove_dropout(model.train())
-    names = [n.name for n in theirs.remove_dropout(model.eval()).graph.nodes]
+    beside: Value = theirs.remove_dropout(model.eval())
+    names = [node.name for node in beside.graph.nodes]
     again: Value = ours.remove_dropout(model.eval())
     assert [node.name for node in again.graph.nodes] == names
     assert not [*found.graph.find_nodes(op="call_module")]

@@ -18,9 +18,7 @@ Value: TypeAlias = Any
 
 def experimental(lib: Lib, name: str) -> Value:
     """A module of one of the libraries."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # torch.fx's uses TorchScript
-        return import_module(f"{lib.__name__}.experimental.{name}")
+    return import_module(f"{lib.__name__}.experimental.{name}")
 
 
 class Layers(nn.Module):

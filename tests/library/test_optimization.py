@@ -117,6 +117,14 @@ def test_a_layer_that_is_used_elsewhere_keeps_its_path() -> None:
     assert {"conv", "conv_folded"} == {n for n, _ in found.named_children()}
 
 
+def test_a_result_with_another_user() -> None:
+    def forward(self: Value, x: Value) -> Value:
+        y = self.conv(x)
+        return self.norm(y) + y
+
+    assert fused(layers(forward))[1] == 1
+
+
 def test_a_write_between_the_layer_and_the_norm() -> None:
     def forward(self: Value, x: Value) -> Value:
         y = self.conv(x)

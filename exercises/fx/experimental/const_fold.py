@@ -21,19 +21,15 @@ from torch import nn
 from .._symbolic_trace import symbolic_trace
 from ..graph import Graph
 from ..graph_module import GraphModule
-from ..memory.effect_tables import FRESH_OPERATORS
-from ..memory.effects import (
-    Memory,
-    classify,
-    effect_by_name,
-    is_tensor,
-    is_torchs_module,
-)
-from ..memory.function_effects import is_in
+from ..memory.effects import classify
 from ..node import Node
-from ..passes.dialect.common.cse_pass import is_copy, sharable_calls
+from ..passes.dialect.common.cse_pass import (
+    is_copy,
+    known_tensors,
+    sharable_calls,
+)
 from ..passes.tools_common import CALLABLE_NODE_OPS
-from ..passes.utils.call_order import kept_in_order
+from ..passes.utils.call_order import kept_in_order, may_write_attributes
 from ..passes.utils.common import subgraph_of
 from ..saving.attributes import paths_in
 from ..text.dotted_path import copy_attributes, find
@@ -287,7 +283,7 @@ def _foldable(
 ) -> dict[Node, None]:
     """The calls to fold, in order."""
     root: Value = graph.owning_module
-    tensors = _tensors(graph)
+    tensors = known_tensors(graph)
     sharable, returned = sharable_calls(graph, tensors)
     before: dict[Node, list[Node]] = {}
     for one, other in kept_in_order(graph):
@@ -298,7 +294,7 @@ def _foldable(
         if classify(node).kind == "impure"
         for part in _parts(root, (node,))
     }
-    may_write = _may_write_attributes(graph)
+    may_write = may_write_attributes(graph)
     shown: set[Node] = set()
     constant: dict[Node, None] = {}
     for node in graph.nodes:
@@ -319,33 +315,3 @@ def _foldable(
         ):
             constant[node] = None
     return {n: None for n in constant if n.op in CALLABLE_NODE_OPS}
-
-
-def _may_write_attributes(graph: Graph) -> bool:
-    """Whether some call may write into what the graph fetches."""
-    memory = Memory(graph.nodes)
-    return any(
-        effect_by_name(node).kind != "pure"
-        and not effect_by_name(node).only_draws
-        and not is_torchs_module(node)
-        and not memory.is_made_here(node)
-        for node in graph.nodes
-        if node.op in CALLABLE_NODE_OPS
-    )
-
-
-_OPERATORS: Final = {getattr(operator, name) for name in FRESH_OPERATORS}
-
-
-def _tensors(graph: Graph) -> dict[Node, bool]:
-    """Which nodes are tensors, as far as they were asked about.
-
-    An operator of Python is taken to give a tensor if an operand is one.
-    """
-    tensors: dict[Node, bool] = {}
-    for node in graph.nodes:
-        if is_in(_OPERATORS, node.target) and any(
-            is_tensor(arg, tensors) for arg in node.args
-        ):
-            tensors[node] = True
-    return tensors

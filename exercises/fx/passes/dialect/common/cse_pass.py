@@ -19,6 +19,7 @@ import torch
 
 from ....graph import Graph
 from ....graph_module import GraphModule
+from ....memory.effect_tables import FRESH_OPERATORS
 from ....memory.effects import Memory, classify, is_new, is_tensor
 from ....memory.function_effects import is_in
 from ....node import Node
@@ -186,6 +187,23 @@ def is_copy(node: Node, tensors: dict[Node, bool]) -> bool:
     effect = classify(node, tensors)
     only_reads = effect.kind == "pure" or effect.only_draws
     return is_new(node, tensors) and (only_reads or node.op == "call_module")
+
+
+_OPERATORS: Final = {getattr(operator, name) for name in FRESH_OPERATORS}
+
+
+def known_tensors(graph: Graph) -> dict[Node, bool]:
+    """Which nodes are tensors, as far as they were asked about.
+
+    An operator of Python is taken to give a tensor if an operand is one.
+    """
+    tensors: dict[Node, bool] = {}
+    for node in graph.nodes:
+        if is_in(_OPERATORS, node.target) and any(
+            is_tensor(arg, tensors) for arg in node.args
+        ):
+            tensors[node] = True
+    return tensors
 
 
 def _only_reads(user: Node, node: Node, tensors: dict[Node, bool]) -> bool:

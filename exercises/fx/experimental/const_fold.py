@@ -13,6 +13,7 @@ import operator
 import re
 import warnings
 from collections.abc import Callable, Hashable, Iterable, Iterator
+from itertools import chain
 from typing import Final
 
 import torch
@@ -138,8 +139,7 @@ class FoldedGraphModule(GraphModule):
 
 
 _NO_GRADIENT: Final = (
-    "gradients end at the folded values: what they were computed from gets "
-    "none. Train the module that was folded, or fold it under torch.no_grad()."
+    "gradients end at the folded values: train the module that was folded"
 )
 
 
@@ -159,9 +159,7 @@ def _parts(root: nn.Module, nodes: Iterable[Node]) -> Iterator[object]:
         held = find(root, path)
         yield held
         if isinstance(held, nn.Module):
-            yield from held.modules()
-            yield from held.parameters()
-            yield from held.buffers()
+            yield from chain(held.modules(), held.parameters(), held.buffers())
 
 
 def _stamp(part: object) -> Hashable:
@@ -186,9 +184,8 @@ def get_unique_attr_name_in_module(mod_traced: GraphModule, name: str) -> str:
 
     torch.fx: experimental/const_fold.py, get_unique_attr_name_in_module
     """
-    name = re.sub("[^0-9a-zA-Z_]+", "_", name) or "_"
-    if name[0].isdigit():
-        name = f"_{name}"
+    name = re.sub("[^0-9a-zA-Z_]+", "_", name)
+    name = re.sub("^(?=[0-9]|$)", "_", name)
     while hasattr(mod_traced, name):
         base, _, number = name.rpartition("_")
         if number.isdecimal():
@@ -257,9 +254,8 @@ def _main_graph(
     """A graph without the folded calls, which fetches their values."""
     graph = Graph()
     graph.set_codegen(old._codegen)
-    values: dict[Node, Node] = {}
-    for node in old.find_nodes(op="placeholder"):
-        values[node] = graph.node_copy(node)
+    inputs = old.find_nodes(op="placeholder")
+    values = {node: graph.node_copy(node) for node in inputs}
     fetched = [graph.get_attr(name)] if made else []
     if len(made) > 1:
         fetched = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import sys
 import time
@@ -138,6 +139,7 @@ def timed(work: Callable[[], Result]) -> tuple[Result, float]:
     return results[0], min(took)
 
 
+@functools.cache
 def _ours(name: str) -> Program:
     """The solution of a capstone."""
     return _loaded(name, FOLDER / "solutions" / f"{name}.py")
@@ -154,7 +156,8 @@ def _loaded(name: str, path: Path) -> ModuleType:
             f"to write: exercises/capstones/{name}.py. What it must define, "
             f"and what it is checked for, is in docs/capstones/{name}.md."
         )
-    spec = importlib.util.spec_from_file_location(f"capstone_{name}", path)
+    unique = f"capstone_{path.parent.name}_{name}"  # pickle looks it up
+    spec = importlib.util.spec_from_file_location(unique, path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module  # dataclasses look for it there

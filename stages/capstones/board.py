@@ -10,7 +10,7 @@ import traceback
 from collections.abc import Callable, Generator
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import pytest
 
@@ -20,8 +20,6 @@ from stages.tree import Tree, import_all, install
 
 Program: TypeAlias = Any
 """A module that a learner has written, with whatever is in it."""
-
-Result = TypeVar("Result")
 
 FOLDER: Final = HERE / "capstones"
 OWN: Final = EXERCISES / "capstones"
@@ -128,15 +126,21 @@ def configure(config: pytest.Config) -> None:
         config.option.maxfail = 3
 
 
-def timed(work: Callable[[], Result]) -> tuple[Result, float]:
-    """A call's result, and its milliseconds of processor time, best of 3."""
-    took: list[float] = []
-    results: list[Result] = []
+def timed(
+    yours: Callable[[], object], ours: Callable[[], object]
+) -> tuple[float, float]:
+    """The milliseconds of processor time of two calls.
+
+    They take turns, three times, because whatever else the computer does
+    should disturb both alike.  The best counts.
+    """
+    took: tuple[list[float], list[float]] = [], []
     for _ in range(3):
-        began = time.process_time()
-        results = [work()]
-        took.append(1000 * (time.process_time() - began))
-    return results[0], min(took)
+        for work, times in zip((yours, ours), took, strict=True):
+            began = time.process_time()
+            work()
+            times.append(1000 * (time.process_time() - began))
+    return min(took[0]), min(took[1])
 
 
 @functools.cache

@@ -59,12 +59,13 @@ class Functional(nn.Module):
         self.register_buffer("scale", torch.randn(WIDTH))
 
     def forward(self, x: Tensor) -> Tensor:
+        """Run."""
         x = F.linear(x, self.w, self.b) * self.scale
         return F.linear(bias=None, weight=self.inner.weight, input=x.tanh())
 
 
 class Shared(nn.Module):
-    """A module called at two places, and two more that have its weight."""
+    """A module called at three places, and two more linears of its weight."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -74,6 +75,7 @@ class Shared(nn.Module):
         self.tied.weight = self.one.weight
 
     def forward(self, x: Tensor) -> Tensor:
+        """Run."""
         x = self.one(self.one(x).tanh()).tanh()
         x = self.same(self.tied(x).tanh()).tanh()
         return F.linear(x, self.one.weight)
@@ -90,6 +92,7 @@ class Tied(nn.Module):
         self.head.weight = self.words.weight
 
     def forward(self, x: Tensor) -> Tensor:
+        """Run."""
         words = self.words((x * 9).long().abs() % 50)
         y: Tensor = self.head(self.middle(words))
         return y
@@ -104,6 +107,7 @@ class Penalised(nn.Module):
         self.last = nn.Linear(WIDTH, WIDTH)
 
     def forward(self, x: Tensor) -> Tensor:
+        """Run."""
         y: Tensor = self.last(self.first(x).relu())
         return y + self.first.weight.abs().sum()
 
@@ -116,6 +120,7 @@ class Given(nn.Module):
         self.own = nn.Linear(WIDTH, WIDTH)
 
     def forward(self, x: Tensor, weight: Tensor) -> Tensor:
+        """Run."""
         x = self.own(F.linear(x, weight).tanh())
         return F.linear(x, self.own.weight + 1, weight[0])
 
@@ -129,6 +134,7 @@ class Leaf(nn.Module):
         self.layer = nn.TransformerEncoderLayer(WIDTH, 2, 32, batch_first=True)
 
     def forward(self, x: Tensor) -> Tensor:
+        """Run."""
         y: Tensor = self.layer(self.first(x).unsqueeze(0))
         return y
 
@@ -136,7 +142,7 @@ class Leaf(nn.Module):
 CASES: Final[dict[str, Case]] = {
     "chain": Case(chain, "_0 _3", {}),
     "functional": Case(Functional, "linear linear_1", {}),
-    "shared": Case(Shared, "one one_1 tied same linear", {}),
+    "shared": Case(Shared, "one one_1 tied one_2 linear", {}),
     "tied to an embedding": Case(
         Tied, "middle", {"head": "its weight is also the embedding's"}
     ),

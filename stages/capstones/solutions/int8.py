@@ -89,7 +89,7 @@ def quantise(gm: GraphModule) -> GraphModule:
     held: dict[str, Value] = {}
     made: dict[Key, Numbers] = {}
     for node, given, path, bias in linears:
-        weight: torch.Tensor = operator.attrgetter(path)(gm)
+        weight = _fetched(gm, path)
         if weight.untyped_storage().data_ptr() in others:
             continue
         key = weight.data_ptr(), weight.shape, weight.stride()
@@ -99,7 +99,7 @@ def quantise(gm: GraphModule) -> GraphModule:
             node.op, node.target = "call_module", f"int8_{node.name}"
             node.args, node.kwargs = (given,), {}
         held[str(node.target)] = Int8Linear(
-            numbers, bias and operator.attrgetter(bias)(gm)
+            numbers, None if bias is None else _fetched(gm, bias)
         )
     for node in graph.find_nodes(op="get_attr"):
         if not node.users:
@@ -108,7 +108,7 @@ def quantise(gm: GraphModule) -> GraphModule:
         if node.op in ("get_attr", "call_module"):
             path = str(node.target)
             if path not in held:
-                held[path] = operator.attrgetter(path)(gm)
+                held[path] = _fetched(gm, path)
     small = GraphModule(held, graph, type(gm).__name__)
     small.training = gm.training
     return small
@@ -140,6 +140,11 @@ def bound(small: GraphModule, name: str, x: torch.Tensor) -> torch.Tensor:
     return size.sum(-1, keepdim=True) * half + rounding
 
 
+def _fetched(gm: GraphModule, path: str) -> Value:
+    """A tensor or a module, by its path."""
+    return operator.attrgetter(path)(gm)
+
+
 def _rounded(weight: torch.Tensor) -> Numbers:
     """A weight in int8."""
     weight = weight.detach()
@@ -154,7 +159,7 @@ def _linear(gm: GraphModule, node: Node) -> Linear | None:
     """A node as a linear, if its weight and bias are tensors of the module."""
     if node.op == "call_module":
         path = str(node.target)
-        module = gm.get_submodule(path)
+        module: Value = gm.get_submodule(path)
         if type(module) is not nn.Linear:
             return None
         bias = None if module.bias is None else f"{path}.bias"
@@ -163,14 +168,12 @@ def _linear(gm: GraphModule, node: Node) -> Linear | None:
         return None
     given: dict[str, Value] = {"bias": None, **node.kwargs}
     given |= zip(("input", "weight", "bias"), node.args, strict=False)
-    paths = [
-        str(one.target) if isinstance(one, Node) else None
-        for one in (given["weight"], given["bias"])
-        if one is None or one.op == "get_attr"
-    ]
-    if len(paths) < 2 or paths[0] is None:
+    weight, bias = given["weight"], given["bias"]
+    used = [one for one in (weight, bias) if one is not None]
+    if any(one.op != "get_attr" for one in used):
         return None
-    return Linear(node, given["input"], paths[0], paths[1])
+    name = None if bias is None else bias.target
+    return Linear(node, given["input"], weight.target, name)
 
 
 def _storages_elsewhere(gm: GraphModule, linears: list[Linear]) -> set[int]:
@@ -185,8 +188,7 @@ def _storages_elsewhere(gm: GraphModule, linears: list[Linear]) -> set[int]:
                 one = known.get(user.name)
                 uses = [*user.args, *user.kwargs.values()].count(node)
                 if one is None or one.weight != node.target or uses > 1:
-                    value = operator.attrgetter(str(node.target))(gm)
-                    found += _tensors(value)
+                    found += _tensors(_fetched(gm, str(node.target)))
     return {one.untyped_storage().data_ptr() for one in found}
 
 

@@ -20,6 +20,9 @@ from tests.zoo.gpt import GPT2, Block
 Tensors: TypeAlias = tuple[Tensor, ...]
 
 HEADS: Final = 12
+DEPTH: Final = 4
+"""How many of GPT-2's twelve blocks there are; the others are the same."""
+
 ROOT_2_PI: Final = 0.7978845608028654
 """The root of 2/pi, for GELU."""
 
@@ -82,9 +85,9 @@ def _block(x: Tensor, past: Tensor, weights: Iterator[Tensor]) -> Tensor:
 
 
 def _gpt2(x: Tensor, past: Tensor, *weights: Tensor) -> Tensor:
-    """The blocks of GPT-2, and the normalisation behind them."""
+    """The first blocks of GPT-2, and the normalisation behind them."""
     rest = iter(weights)
-    for _ in range(12):
+    for _ in range(DEPTH):
         x = _block(x, past, rest)
     return _normed(x, next(rest), next(rest))
 
@@ -109,16 +112,18 @@ def _block_weights(block: Block) -> Iterator[Tensor]:
 
 
 def _gpt2_program(network: Network, model: nn.Module) -> Program:
-    """GPT-2 between embedding and head, on tokens (1, T)."""
+    """GPT-2 from the embedding on, on tokens (1, T)."""
     assert isinstance(model, GPT2)
     (tokens,) = network.inputs()
     length = tokens.shape[1]
     x = model.wte(tokens) + model.wpe(torch.arange(length))
     past = torch.ones(length, length).tril()
     wanted = x
-    for block in model.h:
+    for block in model.h[:DEPTH]:
         wanted = block(wanted, past == 0)
-    weights = [one for block in model.h for one in _block_weights(block)]
+    weights = [
+        one for block in model.h[:DEPTH] for one in _block_weights(block)
+    ]
     inputs = (x[:, None], past, *weights, *_both(model.ln_f))
     return Program(_gpt2, inputs, model.ln_f(wanted)[:, None])
 

@@ -134,7 +134,7 @@ def timed(
 
     They take turns, because whatever else the computer does should disturb
     both alike: three times, and for 0.3 seconds if they are short.  The best
-    counts.
+    counts.  Torch has one thread, because threads that wait count as working.
     """
     took: tuple[list[float], list[float]] = [], []
     threads = torch.get_num_threads()

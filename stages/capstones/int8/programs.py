@@ -99,16 +99,18 @@ class Tied(nn.Module):
 
 
 class Penalised(nn.Module):
-    """The sizes of a weight are part of the result."""
+    """One weight's sizes are added, and another's linear is applied to it."""
 
     def __init__(self) -> None:
         super().__init__()
         self.first = nn.Linear(WIDTH, WIDTH)
         self.last = nn.Linear(WIDTH, WIDTH)
+        self.square = nn.Parameter(torch.randn(WIDTH, WIDTH))
 
     def forward(self, x: Tensor) -> Tensor:
         """Run."""
         y: Tensor = self.last(self.first(x).relu())
+        y = y + F.linear(self.square, self.square)
         return y + self.first.weight.abs().sum()
 
 
@@ -147,7 +149,12 @@ CASES: Final[dict[str, Case]] = {
         Tied, "middle", {"head": "its weight is also the embedding's"}
     ),
     "weight used elsewhere": Case(
-        Penalised, "last", {"first": "something else uses its weight, too"}
+        Penalised,
+        "last",
+        {
+            "first": "something else uses its weight, too",
+            "linear": "its weight is its input, too",
+        },
     ),
     "weight given": Case(
         Given,

@@ -301,7 +301,7 @@ def within(
         f"The bound of {name} is {{:.4g}} at {{}}, and {LOOSE} times what is "
         f"needed there is {{:.4g}}: the last dimension counts the channels, "
         f"each of which needs a scale for its own largest weight "
-        f"({channels}), and rounding to the nearest.",
+        f"({channels}), in float32 at least, and rounding to the nearest.",
     )
 
 

@@ -56,7 +56,8 @@ def traced(function: Function, count: int) -> GraphModule:
     tracer = GraphAppendingTracer(graph)
     names = [f"x{number}" for number in range(count)]
     inputs = [Proxy(graph.placeholder(name), tracer) for name in names]
-    graph.output(function(*inputs).node)
+    result: Value = function(*inputs)
+    graph.output(result.node)
     return GraphModule({}, graph)
 
 

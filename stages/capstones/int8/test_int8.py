@@ -274,7 +274,7 @@ def within(
     """Check a linear's result, and its bound."""
     exact = Exact(one)
     with torch.no_grad():
-        limit: object = program.bound(small, name, one.input.detach())
+        limit: Value = program.bound(small, name, one.input.detach())
     shape, dtype = exact.result.shape, one.weight.dtype
     check(
         found.shape == shape and found.dtype == dtype,
@@ -465,8 +465,8 @@ def test_a_network(
         running = timed(*(partial(one, *inputs) for one in smalls))
     name = network.name
     board.rows += [
-        Row(f"{name}, bytes / float", *sizes, ""),
-        Row(f"{name}, error", *errors, ""),
+        Row(f"{name}, bytes / float", sizes[0], sizes[1], ""),
+        Row(f"{name}, error", errors[0], errors[1], ""),
         Row(f"{name}, making it", *making, "ms"),
         Row(f"{name}, running it", *running, "ms"),
     ]

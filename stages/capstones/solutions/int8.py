@@ -58,7 +58,8 @@ class Int8Linear(nn.Module):
         Args:
             x: (…, in), in the dtype that the weight had.
         """
-        weight, bias = self.weight * self.scale, self.bias
+        weight = self.weight.to(self.scale.dtype).mul_(self.scale)
+        bias = self.bias
         if x.dtype == weight.dtype:
             return F.linear(x, weight, bias)
         bias = None if bias is None else bias.to(weight.dtype)
@@ -159,10 +160,11 @@ def _linear(gm: GraphModule, node: Node) -> Linear | None:
     """A node as a linear, if its weight and bias are tensors of the module."""
     if node.op == "call_module":
         path = str(node.target)
-        module: Value = gm.get_submodule(path)
+        module = gm.get_submodule(path)
         if type(module) is not nn.Linear:
             return None
-        bias = None if module.bias is None else f"{path}.bias"
+        has_bias = "bias" in dict(module.named_parameters())
+        bias = f"{path}.bias" if has_bias else None
         return Linear(node, node.all_input_nodes[0], f"{path}.weight", bias)
     if node.op != "call_function" or node.target is not F.linear:
         return None

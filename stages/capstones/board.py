@@ -133,14 +133,14 @@ def timed(
     """The milliseconds of processor time of two calls.
 
     They take turns, because whatever else the computer does should disturb
-    both alike: three times, and for 0.3 seconds if they are short.  The best
+    both alike: three times, and for 0.1 seconds if they are short.  The best
     counts.  Torch has one thread, because threads that wait count as working.
     """
     took: tuple[list[float], list[float]] = [], []
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        while len(took[0]) < 3 or sum(map(sum, took)) < 300:
+        while len(took[0]) < 3 or sum(map(sum, took)) < 100:
             for work, times in zip((yours, ours), took, strict=True):
                 began = time.process_time()
                 work()

@@ -205,7 +205,11 @@ def quantised(program: Program, gm: GraphModule) -> GraphModule:
         "The module that is given must stay as it is; its tensors changed.",
     )
     same(small.training, gm.training, "The result is in another mode.")
-    small.graph.lint()
+    try:
+        small.graph.lint()
+    except RuntimeError as error:
+        told, _, near = str(error).partition("\n")
+        raise Mistake(f"The graph of the result: {told}.", near) from error
     return small
 
 

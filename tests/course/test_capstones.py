@@ -14,7 +14,7 @@ import torch
 
 from fx.experimental.proxy_tensor import make_fx
 from fx.node import Node
-from stages.capstones.board import FOLDER, Row, _loaded, _ours
+from stages.capstones.board import FOLDER, Row, _loaded, _ours, timed
 from stages.capstones.gradient import test_gradient as gradient
 from stages.capstones.gradient.networks import NETWORKS, program_of
 from stages.capstones.int8 import test_int8 as int8
@@ -84,6 +84,22 @@ def test_a_row_says_whose_is_better() -> None:
     assert Row("size", 8, 10, "").said.endswith("20.0% better")
     assert Row("size", 11, 10, "").said.endswith("10.0% worse")
     assert Row("time", 11, 10, "ms").said.endswith("the same")
+
+
+def test_two_programs_are_timed_in_turn_with_one_thread() -> None:
+    threads = torch.get_num_threads()
+    said: list[object] = []
+
+    def work(name: str) -> None:
+        said.extend((name, torch.get_num_threads()))
+
+    mine, best = timed(partial(work, "yours"), partial(work, "ours"))
+    assert said[:8] == ["yours", 1, "ours", 1] * 2
+    assert 0 <= mine < 100 and 0 <= best < 100
+    assert torch.get_num_threads() == threads
+    with pytest.raises(ZeroDivisionError):
+        timed(lambda: 1 / 0, lambda: 1 / 0)
+    assert torch.get_num_threads() == threads
 
 
 @pytest.mark.parametrize("name", CAPSTONES)

@@ -131,7 +131,7 @@ def _origins(
 def _is_a(cls: type | str, source: Value) -> bool:
     """Whether a class, noted by itself or by its name, is one wanted."""
     if not isinstance(source, type):
-        return cls == source
+        return bool(cls == source)
     if isinstance(cls, type):
         return issubclass(cls, source)
     return cls == f"{source.__module__}.{source.__qualname__}"

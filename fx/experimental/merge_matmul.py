@@ -12,7 +12,7 @@ read may be written between them.
 from __future__ import annotations
 
 import operator
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import permutations
 
@@ -89,9 +89,9 @@ def _at_once(
         later[one].append(other)
         waits[other] += 1
     products = _Waiting(_right_operands(graph))
-    ready = [node for node in graph.nodes if not waits[node]]
+    ready = deque(node for node in graph.nodes if not waits[node])
     while ready or products:
-        run = [ready.pop()] if ready else products.take()
+        run = [ready.popleft()] if ready else products.take()
         if len(run) > 1:
             yield run
         for user in [each for node in run for each in later[node]]:

@@ -365,7 +365,8 @@ def pure_program(lib: Value, seed: int) -> Value:
     return lib.GraphModule({}, graph)
 
 
-def test_never_more_pieces_than_torch_fx() -> None:
+@pytest.mark.parametrize("connected", [False, True])
+def test_never_more_pieces_than_torch_fx(connected: bool) -> None:
     for seed in range(150):
         counted = []
         for lib in (fx, torch.fx):
@@ -377,6 +378,7 @@ def test_never_more_pieces_than_torch_fx() -> None:
                 gm,
                 partial(is_among(chosen), None),
                 allows_single_node_partition=True,
+                skip_horizontal_fusion=connected,
             )
             counted.append(len(found.propose_partitions()))
         assert counted[0] <= counted[1]

@@ -115,7 +115,9 @@ def test_a_class_by_itself_by_its_name_and_by_its_base() -> None:
     )
     wanted = [nn.Hardtanh, "my.Own", "sin", abs, torch.tan]
     found = ours.get_source_partitions(graph, wanted)
-    names = {key: [p.nodes[0].name for p in some] for key, some in found.items()}
+    names = {
+        key: [p.nodes[0].name for p in some] for key, some in found.items()
+    }
     assert names == {
         nn.Hardtanh: ["neg"],
         "my.Own": ["cos"],
@@ -253,7 +255,7 @@ def test_one_place_alone() -> None:
 
     gm = fx.symbolic_trace(lambda x: torch.add(torch.neg(x), 3))
     matcher = SubgraphMatcherWithNameNodeMap(fx.symbolic_trace(pattern))
-    x, neg, add, _ = gm.graph.nodes
+    _, neg, add, _ = gm.graph.nodes
     assert matcher.match_at(gm.graph, neg) is None
     match = matcher.match_at(gm.graph, add)
     assert match is not None

@@ -104,10 +104,13 @@ def test_the_same_graph_where_operands_are_known_to_be_matrices() -> None:
     merged = ours.merge_matmul(gm)
     beside = theirs.merge_matmul(Products(two))
     kinds: Value = [
-        [each.target.__name__ for each in nodes if each.op == "call_function"]
+        [str(each.name) for each in nodes if each.op == "call_function"]
         for nodes in (merged.graph.nodes, beside.graph.nodes)
     ]
-    assert sorted(kinds[0]) == sorted(kinds[1])
+    plain = [
+        sorted(name.rstrip("_0123456789") for name in names) for names in kinds
+    ]
+    assert plain[0] == plain[1]
 
 
 NETWORKS = [one for one in ZOO if one.name in ("gpt2", "vit_b_16", "siamese")]

@@ -11,6 +11,7 @@ import torch
 import torch.fx
 from torch import nn
 from torch.fx.experimental import normalize as theirs
+from torch.fx.experimental import schema_type_annotation as their_types
 from torch.fx.passes.shape_prop import ShapeProp as TheirShapeProp
 from torch.nn import functional as F
 
@@ -87,7 +88,8 @@ class Typed(nn.Module):
         self.register_buffer("b", torch.ones(3))
 
     def forward(self, x: Value) -> Value:
-        a = F.max_pool1d(F.relu(self.inner(x)) * self.w + self.b, 1)
+        bias: Value = self.b
+        a = F.max_pool1d(F.relu(self.inner(x)) * self.w + bias, 1)
         return F.softmax(torch.neg(a), 0)
 
 
@@ -97,7 +99,7 @@ def test_types_as_torch_fx(off: str | None) -> None:
     codes = []
     for lib, cls in (
         (fx, AnnotateTypesWithSchema),
-        (torch.fx, theirs.AnnotateTypesWithSchema),
+        (torch.fx, their_types.AnnotateTypesWithSchema),
     ):
         traced: Value = lib.symbolic_trace(Typed())
         made: Value = cls
@@ -208,7 +210,7 @@ def decorated(x: torch.Tensor, y: int = 2) -> torch.Tensor:
     return x * y
 
 
-def plain(x: torch.Tensor, y: int = 2, z: Value = (1, 2.5)) -> torch.Tensor:
+def plain(x: torch.Tensor, y: int = 2, z: Value = (1, 2.5)) -> Value:
     return x * y + z[1]
 
 

@@ -373,7 +373,7 @@ def is_connected(part: Value) -> bool:
         if node not in found and node in part.nodes:
             found.add(node)
             rest += [*node.users, *node.all_input_nodes]
-    return len(found) == part.size()
+    return len(found) == len(part.nodes)
 
 
 @pytest.mark.parametrize("connected", [False, True])

@@ -125,7 +125,8 @@ class Hooked(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.inner, self.seen = nn.Identity(), []
+        self.inner = nn.Identity()
+        self.seen: list[int] = []
         self.inner.register_forward_pre_hook(
             lambda _, args: self.seen.append(len(args))
         )

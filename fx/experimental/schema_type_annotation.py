@@ -45,10 +45,10 @@ class AnnotateTypesWithSchema(Transformer):
             annotate_modules: whether to look at modules.
             annotate_get_attrs: whether to look at attributes.
         """
-        super().__init__(module)
-        self.annotate_functionals = annotate_functionals
-        self.annotate_modules = annotate_modules
         self.annotate_get_attrs = annotate_get_attrs
+        self.annotate_modules = annotate_modules
+        self.annotate_functionals = annotate_functionals
+        super().__init__(module)
 
     def call_function(self, target: Target, args: Args, kwargs: Value) -> Value:
         """A call of the function, with the type that it returns."""

@@ -158,8 +158,9 @@ def _is_the_same(
         if id(each) not in given
     ]
     try:
-        outer = inspect.signature(target, follow_wrapped=False)
-        outer.bind(*found.args, **found.kwargs)
+        if hasattr(target, "__wrapped__"):
+            outer = inspect.signature(target, follow_wrapped=False)
+            outer.bind(*found.args, **found.kwargs)
     except TypeError:
         return False
     return all(map(_is_constant, filled))

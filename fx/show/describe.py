@@ -56,8 +56,10 @@ class _Writer:
     def data(self) -> Data:
         """All of it."""
         code = self._gm.graph.python_code("self")
+        text = code.src.lstrip("\n")
+        start = code._prologue_start - (len(code.src) - len(text))
         lines = {
-            index: line + code._prologue_start
+            index: line + start
             for line, index in (code._lineno_map or {}).items()
         }
         nodes = [
@@ -68,7 +70,7 @@ class _Writer:
             "nodes": nodes,
             "groups": [self._group(path) for path in self._groups],
             "stacks": [frames_of(stack) for stack in self._stacks],
-            "code": code.src,
+            "code": text,
             "weights": sum(each.numel() for each in self._gm.parameters()),
             "problem": self._facts.problem,
         }
@@ -123,12 +125,16 @@ def _modules_around(node: Node) -> tuple[_Group, ...]:
     """The modules in whose forward a node is, the outermost first."""
     stack = node.meta.get("nn_module_stack")
     if stack:
-        around = [
-            (str(key), _class_name(kind))
+        entries = [
+            (path, (str(key), _class_name(kind)))
             for key, (path, kind) in stack.items()
-            if path and not (node.op == "call_module" and path == node.target)
+            if path
         ]
-        return tuple(around)
+        if node.op == "call_module" and entries:
+            # The last one is the called module, or the one that it replaced.
+            last = f"{entries[-1][0]}."
+            entries = entries[: None if node.target.startswith(last) else -1]
+        return tuple(group for _, group in entries)
     if node.op != "call_module":
         return ()
     parents = str(node.target).split(".")[:-1]

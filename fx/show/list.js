@@ -5,6 +5,7 @@ const HEIGHT = 26; // of a row, in pixels: as in page.css
 const AROUND = 12; // rows that are made above and below the view
 
 const number = new Intl.NumberFormat("en");
+const compact = new Intl.NumberFormat("en", { notation: "compact" });
 
 function element(tag, className, text = "") {
   const made = document.createElement(tag);
@@ -25,12 +26,21 @@ function timeText(ms) {
   return ms < 0.1 ? `${Math.round(ms * 1000)} µs` : `${ms < 10 ? ms.toFixed(2) : ms.toFixed(0)} ms`;
 }
 
+// What a module has: nodes, parameters, and how many nodes were changed.
+function countsText({ nodes, weights, marks }) {
+  const parts = [`${number.format(nodes)} node${nodes === 1 ? "" : "s"}`];
+  if (weights) parts.push(`${compact.format(weights)} parameters`);
+  const changes = Object.entries(marks).map(([mark, n]) => `${SIGNS[mark] ?? mark}${n}`);
+  return changes.join(" ") || parts.join(", ");
+}
+
+const SIGNS = { "-": "−", m: "↕" };
 const MARKS = { "+": "added", "-": "removed", "~": "changed", m: "moved" };
 
 class List {
   // `pick` is called with the entry that was selected.
   constructor(box, graph, pick) {
-    Object.assign(this, { box, graph, pick, selected: 0, hits: [] });
+    Object.assign(this, { box, graph, pick, selected: 0, hits: new Set() });
     this.shown = new Map();
     this.space = element("div", "space");
     this.arcs = graph.sides.map((_, s) => svg("svg", { class: `arcs side-${s}`, "aria-hidden": "true" }));
@@ -96,7 +106,8 @@ class List {
     const mark = item.row?.mark;
     if (mark) {
       made.dataset.mark = mark;
-      const sign = element("span", "mark", { m: "↕" }[mark] ?? mark);
+      made.classList.toggle("old", graph.sideOf(item.row) === 0);
+      const sign = element("span", "mark", SIGNS[mark] ?? mark);
       sign.title = MARKS[mark];
       sign.setAttribute("aria-label", MARKS[mark]);
       sign.setAttribute("role", "img");
@@ -128,12 +139,10 @@ class List {
       const name = element("span", "name");
       name.style.paddingLeft = `${module.depth * 14}px`;
       name.append(element("span", "fold", module.open ? "▾" : "▸"), element("b", "", module.name));
-      const marks = Object.entries(totals.marks).map(([mark, n]) => `${n} ${MARKS[mark]}`);
-      const count = `${number.format(totals.nodes)} node${totals.nodes === 1 ? "" : "s"}`;
       const call = element("span", "call");
-      call.append(element("i", "", module.kind || "module"), ` ${[count, ...marks].join(", ")}`);
-      cell.append(name, call);
-      if (!module.open && s === this.graph.sides.length - 1) cell.append(...this.valueCells(totals, s));
+      const newest = s === this.graph.sides.length - 1;
+      call.append(element("i", "", module.kind || "module"), newest ? ` ${countsText(totals)}` : "");
+      cell.append(name, call, ...this.valueCells(newest && !module.open ? totals : {}, s));
       return cell;
     });
     return made;
@@ -151,9 +160,10 @@ class List {
 
   // Whether something that was searched for is in an entry.
   hasHit(item) {
-    const first = item.row?.number ?? item.first;
-    const last = item.row?.number ?? item.last;
-    return (!item.open || item.row) && this.hits.some((hit) => hit >= first && hit <= last);
+    if (item.row) return this.hits.has(item.row.number);
+    if (item.open) return false;
+    for (let row = item.first; row <= item.last; row++) if (this.hits.has(row)) return true;
+    return false;
   }
 
   // -- selecting -------------------------------------------------------------

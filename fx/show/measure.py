@@ -81,10 +81,10 @@ def _seconds(gm: GraphModule, inputs: Sequence[Value]) -> dict[Node, float]:
 
 
 def value_text(value: Value) -> str:
-    """The kind of a value: `f32[1, 64]`, `(f32[2], i64[2])`; "" if unknown."""
+    """The kind of a value: `f32[1,64]`, `(f32[2], i64[2])`; "" if unknown."""
     match value:
         case torch.Tensor() | TensorMetadata():
-            return f"{dtype_text(value.dtype)}{[*value.shape]}"
+            return f"{dtype_text(value.dtype)}[{','.join(map(str, value.shape))}]"
         case list() | tuple():
             return f"({', '.join(map(value_text, value))})"
         case dict():

@@ -43,11 +43,12 @@ function ofNode(row, s) {
   const side = graph.sides[s];
   return facts([node.name, NAMES[s]].filter(Boolean).join(", "), [
     ["does", element("code", "", node.call)],
-    [node.op, node.target === node.name ? "" : element("code", "", node.target)],
+    ["op", node.op],
+    ["target", node.target !== node.name && element("code", "", node.target)],
     ["module", node.module && element("code", "", node.module)],
     ["value", [node.type, bytesText(node.bytes)].filter(Boolean).join(" · ")],
     ["time", timeText(node.ms)],
-    ["weights", node.weights && number.format(node.weights)],
+    ["parameters", node.weights && number.format(node.weights)],
     ["in", graph.modulesAround(row).map((each) => `${each.name} ${each.kind && `(${each.kind})`}`).join(" › ")],
     ["source", lines(side.stacks[node.stack])],
     ["inputs", links(side, node.inputs)],
@@ -70,7 +71,7 @@ function ofModule(module) {
     ["nodes", number.format(totals.nodes)],
     ["values", bytesText(totals.bytes)],
     ["time", totals.ms ? timeText(totals.ms) : ""],
-    ["weights", totals.weights && number.format(totals.weights)],
+    ["parameters", totals.weights && number.format(totals.weights)],
     ["takes", ends(true)],
     ["gives", ends(false)],
   ]);
@@ -139,7 +140,7 @@ function markLine(row) {
 function summary() {
   const side = graph.sides.at(-1);
   const sum = (key) => side.nodes.reduce((total, node) => total + (node[key] ?? 0), 0);
-  const parts = [`${number.format(side.nodes.length)} nodes`, `${number.format(side.weights)} weights`];
+  const parts = [`${number.format(side.nodes.length)} nodes`, `${number.format(side.weights)} parameters`];
   if (sum("bytes")) parts.push(`${bytesText(sum("bytes"))} of values`);
   if (sum("ms")) parts.push(timeText(sum("ms")));
   const marks = Object.entries(graph.totals(graph.root).marks).map(([mark, n]) => `${number.format(n)} ${MARKS[mark]}`);
@@ -169,18 +170,20 @@ function next(rows, step) {
   return at + 1;
 }
 
+// Find rows; go to one of them.
 function search(step) {
   const field = byId("search");
+  let at = 0;
   if (field.value !== search.text) {
     search.text = field.value;
-    list.hits = graph.search(field.value);
+    search.rows = graph.search(field.value);
+    list.hits = new Set(search.rows);
     list.renew();
-    const item = graph.entries[list.selected];
-    if (list.hits.includes(item.row?.number)) step = 0;
+    at = search.rows.indexOf(graph.entries[list.selected].row?.number) + 1;
   }
-  const { length } = list.hits;
-  const at = step && next(list.hits, step);
-  byId("found").textContent = !field.value.trim() ? "" : !length ? "not found" : at ? `${at} of ${length}` : `${length} found`;
+  const { length } = search.rows;
+  at ||= next(search.rows, step);
+  byId("found").textContent = length ? `${at} of ${length}` : field.value.trim() && "not found";
 }
 
 byId("search").addEventListener("input", () => search(1));

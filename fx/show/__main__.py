@@ -1,6 +1,6 @@
 """Passes: the command that writes a page about a graph to a file.
 
-    python -m fx.show PLACE:NAME --input 1,3,224,224 -o model.html
+python -m fx.show PLACE:NAME --input 1,3,224,224 -o model.html
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ Data: TypeAlias = dict[str, Value]
 """What JSON can say."""
 
 _Group: TypeAlias = tuple[str, str]
-"""A module that nodes are in: its path, with `@1` in a second call, and class."""
+"""A module with nodes: its path, with `@1` in a second call, and its class."""
 
 
 def describe(gm: GraphModule, facts: Facts) -> Data:
@@ -58,10 +58,9 @@ class _Writer:
         code = self._gm.graph.python_code("self")
         text = code.src.lstrip("\n")
         start = code._prologue_start - (len(code.src) - len(text))
-        lines = {
-            index: line + start
-            for line, index in (code._lineno_map or {}).items()
-        }
+        lines: dict[int | None, int] = {}
+        for line, index in (code._lineno_map or {}).items():
+            lines.setdefault(index, line + start)  # its first line
         nodes = [
             self._node(node) | {"line": lines.get(number, 0)}
             for node, number in self._numbers.items()
@@ -133,7 +132,8 @@ def _modules_around(node: Node) -> tuple[_Group, ...]:
         if node.op == "call_module" and entries:
             # The last one is the called module, or the one that it replaced.
             last = f"{entries[-1][0]}."
-            entries = entries[: None if node.target.startswith(last) else -1]
+            inside = str(node.target).startswith(last)
+            entries = entries if inside else entries[:-1]
         return tuple(group for _, group in entries)
     if node.op != "call_module":
         return ()

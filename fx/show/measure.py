@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 from ..graph_module import GraphModule
 from ..node import Node
-from ..passes.fake_tensor_prop import FakeTensorProp
 from ..passes.profiling import Profiler
-from ..passes.shape_prop import TensorMetadata
+from ..passes.shape_prop import ShapeProp, TensorMetadata
 from ..text.node_text import dtype_text
 from ..usedef.values import Value
 
 __all__ = ["Facts", "measure", "value_text"]
 
-RUNS = 3
+_LONGEST: Final = 300
+RUNS: Final = 3
 """How often the module is run to take times; the least time counts."""
 
 
@@ -49,19 +50,22 @@ def measure(gm: GraphModule, inputs: Sequence[Value], times: bool) -> Facts:
     nodes = [*gm.graph.nodes]
     problem = ""
     if inputs:
-        # Shapes are written into the meta of a copy.
+        # Shapes are written into the meta of a copy, whose tensors are fake,
+        # so that buffers stay as they are.
         shadow = GraphModule(gm, copy.deepcopy(gm.graph))
         for node in shadow.graph.nodes:
             node.meta = {}
         try:
-            FakeTensorProp(shadow).propagate(*inputs)
+            mode = FakeTensorMode(allow_non_fake_inputs=True)
+            ShapeProp(shadow, mode).propagate(*inputs)
         except Exception as error:
-            problem = f"{type(error).__name__}: {error}"
+            text = " ".join(str(error).split())
+            problem = f"{type(error).__name__}: {text[:_LONGEST]}"
         found = [node.meta for node in shadow.graph.nodes]
     else:
         found = [node.meta for node in nodes]
     values = {
-        node: meta.get("val", meta.get("tensor_meta"))
+        node: meta.get("val", meta.get("tensor_meta", meta.get("type")))
         for node, meta in zip(nodes, found, strict=True)
     }
     return Facts(values, _seconds(gm, inputs) if times else {}, problem)
@@ -84,7 +88,9 @@ def value_text(value: Value) -> str:
     """The kind of a value: `f32[1,64]`, `(f32[2], i64[2])`; "" if unknown."""
     match value:
         case torch.Tensor() | TensorMetadata():
-            return f"{dtype_text(value.dtype)}[{','.join(map(str, value.shape))}]"
+            return (
+                f"{dtype_text(value.dtype)}[{','.join(map(str, value.shape))}]"
+            )
         case list() | tuple():
             return f"({', '.join(map(value_text, value))})"
         case dict():
@@ -92,6 +98,8 @@ def value_text(value: Value) -> str:
             return f"{{{', '.join(items)}}}"
         case None:
             return ""
+        case type():
+            return value.__name__
     return type(value).__name__
 
 

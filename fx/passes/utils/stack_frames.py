@@ -7,7 +7,10 @@ from typing import Final, NamedTuple
 
 __all__ = ["Frame", "frames_of"]
 
-_FRAME: Final = re.compile(r'^ *File "(.+)", line (\d+), in (.+)\n *(.*)', re.M)
+_FRAME: Final = re.compile(
+    r'^ *File "(.+)", line (\d+), in (.+)(?:\n(?! *File ") *(.*))?',
+    re.MULTILINE,
+)
 
 
 class Frame(NamedTuple):
@@ -17,7 +20,7 @@ class Frame(NamedTuple):
         file: the path of its file.
         line: its number.
         function: the name of the function that it is in.
-        code: its text.
+        code: its text, "" if it is not known.
     """
 
     file: str
@@ -28,5 +31,5 @@ class Frame(NamedTuple):
 
 def frames_of(stack_trace: str | None) -> list[Frame]:
     """The frames of a stack trace that is text, the innermost last."""
-    found = _FRAME.findall(f"{stack_trace or ''}\n")
+    found = _FRAME.findall(stack_trace or "")
     return [Frame(file, int(line), *rest) for file, line, *rest in found]

@@ -106,6 +106,8 @@ def test_values_that_meta_knows_are_shown_without_inputs() -> None:
     assert "type" not in by_name(side_of(gm))["add"]
     ShapeProp(gm).propagate(IMAGE)
     assert by_name(side_of(gm))["add"]["type"] == "f32[1,2,4,4]"
+    for node in gm.graph.nodes:
+        node.meta["val"] = torch.ones(7)  # of another run
     larger = side_of(gm, IMAGE.expand(3, 2, 4, 4))
     assert by_name(larger)["add"]["type"] == "f32[3,2,4,4]"
 
@@ -195,6 +197,18 @@ def test_modules_come_from_targets_where_no_stack_was_recorded() -> None:
         ("blocks.0", ""),
         ("blocks", ""),
     ]
+
+
+def test_a_call_with_the_stack_of_a_function_stays_where_that_was() -> None:
+    gm = traced(Net())
+    conv, add = (
+        next(node for node in gm.graph.nodes if node.name == name)
+        for name in ("blocks_0_conv", "add")
+    )
+    conv.meta = add.meta
+    side = side_of(gm)
+    groups = groups_around(side, by_name(side)["blocks_0_conv"])
+    assert groups == groups_around(side, by_name(side)["add"]) != []
 
 
 def test_a_replaced_module_stays_in_the_module_around_it() -> None:

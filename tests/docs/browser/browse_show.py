@@ -179,6 +179,9 @@ def test_the_last_of_many_rows_is_found(shown: Browser) -> None:
         "return bar.top >= code.top && bar.bottom <= code.bottom"
     )
     assert line, "its line of code is not in view"
+    marked = shown.run("return document.querySelector('.bar').offsetTop / 18")
+    code = shown.run("return graph.sides[0].code").splitlines()
+    assert code[int(marked)].strip().startswith(f"add_{LARGE - 1} =")
 
 
 # -- one graph ----------------------------------------
@@ -219,6 +222,10 @@ def test_each_use_has_its_arc(shown: Browser) -> None:
         *("mean", "flatten", "output"),
     ]
     assert shown.run(arcs) == 8
+    shown.run("list.select(4)")
+    near = "return [...document.querySelectorAll('.feeds b, .uses b')]"
+    near += ".map(one => one.textContent)"
+    assert shown.run(near) == ["blocks", "mean", "flatten"]
 
 
 def test_the_mouse_opens_selects_and_follows(shown: Browser) -> None:

@@ -305,7 +305,7 @@ def straight(rng: random.Random) -> fx.GraphModule:
     graph = fx.Graph()
     known = [graph.placeholder("x")]
     for _ in range(rng.randrange(1, 20)):
-        target = rng.choice([torch.add, torch.mul])
+        target: Value = rng.choice([torch.add, torch.mul])
         args = (rng.choice(known), rng.choice(known))
         known.append(graph.call_function(target, args))
     graph.output(known[-1])

@@ -61,7 +61,11 @@ def a_drawing_with_all_arguments(lib: Lib) -> Seen:
 
 @program()
 def a_drawing_with_shapes_and_lines(lib: Lib) -> Seen:
-    gm = lib.symbolic_trace(lambda x: torch.relu(x).split(1))
+    def f(x: Value) -> Value:
+        y: Value = torch.relu(x)
+        return y.split(1)
+
+    gm = lib.symbolic_trace(f)
     prop = importlib.import_module(f"{lib.__name__}.passes.shape_prop")
     prop.ShapeProp(gm).propagate(torch.ones(2, 2))
     for number, node in enumerate(gm.graph.nodes):

@@ -61,7 +61,7 @@ class FxGraphDrawer:
         ignore_parameters_and_buffers: bool = False,
         skip_node_names_in_args: bool = True,
         parse_stack_trace: bool = False,
-        dot_graph_shape: str | None = None,
+        dot_graph_shape: None | str = None,
         normalize_args: bool = False,
     ) -> None:
         """Draw a module as it is now.

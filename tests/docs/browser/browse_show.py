@@ -335,6 +335,7 @@ def test_nobody_is_kept_out_of_a_graph(
     shown.look(width, scheme)
     shown.open(f"{page}.html")
     shown.one("#search").send_keys("relu")
+    assert shown.one("#tree").accessible_name == "Graph"
     assert not (found := shown.barriers(inside="html")), "\n".join(found)
     dark = shown.run("return getComputedStyle(document.body).backgroundColor")
     assert (dark == "rgb(30, 33, 41)") == (scheme == "dark")

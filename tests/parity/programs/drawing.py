@@ -26,7 +26,7 @@ class Parts(nn.Module):
     def forward(self, x, n=3):  # type: ignore[no-untyped-def]
         y = torch.cat([self.linear(x), x], dim=1) * self.w.repeat(2)
         z = torch.ops.aten.add.Tensor(y, 1, alpha=n)
-        return {"z": z.view(-1, 1)}, torch.relu(y), [*range(12)]
+        return {"z": z.view([-1] + [1] * 9)}, torch.relu(y), [*range(12)]
 
 
 def drawer(lib: Lib) -> Value:

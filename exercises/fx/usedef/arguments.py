@@ -88,13 +88,8 @@ def _map_list(
 def _mapped(
     items: Iterable[object], fn: Callable[[Argument], Argument]
 ) -> list[Argument]:
-    """Each item rebuilt. Most are constants and nodes: asked for here."""
-    return [
-        fn(x)
-        if type(x) in LEAVES or isinstance(x, Link)
-        else map_aggregate(x, fn)
-        for x in items
-    ]
+    """Each item rebuilt. Most are constants, whose type is asked here."""
+    return [fn(x) if type(x) in LEAVES else map_aggregate(x, fn) for x in items]
 
 
 def _map_dict(
@@ -119,12 +114,7 @@ def _refuse_link(leaf: Argument) -> Argument:
 
 def _map_slice(a: slice, fn: Callable[[Argument], Argument]) -> slice:
     """A slice with start, stop and step mapped."""
-    start, stop, step = a.start, a.stop, a.step
-    return slice(
-        map_aggregate(start, fn),
-        map_aggregate(stop, fn),
-        map_aggregate(step, fn),
-    )
+    return slice(*_mapped((a.start, a.stop, a.step), fn))
 
 
 def _map_dataclass(a: Value, fn: Callable[[Argument], Argument]) -> Argument:

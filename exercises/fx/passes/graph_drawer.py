@@ -13,7 +13,7 @@ import importlib
 import re
 from collections.abc import Iterable, Iterator
 from itertools import chain
-from typing import Final
+from typing import Final, TypeAlias
 
 import torch
 from torch import nn
@@ -29,6 +29,9 @@ from .shape_prop import TensorMetadata
 from .utils.stack_frames import frames_of
 
 __all__ = ["FxGraphDrawer"]
+
+Shape: TypeAlias = str | None
+"""The name that Graphviz has for a shape; None for a record with fields."""
 
 _COLORS: Final = {
     "placeholder": '"AliceBlue"',
@@ -61,7 +64,7 @@ class FxGraphDrawer:
         ignore_parameters_and_buffers: bool = False,
         skip_node_names_in_args: bool = True,
         parse_stack_trace: bool = False,
-        dot_graph_shape: None | str = None,
+        dot_graph_shape: Shape = None,
         normalize_args: bool = False,
     ) -> None:
         """Draw a module as it is now.

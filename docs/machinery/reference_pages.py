@@ -79,6 +79,7 @@ GROUPS = {
         "fx.passes.reinplace.ReinplaceReport",
     ),
     "passes": (
+        *("fx.show", "fx.show.page.Page"),
         *("fx.diff", "fx.passes.graph_diff.Difference"),
         "fx.passes.graph_diff.Change",
         "fx.passes.structure.structure_hash",
@@ -99,6 +100,7 @@ GROUPS = {
         "fx.passes.infra.partitioner.CapabilityBasedPartitioner",
         "fx.passes.pipeline.cut_in_stages",
         "fx.passes.pipeline.pipeline_stage",
+        "fx.passes.graph_drawer.FxGraphDrawer",
     ),
 }
 """Group -> its names, those that one wants first at the top."""

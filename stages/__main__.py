@@ -32,7 +32,13 @@ from stages.manifest import (
     stages,
 )
 from stages.processes import pool
-from stages.report import CAPSTONES, is_written, written
+from stages.report import (
+    CAPSTONES,
+    is_written,
+    to_do,
+    unwritten,
+    written,
+)
 from stages.running import Job, run_all
 from stages.tree import Broken, Tree, install, problems
 from stages.watch import watch
@@ -266,9 +272,10 @@ def _print_next(states: dict[str, State], verdicts: dict[str, str]) -> None:
     left = [one for one in known if not is_written(one, states)]
     for piece in (*wrong, *left)[:1]:
         verb = "fix" if wrong else "write"
+        bad = [one for one in piece.functions if verdicts.get(one.name) == "✗"]
+        title, one = to_do(piece, bad or unwritten(piece, states))
         CONSOLE.print(
-            f"next: {verb} {piece.title} in "
-            f"exercises/fx/{piece.functions[0].file}, "
+            f"next: {verb} {title} in exercises/fx/{one.file}, "
             f"then pytest stages/{piece.stage:02d}"
         )
         CONSOLE.print(f"      {piece.task}")

@@ -26,6 +26,7 @@ from stages.workspace import note_checked, remember_base
 from tests.course.learner import Learner
 
 PREPEND = "ordered.linked_list.Link.prepend"
+RING = [one.name for one in stages()[1].pieces[0].functions]
 
 
 @pytest.fixture
@@ -300,29 +301,40 @@ def test_diff_keeps_long_lines(learner: Learner, said: io.StringIO) -> None:
 def test_blame_finds_the_wrong_one_of_an_earlier_stage(
     learner: Learner, executor: ProcessPoolExecutor
 ) -> None:
-    for one in stages()[1].exercises:
-        learner.write(one.name)
+    learner.write_all(RING)
+    learner.write("create_name")
     learner.write(PREPEND, "self._prev = x", "pass")
     found = blame(learner.tree(1), 1, executor)
-    assert [[one.title for one in ones] for ones in found.guilty] == [["ring"]]
+    assert [*told(found)][1:] == [
+        "All of them pass with the reference's Link.prepend.",
+        "    look at exercises/fx/ordered/linked_list.py, Link.prepend",
+    ]
+
+
+def test_blame_names_a_whole_exercise_of_which_two_are_wrong(
+    learner: Learner, executor: ProcessPoolExecutor
+) -> None:
+    learner.write_all(RING)
+    learner.write(PREPEND, "self._prev = x", "pass")
+    learner.write("LinkedList.erase", "self._len -= 1", "self._len -= 2")
+    found = blame(learner.tree(1), 1, executor)
     lines = [*told(found)]
-    assert "All of them pass with the reference's ring." in lines
-    assert (
-        "    look at exercises/fx/ordered/linked_list.py, Link.prepend" in lines
-    )
+    assert lines[1] == "All of them pass with the reference's ring."
+    look = "    look at exercises/fx/ordered/linked_list.py, "
+    assert {f"{look}Link.prepend", f"{look}LinkedList.erase"} < {*lines}
+    assert lines[-1] == "    No function of ring is enough alone."
 
 
 def test_blame_finds_a_pair(
     learner: Learner, executor: ProcessPoolExecutor
 ) -> None:
-    for one in stages()[1].exercises:
-        learner.write(one.name)
+    learner.write_all(RING)
     learner.write(PREPEND, "self._prev = x", "pass")
     other = "ordered.linked_list._make_room"
     learner.write(other, "place * step", "step")
     found = blame(learner.tree(1), 1, executor)
     (pair,) = found.guilty
-    assert [one.title for one in pair] == ["ring", "_make_room"]
+    assert [one.title for one in pair] == ["Link.prepend", "_make_room"]
 
 
 def test_blame_of_what_is_no_exercise(

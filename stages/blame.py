@@ -17,7 +17,6 @@ from stages.manifest import Exercise, Piece, pieces
 from stages.running import Job, Result, run_all
 from stages.tree import Tree
 
-
 Group: TypeAlias = tuple[Piece | Exercise, ...]
 """What is replaced at once: exercises, or single functions of them."""
 

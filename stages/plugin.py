@@ -130,6 +130,7 @@ def pytest_configure(config: pytest.Config) -> None:
     except (Broken, OSError) as error:
         raise pytest.UsageError(str(error)) from None
     config.option.reportchars = ""  # our summary says it all
+    config.option.tbstyle = "native"  # the quickest: `explain` replaces it
     config.option.no_header = True
     config.pluginmanager.register(_Course(config, subject, numbers), COURSE)
 

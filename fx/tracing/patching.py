@@ -192,7 +192,9 @@ def _threads_of(traces: dict[object, int]) -> set[int]:
 
     A fork copies traces of threads that do not live in the child process.
     """
-    return set(traces.values()) & sys._current_frames().keys()
+    threads = set(traces.values())
+    # To ask which threads live takes long, and most often there are none.
+    return threads and threads & sys._current_frames().keys()
 
 
 TRACES: Final = Patches()

@@ -117,6 +117,8 @@ def _warn_of_is(function: Callable[..., Value], names: list[str]) -> None:
     parameters = inspect.signature(function).parameters
     missing = inspect.Parameter.empty
     asked = [n for n in names if parameters[n].default is not missing]
+    if not asked:
+        return
     for name in frames.compared_by_is(function.__code__, asked):
         default = parameters[name].default
         frames.warn(

@@ -8,6 +8,7 @@ runs, and what is asked outside of one, is searched for.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Iterable
 from typing import Final
 
@@ -22,11 +23,10 @@ from ..usedef.values import Value
 CONSTANTS: Final = (torch.Tensor, torch._C.ScriptObject, pytree.TreeSpec)
 """Values that a node cannot hold: the root keeps them, and nodes fetch them."""
 
-_EVERY_MODULE: Final = frozenset(vars(nn.Module()))
-"""The attributes that each module has, none of which is a constant."""
-
-_PLAIN: Final = frozenset((bool, float, int, str, tuple, type(None)))
-"""Exact types of most other attributes; to ask for a tensor's is slow."""
+_OTHERS: Final = frozenset(
+    (bool, int, float, str, tuple, type(None), dict, OrderedDict, set)
+)
+"""Exact types of most attributes of a module; to ask for a tensor is slow."""
 
 
 class State:
@@ -58,9 +58,7 @@ class State:
     ) -> None:
         """Note what one module holds, and put its children ahead."""
         for name, value in vars(module).items():
-            if name in _EVERY_MODULE or type(value) in _PLAIN:
-                continue
-            if isinstance(value, CONSTANTS):
+            if type(value) not in _OTHERS and isinstance(value, CONSTANTS):
                 self.constants[value] = prefix + name
         for held in (module._parameters, module._buffers):
             for name, tensor in held.items():

@@ -7,6 +7,7 @@ writes a plain call where the answer is no.
 
 from __future__ import annotations
 
+import functools
 import keyword
 from collections.abc import Collection
 from operator import setitem
@@ -71,6 +72,7 @@ def refuse_target(node: Node) -> NoReturn:
     raise RuntimeError(f"Node {node} has a target that cannot be written")
 
 
+@functools.lru_cache(maxsize=4096)
 def is_attribute_name(name: str) -> bool:
     """Whether `x.name` is the attribute `name` of x.
 

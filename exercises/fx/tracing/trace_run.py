@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from types import FunctionType
+from types import BuiltinFunctionType, FunctionType
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from torch import nn
@@ -187,7 +187,14 @@ def _replacing(
         vars(replacement)[ORIGINAL] = original
         return replacement
 
-    return make
+    # Each trace replaces the functions of math, and some of builtins.
+    keep = functools.lru_cache(maxsize=256)(make)
+
+    def make_or_keep(original: Function) -> Function:
+        is_builtin = type(original) is BuiltinFunctionType
+        return keep(original) if is_builtin else make(original)
+
+    return make_or_keep
 
 
 _module_call: Final = _replacing(TraceRun.call_module)

@@ -54,13 +54,11 @@ def map_aggregate(a: object, fn: Callable[[Argument], Argument]) -> Argument:
     torch.fx: node.py, map_aggregate
     """
     kind = type(a)
-    if kind in LEAVES:
+    if kind in LEAVES or isinstance(a, Link):
         return fn(a)
     rebuild = _REBUILD.get(kind)
     if rebuild is not None:
         return rebuild(a, fn)
-    if isinstance(a, Link):
-        return fn(a)
     for base in (tuple, list, dict, slice):
         if isinstance(a, base):
             return _REBUILD[base](a, fn)
@@ -73,8 +71,8 @@ def _map_tuple(
     a: tuple[object, ...], fn: Callable[[Argument], Argument]
 ) -> tuple[Argument, ...]:
     """A tuple again; a named tuple keeps its class."""
-    items = tuple([map_aggregate(item, fn) for item in a])
-    if not hasattr(a, "_fields"):
+    items = tuple(_mapped(a, fn))
+    if type(a) is tuple or not hasattr(a, "_fields"):
         return items
     named: tuple[Argument, ...] = cast("Value", type(a))(*items)
     return named
@@ -84,7 +82,19 @@ def _map_list(
     a: list[object], fn: Callable[[Argument], Argument]
 ) -> immutable_list[Argument]:
     """An immutable list."""
-    return immutable_list([map_aggregate(item, fn) for item in a])
+    return immutable_list(_mapped(a, fn))
+
+
+def _mapped(
+    items: Iterable[object], fn: Callable[[Argument], Argument]
+) -> list[Argument]:
+    """Each item rebuilt. Most are constants and nodes: asked for here."""
+    return [
+        fn(x)
+        if type(x) in LEAVES or isinstance(x, Link)
+        else map_aggregate(x, fn)
+        for x in items
+    ]
 
 
 def _map_dict(
@@ -94,7 +104,7 @@ def _map_dict(
     for key in a:
         if type(key) is not str:
             map_aggregate(key, _refuse_link)
-    return immutable_dict([(k, map_aggregate(a[k], fn)) for k in a])
+    return immutable_dict({k: map_aggregate(x, fn) for k, x in a.items()})
 
 
 def _refuse_link(leaf: Argument) -> Argument:

@@ -332,6 +332,7 @@ def _python(
         if key not in ("PYTHONDONTWRITEBYTECODE", "PYTEST_ADDOPTS")
     }
     environment["PYTHONPATH"] = str(clone)
+    environment["MYPY_CACHE_DIR"] = str(ROOT / ".mypy_cache/filled")
     run = subprocess.run(
         [sys.executable, *arguments],
         cwd=clone / folder,

@@ -345,7 +345,7 @@ class Graph(OrderedGraph[Node]):
         A loop that is at this node can go on; it must not be used for
         anything else.  The hooks of the owning module are called before
         anything changes.  A node that was erased before is left alone, with
-        a warning.
+        a warning at the caller's line.
 
         Args:
             to_erase: a node of this graph without users.

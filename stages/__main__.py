@@ -16,11 +16,12 @@ from rich.table import Table
 
 from stages import functions
 from stages.blame import blame, told
-from stages.break_it import verdict, wrong_source, wrong_version
+from stages.break_it import is_answered, verdict, wrong_source, wrong_version
 from stages.functions import State
 from stages.generate import generated
 from stages.manifest import (
     EXERCISES,
+    HERE,
     REFERENCE,
     Exercise,
     Piece,
@@ -32,7 +33,7 @@ from stages.manifest import (
     stages,
 )
 from stages.processes import pool
-from stages.report import CAPSTONES, is_written, written
+from stages.report import CAPSTONES, is_written, to_do, unwritten, written
 from stages.running import Job, run_all
 from stages.tree import Broken, Tree, install, problems
 from stages.watch import watch
@@ -204,11 +205,13 @@ def progress(chosen: argparse.Namespace) -> int:
             sign = _sign(piece, states, verdicts)
             table.add_row(sign, piece.title, piece.task)
     else:
-        for column in ("stage", "", "written", "exercises"):
+        for column in ("stage", "", "written", "exercises", "break it"):
             table.add_column(column)
         for stage in stages().values():
             table.add_row(*_row(stage, states, verdicts))
     CONSOLE.print(table)
+    if not chosen.stage:
+        CONSOLE.print(f"\noptional: break it, and capstones: {_capstones()}")
     CONSOLE.print()
     _print_next(states, verdicts)
     return 0
@@ -216,11 +219,23 @@ def progress(chosen: argparse.Namespace) -> int:
 
 def _row(
     stage: Stage, states: dict[str, State], verdicts: dict[str, str]
-) -> tuple[str, str, str, str]:
+) -> tuple[str, str, str, str, str]:
     """The row of a stage in the table."""
     signs = "".join(_sign(one, states, verdicts) for one in stage.pieces)
     count = f"{written(stage, states)} of {len(stage.pieces)}"
-    return f"{stage.number:02d}", stage.title, count, signs
+    is_broken = is_answered(stage, EXERCISES / "break_it")
+    optional = "w" if is_broken else "·"
+    return f"{stage.number:02d}", stage.title, count, signs, optional
+
+
+def _capstones() -> str:
+    """The capstones, each with whether it is begun."""
+    own = EXERCISES / "capstones"
+    names = sorted(path.parent.name for path in HERE.glob("capstones/*/test_*"))
+    return " ".join(
+        f"{'w' if (own / f'{name}.py').is_file() else '·'} {name}"
+        for name in names
+    )
 
 
 def _sign(
@@ -266,9 +281,10 @@ def _print_next(states: dict[str, State], verdicts: dict[str, str]) -> None:
     left = [one for one in known if not is_written(one, states)]
     for piece in (*wrong, *left)[:1]:
         verb = "fix" if wrong else "write"
+        bad = [one for one in piece.functions if verdicts.get(one.name) == "✗"]
+        title, one = to_do(piece, bad or unwritten(piece, states))
         CONSOLE.print(
-            f"next: {verb} {piece.title} in "
-            f"exercises/fx/{piece.functions[0].file}, "
+            f"next: {verb} {title} in exercises/fx/{one.file}, "
             f"then pytest stages/{piece.stage:02d}"
         )
         CONSOLE.print(f"      {piece.task}")

@@ -1,20 +1,24 @@
 """Finds a wrong function by replacing each in turn by the reference's.
 
 A test of stage 04 may fail because of a function of stage 02.  If all failing
-tests pass once a function is replaced by the reference's, the mistake is in
-that function.  If no single function does it, pairs are tried.
+tests pass once an exercise is replaced by the reference's, the mistake is in
+it; if no single exercise does it, pairs are tried.  An exercise of several
+functions is then searched for the one whose replacement is enough.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from itertools import combinations
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
-from stages.manifest import Piece, pieces
+from stages.manifest import Exercise, Piece, pieces
 from stages.running import Job, Result, run_all
 from stages.tree import Tree
+
+Group: TypeAlias = tuple[Piece | Exercise, ...]
+"""What is replaced at once: exercises, or single functions of them."""
 
 
 class Blame(NamedTuple):
@@ -23,15 +27,16 @@ class Blame(NamedTuple):
     Attributes:
         failing: the tests that fail with the learner's own functions.
         guilty: the pieces, or pairs of them, whose replacement makes all of
-            these pass.
-        helped: pieces whose replacement makes some of these pass, and how
-            many.
+            these pass; instead of a piece, that function of it whose
+            replacement is enough.
+        helped: if no single piece is guilty, those whose replacement makes
+            some of these pass, and how many.
         elsewhere: whether they fail even with all functions replaced, so that
             the mistake is outside of the exercises.
     """
 
     failing: dict[str, str]
-    guilty: list[tuple[Piece, ...]]
+    guilty: list[Group]
     helped: dict[Piece, int]
     elsewhere: bool
 
@@ -47,8 +52,9 @@ def blame(tree: Tree, number: int, executor: ProcessPoolExecutor) -> Blame:
     Raises:
         Broken: the tests cannot be run at all.
 
-    Cost: a run of the failing tests for each written function, and one for
-    each pair if no single function is guilty.
+    Cost: a run of the failing tests for each written exercise, one for each
+    pair if no single exercise is guilty, and one for each function of those
+    that are.
     """
     (first,) = run_all([Job(tree, [number])], executor)
     failing = first.ran().failed
@@ -56,47 +62,72 @@ def blame(tree: Tree, number: int, executor: ProcessPoolExecutor) -> Blame:
         return Blame({}, [], {}, elsewhere=False)
     known = dict.fromkeys(pieces().values())
     written = [one for one in known if tree.is_written(one)]
-    everything = _left(tree, number, failing, [tuple(written)], executor)
-    if everything[tuple(written)]:
+    search = _Search(tree, number, failing, executor)
+    if any(search.left([(*written,)])):
         return Blame(failing, [], {}, elsewhere=True)
-    singles: list[tuple[Piece, ...]] = [(one,) for one in written]
-    left = _left(tree, number, failing, singles, executor)
-    guilty = [ones for ones in singles if not left[ones]]
-    helped = {
-        ones[0]: len(failing) - left[ones]
-        for ones in singles
-        if left[ones] < len(failing)
-    }
+    guilty = search.enough([(one,) for one in written])
+    helped: dict[Piece, int] = {}
     if not guilty:
-        pairs: list[tuple[Piece, ...]] = [*combinations(helped or written, 2)]
-        left = _left(tree, number, failing, pairs, executor)
-        guilty = [ones for ones in pairs if not left[ones]]
-    return Blame(failing, guilty, helped, elsewhere=False)
+        left = search.left([(one,) for one in written])
+        passing = [len(failing) - count for count in left]
+        helped = {o: n for o, n in zip(written, passing, strict=True) if n}
+        guilty = search.enough([*combinations(helped or written, 2)])
+    named = [each for ones in guilty for each in search.narrowed(ones)]
+    return Blame(failing, named, helped, elsewhere=False)
 
 
-def _left(
-    tree: Tree,
-    number: int,
-    failing: dict[str, str],
-    exchanges: list[tuple[Piece, ...]],
-    executor: ProcessPoolExecutor,
-) -> dict[tuple[Piece, ...], int]:
-    """For each group of pieces, how many tests fail once it is replaced."""
-    jobs = [
-        Job(
-            tree._replace(
-                borrowed=[one.name for p in group for one in p.functions]
-            ),
-            [number],
-            tests=[*failing],
-        )
-        for group in exchanges
-    ]
-    results = run_all(jobs, executor)
-    return {
-        group: _failures(result, failing)
-        for group, result in zip(exchanges, results, strict=True)
-    }
+class _Search(NamedTuple):
+    """Runs a stage's failing tests with replacements."""
+
+    tree: Tree
+    number: int
+    failing: dict[str, str]
+    executor: ProcessPoolExecutor
+
+    def enough(self, groups: Sequence[Group]) -> list[Group]:
+        """The groups with whose replacement all tests pass."""
+        left = self.left(groups, first_failure=True)
+        likely = [ones for ones, n in zip(groups, left, strict=True) if not n]
+        left = self.left(likely)  # a run may have stopped at a stub
+        return [ones for ones, n in zip(likely, left, strict=True) if not n]
+
+    def left(
+        self, groups: Sequence[Group], *, first_failure: bool = False
+    ) -> list[int]:
+        """For each group, how many tests fail once it is replaced."""
+        # Tests that do not end come last.
+        tests = sorted(self.failing, key=lambda x: "stopped" in self.failing[x])
+        jobs = [
+            Job(
+                self.tree._replace(
+                    borrowed=[f.name for one in ones for f in one.functions]
+                ),
+                [self.number],
+                tests=tests,
+                first_failure=first_failure,
+            )
+            for ones in groups
+        ]
+        results = run_all(jobs, self.executor)
+        return [_failures(result, self.failing) for result in results]
+
+    def narrowed(self, group: Group) -> list[Group]:
+        """A guilty group with single functions where one is enough."""
+        found = [group]
+        for place, one in enumerate(group):
+            if len(one.functions) > 1:
+                found = [
+                    each
+                    for ones in found
+                    for each in self._enough(ones, place) or [ones]
+                ]
+        return found
+
+    def _enough(self, group: Group, place: int) -> list[Group]:
+        """The same with a function at one place, if all tests pass then."""
+        before, after = group[:place], group[place + 1 :]
+        tried = [(*before, f, *after) for f in group[place].functions]
+        return self.enough(tried)
 
 
 def _failures(result: Result, failing: dict[str, str]) -> int:
@@ -127,12 +158,14 @@ def told(found: Blame) -> Iterator[str]:
         yield f"All of them pass with the reference's {_listed(group)}."
         for one in (one for piece in group for one in piece.functions):
             yield f"    look at exercises/fx/{one.file}, {one.qualname}"
+        for title in (one.title for one in group if len(one.functions) > 1):
+            yield f"    No function of {title} is enough alone."
     if not found.guilty and not found.elsewhere:
         yield "Replacing one function or a pair does not make all pass."
         for piece, count in sorted(found.helped.items(), key=lambda x: -x[1]):
             yield f"    {count} pass with the reference's {piece.title}"
 
 
-def _listed(group: tuple[Piece, ...]) -> str:
-    """The titles of pieces, joined by "and"."""
-    return " and ".join(piece.title for piece in group)
+def _listed(group: Group) -> str:
+    """The titles of a group, joined by "and"."""
+    return " and ".join(one.title for one in group)

@@ -8,6 +8,7 @@ wrong version, where something must be.
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import importlib
 import runpy
@@ -18,6 +19,7 @@ from typing import NamedTuple
 
 from stages import functions
 from stages.checking import stub_of
+from stages.functions import State
 from stages.limits import Overtime, time_limit
 from stages.manifest import EXERCISES, REFERENCE, Stage, exercises
 from stages.mutant import Mutant
@@ -59,6 +61,19 @@ def wrong_source(stage: Stage) -> str:
     one = exercises()[mutant.function]
     text = (REFERENCE / one.file).read_text(encoding="utf-8")
     return mutant.applied_to(functions.source_of(text, one.qualname))
+
+
+def is_answered(stage: Stage, answers: Path = ANSWERS) -> bool:
+    """Whether the learner has written an answer, right or wrong."""
+    path = answers / f"{stage.number:02d}.py"
+    if not path.is_file():
+        return False
+    try:
+        syntax = ast.parse(path.read_text(encoding="utf-8"))
+        found = functions.function(syntax, "answer")
+    except (LookupError, SyntaxError):
+        return True  # it is no longer as it was delivered
+    return functions.state(found) is State.WRITTEN
 
 
 def verdict(

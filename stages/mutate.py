@@ -12,7 +12,6 @@ It takes minutes, so `make test` does not run it.
 from __future__ import annotations
 
 import ast
-import copy
 import sys
 import tomllib
 from collections.abc import Iterator, Sequence
@@ -86,7 +85,7 @@ def changes(one: Exercise) -> Iterator[Change]:
     indent = " " * found.col_offset
     seen = {original}
     for was, becomes, changed in _changed(found):
-        source = ast.unparse(ast.fix_missing_locations(changed))
+        source = ast.unparse(changed)
         if source not in seen:
             seen.add(source)
             lines = [indent + line for line in source.splitlines()]
@@ -96,16 +95,14 @@ def changes(one: Exercise) -> Iterator[Change]:
 def _changed(
     found: functions.Function,
 ) -> Iterator[tuple[str, str, functions.Function]]:
-    """Copies of a function with one change each, and what was changed."""
-    count = sum(1 for _ in _inside(found))
-    for index in range(count):
-        node = _nth(found, index)
-        for number in range(len([*_variants(node)])):
-            changed = copy.deepcopy(found)
-            parent = _nth(changed, index)
-            was, becomes, apply = [*_variants(parent)][number]
-            apply()
-            yield was, becomes, changed
+    """A function with one change after the other, and what was changed.
+
+    Each change is undone before the next, so use it at once.
+    """
+    for node in [*_inside(found)]:
+        for was, becomes, apply in [*_variants(node)]:
+            with apply:
+                yield was, becomes, found
 
 
 def _inside(found: functions.Function) -> Iterator[ast.AST]:
@@ -115,22 +112,26 @@ def _inside(found: functions.Function) -> Iterator[ast.AST]:
         yield from ast.walk(statement)
 
 
-def _nth(found: functions.Function, index: int) -> ast.AST:
-    """One of the nodes that `_inside` gives."""
-    return [*_inside(found)][index]
-
-
 Variant = tuple[str, str, "_Apply"]
 
 
 class _Apply:
-    """Sets one field of a node, when called."""
+    """Sets one field of a node for a block."""
 
     def __init__(self, node: ast.AST, field: str, value: object) -> None:
         self._node, self._field, self._value = node, field, value
 
-    def __call__(self) -> None:
+    def __enter__(self) -> None:
+        self._exchange()
+
+    def __exit__(self, *error: object) -> None:
+        self._exchange()
+
+    def _exchange(self) -> None:
+        """Set the field, and keep what was there."""
+        was = getattr(self._node, self._field)
         setattr(self._node, self._field, self._value)
+        self._value = was
 
 
 def _variants(node: ast.AST) -> Iterator[Variant]:

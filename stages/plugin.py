@@ -69,12 +69,16 @@ class Subject:
         tree: what is imported as fx.
         verdicts: filled while the check runs.
         types: whether types are checked too.
+        seconds: how long one test may take before it is stopped.
     """
 
-    def __init__(self, tree: Tree, *, types: bool = False) -> None:
+    def __init__(
+        self, tree: Tree, *, types: bool = False, seconds: float = SECONDS
+    ) -> None:
         self.tree = tree
         self.verdicts = Verdicts()
         self.types = types
+        self.seconds = seconds
 
 
 # --- options, and what is under test ---------------------------------------
@@ -126,10 +130,11 @@ def pytest_configure(config: pytest.Config) -> None:
         )
     subject = _subject(config, numbers)
     try:
-        _prepare(subject.tree)
+        _prepare(subject)
     except (Broken, OSError) as error:
         raise pytest.UsageError(str(error)) from None
     config.option.reportchars = ""  # our summary says it all
+    config.option.tbstyle = "native"  # the quickest: `explain` replaces it
     config.option.no_header = True
     config.pluginmanager.register(_Course(config, subject, numbers), COURSE)
 
@@ -252,12 +257,13 @@ def _subject(config: pytest.Config, numbers: list[int]) -> Subject:
     return Subject(Tree(EXERCISES / "fx", under_test=numbers), types=types)
 
 
-def _prepare(tree: Tree) -> None:
+def _prepare(subject: Subject) -> None:
     """Import the tree, if it can be checked.
 
     Raises:
         Broken: it cannot be checked; the message says why.
     """
+    tree = subject.tree
     found = [*problems(tree)]
     if not tree.is_reference and tree.root == EXERCISES / "fx":
         remember_base()
@@ -268,7 +274,7 @@ def _prepare(tree: Tree) -> None:
     install(tree)
     importlib.import_module("torch")  # can be slow, so it is not timed below
     try:
-        with time_limit(2 * SECONDS):
+        with time_limit(2 * subject.seconds):
             import_all(tree)
     except Overtime as error:
         raise Broken(f"importing fx does not end: {error}") from None
@@ -287,6 +293,7 @@ class _Course:
         self._tree = subject.tree
         self._numbers = numbers
         self._verdicts = subject.verdicts
+        self._seconds = subject.seconds
         self._stuck = False
         self._left_out = False
         self._types: TypesCheck | None = None
@@ -351,7 +358,7 @@ class _Course:
             yield
             return
         # Once one test was stopped, the next may well loop in the same place.
-        with time_limit(SECONDS / 10 if self._stuck else SECONDS):
+        with time_limit(self._seconds / 10 if self._stuck else self._seconds):
             yield
 
     @pytest.hookimpl(wrapper=True)

@@ -120,7 +120,8 @@ def _stub_job(one: Exercise, stage: Stage) -> Job:
     """A check of the reference with one exercise as a stub."""
     text = (REFERENCE / one.file).read_text(encoding="utf-8")
     texts = {one.file: functions.stubbed(text, {one.qualname: one.stub})}
-    return Job(Tree(REFERENCE, [stage.number], texts=texts), [stage.number])
+    tree = Tree(REFERENCE, [stage.number], texts=texts)
+    return Job(tree, [stage.number], first_failure=True)
 
 
 def _mutant_job(mutant: Mutant, stage: Stage) -> Job:

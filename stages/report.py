@@ -343,7 +343,7 @@ def _next(
         if any(one.stub in verdicts.stubs for one in piece.functions)
     ]
     if wrong:
-        yield from _fix(wrong[0], tree)
+        yield from _fix(wrong[0], tree, verdicts)
     elif to_write:
         yield from _write(to_write[0], tree)
     elif verdicts.failed:
@@ -356,11 +356,13 @@ def _next(
         yield from _done(verdicts, numbers, whole)
 
 
-def _fix(piece: Piece, tree: Tree) -> Iterator[str]:
+def _fix(piece: Piece, tree: Tree, verdicts: Verdicts) -> Iterator[str]:
     """What to do about a piece that is wrong."""
     if tree.is_reference:
         return
-    yield f"next: fix {piece.title} in {_place(piece, tree)}"
+    wrong = [one for one in piece.functions if verdicts.of(one.name) == WRONG]
+    title, one = to_do(piece, wrong)
+    yield f"next: fix {title} in {_place(one, tree)}"
     yield f"      python -m stages hint {piece.title}"
     yield (
         f"      python -m stages blame {piece.stage:02d}    "
@@ -372,20 +374,35 @@ def _write(piece: Piece, tree: Tree) -> Iterator[str]:
     """What to do about a piece that is not written."""
     if tree.is_reference:
         return
-    yield f"next: write {piece.title} in {_place(piece, tree)}"
+    title, one = to_do(piece, unwritten(piece, tree.states()))
+    yield f"next: write {title} in {_place(one, tree)}"
     yield f"      {piece.task}"
     yield f"      python -m stages hint {piece.title}"
     if len(piece.functions) > 1:
         yield f"      python -m stages steps {piece.title}"
 
 
-def _place(piece: Piece, tree: Tree) -> str:
-    """Where the first function of a piece is that is not written, or all."""
-    states = tree.states()
-    left = [
+def unwritten(piece: Piece, states: dict[str, State]) -> list[Exercise]:
+    """The functions of a piece that are not written."""
+    return [
         one for one in piece.functions if states[one.name] is not State.WRITTEN
     ]
-    one = (left or piece.functions)[0]
+
+
+def to_do(piece: Piece, left: Sequence[Exercise]) -> tuple[str, Exercise]:
+    """A piece as it is told, and the function of it to begin with.
+
+    Args:
+        piece: what is not done.
+        left: the functions of it that are not.
+    """
+    if not left or len(left) == len(piece.functions):
+        return piece.title, piece.functions[0]
+    return f"{left[0].qualname} of {piece.title}", left[0]
+
+
+def _place(one: Exercise, tree: Tree) -> str:
+    """Where a function is."""
     return f"{tree.shown(one.file)}:{tree.function(one).lineno}"
 
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import pytest
 
 from stages.manifest import HERE, ROOT, exercises, pieces
-from stages.plugin import Subject
+from stages.plugin import SECONDS, Subject
 from stages.processes import PLAIN
 from stages.tree import Broken, Tree
 
@@ -29,6 +29,7 @@ class Job(NamedTuple):
         exercise: check only this function or piece.
         tests: check only these, by their ids.
         first_failure: stop at the first failure.
+        seconds: how long one test may take before it is stopped.
     """
 
     tree: Tree
@@ -36,6 +37,7 @@ class Job(NamedTuple):
     exercise: str | None = None
     tests: Sequence[str] = ()
     first_failure: bool = False
+    seconds: float = SECONDS
 
 
 class Result(NamedTuple):
@@ -97,7 +99,7 @@ def run_all(jobs: Iterable[Job], executor: ProcessPoolExecutor) -> list[Result]:
 
 def run(job: Job) -> Result:
     """Run a check in this process, which must not have imported fx."""
-    subject = Subject(job.tree)
+    subject = Subject(job.tree, seconds=job.seconds)
     said = io.StringIO()
     with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
         status = pytest.main(_arguments(job), plugins=[subject])

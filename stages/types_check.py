@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import tempfile
 from collections.abc import Sequence
 from typing import Self
 
@@ -23,12 +24,13 @@ class TypesCheck:
 
     def __init__(self, tree: Tree, files: Sequence[str]) -> None:
         self._tree = tree
+        # A file, because a pipe would fill up until somebody asks.
+        self._said = tempfile.TemporaryFile("w+", encoding="utf-8")  # noqa: SIM115
         self._run = subprocess.Popen(
             [sys.executable, "-m", "mypy", "--no-error-summary", *files],
             cwd=tree.root.parent,
-            stdout=subprocess.PIPE,
+            stdout=self._said,
             stderr=subprocess.STDOUT,
-            text=True,
         )
 
     @classmethod
@@ -47,11 +49,16 @@ class TypesCheck:
         }
         return cls(tree, sorted(files)) if files else None
 
+    @property
+    def is_finished(self) -> bool:
+        """Whether mypy has ended, so that `ask` does not wait."""
+        return self._run.poll() is not None
+
     def stop(self) -> None:
         """Kill mypy if it is still running."""
-        if self._run.poll() is None:
+        if not self.is_finished:
             self._run.kill()
-            self._run.communicate()
+            self._run.wait()
 
     def ask(self) -> None:
         """Wait for mypy to finish.
@@ -59,9 +66,10 @@ class TypesCheck:
         Raises:
             Mistake: mypy found errors; the picture is its output.
         """
-        said, _ = self._run.communicate()
-        if self._run.returncode == 0:
+        if self._run.wait() == 0:
             return
+        self._said.seek(0)
+        said = self._said.read()
         lines = [
             f"{self._tree.root.parent.name}/{line}"
             if re.match(r"[\w/]+\.py:", line)

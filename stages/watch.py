@@ -1,7 +1,8 @@
 """Check a stage whenever one of the learner's files is saved.
 
 A save is answered by the tests of the exercise that it changed.  If they pass,
-those of the whole stage follow.
+those of the whole stage follow; if these pass, too, its types are checked
+behind them, until the next save.
 """
 
 from __future__ import annotations
@@ -16,10 +17,13 @@ from watchfiles import PythonFilter
 from watchfiles import watch as changes
 
 from stages import functions
+from stages.checking import Mistake
 from stages.manifest import EXERCISES, Piece, stages
 from stages.processes import pool
+from stages.report import told_of
 from stages.running import Job, run_all
 from stages.tree import Broken, Tree
+from stages.types_check import TypesCheck
 
 Sources: TypeAlias = Mapping[Piece, str]
 """The exercises of a stage -> their functions as the learner has them."""
@@ -27,8 +31,6 @@ Sources: TypeAlias = Mapping[Piece, str]
 
 def watch(number: int, console: Console | None = None) -> int:
     """Check now, and after each save, until Ctrl-C.
-
-    Types are not checked, because mypy takes too long for that.
 
     Args:
         number: the stage.
@@ -38,20 +40,59 @@ def watch(number: int, console: Console | None = None) -> int:
     tree = Tree(EXERCISES / "fx", under_test=[number])
     with pool(1) as executor:
         before = sources(tree)
-        _check(tree, None, executor, console)
-        for _ in changes(
+        types = _check_stage(tree, executor, console)
+        for saved in changes(
             tree.root,
             watch_filter=PythonFilter(),
             raise_interrupt=False,
             debounce=200,
             step=20,
+            rust_timeout=300,
+            yield_on_timeout=True,
         ):
-            now = sources(tree)
-            piece = changed(before, now)
-            before = now
-            if _check(tree, piece, executor, console) and piece:
-                _check(tree, None, executor, console)
+            if saved:
+                _stop(types)
+                types = None
+                now = sources(tree)
+                piece = changed(before, now)
+                before = now
+                if piece is None or _check(tree, piece, executor, console):
+                    types = _check_stage(tree, executor, console)
+            elif types is not None and types.is_finished:
+                _tell(types, tree, console)
+                types = None
+        _stop(types)
     return 0
+
+
+def _check_stage(
+    tree: Tree, executor: ProcessPoolExecutor, console: Console
+) -> TypesCheck | None:
+    """Check the whole stage; if all pass, begin to check the types."""
+    if not _check(tree, None, executor, console):
+        return None
+    console.print("The types are being checked …")
+    return TypesCheck.started(tree, [*tree.under_test])
+
+
+def _stop(types: TypesCheck | None) -> None:
+    """End a check of types whose result is no longer wanted."""
+    if types is not None:
+        types.stop()
+
+
+def _tell(types: TypesCheck, tree: Tree, console: Console) -> None:
+    """Print what a check of types has found."""
+    try:
+        types.ask()
+    except Mistake as error:
+        console.print("\n".join(told_of(error, tree)), markup=False)
+    else:
+        (number,) = tree.under_test
+        console.print(
+            f"The types fit together. The stage is done once "
+            f"`pytest stages/{number:02d}` has proved it."
+        )
 
 
 def sources(tree: Tree) -> Sources:
@@ -93,8 +134,5 @@ def _check(
     console.clear()
     console.print(result.output, markup=False)
     took = time.perf_counter() - began
-    console.print(
-        f"{took:.1f} s · types: pytest stages/{number:02d} · "
-        f"waiting for a save (Ctrl-C ends)"
-    )
+    console.print(f"{took:.1f} s · waiting for a save (Ctrl-C ends)")
     return result.status == 0

@@ -99,6 +99,14 @@ def test_only_a_node_of_this_graph_can_be_erased() -> None:
     ):
         other.erase_node(cos)
     same(len(other.nodes), 5, "A refused call must not change the count.")
+    cos.graph.erase_node(cos)
+    with raising(
+        RuntimeError,
+        "wrong graph",
+        "A node that was erased from another graph must be refused, too: only "
+        "a node of this graph can be one that was collected twice.",
+    ):
+        other.erase_node(cos)
 
 
 class Owner(torch.nn.Module):
@@ -161,9 +169,15 @@ def test_erase_hooks_are_not_called_if_the_node_must_stay() -> None:
 def test_a_node_that_is_erased_twice_is_a_warning() -> None:
     graph, _, cos = with_dead_chain()
     graph.erase_node(cos)
-    with pytest.warns(UserWarning, match="cos is erased already"):
+    with pytest.warns(UserWarning, match="cos is erased already") as found:
         graph.erase_node(cos)
     same(len(graph.nodes), 6, "The second time, nothing was erased.")
+    same(
+        found[0].filename,
+        __file__,
+        "The warning must point to the line that called erase_node, so warn "
+        "with stacklevel=2.",
+    )
 
 
 @pytest.mark.exercise("graph.Graph.erase_node")

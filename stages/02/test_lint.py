@@ -59,6 +59,10 @@ def test_a_value_must_be_defined_before_it_is_used() -> None:
         "add was moved before linear, so it uses linear before linear is "
         "computed. Yield a Problem at add whose message names add and linear.",
     )
+    check(
+        said_of(graph, "add", "linear' of Node 'add"),
+        "The message must say that linear is the argument, and add its user.",
+    )
 
 
 @pytest.mark.exercise("usedef.lint._uses")

@@ -10,6 +10,7 @@ from typing import NamedTuple, Self
 from stages import functions
 from stages.generate import generated
 from stages.manifest import REFERENCE, exercises, find_function
+from stages.plugin import SECONDS
 from stages.running import Job, Result, run
 from stages.tree import Tree
 from stages.workspace import Workspace
@@ -43,9 +44,14 @@ class Learner(NamedTuple):
         """What is imported, with some stages under test."""
         return Tree(self.folder / "fx", under_test=stages)
 
-    def check(self, *stages: int, exercise: str | None = None) -> Result:
+    def check(
+        self,
+        *stages: int,
+        exercise: str | None = None,
+        seconds: float = SECONDS,
+    ) -> Result:
         """`pytest stages/NN …`, in a process of its own."""
-        job = Job(self.tree(*stages), stages, exercise)
+        job = Job(self.tree(*stages), stages, exercise, seconds=seconds)
         return self.executor.submit(run, job).result()
 
     def edit(self, name: str, was: str, becomes: str) -> None:

@@ -53,7 +53,9 @@ class Namespace:
         """Create a name that is not in use, as close to `candidate` as can be.
 
         If the name is taken, it gets the next number: `add` is followed by
-        `add_1`, and a second `add_7` becomes `add_8`.
+        `add_1`, and a second `add_7` becomes `add_8`.  Counting goes on from
+        the number given last, not from the one asked for: after `add_7` and
+        `add_3`, a second `add_7` becomes `add_4`.
 
         Args:
             candidate: any string; characters that an identifier cannot have

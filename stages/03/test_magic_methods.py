@@ -219,6 +219,27 @@ def test_items_go_through_an_overridden_create_arg() -> None:
     )
 
 
+class Unlucky:
+    """Something whose lowering raises a KeyError."""
+
+    def __fx_create_arg__(self, tracer: TracerBase) -> Argument:
+        raise KeyError("in the user's method")
+
+
+@pytest.mark.exercise("proxy.TracerBase.create_arg")
+def test_an_error_inside_an_item_comes_through() -> None:
+    _, (x,) = begin("x")
+    x.tracer.create_arg([x])  # an unwritten create_arg says so here
+    with raising(
+        KeyError,
+        "in the user's method",
+        "An item of a list raised a KeyError in its own `__fx_create_arg__`, "
+        "and the error was lost. Look into `LOWER` before you call what is in "
+        "it: a KeyError from inside is not the answer of the table.",
+    ):
+        x.tracer.create_arg({"items": (Unlucky(),)})
+
+
 @pytest.mark.exercise("proxy.TracerBase.create_arg")
 def test_a_dataclass_becomes_a_node_that_makes_it() -> None:
     graph, (x,) = begin("x")
@@ -313,6 +334,24 @@ def test_keyword_arguments_are_lowered_too() -> None:
         f"{node.kwargs.get('min')!r} there.",
     )
     uses_intact(graph, "A keyword argument is a use like any other.")
+
+
+@pytest.mark.exercise("proxy.TracerBase.create_proxy")
+def test_positional_arguments_are_lowered_first() -> None:
+    graph, (x,) = begin("x")
+    x.tracer.create_proxy(
+        "call_function", torch.full_like, (x, x.first), {"dtype": x.second}
+    )
+    fetched = [
+        node.args[1] for node in graph.nodes if node.target is getattr
+    ]
+    same(
+        fetched,
+        ["first", "second"],
+        "full_like(x, x.first, dtype=x.second): lowering an attribute records "
+        "its fetch, and these are recorded in another order than Python "
+        "evaluates them. Lower `args` before `kwargs`.",
+    )
 
 
 @pytest.mark.exercise("proxy.TracerBase.create_proxy")
@@ -584,6 +623,26 @@ def test_operators_are_recorded_by_the_tracer_of_the_proxy() -> None:
         tracer.count,
         3,
         "`2 ** x` is recorded by the tracer of x, as `x ** 2` is.",
+    )
+
+
+@pytest.mark.exercise("proxy._records.method", "proxy._reflects.method")
+def test_two_nodes_of_one_graph_have_two_tracers() -> None:
+    graph = Graph()
+    a, b = (Proxy(graph.placeholder(name)) for name in "ab")
+    try:
+        total = a + b
+    except RuntimeError as error:
+        check(
+            False,
+            "A pass wraps two nodes of one graph, Proxy(a) + Proxy(b), and "
+            "each proxy has a tracer of its own. The first operand's tracer "
+            "records; nobody asks for a common one.",
+            picture=f"yours: {error}",
+        )
+    check(
+        total.tracer is a.tracer,
+        "Proxy(a) + Proxy(b) is recorded by the tracer of the first operand.",
     )
 
 

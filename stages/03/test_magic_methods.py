@@ -349,9 +349,7 @@ def test_positional_arguments_are_lowered_first() -> None:
     x.tracer.create_proxy(
         "call_function", torch.full_like, (x, x.first), {"dtype": x.second}
     )
-    fetched = [
-        node.args[1] for node in graph.nodes if node.target is getattr
-    ]
+    fetched = [node.args[1] for node in graph.nodes if node.target is getattr]
     same(
         fetched,
         ["first", "second"],

@@ -137,7 +137,6 @@ class Node(NamedNode["Graph"]):
         "users",
     )
 
-    op: Opcode
     _args: tuple[Argument, ...]
     _kwargs: immutable_dict[str, Argument]
     _inputs: tuple[Node, ...]
@@ -205,6 +204,13 @@ class Node(NamedNode["Graph"]):
             for user in self.users:
                 hook(old=self, new=name, user=user)
         self._name = name
+
+    def _call(self, op: Opcode, target: Target) -> None:
+        """Change what the node does; `Graph.find_nodes` follows."""
+        is_known = self.graph._table.drop(self)
+        NamedNode._call(self, op, target)
+        if is_known:
+            self.graph._table.add(self)
 
     def _rename(self, candidate: str) -> None:
         """Take the name that is closest to `candidate`."""
@@ -392,8 +398,9 @@ class Node(NamedNode["Graph"]):
     def _drop_inputs(self) -> None:
         """Replace each argument node by None, because this node is erased."""
         if self._inputs:
+            args, kwargs = self._args, self._kwargs
             self._update_args_kwargs(
-                map_arg(self._args, _nothing), map_arg(self._kwargs, _nothing)
+                map_arg(args, lambda _: None), map_arg(kwargs, lambda _: None)
             )
 
     def update_arg(self, idx: int, arg: Argument) -> None:
@@ -642,10 +649,6 @@ class Node(NamedNode["Graph"]):
     def _packed(self) -> Packed:
         """What the node does, without its inputs."""
         return pack((self._name, self.op, self.target, self.type), ())
-
-
-def _nothing(node: Node) -> None:
-    """What replaces an argument node of an erased node."""
 
 
 def _erased_node(graph: Graph, packed: Packed) -> Node:

@@ -26,7 +26,7 @@ from stages.tree import Tree
 
 DONE, WRONG, BLOCKED, TO_WRITE, UNKNOWN = "✓", "✗", "~", "·", " "
 
-CAPSTONES = "a program of your own: docs/capstones/memory.md or gradient.md"
+CAPSTONES = "a program of your own, one of the three in docs/capstones"
 """Where the course leads after its last stage."""
 
 TOLD = 3

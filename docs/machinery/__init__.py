@@ -78,7 +78,7 @@ spaces), or the build fails.
 heading of its own.  NAME is a file (its head: docstring and imports, up to
 the first name), a function, a class (whole), a method, or a variable.
     to: NAME       show everything from the first to this one: neighbours,
-                   `to: __ge__` inside a class, `to: GAP` from the file's head,
+                   `to: __le__` inside a class, `to: GAP` from the file's head,
                    `to: __init__` from a class to its method
     header: true   of a class: up to its first method
     mark: TEXT     mark the lines that contain this text (or [several])

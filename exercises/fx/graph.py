@@ -27,6 +27,7 @@ from .text.node_text import table
 from .text.pickling import importable, move_metas, pack, unpack
 from .usedef import lint, refusals
 from .usedef.arguments import NO_KWARGS
+from .usedef.finding import NodeTable
 from .usedef.protocols import (
     CodeGenerator,
     CodeOptions,
@@ -89,6 +90,7 @@ class Graph(OrderedGraph[Node]):
         self._tracer_extras = tracer_extras
         self._pytree_info: PyTreeInfo | None = None
         self._co_fields: dict[str, Value] = {}
+        self._table = NodeTable(self._nodes)
 
     @property
     def owning_module(self) -> GraphOwner[Node] | None:
@@ -153,6 +155,7 @@ class Graph(OrderedGraph[Node]):
             if self._owning_module is not None:
                 self._tell_owner("_create_node_hooks", node)
             self._add(node)
+            self._table.add(node)
         except BaseException:
             node._drop_inputs()  # else they would have a user in no graph
             raise
@@ -328,17 +331,13 @@ class Graph(OrderedGraph[Node]):
         Raises:
             AssertionError: call_function without a target.
 
-        Cost: O(nodes), a scan.
+        Cost: O(found), but the first time O(nodes).
 
         torch.fx: graph.py, Graph.find_nodes
         """
         if op == "call_function" and target is None:
             raise AssertionError("target must not be None for call_function op")
-        return [
-            node
-            for node in self._nodes
-            if node.op == op and (target is None or node.target == target)
-        ]
+        return self._table.find(op, target)
 
     def erase_node(self, to_erase: Node) -> None:
         """Take a node out of the graph; its inputs lose it as a user.

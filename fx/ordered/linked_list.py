@@ -105,22 +105,10 @@ class Link:
             return self._sort_key < other._sort_key
         return NotImplemented
 
-    def __gt__(self, other: object) -> bool:
-        """Whether this link comes after `other` in their list."""
-        if isinstance(other, Link):
-            return self._sort_key > other._sort_key
-        return NotImplemented
-
     def __le__(self, other: object) -> bool:
         """Whether this link is `other` or comes before it."""
         if isinstance(other, Link):
             return self._sort_key <= other._sort_key
-        return NotImplemented
-
-    def __ge__(self, other: object) -> bool:
-        """Whether this link is `other` or comes after it."""
-        if isinstance(other, Link):
-            return self._sort_key >= other._sort_key
         return NotImplemented
 
 

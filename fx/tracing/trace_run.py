@@ -194,11 +194,7 @@ def _replacing(
     # Each trace replaces the functions of math, and some of builtins.
     keep = functools.lru_cache(maxsize=256)(make)
 
-    def make_or_keep(original: Function) -> Function:
-        is_builtin = type(original) is BuiltinFunctionType
-        return keep(original) if is_builtin else make(original)
-
-    return make_or_keep
+    return lambda f: (keep if type(f) is BuiltinFunctionType else make)(f)
 
 
 _module_call: Final = _replacing(TraceRun.call_module)

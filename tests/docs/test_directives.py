@@ -189,9 +189,9 @@ def find_line(path: str, text: str) -> int:
 
 def test_each_definition_of_a_range_is_an_anchor() -> None:
     html = drawn(
-        f"/// source | {RING}.Link.__lt__\n    to: __ge__\n\nWhy.\n///\n"
+        f"/// source | {RING}.Link.prepend\n    to: __lt__\n\nWhy.\n///\n"
     )
-    for name in ("__lt__", "__gt__", "__le__", "__ge__"):
+    for name in ("prepend", "append", "_unlink", "__lt__"):
         assert html.count(f'id="fx.ordered.linked_list.Link.{name}"') == 1
 
 

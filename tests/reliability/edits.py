@@ -141,5 +141,29 @@ PART = Part(
             "if not node.users:",
             "the output is dead code",
         ),
+        Plant(
+            "fx/node.py",
+            "        if is_known:\n            self.graph._table.add(self)\n",
+            "",
+            "a node with a new target is not found any more",
+        ),
+        Plant(
+            "fx/graph.py",
+            "        self._table.drop(to_erase)\n",
+            "",
+            "a node that was erased is found",
+        ),
+        Plant(
+            "fx/graph.py",
+            "            self._table.add(node)\n",
+            "",
+            "a node made after the first question is not found",
+        ),
+        Plant(
+            "fx/usedef/finding.py",
+            "return sorted(chain.from_iterable(groups), key=_BY_PLACE)",
+            "return list(chain.from_iterable(groups))",
+            "nodes are found in the order in which they were made",
+        ),
     ),
 )

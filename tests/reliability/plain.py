@@ -210,7 +210,11 @@ class Graph:
 
     def find_nodes(self, *, op: str, target: Value) -> list[Node]:
         """The nodes with this op and target."""
-        return [n for n in self.nodes if (n.op, n.target) == (op, target)]
+        return [
+            node
+            for node in self.nodes
+            if node.op == op and target in (None, node.target)
+        ]
 
     def lint(self) -> None:
         """Raise if a node uses one that does not stand before it."""

@@ -7,7 +7,7 @@ import operator
 import pickle
 import random
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import torch
 
@@ -52,6 +52,18 @@ def shown(value: Value) -> str:
             items = [f"{key}: {shown(item)}" for key, item in value.items()]
             return ", ".join(items).join("{}")
     return f"%{value.name}" if hasattr(value, "all_input_nodes") else str(value)
+
+
+SOUGHT: Final = (
+    ("call_function", torch.relu),
+    ("call_function", torch.neg),
+    ("call_method", "relu"),
+    ("call_module", "act"),
+    ("call_module", None),
+    ("placeholder", None),
+    ("output", None),
+)
+"""Opcodes and targets that are looked for after each edit."""
 
 
 class Player:
@@ -177,6 +189,15 @@ class Player:
         node = self.rng.choice(self.inner())
         node._rename(self.rng.choice(("add", "relu_1", "fresh", "x")))
 
+    def retarget(self) -> None:
+        """Let a node call something else, by a function or by a method."""
+        unary = (torch.relu, torch.neg, "relu", "neg")
+        nodes = [n for n in self.graph.nodes if n.target in unary]
+        node, target = self.rng.choice(nodes), self.rng.choice(unary)
+        op = "call_method" if isinstance(target, str) else "call_function"
+        node.op = op
+        node.target = target
+
     def sweep(self) -> None:
         self.graph.eliminate_dead_code()
 
@@ -211,6 +232,7 @@ class Player:
         crowd,
         copy_node,
         rename,
+        *[retarget] * 2,
         sweep,
         walk,
         copy_graph,
@@ -257,8 +279,11 @@ class Player:
 
     def sought(self) -> list[str]:
         """What finding by op and target gives, and each node's meta."""
-        find = self.graph.find_nodes
-        found = find(op="call_function", target=torch.relu)
+        found = [
+            node
+            for op, target in SOUGHT
+            for node in self.graph.find_nodes(op=op, target=target)
+        ]
         copied = [n for n in self.graph.nodes if "copied" in n.meta]
         return [node.name for node in (*found, *copied)]
 

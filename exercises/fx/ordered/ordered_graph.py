@@ -31,11 +31,11 @@ class NamedNode(Link, Generic[GraphT_co]):
     torch.fx: node.py, Node
     """
 
-    __slots__ = ("_name", "graph", "op", "target")
+    __slots__ = ("_name", "_op", "_target", "graph")
 
     graph: GraphT_co
-    op: Opcode
-    target: Target
+    _op: Opcode
+    _target: Target
 
     def __init__(
         self: Self, graph: GraphT_co, name: str, op: Opcode, target: Target
@@ -56,8 +56,8 @@ class NamedNode(Link, Generic[GraphT_co]):
         Link.__init__(self)
         self.graph = graph
         self._name = name
-        self.op = op
-        self.target = target
+        self._op = op
+        self._target = target
 
     @property
     def name(self) -> str:
@@ -67,6 +67,29 @@ class NamedNode(Link, Generic[GraphT_co]):
     @name.setter
     def name(self, name: str) -> None:
         self._name = name
+
+    @property
+    def op(self) -> Opcode:
+        """The opcode: one of six."""
+        return self._op
+
+    @op.setter
+    def op(self, op: Opcode) -> None:
+        self._call(op, self._target)
+
+    @property
+    def target(self) -> Target:
+        """What is called, fetched or bound."""
+        return self._target
+
+    @target.setter
+    def target(self, target: Target) -> None:
+        self._call(self._op, target)
+
+    def _call(self, op: Opcode, target: Target) -> None:
+        """Change what the node does."""
+        self._op = op
+        self._target = target
 
     @property
     def next(self) -> Self:
@@ -185,7 +208,7 @@ class OrderedGraph(Generic[NodeT]):
         """
         self._node_class = node_class
         self._root = root = node_class(self, "", "output", "")
-        root.op = cast(Opcode, "root")  # the sentinel has no opcode
+        root._op = cast(Opcode, "root")  # the sentinel has no opcode
         self._nodes = LinkedList(root)
         self._insert: Callable[[NodeT], None] = root.prepend
         self._graph_namespace = Namespace()

@@ -97,6 +97,7 @@ class Snapshot:
         Cost: O(nodes + uses + attributes).
         """
         graph = self.graph
+        graph._table.forget()
         kept = {row.node for row in self.rows}
         for node in graph.nodes:
             if node not in kept:
@@ -104,7 +105,7 @@ class Snapshot:
         self._put_in_order()
         for row in self.rows:
             node = row.node
-            node._name, node.target = row.name, row.target
+            node._name, node._target = row.name, row.target
             node._args, node._kwargs = row.args, row.kwargs
             node._inputs = row.inputs
             node.users.clear()

@@ -71,7 +71,9 @@ def _map_tuple(
     a: tuple[object, ...], fn: Callable[[Argument], Argument]
 ) -> tuple[Argument, ...]:
     """A tuple again; a named tuple keeps its class."""
-    items = tuple(_mapped(a, fn))
+    items = tuple(
+        [fn(x) if type(x) in LEAVES else map_aggregate(x, fn) for x in a]
+    )
     if type(a) is tuple or not hasattr(a, "_fields"):
         return items
     named: tuple[Argument, ...] = cast("Value", type(a))(*items)
@@ -82,19 +84,9 @@ def _map_list(
     a: list[object], fn: Callable[[Argument], Argument]
 ) -> immutable_list[Argument]:
     """An immutable list."""
-    return immutable_list(_mapped(a, fn))
-
-
-def _mapped(
-    items: Iterable[object], fn: Callable[[Argument], Argument]
-) -> list[Argument]:
-    """Each item rebuilt. Most are constants and nodes: asked for here."""
-    return [
-        fn(x)
-        if type(x) in LEAVES or isinstance(x, Link)
-        else map_aggregate(x, fn)
-        for x in items
-    ]
+    return immutable_list(
+        [fn(x) if type(x) in LEAVES else map_aggregate(x, fn) for x in a]
+    )
 
 
 def _map_dict(
@@ -119,12 +111,8 @@ def _refuse_link(leaf: Argument) -> Argument:
 
 def _map_slice(a: slice, fn: Callable[[Argument], Argument]) -> slice:
     """A slice with start, stop and step mapped."""
-    start, stop, step = a.start, a.stop, a.step
-    return slice(
-        map_aggregate(start, fn),
-        map_aggregate(stop, fn),
-        map_aggregate(step, fn),
-    )
+    ends = a.start, a.stop, a.step
+    return slice(*[map_aggregate(end, fn) for end in ends])
 
 
 def _map_dataclass(a: Value, fn: Callable[[Argument], Argument]) -> Argument:

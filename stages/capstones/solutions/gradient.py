@@ -68,6 +68,11 @@ def _parts(
     ]
     if node.target is torch.sum:
         return [(node.input_at(0), _summed(node, grad))]
+    if node.target is torch.transpose:
+        back = grad
+        if isinstance(grad, Proxy):
+            back = torch.transpose(grad, *operands[1:])
+        return [(node.input_at(0), back)]
     product = node.target in (operator.matmul, torch.matmul)
     if product or any(
         _shape(arg) != _shape(node) for arg in node.all_input_nodes

@@ -72,19 +72,34 @@ class _Lives(Interpreter):
 
     def __init__(self, gm: GraphModule) -> None:
         super().__init__(gm, garbage_collect_values=False)
+        schemas = [
+            getattr(node.target, "_schema", None) for node in gm.graph.nodes
+        ]
+        self._writes = any(one and one.is_mutable for one in schemas)
         self._owners: dict[int, Node | None] = {}
         self._sizes: dict[Node, int] = {}
         self._lives: dict[Node, tuple[int, int]] = {}
         self._place = -1
 
     def found(self, inputs: Iterable[torch.Tensor]) -> list[Block]:
-        """Run, and give the blocks."""
+        """Run on copies of what the graph may write into; give the blocks."""
         with torch.no_grad():
-            self.run(*inputs)
+            self.run(*(one.clone() for one in inputs))
         return [
             Block(node, size, *self._lives[node])
             for node, size in self._sizes.items()
         ]
+
+    def get_attr(self, target: Value, args: Value, kwargs: Value) -> Value:
+        """A tensor of the module, or a copy of it.
+
+        Args:
+            target: its path.
+            args: none.
+            kwargs: none.
+        """
+        value = super().get_attr(target, args, kwargs)
+        return value.clone() if self._writes else value
 
     def run_node(self, n: Node) -> Value:
         """Run a node.

@@ -1,0 +1,1 @@
+"""The check of a capstone: int8 weights."""

@@ -37,6 +37,9 @@ from stages.mutant import Mutant
 
 SUMS = HERE / "reference.sha256"
 
+COPIED = (".py", ".html", ".css", ".js")
+"""The files of a package: its code, and what the page of fx.show is made of."""
+
 
 def generated(reference: Path = REFERENCE) -> dict[str, str]:
     """The exercises' files: path below fx/ -> text.
@@ -48,7 +51,7 @@ def generated(reference: Path = REFERENCE) -> dict[str, str]:
     wanted = exercises_by_file()
     files: dict[str, str] = {}
     for path in sorted(reference.rglob("*")):
-        if path.suffix != ".py" and path.name != "py.typed":
+        if path.suffix not in COPIED and path.name != "py.typed":
             continue
         if path.is_file() and "__pycache__" not in path.parts:
             name = path.relative_to(reference).as_posix()

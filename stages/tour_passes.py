@@ -24,7 +24,7 @@ Parameters = dict[str, torch.Tensor]
 def show_folding(console: Console, network: Network) -> bool:
     """Fold Conv+BatchNorm in a network; returns if its results stay close."""
     console.rule(
-        f"[bold]Rewritten by a rule[/] · Conv+BatchNorm, {network.name}"
+        f"[bold]Rewritten by a pass[/] · Conv+BatchNorm, {network.name}"
     )
     model = network.build().eval()
     inputs = network.inputs()

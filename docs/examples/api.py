@@ -294,6 +294,12 @@ def rewriting() -> None:
     once = Rule(lambda a: torch.relu(torch.relu(a)), lambda a: torch.relu(a))
     print(rewrite_until_stable(gm, [once]), "rewrites")
 
+    # fx.show
+    page = fx.show(gm, torch.ones(2, 4))  # a notebook shows it
+
+    # fx.show.page.Page
+    page.write(Path(tempfile.gettempdir()) / "graph.html")
+
     # fx.diff
     print(fx.diff(fx.symbolic_trace(Model()), gm))
 

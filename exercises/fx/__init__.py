@@ -39,6 +39,7 @@ from .passes import (  # so that fx.passes.shape_prop is there
 from .passes import conv_bn_fusion as _conv_bn_fusion
 from .passes.graph_diff import diff
 from .passes.utils import matcher_utils as _matcher_utils
+from .show.page import show
 from . import _compatibility as _compatibility_names
 from .compat import names as _names
 from .compat.torch_graphs import from_torch, to_torch
@@ -90,6 +91,7 @@ __all__ = [
     "replace_pattern",
     "rewriting_rules",
     "save",
+    "show",
     "subgraph_rewriter",
     "symbolic_trace",
     "to_torch",

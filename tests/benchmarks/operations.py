@@ -574,6 +574,116 @@ def equal_calls(lib: Library, size: int) -> Task:
     )
 
 
+@benchmark(at_least(1), full=(), needs=("experimental.const_fold",))
+def fold_constants(lib: Library, size: int) -> Task:
+    """split_const_subgraphs of a chain, half of whose calls are constant.
+
+    What compile() takes for the two new graphs is in it. Compared is how many
+    calls are folded.
+    """
+    graph = lib.root.Graph()
+    value = graph.placeholder("x")
+    add, neg = torch.ops.aten.add.Tensor, torch.ops.aten.neg.default
+    for _ in range(size // 3):
+        weight = graph.call_function(neg, (graph.get_attr("w"),))
+        value = graph.call_function(add, (value, weight))
+    graph.output(value)
+    module = lib.root.GraphModule({"w": torch.ones(2)}, graph)
+    split = lib.module("experimental.const_fold").split_const_subgraphs
+
+    def folded(new: Made) -> int:
+        nodes = new.const_subgraph_module.graph.nodes
+        return sum(node.op == "call_function" for node in nodes)
+
+    return Task(lambda _: split(module), len(graph.nodes), show=folded)
+
+
+@benchmark(at_least(1), full=(), needs=("experimental.optimization",))
+def fuse_norms(lib: Library, size: int) -> Task:
+    """Fuse a chain of convolutions and norms, in place.
+
+    What it takes to trace and compile() the chain is in it. Compared is how
+    many nodes are left.
+    """
+    pairs = [
+        module
+        for _ in range(size // 2)
+        for module in (nn.Conv1d(1, 1, 1), nn.BatchNorm1d(1))
+    ]
+    model = nn.Sequential(*pairs).eval()
+    fuse = lib.module("experimental.optimization").fuse
+    return Task(
+        lambda _: fuse(model, inplace=True),
+        len(pairs) + 2,
+        show=lambda new: len(new.graph.nodes),
+    )
+
+
+@benchmark(at_least(1), full=(), needs=("experimental.normalize",))
+def normalize_arguments(lib: Library, size: int) -> Task:
+    """NormalizeArgs on a chain of two functions of torch.
+
+    Compared is what is called: fx knows more overloads.
+    """
+    graph = lib.root.Graph()
+    value = graph.placeholder("x")
+    for number in range(size):
+        target = nn.functional.relu if number % 2 else torch.neg
+        value = graph.call_function(target, (value,))
+    graph.output(value)
+    module = lib.root.GraphModule({}, graph)
+    cls = lib.module("experimental.normalize").NormalizeArgs
+    return Task(
+        lambda _: cls(module).transform(),
+        len(graph.nodes),
+        show=lambda new: [node.op for node in new.graph.nodes],
+    )
+
+
+@benchmark(at_least(1), full=(), needs=("experimental.merge_matmul",))
+def merge_products(lib: Library, size: int) -> Task:
+    """merge_matmul of ten products with one matrix, beside other calls.
+
+    Compared is how many products are left: torch.fx leaves unused nodes.
+    """
+    graph = lib.root.Graph()
+    value = graph.placeholder("x")
+    weight = graph.get_attr("w")
+    products = []
+    for number in range(size):
+        if number % (size // 10) == 0:
+            new = graph.call_function(torch.neg, (value,))
+            products.append(graph.call_function(torch.matmul, (new, weight)))
+        else:
+            products.append(graph.call_function(torch.neg, (products[-1],)))
+    graph.output(products)
+    module = lib.root.GraphModule({"w": torch.eye(2)}, graph)
+    merge = lib.module("experimental.merge_matmul").merge_matmul
+
+    def count(new: Made) -> int:
+        return sum(node.target is torch.matmul for node in new.graph.nodes)
+
+    return Task(lambda _: merge(module), len(graph.nodes), show=count)
+
+
+@benchmark(at_least(1), full=(), needs=("passes.utils.source_matcher_utils",))
+def source_partitions(lib: Library, size: int) -> Task:
+    """get_source_partitions of a chain in which four nodes have one origin."""
+    graph = lib.root.Graph()
+    value = graph.placeholder("x")
+    for number in range(size):
+        value = graph.call_function(torch.neg, (value,))
+        origin = (f"call_{number // 4}", torch.neg)
+        value.meta["source_fn_stack"] = [origin]
+    graph.output(value)
+    find = lib.module("passes.utils.source_matcher_utils").get_source_partitions
+    return Task(
+        lambda _: find(graph, [torch.neg, torch.exp]),
+        len(graph.nodes),
+        show=lambda new: [str(part.nodes) for part in new[torch.neg]],
+    )
+
+
 @benchmark(at_least(1), full=(), needs=("passes.infra.pass_manager",))
 def pass_manager(lib: Library, size: int) -> Task:
     """PassManager with three passes that change nothing, on the mixed chain."""

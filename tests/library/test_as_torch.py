@@ -25,7 +25,7 @@ import torch.fx as alias
 import torch.fx.node as node_alias
 from torch import fx, nn as networks
 from torch.fx import Tracer, symbolic_trace as trace
-from torch.fx.passes import graph_drawer
+from torch.fx.passes import annotate_getitem_nodes as lacking
 from torch.fx.experimental import symbolic_shapes
 
 @torch.fx.wrap
@@ -45,7 +45,7 @@ def found():
         "from torch.fx": Tracer,
         "function": trace,
         "submodule": torch.fx.passes.shape_prop.ShapeProp,
-        "drawer": graph_drawer.FxGraphDrawer,
+        "lacking": lacking.annotate_getitem_nodes,
     }
 
 def shared():
@@ -56,10 +56,12 @@ def other():
 '''
 
 PROGRAM = '''
+import operator
 import sys
+import typing
 import torch
 import client
-from torch.fx.passes.graph_drawer import FxGraphDrawer
+from torch.fx.passes.annotate_getitem_nodes import annotate_getitem_nodes
 
 class Model(torch.nn.Module):
     """Dead code: a write that is seen later."""
@@ -77,25 +79,21 @@ gm.graph.eliminate_dead_code()
 gm.recompile()
 print(gm.graph)
 print(gm(torch.ones(2)))
-print(len(FxGraphDrawer(gm, "drawn").get_dot_graph().get_nodes()))
+(values,) = gm.graph.find_nodes(op="placeholder")
+values.type = typing.Tuple[int, ...]
+with gm.graph.inserting_after(values):
+    got = gm.graph.call_function(operator.getitem, (values, 0))
+annotate_getitem_nodes(gm.graph)
+print(got.type)
 print(__name__, sys.argv[1:], "client" in sys.modules)
 '''
 
 
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The program, beside its library, and a drawer that draws nothing."""
+    """The program, beside its library."""
     folder = tmp_path_factory.mktemp("program")
     (folder / "client.py").write_text(LIBRARY)
-    (folder / "pydot.py").write_text(
-        "class _Any:\n"
-        "    def __init__(self, *args, **kwargs): self.nodes = []\n"
-        "    def add_node(self, node): self.nodes.append(node)\n"
-        "    def add_edge(self, edge): pass\n"
-        "    def add_subgraph(self, graph): pass\n"
-        "    def get_nodes(self): return self.nodes\n"
-        "Dot = Node = Edge = Cluster = Subgraph = _Any\n"
-    )
     path = folder / "program.py"
     path.write_text(PROGRAM)
     return path

@@ -365,7 +365,20 @@ def pure_program(lib: Value, seed: int) -> Value:
     return lib.GraphModule({}, graph)
 
 
-def test_never_more_pieces_than_torch_fx() -> None:
+def is_connected(part: Value) -> bool:
+    """Whether the uses inside of a piece link all of its nodes."""
+    found, rest = set(), [next(iter(part.nodes))]
+    while rest:
+        node = rest.pop()
+        if node not in found and node in part.nodes:
+            found.add(node)
+            rest += [*node.users, *node.all_input_nodes]
+    return len(found) == len(part.nodes)
+
+
+@pytest.mark.parametrize("connected", [False, True])
+def test_never_more_pieces_than_torch_fx(connected: bool) -> None:
+    more = 0
     for seed in range(150):
         counted = []
         for lib in (fx, torch.fx):
@@ -377,9 +390,16 @@ def test_never_more_pieces_than_torch_fx() -> None:
                 gm,
                 partial(is_among(chosen), None),
                 allows_single_node_partition=True,
+                skip_horizontal_fusion=connected,
             )
-            counted.append(len(found.propose_partitions()))
-        assert counted[0] <= counted[1]
+            parts = found.propose_partitions()
+            counted.append(len(parts))
+            if connected:
+                assert all(map(is_connected, parts))
+        # There may be more connected pieces, as levels do not move for them.
+        assert connected or counted[0] <= counted[1]
+        more += counted[0] - counted[1]
+    assert more <= 25
 
 
 def test_nodes_in_order() -> None:

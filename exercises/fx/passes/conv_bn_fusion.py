@@ -1,127 +1,125 @@
-"""Passes: fold each BatchNorm into the convolution before it.
+"""Passes: fold each BatchNorm into the convolution or linear layer before it.
 
 In evaluation mode a BatchNorm multiplies by and adds numbers that never change.
-A convolution with other weights can do the same, so the two become one module.
-The pass is one call of the rewriter: the pattern is two modules, matched by
-their classes, and a callback makes the module that replaces both.
+A layer with other weights can do the same, so the two become one module.
 """
 
 from __future__ import annotations
 
 from itertools import count
+from typing import Final
 
-from torch import Tensor, nn
-from torch.nn.utils.fusion import fuse_conv_bn_eval
+from torch import nn
+from torch.nn.utils.fusion import fuse_conv_bn_eval, fuse_linear_bn_eval
 
-from ..graph import Graph
 from ..graph_module import GraphModule
+from ..memory.modules import hooks_of
 from ..node import Node
-from ..subgraph_rewriter import replace_pattern_with_filters
 from ..text import dotted_path
 from ..usedef.values import Value
-from .utils.matcher_utils import InternalMatch
 
-CONV_AND_NORM: tuple[tuple[type[nn.Module], type[nn.Module]], ...] = (
-    (nn.Conv1d, nn.BatchNorm1d),
-    (nn.Conv2d, nn.BatchNorm2d),
-    (nn.Conv3d, nn.BatchNorm3d),
+LAYER_AND_NORM: Final = frozenset(
+    (
+        (nn.Conv1d, nn.BatchNorm1d),
+        (nn.Conv2d, nn.BatchNorm2d),
+        (nn.Conv3d, nn.BatchNorm3d),
+        (nn.Linear, nn.BatchNorm1d),
+    )
 )
-"""The classes of the two modules, for each number of dimensions."""
-
-
-class _Pair(nn.Module):
-    """The pattern: a convolution, then a BatchNorm."""
-
-    def __init__(self, conv: type[nn.Module], norm: type[nn.Module]) -> None:
-        """Make one of each class; their settings do not matter."""
-        super().__init__()
-        make_conv: Value = conv
-        make_norm: Value = norm
-        self.conv = make_conv(1, 1, 1)
-        self.norm = make_norm(1)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Normalise the result of the convolution."""
-        normalised: Tensor = self.norm(self.conv(x))
-        return normalised
+"""The classes of the two modules."""
 
 
 def fold_conv_bn(gm: GraphModule) -> int:
-    """Fold each BatchNorm that directly follows a convolution into it.
+    """Fold each BatchNorm that directly follows a layer into it.
 
-    A BatchNorm stays if it is in training mode, keeps no statistics or has
-    hooks, or if its convolution has other users or hooks. The new convolution
-    gets the path of the old one with `_folded` appended; modules that nothing
-    uses any more are removed.
+    The layer is a convolution, or linear if shapes are noted, as `ShapeProp`
+    does, that say that its result has two dimensions: of three, the BatchNorm
+    would count along the second, and the layer along the third.
+
+    A BatchNorm stays if it is in training mode or keeps no statistics, if it
+    or the layer has hooks, or if the layer's result has other users. The new
+    layer gets the path of the old one, with `_folded` appended if that is
+    still used; modules that nothing uses any more are removed.
 
     Args:
-        gm: the module to rewrite, in place; recompiled.
+        gm: the module, changed in place and recompiled. Weights that change
+            afterwards have no effect on it: run the pass on a new trace.
 
     Returns:
         How many BatchNorms were folded.
 
-    Raises:
-        As `replace_pattern`, with `gm` as it was.
-
-    Cost: O(nodes + weights of the convolutions that are folded).
+    Cost: O(nodes + weights of the layers that are folded).
 
     torch.fx: experimental/optimization.py, fuse
     """
-    pairs = 0
-    for conv, norm in CONV_AND_NORM:
-        done = replace_pattern_with_filters(
-            gm,
-            _Pair(conv, norm).eval(),
-            match_filters=[_can_be_folded],
-            replacement_callback=_folded,
-            modules_by_class=True,
-            carry_meta=True,
-        )
-        pairs += len(done)
-    if pairs:
+    folded: dict[str, str] = {}
+    for node in gm.graph.find_nodes(op="call_module"):
+        call = node.args[0] if node.args else None
+        if not isinstance(call, Node) or call.op != "call_module":
+            continue
+        layer = dotted_path.find(gm, str(call.target))
+        norm = dotted_path.find(gm, str(node.target))
+        alone = [*call.users] == [node] and node.all_input_nodes == [call]
+        if alone and _can_be_folded(layer, norm, call):
+            path = _new_path(gm, str(call.target))
+            folded[path] = str(call.target)
+            gm.add_submodule(path, _fused(layer, norm))
+            call.target = path
+            node.replace_all_uses_with(call)
+            gm.graph.erase_node(node)
+    if folded:
         gm.delete_all_unused_submodules()
+        _take_old_paths(gm, folded)
         gm.recompile()
-    return pairs
+    return len(folded)
 
 
-def _called(match: InternalMatch) -> tuple[Node, Value, Value]:
-    """The convolution's node, and both modules."""
-    norm, conv = match.operations()
-    root = conv.graph.owning_module
-    return (
-        conv,
-        dotted_path.find(root, str(conv.target)),
-        dotted_path.find(root, str(norm.target)),
-    )
-
-
-def _can_be_folded(match: InternalMatch, _graph: Graph, _sought: Graph) -> bool:
+def _can_be_folded(layer: Value, norm: Value, call: Node) -> bool:
     """Whether a BatchNorm multiplies by and adds constants only."""
-    _, conv, norm = _called(match)
-    hooked = any(
-        module._forward_hooks or module._forward_pre_hooks  # noqa: SLF001
-        for module in (conv, norm)
-    )
-    return not norm.training and norm.running_var is not None and not hooked
+    if (type(layer), type(norm)) not in LAYER_AND_NORM:
+        return False
+    if norm.training or norm.running_var is None:
+        return False
+    for each in (layer, norm):
+        if "forward" in vars(each) or next(hooks_of(each), None):
+            return False
+    noted = call.meta.get("val", call.meta.get("tensor_meta"))
+    is_flat = len(getattr(noted, "shape", ())) == 2
+    return is_flat or not isinstance(layer, nn.Linear)
 
 
-def _folded(match: InternalMatch, graph: Graph, _sought: Graph) -> Graph:
-    """The replacement: a call of the convolution that does both."""
-    node, conv, norm = _called(match)
-    path = f"{node.target}_folded"
+def _new_path(gm: GraphModule, old: str) -> str:
+    """A path beside another one, where nothing is yet."""
+    path = f"{old}_folded"
     for number in count(1):
-        if not dotted_path.exists(graph.owning_module, path):
+        if not dotted_path.exists(gm, path):
             break
-        path = f"{node.target}_folded_{number}"
-    # Training state does not matter to a convolution, but fusing asks for it.
-    was_training = conv.training
-    fused = fuse_conv_bn_eval(conv.eval(), norm)
-    conv.train(was_training)
-    root = nn.Module()
-    dotted_path.add_submodule(root, path, fused)
-    made = Graph()
-    x = made.placeholder("x")
-    made.output(made.call_module(path, (x,)))
-    owner: Value = root
-    made.owning_module = owner
-    return made
+        path = f"{old}_folded_{number}"
+    return path
+
+
+def _fused(layer: Value, norm: Value) -> nn.Module:
+    """A new layer that does both."""
+    is_linear = isinstance(layer, nn.Linear)
+    fuse: Value = fuse_linear_bn_eval if is_linear else fuse_conv_bn_eval
+    # Training state does not matter to a layer, but fusing asks for it.
+    was_training = layer.training
+    fused: nn.Module = fuse(layer.eval(), norm)
+    layer.train(was_training)
+    return fused.train(was_training)
+
+
+def _take_old_paths(gm: GraphModule, folded: dict[str, str]) -> None:
+    """Move new layers to the paths of the old ones, as far as these are free.
+
+    Args:
+        gm: the module, without what nothing uses; not recompiled.
+        folded: new path -> old path.
+    """
+    for node in gm.graph.find_nodes(op="call_module"):
+        path = str(node.target)
+        old = folded.get(path)
+        if old is not None and not dotted_path.exists(gm, old):
+            gm.add_submodule(old, dotted_path.find(gm, path))
+            gm.delete_submodule(path)
+            node.target = old

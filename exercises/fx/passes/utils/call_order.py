@@ -19,6 +19,7 @@ from itertools import pairwise
 from ...graph import Graph
 from ...memory.effects import Memory, effect_by_name, is_torchs_module
 from ...node import Node
+from ..tools_common import CALLABLE_NODE_OPS
 
 
 def kept_in_order(graph: Graph) -> Iterator[tuple[Node, Node]]:
@@ -73,3 +74,19 @@ def _around(
             fence, between = node, []
         else:
             between.append(node)
+
+
+def may_write_attributes(graph: Graph) -> bool:
+    """Whether some call may write into what the graph fetches.
+
+    Cost: O(nodes + uses).
+    """
+    memory = Memory(graph.nodes)
+    return any(
+        effect_by_name(node).kind != "pure"
+        and not effect_by_name(node).only_draws
+        and not is_torchs_module(node)
+        and not memory.is_made_here(node)
+        for node in graph.nodes
+        if node.op in CALLABLE_NODE_OPS
+    )

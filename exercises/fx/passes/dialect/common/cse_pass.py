@@ -19,6 +19,7 @@ import torch
 
 from ....graph import Graph
 from ....graph_module import GraphModule
+from ....memory.effect_tables import FRESH_OPERATORS
 from ....memory.effects import Memory, classify, is_new, is_tensor
 from ....memory.function_effects import is_in
 from ....node import Node
@@ -91,7 +92,7 @@ def equal_calls(
     """
     tensors: dict[Node, bool] = {}
     written = _LastWrites(graph)
-    sharable, returned = _sharable(graph, tensors)
+    sharable, returned = sharable_calls(graph, tensors)
     merged: dict[Node, Node] = {}
     banned = {*banned_ops}
     known: dict[Hashable, Node] = {}
@@ -154,7 +155,7 @@ _TELLING: Final = (operator.is_, operator.is_not, id)
 """Functions that tell whether two values are one."""
 
 
-def _sharable(
+def sharable_calls(
     graph: Graph, tensors: dict[Node, bool]
 ) -> tuple[set[Node], set[Node]]:
     """The calls whose results nobody writes, and those that are returned.
@@ -186,6 +187,23 @@ def is_copy(node: Node, tensors: dict[Node, bool]) -> bool:
     effect = classify(node, tensors)
     only_reads = effect.kind == "pure" or effect.only_draws
     return is_new(node, tensors) and (only_reads or node.op == "call_module")
+
+
+_OPERATORS: Final = {getattr(operator, name) for name in FRESH_OPERATORS}
+
+
+def known_tensors(graph: Graph) -> dict[Node, bool]:
+    """Which nodes are tensors, as far as they were asked about.
+
+    An operator of Python is taken to give a tensor if an operand is one.
+    """
+    tensors: dict[Node, bool] = {}
+    for node in graph.nodes:
+        if is_in(_OPERATORS, node.target) and any(
+            is_tensor(arg, tensors) for arg in node.args
+        ):
+            tensors[node] = True
+    return tensors
 
 
 def _only_reads(user: Node, node: Node, tensors: dict[Node, bool]) -> bool:

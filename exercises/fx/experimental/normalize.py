@@ -1,0 +1,201 @@
+"""Passes: one way to write a call for the many that Python allows.
+
+`F.relu(x)`, `F.relu(input=x)` and `F.relu(x, False)` are the same call.  A pass
+that looks for it should not have to know all three, so there are two passes
+that run before it:
+
+    NormalizeArgs         F.relu(x)        →  F.relu(input=x, inplace=False)
+    NormalizeOperators    torch.add(x, y)  →  x + y
+
+A call stays as it is where one could tell the difference, or where it is not
+known which overload of an operator it means.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from types import BuiltinFunctionType
+from typing import ClassVar
+
+import torch
+
+from ..graph_module import GraphModule
+from ..interpreter import Args, Transformer
+from ..memory.effects import is_tensor
+from ..memory.facts import facts_of_overloads
+from ..memory.modules import hooks_of
+from ..node import Node
+from ..operator_schemas import (
+    ArgsKwargsPair,
+    create_type_hint,
+    normalize_function,
+    normalize_module,
+)
+from ..ordered.opcodes import Target
+from ..rewriting.call_forms import PYTHON_OPERATORS
+from ..usedef.values import LEAVES, Argument, Value
+from .schema_type_annotation import AnnotateTypesWithSchema
+
+__all__ = ["NormalizeArgs", "NormalizeOperators"]
+
+
+class NormalizeArgs(Transformer):
+    """Writes arguments as the signature of what is called has them.
+
+        gm = NormalizeArgs(gm).transform()
+
+    Defaults are filled in.  Which overload of an operator is meant is told by
+    the types of the arguments: what `ShapeProp` has noted, and what is known
+    to be a tensor.  Methods stay as they are.
+
+    Left alone is a module with hooks, as these see how it is called, and a
+    function of a user whose defaults are no constants, because a list that is
+    made for each call is not the one that all calls share.
+
+    torch.fx: experimental/normalize.py, NormalizeArgs
+    """
+
+    def __init__(
+        self, module: GraphModule, normalize_to_only_use_kwargs: bool = True
+    ) -> None:
+        """Prepare to normalize a copy of a module.
+
+        Args:
+            module: stays as it is.
+            normalize_to_only_use_kwargs: give all arguments by keyword; if
+                False, what was given by position stays so.
+        """
+        super().__init__(module)
+        self.normalize_to_only_use_kwargs = normalize_to_only_use_kwargs
+        self._tensors: dict[Node, bool] = {}
+        self._types: tuple[tuple[Value, ...], dict[str, Value]] = ((), {})
+
+    def run_node(self, n: Node) -> Value:
+        """Run one node, with the types of its arguments at hand."""
+        if n.op == "call_function":
+            types = tuple([self._type(arg) for arg in n.args])
+            named = {name: self._type(arg) for name, arg in n.kwargs.items()}
+            self._types = (types, named)
+        return super().run_node(n)
+
+    def call_function(
+        self,
+        target: Target,
+        args: Args,
+        kwargs: Value,
+        arg_types: tuple[Value, ...] | None = None,
+        kwarg_types: dict[str, Value] | None = None,
+    ) -> Value:
+        """A call of the function, its arguments as the signature has them.
+
+        Args:
+            target: the function.
+            args: what it gets by position.
+            kwargs: what it gets by keyword.
+            arg_types: the types of `args`; those of the node by default.
+            kwarg_types: the types of `kwargs`, likewise.
+
+        torch.fx: experimental/normalize.py, NormalizeArgs.call_function
+        """
+        types, named = self._types
+        if callable(target):
+            found = normalize_function(
+                target,
+                args,
+                kwargs,
+                types if arg_types is None else arg_types,
+                named if kwarg_types is None else kwarg_types,
+                self.normalize_to_only_use_kwargs,
+            )
+            if found and _is_the_same(target, args, kwargs, found):
+                args, kwargs = found
+        return super().call_function(target, args, kwargs)
+
+    def call_module(self, target: Target, args: Args, kwargs: Value) -> Value:
+        """A call of the module, its arguments as its forward has them."""
+        path = str(target)
+        found = normalize_module(
+            self.module, path, args, kwargs, self.normalize_to_only_use_kwargs
+        )
+        if found and next(hooks_of(self.fetch_attr(path)), None) is None:
+            args, kwargs = found
+        return super().call_module(target, args, kwargs)
+
+    def _type(self, arg: Argument) -> Value:
+        """The type of an argument; `object` for a node of unknown type."""
+        if isinstance(arg, list | tuple):
+            kind = list if isinstance(arg, list) else tuple
+            return create_type_hint(kind([self._item(each) for each in arg]))
+        return self._item(arg)
+
+    def _item(self, arg: Argument) -> Value:
+        """What `_type` gives for what is not looked into."""
+        if not isinstance(arg, Node):
+            return type(arg)
+        if is_tensor(arg, self._tensors):
+            return torch.Tensor
+        return arg.meta.get("type", object)
+
+
+def _is_the_same(
+    target: Callable[..., Value],
+    args: Args,
+    kwargs: Value,
+    found: ArgsKwargsPair,
+) -> bool:
+    """Whether a function does the same with other arguments.
+
+    Operators do.  Others may share a default between calls, or be decorated
+    with a function that takes arguments in one way only.
+    """
+    if facts_of_overloads(target) is not None:
+        return True
+    given = {id(each) for each in (*args, *kwargs.values())}
+    filled = [
+        each
+        for each in (*found.args, *found.kwargs.values())
+        if id(each) not in given
+    ]
+    try:
+        if hasattr(target, "__wrapped__"):
+            outer = inspect.signature(target, follow_wrapped=False)
+            outer.bind(*found.args, **found.kwargs)
+    except TypeError:
+        return False
+    return all(map(_is_constant, filled))
+
+
+def _is_constant(value: Value) -> bool:
+    """Whether a value is as good as another one that is equal."""
+    if isinstance(value, tuple):
+        return all(map(_is_constant, value))
+    return type(value) in LEAVES
+
+
+class NormalizeOperators(AnnotateTypesWithSchema):
+    """Writes functions of torch as the operators of Python that call them.
+
+    A function with a keyword, such as `torch.add(x, y, alpha=2)`, is left
+    alone.  Types are noted as the class above does.
+
+    Attributes:
+        binary_magic_method_remap: function -> operator.
+
+    torch.fx: experimental/normalize.py, NormalizeOperators
+    """
+
+    binary_magic_method_remap: ClassVar[
+        dict[Callable[..., Value], Callable[..., Value]]
+    ] = {
+        getattr(torch, name): written
+        for written, name in PYTHON_OPERATORS.items()
+        if callable(written) and name not in ("pow", "matmul", "neg", "abs")
+    }
+
+    def call_function(self, target: Target, args: Args, kwargs: Value) -> Value:
+        """A call of the function, or of the operator that calls it."""
+        if isinstance(target, BuiltinFunctionType) and len(args) == 2:
+            known = self.binary_magic_method_remap.get(target)
+            target = known if known and not kwargs else target
+        return super().call_function(target, args, kwargs)

@@ -1,0 +1,313 @@
+"""Passes: what depends on no input is computed once (constant folding).
+
+    def forward(self, x):                  once:     folded = self.a * self.b
+        return x + self.a * self.b    →    forward:  return x + folded
+
+The calls that can be folded become a graph of their own, which runs before the
+first call of the module, and again when a tensor that it read has changed.
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+import warnings
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from itertools import chain
+from typing import Final
+
+import torch
+from torch import nn
+
+from .._symbolic_trace import symbolic_trace
+from ..graph import Graph
+from ..graph_module import GraphModule
+from ..memory.effects import classify
+from ..node import Node
+from ..passes.dialect.common.cse_pass import (
+    is_copy,
+    known_tensors,
+    sharable_calls,
+)
+from ..passes.tools_common import CALLABLE_NODE_OPS
+from ..passes.utils.call_order import kept_in_order, may_write_attributes
+from ..passes.utils.common import subgraph_of
+from ..saving.attributes import paths_in
+from ..text.dotted_path import copy_attributes, find
+from ..usedef.values import Value
+
+__all__ = [
+    "FoldedGraphModule",
+    "get_unique_attr_name_in_module",
+    "split_const_subgraphs",
+]
+
+
+class FoldedGraphModule(GraphModule):
+    """A module with a graph that computes some of its attributes.
+
+    Before a call, that graph runs if it has not yet, or if since then
+    something changed that it reads: a tensor was written into or replaced,
+    a module changed its mode, autocast was switched.  Writes through `.data`
+    do not show: call `run_folding` after them.
+
+    Gradients end at the folded values.
+
+    Attributes:
+        const_subgraph_module: computes the folded values; None if there are
+            none.
+        has_folding_been_run: whether the values are there.
+        fx_const_folded_attrs_name: the attribute that holds them: a Parameter,
+            or a ParameterList of several.
+        device_for_folded_attrs: not used; torch.fx puts numbers there.
+
+    torch.fx: experimental/const_fold.py, FoldedGraphModule
+    """
+
+    def __init__(
+        self,
+        root: nn.Module,
+        graph: Graph,
+        const_subgraph: Graph | None = None,
+        fx_const_folded_attrs_name: str | None = None,
+        device_for_folded_attrs: str = "cuda",
+    ) -> None:
+        """Make it of both graphs; `root` has what their nodes name."""
+        constants = None
+        if const_subgraph is not None:
+            constants = GraphModule(root, const_subgraph)
+        super().__init__(root, graph)
+        self.const_subgraph_module: GraphModule | None = constants
+        self.has_folding_been_run = False
+        self.fx_const_folded_attrs_name = fx_const_folded_attrs_name
+        self.device_for_folded_attrs = device_for_folded_attrs
+        self._folded_from: list[object] = []
+        self._stamp: Hashable = None
+
+    def __call__(self, *args: Value, **kwargs: Value) -> Value:
+        """Fold, unless the folded values are those of now; then run."""
+        if not self.has_folding_been_run or self._stamp != self._now()[1]:
+            self.run_folding()
+        return super().__call__(*args, **kwargs)
+
+    def run_folding(self) -> None:
+        """Compute the folded values, for the first time or again.
+
+        Raises:
+            RuntimeError: a module that is folded is not constant any more, as
+                a dropout that was put in training.
+
+        Warns if gradients are wanted, since these end at the values.
+
+        torch.fx: experimental/const_fold.py, FoldedGraphModule.run_folding
+        """
+        gm, name = self.const_subgraph_module, self.fx_const_folded_attrs_name
+        if gm is None or name is None:
+            return
+        for node in gm.graph.find_nodes(op="call_module"):
+            effect = classify(node)
+            if effect.kind == "impure":
+                raise RuntimeError(
+                    f"{node} was folded and is not constant any more: "
+                    f"{effect.reason}. Fold the module again as it is now, or "
+                    "call eval()."
+                )
+        self._folded_from, self._stamp = self._now()
+        values = gm()
+        several = isinstance(gm.graph.output_node().args[0], tuple)
+        held = [_held(each) for each in (values if several else (values,))]
+        trainable = any(getattr(one, "requires_grad", False) for one in held)
+        if trainable and torch.is_grad_enabled():
+            warnings.warn(_NO_GRADIENT, stacklevel=2)
+        if hasattr(self, name):
+            delattr(self, name)
+        setattr(self, name, nn.ParameterList(held) if several else held[0])
+        self.has_folding_been_run = True
+
+    def _now(self) -> tuple[list[object], Hashable]:
+        """What the folded values depend on, and a stamp that tells changes.
+
+        Cost: O(attributes, and tensors of modules, that are folded).
+        """
+        gm = self.const_subgraph_module
+        parts = [] if gm is None else [*_parts(gm, gm.graph.nodes)]
+        modes = [
+            (torch.is_autocast_enabled(kind), torch.get_autocast_dtype(kind))
+            for kind in ("cpu", "cuda")
+        ]
+        return parts, (*modes, *map(_stamp, parts))
+
+
+_NO_GRADIENT: Final = (
+    "gradients end at the folded values: train the module that was folded"
+)
+
+
+def _held(value: Value) -> Value:
+    """A folded value as it is held: tensors as parameters."""
+    if not isinstance(value, torch.Tensor):
+        return value
+    return nn.Parameter(value.detach().clone(), value.requires_grad)
+
+
+def _parts(root: nn.Module, nodes: Iterable[Node]) -> Iterator[object]:
+    """The modules, tensors and others that nodes call or fetch.
+
+    Modules come with all that is in them.
+    """
+    for path in paths_in(nodes):
+        held = find(root, path)
+        yield held
+        if isinstance(held, nn.Module):
+            yield from chain(held.modules(), held.parameters(), held.buffers())
+
+
+def _stamp(part: object) -> Hashable:
+    """What is another one if a part has changed."""
+    if isinstance(part, nn.Module):
+        return id(part), part.training
+    if not isinstance(part, torch.Tensor):
+        return id(part)
+    try:
+        return id(part), part._version, part.data_ptr()  # noqa: SLF001
+    except RuntimeError:  # neither: of inference mode, sparse or fake
+        return id(part)
+
+
+def get_unique_attr_name_in_module(mod_traced: GraphModule, name: str) -> str:
+    """A name that can be an attribute, and is not one of a module yet.
+
+    Args:
+        mod_traced: the module.
+        name: the wish: what cannot be in a name becomes `_`, and a number is
+            put behind it, or raised, until the name is free.
+
+    torch.fx: experimental/const_fold.py, get_unique_attr_name_in_module
+    """
+    name = re.sub("[^0-9a-zA-Z_]+", "_", name)
+    name = re.sub("^(?=[0-9]|$)", "_", name)
+    while hasattr(mod_traced, name):
+        base, _, number = name.rpartition("_")
+        if number.isdecimal():
+            name = f"{base}_{int(number) + 1}"
+        else:
+            name = f"{name}_1"
+    return name
+
+
+def split_const_subgraphs(
+    module: nn.Module,
+    skip_folding_node_fn: Callable[[Node], bool] | None = None,
+    device_for_folded_attrs: str = "cpu",
+) -> FoldedGraphModule:
+    """Have all calls that depend on attributes alone computed once.
+
+    Folded are calls without an effect whose inputs are attributes or folded.
+    Not folded is a call
+
+    - behind one that may change what it reads (a write into an input, a user's
+      function), or that reads the statistics of a BatchNorm in training, or
+      that is a view of an attribute, if any call may write into attributes;
+    - whose value may be written later, or is returned, as the caller may write
+      into it: such a value must be new each time;
+    - whose value goes to a method of what may be no tensor: annotate inputs.
+
+    Args:
+        module: traced, if it is not a GraphModule; it is not changed, and the
+            new module shares its modules and tensors.
+        skip_folding_node_fn: says of an attribute or a call whose inputs are
+            constant that it must not be folded.
+        device_for_folded_attrs: not used; torch.fx has it.
+
+    Raises:
+        TypeError: the module was folded already.
+
+    Cost: O(nodes + uses).
+
+    torch.fx: experimental/const_fold.py, split_const_subgraphs
+    """
+    gm = module if isinstance(module, GraphModule) else symbolic_trace(module)
+    if getattr(gm, "const_subgraph_module", None) is not None:
+        raise TypeError(
+            "the module was folded already: fold the one that it was made from"
+        )
+    folded = _foldable(gm.graph, skip_folding_node_fn)
+    made = [n for n in folded if any(user not in folded for user in n.users)]
+    name = get_unique_attr_name_in_module(gm, "_FX_CONST_FOLDED_ATTRS")
+    main = _main_graph(gm.graph, folded, made, name)
+    root = nn.Module()
+    root.training = gm.training
+    copy_attributes(gm, root, paths_in(gm.graph.nodes))
+    if not made:
+        return FoldedGraphModule(root, main)
+    empty = nn.Parameter() if len(made) == 1 else nn.ParameterList()
+    setattr(root, name, empty)
+    const, _ = subgraph_of(
+        [*folded], made, is_copied=lambda node: node.op == "get_attr"
+    )
+    return FoldedGraphModule(root, main, const, name, device_for_folded_attrs)
+
+
+def _main_graph(
+    old: Graph, folded: dict[Node, None], made: list[Node], name: str
+) -> Graph:
+    """A graph without the folded calls, which fetches their values."""
+    graph = Graph()
+    graph.set_codegen(old._codegen)
+    inputs = old.find_nodes(op="placeholder")
+    values = {node: graph.node_copy(node) for node in inputs}
+    fetched = [graph.get_attr(name)] if made else []
+    if len(made) > 1:
+        fetched = [
+            graph.call_function(operator.getitem, (fetched[0], number))
+            for number in range(len(made))
+        ]
+    for node, value in zip(made, fetched, strict=True):
+        value.meta = node.meta.copy()
+        values[node] = value
+    for node in old.nodes:
+        is_used = (
+            node.op != "get_attr" or not folded.keys() >= node.users.keys()
+        )
+        if is_used and node not in values and node not in folded:
+            values[node] = graph.node_copy(node, values.__getitem__)
+    return graph
+
+
+def _foldable(
+    graph: Graph, skip: Callable[[Node], bool] | None
+) -> dict[Node, None]:
+    """The calls to fold, in order."""
+    root: Value = graph.owning_module
+    tensors = known_tensors(graph)
+    sharable, returned = sharable_calls(graph, tensors)
+    before: dict[Node, list[Node]] = {}
+    for one, other in kept_in_order(graph):
+        before.setdefault(other, []).append(one)
+    changing = {
+        id(part)
+        for node in graph.find_nodes(op="call_module")
+        if classify(node).kind == "impure"
+        for part in _parts(root, (node,))
+    }
+    may_write = may_write_attributes(graph)
+    shown: set[Node] = set()
+    constant: dict[Node, None] = {}
+    for node in graph.nodes:
+        inputs = node.all_input_nodes
+        is_view = not (shown.isdisjoint(inputs) or is_copy(node, tensors))
+        if is_view or node.op == "get_attr":
+            shown.add(node)
+        needs = (*inputs, *before.get(node, ()))
+        must_be_new = node in returned or node not in sharable
+        if (
+            node.op not in ("placeholder", "output")
+            and all(each in constant for each in needs)
+            and not (skip and skip(node))
+            and classify(node, tensors).kind == "pure"
+            and changing.isdisjoint(map(id, _parts(root, (node,))))
+            and (node.op == "get_attr" or not must_be_new)
+            and not (is_view and may_write)
+        ):
+            constant[node] = None
+    return {n: None for n in constant if n.op in CALLABLE_NODE_OPS}

@@ -1,0 +1,280 @@
+"""Passes: one product of matrices for several with the same right operand.
+
+    a = x @ w                     rows = cat([x, y])
+    b = y @ w              →      a, b = split(rows @ w)
+
+Several small products cost more than one large one.  They can be one if all
+their operands can be there before any of their results is needed, so this is a
+question of order: no path may lead from one to another, and none of what they
+read may be written between them.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import permutations
+
+import torch
+from torch import nn
+
+from .._symbolic_trace import symbolic_trace
+from ..graph import Graph
+from ..graph_module import GraphModule
+from ..node import Node
+from ..passes.tools_common import sorted_nodes
+from ..passes.utils.call_order import kept_in_order
+from ..rewriting.call_forms import form
+from ..text.dotted_path import PathError, find
+from ..usedef.values import Argument, Value
+
+__all__ = [
+    "are_nodes_independent",
+    "may_depend_on",
+    "merge_matmul",
+    "split_result_tensors",
+]
+
+
+def merge_matmul(in_mod: nn.Module) -> GraphModule:
+    """A module with fewer calls of `torch.matmul`.
+
+    Products with the same right operand are merged, also if an attribute is
+    fetched twice for them.  The left operands may have any shapes: they are
+    joined as rows.  The right one must be known to be a matrix or a vector,
+    as a parameter or by what `ShapeProp` has noted.  Operands are taken for
+    dense tensors.  Sums may be rounded in another way than before.
+
+    Args:
+        in_mod: a module to trace, or one that has a graph. It is not changed,
+            and its tensors are shared.
+
+    Cost: O(uses + nodes · log nodes), and tracing.
+
+    torch.fx: experimental/merge_matmul.py, merge_matmul
+    """
+    traced = isinstance(in_mod, GraphModule)
+    gm = in_mod if isinstance(in_mod, GraphModule) else symbolic_trace(in_mod)
+    kept = [*kept_in_order(gm.graph)]
+    merged = {group[0]: group for group in _at_once(gm.graph, kept)}
+    if not merged and not traced:
+        return gm
+    leader = {node: first for first, all_ in merged.items() for node in all_}
+    new = Graph()
+    values: dict[Node, Node] = {}
+    for node in sorted_nodes(gm.graph.nodes, kept, leader):
+        if node in merged:
+            _add_merged(new, merged[node], values)
+        else:
+            values[node] = new.node_copy(node, values.__getitem__)
+    new.set_codegen(gm.graph._codegen)
+    return GraphModule(gm, new, type(gm).__name__)
+
+
+# -- which products ----------------------------------------------------------
+
+
+def _at_once(
+    graph: Graph, kept: Iterable[tuple[Node, Node]]
+) -> Iterator[list[Node]]:
+    """Products that can be computed at the same time, in order.
+
+    A run is played through in which a product waits as long as anything else
+    can run.
+    """
+    later = {node: [*node.users] for node in graph.nodes}
+    waits = {node: len(node.all_input_nodes) for node in graph.nodes}
+    for one, other in kept:
+        later[one].append(other)
+        waits[other] += 1
+    products = _Waiting(_right_operands(graph))
+    ready = deque(node for node in graph.nodes if not waits[node])
+    while ready or products:
+        run = [ready.popleft()] if ready else products.take()
+        if len(run) > 1:
+            yield run
+        for user in [each for node in run for each in later[node]]:
+            waits[user] -= 1
+            if not waits[user] and not products.add(user):
+                ready.append(user)
+
+
+class _Waiting:
+    """The products that can run, by their right operand."""
+
+    def __init__(self, right: dict[Node, object]) -> None:
+        """Wait for some products, given what their right operands are."""
+        self._right = right
+        self._missing = Counter(right.values())
+        self._here: dict[object, list[Node]] = {}
+        self._complete: list[object] = []
+
+    def __bool__(self) -> bool:
+        """Whether a product can run."""
+        return bool(self._here)
+
+    def add(self, node: Node) -> bool:
+        """Note that a node can run; False if it is not such a product."""
+        if node not in self._right:
+            return False
+        operand = self._right[node]
+        self._here.setdefault(operand, []).append(node)
+        self._missing[operand] -= 1
+        if not self._missing[operand]:
+            self._complete.append(operand)
+        return True
+
+    def take(self) -> list[Node]:
+        """The products of one right operand that can run.
+
+        If there is an operand of which none is missing, then of that one.
+        """
+        complete = self._complete
+        operand = complete.pop() if complete else next(iter(self._here))
+        return sorted(self._here.pop(operand))
+
+
+def _right_operands(graph: Graph) -> dict[Node, object]:
+    """The products that can be merged, and what stands for the right operand.
+
+    For a fetched attribute that is the tensor, by its identity.
+    """
+    found: dict[Node, object] = {}
+    for node in graph.nodes:
+        operands = _operands(node)
+        if operands is None:
+            continue
+        right = operands[1]
+        if _rank(right) in (1, 2):
+            tensor = _fetched(right)
+            found[node] = right if tensor is None else id(tensor)
+    return found
+
+
+def _operands(node: Node) -> tuple[Node, Node] | None:
+    """Both operands of a product; None for another call, or with `out=`."""
+    if node.target is not torch.matmul:
+        return None
+    found = form(node)
+    if found is None or found.names != ("self", "other"):
+        return None
+    left, right = found.values
+    if isinstance(left, Node) and isinstance(right, Node):
+        return left, right
+    return None
+
+
+def _rank(node: Node) -> int | None:
+    """How many dimensions a value has, if that is known."""
+    tensor = _fetched(node)
+    if tensor is None:
+        tensor = node.meta.get("val")
+    if isinstance(tensor, torch.Tensor):
+        return tensor.dim()
+    shape = getattr(node.meta.get("tensor_meta"), "shape", None)
+    return None if shape is None else len(shape)
+
+
+def _fetched(node: Node) -> Value:
+    """What a get_attr node fetches; None if that is not known."""
+    owner = node.graph.owning_module
+    if node.op != "get_attr" or owner is None:
+        return None
+    try:
+        return find(owner, str(node.target))
+    except PathError:
+        return None
+
+
+# -- the product -------------------------------------------------------------
+
+
+def _add_merged(
+    graph: Graph, products: Sequence[Node], values: dict[Node, Node]
+) -> None:
+    """Add one product for several to a graph, and note their values."""
+    pairs = [pair for pair in map(_operands, products) if pair is not None]
+    lefts = [values[left] for left, _ in pairs]
+    known = [_rank(left) == 2 for left, _ in pairs]
+    rows: list[Argument] = [
+        left if flat else graph.call_function(as_rows, (left,))
+        for left, flat in zip(lefts, known, strict=True)
+    ]
+    joined = graph.call_function(torch.cat, (rows,))
+    product = graph.call_function(torch.matmul, (joined, values[pairs[0][1]]))
+    parts = graph.call_function(split_result_tensors, (product, rows))
+    for place, old in enumerate(products):
+        new = graph.call_function(operator.getitem, (parts, place))
+        if not known[place]:
+            new = graph.call_function(with_rows_of, (new, lefts[place]))
+        new.meta.update(old.meta)
+        new.type = old.type
+        values[old] = new
+
+
+def as_rows(x: torch.Tensor) -> torch.Tensor:
+    """A tensor as a matrix: all dimensions but the last are one."""
+    return x.unsqueeze(0).flatten(0, -2)
+
+
+def with_rows_of(part: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+    """What became of the rows of `x`, in the dimensions that `x` has."""
+    return part.reshape(x.shape[:-1] + part.shape[1:])
+
+
+def split_result_tensors(
+    result: torch.Tensor, inputs: list[torch.Tensor]
+) -> tuple[torch.Tensor, ...]:
+    """A product taken apart into the products of its inputs.
+
+    Nobody else uses `result`, so each part may be written in place, also
+    where gradients are recorded.
+
+    Args:
+        result: the product of the inputs, one below the other, with a matrix.
+        inputs: each has as many rows as its part gets.
+
+    torch.fx: experimental/merge_matmul.py, split_result_tensors
+    """
+    sizes = [one.shape[0] for one in inputs]
+    split: Value = torch.unsafe_split_with_sizes
+    parts: tuple[torch.Tensor, ...] = split(result, sizes)
+    return parts
+
+
+# -- dependence --------------------------------------------------------------
+
+
+def may_depend_on(a: Node, b: Node, search_depth: int = 6) -> bool:
+    """Whether a node may need the value of another one.
+
+    Args:
+        a: the node.
+        b: the other one; a node depends on itself.
+        search_depth: how many uses to follow.
+
+    Returns:
+        False if `a` does not need `b`. True if it does, or if there is more
+        to look at behind the last use that is followed.
+
+    Cost: O(nodes that are looked at, and their uses).
+
+    torch.fx: experimental/merge_matmul.py, may_depend_on
+    """
+    reached = {a}
+    for _ in range(search_depth):
+        if b in reached:
+            return True
+        reached = {each for node in reached for each in node.all_input_nodes}
+    return b in reached or any(node.all_input_nodes for node in reached)
+
+
+def are_nodes_independent(nodes: list[Node]) -> bool:
+    """Whether no node among some may need the value of another one.
+
+    Cost: that of `may_depend_on` for each pair.
+
+    torch.fx: experimental/merge_matmul.py, are_nodes_independent
+    """
+    return not any(may_depend_on(a, b) for a, b in permutations(nodes, 2))

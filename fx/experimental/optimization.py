@@ -1,0 +1,150 @@
+"""Passes: a module without what only training needs.
+
+In evaluation mode a BatchNorm can be part of the layer before it, and a dropout
+does nothing.  The other functions here are for passes that replace one module
+by another.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Mapping, MutableMapping
+
+from torch import nn
+
+from .._symbolic_trace import symbolic_trace
+from ..graph import Graph
+from ..graph_module import GraphModule
+from ..memory.modules import foreign_code
+from ..node import Node
+from ..passes.conv_bn_fusion import fold_conv_bn
+from ..text.dotted_path import find
+
+__all__ = [
+    "extract_subgraph",
+    "fuse",
+    "matches_module_pattern",
+    "remove_dropout",
+    "replace_node_module",
+]
+
+
+def fuse(
+    model: nn.Module, inplace: bool = False, no_trace: bool = False
+) -> nn.Module:
+    """Fold each BatchNorm into the layer before it, as `fold_conv_bn` does.
+
+    Args:
+        model: in evaluation mode; a BatchNorm in training stays.
+        inplace: do not copy the model before.
+        no_trace: do not trace a GraphModule again, which keeps the noted
+            shapes that folding into linear layers needs.
+
+    Returns:
+        A GraphModule; `model` itself, if it is one, and neither copied nor
+        traced.
+
+    torch.fx: experimental/optimization.py, fuse
+    """
+    if not inplace:
+        model = copy.deepcopy(model)
+    if not (no_trace and isinstance(model, GraphModule)):
+        model = symbolic_trace(model)
+    fold_conv_bn(model)
+    return model
+
+
+def remove_dropout(model: nn.Module) -> nn.Module:
+    """Trace a module, and leave out each dropout, even in training.
+
+    Left out are modules of the class `nn.Dropout` that the graph calls, unless
+    other code runs with them, as a hook does.  They return their input in
+    evaluation mode, so the new module does what `model` does then.
+
+    torch.fx: experimental/optimization.py, remove_dropout
+    """
+    gm = symbolic_trace(model)
+    for node in gm.graph.find_nodes(op="call_module"):
+        module = find(gm, str(node.target))
+        if (
+            type(module) is nn.Dropout
+            and next(foreign_code(module), None) is None
+        ):
+            (value,) = node.all_input_nodes
+            node.replace_all_uses_with(value)
+            gm.graph.erase_node(node)
+    gm.delete_all_unused_submodules()
+    gm.recompile()
+    return gm
+
+
+def matches_module_pattern(
+    pattern: Iterable[type], node: Node, modules: Mapping[str, nn.Module]
+) -> bool:
+    """Whether a node, and the node that is its first argument, call modules.
+
+    Args:
+        pattern: the classes of both modules, that of the argument first. A
+            subclass is another class.
+        node: the second call.
+        modules: path -> module, as `dict(gm.named_modules())`.
+
+    torch.fx: experimental/optimization.py, matches_module_pattern
+    """
+    calls = (*node.args[:1], node) if node.args else ()
+    return bool(calls) and all(
+        isinstance(call, Node)
+        and call.op == "call_module"
+        and type(modules.get(str(call.target))) is expected
+        for expected, call in zip(pattern, calls, strict=False)
+    )
+
+
+def replace_node_module(
+    node: Node, modules: MutableMapping[str, nn.Module], new_module: nn.Module
+) -> None:
+    """Put another module where the one is that a node calls.
+
+    Args:
+        node: all calls of its target call the new module then.
+        modules: path -> module, as `dict(gm.named_modules())`; updated.
+        new_module: the other module.
+
+    Raises:
+        AssertionError: the target is not a path, so no module is called.
+
+    torch.fx: experimental/optimization.py, replace_node_module
+    """
+    if not isinstance(node.target, str):
+        raise AssertionError(f"Expected str target, got {type(node.target)}")
+    parent, _, name = node.target.rpartition(".")
+    modules[node.target] = new_module
+    setattr(modules[parent], name, new_module)
+
+
+def extract_subgraph(
+    orig_module: nn.Module,
+    nodes: list[Node],
+    inputs: list[Node],
+    outputs: list[Node],
+) -> GraphModule:
+    """Copy some nodes of a graph into a module of their own.
+
+    Args:
+        orig_module: has what the nodes name; it is shared.
+        nodes: in an order in which they can run.
+        inputs: the values that the new module takes, in this order.
+        outputs: those that it returns, as a list.
+
+    Raises:
+        KeyError: a node uses a value that is neither before it nor an input.
+
+    torch.fx: experimental/optimization.py, extract_subgraph
+    """
+    graph = Graph()
+    copies = {node: graph.placeholder(node.name) for node in inputs}
+    for node in nodes:
+        copies[node] = graph.node_copy(node, copies.__getitem__)
+    graph.output([copies[node] for node in outputs])
+    graph.lint()
+    return GraphModule(orig_module, graph)

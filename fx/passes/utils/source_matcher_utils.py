@@ -1,0 +1,158 @@
+"""Passes: which nodes an exported graph has for one call in the user's program.
+
+`torch.export` and Dynamo take a program apart into small operators, and note on
+each node what it came from.  Here the nodes with one origin are gathered again:
+
+    nn.Linear named "fc"  →  [fc_weight, fc_bias, linear]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass, field
+
+from ...graph import Graph
+from ...node import Node
+from ...usedef.refusals import refuse_torchs
+from ...usedef.values import Value
+
+__all__ = [
+    "SourcePartition",
+    "check_subgraphs_connected",
+    "get_source_partitions",
+]
+
+
+@dataclass
+class SourcePartition:
+    """The nodes that one call in the user's program has become.
+
+    Attributes:
+        nodes: the nodes, in order.
+        source: what was called: a function, a class of modules, or a name.
+        input_nodes: the nodes outside whose values they use, those that fetch
+            an attribute aside.
+        output_nodes: those of `nodes` that others use.
+        params: those of `nodes` that fetch an attribute.
+
+    torch.fx: passes/utils/source_matcher_utils.py, SourcePartition
+    """
+
+    nodes: list[Node]
+    source: Value
+    input_nodes: list[Node] = field(default_factory=list)
+    output_nodes: list[Node] = field(default_factory=list)
+    params: list[Node] = field(default_factory=list)
+
+
+def get_source_partitions(
+    graph: Graph,
+    wanted_sources: list[Value],
+    filter_fn: Callable[[Node], bool] | None = None,
+) -> dict[Value, list[SourcePartition]]:
+    """Gather the nodes that come from the same call.
+
+        gm = fx.from_torch(torch.export.export(model, inputs).module())
+        get_source_partitions(gm.graph, [nn.Linear, torch.relu])
+
+    The notes are read in this order: `source_fn_stack`, whose innermost entry
+    counts; `torch_fn`, by the function's name; and for calls of functions the
+    innermost module in `nn_module_stack`.  Only what has no note of the first
+    kind is looked up in the others.
+
+    Args:
+        graph: with the notes of torch.export or Dynamo.
+        wanted_sources: functions, classes of modules, and names.
+        filter_fn: leave out a partition if this is false for one of its nodes.
+
+    Returns:
+        For each source that was found, its partitions, in the order of the
+        graph.
+
+    Raises:
+        TypeError: the graph is one of torch.fx.
+
+    Cost: O(nodes + uses), and for each node O(wanted sources).
+
+    torch.fx: passes/utils/source_matcher_utils.py, get_source_partitions
+    """
+    refuse_torchs(graph)
+    found: dict[Value, dict[str, list[Node]]] = {}
+    for node in graph.nodes:
+        for source, name in _origins(node, wanted_sources):
+            found.setdefault(source, {}).setdefault(name, []).append(node)
+    return {
+        source: [
+            _partition(nodes, source)
+            for nodes in by_name.values()
+            if filter_fn is None or all(map(filter_fn, nodes))
+        ]
+        for source, by_name in found.items()
+    }
+
+
+def check_subgraphs_connected(
+    subgraph1: SourcePartition, subgraph2: SourcePartition
+) -> bool:
+    """Whether a node of the second uses a node of the first.
+
+    Cost: O(nodes of both, and their users).
+
+    torch.fx: passes/utils/source_matcher_utils.py, check_subgraphs_connected
+    """
+    inside = set(subgraph2.nodes)
+    return any(not inside.isdisjoint(one.users) for one in subgraph1.nodes)
+
+
+def _origins(
+    node: Node, wanted: Collection[Value]
+) -> Iterator[tuple[Value, str]]:
+    """The wanted source that a node comes from, if any, and the call's name."""
+    stack: Value = node.meta.get("source_fn_stack")
+    if stack is not None:
+        name, source = stack[-1]
+        if source in wanted:
+            yield source, name
+        return
+    name, function = node.meta.get("torch_fn") or ("", "")
+    source = function.split(".")[1] if function else None
+    if source in wanted:
+        yield source, name
+        return
+    modules: Value = node.meta.get("nn_module_stack")
+    if modules and node.op == "call_function":
+        name, cls = [*modules.values()][-1]
+        for source in wanted:
+            if _is_a(cls, source):
+                yield source, name
+                return
+
+
+def _is_a(cls: type | str, source: Value) -> bool:
+    """Whether a class, noted by itself or by its name, is one wanted."""
+    if not isinstance(source, type):
+        return bool(cls == source)
+    if isinstance(cls, type):
+        return issubclass(cls, source)
+    return cls == f"{source.__module__}.{source.__qualname__}"
+
+
+def _partition(nodes: list[Node], source: Value) -> SourcePartition:
+    """A partition with what goes into it and comes out of it."""
+    inside = set(nodes)
+    used = [value for node in nodes for value in node.all_input_nodes]
+    return SourcePartition(
+        nodes,
+        source,
+        [
+            value
+            for value in dict.fromkeys(used)
+            if value not in inside and value.op != "get_attr"
+        ],
+        [
+            node
+            for node in nodes
+            if node.op != "get_attr" and not inside.issuperset(node.users)
+        ],
+        [node for node in nodes if node.op == "get_attr"],
+    )

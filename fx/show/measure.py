@@ -1,0 +1,118 @@
+"""Passes: what is known of the value of each node, for a page about a graph."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
+
+from ..graph_module import GraphModule
+from ..node import Node
+from ..passes.profiling import Profiler
+from ..passes.shape_prop import ShapeProp, TensorMetadata
+from ..text.node_text import dtype_text
+from ..usedef.values import Value
+
+__all__ = ["Facts", "measure", "value_text"]
+
+_LONGEST: Final = 300
+RUNS: Final = 3
+"""How often the module is run to take times; the least time counts."""
+
+
+class Facts(NamedTuple):
+    """What is known of the values of a graph.
+
+    Attributes:
+        values: node -> its value, or what `meta` says of it.
+        seconds: node -> how long it ran.
+        problem: why not all values are known; "" if they are.
+    """
+
+    values: Mapping[Node, Value]
+    seconds: Mapping[Node, float]
+    problem: str
+
+
+def measure(gm: GraphModule, inputs: Sequence[Value], times: bool) -> Facts:
+    """Find out about the values of a graph; its `meta` stays as it is.
+
+    Args:
+        gm: the module.
+        inputs: its inputs; without any, what `meta` has is taken.
+        times: run the module on the inputs, to take times.
+
+    Cost: one run without data, and with `times` three with data.
+    """
+    nodes = [*gm.graph.nodes]
+    problem = ""
+    if inputs:
+        # Shapes are written into the meta of a copy, whose tensors are fake,
+        # so that buffers stay as they are.
+        shadow = GraphModule(gm, copy.deepcopy(gm.graph))
+        for node in shadow.graph.nodes:
+            node.meta = {}
+        try:
+            mode = FakeTensorMode(allow_non_fake_inputs=True)
+            ShapeProp(shadow, mode).propagate(*inputs)
+        except Exception as error:
+            text = " ".join(str(error).split())
+            problem = f"{type(error).__name__}: {text[:_LONGEST]}"
+        found = [node.meta for node in shadow.graph.nodes]
+    else:
+        found = [node.meta for node in nodes]
+    values = {
+        node: meta.get("val", meta.get("tensor_meta", meta.get("type")))
+        for node, meta in zip(nodes, found, strict=True)
+    }
+    return Facts(values, _seconds(gm, inputs) if times else {}, problem)
+
+
+def _seconds(gm: GraphModule, inputs: Sequence[Value]) -> dict[Node, float]:
+    """The least time of each node in a few runs."""
+    least: dict[Node, float] = {}
+    profiler = Profiler(gm)
+    with torch.no_grad():
+        for _ in range(RUNS):
+            profiler.run(*inputs)
+            for record in profiler.records:
+                known = least.get(record.node, record.seconds)
+                least[record.node] = min(known, record.seconds)
+    return least
+
+
+def value_text(value: Value) -> str:
+    """The kind of a value: `f32[1,64]`, `(f32[2], i64[2])`; "" if unknown."""
+    match value:
+        case torch.Tensor() | TensorMetadata():
+            return (
+                f"{dtype_text(value.dtype)}[{','.join(map(str, value.shape))}]"
+            )
+        case list() | tuple():
+            return f"({', '.join(map(value_text, value))})"
+        case dict():
+            items = (f"{key}: {value_text(value[key])}" for key in value)
+            return f"{{{', '.join(items)}}}"
+        case None:
+            return ""
+        case type():
+            return value.__name__
+    return type(value).__name__
+
+
+def bytes_of(value: Value) -> int:
+    """The size of the tensors in a value; 0 for those of unknown sizes."""
+    match value:
+        case torch.Tensor() | TensorMetadata():
+            size = value.dtype.itemsize
+            for length in value.shape:
+                size *= length if type(length) is int else 0
+            return size
+        case list() | tuple():
+            return sum(map(bytes_of, value))
+        case dict():
+            return sum(map(bytes_of, value.values()))
+    return 0

@@ -1,0 +1,483 @@
+"""Passes: constants are computed once, and again when they have changed."""
+
+from __future__ import annotations
+
+import copy
+import operator
+import pickle
+from collections.abc import Callable
+
+import pytest
+import torch
+import torch.fx
+from torch import nn
+from torch.fx.experimental import const_fold as theirs
+from torch.fx.experimental.proxy_tensor import make_fx as their_make_fx
+
+import fx
+from fx.experimental import const_fold
+from fx.experimental.const_fold import FoldedGraphModule, split_const_subgraphs
+from fx.experimental.proxy_tensor import make_fx
+from fx.usedef.values import Value
+from tests.library.memory_programs import flat
+from tests.zoo import ZOO, Network, borrow
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:gradients end"),
+    pytest.mark.filterwarnings("ignore:Attempted to insert a get_attr"),
+    pytest.mark.filterwarnings("ignore:Failed to fetch module"),
+]
+
+
+class Holder(nn.Module):
+    """A module with parameters, a buffer and children."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.a = nn.Parameter(torch.randn(3, 3))
+        self.b = nn.Parameter(torch.randn(3, 3))
+        self.register_buffer("c", torch.randn(3, 3))
+        self.linear = nn.Linear(3, 3)
+        self.norm = nn.BatchNorm1d(3)
+        self.drop = nn.Dropout(0.5)
+        self.quiet = nn.Dropout(0.5).eval()
+        self.inner = nn.Module()
+        self.inner.d = nn.Parameter(torch.randn(3))
+
+
+def model(forward: Callable[..., Value]) -> Value:
+    """A holder with this forward."""
+    return type("Model", (Holder,), {"forward": forward})()
+
+
+def traced(made: Value, lib: Value = fx) -> Value:
+    """A model, traced with its buffers."""
+    tracer = lib.Tracer()
+    tracer.proxy_buffer_attributes = True
+    return lib.GraphModule(made, tracer.trace(made))
+
+
+X = torch.linspace(-1, 1, 9).view(3, 3)
+
+
+def folded(forward: Callable[..., Value]) -> tuple[Value, list[str]]:
+    """A model, folded, and the calls that were; three calls are compared."""
+    gm = traced(model(forward))
+    before, beside = str(gm.graph), copy.deepcopy(gm)
+    found: Value = split_const_subgraphs(gm)
+    assert str(gm.graph) == before
+    found.graph.lint()
+    for _ in range(3):
+        ours, expected = found(X.clone()), beside(X.clone())
+        torch.testing.assert_close(ours, expected, rtol=0, atol=0)
+        with torch.no_grad():
+            for one in (*ours, *expected):
+                if isinstance(one, torch.Tensor):
+                    one.mul_(2)
+    assert str(gm.state_dict()) == str(beside.state_dict())
+    return found, calls(found)
+
+
+def calls(found: Value) -> list[str]:
+    """What is called in the graph of the constants."""
+    const = found.const_subgraph_module
+    nodes = const.graph.nodes if const else ()
+    return [n.name for n in nodes if n.op.startswith("call")]
+
+
+# -- where torch.fx is right -------------------------------------------------
+
+
+def one(self: Value, x: Value) -> Value:
+    return (x + (self.a + self.b) * 2).sum()
+
+
+def several(self: Value, x: Value) -> Value:
+    return (x - self.a.t()) * (self.a @ self.b) + self.c
+
+
+def nested(self: Value, x: Value) -> Value:
+    return {"r": x + torch.neg(self.inner.d)}["r"] * self.inner.d
+
+
+def module(self: Value, x: Value) -> Value:
+    return x @ self.linear(self.c)
+
+
+def evaluated(self: Value, x: Value) -> Value:
+    return x @ torch.neg(self.quiet(self.c))
+
+
+def pieces(self: Value, x: Value) -> Value:
+    return x + torch.unbind(self.a)[0] + torch.cat([self.b, self.c])[:3]
+
+
+def none(self: Value, x: Value) -> Value:
+    return x + self.a
+
+
+@pytest.mark.parametrize(
+    "forward", [one, several, nested, module, evaluated, pieces, none]
+)
+def test_as_torch_fx(forward: Callable[..., Value]) -> None:
+    ours = split_const_subgraphs(traced(model(forward)))
+    beside: Value = theirs.split_const_subgraphs(
+        traced(model(forward), torch.fx)
+    )
+    assert sorted(calls(ours)) == sorted(calls(beside))
+    ours.run_folding()
+    beside.run_folding()
+    assert len(ours.graph.nodes) == len(beside.graph.nodes)
+    assert {*ours.state_dict()} == {*beside.state_dict()}
+    torch.testing.assert_close(ours(X), beside(X), rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("name", ["vgg16", "dlrm", "siamese", "blstm_cnn"])
+def test_networks(name: str) -> None:
+    (network,) = (each for each in ZOO if each.name == name)
+    with borrow(network, training=False) as net, torch.no_grad():
+        inputs = network.inputs()
+        found = split_const_subgraphs(make_fx(net)(*inputs))
+        beside: Value = theirs.split_const_subgraphs(
+            their_make_fx(net)(*inputs)
+        )
+        ours, others = calls(found), calls(beside)
+        assert len(ours) == len(others) > 0
+        torch.testing.assert_close(found(*inputs), net(*inputs))
+
+
+@pytest.mark.parametrize("network", ZOO[:3], ids=lambda one: one.name)
+def test_nothing_to_fold(network: Network) -> None:
+    with borrow(network, training=False) as net:
+        found = split_const_subgraphs(net)
+        assert found.const_subgraph_module is None
+        assert str(found.graph) == str(fx.symbolic_trace(net).graph)
+
+
+def test_what_a_value_keeps() -> None:
+    gm = fx.symbolic_trace(model(several))
+    for node in gm.graph.nodes:
+        node.meta["noted"] = node.name
+    found: Value = split_const_subgraphs(gm)
+    names = [node.meta.get("noted") for node in found.graph.nodes]
+    assert "t" in names and "matmul" in names and "mul" in names
+    held = found._FX_CONST_FOLDED_ATTRS
+    assert isinstance(held, nn.ParameterList)
+    found.run_folding()
+    assert [each.requires_grad for each in found._FX_CONST_FOLDED_ATTRS] == [
+        True,
+        True,
+    ]
+    with torch.no_grad():
+        found.run_folding()
+    assert not found._FX_CONST_FOLDED_ATTRS[1].requires_grad
+
+
+def test_a_node_that_is_skipped() -> None:
+    gm = fx.symbolic_trace(model(one))
+    asked = []
+
+    def skip(node: Value) -> bool:
+        asked.append(node.name)
+        return node.target is operator.mul
+
+    assert calls(split_const_subgraphs(gm, skip)) == ["add"]
+    assert asked == ["a", "b", "add", "mul"]
+    skipped = split_const_subgraphs(gm, lambda node: node.op == "get_attr")
+    assert calls(skipped) == []
+
+
+@pytest.mark.parametrize(
+    "wish", ["x", "a", "a_1", "a_b", "1x", "x.y-z", "_9", "__2", "a__", "b_09"]
+)
+def test_names_that_are_free(wish: str) -> None:
+    made: tuple[list[str], list[str]] = [], []
+    for lib, found in zip((fx, torch.fx), made, strict=True):
+        gm: Value = lib.symbolic_trace(nn.Identity())
+        for _ in range(3):
+            of = const_fold if lib is fx else theirs
+            name: str = of.get_unique_attr_name_in_module(gm, wish)
+            setattr(gm, name, 1)
+            found.append(name)
+    assert made[0] == made[1]
+
+
+# -- where it is not ---------------------------------------------------------
+
+
+def returned(self: Value, x: Value) -> Value:
+    a = self.a + 1
+    return a, x + a
+
+
+def returned_in_a_view(self: Value, x: Value) -> Value:
+    a = self.a + 1
+    return x + a, [a.view(-1)]
+
+
+def written_later(self: Value, x: Value) -> Value:
+    a = self.a + 1
+    a.add_(x)
+    return a.sum(), x
+
+
+def a_view_of_what_is_written(self: Value, x: Value) -> Value:
+    a = self.a + 1
+    b = a.view(9)
+    a.add_(x)
+    return (x.view(9) + b,)
+
+
+def written_by_a_function(self: Value, x: Value) -> Value:
+    return (flat(self.a + 1) + 1 + x.view(9),)
+
+
+def behind_a_write(self: Value, x: Value) -> Value:
+    self.c.add_(x)
+    return x + (self.c * 2), x
+
+
+def in_front_of_a_write(self: Value, x: Value) -> Value:
+    y = x + (self.c * 2)
+    self.c.add_(x)
+    return y, x
+
+
+def behind_an_unknown_write(self: Value, x: Value) -> Value:
+    x.add_(1)  # may be self.c
+    return (x + (self.c * 2),)
+
+
+def statistics(self: Value, x: Value) -> Value:
+    y = self.norm(x)
+    return y + (self.norm.running_mean * 2), x
+
+
+def a_view_of_what_may_change(self: Value, x: Value) -> Value:
+    self.norm(x)
+    return (x + self.norm.running_mean.neg(),)
+
+
+def a_view_of_what_is_written_later(self: Value, x: Value) -> Value:
+    row = self.c[0]
+    self.c.add_(x)
+    return (x + row,)
+
+
+fx.wrap("flat")
+
+NOT_FOLDED = [
+    returned,
+    returned_in_a_view,
+    written_later,
+    a_view_of_what_is_written,
+    written_by_a_function,
+    behind_a_write,
+    behind_an_unknown_write,
+    statistics,
+    a_view_of_what_may_change,
+    a_view_of_what_is_written_later,
+]
+
+
+@pytest.mark.parametrize("forward", NOT_FOLDED)
+def test_what_must_be_new_each_time(forward: Callable[..., Value]) -> None:
+    assert folded(forward)[1] == []
+
+
+def test_random_numbers_are_drawn_each_time() -> None:
+    def forward(self: Value, x: Value) -> Value:
+        return x + self.drop(self.a) + torch.rand_like(self.a)
+
+    assert calls(split_const_subgraphs(model(forward))) == []
+
+
+def test_a_module_with_a_hook_runs_each_time() -> None:
+    made, seen = model(module), []
+    made.linear.register_forward_hook(lambda *_: seen.append(1))
+    found = split_const_subgraphs(traced(made))
+    assert calls(found) == []
+    found(X), found(X)
+    assert len(seen) == 2
+
+
+def test_a_value_in_front_of_a_write_is_computed_again() -> None:
+    assert folded(in_front_of_a_write)[1] == ["mul"]
+
+
+def test_a_mode_in_front_of_a_call() -> None:
+    gm = fx.symbolic_trace(model(one))
+    with gm.graph.inserting_before(next(iter(gm.graph.nodes)).next):
+        gm.graph.call_function(torch._C._set_grad_enabled, (True,))
+    assert calls(split_const_subgraphs(gm)) == []
+
+
+def test_numbers_stay_numbers() -> None:
+    def forward(self: Value, x: Value) -> Value:
+        rows = self.a.t().size(0)
+        return (torch.reshape(x, (rows, -1)) * self.b.t().dim(),)
+
+    found, made = folded(forward)
+    assert made == ["t", "size", "t_1", "dim"]
+    assert [*found._FX_CONST_FOLDED_ATTRS] == [3, 2]
+
+
+def test_several_values_of_one_call() -> None:
+    def forward(self: Value, x: Value) -> Value:
+        return (x + torch.stack(torch.unbind(self.a), 1),)
+
+    assert folded(forward)[1] == ["unbind", "stack"]
+    gm = fx.symbolic_trace(model(forward))
+    some = split_const_subgraphs(gm, lambda n: n.name == "stack")
+    assert calls(some) == ["unbind"]
+    torch.testing.assert_close(some(X), gm(X))
+
+
+def test_a_module_that_is_called_twice() -> None:
+    def forward(self: Value, x: Value) -> Value:
+        return (self.linear(x) + self.linear(self.c),)
+
+    assert folded(forward)[1] == ["linear_1"]
+
+
+def test_nested_inputs_and_keywords() -> None:
+    weight = torch.ones(2)
+
+    def forward(pair: Value) -> Value:
+        return torch.mul(pair["a"], weight.neg())
+
+    gm = fx.symbolic_trace(forward, concrete_args={"pair": {"a": fx.PH}})
+    found = split_const_subgraphs(gm)
+    assert found({"a": torch.ones(2)}).tolist() == [-1, -1]
+    plain = split_const_subgraphs(model(one))
+    torch.testing.assert_close(plain(x=X), plain(X))
+
+
+def test_it_has_the_mode_of_the_module() -> None:
+    assert split_const_subgraphs(model(one)).training
+    assert not split_const_subgraphs(model(one).eval()).training
+
+
+# -- when what was read has changed ------------------------------------------
+
+
+def write(made: Value) -> None:
+    made.a.mul_(3)
+
+
+def put_another(made: Value) -> None:
+    made.a.data = torch.ones(3, 3)
+
+
+def load(made: Value) -> None:
+    made.load_state_dict({n: v + 1 for n, v in made.state_dict().items()})
+
+
+def convert(made: Value) -> None:
+    made.to(torch.float64).to(torch.float32).double()
+
+
+def step(made: Value) -> None:
+    made.a.grad = torch.ones_like(made.a)
+    torch.optim.SGD([made.a], 0.1).step()
+
+
+@pytest.mark.parametrize("change", [write, put_another, load, step])
+def test_weights_that_change(change: Callable[[Value], None]) -> None:
+    made = model(one)
+    found = split_const_subgraphs(made)
+    for _ in range(2):
+        torch.testing.assert_close(found(X), made(X), rtol=0, atol=0)
+        with torch.no_grad():
+            change(made)
+    held = found._FX_CONST_FOLDED_ATTRS
+    torch.testing.assert_close(found(X), made(X), rtol=0, atol=0)
+    assert found._FX_CONST_FOLDED_ATTRS is not held
+    held = found._FX_CONST_FOLDED_ATTRS
+    found(X)
+    assert found._FX_CONST_FOLDED_ATTRS is held
+
+
+def test_a_weight_of_a_folded_module_and_another_dtype() -> None:
+    made = model(module)
+    found = split_const_subgraphs(traced(made))
+    found(X)
+    with torch.no_grad():
+        made.linear.bias.add_(1)
+    torch.testing.assert_close(found(X), made(X), rtol=0, atol=0)
+    found.double()
+    made.double()
+    torch.testing.assert_close(found(X.double()), made(X.double()))
+
+
+def test_autocast() -> None:
+    def forward(self: Value, x: Value) -> Value:
+        return x @ (self.a @ self.b)
+
+    made = model(forward)
+    found = split_const_subgraphs(made)
+    with torch.autocast("cpu", torch.bfloat16):
+        torch.testing.assert_close(found(X), made(X), rtol=0, atol=0)
+    torch.testing.assert_close(found(X), made(X), rtol=0, atol=0)
+
+
+def test_a_dropout_that_is_put_in_training() -> None:
+    found = split_const_subgraphs(traced(model(evaluated)))
+    found(X)
+    found.train()
+    with pytest.raises(RuntimeError, match="not constant any more: Dropout"):
+        found(X)
+    found.eval()
+    found(X)
+
+
+@pytest.mark.parametrize("is_run", [False, True])
+def test_copies(is_run: bool) -> None:
+    made = model(several)
+    found: Value = split_const_subgraphs(made)
+    new: Value
+    if is_run:
+        found(X)
+    for new in (copy.deepcopy(found), pickle.loads(pickle.dumps(found))):
+        assert issubclass(type(new), FoldedGraphModule)
+        torch.testing.assert_close(new(X), made(X), rtol=0, atol=0)
+        with torch.no_grad():
+            new.const_subgraph_module.a.add_(1)
+        assert not torch.equal(new(X), made(X))
+
+
+def test_tensors_that_cannot_tell_of_writes() -> None:
+    with torch.inference_mode():
+        made = model(one)
+    found = split_const_subgraphs(made)
+    with torch.inference_mode():
+        torch.testing.assert_close(found(X), made(X), rtol=0, atol=0)
+
+
+def test_what_was_folded_is_not_folded_again() -> None:
+    found = split_const_subgraphs(model(one))
+    with pytest.raises(TypeError, match="was folded already"):
+        split_const_subgraphs(found)
+    split_const_subgraphs(split_const_subgraphs(model(none)))
+
+
+def test_who_would_train_it_is_told() -> None:
+    found = split_const_subgraphs(model(one))
+    with pytest.warns(UserWarning, match="gradients end at the folded"):
+        found(X)
+    with torch.no_grad():
+        split_const_subgraphs(model(one))(X)
+
+
+def test_time_grows_with_the_nodes() -> None:
+    graph = fx.Graph()
+    value = x = graph.placeholder("x")
+    for _ in range(2000):
+        weight = graph.call_function(torch.neg, (graph.get_attr("w"),))
+        value = graph.call_function(torch.mul, (value, weight))
+    graph.output((value, x))
+    gm = fx.GraphModule({"w": torch.ones(2)}, graph)
+    found = split_const_subgraphs(gm)
+    assert len(calls(found)) == 2000
+    assert torch.equal(found(X[:2, :2])[0], X[:2, :2])

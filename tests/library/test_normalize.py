@@ -1,0 +1,232 @@
+"""Passes: calls written in one way, beside torch.fx."""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from collections.abc import Callable
+
+import pytest
+import torch
+import torch.fx
+from torch import nn
+from torch.fx.experimental import normalize as theirs
+from torch.fx.experimental import schema_type_annotation as their_types
+from torch.fx.passes.shape_prop import ShapeProp as TheirShapeProp
+from torch.nn import functional as F
+
+import fx
+from fx.experimental import normalize as ours
+from fx.experimental.schema_type_annotation import AnnotateTypesWithSchema
+from fx.passes.shape_prop import ShapeProp
+from fx.usedef.values import Value
+from tests.zoo import ZOO, Network, borrow
+
+
+def line(gm: Value, name: str) -> str:
+    """The line of a module's code that computes a value."""
+    (found,) = (
+        each.partition(";")[0].strip()
+        for each in gm.code.splitlines()
+        if each.strip().startswith(f"{name} ")
+    )
+    return str(found)
+
+
+def body(gm: Value) -> str:
+    """A module's code without the signature: types stay there in fx."""
+    return str(gm.code.partition(":\n")[2])
+
+
+def calls(x: Value, y: Value) -> Value:
+    a = torch.add(x, y, alpha=2)
+    b = F.relu(torch.cat([a, y], 1))
+    c = torch.sum(F.gelu(b), (0,), keepdim=True)
+    d, _ = torch.max(x, 0)
+    return x.add(1), c, torch.eq(d, 1), torch.floor_divide(x, 2), torch.neg(x)
+
+
+@pytest.mark.parametrize("only_kwargs", [True, False])
+def test_arguments_as_torch_fx(only_kwargs: bool) -> None:
+    inputs = torch.rand(2, 3), torch.rand(2, 3)
+    gm, beside = fx.symbolic_trace(calls), torch.fx.symbolic_trace(calls)
+    ShapeProp(gm).propagate(*inputs)
+    TheirShapeProp(beside).propagate(*inputs)
+    before = gm.code
+    new = ours.NormalizeArgs(gm, only_kwargs).transform()
+    expected = theirs.NormalizeArgs(beside, only_kwargs).transform()
+    assert gm.code == before
+    different = {"max_1"}  # whose own type torch.fx takes for the argument's
+    for node in expected.graph.nodes:
+        if node.op == "call_function" and node.name not in different:
+            assert line(new, node.name) == line(expected, node.name)
+    for old, copy in zip(gm.graph.nodes, new.graph.nodes, strict=True):
+        assert old.meta.items() <= copy.meta.items()
+    torch.testing.assert_close(new(*inputs), calls(*inputs))
+
+
+def test_operators_as_torch_fx() -> None:
+    def f(x: Value, y: Value) -> Value:
+        a = torch.add(x, y) * torch.mul(x, 2) - torch.sub(x, y)
+        b = torch.div(a, y) + torch.remainder(x, 2) + torch.floor_divide(x, 2)
+        c = torch.eq(a, b), torch.ne(a, b), torch.lt(a, b), torch.le(a, b)
+        return F.relu(a), *c, torch.gt(a, b), torch.ge(a, b), torch.pow(a, 2)
+
+    new = ours.NormalizeOperators(fx.symbolic_trace(f)).transform()
+    beside = theirs.NormalizeOperators(torch.fx.symbolic_trace(f)).transform()
+    assert body(new) == body(beside)
+    ours_: Value = ours.NormalizeOperators.binary_magic_method_remap
+    assert ours_ == theirs.NormalizeOperators.binary_magic_method_remap
+
+
+class Typed(nn.Module):
+    """Fetches and calls what has a type."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.w, self.inner = nn.Parameter(torch.ones(3)), nn.Linear(3, 3)
+        self.register_buffer("b", torch.ones(3))
+
+    def forward(self, x: Value) -> Value:
+        bias: Value = self.b
+        a = F.max_pool1d(F.relu(self.inner(x)) * self.w + bias, 1)
+        return F.softmax(torch.neg(a), 0)
+
+
+@pytest.mark.parametrize("off", [None, "functionals", "modules", "get_attrs"])
+def test_types_as_torch_fx(off: str | None) -> None:
+    options: Value = {} if off is None else {f"annotate_{off}": False}
+    codes = []
+    for lib, cls in (
+        (fx, AnnotateTypesWithSchema),
+        (torch.fx, their_types.AnnotateTypesWithSchema),
+    ):
+        traced: Value = lib.symbolic_trace(Typed())
+        made: Value = cls
+        codes.append(body(made(traced, **options).transform()))
+    assert codes[0] == codes[1]
+
+
+NETWORKS = [one for one in ZOO if one.parameters < 12_000_000]
+
+
+@pytest.mark.parametrize("network", NETWORKS, ids=lambda one: one.name)
+def test_networks(network: Network) -> None:
+    """The code is torch.fx's; results stay to the last bit."""
+    with borrow(network, training=False) as model, torch.no_grad():
+        inputs = network.inputs()
+        expected = model(*inputs)
+        gm, beside = fx.symbolic_trace(model), torch.fx.symbolic_trace(model)
+        operators = ours.NormalizeOperators(gm).transform()
+        also: Value = theirs.NormalizeOperators(beside).transform()
+        assert body(operators) == body(also)
+        new = ours.NormalizeArgs(operators).transform()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            also = theirs.NormalizeArgs(also).transform()
+        for node in also.graph.nodes:
+            if node.op == "call_module":
+                assert line(new, node.name) == line(also, node.name)
+        new.graph.lint()
+        torch.testing.assert_close(new(*inputs), expected, rtol=0, atol=0)
+
+
+# -- where torch.fx is not right ---------------------------------------------
+
+
+def test_a_keyword_is_not_dropped() -> None:
+    def f(x: Value) -> Value:
+        floor = torch.div(x, 2, rounding_mode="floor")
+        return torch.add(x, x, alpha=3), floor, torch.mul(input=x, other=3)
+
+    x = torch.arange(5.0)
+    new = ours.NormalizeOperators(fx.symbolic_trace(f)).transform()
+    torch.testing.assert_close(new(x), f(x))
+    beside = theirs.NormalizeOperators(torch.fx.symbolic_trace(f)).transform()
+    assert not torch.equal(beside(x)[0], f(x)[0])
+
+
+def test_types_are_those_of_the_arguments() -> None:
+    def f(x: Value) -> Value:
+        return torch.max(x, x.dim() - 2).values
+
+    x = torch.rand(2, 3)
+    gm = fx.symbolic_trace(f)
+    ShapeProp(gm).propagate(x)
+    new = ours.NormalizeArgs(gm).transform()
+    assert "input = x, dim = sub, keepdim" in line(new, "max_1")
+    torch.testing.assert_close(new(x), f(x))
+
+
+def test_what_is_known_to_be_a_tensor_without_a_run() -> None:
+    gm = fx.symbolic_trace(lambda x: torch.add(torch.neg(x), 1))
+    new = ours.NormalizeArgs(gm).transform()
+    assert "input = neg, other = 1, alpha = 1" in new.code
+
+
+class Hooked(nn.Module):
+    """A module with a hook, and one without."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.one, self.other = nn.Linear(2, 2), nn.Linear(2, 2)
+
+    def forward(self, x: Value) -> Value:
+        return self.other(self.one(x))
+
+
+def test_a_hook_still_gets_the_input() -> None:
+    model, seen = Hooked(), []
+    model.one.register_forward_pre_hook(lambda _, args: seen.append(len(args)))
+    new = ours.NormalizeArgs(fx.symbolic_trace(model)).transform()
+    assert line(new, "other").endswith("self.other(input = one)")
+    assert line(new, "one").endswith("self.one(x)")
+    new(torch.ones(2))
+    assert seen == [1]
+
+
+MISSING = object()
+
+
+def collects(x: torch.Tensor, seen: Value = []) -> torch.Tensor:  # noqa: B006
+    seen.append(len(seen))
+    return x + len(seen)
+
+
+def by_sentinel(x: torch.Tensor, y: Value = MISSING) -> torch.Tensor:
+    return x if y is MISSING else x + y
+
+
+def in_order(f: Callable[..., Value]) -> Callable[..., Value]:
+    @functools.wraps(f)
+    def run(*args: Value) -> Value:
+        return f(*args)
+
+    return run
+
+
+@in_order
+def decorated(x: torch.Tensor, y: int = 2) -> torch.Tensor:
+    return x * y
+
+
+def plain(x: torch.Tensor, y: int = 2, z: Value = (1, 2.5)) -> Value:
+    return x * y + z[1]
+
+
+@pytest.mark.parametrize(
+    ("f", "stays"),
+    [(collects, 1), (by_sentinel, 1), (decorated, 1), (plain, 0)],
+)
+def test_functions_of_a_user(f: Callable[..., Value], stays: bool) -> None:
+    graph = fx.Graph()
+    x = graph.placeholder("x")
+    graph.output(graph.call_function(f, (x,)))
+    gm = fx.GraphModule({}, graph)
+    new = ours.NormalizeArgs(gm).transform()
+    assert (str(new.graph) == str(gm.graph)) == stays
+    ones = torch.ones(2)
+    first, second = new(ones), new(ones)
+    if f is collects:
+        assert (second - first).tolist() == [1, 1]
+    torch.testing.assert_close(new(ones), f(ones) - int(f is collects))

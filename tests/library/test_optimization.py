@@ -1,0 +1,265 @@
+"""Passes: fuse, remove_dropout and their helpers, beside torch.fx."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+
+import pytest
+import torch
+import torch.fx
+from torch import nn
+from torch.fx.experimental import optimization as theirs
+
+import fx
+from fx.experimental import optimization as ours
+from fx.passes.conv_bn_fusion import fold_conv_bn
+from fx.passes.shape_prop import ShapeProp
+from fx.usedef.values import Value
+from tests.zoo import ZOO, Network, borrow
+
+
+class Layers(nn.Module):
+    """A convolution, norms, a linear layer and dropouts; forward varies."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.conv = nn.Conv2d(2, 3, 1)
+        self.norm, self.other = nn.BatchNorm2d(3), nn.BatchNorm2d(3)
+        self.linear, self.flat = nn.Linear(3, 3), nn.BatchNorm1d(3)
+        self.drop, self.second = nn.Dropout(0.5), nn.Dropout(0.5, inplace=True)
+        self.inner = nn.Sequential(nn.Conv2d(2, 3, 1), nn.BatchNorm2d(3))
+        for module in self.modules():
+            if isinstance(module, nn.BatchNorm1d | nn.BatchNorm2d):
+                statistics = dict(module.named_buffers())
+                nn.init.uniform_(statistics["running_mean"], -1, 1)
+                nn.init.uniform_(statistics["running_var"], 0.5, 1.5)
+        self.eval()
+
+
+def layers(forward: Callable[..., Value]) -> Value:
+    """Layers with this forward."""
+    return type("Model", (Layers,), {"forward": forward})()
+
+
+X = torch.linspace(-1, 1, 16).view(2, 2, 2, 2)
+
+
+def norms(module: nn.Module) -> int:
+    """How many BatchNorms a module has."""
+    kinds = nn.BatchNorm1d | nn.BatchNorm2d
+    return sum(isinstance(each, kinds) for each in module.modules())
+
+
+def fused(model: Value, x: torch.Tensor = X) -> tuple[Value, int]:
+    """A model after `fuse`, and how many norms it has left."""
+    expected = copy.deepcopy(model)(x.clone())
+    found: Value = ours.fuse(model)
+    torch.testing.assert_close(model(x.clone()), expected)
+    torch.testing.assert_close(found(x.clone()), expected)
+    found.graph.lint()
+    return found, norms(found)
+
+
+SMALL = ("resnet18", "mobilenet_v2", "densenet121", "blstm_cnn")
+
+
+@pytest.mark.parametrize(
+    "network",
+    [each for each in ZOO if each.name in SMALL],
+    ids=lambda one: one.name,
+)
+def test_networks(network: Network) -> None:
+    with borrow(network, training=False) as model, torch.no_grad():
+        for name in ("fuse", "remove_dropout"):
+            mine = getattr(ours, name)(model)
+            beside = getattr(theirs, name)(model)
+            nodes = [(n.op, n.target) for n in mine.graph.nodes]
+            assert nodes == [(n.op, n.target) for n in beside.graph.nodes]
+            assert {*mine.state_dict()} == {*beside.state_dict()}
+            inputs = network.inputs()
+            torch.testing.assert_close(mine(*inputs), beside(*inputs))
+
+
+# -- fuse --------------------------------------------------------------------
+
+
+def test_what_fuse_changes() -> None:
+    model = layers(lambda self, x: self.norm(self.conv(x)))
+    before = copy.deepcopy(model.state_dict())
+    ours.fuse(model)
+    torch.testing.assert_close(model.state_dict(), before)
+    traced = fx.symbolic_trace(model)
+    other = ours.fuse(traced, no_trace=True)
+    assert other is not traced and norms(traced) == 1 and norms(other) == 0
+    assert ours.fuse(traced, inplace=True) is not traced
+    assert ours.fuse(traced, inplace=True, no_trace=True) is traced
+    torch.testing.assert_close(traced(X), model(X))
+
+
+def test_a_layer_that_is_called_twice() -> None:
+    def forward(self: Value, x: Value) -> Value:
+        return self.norm(self.conv(x)) + self.other(self.conv(x * 2))
+
+    found, left = fused(layers(forward))
+    assert left == 0
+    once = [n.target for n in found.graph.find_nodes(op="call_module")]
+    assert once == ["conv", "conv_folded_1"]
+
+
+def test_a_layer_that_is_used_elsewhere_keeps_its_path() -> None:
+    def forward(self: Value, x: Value) -> Value:
+        return self.norm(self.conv(x)) + self.conv(x) + self.conv.weight.sum()
+
+    found, left = fused(layers(forward))
+    assert left == 0
+    assert {"conv", "conv_folded"} == {n for n, _ in found.named_children()}
+
+
+def test_a_result_with_another_user() -> None:
+    def forward(self: Value, x: Value) -> Value:
+        y = self.conv(x)
+        return self.norm(y) + y
+
+    assert fused(layers(forward))[1] == 1
+
+
+def test_a_write_between_the_layer_and_the_norm() -> None:
+    def forward(self: Value, x: Value) -> Value:
+        y = self.conv(x)
+        x.add_(1)
+        return self.norm(y) + x.sum()
+
+    assert fused(layers(forward))[1] == 0
+
+
+def test_norms_that_stay() -> None:
+    def forward(self: Value, x: Value) -> Value:
+        return self.norm(self.conv(x))
+
+    training = layers(forward)
+    training.norm.train()
+    assert norms(ours.fuse(training)) == 1
+    for kind in ("forward", "forward_pre", "full_backward"):
+        for name in ("conv", "norm"):
+            hooked: Value = layers(forward)
+            seen: list[int] = []
+            register = getattr(getattr(hooked, name), f"register_{kind}_hook")
+            register(lambda *_, seen=seen: seen.append(1))
+            assert fused(hooked)[1] == 1
+    own = layers(forward)
+    own.norm.forward = torch.neg
+    assert fused(own)[1] == 1
+
+
+def test_a_linear_layer_needs_a_noted_shape() -> None:
+    def forward(self: Value, x: Value) -> Value:
+        return self.flat(self.linear(x))
+
+    model = layers(forward)
+    assert fused(model, torch.randn(2, 3, 3))[1] == 1
+    for shape, left in ((4, 3), 0), ((4, 3, 3), 1):
+        gm, x = fx.symbolic_trace(model), torch.randn(shape)
+        ShapeProp(gm).propagate(x)
+        found: Value = ours.fuse(gm, no_trace=True)
+        assert norms(found) == left
+        torch.testing.assert_close(found(x), model(x))
+
+
+def test_folding_in_the_module_itself() -> None:
+    model = layers(lambda self, x: self.inner(x))
+    gm = fx.symbolic_trace(model)
+    assert fold_conv_bn(gm) == 1
+    inner: Value = gm.inner
+    assert {n for n, _ in inner.named_children()} == {"0"}
+    assert len(model.inner) == 2
+    torch.testing.assert_close(gm(X), model(X))
+
+
+# -- remove_dropout ----------------------------------------------------------
+
+
+def both(self: Value, x: Value) -> Value:
+    y = self.drop(x)
+    return self.second(y.neg()) + nn.functional.dropout(y, 0.5, self.training)
+
+
+def test_dropouts_go_even_in_training() -> None:
+    model = layers(both)
+    expected = model(X)
+    found: Value = ours.remove_dropout(model.train())
+    beside: Value = theirs.remove_dropout(model.eval())
+    names = [node.name for node in beside.graph.nodes]
+    again: Value = ours.remove_dropout(model.eval())
+    assert [node.name for node in again.graph.nodes] == names
+    assert not [*found.graph.find_nodes(op="call_module")]
+    assert not [*found.children()]
+    functional = nn.functional.dropout
+    left = found.graph.find_nodes(op="call_function", target=functional)
+    assert len(left) == 1
+    torch.testing.assert_close(ours.remove_dropout(model)(X), expected)
+    assert model.drop in model.modules()
+
+
+def test_dropouts_that_stay() -> None:
+    class Other(nn.Dropout):
+        def forward(self, x: Value) -> Value:
+            return x + 1
+
+    model = layers(both)
+    model.drop.register_forward_hook(lambda module, args, y: y * 2)
+    model.second = Other()
+    found: Value = ours.remove_dropout(model)
+    assert {n for n, _ in found.named_children()} == {"drop"}
+    torch.testing.assert_close(found(X), model(X))
+
+
+def test_a_dropout_called_by_keyword() -> None:
+    model = layers(lambda self, x: self.drop(input=x) * 2)
+    assert torch.equal(ours.remove_dropout(model)(X), X * 2)
+
+
+# -- helpers -----------------------------------------------------------------
+
+
+def test_helpers_as_in_torch_fx() -> None:
+    def forward(self: Value, x: Value) -> Value:
+        y = self.norm(self.conv(x))
+        return (y + self.conv.weight.sum()).relu() + self.inner(x)
+
+    model, seen = layers(forward), []
+    for lib, made in (fx, ours), (torch.fx, theirs):
+        gm: Value = lib.symbolic_trace(copy.deepcopy(model))
+        modules = dict(gm.named_modules())
+        pattern = (nn.Conv2d, nn.BatchNorm2d)
+        nodes = {node.name: node for node in gm.graph.nodes}
+        found = [
+            name
+            for name, node in nodes.items()
+            if made.matches_module_pattern(pattern, node, modules)
+        ]
+        new = nn.Identity()
+        made.replace_node_module(nodes["inner_1"], modules, new)
+        inner = dict(gm.named_modules())["inner.1"]
+        assert inner is new and modules["inner.1"] is new
+        part = made.extract_subgraph(
+            gm,
+            [nodes["norm"], nodes["add"], nodes["relu"]],
+            [nodes["conv"], nodes["sum_1"]],
+            [nodes["relu"], nodes["add"]],
+        )
+        result = part(torch.ones(1, 3, 2, 2), torch.tensor(2.0))
+        seen.append((found, part.code, str(result)))
+    assert seen[0] == seen[1]
+
+
+def test_what_helpers_refuse() -> None:
+    gm = fx.symbolic_trace(layers(lambda self, x: self.conv(x).neg().exp()))
+    *_, neg, exp, _ = gm.graph.nodes
+    with pytest.raises(KeyError):
+        ours.extract_subgraph(gm, [exp], [], [exp])
+    function = gm.graph.call_function(torch.neg, (exp,))
+    with pytest.raises(AssertionError, match="Expected str target"):
+        ours.replace_node_module(function, {}, nn.Identity())
+    assert not ours.matches_module_pattern((nn.Conv2d,), neg, {})

@@ -25,11 +25,14 @@ import os
 import re
 import runpy
 import sys
+import textwrap
+import threading
 import time
 import traceback
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, as_completed
 from pathlib import Path
+from types import FrameType
 from typing import Final, NamedTuple
 
 import pytest
@@ -49,6 +52,14 @@ SEED: Final = 0
 SHOWN: Final = 2
 """How many failures of each file are told."""
 
+LINES: Final = 24
+"""How many lines of a failure are told."""
+
+SIDES: Final = (
+    "    (What your code gives is left of `==`, what it should is right.)"
+)
+"""How the library's tests write their comparisons."""
+
 _prediction = re.compile(
     r"^/// predict \| ([\w.]+)\n    answer: (.*\n(?:        .*\n|\n)*)", re.M
 )
@@ -60,7 +71,8 @@ class Failure(NamedTuple):
     Attributes:
         what: the test, or what was tried.
         told: the explanation.
-        through: the exercises whose lines the error came through.
+        through: the exercises whose lines the error came through; if there
+            are none, those of the stage that the test calls.
     """
 
     what: str
@@ -118,7 +130,8 @@ def told(number: int, failures: Sequence[Failure]) -> Iterator[str]:
         yield f"--- {failure.what}"
         yield failure.told
         if failure.through:
-            yield f"look at: {failure.through[-1]}"
+            text = f"look at: {', '.join(failure.through)}"
+            yield textwrap.fill(text, 79, subsequent_indent=" " * 9)
     yield ""
     yield (
         f"Stage {number:02d} is not done yet: its exercises pass their own "
@@ -150,7 +163,7 @@ def _run(
     os.chdir(ROOT)
     install(tree)
     if "/" in target:
-        tried, found = _run_tests(tree, target)
+        tried, found = _run_tests(tree, number, target)
     elif target == "page":
         tried, found = _run_all(tree, _page(number))
     else:
@@ -158,10 +171,12 @@ def _run(
     return target, tried, found
 
 
-def _run_tests(tree: Tree, target: str) -> tuple[str, list[Failure]]:
+def _run_tests(
+    tree: Tree, number: int, target: str
+) -> tuple[str, list[Failure]]:
     """Run a file of the library's tests."""
-    teller, said = _Teller(tree), io.StringIO()
-    options = [one for one in PLAIN if one != "--assert=plain"]
+    teller, said = _Teller(tree, number), io.StringIO()
+    options = [*(one for one in PLAIN if one != "--assert=plain"), "-vv"]
     with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
         status = pytest.main(
             [target, f"--maxfail={SHOWN}", *options], plugins=[teller]
@@ -174,8 +189,9 @@ def _run_tests(tree: Tree, target: str) -> tuple[str, list[Failure]]:
 class _Teller:
     """A plugin that limits each test, and keeps explanations of failures."""
 
-    def __init__(self, tree: Tree) -> None:
+    def __init__(self, tree: Tree, number: int) -> None:
         self._tree = tree
+        self._number = number
         self.count = 0
         self.failures: list[Failure] = []
 
@@ -196,16 +212,55 @@ class _Teller:
         report = yield
         if report.failed and call.excinfo is not None:
             error = call.excinfo.value
-            lines = [*told_of(error, self._tree), *_test_lines(error)]
-            through = passed_through(error, self._tree)
+            said = told_of(error, self._tree)
+            if len(said) > LINES:
+                said = [*said[:LINES], "…"]
+            lines = [*said, *_test_lines(error)]
+            through = passed_through(error, self._tree)[-1:] or _called_by(
+                item.runtest, self._tree, self._number
+            )
             self.failures.append(
                 Failure(item.nodeid, "\n".join(lines), through)
             )
         return report
 
 
+def _called_by(
+    test: Callable[[], object], tree: Tree, number: int
+) -> list[str]:
+    """The exercises of a stage that a test calls, if it is run once more.
+
+    Args:
+        test: what failed in a line of its own.
+        tree: the learner's.
+        number: the stage.
+    """
+    known = {
+        (str(tree.root / one.file), one.qualname): one.name
+        for one in stages()[number].exercises
+    }
+    called: dict[str, None] = {}
+
+    def note(frame: FrameType, event: str, argument: object) -> None:
+        code = frame.f_code
+        name = code.co_qualname.replace(".<locals>", "")
+        one = known.get((code.co_filename, name))
+        if event == "call" and one is not None:
+            called[one] = None
+
+    with contextlib.suppress(Exception, Overtime), time_limit(SECONDS):
+        sys.setprofile(note)
+        threading.setprofile(note)
+        try:
+            test()
+        finally:
+            sys.setprofile(None)
+            threading.setprofile(None)
+    return [*called]
+
+
 def _test_lines(error: BaseException) -> list[str]:
-    """The line of a test that an error came from."""
+    """The line of a test that an error came from, and which side is whose."""
     frames = [
         frame
         for frame in traceback.extract_tb(error.__traceback__)
@@ -217,6 +272,7 @@ def _test_lines(error: BaseException) -> list[str]:
         for line in (
             f"test: {Path(frame.filename).relative_to(ROOT)}:{frame.lineno}",
             f"    {frame.line}",
+            *([SIDES] if " == " in f"{frame.line}" else []),
         )
     ]
 
@@ -235,7 +291,8 @@ def _run_all(
         except (Exception, Overtime) as error:
             no_limit()
             lines = "\n".join(told_of(error, tree))
-            found.append(Failure(what, lines, passed_through(error, tree)))
+            through = passed_through(error, tree)[-1:]
+            found.append(Failure(what, lines, through))
         else:
             if complaint:
                 found.append(Failure(what, complaint))

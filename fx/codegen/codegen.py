@@ -119,8 +119,8 @@ class CodeGen:
     ) -> PythonCode:
         """The function that the nodes are, as source and globals.
 
-        A graph without a statement has the body `pass`. `_spelled` says
-        meanwhile how to write the prefilled globals, for subclasses.
+        A graph without a statement has the body `pass`. From then on
+        `_spelled` says how this code writes the prefilled globals.
 
         Args:
             nodes: all nodes of the graph.

@@ -163,7 +163,8 @@ class Patches:
         """Withdraw a trace and, if it was the last, undo all patches.
 
         At every line before the last, the trace is announced in `_open` or
-        in `_undoing`.
+        in `_undoing`. It is announced in neither afterwards, whatever is
+        raised, so that a later trace can finish an undoing that was given up.
         """
         self._current.set(before)
         self._undoing[trace] = threading.get_ident()
@@ -175,13 +176,13 @@ class Patches:
             self._undoing.pop(trace, None)
 
     def _undo(self) -> None:
-        """Restore all originals, the last one patched first.
+        """Restore all originals, in any order: a place is patched once.
 
         What other code has put over a replacement stays. A patch is forgotten
         when its place is right, and not before: an interrupted call can be
         made again.
         """
-        for key, patch in reversed(list(self._patches.items())):
+        for key, patch in list(self._patches.items()):
             if patch.place.look() is patch.replacement:
                 patch.place.put(patch.original)
             self._patches.pop(key, None)

@@ -2,8 +2,8 @@
 
 A node fetches a parameter by its dotted path, but the code that is traced has
 the parameter itself.  So a trace begins with one walk through the root that
-notes the path of everything in it.  What is added to the root while the trace
-runs, and what is asked outside of one, is searched for.
+notes the path of everything in it.  A tensor that is added to the root while
+the trace runs is searched for; a module that is added then has no path.
 """
 
 from __future__ import annotations

@@ -135,6 +135,22 @@ def test_the_tracer_records_a_method_call() -> None:
     )
 
 
+@pytest.mark.exercise(CALLED)
+def test_what_was_used_as_a_value_may_still_be_called() -> None:
+    graph, x = begin()
+    bound = Attribute(x, "neg")
+    _ = bound.node  # by now it is a fetch, too
+    bound(1)
+    last = next(iter(reversed(graph.nodes)))
+    same(
+        (last.target, last.args),
+        ("neg", (x.node, 1)),
+        "`f = x.neg; torch.add(f, 1); f(1)`: f was used as a value and is then "
+        "called. The call is a method call on x all the same, and does not "
+        "depend on what was recorded before.",
+    )
+
+
 # -- fetched -----------------------------------------------------------------
 
 

@@ -6,6 +6,7 @@ import dataclasses
 import enum
 import operator
 from collections.abc import Callable
+from contextlib import suppress
 from typing import NamedTuple
 
 import pytest
@@ -17,7 +18,14 @@ from fx.ordered.opcodes import Opcode, Target
 from fx.proxy import GraphAppendingTracer, Proxy, TracerBase
 from fx.recording.operators import OPERATORS
 from fx.usedef.values import Argument, Value
-from stages.checking import check, raising, same, same_graph, uses_intact
+from stages.checking import (
+    check,
+    raising,
+    same,
+    same_graph,
+    uses_intact,
+    working,
+)
 
 OTHER = (
     "A value of a type that is in neither table was refused, but "
@@ -219,6 +227,33 @@ def test_items_go_through_an_overridden_create_arg() -> None:
     )
 
 
+class Unlucky:
+    """Something whose lowering raises a KeyError; counts how often."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def __fx_create_arg__(self, tracer: TracerBase) -> Argument:
+        self.asked += 1
+        raise KeyError("in the user's method")
+
+
+@pytest.mark.exercise("proxy.TracerBase.create_arg")
+def test_an_error_inside_an_item_comes_through() -> None:
+    _, (x,) = begin("x")
+    x.tracer.create_arg([x])  # an unwritten create_arg says so here
+    item = Unlucky()
+    with suppress(KeyError):
+        x.tracer.create_arg([item])
+    same(
+        item.asked,
+        1,
+        "An item of a list raised a KeyError in its own `__fx_create_arg__`, "
+        "and the list was lowered again. Look into `LOWER` before you call "
+        "what is in it: a KeyError from inside is not the answer of the table.",
+    )
+
+
 @pytest.mark.exercise("proxy.TracerBase.create_arg")
 def test_a_dataclass_becomes_a_node_that_makes_it() -> None:
     graph, (x,) = begin("x")
@@ -313,6 +348,22 @@ def test_keyword_arguments_are_lowered_too() -> None:
         f"{node.kwargs.get('min')!r} there.",
     )
     uses_intact(graph, "A keyword argument is a use like any other.")
+
+
+@pytest.mark.exercise("proxy.TracerBase.create_proxy")
+def test_positional_arguments_are_lowered_first() -> None:
+    graph, (x,) = begin("x")
+    x.tracer.create_proxy(
+        "call_function", torch.full_like, (x, x.first), {"dtype": x.second}
+    )
+    fetched = [node.args[1] for node in graph.nodes if node.target is getattr]
+    same(
+        fetched,
+        ["first", "second"],
+        "full_like(x, x.first, dtype=x.second): lowering an attribute records "
+        "its fetch, and these are recorded in another order than Python "
+        "evaluates them. Lower `args` before `kwargs`.",
+    )
 
 
 @pytest.mark.exercise("proxy.TracerBase.create_proxy")
@@ -584,6 +635,22 @@ def test_operators_are_recorded_by_the_tracer_of_the_proxy() -> None:
         tracer.count,
         3,
         "`2 ** x` is recorded by the tracer of x, as `x ** 2` is.",
+    )
+
+
+@pytest.mark.exercise("proxy._records.method", "proxy._reflects.method")
+def test_two_nodes_of_one_graph_have_two_tracers() -> None:
+    graph = Graph()
+    a, b = (Proxy(graph.placeholder(name)) for name in "ab")
+    with working(
+        "A pass wraps two nodes of one graph, Proxy(a) + Proxy(b), and each "
+        "proxy has a tracer of its own. The first operand's tracer records; "
+        "nobody asks for a common one."
+    ):
+        total = a + b
+    check(
+        total.tracer is a.tracer,
+        "Proxy(a) + Proxy(b) is recorded by the tracer of the first operand.",
     )
 
 

@@ -120,6 +120,20 @@ def test_a_method_of_a_tensor_is_a_call_method() -> None:
 
 
 @pytest.mark.exercise(EXERCISE)
+def test_a_method_of_a_tensor_may_be_a_python_function() -> None:
+    graph, (x,) = begin("x")
+    _ = torch.zeros(2) // x
+    node = next(iter(reversed(graph.nodes)))
+    same(
+        (node.op, node.target),
+        ("call_method", "__floordiv__"),
+        "`tensor // x` is a method of a tensor, too, although torch has "
+        "written `Tensor.__floordiv__` in Python and not in C++: the type of "
+        "the function does not tell. `_is_tensor_method` knows.",
+    )
+
+
+@pytest.mark.exercise(EXERCISE)
 def test_keyword_arguments_of_every_kind_of_call() -> None:
     graph, (x,) = begin("x")
     sentence = "The proxy may be a keyword argument, and the only one."

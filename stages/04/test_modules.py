@@ -108,6 +108,17 @@ def test_layers_of_torch_are_leaves() -> None:
 
 
 @pytest.mark.exercise(LEAF)
+def test_torch_nn_is_more_than_its_layers() -> None:
+    place = {"__module__": "torch.nn.utils.parametrize"}
+    other: Callable[[], nn.Module] = type("List", (nn.Module,), place)
+    check(
+        Tracer().is_leaf_module(other(), "parametrizations"),
+        "A class that is defined in torch.nn.utils.parametrize is in torch.nn, "
+        "too, so its modules are leaves.",
+    )
+
+
+@pytest.mark.exercise(LEAF)
 def test_modules_of_the_user_are_traced_through() -> None:
     for module in (Residual(), Childless()):
         name = type(module).__name__
@@ -220,13 +231,44 @@ def test_a_path_is_one_look_up_during_a_trace() -> None:
         every = nn.Module.named_modules(net, **options)
         return every
 
+    class Paths(dict[nn.Module, str]):
+        """Notes when somebody goes through it."""
+
+        def __iter__(self) -> Iterator[nn.Module]:
+            walks.append("submodule_paths")
+            return super().__iter__()
+
+        def items(self) -> Value:
+            """Note it, and give the pairs."""
+            walks.append("submodule_paths")
+            return super().items()
+
     vars(net)["named_modules"] = walk
+    tracer.submodule_paths = Paths(tracer.submodule_paths or {})
     tracer.path_of_module(net.first)
     check(
         not walks,
         "During a trace `submodule_paths` has every path: searching all the "
-        "modules for each call makes a trace slow.",
+        "modules for each call makes a trace slow. Look the module up in the "
+        "dict.",
+        picture=f"gone through: {', '.join(walks)}",
     )
+
+
+@pytest.mark.exercise(PATH)
+def test_a_module_that_is_installed_during_a_trace() -> None:
+    net = Net()
+    tracer = started(net)
+    tracer.path_of_module(net.first)  # an unwritten function says so here
+    net.later = Residual()
+    with raising(
+        NameError,
+        "not installed as a submodule",
+        "The code that is traced has installed a module. During a trace "
+        "`submodule_paths` alone says what is installed: the module is "
+        "refused, as in torch.fx.",
+    ):
+        tracer.path_of_module(net.later)
 
 
 @pytest.mark.exercise(PATH)

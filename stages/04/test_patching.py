@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import builtins
 import threading
-from collections.abc import Callable
+from collections import UserDict
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 
 import pytest
@@ -498,18 +499,30 @@ def test_a_trace_is_announced_before_it_looks() -> None:
     patches = Patches()
     announced: list[bool] = []
 
-    class Watched(dict[object, int]):
-        """Looks at `_open` when somebody looks at `_undoing`."""
+    class Watched(UserDict[object, int]):
+        """Looks at `_open` whenever somebody looks at `_undoing`."""
 
-        def values(self) -> Value:
-            """Look, and give the threads."""
+        def __len__(self) -> int:
+            """Look, and count."""
             announced.append(bool(patches._open))
-            return super().values()
+            return super().__len__()
 
-    patches._undoing = Watched()
+        def __iter__(self) -> Iterator[object]:
+            """Look, and go through the traces."""
+            announced.append(bool(patches._open))
+            return super().__iter__()
+
+    watched: Value = Watched({"of a thread that has ended": NO_THREAD})
+    patches._undoing = watched
+    announced.clear()
     patches._begin(trace())
     check(
-        announced and all(announced),
+        announced,
+        "`_begin` did not look at `_undoing`: another thread may be about to "
+        "take away what this trace needs.",
+    )
+    check(
+        announced[-1],
         "A trace looked whether another thread is undoing before it was "
         "announced in `_open`. In between, that thread may look for open "
         "traces, find none, and begin to undo.",
@@ -614,6 +627,46 @@ def test_the_undoing_is_over_also_after_an_interrupt() -> None:
         "An interrupt broke into the end of a trace, `during` has ended it "
         "once more, and the original is not back: `_end` must do all its work "
         "when it is called again.",
+    )
+
+
+class Stubborn(dict[str, Value]):
+    """Globals of a module, which cannot be written while `interrupts` is on."""
+
+    interrupts = False
+
+    def __setitem__(self, name: str, value: Value) -> None:
+        if self.interrupts:
+            raise KeyboardInterrupt
+        super().__setitem__(name, value)
+
+
+@pytest.mark.exercise(END)
+def test_an_undoing_that_is_given_up() -> None:
+    namespace = Stubborn(greet=greet)
+    patches = Patches()
+    with suppress(KeyboardInterrupt), patches.during(trace()):
+        patches.patch(Place(namespace, "greet"), loudly)
+        namespace.interrupts = True
+    check(
+        not patches._undoing,
+        "Every try to put the original back was interrupted, so it was given "
+        "up; but the undoing is still announced, and every other thread would "
+        "wait for it. Withdraw it in a finally block.",
+    )
+    check(
+        patches.current is None,
+        "The undoing was interrupted and given up, and the trace that has "
+        "ended is still the current one: set `_current` before anything that "
+        "may raise.",
+    )
+    namespace.interrupts = False
+    with patches.during(trace()):
+        pass
+    check(
+        namespace["greet"] is greet,
+        "An undoing was given up, and the end of a later trace did not finish "
+        "it: no trace is open any more, so all patches are to be undone.",
     )
 
 

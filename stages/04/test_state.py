@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 import torch
 from torch import nn
@@ -294,6 +296,32 @@ def test_a_buffer_as_an_argument() -> None:
         ["offset"],
         "The root has this buffer already: fetch it, do not store it as a "
         "constant a second time.",
+    )
+
+
+@pytest.mark.exercise(ARGUMENT)
+def test_an_argument_is_found_without_a_walk() -> None:
+    pair = Pair()
+    tracer = started(pair)
+    walks: list[str] = []
+
+    def noting(name: str) -> Callable[..., Value]:
+        def walk(**options: Value) -> Value:
+            walks.append(name)
+            return getattr(nn.Module, name)(pair, **options)
+
+        return walk
+
+    for name in ("named_parameters", "named_buffers"):
+        vars(pair)[name] = noting(name)
+    tracer.create_arg(pair.right.linear.weight)
+    tracer.create_arg(pair.offset)
+    check(
+        not walks,
+        "A parameter and a buffer were arguments, and all tensors of the root "
+        "were gone through for each: that makes a trace slow. `_tensor_path` "
+        "has their paths since the beginning of the trace.",
+        picture=f"gone through: {', '.join(walks)}",
     )
 
 

@@ -132,6 +132,23 @@ class TestBind:
             "expected: a name that is neither 'scale' nor 'x'",
         )
 
+    def test_what_has_a_name_is_not_bound_again(self) -> None:
+        names = GlobalNames(())
+        path = names.name_of(torch.relu)
+        before = dict(names.values)
+        same(
+            names.bind("relu", torch.relu),
+            path,
+            "torch.relu was named before, by its path, and keeps that name.",
+        )
+        same(
+            sorted(names.values),
+            sorted(before),
+            "torch.relu has a name, so `bind` has nothing to do, and yet there "
+            "is one more entry in `values`. A path is not the name of a "
+            "global: make an entry only for a new name.",
+        )
+
     def test_the_names_that_every_function_has_are_taken(self) -> None:
         names = GlobalNames(())
         name = names.bind("torch", scale)

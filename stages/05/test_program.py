@@ -7,6 +7,7 @@ import inspect
 import linecache
 import math
 import operator
+import sys
 import weakref
 from collections.abc import Callable, Sequence
 
@@ -567,6 +568,35 @@ class TestWhatDebuggersSee:
             "compiled with, in a tuple (length of the text, None, lines with "
             "their line ends, file name). A time in the place of None would "
             f"make them look for a file. Under {key!r} is: {entry}",
+        )
+
+    def test_a_line_ends_where_python_ends_it(self) -> None:
+        text = 'def forward(self, x):\n    a = "\u2028"\n    return a'
+        program = compile_forward(code_of(text), (), {})
+        same(
+            lines_known_for(program.forward.__code__.co_filename),
+            [f"{line}\n" for line in text.split("\n")],
+            "The text has three lines to Python, which ends one at \\n alone, "
+            "and debuggers find others. (`splitlines` also splits at \\u2028, "
+            "which a string of the user may hold.) Each line of the list ends "
+            "in \\n, the last one too.",
+        )
+
+    def test_the_lines_are_there_while_the_text_is_executed(self) -> None:
+        known: list[str] = []
+
+        def look() -> int:
+            known.extend(lines_known_for(sys._getframe(1).f_code.co_filename))
+            return 0
+
+        text = TEXT.replace("x)", "x = look())")
+        compile_forward(code_of(text, look=look, factor=2), (), {})
+        check(
+            known,
+            "A default of the text is evaluated while the text is executed, "
+            "and its lines were not in linecache yet: a warning given there, "
+            "or a debugger, could not show them. Make the entry before you "
+            "compile.",
         )
 
     def test_two_texts_have_two_file_names(self) -> None:

@@ -123,7 +123,7 @@ MUTANTS: Final = (
     Mutant(
         function=_MATCH_NODE,
         misconception="Operands have one order.",
-        was="if asked.commutes and len(pairs) > 1:",
+        was="if commutes and len(pairs) > 1:",
         becomes="if False:",
         told="a sum may have its",
     ),
@@ -420,7 +420,7 @@ MUTANTS: Final = (
     Mutant(
         function=_MATCH_NODE,
         misconception="With normalize, operands may be exchanged.",
-        was="asked.commutes and len(pairs) > 1",
+        was="commutes and len(pairs) > 1",
         becomes="len(pairs) > 1",
         told="Only where asked.commutes",
     ),
@@ -451,13 +451,13 @@ MUTANTS: Final = (
         was="""        self.bind(sought, found)
         pairs = list(zip(*pair, strict=True))
         pairs.reverse()
-        if asked.commutes and len(pairs) > 1:
+        if commutes and len(pairs) > 1:
             other = [*self.stack, *pairs[:-2], *_exchanged(pairs)]
             self.choices.append((other, len(self.nodes_map)))
 """,
         becomes="""        pairs = list(zip(*pair, strict=True))
         pairs.reverse()
-        if asked.commutes and len(pairs) > 1:
+        if commutes and len(pairs) > 1:
             other = [*self.stack, *pairs[:-2], *_exchanged(pairs)]
             self.choices.append((other, len(self.nodes_map)))
         self.bind(sought, found)

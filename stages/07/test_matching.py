@@ -77,6 +77,19 @@ def test_another_target_is_another_call() -> None:
 
 
 @pytest.mark.exercise(PAIR)
+def test_equal_targets_may_be_two_objects() -> None:
+    graph = Graph()
+    x = graph.placeholder("x")
+    one = graph.call_method("relu", (x,))
+    other = graph.call_method("".join(["re", "lu"]), (x,))
+    check(
+        Exact().pair(one, other) is not None,
+        "Two call_method nodes have the target 'relu', and their strings are "
+        "two objects: targets are compared by `==` and not by `is`.",
+    )
+
+
+@pytest.mark.exercise(PAIR)
 def test_another_opcode_is_another_call() -> None:
     graph = Graph()
     x = graph.placeholder("x")
@@ -170,6 +183,17 @@ def test_keywords_in_another_order_are_not_exchanged() -> None:
 PAIRED_BY_NAME = [("a", "x"), ("b", "y")]
 
 
+class _Keeper(torch.nn.Module):
+    """Returns a tensor that it has, under another name than `_Holder`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.kept = torch.ones(2)
+
+    def forward(self) -> torch.Tensor:
+        return self.kept
+
+
 class _Holder(torch.nn.Module):
     """Returns a tensor that it has."""
 
@@ -193,6 +217,13 @@ def test_fetched_tensors_must_be_of_one_class() -> None:
         Exact().pair(nodes[0], nodes[1]) is not None,
         "Two get_attr nodes that fetch plain tensors are the same to Exact, "
         "whatever is in the tensors (same_value says so).",
+    )
+    kept = symbolic_trace(_Keeper()).graph.output_node().input_at(0)
+    check(
+        Exact().pair(nodes[0], kept) is not None,
+        "Two get_attr nodes fetch `held` and `kept`. A path is only a name, "
+        "which the author of the pattern chose: what is fetched counts, and "
+        "same_value says that it is the same.",
     )
     same(
         Exact().pair(nodes[0], nodes[2]),
@@ -634,6 +665,22 @@ def test_a_name_is_asked_for_last() -> None:
 
 
 @pytest.mark.exercise(MATCH_NODE)
+def test_a_name_does_not_exchange_operands() -> None:
+    one, pattern, graph = search(
+        lambda a, b: torch.relu(a) + b,
+        lambda x, y: torch.sub(y, torch.relu(x)),
+        normalize=True,
+        name="sub",
+    )
+    check(
+        not one.match_from(pattern["add"], graph["sub"]),
+        "The pattern is relu(a) + b, and sub(y, relu(x)) is met for its name. "
+        "A sum may have its operands exchanged, but this is a difference: what "
+        "is paired for its name alone is compared in its own order.",
+    )
+
+
+@pytest.mark.exercise(MATCH_NODE)
 def test_the_first_arguments_are_compared_first() -> None:
     one, pattern, graph = search(
         lambda a, b: torch.sub(a, b), lambda x, y: torch.sub(x, y)
@@ -898,6 +945,26 @@ def test_a_match_must_be_convex() -> None:
 
 
 @pytest.mark.exercise(OBSTACLE)
+def test_two_values_of_one_chain_must_be_convex() -> None:
+    def two(a: torch.Tensor, b: torch.Tensor) -> list[torch.Tensor]:
+        total = torch.relu(a)
+        return [total, total * b]
+
+    def program(x: torch.Tensor) -> torch.Tensor:
+        total = torch.relu(x)
+        return total * torch.neg(total)
+
+    one, pattern, graph = search(two, program)
+    match = match_of(one, pattern, graph, relu="relu", mul="mul", b="neg")
+    check(
+        one.obstacle(match),
+        "The pattern returns relu(a) and relu(a) * b: two values, although "
+        "matching begins at one anchor. In the graph, neg uses the relu and "
+        "mul uses neg. A value leaves the match and comes back.",
+    )
+
+
+@pytest.mark.exercise(OBSTACLE)
 def test_several_values_may_be_returned() -> None:
     def two(a: torch.Tensor, b: torch.Tensor) -> list[torch.Tensor]:
         return [torch.relu(a), torch.neg(b)]
@@ -1017,11 +1084,79 @@ def test_one_difference_is_enough() -> None:
         "end the search, as what `match_node` answers does.",
     )
     same(
-        [m.reason for m in one.mismatches],
-        ["3 instead of 2"],
-        "Why a try failed is kept by `note`, which gets the reason and both "
-        "sides, once.",
+        [(bool(m.reason), m.pattern, m.found) for m in one.mismatches],
+        [(True, 2, 3)],
+        "Why a try failed is kept by `note`, which gets the reason, then the "
+        "pattern's side and the graph's, once.",
     )
+
+
+def reason_of(pattern: Function, program: Function) -> str:
+    """Why the first try to match failed."""
+    found = SubgraphMatcher(graph_of(pattern)).mismatches(graph_of(program))
+    return found[0].reason if found else "(nothing)"
+
+
+TOLD = (
+    "`explain` shows people why a pattern was not found, and this reason has "
+    "another wording than the docstring says."
+)
+
+
+@pytest.mark.exercise(MATCH_NODE)
+def test_the_reasons_for_nodes() -> None:
+    same(
+        reason_of(lambda a: a + a, lambda x, y: x + y),
+        "a is x already",
+        TOLD,
+    )
+    same(
+        reason_of(lambda a, b: a + b, lambda x: x + x),
+        "x is paired with another node of the pattern",
+        TOLD,
+    )
+    same(
+        reason_of(relu_of_sum, sum_is_read_twice),
+        "add has users outside of the match",
+        TOLD,
+    )
+    same(
+        reason_of(lambda a: torch.sum(a, 1), lambda x: torch.sum(x)),
+        "other arguments, or other constants",
+        f"{TOLD} (It is the answer of `_difference`.)",
+    )
+
+
+@pytest.mark.exercise(COMPARE)
+def test_the_reasons_for_arguments() -> None:
+    same(
+        reason_of(lambda a: a + 2, lambda x: x + 3),
+        "3 instead of 2",
+        TOLD,
+    )
+    same(
+        reason_of(lambda a, b: torch.cat([a, b]), lambda x: torch.cat([x])),
+        "1 items instead of 2",
+        TOLD,
+    )
+    one, pattern, _ = search(relu_of_sum, relu_of_sum)
+    same(one.compare(pattern["add"], 3), "add is not 3", TOLD)
+
+
+@pytest.mark.exercise(OBSTACLE)
+def test_the_reasons_for_matches() -> None:
+    def two(a: torch.Tensor, b: torch.Tensor) -> list[torch.Tensor]:
+        return [torch.relu(a), torch.neg(b)]
+
+    one, pattern, graph = search(two, lambda x: torch.neg(torch.relu(x) * 2))
+    match = match_of(one, pattern, graph, relu="relu", neg="neg")
+    same(
+        one.obstacle(match),
+        "a value leaves the match and comes back into it",
+        TOLD,
+    )
+    one.taken.add(graph["neg"])
+    same(one.obstacle(match), "it shares nodes with an earlier match", TOLD)
 
 
 @pytest.mark.exercise(MATCH_FROM)

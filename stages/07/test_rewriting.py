@@ -616,6 +616,20 @@ def test_nothing_is_carried_or_deleted_unasked() -> None:
 
 
 @pytest.mark.exercise(FILTERS)
+def test_without_a_match_the_module_is_compiled() -> None:
+    gm = symbolic_trace(Residual())
+    named(gm.graph)["relu"].target = torch.neg
+    replace_pattern_with_filters(gm, relu_of_sum, clamp_of_sum)
+    check(
+        "torch.neg" in gm.code,
+        "The graph was edited before, and then nothing matched. After a "
+        "rewrite the module runs what its graph says, as in torch.fx: give "
+        "`commit` the empty list, too, because it compiles.",
+        picture=gm.code,
+    )
+
+
+@pytest.mark.exercise(FILTERS)
 def test_the_anchor_is_the_first() -> None:
     gm = symbolic_trace(lambda x: torch.relu(x) * torch.neg(x))
     done = replace_pattern_with_filters(

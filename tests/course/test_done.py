@@ -77,6 +77,20 @@ def test_an_error_leads_to_the_exercise(learner: Learner) -> None:
     assert "Stage 01 is not done yet" in end
 
 
+def test_a_bare_assert_leads_to_what_the_test_calls(learner: Learner) -> None:
+    learner.write_all()
+    learner.write(
+        "compile_forward",
+        'lines = [f"{line}\\n" for line in code.src.split("\\n")]',
+        "lines = code.src.splitlines(keepends=True)",
+    )
+    found = failures(learner, 5, "tests/library/test_source.py")
+    assert found[0].through[-1] == "codegen.source.compile_forward"
+    assert "is left of `==`" in found[0].told
+    *_, look, _, _ = proof.told(5, found[:1])
+    assert look.startswith("look at: ")
+
+
 def test_a_part_of_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[tuple[int, int]] = []
     outcomes = [Outcome("case 1"), Outcome("case 2", "a wrong answer")]

@@ -151,12 +151,13 @@ class Patches:
         """Withdraw a trace and, if it was the last, undo all patches.
 
         At every line before the last, the trace is announced in `_open` or
-        in `_undoing`.
+        in `_undoing`. It is announced in neither afterwards, whatever is
+        raised, so that a later trace can finish an undoing that was given up.
         """
         raise NotImplementedError("stage 04: Patches._end")
 
     def _undo(self) -> None:
-        """Restore all originals, the last one patched first.
+        """Restore all originals, in any order: a place is patched once.
 
         What other code has put over a replacement stays. A patch is forgotten
         when its place is right, and not before: an interrupted call can be

@@ -336,7 +336,9 @@ class Search:
             found: a node of the graph.
 
         Returns:
-            Why they cannot be paired; "" if they are.
+            "" if they are paired, or why they cannot be: "x is y already",
+            "y is paired with another node of the pattern", what `_difference`
+            says, or "y has users outside of the match".
         """
         if sought in self.nodes_map:
             known = self.nodes_map[sought]
@@ -348,6 +350,7 @@ class Search:
             self.bind(sought, found)
             return ""
         pair = self.pattern.comparison.pair(sought, found)
+        commutes = asked.commutes and pair is not None
         if pair is None and self.named(sought, found):
             pair = side_by_side(sought, found)
         if pair is None or len(pair[0]) != len(pair[1]):
@@ -357,7 +360,7 @@ class Search:
         self.bind(sought, found)
         pairs = list(zip(*pair, strict=True))
         pairs.reverse()
-        if asked.commutes and len(pairs) > 1:
+        if commutes and len(pairs) > 1:
             other = [*self.stack, *pairs[:-2], *_exchanged(pairs)]
             self.choices.append((other, len(self.nodes_map)))
         self.stack += pairs
@@ -370,7 +373,9 @@ class Search:
         constants; that is the rule of torch.fx.
 
         Returns:
-            Why they do not match; "" if they do.
+            "" if they match, or why they do not: "add is not 3" for a node of
+            the pattern, "3 items instead of 2" (found, sought), or "3 instead
+            of 2" (likewise).
         """
         if isinstance(sought, Node):
             if sought.op == "placeholder":
@@ -438,9 +443,10 @@ class Search:
     def obstacle(self, match: InternalMatch) -> str:
         """Why the nodes of a match cannot be taken out; "" if they can.
 
-        They cannot if one of them is in an earlier match; if the match is not
-        convex; or if mutations are to be respected and the order of a write
-        and a read might change.
+        Returns:
+            "it shares nodes with an earlier match", "a value leaves the match
+            and comes back into it" if it is not convex, or, if mutations are
+            to be respected, what `written_between` says.
         """
         inside = set(match.operations())
         if not self.taken.isdisjoint(inside):

@@ -323,7 +323,9 @@ class Search:
             found: a node of the graph.
 
         Returns:
-            Why they cannot be paired; "" if they are.
+            "" if they are paired, or why they cannot be: "x is y already",
+            "y is paired with another node of the pattern", what `_difference`
+            says, or "y has users outside of the match".
         """
         raise NotImplementedError("stage 07: Search.match_node")
 
@@ -334,7 +336,9 @@ class Search:
         constants; that is the rule of torch.fx.
 
         Returns:
-            Why they do not match; "" if they do.
+            "" if they match, or why they do not: "add is not 3" for a node of
+            the pattern, "3 items instead of 2" (found, sought), or "3 instead
+            of 2" (likewise).
         """
         raise NotImplementedError("stage 07: Search.compare")
 
@@ -385,9 +389,10 @@ class Search:
     def obstacle(self, match: InternalMatch) -> str:
         """Why the nodes of a match cannot be taken out; "" if they can.
 
-        They cannot if one of them is in an earlier match; if the match is not
-        convex; or if mutations are to be respected and the order of a write
-        and a read might change.
+        Returns:
+            "it shares nodes with an earlier match", "a value leaves the match
+            and comes back into it" if it is not convex, or, if mutations are
+            to be respected, what `written_between` says.
         """
         raise NotImplementedError("stage 07: Search.obstacle")
 

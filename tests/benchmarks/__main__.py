@@ -9,6 +9,7 @@ import pstats
 import sys
 from collections.abc import Mapping, Sequence
 from datetime import date
+from itertools import chain
 from pathlib import Path
 
 import torch
@@ -101,7 +102,7 @@ def _parser() -> argparse.ArgumentParser:
     add(
         "--growth",
         action="store_true",
-        help="only: replace_pattern from 1,000 to 1,000,000 nodes",
+        help="only: from 1,000 to 1,000,000 nodes",
     )
     add("--size", type=int, metavar="N", help="this size instead of all")
     add("--rounds", type=int, metavar="N", help="at most so many (9)")
@@ -206,8 +207,8 @@ def _print_rest(
 
 
 def _print_growth() -> None:
-    """The table of replace_pattern's growth, line by line."""
-    for text in growth.table():
+    """The tables of growth, line by line."""
+    for text in chain(growth.table(), ("",), growth.scale_table()):
         print(text, flush=True)
 
 

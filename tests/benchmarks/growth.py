@@ -1,4 +1,4 @@
-"""How replace_pattern grows with the graph: from a thousand to a million nodes.
+"""How the time grows with the graph: from a thousand to a million nodes.
 
 Python's own `compile` is left aside: it takes as long for either library, and
 a function of a million lines is nobody's wish. All else that a call does is
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import builtins
 import contextlib
+import pickle
 import statistics
 import sys
 from collections.abc import Iterator, Sequence
@@ -20,9 +21,16 @@ from unittest import mock
 
 from tests.benchmarks import programs
 from tests.benchmarks.measure import Made, Task, collector_off, seconds
-from tests.benchmarks.operations import OURS, TORCH, Library
+from tests.benchmarks.operations import BENCHMARKS, OURS, TORCH, Library
 
-__all__ = ["SIZES", "Growth", "grown", "table", "without_compile"]
+__all__ = [
+    "SIZES",
+    "Growth",
+    "grown",
+    "scale_table",
+    "table",
+    "without_compile",
+]
 
 SIZES: Final = {
     OURS: (1_000, 10_000, 100_000, 1_000_000),
@@ -100,6 +108,75 @@ def grown(lib: Library, size: int, runs: int | None = None) -> Growth:
         with collector_off():
             times = [seconds(task) for _ in range(runs)]
     return Growth(lib.name, size, times)
+
+
+def _stored(size: int) -> tuple[Task, Task]:
+    """Pickle the graph of the mixed chain, and read it again."""
+    graph = OURS.trace(programs.Mixed(size))
+    data = pickle.dumps(graph)
+    return (
+        Task(lambda _: pickle.dumps(graph), size),
+        Task(lambda _: pickle.loads(data), size),
+    )
+
+
+def _wide(size: int) -> Task:
+    """Replace an input of each of so many users of one node."""
+    graph = OURS.root.Graph()
+    x, y = graph.placeholder("x"), graph.placeholder("y")
+    users = [graph.call_function(abs, (x,)) for _ in range(size)]
+
+    def run(_: Made) -> None:
+        for user in users:
+            user.replace_input_with(x, y)
+        for user in users:
+            user.replace_input_with(y, x)
+
+    return Task(run, 2 * size)
+
+
+def _scaled(size: int) -> Iterator[tuple[str, Task]]:
+    """What `scale_table` measures at one size, one after another."""
+    for name in _SCALED:
+        yield name, BENCHMARKS[name].make(OURS, size)
+    save, load = _stored(size)
+    yield "save", save
+    yield "load", load
+    yield "replace an input, wide", _wide(size)
+
+
+_SCALED: Final = (
+    "trace-functions",
+    "trace-mixed",
+    "deepcopy",
+    "lint",
+    "eliminate-dead-code",
+    "interpreter-on-a-number",
+)
+
+
+def scale_table(
+    sizes: Sequence[int] = (10_000, 100_000, 1_000_000),
+) -> Iterator[str]:
+    """The lines of the table of other operations, as they are measured.
+
+    Args:
+        sizes: what to measure, in nodes.
+    """
+    yield "Other operations: µs a node of fx, without compile()\n"
+    yield f"{'':<26}{'nodes':>10}{'µs/node':>9}{'growth':>8}"
+    yield "-" * 53
+    first: dict[str, float] = {}
+    with without_compile(OURS):
+        for size in sizes:
+            for name, task in _scaled(size):
+                runs = max(1, min(7, 300_000 // size))
+                with collector_off():
+                    times = [seconds(task) for _ in range(runs)]
+                a_node = statistics.median(times) / task.count * 1e6
+                first.setdefault(name, a_node)
+                growth = a_node / first[name]
+                yield f"{name:<26}{size:>10,}{a_node:>9.2f}{growth:>8.2f}"
 
 
 def table(sizes: dict[Library, tuple[int, ...]] = SIZES) -> Iterator[str]:

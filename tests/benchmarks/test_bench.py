@@ -119,6 +119,18 @@ def test_growth_is_of_whole_rewrites_without_compile(lib: Library) -> None:
     assert lib.compiled(Matches(TINY))(torch.ones(1)) is not None
 
 
+def test_scale_is_of_each_operation_at_each_size() -> None:
+    lines = list(growth.scale_table((TINY, 2 * TINY)))
+    rows = [line for line in lines if f" {2 * TINY} " in line]
+    assert len(rows) == len([line for line in lines if f" {TINY} " in line])
+    assert [row.split()[0] for row in rows[:3]] == [
+        "trace-functions",
+        "trace-mixed",
+        "deepcopy",
+    ]
+    assert all(float(row.split()[-2]) > 0 for row in rows)
+
+
 def test_growth_is_told_as_multiples_of_the_first_size() -> None:
     ready("replace-pattern")
     lines = list(growth.table({OURS: (TINY, 2 * TINY)}))

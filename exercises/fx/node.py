@@ -376,8 +376,10 @@ class Node(NamedNode["Graph"]):
         """Replace each argument node by None, because this node is erased."""
         if self._inputs:
             args, kwargs = self._args, self._kwargs
-            self._update_args_kwargs(
-                map_arg(args, lambda _: None), map_arg(kwargs, lambda _: None)
+            self._connect(
+                map_arg(args, lambda _: None),
+                map_arg(kwargs, lambda _: None),
+                (),
             )
 
     def update_arg(self, idx: int, arg: Argument) -> None:

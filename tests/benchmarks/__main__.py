@@ -15,7 +15,6 @@ import torch
 
 from tests.benchmarks import growth, recorded
 from tests.benchmarks.measure import A_CALL, Rounds, collector_off
-from tests.benchmarks.networks import BENCHMARKS
 from tests.benchmarks.operations import OURS, Benchmark, select
 from tests.benchmarks.report import (
     CLOSE,
@@ -26,7 +25,9 @@ from tests.benchmarks.report import (
     header,
     line,
     measured,
+    verdicts,
 )
+from tests.benchmarks.tables import BENCHMARKS, by_table
 
 __all__ = ["main"]
 
@@ -137,8 +138,25 @@ def _run(
 ) -> tuple[list[Row], bool]:
     """Measure and print row by row; whether some could not be compared."""
     rounds = Rounds(most=options.rounds) if options.rounds else Rounds()
-    rows, different = [], False
+    rows: list[Row] = []
+    different = False
     print(header())
+    for title, table in by_table(benchmarks).items():
+        print(f"\n{title}")
+        begun = len(rows)
+        different |= _run_table(table, options, rounds, rows)
+        print(verdicts(rows[begun:]))
+    return rows, different
+
+
+def _run_table(
+    benchmarks: Sequence[Benchmark],
+    options: argparse.Namespace,
+    rounds: Rounds,
+    rows: list[Row],
+) -> bool:
+    """Add the rows of a table; whether some could not be compared."""
+    different = False
     for bench in benchmarks:
         for size in _sizes(bench, options):
             try:
@@ -151,7 +169,7 @@ def _run(
             print(line(row), flush=True)
             if options.profile and row.verdict in ("close", "MISSED"):
                 print(_profile(bench, size, options.profile))
-    return rows, different
+    return different
 
 
 def _sizes(bench: Benchmark, options: argparse.Namespace) -> Sequence[int]:

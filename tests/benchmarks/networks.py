@@ -14,22 +14,16 @@ import torch
 from torch import nn
 
 from tests.benchmarks.measure import A_CALL, Made, Task
-from tests.benchmarks.operations import (
-    BENCHMARKS,
-    Beside,
-    Library,
-    at_least,
-    benchmark,
-)
+from tests.benchmarks.operations import Beside, Library, at_least, benchmark
 from tests.zoo import ZOO, Inputs
 
-__all__ = ["BENCHMARKS"]
+__all__ = ["each_network", "networks"]
 
 _NETWORKS = (len(ZOO),)
 
 
 @cache
-def _networks() -> Sequence[tuple[nn.Module, Inputs]]:
+def networks() -> Sequence[tuple[nn.Module, Inputs]]:
     """Each network, in evaluation mode, with inputs for it."""
     with torch.device("meta"):
         modules = [network.architecture().eval() for network in ZOO]
@@ -37,11 +31,11 @@ def _networks() -> Sequence[tuple[nn.Module, Inputs]]:
     return list(zip(modules, inputs, strict=True))
 
 
-def _each(
+def each_network(
     do: Callable[[nn.Module], Made], show: Callable[[Made], object]
 ) -> Task:
     """Do something with each network; compare what comes out of each."""
-    modules = [module for module, _ in _networks()]
+    modules = [module for module, _ in networks()]
     return Task(
         lambda _: [do(module) for module in modules],
         len(modules),
@@ -54,29 +48,61 @@ def _code(module: Made) -> str:
     return str(module.code)
 
 
-@benchmark(at_least(3), sizes=_NETWORKS, full=(), unit=A_CALL)
+def _patch_alone(size: int) -> Task:
+    """Replace the two methods of nn.Module that a trace replaces, and back.
+
+    Python then looks through all classes that derive from nn.Module.
+    """
+    names = ("__call__", "__getattr__")
+    methods = [vars(nn.Module)[name] for name in names]
+
+    def other(*args: Made, **kwargs: Made) -> Made:
+        return methods
+
+    def patch(_: nn.Module) -> None:
+        for name in names:
+            setattr(nn.Module, name, other)
+        for name, method in zip(names, methods, strict=True):
+            setattr(nn.Module, name, method)
+
+    return each_network(patch, str)
+
+
+@benchmark(
+    at_least(3),
+    sizes=_NETWORKS,
+    full=(),
+    unit=A_CALL,
+    beside=Beside("patching nn.Module", _patch_alone),
+)
 def networks_trace(lib: Library, size: int) -> Task:
     """Tracer().trace of each network of the zoo."""
-    return _each(lib.trace, str)
+    return each_network(lib.trace, str)
 
 
-@benchmark(at_least(1.5), sizes=_NETWORKS, full=(), unit=A_CALL)
+@benchmark(
+    at_least(1.5),
+    sizes=_NETWORKS,
+    full=(),
+    unit=A_CALL,
+    beside=Beside("compile() alone", lambda size: _compile_alone(size)),
+)
 def networks_graph_module(lib: Library, size: int) -> Task:
     """GraphModule(network, graph) of each network; compile() is in it."""
-    graphs = {module: lib.trace(module) for module, _ in _networks()}
+    graphs = {module: lib.trace(module) for module, _ in networks()}
     make = lib.root.GraphModule
-    return _each(lambda module: make(module, graphs[module]), _code)
+    return each_network(lambda module: make(module, graphs[module]), _code)
 
 
 @benchmark(at_least(2.2), sizes=_NETWORKS, full=(), unit=A_CALL)
 def networks_symbolic_trace(lib: Library, size: int) -> Task:
     """symbolic_trace of each network: its trace and its GraphModule."""
-    return _each(lib.root.symbolic_trace, _code)
+    return each_network(lib.root.symbolic_trace, _code)
 
 
 def _compile_alone(size: int) -> Task:
     """Let Python compile what torch.fx writes for each."""
-    texts = [torch.fx.symbolic_trace(module).code for module, _ in _networks()]
+    texts = [torch.fx.symbolic_trace(module).code for module, _ in networks()]
     return Task(
         lambda _: [compile(text, "<benchmark>", "exec") for text in texts],
         len(texts),
@@ -92,15 +118,15 @@ def _compile_alone(size: int) -> Task:
 )
 def networks_recompile(lib: Library, size: int) -> Task:
     """GraphModule.recompile of each network."""
-    made = {module: lib.compiled(module) for module, _ in _networks()}
-    return _each(
+    made = {module: lib.compiled(module) for module, _ in networks()}
+    return each_network(
         lambda module: made[module].recompile(), lambda code: str(code.src)
     )
 
 
 def _running(runs: Sequence[Callable[..., Made]]) -> Task:
     """Run something with the inputs of each network, without gradients."""
-    inputs = [inputs for _, inputs in _networks()]
+    inputs = [inputs for _, inputs in networks()]
 
     def run(_: Made) -> list[Made]:
         with torch.no_grad():
@@ -111,7 +137,7 @@ def _running(runs: Sequence[Callable[..., Made]]) -> Task:
 
 def _eager(size: int) -> Task:
     """Run each without any fx."""
-    return _running([module for module, _ in _networks()])
+    return _running([module for module, _ in networks()])
 
 
 _BESIDE_EAGER = Beside("eager alone", _eager)
@@ -121,7 +147,7 @@ _BESIDE_EAGER = Beside("eager alone", _eager)
 def networks_interpreter(lib: Library, size: int) -> Task:
     """Interpreter.run of each network; torch's own work is most of it."""
     make = lib.module("interpreter").Interpreter
-    modules = [lib.compiled(module) for module, _ in _networks()]
+    modules = [lib.compiled(module) for module, _ in networks()]
     return _running([make(module).run for module in modules])
 
 
@@ -129,5 +155,5 @@ def networks_interpreter(lib: Library, size: int) -> Task:
 def networks_shape_prop(lib: Library, size: int) -> Task:
     """ShapeProp.propagate of each network; torch's own work is most of it."""
     make = lib.module("passes.shape_prop").ShapeProp
-    modules = [lib.compiled(module) for module, _ in _networks()]
+    modules = [lib.compiled(module) for module, _ in networks()]
     return _running([make(module).propagate for module in modules])

@@ -23,7 +23,6 @@ import builtins
 import copy
 import importlib
 import importlib.util
-import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -81,14 +80,19 @@ class Goal:
     Attributes:
         bound: the number to reach.
         of: it is the ratio torch/ours, at least; or our own number, at most.
+        floors: so many times what runs beside both is good enough, too.
     """
 
     bound: float
     of: Literal["ratio", "ours"] = "ratio"
+    floors: float = 0
 
-    def reached(self, ratio: float, ours: float) -> float:
+    def reached(
+        self, ratio: float, ours: float, beside: float | None = None
+    ) -> float:
         """How much of the goal is reached: 1 is all of it, 2 twice that."""
-        return ratio / self.bound if self.of == "ratio" else self.bound / ours
+        share = ratio / self.bound if self.of == "ratio" else self.bound / ours
+        return max(share, self.floors * (beside or 0) / ours)
 
     def __str__(self) -> str:
         """As the table shows it."""
@@ -103,6 +107,11 @@ def at_least(ratio: float) -> Goal:
 def at_most(ours: float) -> Goal:
     """Take no more than this, whatever torch.fx takes."""
     return Goal(ours, "ours")
+
+
+def no_slower(ratio: float = 1 / 1.5) -> Goal:
+    """Take 1.5 times as long as torch.fx at most, or 1.3 times the floor."""
+    return Goal(round(ratio, 2), floors=1.3)
 
 
 # -- the register ----------------------------------------------------------
@@ -401,7 +410,7 @@ def call(lib: Library, size: int) -> Task:
 # -- stage 06: interpreting ------------------------------------------------
 
 
-def _line(node: Made) -> str:
+def line_of(node: Made) -> str:
     """A node without its type."""
     return f"{node.name} = {node.op} {node.target} {node.args} {node.kwargs}"
 
@@ -460,7 +469,7 @@ def transformer(lib: Library, size: int) -> Task:
     return Task(
         lambda _: make(module).transform(),
         len(module.graph.nodes),
-        show=lambda new: [_line(node) for node in new.graph.nodes],
+        show=lambda new: [line_of(node) for node in new.graph.nodes],
     )
 
 
@@ -508,234 +517,3 @@ def replace_pattern_no_match(lib: Library, size: int) -> Task:
         return module
 
     return Task(run, len(module.graph.nodes), show=lambda new: new.code)
-
-
-@benchmark(at_least(1), needs=("passes.split_module",))
-def split_module(lib: Library, size: int) -> Task:
-    """split_module of the mixed chain, into ten parts of equal length.
-
-    What compile() takes for the eleven graphs is in it. Compared are the parts:
-    our main graph keeps its return type.
-    """
-    module = lib.compiled(programs.Mixed(size))
-    split = lib.module("passes.split_module").split_module
-    length = len(module.graph.nodes) // 10 + 1
-
-    def run(_: Made) -> Made:
-        number = itertools.count()
-        return split(module, module, lambda _: next(number) // length)
-
-    def codes(new: Made) -> list[str]:
-        return [part.code for part in new.children()]
-
-    return Task(run, len(module.graph.nodes), show=codes)
-
-
-@benchmark(at_least(1), full=(), needs=("passes.split_utils",))
-def split_by_tags(lib: Library, size: int) -> Task:
-    """split_by_tags of the mixed chain, into ten parts of equal length.
-
-    What compile() takes for the eleven graphs is in it.
-    """
-    module = lib.compiled(programs.Mixed(size))
-    split = lib.module("passes.split_utils").split_by_tags
-    length = len(module.graph.nodes) // 10 + 1
-    for place, node in enumerate(module.graph.nodes):
-        node.tag = f"part_{place // length}"
-    tags = [f"part_{number}" for number in range(10)]
-
-    def codes(new: Made) -> list[str]:
-        return [part.code for part in new.children()]
-
-    return Task(
-        lambda _: split(module, tags), len(module.graph.nodes), show=codes
-    )
-
-
-@benchmark(at_least(1), full=(), needs=("passes.dialect.common.cse_pass",))
-def equal_calls(lib: Library, size: int) -> Task:
-    """CSEPass on a chain in which each call stands twice.
-
-    What compile() takes for the new graph is in it.
-    """
-    graph = lib.root.Graph()
-    value = graph.placeholder("x")
-    add, mul = torch.ops.aten.add.Tensor, torch.ops.aten.mul.Tensor
-    for _ in range(size // 3):
-        twice = [graph.call_function(add, (value, 1)) for _ in range(2)]
-        value = graph.call_function(mul, tuple(twice))
-    graph.output(value)
-    module = lib.root.GraphModule({}, graph)
-    run = lib.module("passes.dialect.common.cse_pass").CSEPass()
-    return Task(
-        lambda _: run(module).graph_module,
-        len(graph.nodes),
-        show=lambda new: new.code,
-    )
-
-
-@benchmark(at_least(1), full=(), needs=("experimental.const_fold",))
-def fold_constants(lib: Library, size: int) -> Task:
-    """split_const_subgraphs of a chain, half of whose calls are constant.
-
-    What compile() takes for the two new graphs is in it. Compared is how many
-    calls are folded.
-    """
-    graph = lib.root.Graph()
-    value = graph.placeholder("x")
-    add, neg = torch.ops.aten.add.Tensor, torch.ops.aten.neg.default
-    for _ in range(size // 3):
-        weight = graph.call_function(neg, (graph.get_attr("w"),))
-        value = graph.call_function(add, (value, weight))
-    graph.output(value)
-    module = lib.root.GraphModule({"w": torch.ones(2)}, graph)
-    split = lib.module("experimental.const_fold").split_const_subgraphs
-
-    def folded(new: Made) -> int:
-        nodes = new.const_subgraph_module.graph.nodes
-        return sum(node.op == "call_function" for node in nodes)
-
-    return Task(lambda _: split(module), len(graph.nodes), show=folded)
-
-
-@benchmark(at_least(1), full=(), needs=("experimental.optimization",))
-def fuse_norms(lib: Library, size: int) -> Task:
-    """Fuse a chain of convolutions and norms, in place.
-
-    What it takes to trace and compile() the chain is in it. Compared is how
-    many nodes are left.
-    """
-    pairs = [
-        module
-        for _ in range(size // 2)
-        for module in (nn.Conv1d(1, 1, 1), nn.BatchNorm1d(1))
-    ]
-    model = nn.Sequential(*pairs).eval()
-    fuse = lib.module("experimental.optimization").fuse
-    return Task(
-        lambda _: fuse(model, inplace=True),
-        len(pairs) + 2,
-        show=lambda new: len(new.graph.nodes),
-    )
-
-
-@benchmark(at_least(1), full=(), needs=("experimental.normalize",))
-def normalize_arguments(lib: Library, size: int) -> Task:
-    """NormalizeArgs on a chain of two functions of torch.
-
-    Compared is what is called: fx knows more overloads.
-    """
-    graph = lib.root.Graph()
-    value = graph.placeholder("x")
-    for number in range(size):
-        target = nn.functional.relu if number % 2 else torch.neg
-        value = graph.call_function(target, (value,))
-    graph.output(value)
-    module = lib.root.GraphModule({}, graph)
-    cls = lib.module("experimental.normalize").NormalizeArgs
-    return Task(
-        lambda _: cls(module).transform(),
-        len(graph.nodes),
-        show=lambda new: [node.op for node in new.graph.nodes],
-    )
-
-
-@benchmark(at_least(1), full=(), needs=("experimental.merge_matmul",))
-def merge_products(lib: Library, size: int) -> Task:
-    """merge_matmul of ten products with one matrix, beside other calls.
-
-    Compared is how many products are left: torch.fx leaves unused nodes.
-    """
-    graph = lib.root.Graph()
-    value = graph.placeholder("x")
-    weight = graph.get_attr("w")
-    products = []
-    for number in range(size):
-        if number % (size // 10) == 0:
-            new = graph.call_function(torch.neg, (value,))
-            products.append(graph.call_function(torch.matmul, (new, weight)))
-        else:
-            products.append(graph.call_function(torch.neg, (products[-1],)))
-    graph.output(products)
-    module = lib.root.GraphModule({"w": torch.eye(2)}, graph)
-    merge = lib.module("experimental.merge_matmul").merge_matmul
-
-    def count(new: Made) -> int:
-        return sum(node.target is torch.matmul for node in new.graph.nodes)
-
-    return Task(lambda _: merge(module), len(graph.nodes), show=count)
-
-
-@benchmark(at_least(1), full=(), needs=("passes.utils.source_matcher_utils",))
-def source_partitions(lib: Library, size: int) -> Task:
-    """get_source_partitions of a chain in which four nodes have one origin."""
-    graph = lib.root.Graph()
-    value = graph.placeholder("x")
-    for number in range(size):
-        value = graph.call_function(torch.neg, (value,))
-        origin = (f"call_{number // 4}", torch.neg)
-        value.meta["source_fn_stack"] = [origin]
-    graph.output(value)
-    find = lib.module("passes.utils.source_matcher_utils").get_source_partitions
-    return Task(
-        lambda _: find(graph, [torch.neg, torch.exp]),
-        len(graph.nodes),
-        show=lambda new: [str(part.nodes) for part in new[torch.neg]],
-    )
-
-
-@benchmark(at_least(1), full=(), needs=("passes.infra.pass_manager",))
-def pass_manager(lib: Library, size: int) -> Task:
-    """PassManager with three passes that change nothing, on the mixed chain."""
-    module = lib.compiled(programs.Mixed(size))
-    result = lib.module("passes.infra.pass_base").PassResult
-    passes = [lambda new: result(new, False)] * 3
-    run = lib.module("passes.infra.pass_manager").PassManager(passes)
-    return Task(
-        lambda _: run(module).graph_module,
-        len(module.graph.nodes),
-        show=lambda new: new.code,
-    )
-
-
-@benchmark(
-    at_least(10),
-    sizes=(1_000,),
-    full=(5_000,),
-    needs=("passes.infra.partitioner",),
-)
-def partitioner(lib: Library, size: int) -> Task:
-    """CapabilityBasedPartitioner on a chain with two unsupported calls in ten.
-
-    Compared is how many partitions there are: torch.fx numbers them otherwise.
-    """
-    graph = lib.root.Graph()
-    value = other = graph.placeholder("x")
-    for number in range(size):
-        rare = number % 10 in (3, 4)
-        target = torch.ops.aten.sub if rare else torch.ops.aten.add
-        pair = (value, other if number % 3 else value)
-        other, value = value, graph.call_function(target.Tensor, pair)
-    graph.output(value)
-    module = lib.root.GraphModule({}, graph)
-    supports = lib.module("passes.operator_support").create_op_support(
-        lambda _, node: node.target is torch.ops.aten.add.Tensor
-    )
-    make = lib.module("passes.infra.partitioner").CapabilityBasedPartitioner
-    return Task(
-        lambda _: make(module, supports, True).propose_partitions(),
-        len(graph.nodes),
-        show=len,
-    )
-
-
-@benchmark(at_least(1), full=(), needs=("passes.tools_common",))
-def sort_nodes(lib: Library, size: int) -> Task:
-    """stable_topological_sort of the mixed chain, and recompiling it."""
-    module = lib.compiled(programs.Mixed(size))
-    sort = lib.module("passes.tools_common").stable_topological_sort
-    return Task(
-        lambda _: sort(module),
-        len(module.graph.nodes),
-        show=lambda new: new.code,
-    )

@@ -25,6 +25,7 @@ __all__ = [
     "header",
     "line",
     "measured",
+    "verdicts",
 ]
 
 CLOSE = 0.8
@@ -72,7 +73,7 @@ class Row:
         """How much of the goal is reached; None without a goal."""
         if self.goal is None:
             return None
-        return self.goal.reached(self.ratio, self.ours)
+        return self.goal.reached(self.ratio, self.ours, self.beside)
 
     @property
     def verdict(self) -> str:
@@ -205,6 +206,16 @@ def line(row: Row) -> str:
     if row.beside is None:
         return text
     return f"{text}\n  beside both: {row.label}, {row.beside:,.2f}"
+
+
+def verdicts(rows: Sequence[Row]) -> str:
+    """How many goals of a table are met, and which are not."""
+    judged = [row for row in rows if row.verdict]
+    missed = [f"{r.name} {r.size:,}" for r in judged if r.verdict != "met"]
+    text = f"{len(judged) - len(missed)} of {len(judged)} goals are met"
+    if missed:
+        text += f"; not those of {', '.join(missed)}"
+    return textwrap.fill(text, 78)
 
 
 def captions(benchmarks: Iterable[Benchmark]) -> str:

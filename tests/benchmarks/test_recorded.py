@@ -14,9 +14,9 @@ import pytest
 from tests.benchmarks import recorded
 from tests.benchmarks.__main__ import main
 from tests.benchmarks.measure import Rounds, Task, Unit, seconds
-from tests.benchmarks.networks import BENCHMARKS
 from tests.benchmarks.operations import TORCH, Benchmark, Library
 from tests.benchmarks.report import DifferentWork, measured
+from tests.benchmarks.tables import BENCHMARKS
 
 
 class Clock:

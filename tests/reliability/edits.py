@@ -161,8 +161,8 @@ PART = Part(
         ),
         Plant(
             "fx/usedef/finding.py",
-            "return sorted(chain.from_iterable(groups), key=_BY_PLACE)",
-            "return list(chain.from_iterable(groups))",
+            "return sorted(nodes, key=_BY_PLACE)",
+            "return list(nodes)",
             "nodes are found in the order in which they were made",
         ),
     ),

@@ -52,7 +52,9 @@ class NodeTable(Generic[NodeT]):
 
         Its opcode and target must be those that it was noted with.
         """
-        targets = (self._found or {}).get(node.op, {})
+        if self._found is None:
+            return False
+        targets = self._found.get(node.op, {})
         key = _key(node.target)
         found = targets.get(key, {})
         if node not in found:
@@ -73,11 +75,10 @@ class NodeTable(Generic[NodeT]):
             for node in self._graph_nodes:
                 self.add(node)
         targets = self._found.get(op, {})
-        if target is None:
-            groups = list(targets.values())
-        else:
-            groups = [targets.get(_key(target), {})]
-        return sorted(chain.from_iterable(groups), key=_BY_PLACE)
+        nodes: Iterable[NodeT] = chain.from_iterable(targets.values())
+        if target is not None:
+            nodes = targets.get(_key(target), ())
+        return sorted(nodes, key=_BY_PLACE)
 
 
 def _key(target: Target) -> Hashable:

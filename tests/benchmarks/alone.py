@@ -1,0 +1,100 @@
+"""What is measured without Python's own `compile`, which both libraries call.
+
+It takes as long for either, and hides what fx itself takes: see `growth`.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+
+import torch
+
+from tests.benchmarks import programs
+from tests.benchmarks.growth import without_compile
+from tests.benchmarks.measure import A_CALL, Made, Task
+from tests.benchmarks.networks import each_network, networks
+from tests.benchmarks.operations import (
+    BENCHMARKS,
+    Beside,
+    Library,
+    at_least,
+    benchmark,
+    line_of,
+)
+
+
+def _uncompiled(lib: Library, run: Callable[[Made], Made]) -> Made:
+    """A function that runs while the library's compile() does nothing."""
+
+    def without(given: Made) -> Made:
+        with without_compile(lib):
+            return run(given)
+
+    return without
+
+
+@benchmark(at_least(4.5), full=())
+def transformer_alone(lib: Library, size: int) -> Task:
+    """Transformer(module).transform() of the mixed chain, without compile()."""
+    module = lib.compiled(programs.Mixed(size))
+    make = lib.module("interpreter").Transformer
+    return Task(
+        _uncompiled(lib, lambda _: make(module).transform()),
+        len(module.graph.nodes),
+        show=lambda new: [line_of(node) for node in new.graph.nodes],
+    )
+
+
+def _own_calls(size: int) -> Task:
+    """Call as many modules as a trace of the tree enters, which do nothing."""
+    module, x = programs.Identity(), torch.ones(1)
+
+    def run(_: Made) -> None:
+        for _number in range(size):
+            module(x)
+
+    return Task(run, size)
+
+
+@benchmark(
+    at_least(4),
+    full=(),
+    beside=Beside("nn.Module's calls", _own_calls, subtract=True),
+)
+def trace_modules_alone(lib: Library, size: int) -> Task:
+    """What trace-modules takes, less nn.Module's own `__call__`."""
+    return BENCHMARKS["trace-modules"].make(lib, size)
+
+
+@benchmark(
+    {1_000: at_least(3.5), 10_000: at_least(30), 20_000: at_least(60)},
+    sizes=(1_000, 10_000, 20_000),
+    full=(),
+)
+def replace_pattern_alone(lib: Library, size: int) -> Task:
+    """replace_pattern with n/4 matches in n nodes, without compile()."""
+    module = lib.compiled(programs.Matches(size))
+    replace = lib.module("subgraph_rewriter").replace_pattern
+
+    def run(fresh: Made) -> Made:
+        replace(fresh, programs.pattern, programs.replacement)
+        return fresh
+
+    return Task(
+        _uncompiled(lib, run),
+        len(module.graph.nodes),
+        lambda: copy.deepcopy(module),
+        show=lambda new: new.code,
+    )
+
+
+@benchmark(at_least(2), sizes=(len(networks()),), full=(), unit=A_CALL)
+def networks_graph_module_alone(lib: Library, size: int) -> Task:
+    """GraphModule(network, graph) of each network, without compile()."""
+    graphs = {module: lib.trace(module) for module, _ in networks()}
+    make = lib.root.GraphModule
+    task = each_network(
+        lambda module: make(module, graphs[module]), lambda new: new.code
+    )
+    return Task(_uncompiled(lib, task.run), task.count, show=task.show)

@@ -12,6 +12,7 @@ import typing
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from inspect import Parameter, Signature
+from itertools import islice
 from types import BuiltinFunctionType, GenericAlias
 from typing import Final, Literal, NamedTuple, TypeAlias, overload
 
@@ -247,7 +248,8 @@ def normalize_function(
                 f"{schemas}"
             )
         types = (arg_types or (), kwarg_types or {})
-        fitting = [one for one in fitting if _types_fit(one, *types)]
+        matching = (one for one in fitting if _types_fit(one, *types))
+        fitting = [*islice(matching, 1)]
     return _normalize(fitting[:1], args, kwargs, only_kwargs)
 
 

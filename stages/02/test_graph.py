@@ -47,6 +47,19 @@ def with_dead_chain() -> tuple[Graph, Node, Node]:
 
 
 @pytest.mark.exercise("graph.Graph.erase_node")
+def test_what_is_erased_is_not_found() -> None:
+    graph = Graph()
+    erased = graph.call_function(torch.relu, (graph.placeholder("x"),))
+    graph.find_nodes(op="call_function", target=torch.relu)
+    graph.erase_node(erased)
+    check(
+        not graph.find_nodes(op="call_function", target=torch.relu),
+        "relu was erased, and `find_nodes` still finds it: the graph's table "
+        "of nodes has to forget it (`self._table.drop`).",
+    )
+
+
+@pytest.mark.exercise("graph.Graph.erase_node")
 def test_a_node_without_users_is_erased() -> None:
     graph, _, cos = with_dead_chain()
     graph.erase_node(cos)

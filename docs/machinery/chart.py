@@ -38,24 +38,49 @@ def _speed(scene: Scene) -> etree.Element:
         for name, sizes in table["ratio"].items()
     }
     order = sorted(rows, key=lambda caption: -_largest(rows[caption])[1])
+    single = {
+        _caption(scene, name)
+        for name in table["ratio"]
+        if name.startswith("each-")
+    }
     box = element(scene.parent, "div", css="fx-figure fx-chart")
-    scene.raw(box, drawn({name: rows[name] for name in order}).svg())
+    long = {name: rows[name] for name in order if name not in single}
+    scene.raw(box, drawn(long).svg())
     said = f"Recorded on {table['date']}, with {table['releases']}."
     element(box, "p", said, css="fx-where")
-    folded = element(box, "details")
-    element(folded, "summary", "All figures")
-    _table(folded, {name: rows[name] for name in order})
+    _folded(box, "All figures", long)
+    if single:
+        rest = {name: rows[name] for name in order if name in single}
+        _folded(box, "Single operations", rest)
     return element(box, "div", css="fx-caption")
+
+
+def _folded(
+    parent: etree.Element, title: str, rows: dict[str, dict[int, float]]
+) -> None:
+    """A table that opens by its title."""
+    folded = element(parent, "details")
+    element(folded, "summary", title)
+    _table(folded, rows)
+
+
+FILES: Final = ("operations", "networks", "passes", "each", "alone")
+"""The files of tests/benchmarks that have benchmarks."""
 
 
 def _caption(scene: Scene, name: str) -> str:
     """What a benchmark measures: the first line of its docstring."""
-    file = "networks" if name.startswith("networks-") else "operations"
-    dotted = f"tests.benchmarks.{file}.{name.replace('-', '_')}"
-    try:
-        place = find(dotted)
-    except UnknownName as error:
-        raise scene.error(error) from None
+    problem: UnknownName | None = None
+    for file in FILES:
+        dotted = f"tests.benchmarks.{file}.{name.replace('-', '_')}"
+        try:
+            place = find(dotted)
+        except UnknownName as error:
+            problem = problem or error
+        else:
+            break
+    else:
+        raise scene.error(problem)
     text = place.module.text(place.unit.first, place.unit.last)
     (made,) = ast.parse(text).body
     if not isinstance(made, ast.FunctionDef):

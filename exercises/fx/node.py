@@ -375,12 +375,9 @@ class Node(NamedNode["Graph"]):
     def _drop_inputs(self) -> None:
         """Replace each argument node by None, because this node is erased."""
         if self._inputs:
-            args, kwargs = self._args, self._kwargs
-            self._connect(
-                map_arg(args, lambda _: None),
-                map_arg(kwargs, lambda _: None),
-                (),
-            )
+            args = map_arg(self._args, lambda _: None)
+            kwargs = map_arg(self._kwargs, lambda _: None)
+            self._connect(args, kwargs, ())
 
     def update_arg(self, idx: int, arg: Argument) -> None:
         """Make `arg` the positional argument at `idx`.

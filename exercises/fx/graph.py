@@ -293,7 +293,7 @@ class Graph(OrderedGraph[Node]):
     @property
     def is_finished(self) -> bool:
         """Whether the last node is an output."""
-        return self._root._prev.op == "output"
+        return self._root._prev._op == "output"
 
     @property
     def inserts_at_end(self) -> bool:
@@ -448,7 +448,7 @@ class Graph(OrderedGraph[Node]):
             args = map_arg(args, arg_transform)
             kwargs = map_arg(kwargs, arg_transform)
         result = self.create_node(
-            node.op, node.target, args, kwargs, node._name, node.type
+            node._op, node._target, args, kwargs, node._name, node.type
         )
         if node.meta:
             result.meta = copy.copy(node.meta)
@@ -493,7 +493,7 @@ class Graph(OrderedGraph[Node]):
         for node in list(g._nodes) if g is self else g._nodes:
             if node in val_map:
                 continue
-            if node.op == "output":
+            if node._op == "output":
                 return node
             val_map[node] = self.node_copy(node, lookup)
         return None
@@ -539,7 +539,7 @@ class Graph(OrderedGraph[Node]):
         ]
         return {
             "nodes": pack(
-                [(n._name, n.op, n.target, n.type) for n in nodes], ()
+                [(n._name, n._op, n._target, n.type) for n in nodes], ()
             ),
             "held": pack(held, nodes),
             "names": (names._used, names._counts),

@@ -73,7 +73,7 @@ def _nodes(graph: OrderedGraph[Node]) -> Iterator[Problem]:
         )
         yield Problem(None, message)
     for node in graph._nodes:
-        if node.op not in OPCODES:
+        if node._op not in OPCODES:
             message = f"Node {node} had unknown opcode {node.op}!"
             yield Problem(node, message)
         if node.graph is not graph:
@@ -124,7 +124,7 @@ def parameter_problems(graph: OrderedGraph[Node]) -> Iterator[Problem]:
 
     Cost: O(nodes).
     """
-    nodes = [node for node in graph._nodes if node.op == "placeholder"]
+    nodes = [node for node in graph._nodes if node._op == "placeholder"]
     parameters = [(str(node.target), bool(node._args)) for node in nodes]
     for index, fault in parameter_faults(parameters):
         yield Problem(nodes[index], f"placeholder {nodes[index]}{fault}")
@@ -132,7 +132,7 @@ def parameter_problems(graph: OrderedGraph[Node]) -> Iterator[Problem]:
 
 def _output(graph: OrderedGraph[Node]) -> Iterator[Problem]:
     """The last node, and no other, is the output."""
-    outputs = [node for node in graph._nodes if node.op == "output"]
+    outputs = [node for node in graph._nodes if node._op == "output"]
     if not outputs:
         yield Problem(None, "the Graph has no output: add graph.output(value)")
     for extra in outputs[1:]:
@@ -146,7 +146,7 @@ def _targets(graph: OrderedGraph[Node]) -> Iterator[Problem]:
     """Targets are of the right type, and exist in the owning module."""
     checked: set[tuple[str, object]] = set()
     for node in graph._nodes:
-        op, target = node.op, node.target
+        op, target = node._op, node._target
         if isinstance(target, str) == (op == "call_function"):
             expected = "a Callable" if op == "call_function" else "a str"
             yield Problem(

@@ -195,9 +195,9 @@ class Interpreter:
                 if collect:
                     for dead in frees.get(node, ()):
                         del env[dead]
-                    if not node.users and node.op != "output":
+                    if not node.users and node._op != "output":
                         del env[node]
-            if node.op == "output":
+            if node._op == "output":
                 return env[node]
         return None
 
@@ -233,7 +233,7 @@ class Interpreter:
             n: the node; the values of its inputs are in `env`.
         """
         args, kwargs = self.fetch_args_kwargs_from_env(n)
-        return getattr(self, n.op)(n.target, args, kwargs)
+        return getattr(self, n._op)(n._target, args, kwargs)
 
     def _explain(self, raised: Exception, node: Node) -> None:
         """Add to an error which node raised it, and the user's line."""

@@ -89,15 +89,15 @@ MUTANTS: Final = (
     Mutant(
         function="interpreter.Interpreter._call",
         misconception="The methods are Interpreter's, not the subclass's.",
-        was="getattr(self, n.op)(n.target",
+        was="getattr(self, n._op)(n._target",
         becomes="getattr(Interpreter, n.op)(self, n.target",
         told="which a subclass may have overridden",
     ),
     Mutant(
         function="interpreter.Interpreter._call",
         misconception="A method found on the class is ready to call.",
-        was="getattr(self, n.op)(n.target",
-        becomes="getattr(Interpreter, n.op)(n.target",
+        was="getattr(self, n._op)(n._target",
+        becomes="getattr(Interpreter, n._op)(n._target",
         told="the class gives a plain function",
     ),
     # -- _run_nodes ----------------------------------------------------------
@@ -128,14 +128,14 @@ MUTANTS: Final = (
     Mutant(
         function="interpreter.Interpreter._run_nodes",
         misconception="Each value has a last reader that drops it.",
-        was='if not node.users and node.op != "output":',
+        was='if not node.users and node._op != "output":',
         becomes="if node.users is None:",
         told="its own value if nobody uses it",
     ),
     Mutant(
         function="interpreter.Interpreter._run_nodes",
         misconception="The last node too runs for others.",
-        was='if node.op == "output":',
+        was='if node._op == "output":',
         becomes='if node.op == "nothing":',
         told="The value of the output is what is returned",
     ),
@@ -178,10 +178,10 @@ MUTANTS: Final = (
     Mutant(
         function="interpreter.Interpreter._run_nodes",
         misconception="A value that was given is never the result.",
-        was="""            if node.op == "output":
+        was="""            if node._op == "output":
                 return env[node]
 """,
-        becomes="""                if node.op == "output":
+        becomes="""                if node._op == "output":
                     return env[node]
 """,
         told="like one that was made just now",

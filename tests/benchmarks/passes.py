@@ -5,6 +5,7 @@ See `operations`.
 
 from __future__ import annotations
 
+import copy
 import itertools
 
 import torch
@@ -242,4 +243,80 @@ def sort_nodes(lib: Library, size: int) -> Task:
         lambda _: sort(module),
         len(module.graph.nodes),
         show=lambda new: new.code,
+    )
+
+
+@benchmark(at_least(1), full=(), needs=("passes.utils.fuser_utils",))
+def fuse_partitions(lib: Library, size: int) -> Task:
+    """fuse_by_partitions of ten runs of calls in the mixed chain.
+
+    Each run has a fresh copy of the module. What compile() takes is in it.
+    """
+    module = lib.compiled(programs.Mixed(size))
+    fuse = lib.module("passes.utils.fuser_utils").fuse_by_partitions
+
+    def run(fresh: Made) -> Made:
+        calls = [n for n in fresh.graph.nodes if n.op.startswith("call")]
+        step = len(calls) // 10
+        runs = [calls[i * step : (i + 1) * step] for i in range(10)]
+        return fuse(fresh, [dict.fromkeys(one) for one in runs])
+
+    return Task(
+        run,
+        len(module.graph.nodes),
+        lambda: copy.deepcopy(module),
+        show=lambda new: len(new.graph.nodes),
+    )
+
+
+@benchmark(at_least(1), full=(), needs=("passes.param_fetch",))
+def lift_attributes(lib: Library, size: int) -> Task:
+    """lift_lowering_attrs_to_nodes of a chain of Linear and ReLU."""
+    leaves = [
+        module
+        for _ in range(size // 2)
+        for module in (nn.Linear(1, 1), nn.ReLU())
+    ]
+    module = lib.compiled(nn.Sequential(*leaves))
+    lift = lib.module("passes.param_fetch").lift_lowering_attrs_to_nodes
+    return Task(lambda _: lift(module), len(module.graph.nodes))
+
+
+@benchmark(at_least(1), full=(), needs=("passes.graph_manipulation",))
+def sizes_of_nodes(lib: Library, size: int) -> Task:
+    """get_size_of_all_nodes of the mixed chain, whose shapes are known."""
+    module = lib.compiled(programs.Mixed(size))
+    lib.module("passes.shape_prop").ShapeProp(module).propagate(torch.ones(4))
+    ask = lib.module("passes.graph_manipulation").get_size_of_all_nodes
+    return Task(
+        lambda _: ask(module),
+        len(module.graph.nodes),
+        show=lambda _: [
+            str(getattr(node, "size_bytes", None))
+            for node in module.graph.nodes
+        ],
+    )
+
+
+@benchmark(at_least(1), full=(), needs=("passes.operator_support",))
+def supported_operators(lib: Library, size: int) -> Task:
+    """OperatorSupport.is_node_supported of each node of the mixed chain."""
+    module = lib.compiled(programs.Mixed(size))
+    support = lib.module("passes.operator_support").OperatorSupport()
+    nodes = [n for n in module.graph.nodes if n.op == "call_function"]
+    return Task(
+        lambda _: [support.is_node_supported({}, n) for n in nodes],
+        len(module.graph.nodes),
+    )
+
+
+@benchmark(at_least(1), sizes=(1_000,), full=(), needs=("passes.graph_drawer",))
+def drawing(lib: Library, size: int) -> Task:
+    """FxGraphDrawer of the mixed chain, as pydot's objects."""
+    module = lib.compiled(programs.Mixed(size))
+    draw = lib.module("passes.graph_drawer").FxGraphDrawer
+    return Task(
+        lambda _: draw(module, "chain").get_dot_graph(),
+        len(module.graph.nodes),
+        show=lambda graph: len(graph.get_nodes()),
     )

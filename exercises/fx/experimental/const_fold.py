@@ -78,7 +78,7 @@ class FoldedGraphModule(GraphModule):
             constants = GraphModule(root, const_subgraph)
         super().__init__(root, graph)
         self.const_subgraph_module: GraphModule | None = constants
-        self.has_folding_been_run = False
+        self.has_folding_been_run: bool = False
         self.fx_const_folded_attrs_name = fx_const_folded_attrs_name
         self.device_for_folded_attrs = device_for_folded_attrs
         self._folded_from: list[object] = []

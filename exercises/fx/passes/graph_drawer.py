@@ -91,7 +91,7 @@ class FxGraphDrawer:
         self._no_tensors = ignore_parameters_and_buffers
         self._no_names = skip_node_names_in_args
         self._lines = parse_stack_trace
-        self.dot_graph_shape = dot_graph_shape or "record"
+        self.dot_graph_shape: str = dot_graph_shape or "record"
         self.normalize_args = normalize_args
         self._name = name
         self._dot_graphs = {name: self._drawn(graph_module, name)}

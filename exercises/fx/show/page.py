@@ -150,4 +150,4 @@ def traced(module: nn.Module) -> GraphModule:
 
 def _asset(name: str) -> str:
     """The text of a file beside this one."""
-    return resources.files(__package__).joinpath(name).read_text("utf-8")
+    return resources.files("fx.show").joinpath(name).read_text("utf-8")

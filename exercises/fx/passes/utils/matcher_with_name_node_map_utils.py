@@ -66,7 +66,8 @@ class SubgraphMatcherWithNameNodeMap(SubgraphMatcher):
 
         Cost: as `SubgraphMatcher`.
         """
-        graph, self.name_node_map = _without_names(pattern_gm)
+        graph, names = _without_names(pattern_gm)
+        self.name_node_map: dict[str, Node] = names
         super().__init__(
             graph,
             match_output,

@@ -253,6 +253,23 @@ def test_what_is_printed() -> None:
     assert str(fx.diff(traced(before), traced(before))) == "no difference"
 
 
+def test_no_two_nodes_become_the_same_one() -> None:
+    def two(x, y):  # type: ignore[no-untyped-def]
+        (y + x) + y
+        return x, y
+
+    def one(x, y):  # type: ignore[no-untyped-def]
+        return y + y, y
+
+    # The sum of both graphs is a user of y, at one place and at both.
+    assert str(fx.diff(traced(two), traced(one))).splitlines() == [
+        "- %add_1 : [num_users=0] = call_function[target=operator.add]"
+        "(args = (%add, %y), kwargs = {})",
+        "~ add: args[1] %x -> %y",
+        "~ output: args[0] (%x, %y) -> (%add, %y)",
+    ]
+
+
 def test_a_write_that_moves_is_found() -> None:
     def early(x):  # type: ignore[no-untyped-def]
         y = x + 1

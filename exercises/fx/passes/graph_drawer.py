@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import importlib
-import re
 from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import Final, TypeAlias
@@ -217,7 +216,7 @@ class FxGraphDrawer:
             args, kwargs = found or (args, kwargs)
         yield self._listed("args=(", map(_shown, args), ")")
         named = (f"{key}: {_shown(value)}" for key, value in kwargs.items())
-        yield self._listed("kwargs={", named, "}")
+        yield self._listed(r"kwargs=\{", named, r"\}")
 
     def _listed(self, head: str, items: Iterable[str], end: str) -> str:
         """The field of some arguments; nothing if there are none to show."""
@@ -225,9 +224,9 @@ class FxGraphDrawer:
         if not texts:
             return ""
         if len(texts) == 1:
-            return f"|{_safe(head)}{_safe(texts[0])},{_safe(end)}"
+            return f"|{head}{_safe(texts[0])},{end}"
         lines = r",\n".join(map(_safe, texts))
-        return rf"|{_safe(head)}\l{lines},\n{_safe(end)}\l"
+        return rf"|{head}\l{lines},\n{end}\l"
 
 
 def _pydot() -> Value:
@@ -246,9 +245,12 @@ def _quoted(name: str) -> str:
     return f'"{name}"' if name in _KEYWORDS else name
 
 
+_ESCAPES: Final = str.maketrans({mark: f"\\{mark}" for mark in "{}<>|"})
+
+
 def _safe(text: str) -> str:
     """A text without the characters that divide a box into fields."""
-    return re.sub(r"([{}<>|])", r"\\\1", text)
+    return text.translate(_ESCAPES)
 
 
 def _shown(value: Argument) -> str:

@@ -310,16 +310,18 @@ def test_what_a_pass_changed_is_marked(shown: Browser) -> None:
         ".map(row => row.dataset.mark + row.querySelector('b').textContent)"
     )
     assert sorted(marks)[:3] == [
-        *("-blocks_0_conv", "-blocks_1_conv", "-blocks_1_conv_1"),
+        *("-blocks_0_norm", "-blocks_1_conv_1", "-blocks_1_norm"),
     ]
     assert len(marks) == 6
     assert "3 removed, 3 changed" in shown.one("#summary").text
     shown.one("#change").click()
-    assert selected(shown) == "blocks_0_conv"
-    assert heading(shown) == "blocks_0_conv, before"
+    assert selected(shown) == "blocks_0_norm"
+    assert heading(shown) == "blocks_0_norm, before"
     shown.one("#change").click()
-    assert heading(shown) == "blocks_0_conv_folded, after"
-    assert "args[0] %blocks_0_conv -> %mul" in shown.one(".changes").text
+    assert heading(shown) == "add, after"
+    assert (
+        "args[0] %blocks_0_norm -> %blocks_0_conv" in shown.one(".changes").text
+    )
     assert shown.one("#code h2").text == "Code, after"
 
 
@@ -357,7 +359,7 @@ def test_where_it_is_narrow_two_graphs_are_one_column(shown: Browser) -> None:
         ".length)"
     )
     assert {*cells} == {1}
-    assert "blocks_0_conv" in shown.run(
+    assert "blocks_0_norm" in shown.run(
         "return [...document.querySelectorAll('[data-mark=\"-\"] b')]"
         ".filter(one => one.offsetWidth).map(one => one.textContent)"
     )

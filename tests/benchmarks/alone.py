@@ -5,45 +5,38 @@ It takes as long for either, and hides what fx itself takes: see `growth`.
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Callable
+from dataclasses import replace
 
 import torch
 
 from tests.benchmarks import programs
 from tests.benchmarks.growth import without_compile
 from tests.benchmarks.measure import A_CALL, Made, Task
-from tests.benchmarks.networks import each_network, networks
+from tests.benchmarks.networks import networks
 from tests.benchmarks.operations import (
     BENCHMARKS,
     Beside,
     Library,
     at_least,
     benchmark,
-    line_of,
 )
 
 
-def _uncompiled(lib: Library, run: Callable[[Made], Made]) -> Made:
-    """A function that runs while the library's compile() does nothing."""
+def _alone(name: str, lib: Library, size: int) -> Task:
+    """Another benchmark, in which the library's compile() does nothing."""
+    task = BENCHMARKS[name].make(lib, size)
 
-    def without(given: Made) -> Made:
+    def run(given: Made) -> Made:
         with without_compile(lib):
-            return run(given)
+            return task.run(given)
 
-    return without
+    return replace(task, run=run)
 
 
 @benchmark(at_least(4.5), full=())
 def transformer_alone(lib: Library, size: int) -> Task:
     """Transformer(module).transform() of the mixed chain, without compile()."""
-    module = lib.compiled(programs.Mixed(size))
-    make = lib.module("interpreter").Transformer
-    return Task(
-        _uncompiled(lib, lambda _: make(module).transform()),
-        len(module.graph.nodes),
-        show=lambda new: [line_of(node) for node in new.graph.nodes],
-    )
+    return _alone("transformer", lib, size)
 
 
 def _own_calls(size: int) -> Task:
@@ -74,27 +67,10 @@ def trace_modules_alone(lib: Library, size: int) -> Task:
 )
 def replace_pattern_alone(lib: Library, size: int) -> Task:
     """replace_pattern with n/4 matches in n nodes, without compile()."""
-    module = lib.compiled(programs.Matches(size))
-    replace = lib.module("subgraph_rewriter").replace_pattern
-
-    def run(fresh: Made) -> Made:
-        replace(fresh, programs.pattern, programs.replacement)
-        return fresh
-
-    return Task(
-        _uncompiled(lib, run),
-        len(module.graph.nodes),
-        lambda: copy.deepcopy(module),
-        show=lambda new: new.code,
-    )
+    return _alone("replace-pattern", lib, size)
 
 
 @benchmark(at_least(2), sizes=(len(networks()),), full=(), unit=A_CALL)
 def networks_graph_module_alone(lib: Library, size: int) -> Task:
     """GraphModule(network, graph) of each network, without compile()."""
-    graphs = {module: lib.trace(module) for module, _ in networks()}
-    make = lib.root.GraphModule
-    task = each_network(
-        lambda module: make(module, graphs[module]), lambda new: new.code
-    )
-    return Task(_uncompiled(lib, task.run), task.count, show=task.show)
+    return _alone("networks-graph-module", lib, size)

@@ -80,12 +80,21 @@ def networks_trace(lib: Library, size: int) -> Task:
     return each_network(lib.trace, str)
 
 
+def _compile_alone(size: int) -> Task:
+    """Let Python compile what torch.fx writes for each."""
+    texts = [torch.fx.symbolic_trace(module).code for module, _ in networks()]
+    return Task(
+        lambda _: [compile(text, "<benchmark>", "exec") for text in texts],
+        len(texts),
+    )
+
+
 @benchmark(
     at_least(1.5),
     sizes=_NETWORKS,
     full=(),
     unit=A_CALL,
-    beside=Beside("compile() alone", lambda size: _compile_alone(size)),
+    beside=Beside("compile() alone", _compile_alone),
 )
 def networks_graph_module(lib: Library, size: int) -> Task:
     """GraphModule(network, graph) of each network; compile() is in it."""
@@ -98,15 +107,6 @@ def networks_graph_module(lib: Library, size: int) -> Task:
 def networks_symbolic_trace(lib: Library, size: int) -> Task:
     """symbolic_trace of each network: its trace and its GraphModule."""
     return each_network(lib.root.symbolic_trace, _code)
-
-
-def _compile_alone(size: int) -> Task:
-    """Let Python compile what torch.fx writes for each."""
-    texts = [torch.fx.symbolic_trace(module).code for module, _ in networks()]
-    return Task(
-        lambda _: [compile(text, "<benchmark>", "exec") for text in texts],
-        len(texts),
-    )
 
 
 @benchmark(

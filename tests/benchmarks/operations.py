@@ -410,7 +410,7 @@ def call(lib: Library, size: int) -> Task:
 # -- stage 06: interpreting ------------------------------------------------
 
 
-def line_of(node: Made) -> str:
+def _line(node: Made) -> str:
     """A node without its type."""
     return f"{node.name} = {node.op} {node.target} {node.args} {node.kwargs}"
 
@@ -469,7 +469,7 @@ def transformer(lib: Library, size: int) -> Task:
     return Task(
         lambda _: make(module).transform(),
         len(module.graph.nodes),
-        show=lambda new: [line_of(node) for node in new.graph.nodes],
+        show=lambda new: [_line(node) for node in new.graph.nodes],
     )
 
 

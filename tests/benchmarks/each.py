@@ -11,6 +11,7 @@ objects with slots, and check nothing.  Then 1.3 times the floor is enough.
 from __future__ import annotations
 
 import copy
+import functools
 from collections.abc import Callable, Iterator, Sequence
 
 import torch
@@ -20,6 +21,7 @@ from tests.benchmarks.measure import Made, Task
 from tests.benchmarks.operations import Beside, Library, benchmark, no_slower
 
 _SIZE = (10_000,)
+_each = functools.partial(benchmark, no_slower(), sizes=_SIZE, full=())
 
 
 def _chain(lib: Library, size: int) -> Made:
@@ -200,7 +202,7 @@ def _mapping(size: int) -> Task:
 # -- finding, reading, walking ---------------------------------------------
 
 
-@benchmark(no_slower(), sizes=_SIZE, full=())
+@_each()
 def each_find_none(lib: Library, size: int) -> Task:
     """Graph.find_nodes of a function that is nowhere, once for each node."""
     graph = _chain(lib, size)
@@ -212,7 +214,7 @@ def each_find_none(lib: Library, size: int) -> Task:
     return Task(run, size)
 
 
-@benchmark(no_slower(), sizes=_SIZE, full=())
+@_each()
 def each_find_half(lib: Library, size: int) -> Task:
     """Graph.find_nodes of what half of the nodes call."""
     graph = _chain(lib, size)
@@ -223,9 +225,7 @@ def each_find_half(lib: Library, size: int) -> Task:
     )
 
 
-@benchmark(
-    no_slower(), sizes=_SIZE, full=(), beside=Beside("floor", _reading(2))
-)
+@_each(beside=Beside("floor", _reading(2)))
 def each_read_target(lib: Library, size: int) -> Task:
     """Reading a node's op and target."""
 
@@ -237,9 +237,7 @@ def each_read_target(lib: Library, size: int) -> Task:
     return _all(_chain(lib, size), run)
 
 
-@benchmark(
-    no_slower(), sizes=_SIZE, full=(), beside=Beside("floor", _reading(3))
-)
+@_each(beside=Beside("floor", _reading(3)))
 def each_read_args(lib: Library, size: int) -> Task:
     """Reading a node's name, args and kwargs."""
 
@@ -252,7 +250,7 @@ def each_read_args(lib: Library, size: int) -> Task:
     return _all(_chain(lib, size), run)
 
 
-@benchmark(no_slower(), sizes=_SIZE, full=())
+@_each()
 def each_input_nodes(lib: Library, size: int) -> Task:
     """Reading a node's inputs and users."""
 
@@ -264,33 +262,29 @@ def each_input_nodes(lib: Library, size: int) -> Task:
     return _all(_chain(lib, size), run)
 
 
-@benchmark(no_slower(), sizes=_SIZE, full=(), beside=Beside("floor", _walking))
+def _loop(graph: Made, order: Callable[[Made], Iterator[Made]]) -> Task:
+    """Do nothing with each node, in some order."""
+
+    def run(_: Made) -> None:
+        for _node in order(graph.nodes):
+            pass
+
+    return Task(run, len(graph.nodes), show=lambda _: str(graph))
+
+
+@_each(beside=Beside("floor", _walking))
 def each_walk(lib: Library, size: int) -> Task:
     """A loop over graph.nodes."""
-    graph = _chain(lib, size)
-
-    def run(_: Made) -> None:
-        for _node in graph.nodes:
-            pass
-
-    return Task(run, size, show=lambda _: str(graph))
+    return _loop(_chain(lib, size), iter)
 
 
-@benchmark(no_slower(), sizes=_SIZE, full=(), beside=Beside("floor", _walking))
+@_each(beside=Beside("floor", _walking))
 def each_walk_back(lib: Library, size: int) -> Task:
     """A loop over reversed(graph.nodes)."""
-    graph = _chain(lib, size)
-
-    def run(_: Made) -> None:
-        for _node in reversed(graph.nodes):
-            pass
-
-    return Task(run, size, show=lambda _: str(graph))
+    return _loop(_chain(lib, size), reversed)
 
 
-@benchmark(
-    no_slower(), sizes=_SIZE, full=(), beside=Beside("floor", _comparing)
-)
+@_each(beside=Beside("floor", _comparing))
 def each_order(lib: Library, size: int) -> Task:
     """Comparing two nodes: which comes first?"""
 
@@ -302,7 +296,7 @@ def each_order(lib: Library, size: int) -> Task:
     return _all(_chain(lib, size), run)
 
 
-@benchmark(no_slower(), sizes=_SIZE, full=())
+@_each()
 def each_is_impure(lib: Library, size: int) -> Task:
     """Node.is_impure of functions and methods."""
     graph = _chain(lib, size)
@@ -319,7 +313,7 @@ def each_is_impure(lib: Library, size: int) -> Task:
 # -- editing ---------------------------------------------------------------
 
 
-@benchmark(no_slower(), sizes=_SIZE, full=())
+@_each()
 def each_create(lib: Library, size: int) -> Task:
     """Graph.call_function with an input and a constant."""
 
@@ -333,7 +327,7 @@ def each_create(lib: Library, size: int) -> Task:
     return Task(run, size, show=str)
 
 
-@benchmark(no_slower(), sizes=_SIZE, full=())
+@_each()
 def each_set_args(lib: Library, size: int) -> Task:
     """Assigning node.args."""
 
@@ -344,7 +338,7 @@ def each_set_args(lib: Library, size: int) -> Task:
     return _all(_chain(lib, size), run)
 
 
-@benchmark(no_slower(), sizes=_SIZE, full=())
+@_each()
 def each_update_arg(lib: Library, size: int) -> Task:
     """Node.update_arg."""
 
@@ -355,7 +349,7 @@ def each_update_arg(lib: Library, size: int) -> Task:
     return _all(_chain(lib, size), run)
 
 
-@benchmark(no_slower(), sizes=_SIZE, full=())
+@_each()
 def each_set_target(lib: Library, size: int) -> Task:
     """Assigning node.target in a graph that was asked to find nodes."""
     graph = _chain(lib, size)
@@ -368,7 +362,7 @@ def each_set_target(lib: Library, size: int) -> Task:
     return _all(graph, run)
 
 
-@benchmark(no_slower(), sizes=_SIZE, full=())
+@_each()
 def each_rename(lib: Library, size: int) -> Task:
     """Assigning node.name."""
 
@@ -387,7 +381,7 @@ def _swap_pairs(nodes: list[Made], put: Callable[[Made, Made], object]) -> None:
         put(nodes[number + 1], nodes[number])
 
 
-@benchmark(no_slower(), sizes=_SIZE, full=(), beside=Beside("floor", _moving))
+@_each(beside=Beside("floor", _moving))
 def each_prepend(lib: Library, size: int) -> Task:
     """Node.prepend of a node that is elsewhere in the list."""
     put = lib.module("node").Node.prepend
@@ -395,7 +389,7 @@ def each_prepend(lib: Library, size: int) -> Task:
     return _all(graph, lambda nodes: _swap_pairs(nodes, put))
 
 
-@benchmark(no_slower(), sizes=_SIZE, full=())
+@_each()
 def each_insert_point(lib: Library, size: int) -> Task:
     """A with block of graph.inserting_before."""
     graph = _chain(lib, size)
@@ -408,7 +402,7 @@ def each_insert_point(lib: Library, size: int) -> Task:
     return _all(graph, run)
 
 
-@benchmark(no_slower(), sizes=_SIZE, full=(), beside=Beside("floor", _swapping))
+@_each(beside=Beside("floor", _swapping))
 def each_replace_input(lib: Library, size: int) -> Task:
     """Node.replace_input_with, of a node that all others use."""
     graph = _fan(lib, size)
@@ -423,7 +417,7 @@ def each_replace_input(lib: Library, size: int) -> Task:
     return _all(graph, run)
 
 
-@benchmark(no_slower(), sizes=_SIZE, full=(), beside=Beside("floor", _swapping))
+@_each(beside=Beside("floor", _swapping))
 def each_replace_uses(lib: Library, size: int) -> Task:
     """Node.replace_all_uses_with of a node that all others use, and back."""
 
@@ -434,7 +428,7 @@ def each_replace_uses(lib: Library, size: int) -> Task:
     return _all(_fan(lib, size), run)
 
 
-@benchmark(no_slower(), sizes=_SIZE, full=())
+@_each()
 def each_erase(lib: Library, size: int) -> Task:
     """Graph.erase_node of nodes without users."""
 
@@ -463,7 +457,7 @@ def each_dead_chain(lib: Library, size: int) -> Task:
     return Task(run, size, setup, show=str)
 
 
-@benchmark(no_slower(), sizes=_SIZE, full=())
+@_each()
 def each_node_copy(lib: Library, size: int) -> Task:
     """Graph.node_copy into another graph."""
     nodes = list(_chain(lib, size).nodes)[1:-1]
@@ -488,7 +482,7 @@ def each_print(lib: Library, size: int) -> Task:
     return Task(lambda _: str(graph), size)
 
 
-@benchmark(no_slower(), sizes=_SIZE, full=(), beside=Beside("floor", _mapping))
+@_each(beside=Beside("floor", _mapping))
 def each_map_aggregate(lib: Library, size: int) -> Task:
     """map_aggregate of nine leaves in six containers."""
     walk = lib.module("node").map_aggregate
@@ -501,7 +495,7 @@ def each_map_aggregate(lib: Library, size: int) -> Task:
     return Task(run, size, show=str)
 
 
-@benchmark(no_slower(), sizes=_SIZE, full=())
+@_each()
 def each_normalized(lib: Library, size: int) -> Task:
     """Node.normalized_arguments of torch.add, given the arguments' types."""
     graph = _chain(lib, size)

@@ -234,9 +234,9 @@ class _Matcher:
         for user, place in self._b.uses[other] if free else ():
             if user not in self.back:
                 theirs.setdefault((others[user], place), []).append(user)
-        for key in free.keys() & theirs.keys():
-            if len(free[key]) == len(theirs[key]):
-                yield from zip(free[key], theirs[key], strict=True)
+        for key, users in free.items():
+            if len(users) == len(theirs.get(key, ())):
+                yield from zip(users, theirs[key], strict=True)
 
     def _same_place(
         self, one: Node, other: Node

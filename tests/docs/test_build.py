@@ -54,8 +54,9 @@ def site(outcome: Outcome) -> Path:
 
 
 @pytest.fixture(scope="module")
-def built(site: Path) -> dict[str, Html]:
-    return pages(site)
+def built(site: Path, outcome: Outcome) -> dict[str, Html]:
+    """Its pages, if there is a site."""
+    return outcome.pages
 
 
 @pytest.fixture(scope="module")

@@ -22,8 +22,9 @@ help: ## Print this list.
 tour: $(STAMP) ## Trace, show and run two real networks; where to begin.
 	@$(BIN)/python -m stages.tour
 
+# Two processes have two cores: more threads of torch would wait for each other.
 test: lint types ## Check everything: style, types, tests, the site.
-	$(BIN)/python -m pytest -q -n 2 --dist loadfile
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 --dist loadfile
 
 lint: $(STAMP) ## Check style and layout of the code.
 	$(BIN)/ruff check --quiet

@@ -62,6 +62,11 @@ if TYPE_CHECKING:  # what is imported on first use: see fx/compat/first_use.py
     from .saving.saved_graph import LoadError, load, save
     from .show.page import show
 else:
+    # Python sets `fx.show` to the folder when it first imports that: so now,
+    # and not when the function of that name is in use.
+    from . import show
+
+    del show
     __getattr__ = _importer(
         __name__,
         {
@@ -72,11 +77,6 @@ else:
             "show": "show.page",
         },
     )
-    # Python sets `fx.show` to the folder when it first imports that: so now,
-    # and not when the function is in use.
-    from . import show
-
-    del show
 
 _names.set_all(to_torch)
 

@@ -15,6 +15,7 @@ programs that run checks have imported it before pytest starts.
 
 from __future__ import annotations
 
+import gc
 import importlib
 import re
 import sys
@@ -136,6 +137,8 @@ def pytest_configure(config: pytest.Config) -> None:
     config.option.reportchars = ""  # our summary says it all
     config.option.tbstyle = "native"  # the quickest: `explain` replaces it
     config.option.no_header = True
+    # At the end it imports hypothesis, which no test of a stage uses.
+    config.pluginmanager.unregister(name="hypothesispytest")
     config.pluginmanager.register(_Course(config, subject, numbers), COURSE)
 
 
@@ -272,12 +275,16 @@ def _prepare(subject: Subject) -> None:
     if found:
         raise Broken("\n\n".join(found))
     install(tree)
-    importlib.import_module("torch")  # can be slow, so it is not timed below
+    gc.disable()
     try:
+        importlib.import_module("torch")  # can be slow, so it is not timed
         with time_limit(2 * subject.seconds):
             import_all(tree)
     except Overtime as error:
         raise Broken(f"importing fx does not end: {error}") from None
+    finally:
+        gc.freeze()  # torch is large, and each collection would search it
+        gc.enable()
 
 
 # --- one run ---------------------------------------------------------------

@@ -199,7 +199,8 @@ def progress(chosen: argparse.Namespace) -> int:
     tree = _sound_tree()
     states = tree.states()
     verdicts = _verdicts(states) if chosen.check else {}
-    table = Table(box=None, padding=(0, 2, 0, 0))
+    heads = not chosen.stage
+    table = Table(box=None, padding=(0, 2, 0, 0), show_header=heads)
     if chosen.stage:
         for piece in stages()[chosen.stage].pieces:
             sign = _sign(piece, states, verdicts)
@@ -350,7 +351,7 @@ def steps(chosen: argparse.Namespace) -> int:
         with pool() as executor:
             (result,) = run_all([job], executor)
         verdicts = result.ran().verdicts
-    table = Table(box=None, padding=(0, 2, 0, 0))
+    table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
     for one in piece.functions:
         table.add_row(_sign(one, states, verdicts), one.qualname, one.task)
     CONSOLE.print(table)

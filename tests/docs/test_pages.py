@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import re
+import textwrap
+from collections.abc import Iterable
 
 import pytest
 
@@ -10,9 +13,12 @@ from docs.machinery.checking import pages
 from docs.machinery.claimed import ledger
 from docs.machinery.directives import Directive, read_page
 from docs.machinery.extension import KINDS
+from docs.machinery.literate import span_of
 from docs.machinery.reference_pages import EXAMPLES as API
 from docs.machinery.source import ROOT
-from stages.manifest import stages
+from docs.machinery.standalone import standalone
+from stages import functions
+from stages.manifest import REFERENCE, Exercise, exercises, stages
 
 DOCS = ROOT / "docs"
 PAGES = pages(DOCS)
@@ -42,9 +48,9 @@ def test_each_exercise_is_explained_on_its_stage(stage: str) -> None:
     assert page in PAGES, f"docs/{page} is missing"
     shown = [b.argument for b in blocks(page) if b.name == "exercises"]
     assert shown == [stage]
-    asked = stages()[int(stage)]
-    anchors = {one.anchor for one in asked.exercises}
-    anchors |= {piece.anchor for piece in asked.pieces}
+    wanted = stages()[int(stage)]
+    anchors = {one.anchor for one in wanted.exercises}
+    anchors |= {piece.anchor for piece in wanted.pieces}
     missing = anchors - slugs(page)
     assert not missing, f"docs/{page} lacks headings for {sorted(missing)}"
 
@@ -57,6 +63,37 @@ def test_each_stage_shows_its_demo_a_film_and_a_question(stage: str) -> None:
     assert {"claims", "exercises", "predict", "run", "trace"} <= names
     demos = [b.argument for b in blocks(page) if b.name == "run"]
     assert f"stages.{stage}.demo" in demos
+
+
+def plain(statements: Iterable[ast.stmt]) -> str:
+    """Code without its layout and indentation."""
+    lines = "\n".join(map(ast.unparse, statements)).splitlines()
+    return "\n".join(line.strip() for line in lines)
+
+
+def asked(one: Exercise) -> str:
+    """The reference's body of an exercise."""
+    text = (REFERENCE / one.file).read_text(encoding="utf-8")
+    return plain(functions.function(ast.parse(text), one.qualname).body[1:])
+
+
+def shown(block: Directive) -> str:
+    """The code that a block shows."""
+    if block.name == "excerpt":
+        code = textwrap.dedent(span_of(block).text())
+    elif block.name in ("predict", "run"):
+        code = standalone(block.argument)
+    else:
+        return ""
+    return plain(ast.parse(code).body)
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_no_exercise_is_shown_on_a_page_of_a_stage(stage: str) -> None:
+    bodies = {one.name: asked(one) for one in exercises().values()}
+    long = {name: b for name, b in bodies.items() if b.count("\n") > 2}
+    code = "\n\n".join(map(shown, blocks(f"stages/{stage}.md")))
+    assert [name for name, body in long.items() if body in code] == []
 
 
 def test_all_claims_are_shown_and_each_document_has_its_page() -> None:

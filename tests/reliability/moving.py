@@ -203,7 +203,7 @@ PART = Part(
     "results and state of modules that change it, before and after calls are "
     "cut apart, fused, merged or folded",
     run,
-    share=60,
+    share=40,
     long=20_000,
     plants=(
         Plant(
@@ -214,21 +214,9 @@ PART = Part(
         ),
         Plant(
             "fx/memory/effects.py",
-            "if node not in calls] if holders else []",
-            'if node.op == "get_attr"] if holders else []',
-            "another module that holds the statistics is overlooked",
-        ),
-        Plant(
-            "fx/memory/effects.py",
             "id(tensor.untyped_storage() if is_plain else tensor)",
             "id(tensor)",
             "a view of what a module writes is overlooked",
-        ),
-        Plant(
-            ORDER,
-            "    yield from pairwise(others)\n",
-            "",
-            "calls with an effect change places",
         ),
     ),
 )

@@ -335,3 +335,44 @@ def test_any_program_in_any_parts(seed: int) -> None:
         )
         split.graph.lint()
     assert cut > 100
+
+
+class Statistics(nn.Module):
+    """A batch norm in training, and other ways to what it writes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm, self.other = nn.BatchNorm1d(2), nn.BatchNorm1d(2).eval()
+        self.alone = nn.BatchNorm1d(2)
+        mean = self.norm.running_mean = torch.zeros(2)
+        self.other.running_mean = mean
+        self.path, self.view = self.norm, mean.view(2)
+
+
+@pytest.mark.parametrize(
+    ("path", "ordered"),
+    [
+        ("norm.running_mean", True),
+        ("path.running_mean", True),
+        ("other.running_mean", True),
+        ("view", True),
+        ("other", True),
+        ("alone.running_mean", False),
+    ],
+)
+def test_who_shares_what_a_batch_norm_writes_stays_in_order(
+    path: str, ordered: bool
+) -> None:
+    graph = fx.Graph()
+    x = graph.placeholder("x", torch.Tensor)
+    if path == "other":
+        first = graph.call_module(path, (x,))
+    else:
+        first = graph.call_function(torch.neg, (graph.get_attr(path),))
+    second = graph.call_module("norm", (x,))
+    third = graph.call_function(torch.neg, (first,))
+    graph.output((second, third))
+    fx.GraphModule(Statistics(), graph)
+    pairs = [*kept_in_order(graph)]
+    assert ((first, second) in pairs) is ordered
+    assert ((second, third) in pairs) is ordered

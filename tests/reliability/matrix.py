@@ -50,6 +50,8 @@ BESIDE_NEWEST = (
     "tests/library/test_operator_schemas.py::test_what_cannot_be_normalized",
     f"{_EFFECTS}test_all_operators_beside_torch_fx",
     f"{_EFFECTS}test_every_method_of_tensors_is_judged",
+    "tests/library/test_partitioner.py::test_as_torch_fx",
+    "tests/library/test_partitioner.py::test_never_more_pieces_than_torch_fx",
 )
 """Tests that compare with what torch.fx 2.13 writes, or lists what is in it."""
 
@@ -66,8 +68,25 @@ WITHOUT_EFFECTFUL = (
 
 PRINTED_OTHERWISE = (
     "tests/library/test_split_module.py::test_networks_in_stages[bert_base]",
+    "tests/library/test_split_utils.py::test_networks_in_three[bert_base]",
 )
 """Tests that compare a union type with what torch.fx 2.9 prints for it."""
+
+_SMALL = "tests/library/test_small_passes.py::"
+NOT_IN_OLDEST = (
+    f"{_SMALL}test_nodes_are_sorted_and_go_no_further_than_they_must",
+    f"{_SMALL}test_a_circle_is_told_and_nothing_is_moved",
+    "tests/library/test_source_matcher.py::"
+    "test_a_class_by_itself_by_its_name_and_by_its_base",
+)
+"""Tests that compare with what torch.fx 2.9 has not got."""
+
+_PIPELINE = "tests/library/test_pipeline.py::"
+NO_PIPELINE = (
+    f"{_PIPELINE}test_processes_train_as_one_does",
+    f"{_PIPELINE}test_the_demo",
+)
+"""Tests of processes: those of torch 2.9 send 8 bytes where 4 are awaited."""
 
 ALONE = (
     "tests/library/test_torch_graphs.py::"
@@ -81,7 +100,10 @@ def left_out(torch: str) -> tuple[str, ...]:
     """The tests that have no sense with a version of torch."""
     if torch == TORCH[-1]:
         return ()
-    oldest = WITHOUT_EFFECTFUL + PRINTED_OTHERWISE + ALONE
+    oldest = (
+        *(WITHOUT_EFFECTFUL + PRINTED_OTHERWISE + ALONE),
+        *(NOT_IN_OLDEST + NO_PIPELINE),
+    )
     return BESIDE_NEWEST + (oldest if torch == TORCH[0] else ())
 
 

@@ -170,7 +170,10 @@ def _rewritten(gm: fx.GraphModule, other: fx.GraphModule, rng: Draw) -> object:
     tried = SubgraphMatcher(graph).match(gm.graph)
     why = explain(gm, pattern, other_sum, **options)
     made = fx.replace_pattern(gm, sum_of, other_sum)
-    pairs = [each.nodes_map for each in (*tried, *made)]
+    pairs = [
+        *(each.nodes_map for each in tried),
+        *(each.nodes_map for each in made),
+    ]
     return why, pairs, _graphs(gm)
 
 
@@ -201,7 +204,8 @@ def _lint(gm: fx.GraphModule, other: fx.GraphModule, rng: Draw) -> object:
     for node in rng.sample(nodes, 4):
         node.users.clear()
     for node in rng.sample(nodes, 2):
-        node._inputs = {}
+        untyped: Value = node
+        untyped._inputs = {}
     return _problems(gm.graph)
 
 
@@ -255,12 +259,13 @@ def _drawing(gm: fx.GraphModule, other: fx.GraphModule, rng: Draw) -> object:
     return FxGraphDrawer(gm, "it").get_dot_graph().to_string()
 
 
+_cse: Value = CSEPass
 OUTPUTS: Final[dict[str, Output]] = {
     "trace": lambda gm, other, rng: _graphs(gm),
     "readable": lambda gm, other, rng: gm.print_readable(print_output=False),
     "structure_hash": lambda gm, other, rng: structure_hash(gm),
     "diff": _diff,
-    "cse": lambda gm, other, rng: _graphs(CSEPass()(gm).graph_module),
+    "cse": lambda gm, other, rng: _graphs(_cse()(gm).graph_module),
     "split_module": _split,
     "split_module, parts at random": _split_wrong,
     "split_by_tags": _tags,
@@ -321,12 +326,15 @@ processes.main(*map(int, sys.argv[1:]))
 """
 
 
+def turned_hash(value: object) -> int:
+    """A hash that puts objects into another order."""
+    return -object.__hash__(value)
+
+
 def main(seed: int, cases: int, turned: int) -> None:
     """Print the outputs, as one line; nodes have other hashes if turned."""
-    if turned:
-        for cls in (fx.Node, nn.Module):
-            hashed: Value = lambda self: -object.__hash__(self)
-            cls.__hash__ = hashed  # type: ignore[method-assign]
+    for cls in (fx.Node, nn.Module) if turned else ():
+        cls.__hash__ = turned_hash  # type: ignore[method-assign,assignment]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         print(json.dumps(outputs(seed, cases)))
@@ -336,8 +344,10 @@ def run(seed: int, cases: int) -> Iterator[Outcome]:
     """Compare what two processes make of `cases` programs."""
     started = [
         subprocess.Popen(
-            [sys.executable, "-P", "-c", _ELSEWHERE]
-            + [str(seed), str(cases), str(turned)],
+            [
+                *(sys.executable, "-P", "-c", _ELSEWHERE),
+                *map(str, (seed, cases, turned)),
+            ],
             env={
                 **os.environ,
                 "PYTHONPATH": os.pathsep.join(sys.path),

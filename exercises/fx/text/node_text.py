@@ -39,9 +39,9 @@ def format_arg(arg: Argument) -> str:
         case dict():
             items = (f"{key}: {format_arg(arg[key])}" for key in arg)
             return f"{{{', '.join(items)}}}"
-    if type(arg) in (set, frozenset) and arg:
-        inside = f"{{{', '.join(in_order(arg, map(repr, arg)))}}}"
-        return inside if type(arg) is set else f"frozenset({inside})"
+        case set() | frozenset() if arg and type(arg) in (set, frozenset):
+            inside = f"{{{', '.join(in_order(arg, map(repr, arg)))}}}"
+            return inside if type(arg) is set else f"frozenset({inside})"
     return str(arg)
 
 

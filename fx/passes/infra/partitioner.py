@@ -118,8 +118,11 @@ class CapabilityBasedPartitioner:
         """The pieces, those at the end of the graph first.
 
         Without `skip_horizontal_fusion` and the limits on small pieces, there
-        are as few as can be.  What takes results of a call that returns
-        several is in the piece of that call.
+        are as few as can be.  With it there may be a few more: levels are set
+        before it is known what is connected, and a call that has found
+        something on its level does not look for a better one.
+
+        What takes results of a call that returns several is in its piece.
 
         Cost: O(nodes + uses).
         """

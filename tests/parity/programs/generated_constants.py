@@ -224,6 +224,21 @@ def other_plain_values_come_back(lib: Lib) -> Seen:
     return seen
 
 
+@program(differs="sets-in-order", ours=[["a", "b"], True, True])
+def a_set_is_printed_in_one_order(lib: Lib) -> Seen:
+    names = {chr(ord("a") + i) for i in range(26)}
+    g = lib.Graph()
+    node = g.call_function(identity, (names, frozenset(names)))
+    g.output(node)
+    shown = "', '".join(sorted(names))
+    code = lib.GraphModule({}, g).code
+    return [
+        sorted(names)[:2],
+        f"args = ({{'{shown}'}}, frozenset({{'{shown}'}}))" in str(g),
+        f"({{'{shown}'}}, frozenset({{'{shown}'}}))" in code,
+    ]
+
+
 @program()
 def constants_in_every_place_of_a_graph(lib: Lib) -> Seen:
     g = lib.Graph()

@@ -14,7 +14,7 @@ import contextlib
 import pickle
 import statistics
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 from unittest import mock
@@ -29,6 +29,7 @@ __all__ = [
     "grown",
     "scale_table",
     "table",
+    "verdict",
     "without_compile",
 ]
 
@@ -38,6 +39,9 @@ SIZES: Final = {
 }
 """torch.fx takes time that grows with the square: its third size would take
 minutes, its fourth hours."""
+
+_GROWTH: Final = 1.3
+"""How many times as long a node may take as in the smallest graph."""
 
 _CAPTION: Final = """\
 replace_pattern of relu(x) + 1 by sigmoid(x) in a chain of relu, + 1, tanh, * 2:
@@ -135,14 +139,84 @@ def _wide(size: int) -> Task:
     return Task(run, 2 * size)
 
 
+class _Bare:
+    """A node without a graph: what a floor reads."""
+
+    __slots__ = ("inputs", "name", "users")
+
+    def __init__(self, name: str, inputs: tuple[_Bare, ...]) -> None:
+        self.name = name
+        self.inputs = inputs
+        self.users: dict[_Bare, None] = {}
+        for node in inputs:
+            node.users[self] = None
+
+
+def _bare_chain(size: int) -> list[_Bare]:
+    """Bare nodes, each of which has the one before as its input."""
+    nodes = [_Bare("x", ())]
+    for number in range(1, size):
+        nodes.append(_Bare(f"add_{number}", (nodes[-1],)))
+    return nodes
+
+
+def _verified(nodes: list[_Bare]) -> None:
+    """What no `lint` can do without: names in a table, both ends of a use."""
+    names: dict[str, _Bare] = {}
+    for node in nodes:
+        assert names.setdefault(node.name, node) is node
+    for node in nodes:
+        for value in node.inputs:
+            assert node in value.users
+        for user in node.users:
+            assert node in user.inputs
+
+
+def _interpreted(nodes: list[_Bare]) -> None:
+    """What no `Interpreter` can do without: values, freed when last used."""
+    seen: set[_Bare] = set()
+    frees: dict[_Bare, list[_Bare]] = {}
+    for user in reversed(nodes):
+        for node in user.inputs:
+            if node not in seen:
+                seen.add(node)
+                frees.setdefault(user, []).append(node)
+    values: dict[_Bare, float] = {}
+    for node in nodes:
+        values[node] = sum(values[value] for value in node.inputs)
+        for dead in frees.get(node, ()):
+            del values[dead]
+
+
+_FLOORS: Final = {
+    "lint": _verified,
+    "interpreter-on-a-number": _interpreted,
+}
+"""What the tables of a million nodes, which no cache holds, cost by
+themselves."""
+
+
+def _bare(size: int) -> Iterator[tuple[str, Task]]:
+    """The floors at one size; afterwards their nodes are freed."""
+    nodes = _bare_chain(size)
+    for name, floor in _FLOORS.items():
+        yield _floor_of(name), Task(floor, size, lambda: nodes)
+
+
 def _scaled(size: int) -> Iterator[tuple[str, Task]]:
     """What `scale_table` measures at one size, one after another."""
+    yield from _bare(size)
     for name in _SCALED:
         yield name, BENCHMARKS[name].make(OURS, size)
     save, load = _stored(size)
     yield "save", save
     yield "load", load
     yield "replace an input, wide", _wide(size)
+
+
+def _floor_of(name: str) -> str:
+    """The name of the floor of an operation."""
+    return f"{name}, floor"
 
 
 _SCALED: Final = (
@@ -160,13 +234,18 @@ def scale_table(
 ) -> Iterator[str]:
     """The lines of the table of other operations, as they are measured.
 
+    An operation may take 1.3 times as long a node as in the smallest graph,
+    and beyond that what its floor takes longer: a few lines that make the same
+    tables of bare nodes.
+
     Args:
         sizes: what to measure, in nodes.
     """
     yield "Other operations: µs a node of fx, without compile()\n"
-    yield f"{'':<26}{'nodes':>10}{'µs/node':>9}{'growth':>8}"
-    yield "-" * 53
+    yield f"{'':<31}{'nodes':>10}{'µs/node':>9}{'growth':>8}  goal"
+    yield "-" * 72
     first: dict[str, float] = {}
+    now: dict[str, float] = {}
     with without_compile(OURS):
         for size in sizes:
             for name, task in _scaled(size):
@@ -174,9 +253,31 @@ def scale_table(
                 with collector_off():
                     times = [seconds(task) for _ in range(runs)]
                 a_node = statistics.median(times) / task.count * 1e6
-                first.setdefault(name, a_node)
-                growth = a_node / first[name]
-                yield f"{name:<26}{size:>10,}{a_node:>9.2f}{growth:>8.2f}"
+                now[name] = a_node
+                growth = a_node / first.setdefault(name, a_node)
+                yield (
+                    f"{name:<31}{size:>10,}{a_node:>9.2f}{growth:>8.2f}"
+                    f"{verdict(name, first, now)}"
+                )
+
+
+def verdict(
+    name: str, first: Mapping[str, float], now: Mapping[str, float]
+) -> str:
+    """What the table says of an operation: its goal and "met" or "MISSED".
+
+    Args:
+        name: an operation; of a floor nothing is said.
+        first: µs a node in the smallest graph, of operations and of floors.
+        now: the same in a larger one.
+    """
+    floor = _floor_of(name)
+    if name in map(_floor_of, _FLOORS):
+        return ""
+    more = now.get(floor, 0.0) - first.get(floor, 0.0)
+    goal = _GROWTH + max(0.0, more) / first[name]
+    met = now[name] <= goal * first[name]
+    return f"{goal:>6.2f} {'met' if met else 'MISSED'}"
 
 
 def table(sizes: dict[Library, tuple[int, ...]] = SIZES) -> Iterator[str]:

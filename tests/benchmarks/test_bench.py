@@ -144,12 +144,28 @@ def test_scale_is_of_each_operation_at_each_size() -> None:
     lines = list(growth.scale_table((TINY, 2 * TINY)))
     rows = [line for line in lines if f" {2 * TINY} " in line]
     assert len(rows) == len([line for line in lines if f" {TINY} " in line])
-    assert [row.split()[0] for row in rows[:3]] == [
+    assert [row[:31].strip() for row in rows[:4]] == [
+        "lint, floor",
+        "interpreter-on-a-number, floor",
         "trace-functions",
         "trace-mixed",
-        "deepcopy",
     ]
-    assert all(float(row.split()[-2]) > 0 for row in rows)
+    assert all(float(row[41:50]) > 0 for row in rows)
+    told = {row[:31].strip(): row.split()[-1] for row in rows}
+    assert told["lint"] in ("met", "MISSED")
+
+
+@pytest.mark.parametrize(
+    ("floor", "found", "told"),
+    [(1.0, 2.59, "met"), (0.5, 2.61, "MISSED"), (1.2, 2.79, "met")],
+)
+def test_a_goal_of_growth_leaves_out_what_the_floor_takes_longer(
+    floor: float, found: float, told: str
+) -> None:
+    first = {"lint": 2.0, "lint, floor": 1.0}
+    now = {"lint": found, "lint, floor": floor}
+    assert growth.verdict("lint", first, now).endswith(f" {told}")
+    assert growth.verdict("lint, floor", first, now) == ""
 
 
 def test_growth_is_told_as_multiples_of_the_first_size() -> None:

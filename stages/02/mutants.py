@@ -135,7 +135,7 @@ MUTANTS: Final = (
         misconception="only positional arguments can be nodes",
         was="self._kwargs and _swapped(self._kwargs, old_input, new_input)",
         becomes="self._kwargs",
-        told="%cat has %x among its arguments",
+        told="replace_input_with must replace each occurrence",
     ),
     Mutant(
         function="node.Node.replace_input_with",

@@ -153,7 +153,8 @@ MUTANTS: Final = (
         was="        self._connect(tuple(args), kwargs, tuple(inputs))",
         becomes=(
             "        for user in list(old_input.users):\n"
-            "            user.args = _swapped(user._args, old_input, new_input)\n"
+            "            user.args = "
+            "_swapped(user._args, old_input, new_input)\n"
             "        self._connect(tuple(args), kwargs, tuple(inputs))"
         ),
         told="linear uses x too, and must keep it",

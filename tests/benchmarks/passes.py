@@ -206,7 +206,7 @@ def pass_manager(lib: Library, size: int) -> Task:
 
 @benchmark(
     at_least(10),
-    sizes=(1_000, 2_000),
+    sizes=(1_000,),
     full=(),
     needs=("passes.infra.partitioner",),
 )

@@ -76,21 +76,18 @@ def map_arg(a: object, fn: Callable[[Node], Argument]) -> Argument:
         raise AssertionError("torch.fx.map_arg(a, fn): fn must be a callable")
     if a is NO_KWARGS:
         return a
-
-    def on_leaf(leaf: Argument) -> Argument:
-        return fn(leaf) if isinstance(leaf, Node) else leaf
-
     if type(a) is not tuple:
-        return map_aggregate(a, on_leaf)
+        return map_aggregate(a, lambda x: fn(x) if isinstance(x, Node) else x)
     # Most often: the arguments of a node, which are nodes and constants.
-    return tuple(
-        [
-            fn(x)
-            if isinstance(x, Node)
-            else (x if type(x) in LEAVES else map_aggregate(x, on_leaf))
-            for x in a
-        ]
-    )
+    items: list[Argument] = []
+    for x in a:
+        if isinstance(x, Node):
+            items.append(fn(x))
+        elif type(x) in LEAVES:
+            items.append(x)
+        else:
+            items.append(map_arg(x, fn))
+    return tuple(items)
 
 
 _DICTS: Final = (immutable_dict, dict)
@@ -375,7 +372,7 @@ class Node(NamedNode["Graph"]):
         """Replace each argument node by None, because this node is erased."""
         if self._inputs:
             args = map_arg(self._args, lambda _: None)
-            kwargs = map_arg(self._kwargs, lambda _: None)
+            kwargs = self._kwargs and map_arg(self._kwargs, lambda _: None)
             self._connect(args, kwargs, ())
 
     def update_arg(self, idx: int, arg: Argument) -> None:

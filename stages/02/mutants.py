@@ -135,7 +135,7 @@ MUTANTS: Final = (
         misconception="only positional arguments can be nodes",
         was="self._kwargs and _swapped(self._kwargs, old_input, new_input)",
         becomes="self._kwargs",
-        told="%cat has %x among its arguments",
+        told="replace_input_with must replace each occurrence",
     ),
     Mutant(
         function="node.Node.replace_input_with",
@@ -153,8 +153,13 @@ MUTANTS: Final = (
         was="        self._connect(tuple(args), kwargs, tuple(inputs))",
         becomes=(
             "        for user in list(old_input.users):\n"
+<<<<<<< HEAD
             "            args = _swapped(user._args, old_input, new_input)\n"
             "            user.args = args\n"
+=======
+            "            user.args = "
+            "_swapped(user._args, old_input, new_input)\n"
+>>>>>>> passrow
             "        self._connect(tuple(args), kwargs, tuple(inputs))"
         ),
         told="linear uses x too, and must keep it",

@@ -348,8 +348,12 @@ def test_each_occurrence_is_replaced() -> None:
     )
     node.replace_input_with(x, linear)
     same(
-        names(node.all_input_nodes),
-        ["linear"],
+        [str(node.args), str(node.kwargs), *names(node.all_input_nodes)],
+        [
+            "([linear, (linear, linear)], linear)",
+            "{'out': linear, 'k': [{'k': linear}]}",
+            "linear",
+        ],
         "x was in a list, in a tuple inside it, and in keyword arguments. "
         "replace_input_with must replace each occurrence.",
     )

@@ -126,8 +126,9 @@ def _first_that_fits(cases: Cases, args: Args, kwargs: Kwargs) -> Effect:
 
 def _is_set(value: Argument) -> bool:
     """Whether it is anything but None, False and 0."""
-    is_zero = isinstance(value, int | float) and value == 0
-    return value is not None and not is_zero
+    if value is None:  # most often: the parameter is not given
+        return False
+    return not (isinstance(value, int | float) and value == 0)
 
 
 # -- the registry ------------------------------------------------------------

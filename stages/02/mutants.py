@@ -153,13 +153,8 @@ MUTANTS: Final = (
         was="        self._connect(tuple(args), kwargs, tuple(inputs))",
         becomes=(
             "        for user in list(old_input.users):\n"
-<<<<<<< HEAD
             "            args = _swapped(user._args, old_input, new_input)\n"
             "            user.args = args\n"
-=======
-            "            user.args = "
-            "_swapped(user._args, old_input, new_input)\n"
->>>>>>> passrow
             "        self._connect(tuple(args), kwargs, tuple(inputs))"
         ),
         told="linear uses x too, and must keep it",

@@ -325,11 +325,8 @@ def unusual_tensors() -> dict[str, torch.Tensor]:
         "lazy_buffer": nn.UninitializedBuffer(),
         "refusing": ones.as_subclass(Refusing),
         "sparse": ones.to_sparse(),
-        "csr": ones.to_sparse_csr(),
         "meta": ones.to("meta"),
         "complex": torch.complex(ones, ones).conj(),
-        "quantized": torch.quantize_per_tensor(ones, 1.0, 0, torch.qint8),
-        "nested": torch.nested.nested_tensor([ones, ones]),
         "inference": inference,
         "view": ones[0].expand(3, 2),
     }

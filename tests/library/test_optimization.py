@@ -131,8 +131,9 @@ def test_a_weight_that_the_graph_writes() -> None:
 
 
 def test_a_convolution_without_a_batch() -> None:
-    model = nn.Sequential(nn.Conv1d(2, 3, 1), nn.BatchNorm1d(3)).eval()
-    nn.init.uniform_(model[1].running_mean)
+    norm = nn.BatchNorm1d(3)
+    norm.running_mean = torch.rand(3)
+    model = nn.Sequential(nn.Conv1d(2, 3, 1), norm).eval()
     gm, x = fx.symbolic_trace(model), torch.rand(2, 3)
     ShapeProp(gm).propagate(x)
     assert norms(ours.fuse(gm, no_trace=True)) == 1

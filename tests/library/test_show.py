@@ -521,7 +521,8 @@ WORDS = nn.Sequential(nn.Embedding(5, 4))
         (["torch.nn:ReLU", "--input", "Tensor:1"], "is not a dtype"),
         (["torch.nn:Linear"], "missing a required argument"),
         (["os:path"], "is not a callable object"),
-        (["builtins:dict"], "made {}, not a module"),
+        (["builtins:dict"], "no signature found"),
+        (["os:getcwd"], "not a module"),
     ],
 )
 def test_wrong_arguments_are_named(

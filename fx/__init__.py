@@ -9,6 +9,8 @@ The names here are those of torch.fx, and so are the modules below it
 line.
 """
 
+from typing import TYPE_CHECKING
+
 from . import (
     # stage 02
     immutable_collections,
@@ -30,20 +32,9 @@ from . import (
 from .usedef import lint
 from .memory import effects
 from .rewriting import rules as rewriting_rules
-from .passes import (  # so that fx.passes.shape_prop is there
-    fake_tensor_prop as _fake_tensor_prop,
-    profiling as _profiling,
-    reinplace as _reinplace,
-    shape_prop as _shape_prop,
-)
-from .passes import conv_bn_fusion as _conv_bn_fusion
-from .passes.graph_diff import diff
-from .passes.utils import matcher_utils as _matcher_utils
-from .show.page import show
-from . import _compatibility as _compatibility_names
 from .compat import names as _names
+from .compat.first_use import importer as _importer
 from .compat.torch_graphs import from_torch, to_torch
-from .experimental import proxy_tensor as _proxy_tensor
 from .node import Node, map_arg
 from .memory.effects import has_side_effect
 from .graph import Graph
@@ -54,9 +45,38 @@ from .tracing.tracer import Tracer
 from .codegen.codegen import CodeGen
 from .graph_module import GraphModule
 from ._symbolic_trace import symbolic_trace
-from .saving.saved_graph import LoadError, load, save
 from .interpreter import Interpreter, Transformer
 from .subgraph_rewriter import replace_pattern
+
+if TYPE_CHECKING:  # what is imported on first use: see fx/compat/first_use.py
+    from . import _compatibility as _compatibility_names
+    from .experimental import proxy_tensor as _proxy_tensor
+    from .passes import (
+        conv_bn_fusion as _conv_bn_fusion,
+        fake_tensor_prop as _fake_tensor_prop,
+        profiling as _profiling,
+        reinplace as _reinplace,
+        shape_prop as _shape_prop,
+    )
+    from .passes.graph_diff import diff
+    from .saving.saved_graph import LoadError, load, save
+    from .show.page import show
+else:
+    # Python sets `fx.show` to the folder when it first imports that: so now,
+    # and not when the function of that name is in use.
+    from . import show
+
+    del show
+    __getattr__ = _importer(
+        __name__,
+        {
+            "LoadError": "saving.saved_graph",
+            "diff": "passes.graph_diff",
+            "load": "saving.saved_graph",
+            "save": "saving.saved_graph",
+            "show": "show.page",
+        },
+    )
 
 _names.set_all(to_torch)
 

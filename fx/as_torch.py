@@ -17,7 +17,7 @@ import ast
 import importlib
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from pathlib import Path
@@ -148,23 +148,6 @@ class _Finder(MetaPathFinder):
         return spec
 
 
-def _importer(package: str) -> Callable[[str], ModuleType]:
-    """What a package does for an attribute that it lacks: import a module.
-
-    After `import torch`, `torch.fx.passes.graph_drawer` is there.
-    """
-
-    def find(name: str) -> ModuleType:
-        try:
-            return importlib.import_module(f"{package}.{name}")
-        except ModuleNotFoundError:
-            raise AttributeError(
-                f"module {package!r} has no attribute {name!r}"
-            ) from None
-
-    return find
-
-
 def install() -> None:
     """Let `torch.fx` mean fx in what is imported from now on.
 
@@ -184,7 +167,6 @@ def install() -> None:
         package: Value = importlib.import_module(f"fx{name}")
         theirs: Value = importlib.import_module(f"torch.fx{name}")
         package.__path__.extend(theirs.__path__)
-        package.__getattr__ = _importer(package.__name__)
     sys.meta_path.insert(0, _Finder())
     RULE.set("torch")
 

@@ -28,7 +28,6 @@ from .text.pickling import Packed, pack, unpack
 from .text.qualified_names import _get_qualified_name, _type_repr, pretty_target
 from .usedef import refusals
 from .usedef.arguments import NO_KWARGS, map_aggregate
-from .usedef.protocols import ReplaceHook
 from .usedef.values import LEAVES, Argument, Value, base_types
 
 if TYPE_CHECKING:
@@ -200,7 +199,7 @@ class Node(NamedNode["Graph"]):
 
     @name.setter
     def name(self, name: str) -> None:
-        for hook in self._replace_hooks():
+        for hook in getattr(self.graph._owning_module, "_replace_hooks", ()):
             for user in self.users:
                 hook(old=self, new=name, user=user)
         self._name = name
@@ -493,20 +492,21 @@ class Node(NamedNode["Graph"]):
         torch.fx: node.py, Node.replace_input_with
         """
         self._check_node(new_input)
-        for hook in self._replace_hooks():
+        for hook in getattr(self.graph._owning_module, "_replace_hooks", ()):
             hook(old=old_input, new=new_input._name, user=self)
-
-        def swap(node: Node) -> Node:
-            return new_input if node is old_input else node
-
-        self._update_args_kwargs(
-            map_arg(self._args, swap), map_arg(self._kwargs, swap)
-        )
-
-    def _replace_hooks(self) -> list[ReplaceHook]:
-        """The functions to call when an input is replaced or renamed."""
-        owner = self.graph._owning_module
-        return [] if owner is None else getattr(owner, "_replace_hooks", [])
+        args: list[Argument] = []
+        inputs: dict[Node, None] = {}
+        for arg in self._args:
+            if type(arg) is Node:
+                args.append(new_input if arg is old_input else arg)
+            elif type(arg) in LEAVES:
+                args.append(arg)
+            else:
+                args.append(_swapped(arg, old_input, new_input))
+        for node in self._inputs:
+            inputs[new_input if node is old_input else node] = None
+        kwargs = self._kwargs and _swapped(self._kwargs, old_input, new_input)
+        self._connect(tuple(args), kwargs, tuple(inputs))
 
     # -- what passes ask ---------------------------------------------------
 
@@ -562,23 +562,14 @@ class Node(NamedNode["Graph"]):
 
         torch.fx: node.py, Node.normalized_arguments
         """
+        given = self._args, self._kwargs
+        by_name = normalize_to_only_use_kwargs
         if callable(self.target):
             return normalize_function(
-                self.target,
-                self._args,
-                self._kwargs,
-                arg_types,
-                kwarg_types,
-                normalize_to_only_use_kwargs,
+                self.target, *given, arg_types, kwarg_types, by_name
             )
         if self.op == "call_module":
-            return normalize_module(
-                root,
-                self.target,
-                self._args,
-                self._kwargs,
-                normalize_to_only_use_kwargs,
-            )
+            return normalize_module(root, self.target, *given, by_name)
         return None
 
     # -- text and copies ---------------------------------------------------
@@ -648,6 +639,11 @@ class Node(NamedNode["Graph"]):
     def _packed(self) -> Packed:
         """What the node does, without its inputs."""
         return pack((self._name, self.op, self.target, self.type), ())
+
+
+def _swapped(a: T, old: Node, new: Node) -> T:
+    """An argument with `new` wherever `old` is, at any depth."""
+    return cast(T, map_arg(a, lambda node: new if node is old else node))
 
 
 def _erased_node(graph: Graph, packed: Packed) -> Node:

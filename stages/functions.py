@@ -189,9 +189,10 @@ def exchange(tree: ast.Module, qualname: str, other: Function) -> None:
         LookupError: there is none of that name, or there are several.
     """
     old = function(tree, qualname)
-    for parent in ast.walk(tree):
-        if (
-            isinstance(parent, ast.Module | ast.ClassDef | Function)
-            and old in parent.body
-        ):
-            parent.body[parent.body.index(old)] = other
+    parents: list[ast.Module | ast.ClassDef | Function] = [tree]
+    for parent in parents:  # grows meanwhile
+        for place, child in enumerate(parent.body):
+            if child is old:
+                parent.body[place] = other
+            elif isinstance(child, ast.ClassDef | Function):
+                parents.append(child)

@@ -15,6 +15,7 @@ programs that run checks have imported it before pytest starts.
 
 from __future__ import annotations
 
+import gc
 import importlib
 import re
 import sys
@@ -136,6 +137,8 @@ def pytest_configure(config: pytest.Config) -> None:
     config.option.reportchars = ""  # our summary says it all
     config.option.tbstyle = "native"  # the quickest: `explain` replaces it
     config.option.no_header = True
+    # At the end it imports hypothesis, which no test of a stage uses.
+    config.pluginmanager.unregister(name="hypothesispytest")
     config.pluginmanager.register(_Course(config, subject, numbers), COURSE)
 
 
@@ -272,12 +275,16 @@ def _prepare(subject: Subject) -> None:
     if found:
         raise Broken("\n\n".join(found))
     install(tree)
-    importlib.import_module("torch")  # can be slow, so it is not timed below
+    gc.disable()
     try:
+        importlib.import_module("torch")  # can be slow, so it is not timed
         with time_limit(2 * subject.seconds):
             import_all(tree)
     except Overtime as error:
         raise Broken(f"importing fx does not end: {error}") from None
+    finally:
+        gc.freeze()  # torch is large, and each collection would search it
+        gc.enable()
 
 
 # --- one run ---------------------------------------------------------------
@@ -317,10 +324,16 @@ class _Course:
             self._keep_only(str(wanted), items)
         named = {name for item in items for name in _exercises_of(item)}
         order = [one for one in exercises().values() if one.name in named]
+        first: list[pytest.Item] = []
+        last: list[pytest.Item] = []
         if not self._tree.is_reference:
-            items[:0] = [_Written.of(session, one, self._tree) for one in order]
+            first += [_Written.of(session, one, self._tree) for one in order]
         if self._types is not None and items:
-            items.append(_Types.of(session, self._types))
+            last.append(_Types.of(session, self._types))
+        items[:] = [*first, *items, *last]
+        # So that pytest counts them among those that it says it collected.
+        ours = pytest.CollectReport("stages", "passed", None, [*first, *last])
+        self._config.hook.pytest_collectreport(report=ours)
 
     def _keep_only(self, name: str, items: list[pytest.Item]) -> None:
         """Drop the tests of other exercises.
@@ -394,7 +407,8 @@ class _Course:
         for name in _exercises_of(item):
             same = pieces()[name].functions
             if place and stub not in [one.stub for one in same]:
-                reached = f"{stub}, called from {place}"
+                number, _, unwritten = stub.partition(": ")
+                reached = f"{unwritten} ({number}), called from {place}"
                 self._verdicts.waits.setdefault(name, reached)
 
     def pytest_report_teststatus(

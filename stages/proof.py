@@ -72,7 +72,7 @@ class Failure(NamedTuple):
         what: the test, or what was tried.
         told: the explanation.
         through: the exercises whose lines the error came through; if there
-            are none, those of the stage that the test calls.
+            are none, those of the stage that the check calls.
     """
 
     what: str
@@ -165,9 +165,10 @@ def _run(
     if "/" in target:
         tried, found = _run_tests(tree, number, target)
     elif target == "page":
-        tried, found = _run_all(tree, _page(number))
+        tried, found = _run_all(tree, number, _page(number))
     else:
-        tried, found = _run_all(tree, [(target, lambda: _part(target))])
+        search = _search(target)
+        tried, found = _run_all(tree, number, [(target, lambda: next(search))])
     return target, tried, found
 
 
@@ -228,10 +229,10 @@ class _Teller:
 def _called_by(
     test: Callable[[], object], tree: Tree, number: int
 ) -> list[str]:
-    """The exercises of a stage that a test calls, if it is run once more.
+    """The exercises of a stage that a check calls, if it is run once more.
 
     Args:
-        test: what failed in a line of its own.
+        test: what failed, but with no error in the learner's lines.
         tree: the learner's.
         number: the stage.
     """
@@ -248,7 +249,9 @@ def _called_by(
         if event == "call" and one is not None:
             called[one] = None
 
-    with contextlib.suppress(Exception, Overtime), time_limit(SECONDS):
+    said = contextlib.redirect_stderr(io.StringIO())
+    tried = contextlib.suppress(Exception, Overtime)
+    with said, tried, time_limit(SECONDS):
         sys.setprofile(note)
         threading.setprofile(note)
         try:
@@ -278,7 +281,7 @@ def _test_lines(error: BaseException) -> list[str]:
 
 
 def _run_all(
-    tree: Tree, checks: Sequence[tuple[str, Callable[[], str]]]
+    tree: Tree, number: int, checks: Sequence[tuple[str, Callable[[], str]]]
 ) -> tuple[str, list[Failure]]:
     """Run checks that give a complaint, or "" if all is well."""
     found: list[Failure] = []
@@ -295,15 +298,25 @@ def _run_all(
             found.append(Failure(what, lines, through))
         else:
             if complaint:
-                found.append(Failure(what, complaint))
+                called = _called_by(check, tree, number)
+                found.append(Failure(what, complaint, called))
     return f"{len(checks)} checks", found[:SHOWN]
 
 
-def _part(target: str) -> str:
-    """What a part of the reliability search finds."""
+def _search(target: str) -> Iterator[str]:
+    """What a part of the reliability search finds, or "".
+
+    If it finds something, it tries that case alone once more.
+    """
     part = importlib.import_module(target).PART
-    wrong = next((o for o in part.run(SEED, part.share) if o.ours), None)
-    return f"{wrong.ours}\n{wrong.case}" if wrong else ""
+    for place, tried in enumerate(part.run(SEED, part.share)):
+        if tried.ours:
+            again = iter(part.run(SEED, part.share))
+            for _ in range(place):
+                next(again)
+            yield f"{tried.ours}\n{tried.case}"
+            next(again)
+    yield ""
 
 
 def _page(number: int) -> list[tuple[str, Callable[[], str]]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import traceback
 from collections.abc import Iterator, Sequence
 from itertools import groupby
+from pathlib import Path
 
 import pytest
 
@@ -204,9 +205,19 @@ def passed_through(error: BaseException, tree: Tree) -> list[str]:
 
 
 def where_reached(error: BaseException, tree: Tree) -> str:
-    """The line of the tree from which a stub was called; "" if none was."""
-    caller = tree.frames(error)[-2:-1]  # the last one is the stub
-    return "".join(_place_of(frame) for frame in caller)
+    """The line from which a stub was called; "" if none was.
+
+    It is a line of the tree, or of the test if that calls the stub itself.
+    """
+    frames = tree.frames(error)  # the last one is the stub
+    if len(frames) > 1:
+        return _place_of(frames[-2])
+    tests = [
+        f"{_from_root(frame.filename)}:{frame.lineno}, in {frame.name}"
+        for frame in traceback.extract_tb(error.__traceback__)
+        if Path(frame.filename).name.startswith("test_")
+    ]
+    return tests[-1] if frames and tests else ""
 
 
 def explain(error: BaseException, item: pytest.Item, tree: Tree) -> str:

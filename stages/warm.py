@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import io
 import os
 
@@ -24,3 +25,4 @@ FakeTensorMode()  # the first one imports for two seconds
 os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
 with contextlib.redirect_stdout(io.StringIO()):
     pytest.main(["--version"])  # imports pytest's own parts
+gc.freeze()  # forks need not search all this for garbage

@@ -542,7 +542,7 @@ class Graph(OrderedGraph[Node]):
                 [(n._name, n._op, n._target, n.type) for n in nodes], ()
             ),
             "held": pack(held, nodes),
-            "names": (names._used, names._counts),
+            "names": (sorted(names._used), names._counts),
             "tracer": (importable(self._tracer_cls), self._tracer_extras),
             "pytree_info": self._pytree_info,
             "codegen": vars(self).get("_codegen"),
@@ -565,7 +565,8 @@ class Graph(OrderedGraph[Node]):
         for node, (*_, users) in zip(nodes, held, strict=True):
             node.users = dict.fromkeys(users)  # in their order
         names = self._graph_namespace
-        names._used, names._counts = state["names"]
+        used, names._counts = state["names"]
+        names._used = {*used}
         self._pytree_info = state["pytree_info"]
         self._co_fields = state["co_fields"]
         if state["codegen"] is not None:

@@ -28,7 +28,6 @@ from .text.pickling import Packed, pack, unpack
 from .text.qualified_names import _get_qualified_name, _type_repr, pretty_target
 from .usedef import refusals
 from .usedef.arguments import NO_KWARGS, map_aggregate
-from .usedef.protocols import ReplaceHook
 from .usedef.values import LEAVES, Argument, Value, base_types
 
 if TYPE_CHECKING:
@@ -200,7 +199,7 @@ class Node(NamedNode["Graph"]):
 
     @name.setter
     def name(self, name: str) -> None:
-        for hook in self._replace_hooks():
+        for hook in getattr(self.graph._owning_module, "_replace_hooks", ()):
             for user in self.users:
                 hook(old=self, new=name, user=user)
         self._name = name
@@ -461,11 +460,6 @@ class Node(NamedNode["Graph"]):
         """
         raise NotImplementedError("stage 02: Node.replace_input_with")
 
-    def _replace_hooks(self) -> list[ReplaceHook]:
-        """The functions to call when an input is replaced or renamed."""
-        owner = self.graph._owning_module
-        return [] if owner is None else getattr(owner, "_replace_hooks", [])
-
     # -- what passes ask ---------------------------------------------------
 
     @property
@@ -520,23 +514,14 @@ class Node(NamedNode["Graph"]):
 
         torch.fx: node.py, Node.normalized_arguments
         """
+        given = self._args, self._kwargs
+        by_name = normalize_to_only_use_kwargs
         if callable(self.target):
             return normalize_function(
-                self.target,
-                self._args,
-                self._kwargs,
-                arg_types,
-                kwarg_types,
-                normalize_to_only_use_kwargs,
+                self.target, *given, arg_types, kwarg_types, by_name
             )
         if self.op == "call_module":
-            return normalize_module(
-                root,
-                self.target,
-                self._args,
-                self._kwargs,
-                normalize_to_only_use_kwargs,
-            )
+            return normalize_module(root, self.target, *given, by_name)
         return None
 
     # -- text and copies ---------------------------------------------------
@@ -606,6 +591,11 @@ class Node(NamedNode["Graph"]):
     def _packed(self) -> Packed:
         """What the node does, without its inputs."""
         return pack((self._name, self.op, self.target, self.type), ())
+
+
+def _swapped(a: T, old: Node, new: Node) -> T:
+    """An argument with `new` wherever `old` is, at any depth."""
+    return cast(T, map_arg(a, lambda node: new if node is old else node))
 
 
 def _erased_node(graph: Graph, packed: Packed) -> Node:

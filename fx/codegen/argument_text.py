@@ -16,7 +16,7 @@ import ast
 import cmath
 import dataclasses
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from enum import Enum
 from itertools import repeat
 from types import (
@@ -33,6 +33,7 @@ import torch
 from ..immutable_collections import immutable_dict, immutable_list
 from ..node import Node
 from ..ordered.namespace import is_parameter_name
+from ..text.node_text import in_order
 from ..text.qualified_names import _type_repr, resolves_to
 from ..usedef.arguments import holds_node
 from ..usedef.values import Value
@@ -171,12 +172,17 @@ class ArgumentPrinter:
         """A set; the empty one has no syntax."""
         if not value:
             return f"{self._names.builtin('set')}()"
-        return f"{{{self.items(value, depth)}}}"
+        return f"{{{self._in_order(value, depth)}}}"
 
     def _frozenset(self, value: frozenset[Value], depth: int) -> str:
         """A frozen set."""
-        items = f"{{{self.items(value, depth + 1)}}}" if value else ""
+        items = f"{{{self._in_order(value, depth + 1)}}}" if value else ""
         return f"{self._names.builtin('frozenset')}({items})"
+
+    def _in_order(self, value: Collection[Value], depth: int) -> str:
+        """The items of a set."""
+        items = [self.text(item, depth) for item in value]
+        return ", ".join(in_order(value, items))
 
     def _slice(self, value: slice, depth: int) -> str:
         """A slice; what is in it may be nodes."""

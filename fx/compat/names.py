@@ -24,10 +24,12 @@ from torch.fx import traceback as torch_traceback
 from .. import (
     _pytree,
     _symbolic_trace,
+    experimental,
     graph,
     graph_module,
     node,
     operator_schemas,
+    passes,
     traceback,
 )
 from ..codegen.codegen import CodeGen
@@ -36,12 +38,14 @@ from ..graph import Graph
 from ..graph_module import GraphModule
 from ..memory import function_effects
 from ..ordered.namespace import Namespace
+from ..passes import utils
 from ..recording import operators
 from ..saving import attributes
 from ..text import dotted_path, node_text
 from ..tracing import questions
 from ..usedef import protocols, values
 from ..usedef.values import Argument, Value
+from .first_use import importer
 
 
 def _format_arg(arg: Argument, max_list_len: float = math.inf) -> str:
@@ -111,6 +115,10 @@ _NAMES: Final[tuple[tuple[ModuleType, dict[str, Value]], ...]] = (
     (
         _symbolic_trace,
         {"_is_fx_tracing_flag": questions.make_flag(False)},
+    ),
+    *(
+        (package, {"__getattr__": importer(package.__name__)})
+        for package in (passes, utils, experimental)
     ),
 )
 """Module of fx -> the names that it gets, and what they mean."""

@@ -29,7 +29,13 @@ from __future__ import annotations
 
 import logging
 import operator
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import (
+    Callable,
+    Collection,
+    Iterable,
+    Iterator,
+    Sequence,
+)
 from contextlib import contextmanager
 from contextvars import ContextVar
 from itertools import chain
@@ -38,6 +44,8 @@ from typing import Final, Literal, TypeAlias
 import torch
 import torch.fx
 from torch import nn
+from torch.nn.parameter import is_lazy
+from torch.utils import _pytree as pytree
 
 from ..node import Node
 from ..text.dotted_path import PathError, find
@@ -321,6 +329,40 @@ def is_torchs_module(node: Node) -> bool:
     if not isinstance(module, torch.nn.Module):
         return False
     return next(foreign_code(module), None) is None
+
+
+def holds_with_others(
+    calls: Collection[Node], nodes: Iterable[Node]
+) -> set[Node]:
+    """Those calls of modules a tensor of which other nodes hold, too.
+
+    A batch norm in training changes its statistics: a get_attr node, another
+    path and another module can lead to them as well.
+
+    Args:
+        calls: call_module nodes.
+        nodes: all nodes of the graph.
+
+    Cost: O(nodes + modules and tensors that they hold).
+    """
+    holders: dict[int, list[Node]] = {}
+    for node in calls:
+        for storage in _storages(node):
+            holders.setdefault(storage, []).append(node)
+    others = [node for node in nodes if node not in calls] if holders else []
+    found = [holders.get(key, ()) for node in others for key in _storages(node)]
+    return {*chain.from_iterable(found)}
+
+
+def _storages(node: Node) -> Iterator[int]:
+    """The memories of the tensors that a node finds in the graph's owner."""
+    held: Value = _owned(node)
+    if isinstance(held, nn.Module):
+        held = [*held.parameters(), *held.buffers()]
+    for tensor in pytree.tree_leaves(held):
+        if isinstance(tensor, torch.Tensor):
+            is_plain = tensor.layout is torch.strided and not is_lazy(tensor)
+            yield id(tensor.untyped_storage() if is_plain else tensor)
 
 
 def overloads_of(node: Node) -> list[Facts]:

@@ -10,7 +10,7 @@ constant as `str` writes it.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
 import torch
@@ -39,7 +39,19 @@ def format_arg(arg: Argument) -> str:
         case dict():
             items = (f"{key}: {format_arg(arg[key])}" for key in arg)
             return f"{{{', '.join(items)}}}"
+    if type(arg) in (set, frozenset) and arg:
+        inside = f"{{{', '.join(in_order(arg, map(repr, arg)))}}}"
+        return inside if type(arg) is set else f"frozenset({inside})"
     return str(arg)
+
+
+def in_order(items: Collection[Value], texts: Iterable[str]) -> Iterable[str]:
+    """The texts of a set's items, in an order that every process has.
+
+    Strings, and most objects, are in another order in each.
+    """
+    is_fixed = all(isinstance(item, int | float) for item in items)
+    return texts if is_fixed else sorted(texts)
 
 
 def arguments_text(

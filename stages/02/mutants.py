@@ -133,34 +133,28 @@ MUTANTS: Final = (
     Mutant(
         function="node.Node.replace_input_with",
         misconception="only positional arguments can be nodes",
-        was="map_arg(self._kwargs, swap)",
+        was="self._kwargs and _swapped(self._kwargs, old_input, new_input)",
         becomes="self._kwargs",
-        told="replace_input_with must replace each occurrence",
+        told="%cat has %x among its arguments",
     ),
     Mutant(
         function="node.Node.replace_input_with",
         misconception="only the arguments have to change, not the users",
-        was=(
-            "        self._update_args_kwargs(\n"
-            "            map_arg(self._args, swap), "
-            "map_arg(self._kwargs, swap)\n"
-            "        )"
-        ),
+        was="        self._connect(tuple(args), kwargs, tuple(inputs))",
         becomes=(
-            "        self._args = map_arg(self._args, swap)\n"
-            "        self._kwargs = map_arg(self._kwargs, swap)\n"
-            "        self._inputs = tuple(map(swap, self._inputs))"
+            "        self._args, self._kwargs = tuple(args), kwargs\n"
+            "        self._inputs = tuple(inputs)"
         ),
         told="an edge is recorded at both ends",
     ),
     Mutant(
         function="node.Node.replace_input_with",
         misconception="the old input is replaced for all of its users",
-        was="        self._update_args_kwargs(\n",
+        was="        self._connect(tuple(args), kwargs, tuple(inputs))",
         becomes=(
             "        for user in list(old_input.users):\n"
-            "            user.args = map_arg(user._args, swap)\n"
-            "        self._update_args_kwargs(\n"
+            "            user.args = _swapped(user._args, old_input, new_input)\n"
+            "        self._connect(tuple(args), kwargs, tuple(inputs))"
         ),
         told="linear uses x too, and must keep it",
     ),

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import torch
 
-from tests.benchmarks import growth, recorded
+from tests.benchmarks import growth, recorded, start
 from tests.benchmarks.measure import A_CALL, Rounds, collector_off
 from tests.benchmarks.operations import OURS, Benchmark, select
 from tests.benchmarks.report import (
@@ -102,7 +102,7 @@ def _parser() -> argparse.ArgumentParser:
     add(
         "--growth",
         action="store_true",
-        help="only: from 1,000 to 1,000,000 nodes",
+        help="only: from 1,000 to 1,000,000 nodes, and the time of an import",
     )
     add("--size", type=int, metavar="N", help="this size instead of all")
     add("--rounds", type=int, metavar="N", help="at most so many (9)")
@@ -207,9 +207,10 @@ def _print_rest(
 
 
 def _print_growth() -> None:
-    """The tables of growth, line by line."""
+    """The tables of growth, line by line, and what an import takes."""
     for text in chain(growth.table(), ("",), growth.scale_table()):
         print(text, flush=True)
+    print(f"\n{start.line(start.times())}")
 
 
 def _compared(benchmarks: Sequence[Benchmark]) -> int:

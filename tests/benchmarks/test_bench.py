@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from tests.benchmarks import growth
+from tests.benchmarks import alone, growth, networks
 from tests.benchmarks.__main__ import main
 from tests.benchmarks.measure import (
     A_CALL,
@@ -46,6 +46,27 @@ pytestmark = pytest.mark.filterwarnings(
 
 TINY = 40
 QUICK = Rounds(most=1, least=1, sample=0.0)
+FEW = 2
+
+
+@pytest.fixture(autouse=True)
+def frozen() -> None:
+    """Let `measure`, which collects garbage first, not look at torch each time.
+
+    `measure` itself takes this back, as test_the_collector_... says.
+    """
+    gc.freeze()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def few_networks() -> Iterator[None]:
+    """Measure the smallest networks: tests/parity compares all of them."""
+    patch = pytest.MonkeyPatch()
+    few = sorted(networks.networks(), key=lambda one: len([*one[0].modules()]))
+    for module in (networks, alone):
+        patch.setattr(module, "networks", lambda: few[:FEW])
+    yield
+    patch.undo()
 
 
 def ready(name: str) -> Benchmark:

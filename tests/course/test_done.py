@@ -101,10 +101,18 @@ def test_a_part_of_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
 
     part = SimpleNamespace(run=run, share=20)
     monkeypatch.setitem(sys.modules, "a_part", SimpleNamespace(PART=part))
-    assert proof._part("a_part") == "a wrong answer\ncase 2"
+    assert next(proof._search("a_part")) == "a wrong answer\ncase 2"
     outcomes.pop()
-    assert proof._part("a_part") == ""
-    assert asked == [(proof.SEED, 20)] * 2
+    assert next(proof._search("a_part")) == ""
+    assert {*asked} == {(proof.SEED, 20)}
+
+
+def test_a_case_leads_to_what_it_calls(learner: Learner) -> None:
+    learner.write_all()
+    learner.write("node.Node._connect", "node.users.pop(self, None)", "pass")
+    (found,) = failures(learner, 2, "tests.reliability.edits")
+    assert "node.Node._connect" in found.through
+    assert "graph.Graph.eliminate_dead_code" not in found.through
 
 
 def test_a_proof_is_remembered_by_what_it_depends_on(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import contextlib
 import io
+import re
 import runpy
 import subprocess
 import sys
@@ -141,11 +142,28 @@ def test_a_written_function_that_runs_into_a_stub_is_told_where(
     result = learner.check(1, exercise="ordered.linked_list.Link.prepend")
     assert (
         "Link.prepend is written, but a test of it reached the stub of "
-        "stage 01: _make_room, called from "
+        "_make_room (stage 01), called from "
         "exercises/fx/ordered/linked_list.py:"
     ) in result.output
     assert "in _key_between" in result.output
     assert "next: write _make_room" in result.output
+
+
+def test_a_stub_that_a_test_calls_itself_is_told_too(learner: Learner) -> None:
+    learner.write("_make_room")
+    said = learner.check(1).output
+    assert (
+        "_make_room is written, but a test of it reached the stub of "
+        "Link.prepend (stage 01), called from stages/01/test_linked_list.py:"
+    ) in said
+
+
+def test_the_tests_collected_are_those_told(learner: Learner) -> None:
+    said = learner.check(1).output
+    collected = re.search(r"collected (\d+) items", said)
+    outcomes = re.findall(r"(\d+) (?:passed|to write)", said.splitlines()[-1])
+    assert collected is not None
+    assert int(collected[1]) == sum(map(int, outcomes))
 
 
 def test_three_failures_of_an_exercise_are_told_in_full(

@@ -3,8 +3,8 @@
     def forward(self, x):                  once:     folded = self.a * self.b
         return x + self.a * self.b    →    forward:  return x + folded
 
-The calls that can be folded become a graph of their own, which runs before the
-first call of the module, and again when a tensor that it read has changed.
+The calls that can be folded become a graph of their own, which runs at once,
+and again before a call of the module if a tensor that it read has changed.
 """
 
 from __future__ import annotations
@@ -47,9 +47,11 @@ class FoldedGraphModule(GraphModule):
     """A module with a graph that computes some of its attributes.
 
     Before a call, that graph runs if it has not yet, or if since then
-    something changed that it reads: a tensor was written into or replaced,
-    a module changed its mode, autocast was switched.  Writes through `.data`
-    do not show: call `run_folding` after them.
+    something changed that it reads: a tensor was written into, converted or
+    replaced, a module changed its mode, autocast or the default dtype was
+    switched.  Other changes, such as writes through `.data`, do not show, and
+    neither does what runs the graph in another way look at any, such as an
+    Interpreter: call `run_folding` then.
 
     Gradients end at the folded values.
 
@@ -113,16 +115,24 @@ class FoldedGraphModule(GraphModule):
                     "call eval()."
                 )
         self._folded_from, self._stamp = self._now()
-        values = gm()
-        several = isinstance(gm.graph.output_node().args[0], tuple)
-        held = [_held(each) for each in (values if several else (values,))]
+        recording = torch.is_grad_enabled()
+        # What is made in inference mode is of no use outside of it.
+        with torch.inference_mode(False), torch.set_grad_enabled(recording):
+            values = gm()
+            several = isinstance(gm.graph.output_node().args[0], tuple)
+            held = [_held(each) for each in (values if several else (values,))]
         trainable = any(getattr(one, "requires_grad", False) for one in held)
-        if trainable and torch.is_grad_enabled():
+        if trainable and recording:
             warnings.warn(_NO_GRADIENT, stacklevel=2)
         if hasattr(self, name):
             delattr(self, name)
         setattr(self, name, nn.ParameterList(held) if several else held[0])
         self.has_folding_been_run = True
+
+    def _apply(self, fn: Value, recurse: bool = True) -> Value:
+        """Convert the tensors, as `half` does; then fold again."""
+        self.has_folding_been_run = False
+        return super()._apply(fn, recurse)
 
     def _now(self) -> tuple[list[object], Hashable]:
         """What the folded values depend on, and a stamp that tells changes.
@@ -135,7 +145,7 @@ class FoldedGraphModule(GraphModule):
             (torch.is_autocast_enabled(kind), torch.get_autocast_dtype(kind))
             for kind in ("cpu", "cuda")
         ]
-        return parts, (*modes, *map(_stamp, parts))
+        return parts, (torch.get_default_dtype(), *modes, *map(_stamp, parts))
 
 
 _NO_GRADIENT: Final = (
@@ -245,7 +255,9 @@ def split_const_subgraphs(
     const, _ = subgraph_of(
         [*folded], made, is_copied=lambda node: node.op == "get_attr"
     )
-    return FoldedGraphModule(root, main, const, name, device_for_folded_attrs)
+    new = FoldedGraphModule(root, main, const, name, device_for_folded_attrs)
+    new.run_folding()
+    return new
 
 
 def _main_graph(

@@ -19,6 +19,7 @@ from types import BuiltinFunctionType
 from typing import ClassVar
 
 import torch
+from torch._ops import OpOverload, OpOverloadPacket
 
 from ..graph_module import GraphModule
 from ..interpreter import Args, Transformer
@@ -109,7 +110,10 @@ class NormalizeArgs(Transformer):
                 self.normalize_to_only_use_kwargs,
             )
             if found and _is_the_same(target, args, kwargs, found):
-                args, kwargs = found
+                given = (*args, *kwargs.values())
+                known = (*types, *named.values())
+                kinds = dict(zip(map(id, given), known, strict=False))
+                args, kwargs = found.args, _renamed(target, found.kwargs, kinds)
         return super().call_function(target, args, kwargs)
 
     def call_module(self, target: Target, args: Args, kwargs: Value) -> Value:
@@ -164,6 +168,35 @@ def _is_the_same(
     except TypeError:
         return False
     return all(map(_is_constant, filled))
+
+
+def _renamed(
+    target: Callable[..., Value], kwargs: Value, kinds: dict[int, Value]
+) -> Value:
+    """Keyword arguments by the names that a call must give them.
+
+    Schemas name the first argument `self`.  Functions of torch name it `input`
+    if it is a tensor, and operators never do.
+
+    Args:
+        target: the function or operator.
+        kwargs: with `input` for `self`.
+        kinds: the types of the arguments, by their ids.
+    """
+    overloads = facts_of_overloads(target) or ()
+    if not any("self" in facts.parameters for facts in overloads):
+        return kwargs
+    is_operator = isinstance(target, OpOverload | OpOverloadPacket)
+    kind = kinds.get(id(kwargs.get("input")))
+    is_number = isinstance(kind, type) and issubclass(
+        kind, (int, float, complex)
+    )
+    if not (is_operator or is_number):
+        return kwargs
+    return {
+        "self" if name == "input" else name: value
+        for name, value in kwargs.items()
+    }
 
 
 def _is_constant(value: Value) -> bool:

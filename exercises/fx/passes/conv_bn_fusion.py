@@ -17,6 +17,7 @@ from ..memory.modules import hooks_of
 from ..node import Node
 from ..text import dotted_path
 from ..usedef.values import Value
+from .utils.call_order import may_write_attributes
 
 LAYER_AND_NORM: Final = frozenset(
     (
@@ -34,10 +35,12 @@ def fold_conv_bn(gm: GraphModule) -> int:
 
     The layer is a convolution, or linear if shapes are noted, as `ShapeProp`
     does, that say that its result has two dimensions: of three, the BatchNorm
-    would count along the second, and the layer along the third.
+    would count along the second, and the layer along the third. A convolution
+    is taken to be of a batch, unless its result is noted with two dimensions.
 
     A BatchNorm stays if it is in training mode or keeps no statistics, if it
-    or the layer has hooks, or if the layer's result has other users. The new
+    or the layer has hooks, if the layer's result has other users, or if the
+    graph fetches a tensor of the two and may write into it. The new
     layer gets the path of the old one, with `_folded` appended if that is
     still used; modules that nothing uses any more are removed.
 
@@ -53,6 +56,7 @@ def fold_conv_bn(gm: GraphModule) -> int:
     torch.fx: experimental/optimization.py, fuse
     """
     folded: dict[str, str] = {}
+    written = _written(gm)
     for node in gm.graph.find_nodes(op="call_module"):
         call = node.args[0] if node.args else None
         if not isinstance(call, Node) or call.op != "call_module":
@@ -60,7 +64,7 @@ def fold_conv_bn(gm: GraphModule) -> int:
         layer = dotted_path.find(gm, str(call.target))
         norm = dotted_path.find(gm, str(node.target))
         alone = [*call.users] == [node] and node.all_input_nodes == [call]
-        if alone and _can_be_folded(layer, norm, call):
+        if alone and _can_be_folded(layer, norm, call, written):
             path = _new_path(gm, str(call.target))
             folded[path] = str(call.target)
             gm.add_submodule(path, _fused(layer, norm))
@@ -74,8 +78,25 @@ def fold_conv_bn(gm: GraphModule) -> int:
     return len(folded)
 
 
-def _can_be_folded(layer: Value, norm: Value, call: Node) -> bool:
-    """Whether a BatchNorm multiplies by and adds constants only."""
+def _written(gm: GraphModule) -> set[int]:
+    """The ids of the attributes that the graph fetches and may write."""
+    fetched = gm.graph.find_nodes(op="get_attr")
+    if not fetched or not may_write_attributes(gm.graph):
+        return set()
+    return {id(dotted_path.find(gm, str(node.target))) for node in fetched}
+
+
+def _can_be_folded(
+    layer: Value, norm: Value, call: Node, written: set[int]
+) -> bool:
+    """Whether a BatchNorm multiplies by and adds constants only.
+
+    Args:
+        layer: the module before it.
+        norm: the BatchNorm.
+        call: the call of the layer.
+        written: the ids of attributes that are not constant.
+    """
     if (type(layer), type(norm)) not in LAYER_AND_NORM:
         return False
     if norm.training or norm.running_var is None:
@@ -83,9 +104,12 @@ def _can_be_folded(layer: Value, norm: Value, call: Node) -> bool:
     for each in (layer, norm):
         if "forward" in vars(each) or next(hooks_of(each), None):
             return False
+        held = (*each.parameters(), *each.buffers())
+        if not written.isdisjoint(map(id, held)):
+            return False
     noted = call.meta.get("val", call.meta.get("tensor_meta"))
     is_flat = len(getattr(noted, "shape", ())) == 2
-    return is_flat or not isinstance(layer, nn.Linear)
+    return is_flat == isinstance(layer, nn.Linear)
 
 
 def _new_path(gm: GraphModule, old: str) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import copy
 import importlib
+import inspect
 import sys
 from collections.abc import Sequence
 
@@ -29,15 +30,23 @@ def main(argv: Sequence[str] | None = None) -> int:
         argv: the arguments; by default those of the process.
 
     Returns:
-        0, or 1 if the module cannot be traced; standard error says why.
+        0, or 1 if the module cannot be traced or the file not written;
+        standard error says why.
 
     Raises:
         SystemExit: the arguments are wrong; standard error says how.
     """
-    options = _parser().parse_args(argv)
+    parser = _parser()
+    options = parser.parse_args(argv)
     module = options.module
     if not isinstance(module, nn.Module):
+        try:
+            inspect.signature(module).bind()
+        except TypeError as error:
+            parser.error(f"{module!r} cannot make a module: {error}")
         module = module()
+    if not isinstance(module, nn.Module):
+        parser.error(f"{options.module!r} made {module!r}, not a module")
     try:
         gm = traced(module.eval() if options.eval else module)
     except TraceError as error:
@@ -51,7 +60,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         result = getattr(result, "graph_module", result)
         after = result if isinstance(result, GraphModule) else after
     page = show(gm, *options.input, after=after, times=options.times)
-    print(page.write(options.output))
+    try:
+        print(page.write(options.output))
+    except OSError as error:
+        print(f"fx.show: {error}", file=sys.stderr)
+        return 1
     return 0
 
 
@@ -109,7 +122,9 @@ def _tensor(text: str) -> torch.Tensor:
     """A tensor of that dtype and size: random numbers, or zeros if whole."""
     name, _, sizes = text.rpartition(":")
     try:
-        dtype: torch.dtype = getattr(torch, name or "float32")
+        dtype = getattr(torch, name or "float32")
+        if not isinstance(dtype, torch.dtype):
+            raise ValueError(f"torch.{name} is not a dtype")
         size = [int(part) for part in sizes.split(",") if part]
         is_float = dtype.is_floating_point
         return (torch.randn if is_float else torch.zeros)(size, dtype=dtype)

@@ -70,7 +70,7 @@ class _Writer:
             "groups": [self._group(path) for path in self._groups],
             "stacks": [frames_of(stack) for stack in self._stacks],
             "code": text,
-            "weights": sum(each.numel() for each in self._gm.parameters()),
+            "weights": _weights(self._gm),
             "problem": self._facts.problem,
         }
 
@@ -193,9 +193,11 @@ def _one_line(module: nn.Module) -> str:
 
 def _weights(held: Value) -> int | None:
     """How many numbers a module, or a tensor, holds."""
-    match held:
-        case nn.Module():
-            return sum(each.numel() for each in held.parameters())
-        case torch.Tensor():
-            return held.numel()
+    # A lazy parameter has none yet, but refuses the question.
+    with torch._C.DisableTorchFunctionSubclass():
+        match held:
+            case nn.Module():
+                return sum(each.numel() for each in held.parameters())
+            case torch.Tensor():
+                return held.numel()
     return None

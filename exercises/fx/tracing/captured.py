@@ -39,12 +39,15 @@ class Captured:
     def begin(self, *held: dict[Value, str]) -> None:
         """Begin a trace with what its root holds, tensor -> path, if any."""
         self._nodes.clear()
-        self._before = [
-            (path, tensor, tensor._version)  # noqa: SLF001
-            for group in held
-            for tensor, path in group.items()
-            if isinstance(tensor, torch.Tensor) and not tensor.is_inference()
-        ]
+        # Lazy parameters refuse questions, and subclasses may answer anything.
+        with torch._C.DisableTorchFunctionSubclass():
+            self._before = [
+                (path, tensor, tensor._version)  # noqa: SLF001
+                for group in held
+                for tensor, path in group.items()
+                if isinstance(tensor, torch.Tensor)
+                and not tensor.is_inference()
+            ]
 
     def note(self, node: Node) -> Node:
         """Note a new get_attr node, and the user's line; return the node."""

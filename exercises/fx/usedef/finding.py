@@ -12,10 +12,12 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 from itertools import chain
 from operator import attrgetter
-from typing import Final, Generic
+from typing import Final, Generic, TypeAlias
 
 from ..ordered.opcodes import Opcode, Target
 from ..ordered.ordered_graph import NodeT
+
+_Found: TypeAlias = dict[Opcode, dict[Hashable, dict[NodeT, None]]]
 
 _BY_PLACE: Final = attrgetter("_sort_key")
 
@@ -33,9 +35,7 @@ class NodeTable(Generic[NodeT]):
             nodes: the nodes of a graph, to be walked at the first question.
         """
         self._graph_nodes = nodes
-        self._found: dict[Opcode, dict[Hashable, dict[NodeT, None]]] | None = (
-            None
-        )
+        self._found: _Found[NodeT] | None = None
 
     def forget(self) -> None:
         """Begin again at the next question: all nodes may have changed."""
@@ -44,8 +44,7 @@ class NodeTable(Generic[NodeT]):
     def add(self, node: NodeT) -> None:
         """Note a node that is in the graph."""
         if self._found is not None:
-            targets = self._found.setdefault(node.op, {})
-            targets.setdefault(_key(node.target), {})[node] = None
+            _note(self._found, node)
 
     def drop(self, node: NodeT) -> bool:
         """Forget a node, and say whether it was known.
@@ -70,15 +69,25 @@ class NodeTable(Generic[NodeT]):
         Cost: O(found), if they were made in order; else O(found log found).
         The first time O(nodes).
         """
-        if self._found is None:
-            self._found = {}
+        table = self._found
+        if table is None:
+            # It is kept when it is whole: the walk may be interrupted, or
+            # another thread may ask meanwhile.
+            table = {}
             for node in self._graph_nodes:
-                self.add(node)
-        targets = self._found.get(op, {})
+                _note(table, node)
+            self._found = table
+        targets = table.get(op, {})
         nodes: Iterable[NodeT] = chain.from_iterable(targets.values())
         if target is not None:
             nodes = targets.get(_key(target), ())
         return sorted(nodes, key=_BY_PLACE)
+
+
+def _note(table: _Found[NodeT], node: NodeT) -> None:
+    """Put a node into a table."""
+    targets = table.setdefault(node.op, {})
+    targets.setdefault(_key(node.target), {})[node] = None
 
 
 def _key(target: Target) -> Hashable:

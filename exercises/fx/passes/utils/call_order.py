@@ -13,11 +13,17 @@ call made, is asked of `memory`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 
 from ...graph import Graph
-from ...memory.effects import Memory, effect_by_name, is_torchs_module
+from ...memory.effects import (
+    Effect,
+    Memory,
+    effect_by_name,
+    holds_with_others,
+    is_torchs_module,
+)
 from ...node import Node
 from ..tools_common import CALLABLE_NODE_OPS
 
@@ -30,8 +36,8 @@ def kept_in_order(graph: Graph) -> Iterator[tuple[Node, Node]]:
 
     - A write into memory that a call of the graph made stays in its place
       among the calls that use that memory, if all of them are known.
-    - A random draw, and a module of torch.nn with a state, stay in order with
-      all other effects.
+    - A random draw, and a module of torch.nn that changes a state which it
+      alone has, stay in order with all other effects.
     - Any other effect stays where it is among all calls, and so does a call
       of which nothing is known.  The object of a method is taken for a tensor.
 
@@ -52,12 +58,20 @@ def kept_in_order(graph: Graph) -> Iterator[tuple[Node, Node]]:
         yield from _around(mine, local.intersection(mine))
     others = [node for node in impure if node not in local]
     yield from pairwise(others)
-    fences = {
-        node
-        for node in others
-        if not effects[node].only_draws and not is_torchs_module(node)
-    }
-    yield from _around(calls, fences)
+    yield from _around(calls, _fences(graph, others, effects))
+
+
+def _fences(
+    graph: Graph, others: Iterable[Node], effects: Mapping[Node, Effect]
+) -> set[Node]:
+    """Those of some calls with an effect that calls without one may notice.
+
+    They do not notice draws, nor what a module of torch.nn does to a state
+    that it alone has.
+    """
+    found = {node for node in others if not effects[node].only_draws}
+    modules = {node for node in found if is_torchs_module(node)}
+    return found - modules | holds_with_others(modules, graph.nodes)
 
 
 def _around(
@@ -82,11 +96,11 @@ def may_write_attributes(graph: Graph) -> bool:
     Cost: O(nodes + uses).
     """
     memory = Memory(graph.nodes)
-    return any(
-        effect_by_name(node).kind != "pure"
-        and not effect_by_name(node).only_draws
-        and not is_torchs_module(node)
-        and not memory.is_made_here(node)
-        for node in graph.nodes
-        if node.op in CALLABLE_NODE_OPS
-    )
+    calls = [node for node in graph.nodes if node.op in CALLABLE_NODE_OPS]
+    effects = {node: effect_by_name(node) for node in calls}
+    others = [
+        node
+        for node in calls
+        if effects[node].kind != "pure" and not memory.is_made_here(node)
+    ]
+    return bool(_fences(graph, others, effects))

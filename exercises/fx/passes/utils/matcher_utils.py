@@ -333,12 +333,13 @@ class Search:
         """Compare two arguments of which at most one is a node.
 
         Lists and tuples are compared item by item, other containers as
-        constants; that is the rule of torch.fx.
+        constants; that is the rule of torch.fx. A placeholder that is met
+        again must have its first value, or one that is `_equal`.
 
         Returns:
             "" if they match, or why they do not: "add is not 3" for a node of
             the pattern, "3 items instead of 2" (found, sought), or "3 instead
-            of 2" (likewise).
+            of 2" (likewise). Values are written by `repr`: "x is not 'sum'".
         """
         raise NotImplementedError("stage 07: Search.compare")
 

@@ -1,0 +1,70 @@
+"""`import fx` is quick, because much is imported when it is first used."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from fx.compat.first_use import importer
+from tests.benchmarks import start
+
+
+def in_fresh_process(program: str) -> str:
+    """What a program prints in a process of its own."""
+    return subprocess.run(
+        [sys.executable, "-c", program],
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
+
+
+def test_import_takes_less_than_the_goal() -> None:
+    # The best of five: a busy machine makes no process quicker.
+    assert start.times(5)[0] <= start.GOAL
+
+
+def test_what_import_takes_is_noticed(tmp_path: Path) -> None:
+    (tmp_path / "fx").mkdir()
+    (tmp_path / "fx/__init__.py").write_text("sum(range(10**7))\n")
+    found = start.times(1, tmp_path)
+    assert found[0] > start.GOAL
+    assert "MISSED" in start.line(found)
+
+
+def test_names_are_found_at_first_use_in_either_order() -> None:
+    printed = in_fresh_process(
+        "import sys, fx\n"
+        "late = ('fx.show.page', 'fx.passes.shape_prop', 'fx.reinplacing',\n"
+        "        'fx.saving.saved_graph', 'fx.experimental.proxy_tensor')\n"
+        "print([name for name in late if name in sys.modules])\n"
+        "import fx.show.page, fx.show\n"
+        "print(fx.show is fx.show.__globals__['show'], fx.load.__name__)\n"
+        "print(fx.passes.shape_prop.ShapeProp.__name__, hasattr(fx, 'no'))\n"
+        "from fx import *\n"
+        "print(diff.__name__, issubclass(LoadError, ValueError))\n"
+    )
+    assert printed.splitlines() == [
+        "[]",
+        "True load",
+        "ShapeProp False",
+        "diff True",
+    ]
+
+
+def test_a_module_that_cannot_be_imported_says_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = tmp_path / "late_package"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "needy.py").write_text("import a_module_that_nobody_has\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    find = importer("late_package")
+    with pytest.raises(ModuleNotFoundError, match="that_nobody_has"):
+        find("needy")
+    with pytest.raises(AttributeError, match="has no attribute 'other'"):
+        find("other")

@@ -1,0 +1,50 @@
+"""Passes: modules and names that a package imports when they are first used.
+
+`import torch` loads nearly all of torch.fx, and programs rely on it: they write
+`torch.fx.passes.shape_prop` without having imported that.  To load as much at
+every `import fx` would take as long as all the rest of it.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Final
+
+from ..usedef.values import Value
+
+__all__ = ["importer"]
+
+_NONE: Final[Mapping[str, str]] = MappingProxyType({})
+
+
+def importer(
+    package: str, names: Mapping[str, str] = _NONE
+) -> Callable[[str], Value]:
+    """What a package does for an attribute that it lacks: import it.
+
+    It is meant as the package's `__getattr__` (PEP 562), which Python calls.
+
+    Args:
+        package: its dotted name; each module below it can be looked up.
+        names: a name that can be looked up, and the module that defines it,
+            below the package.
+
+    Returns:
+        A function that finds an attribute, and raises AttributeError.
+    """
+
+    def find(name: str) -> Value:
+        dotted = f"{package}.{names.get(name, name)}"
+        try:
+            module = importlib.import_module(dotted)
+        except ModuleNotFoundError as error:
+            if error.name != dotted:
+                raise
+            raise AttributeError(
+                f"module {package!r} has no attribute {name!r}"
+            ) from None
+        return getattr(module, name) if name in names else module
+
+    return find

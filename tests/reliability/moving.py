@@ -134,7 +134,6 @@ def _merged(lib: Anything, gm: Anything, rng: random.Random) -> Anything:
     return module.CSEPass()(gm).graph_module
 
 
-
 def _folded(lib: Anything, gm: Anything, rng: random.Random) -> Anything:
     module = import_module(f"{lib.__name__}.experimental.const_fold")
     return module.split_const_subgraphs(gm)

@@ -169,12 +169,13 @@ def a_hook_between_layer_and_norm(lib: Lib) -> Seen:
 
 
 @program(differs="fuse-written", ours=True)
-def a_weight_that_is_halved(lib: Lib) -> Seen:
+def a_weight_that_is_filled(lib: Lib) -> Seen:
     def forward(self: Value, x: Value) -> Value:
-        self.conv.weight.data.mul_(0.5)
+        self.conv.weight.data.fill_(5)
         return self.norm(self.conv(x))
 
     model = layers(forward)
+    nn.init.constant_(model.norm.weight, 3.0)
     gm = experimental(lib, "optimization").fuse(model)
     x = one_image() + 1
     return torch.allclose(gm(x), model(x))

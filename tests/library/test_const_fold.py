@@ -494,6 +494,14 @@ def test_a_conversion_is_no_loss() -> None:
     torch.testing.assert_close(inner(X), made(X), rtol=0, atol=0)
 
 
+def test_both_graphs_keep_one_buffer_after_a_conversion() -> None:
+    made = model(lambda self, x: x * torch.neg(self.c) + self.c)
+    found: Value = split_const_subgraphs(traced(made)).double()
+    expected = found(X)
+    found.c.mul_(2)
+    torch.testing.assert_close(found(X), 2 * expected)
+
+
 def test_values_made_in_inference_mode() -> None:
     made = model(lambda self, x: (x * (self.a + self.b)).sum())
     with torch.inference_mode():

@@ -178,12 +178,6 @@ PART = Part(
         ),
         Plant(
             FOLD,
-            "copy_attributes(self, gm, shared)",
-            "del shared",
-            "after a conversion both graphs have tensors of their own",
-        ),
-        Plant(
-            FOLD,
             ", part.data_ptr()",
             "",
             "other memory of a weight is not noticed",

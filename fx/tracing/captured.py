@@ -62,11 +62,12 @@ class Captured:
 
         Cost: O(users of the nodes + tensors of the root).
         """
-        changed = [
-            path
-            for path, tensor, version in self._before
-            if tensor._version != version  # noqa: SLF001
-        ]
+        with torch._C.DisableTorchFunctionSubclass():
+            changed = [
+                path
+                for path, tensor, version in self._before
+                if tensor._version != version  # noqa: SLF001
+            ]
         if changed:
             frames.warn(
                 f"the code wrote to {', '.join(changed)} while it was traced, "

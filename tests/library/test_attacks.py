@@ -17,6 +17,8 @@ from typing import Any, TypeAlias
 
 import pytest
 import torch
+import torch.fx
+from torch import nn
 
 import fx
 from fx.node import Node
@@ -274,3 +276,78 @@ def test_a_root_taken_while_another_thread_wraps_it_is_traced() -> None:
         done.set()
         thread.join()
     assert [n.name for n in mine.nodes] == ["x", "add", "output"]
+
+
+class Asking:
+    """A function whose hash is asked for while nodes are looked for."""
+
+    def __init__(self, graph: fx.Graph) -> None:
+        self.graph: fx.Graph | None = graph
+        self.found: list[Node] = []
+
+    def __call__(self, x: Value) -> Value:
+        return x
+
+    def __hash__(self) -> int:
+        graph, self.graph = self.graph, None
+        if graph is not None:
+            self.found = graph.find_nodes(op="output")
+            raise InterruptedError
+        return 0
+
+
+def test_a_search_that_another_one_interrupts_finds_all() -> None:
+    graph, x, relu, output = chain()
+    asking = Asking(graph)
+    with graph.inserting_after(x):
+        graph.call_function(asking, (x,))
+    with pytest.raises(InterruptedError):
+        graph.find_nodes(op="placeholder")
+    assert asking.found == [output]
+    assert graph.find_nodes(op="call_function", target=torch.relu) == [relu]
+
+
+class Refusing(torch.Tensor):
+    """A tensor that nothing can be asked of."""
+
+    @classmethod
+    def __torch_function__(cls, *args: Value) -> Value:
+        raise TypeError("not to be asked")
+
+
+def unusual_tensors() -> dict[str, torch.Tensor]:
+    """Parameters and buffers that are no plain tensors."""
+    ones = torch.ones(2, 2)
+    with torch.inference_mode():
+        inference = ones * 2
+    return {
+        "lazy": nn.UninitializedParameter(),
+        "lazy_buffer": nn.UninitializedBuffer(),
+        "refusing": ones.as_subclass(Refusing),
+        "sparse": ones.to_sparse(),
+        "meta": ones.to("meta"),
+        "complex": torch.complex(ones, ones).conj(),
+        "inference": inference,
+        "view": ones[0].expand(3, 2),
+    }
+
+
+@pytest.mark.parametrize("name", unusual_tensors())
+def test_a_module_may_hold_any_tensor(name: str) -> None:
+    class Holder(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            tensor = unusual_tensors()[name]
+            if isinstance(tensor, nn.Parameter):
+                self.weight = tensor
+            else:
+                self.register_buffer("weight", tensor)
+            self.inner = nn.Linear(2, 2)
+
+        def forward(self, x: Value) -> Value:
+            return self.inner(x) * self.weight
+
+    holder = Holder()
+    code = fx.symbolic_trace(holder).code
+    assert "self.weight" in code or "self._tensor_constant0" in code
+    assert code == torch.fx.symbolic_trace(holder).code

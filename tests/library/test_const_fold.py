@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import operator
 import pickle
+import warnings
 from collections.abc import Callable
 
 import pytest
@@ -463,11 +464,65 @@ def test_what_was_folded_is_not_folded_again() -> None:
 
 
 def test_who_would_train_it_is_told() -> None:
-    found = split_const_subgraphs(model(one))
     with pytest.warns(UserWarning, match="gradients end at the folded"):
-        found(X)
-    with torch.no_grad():
+        split_const_subgraphs(model(one))
+    with torch.no_grad(), warnings.catch_warnings():
+        warnings.simplefilter("error")
         split_const_subgraphs(model(one))(X)
+
+
+def test_what_runs_the_graph_finds_values() -> None:
+    made = model(one)
+    found = split_const_subgraphs(made)
+    assert found.has_folding_been_run
+    outer = fx.symbolic_trace(nn.Sequential(found))
+    runs = (fx.Interpreter(found).run, found.forward, outer)
+    for run in runs:
+        torch.testing.assert_close(run(X), made(X))
+
+
+def counted(self: Value, x: Value) -> Value:
+    return x + self.count / 3
+
+
+def test_a_conversion_is_no_loss() -> None:
+    made = model(counted)
+    made.register_buffer("count", torch.tensor([1, 2, 4]))
+    found: Value = split_const_subgraphs(traced(made))
+    inner = nn.Sequential(found)
+    inner.bfloat16().float()
+    torch.testing.assert_close(inner(X), made(X), rtol=0, atol=0)
+
+
+def test_both_graphs_keep_one_buffer_after_a_conversion() -> None:
+    made = model(lambda self, x: x * torch.neg(self.c) + self.c)
+    found: Value = split_const_subgraphs(traced(made)).double()
+    expected = found(X)
+    found.c.mul_(2)
+    torch.testing.assert_close(found(X), 2 * expected)
+
+
+def test_values_made_in_inference_mode() -> None:
+    made = model(lambda self, x: (x * (self.a + self.b)).sum())
+    with torch.inference_mode():
+        found: Value = split_const_subgraphs(made)
+    x = X.clone().requires_grad_()
+    found(x).backward()
+    torch.testing.assert_close(x.grad, (made.a + made.b).detach())
+
+
+def test_another_default_dtype() -> None:
+    graph = fx.Graph()
+    ones = graph.call_function(torch.ones, (3,))
+    graph.output(graph.call_function(torch.add, (graph.placeholder("x"), ones)))
+    found = split_const_subgraphs(fx.GraphModule({}, graph))
+    whole = torch.ones(3, dtype=torch.int)
+    assert found(whole).dtype is torch.float32
+    torch.set_default_dtype(torch.float64)
+    try:
+        assert found(whole).dtype is torch.float64
+    finally:
+        torch.set_default_dtype(torch.float32)
 
 
 def test_time_grows_with_the_nodes() -> None:

@@ -377,6 +377,7 @@ def test_a_way_that_no_program_can_import() -> None:
         (lambda x: (x, x), lambda x: x, "3 values instead of 2"),
         (lambda x: None, lambda x: x, "NoneType, not Tensor"),
         (lambda x: x.sum(), lambda x: x, "shape"),
+        (lambda x: 1.0, lambda x: x.sum(), "float, not Tensor"),
         (lambda x: 1, lambda x: 2, "1 != 2|not equal|not close"),
     ],
 )
@@ -385,6 +386,11 @@ def test_results_of_other_kinds(found: Value, right: Value, text: str) -> None:
     problem = ways.problem(fx.symbolic_trace(chain), [X])
     assert problem is not None
     assert any(part in problem.text for part in text.split("|")), problem
+
+
+def test_a_graph_without_calls_has_none_that_differ() -> None:
+    gm = fx.symbolic_trace(lambda x: x)
+    assert narrow_down(gm, [X], lambda gm: lambda x: x + 1) is None
 
 
 def test_nan_equals_nan_and_dtypes_do_not_count() -> None:

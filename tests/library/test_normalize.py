@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 import warnings
 from collections.abc import Callable
 
@@ -155,6 +156,28 @@ def test_types_are_those_of_the_arguments() -> None:
     ShapeProp(gm).propagate(x)
     new = ours.NormalizeArgs(gm).transform()
     assert "input = x, dim = sub, keepdim" in line(new, "max_1")
+    torch.testing.assert_close(new(x), f(x))
+
+
+NUMBER_FIRST: list[Callable[[Value], Value]] = [
+    lambda x: torch.pow(2, x),
+    lambda x: torch.pow(x.size(0), x),
+    lambda x: torch.where(x > 0, 1.0, x),
+    lambda x: torch.remainder(5, x),
+    lambda x: torch.bucketize(0.5, x),
+    lambda x: torch.ops.aten.pow.Scalar(2, torch.ops.aten.add.Tensor(x, 1)),
+    lambda x: torch.ops.aten.add(x, 1),
+    lambda x: torch.ops.aten.where.ScalarSelf(x > 0, 1.0, x),
+]
+
+
+@pytest.mark.parametrize("f", NUMBER_FIRST)
+@pytest.mark.parametrize("only_kwargs", [True, False])
+def test_who_takes_self(f: Callable[[Value], Value], only_kwargs: bool) -> None:
+    gm, x = fx.symbolic_trace(f), torch.rand(3) + 1
+    ShapeProp(gm).propagate(x)
+    new = ours.NormalizeArgs(gm, only_kwargs).transform()
+    assert bool(re.search(r"\bself = ", new.code)) == only_kwargs
     torch.testing.assert_close(new(x), f(x))
 
 

@@ -117,6 +117,30 @@ def test_a_layer_that_is_used_elsewhere_keeps_its_path() -> None:
     assert {"conv", "conv_folded"} == {n for n, _ in found.named_children()}
 
 
+def test_a_weight_that_the_graph_writes() -> None:
+    def forward(self: Value, x: Value) -> Value:
+        self.conv.weight.data.mul_(0.5)
+        return self.norm(self.conv(x)) + self.inner(x)
+
+    model = layers(forward)
+    gm = fx.symbolic_trace(model)
+    found: Value = ours.fuse(gm, no_trace=True)
+    assert norms(found) == 1 and norms(found.inner) == 0
+    for _ in range(2):
+        torch.testing.assert_close(found(X), gm(X))
+
+
+def test_a_convolution_without_a_batch() -> None:
+    norm = nn.BatchNorm1d(3)
+    norm.running_mean = torch.rand(3)
+    model = nn.Sequential(nn.Conv1d(2, 3, 1), norm).eval()
+    gm, x = fx.symbolic_trace(model), torch.rand(2, 3)
+    ShapeProp(gm).propagate(x)
+    assert norms(ours.fuse(gm, no_trace=True)) == 1
+    ShapeProp(gm).propagate(x[None])
+    assert norms(ours.fuse(gm, no_trace=True)) == 0
+
+
 def test_a_result_with_another_user() -> None:
     def forward(self: Value, x: Value) -> Value:
         y = self.conv(x)

@@ -518,6 +518,11 @@ WORDS = nn.Sequential(nn.Embedding(5, 4))
         (["torch.nn"], "is not PLACE:NAME"),
         (["torch.nn:ReLU", "--input", "1,x"], "is not [DTYPE:]SIZES"),
         (["torch.nn:ReLU", "--input", "f33:1"], "is not [DTYPE:]SIZES"),
+        (["torch.nn:ReLU", "--input", "Tensor:1"], "is not a dtype"),
+        (["torch.nn:Linear"], "missing a required argument"),
+        (["os:path"], "is not a callable object"),
+        (["builtins:dict"], "no signature found"),
+        (["os:getcwd"], "not a module"),
     ],
 )
 def test_wrong_arguments_are_named(
@@ -541,3 +546,15 @@ def test_a_module_that_cannot_be_traced_is_said(
 ) -> None:
     assert main([f"{__name__}:Branches"]) == 1
     assert "x.sum() > 0" in capsys.readouterr().err
+
+
+def test_a_file_that_cannot_be_written_is_said(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    assert main(["torch.nn:Flatten", "-o", str(tmp_path)]) == 1
+    assert str(tmp_path) in capsys.readouterr().err
+
+
+def test_lazy_parameters_count_as_nothing() -> None:
+    net = nn.Sequential(nn.LazyLinear(2), nn.Linear(2, 2))
+    assert data_of(fx.show(net))["sides"][0]["weights"] == 6

@@ -2,10 +2,10 @@
 
 Each case is a random graph of few calls, most of whose values come from two
 tensors of the module.  It is called three times, folded and as it was.  In
-between the caller writes into what was returned, into the weights, or puts
-other weights in their place; so what is folded must be new memory where that
-shows, and up to date.  Compared are outputs, inputs, the module's state, and
-the state of the random generator.
+between the caller writes into what was returned, into the weights, puts other
+weights in their place, or converts the module; so what is folded must be new
+memory where that shows, and up to date.  Compared are outputs, inputs, the
+module's state, and the state of the random generator.
 """
 
 from __future__ import annotations
@@ -98,6 +98,10 @@ def history(gm: Anything, owner: Owner, seed: int) -> list[str]:
         if rng.random() < 0.3:
             held = owner.state_dict()
             owner.load_state_dict({name: held[name] * 0.5 for name in held})
+        if rng.random() < 0.2:
+            kind = rng.choice((torch.float64, torch.bfloat16))
+            owner.to(kind)
+            gm.to(kind)
     # A value that is kept is printed as a Parameter.
     return [text.replace("Parameter containing:\n", "") for text in seen]
 

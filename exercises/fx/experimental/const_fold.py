@@ -19,7 +19,7 @@ from typing import Final
 import torch
 from torch import nn
 
-from .._symbolic_trace import symbolic_trace
+from .._symbolic_trace import is_fx_tracing, symbolic_trace
 from ..graph import Graph
 from ..graph_module import GraphModule
 from ..memory.effects import classify
@@ -33,7 +33,7 @@ from ..passes.tools_common import CALLABLE_NODE_OPS
 from ..passes.utils.call_order import kept_in_order, may_write_attributes
 from ..passes.utils.common import subgraph_of
 from ..saving.attributes import paths_in
-from ..text.dotted_path import copy_attributes, find
+from ..text.dotted_path import copy_attributes, exists, find
 from ..usedef.values import Value
 
 __all__ = [
@@ -50,8 +50,7 @@ class FoldedGraphModule(GraphModule):
     something changed that it reads: a tensor was written into, converted or
     replaced, a module changed its mode, autocast or the default dtype was
     switched.  Other changes, such as writes through `.data`, do not show, and
-    neither does what runs the graph in another way look at any, such as an
-    Interpreter: call `run_folding` then.
+    an Interpreter or a trace does not look: call `run_folding` then.
 
     Gradients end at the folded values.
 
@@ -87,8 +86,13 @@ class FoldedGraphModule(GraphModule):
         self._stamp: Hashable = None
 
     def __call__(self, *args: Value, **kwargs: Value) -> Value:
-        """Fold, unless the folded values are those of now; then run."""
-        if not self.has_folding_been_run or self._stamp != self._now()[1]:
+        """Fold, unless the folded values are those of now; then run.
+
+        A trace takes the folded values that there are.
+        """
+        if not is_fx_tracing() and (
+            not self.has_folding_been_run or self._stamp != self._now()[1]
+        ):
             self.run_folding()
         return super().__call__(*args, **kwargs)
 
@@ -129,10 +133,20 @@ class FoldedGraphModule(GraphModule):
         setattr(self, name, nn.ParameterList(held) if several else held[0])
         self.has_folding_been_run = True
 
-    def _apply(self, fn: Value, recurse: bool = True) -> Value:
-        """Convert the tensors, as `half` does; then fold again."""
+    def _apply(self, *args: Value) -> Value:
+        """Convert the tensors, as `half` does; then they are folded again.
+
+        What both graphs fetch stays one tensor: a write of the one is seen.
+        """
         self.has_folding_been_run = False
-        return super()._apply(fn, recurse)
+        convert: Value = super()._apply
+        convert(*args)
+        gm = self.const_subgraph_module
+        if gm is not None:
+            paths = paths_in(gm.graph.nodes)
+            shared = [path for path in paths if exists(self, path)]
+            copy_attributes(self, gm, shared)
+        return self
 
     def _now(self) -> tuple[list[object], Hashable]:
         """What the folded values depend on, and a stamp that tells changes.

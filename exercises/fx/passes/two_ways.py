@@ -116,7 +116,9 @@ class Comparison:
         numbers = (torch.Tensor, bool, int, float, complex)
         if not isinstance(right, numbers):
             return ""
-        if not isinstance(found, numbers):
+        if not isinstance(found, numbers) or (
+            isinstance(found, torch.Tensor) != isinstance(right, torch.Tensor)
+        ):
             return f"{type(found).__name__}, not {type(right).__name__}"
         given = self.rtol is not None or self.atol is not None
         try:

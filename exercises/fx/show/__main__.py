@@ -42,7 +42,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not isinstance(module, nn.Module):
         try:
             inspect.signature(module).bind()
-        except TypeError as error:
+        except (TypeError, ValueError) as error:
             parser.error(f"{module!r} cannot make a module: {error}")
         module = module()
     if not isinstance(module, nn.Module):

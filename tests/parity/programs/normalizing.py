@@ -110,6 +110,15 @@ def keywords_of_operators(lib: Lib) -> Seen:
     return [each.item() for each in new.transform()(torch.ones(1))]
 
 
+@program(differs="normalize-self", ours=[3.0])
+def an_argument_that_is_named_self(lib: Lib) -> Seen:
+    add = torch.ops.aten.add.Tensor
+    gm = lib.symbolic_trace(lambda x: add(torch.neg(x), 4))
+    new = module(lib, "experimental.normalize").NormalizeArgs(gm).transform()
+    said = error(lambda: new(torch.ones(1)), chars=12)
+    return new(torch.ones(1)).tolist() if said == "no error" else said
+
+
 @program(differs="normalize-types", ours=[2.0])
 def an_argument_that_is_a_number(lib: Lib) -> Seen:
     gm = lib.symbolic_trace(lambda x: torch.max(x, x.dim() - 1)[0] + 1)

@@ -367,6 +367,86 @@ MUTANTS: Final = (
     moved = {""",
         told="another tensor, which has to be made",
     ),
+    Mutant(
+        function=_RUN,
+        misconception="An operator that raises takes no arguments.",
+        was="""        result = self._call(func, args, kwargs)
+        node = self.create_node(
+            "call_function",
+            func,
+            tuple([self.create_arg(arg) for arg in args]),
+""",
+        becomes="""        nodes = tuple([self.create_arg(arg) for arg in args])
+        result = self._call(func, args, kwargs)
+        node = self.create_node(
+            "call_function",
+            func,
+            nodes,
+""",
+        told="ask it after the operator has run",
+    ),
+    Mutant(
+        function=_RULE_1A,
+        misconception="Elements share memory where a stride is 0.",
+        was="if geometry(base).overlaps_itself():",
+        becomes="if 0 in base.stride():",
+        told="a stride of 0 is not the only way",
+    ),
+    Mutant(
+        function=_RULE_1B,
+        misconception="Any later copy_ will do.",
+        was="    for place in sim.next_uses(memory, call.place):",
+        becomes="    for place in sorted("
+        "p for p in memory.uses if p > call.place):",
+        told="not among the next two",
+    ),
+    Mutant(
+        function=_RULE_1C,
+        misconception="Where the run found a value, there it is.",
+        was="if call.memory in sim.storages.alias_sets(arg) and",
+        becomes="if not set(sim.storages.of[call.base]).isdisjoint("
+        "sim.storages.of[arg]) and",
+        told="ask the alias sets, and not the storages",
+    ),
+    Mutant(
+        function=_RULE_1C,
+        misconception="What certainly shares storage is all that may.",
+        was="if call.memory in sim.storages.alias_sets(arg) and",
+        becomes="if sim.share_storage(sim.values[arg], sim.values[call.base]) "
+        "and",
+        told="ask the alias sets, and not the storages",
+    ),
+    Mutant(
+        function=_REDUNDANT,
+        misconception="The same strides and offset are the same place.",
+        was="sim.same_place(found, where)",
+        becomes="geometry(found) == geometry(where)",
+        told="equal offsets in two storages",
+    ),
+    Mutant(
+        function=_IS_ALIAS,
+        misconception="What may share storage is a view.",
+        was="""        found = self.of[node]
+        return bool(found) and set(found) <= set(self.of[of])""",
+        becomes="""        found = self.alias_sets(node)
+        return bool(found) and set(found) <= set(self.alias_sets(of))""",
+        told="compare `of`, and not the alias sets",
+    ),
+    Mutant(
+        function=_IS_ALIAS,
+        misconception="A schema only saves the search for storages.",
+        was="""        if facts is None:
+            return is_item(node)
+        if facts.writes:
+            return False
+        if any(""",
+        becomes="""        if facts is not None and facts.writes:
+            return False
+        if is_item(node):
+            return True
+        if facts is not None and any(""",
+        told="a method, which has no schema",
+    ),
     # -- do_in_place ---------------------------------------------------------
     Mutant(
         function="reinplacing.simulation.Simulation.do_in_place",

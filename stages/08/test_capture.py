@@ -99,6 +99,17 @@ def test_an_operator_that_raises_leaves_nothing() -> None:
         "may catch the error and go on: run the operator first, then add its "
         "node.",
     )
+    capture = capture_of(x=x)
+    for args, kwargs in (((x, y), {}), ((x,), {"other": y})):
+        with raising(RuntimeError, "must match", "add of 2 and 3 raises."):
+            capture.run(aten.add.Tensor, args, kwargs)
+    same(
+        [node.op for node in capture.graph.nodes],
+        ["placeholder"],
+        "add raised, and the graph has a get_attr node for its argument, a "
+        "tensor from outside: create_arg adds nodes, so ask it after the "
+        "operator has run.",
+    )
 
 
 @pytest.mark.exercise(RUN)

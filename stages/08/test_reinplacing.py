@@ -43,15 +43,11 @@ aten: Final[Value] = torch.ops.aten
 ROW = torch.ones(3)
 SQUARE = torch.ones(3, 3)
 
-# Operators that torch does not have: each copies, and declares views.
+# An operator that torch does not have: it copies, and declares views.
 _library = cast(Value, torch.library).Library("course", "DEF")
 _library.define("both(Tensor(a) x, Tensor(b) y) -> (Tensor(a), Tensor(b))")
-_library.define("all_of(Tensor(a)[] given) -> Tensor(a)[]")
 _library.impl(
     "both", lambda x, y: (x.clone(), y.clone()), "CompositeExplicitAutograd"
-)
-_library.impl(
-    "all_of", lambda xs: [x.clone() for x in xs], "CompositeExplicitAutograd"
 )
 course: Final[Value] = torch.ops.course
 
@@ -204,6 +200,33 @@ def test_one_of_several_results_is_not_enough() -> None:
         "broadcast_tensors([x, y]) returned a tensor in the storage of x and "
         "one in that of y. It is another view of x only if all its results "
         "are in the storage of x.",
+    )
+
+
+@pytest.mark.exercise(IS_ALIAS)
+def test_memory_that_may_be_the_same_is_not_enough() -> None:
+    def program(x: torch.Tensor, y: torch.Tensor) -> object:
+        total = aten.add.Tensor(x, y)
+        course.both.default(x, total)
+        return total
+
+    check(
+        not alias(program, "add_tensor", "x"),
+        "both(x, total) declares views of x and of total, which puts them into "
+        "one alias set. But add has read x and was not found in its storage: "
+        "compare `of`, and not the alias sets.",
+    )
+
+
+@pytest.mark.exercise(IS_ALIAS)
+def test_a_node_without_a_schema_is_a_use() -> None:
+    def program(x: torch.Tensor, y: torch.Tensor) -> object:
+        return [cast(Value, x).t(), y]
+
+    check(
+        not alias(program, "t", "x"),
+        "x.t() calls a method, which has no schema, and takes no item: it may "
+        "read whatever it is given, wherever its result was found.",
     )
 
 
@@ -383,6 +406,29 @@ def test_elements_that_share_memory() -> None:
         reason(rule_1a_metadata, program, "add_tensor", ROW),
         "expand returns three rows that are one row of memory: a value for "
         "one of them would be written to all.",
+    )
+
+
+@pytest.mark.exercise(RULE_1A)
+def test_elements_that_share_memory_without_a_stride_of_zero() -> None:
+    def windows(x: torch.Tensor) -> object:
+        return aten.add.Tensor(aten.unfold.default(x, 0, 3, 1), 1)
+
+    check(
+        reason(rule_1a_metadata, windows, "add_tensor", torch.ones(5)),
+        "unfold returns windows that overlap, with strides (1, 1): a stride "
+        "of 0 is not the only way to share memory. geometry knows them all.",
+    )
+
+    def one_row(x: torch.Tensor) -> object:
+        rows = aten.expand.default(x, [3, 3])
+        return aten.add.Tensor(aten.slice.Tensor(rows, 0, 0, 1), 1)
+
+    same(
+        reason(rule_1a_metadata, one_row, "add_tensor", ROW),
+        None,
+        "One row of an expanded tensor has a stride of 0 in a dimension of "
+        "size 1, and no two elements in one place.",
     )
 
 
@@ -593,6 +639,22 @@ def test_the_copy_need_not_be_the_next_use() -> None:
     )
 
 
+@pytest.mark.exercise(RULE_1B)
+def test_the_copy_must_be_among_the_next_two_uses() -> None:
+    def program(x: torch.Tensor) -> object:
+        new = aten.add.Tensor(x, 1)
+        old = [aten.mul.Tensor(x, 2), aten.mul.Tensor(x, 3)]
+        aten.copy_.default(x, new)
+        return old
+
+    check(
+        reason(rule_1b_inputs, program, "add_tensor", ROW),
+        "Two other uses of x precede the copy_, so it is not among the next "
+        "two: next_uses looks no further, so that a rule takes no longer for "
+        "a long graph.",
+    )
+
+
 # -- 1c: other arguments -----------------------------------------------------
 
 
@@ -648,6 +710,47 @@ def test_a_view_given_by_keyword() -> None:
         reason(rule_1c_arguments, program, "add_tensor", SQUARE),
         "add(once, other=t(once)): an argument given by keyword is read as "
         "well. arguments_of has them all.",
+    )
+
+
+@pytest.mark.exercise(RULE_1C)
+def test_an_argument_that_may_be_in_the_memory() -> None:
+    def program(x: torch.Tensor) -> object:
+        once = aten.neg.default(x)
+        dense = aten.contiguous.default(aten.t.default(once))
+        return aten.add.Tensor(once, dense)
+
+    check(
+        reason(rule_1c_arguments, program, "add_tensor", SQUARE),
+        "contiguous has copied for these strides, and would return its "
+        "argument for others, so that it may be in the memory of neg(x): ask "
+        "the alias sets, and not the storages.",
+    )
+
+
+@pytest.mark.exercise(RULE_1C)
+def test_an_argument_in_memory_that_was_merged() -> None:
+    def program(x: torch.Tensor) -> object:
+        one = aten.neg.default(x)
+        two = aten.add.Tensor(one, 1)
+        return aten.mul.Tensor(two, aten.t.default(two))
+
+    sim = Simulation(symbolic_trace(program), (SQUARE,))
+    nodes = {node.name: node for node in sim.nodes}
+    one, two = nodes["neg_default"], nodes["add_tensor"]
+    sim.replaced[two] = one  # as if add had been done in place
+    sim.storages.sets.merge(*sim.storages.of[one], *sim.storages.of[two])
+    call = sim.candidate(sim.places[nodes["mul_tensor"]], nodes["mul_tensor"])
+    assert call is not None
+    try:
+        rule_1c_arguments(sim, call)
+    except Kept:
+        return
+    check(
+        False,
+        "add has been done in place, so its result is in the memory of "
+        "neg(x), and t(add) is a view of it. The two have had a storage each; "
+        "their alias sets were merged.",
     )
 
 
@@ -753,6 +856,22 @@ def test_a_scatter_to_another_tensor() -> None:
         not redundant(program, "add_tensor", "select_scatter_default"),
         "The row was computed in neg(x), and the scatter puts it into a copy "
         "of exp(x): another tensor, which has to be made.",
+    )
+
+
+@pytest.mark.exercise(REDUNDANT)
+def test_a_scatter_to_a_tensor_that_may_be_the_same() -> None:
+    def program(x: torch.Tensor) -> object:
+        whole = aten.neg.default(x)
+        dense = aten.contiguous.default(aten.t.default(whole))
+        row = aten.add.Tensor(aten.select.int(whole, 0, 0), 1)
+        return aten.select_scatter.default(dense, row, 0, 0)
+
+    check(
+        not redundant(program, "add_tensor", "select_scatter_default"),
+        "contiguous may return a view, so its result is in the alias set of "
+        "neg(x), but it has copied: equal offsets in two storages are two "
+        "places. sim.same_place compares the storages as well.",
     )
 
 

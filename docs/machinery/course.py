@@ -10,7 +10,7 @@ import xml.etree.ElementTree as etree
 from docs.machinery.directives import Kind
 from docs.machinery.scene import Block, Scene, after, element, prose
 from docs.machinery.source import ROOT, Place, UnknownName, find
-from stages.manifest import Exercise, Piece, Stage, stages
+from stages.manifest import Exercise, Piece, Stage, exercises, stages
 
 
 def _exercises(scene: Scene) -> etree.Element:
@@ -114,10 +114,13 @@ def _stages(scene: Scene) -> etree.Element:
 
 def _write(scene: Scene) -> etree.Element:
     """What the author of one function must know, folded."""
+    name = scene.directive.argument
     try:
-        place = find(f"fx.{scene.directive.argument}")
+        place = find(f"fx.{name}")
     except UnknownName as error:
         raise scene.error(error) from None
+    if name not in exercises():
+        raise scene.error(f"{name} is not an exercise: there is no stub of it")
     box = element(scene.parent, "details", css="fx-write")
     summary = element(box, "summary", "To write it: ")
     element(summary, "code", place.unit.name)

@@ -154,7 +154,8 @@ def rule_1a_metadata(sim: Simulation, call: Call) -> None:
     """Rule 1a: the result must fit where "a" is.
 
     Raises:
-        Kept: it does not, or autograd may need the old value of "a".
+        Kept: it does not, or autograd may need the old value of "a": one of
+            the two requires a gradient, even if this run does not record.
     """
     base, result = sim.values[call.base], sim.values[call.node]
     if not isinstance(base, torch.Tensor) or not tensors_in(base):

@@ -173,7 +173,8 @@ class Storages:
 
         That is true of views, of the items of a list of views, and of
         operators all of whose results were found in the storage of `of`.
-        Such a node does not read the elements.
+        Such a node does not read the elements. Any other node may, also one
+        without a schema.
         """
         facts = facts_of(node.target)
         if facts is None:

@@ -124,6 +124,7 @@ UNDRAWN = {
     "/// document | 007\n///\n": "no such document; there are 000, 001",
     "/// exercises | 9\n///\n": "no stage '9'",
     "/// write | node.Node._conect\nText.\n///\n": "did you mean Node._connect",
+    "/// write | graph.Graph.lint\nText.\n///\n": "is not an exercise",
     "/// picture | none\nText.\n///\n": "no picture 'none'",
     "/// trace | docs.examples.none\nText.\n///\n": "none.py",
     "/// run | docs.examples.predict_01\nText.\n///\n": "defines no 'main'",

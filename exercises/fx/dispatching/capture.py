@@ -111,8 +111,8 @@ class Capture(GraphAppendingTracer):
     ) -> Value:
         """Run an operator, add its node, and bind the result to the node.
 
-        An operator that raises leaves no node. One that reads data, like
-        `item`, makes none either: `Constants.read` answers it.
+        An operator that raises leaves no node, nor do its arguments. One that
+        reads data, like `item`, makes none either: `Constants.read` answers it.
 
         Args:
             func: the operator that was called.

@@ -154,7 +154,8 @@ def rule_1a_metadata(sim: Simulation, call: Call) -> None:
     """Rule 1a: the result must fit where "a" is.
 
     Raises:
-        Kept: it does not, or autograd may need the old value of "a".
+        Kept: it does not, or autograd may need the old value of "a": one of
+            the two requires a gradient, even if this run does not record.
     """
     raise NotImplementedError("stage 08: rule_1a_metadata")
 

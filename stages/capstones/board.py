@@ -16,7 +16,7 @@ import pytest
 import torch
 
 from stages.manifest import EXERCISES, HERE, REFERENCE, ROOT
-from stages.report import explain
+from stages.report import explain, header
 from stages.tree import Tree, import_all, install
 
 Program: TypeAlias = Any
@@ -68,6 +68,27 @@ class Board:
         self._tree = tree
         self.rows: list[Row] = []
 
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionstart(self, session: pytest.Session) -> None:
+        """Say what is under test."""
+        told = session.config.pluginmanager.get_plugin("terminalreporter")
+        if told is not None:
+            told.write_line(header(self._tree, []))
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(
+        self, session: pytest.Session, items: list[pytest.Item]
+    ) -> None:
+        """Ask once for each program that is not written, in place of tests."""
+        if self._tree.is_reference:
+            return
+        names = dict.fromkeys(item.path.parent.name for item in items)
+        missing = [name for name in names if not (OWN / f"{name}.py").is_file()]
+        items[:] = [
+            *(_ToWrite.from_parent(session, name=name) for name in missing),
+            *(one for one in items if one.path.parent.name not in missing),
+        ]
+
     @pytest.fixture
     def board(self) -> Board:
         """This board, to note measurements."""
@@ -110,6 +131,18 @@ class Board:
             )
         for row in self.rows:
             terminalreporter.write_line(row.said)
+
+
+class _ToWrite(pytest.Item):
+    """Stands for the tests of a program that is not written."""
+
+    def runtest(self) -> None:
+        """Say what is to be written."""
+        _loaded(self.name, OWN / f"{self.name}.py")
+
+    def reportinfo(self) -> tuple[Path, None, str]:
+        """Where it is to be written."""
+        return OWN / f"{self.name}.py", None, f"{self.name} is written"
 
 
 def configure(config: pytest.Config) -> None:
@@ -168,11 +201,12 @@ def _loaded(name: str, path: Path) -> ModuleType:
             f"to write: exercises/capstones/{name}.py. What it must define, "
             f"and what it is checked for, is in docs/capstones/{name}.md."
         )
-    unique = f"capstone_{path.parent.name}_{name}"  # pickle looks it up
+    # pickle and dataclasses look it up
+    unique = f"capstone_{name}" if path.parent == OWN else f"solution_{name}"
     spec = importlib.util.spec_from_file_location(unique, path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # dataclasses look for it there
+    sys.modules[spec.name] = module
     spec.loader.exec_module(module)
     return module
 

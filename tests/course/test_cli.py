@@ -194,6 +194,11 @@ def test_next_and_hint_follow_the_learner(
     assert "loop (stage 06)" in said.getvalue()
     assert cli.main([]) == 0
     assert "next: write loop in exercises/fx/interpreter.py" in said.getvalue()
+    pulled = learner.work.tree / "ordered" / "linked_list.py"
+    text = pulled.read_text(encoding="utf-8")
+    pulled.write_text(f"{text}# newer\n", encoding="utf-8")
+    assert cli.main(["hint"]) == 0
+    assert "(stage 01)" not in said.getvalue().partition("loop")[2]
     note_checked(learner.folder, 4)
     assert cli.main(["hint"]) == 0
     assert "patcher (stage 04)" in said.getvalue()

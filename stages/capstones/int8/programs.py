@@ -127,6 +127,64 @@ class Given(nn.Module):
         return F.linear(x, self.own.weight + 1, weight[0])
 
 
+class Doubling(nn.Linear):
+    """A linear that the tracer does not look into, with its own forward."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Run."""
+        return 2 * super().forward(input)
+
+
+def _tanh(module: nn.Module, args: tuple[Tensor]) -> Tensor:
+    """A hook that changes what a linear is applied to."""
+    return args[0].tanh()
+
+
+def _double(module: nn.Module, args: tuple[Tensor], result: Tensor) -> Tensor:
+    """A hook that changes a linear's result."""
+    return result * 2
+
+
+class Unlike(nn.Module):
+    """Calls of linears that compute something else."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Linear(WIDTH, WIDTH)
+        self.doubling = Doubling(WIDTH, WIDTH)
+        self.before = nn.Linear(WIDTH, WIDTH)
+        self.before.register_forward_pre_hook(_tanh)
+        self.after = nn.Linear(WIDTH, WIDTH)
+        self.after.register_forward_hook(_double)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Run."""
+        y: Tensor = self.after(self.before(self.doubling(self.first(x))))
+        return y
+
+
+class Views(nn.Module):
+    """Weights that are views of one tensor, and others of one that is used."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        both, table = torch.randn(2 * WIDTH, WIDTH), torch.randn(WIDTH, WIDTH)
+        self.upper, self.lower, self.tied = [
+            nn.Linear(WIDTH, WIDTH, bias=False) for _ in range(3)
+        ]
+        self.upper.weight = nn.Parameter(both[:WIDTH])
+        self.lower.weight = nn.Parameter(both[WIDTH:])
+        self.tied.weight = nn.Parameter(table)
+        self.turned = nn.Parameter(table.t())
+        self.one = nn.Parameter(torch.randn(WIDTH, WIDTH))
+        self.same = nn.Parameter(self.one.detach().t())
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Run."""
+        x = self.tied(self.upper(x) + self.lower(x)) * self.turned
+        return x * self.one + self.same
+
+
 class Leaf(nn.Module):
     """torch.nn's attention holds linears that the graph does not call."""
 
@@ -165,6 +223,20 @@ CASES: Final[dict[str, Case]] = {
             "linear_1": "its weight is a value of the program",
         },
         2,
+    ),
+    "own forward, hooks": Case(
+        Unlike,
+        "first",
+        {
+            "doubling": "its type is not nn.Linear, and has its own forward",
+            "before": "it has a hook, which must run",
+            "after": "it has a hook, which must run",
+        },
+    ),
+    "views": Case(
+        Views,
+        "upper lower",
+        {"tied": "something else uses the memory of its weight, too"},
     ),
     "leaf": Case(
         Leaf, "first", {"layer": "the graph does not call the linears in it"}

@@ -18,6 +18,7 @@ from fx._symbolic_trace import symbolic_trace
 from fx.graph_module import GraphModule
 from fx.interpreter import Interpreter
 from fx.node import Node
+from fx.tracing.tracer import Tracer
 from fx.usedef.values import Value
 from stages.capstones.board import Board, Program, Row, timed
 from stages.capstones.int8.programs import ALONE, CASES, WIDTH
@@ -124,6 +125,20 @@ class Rest(Interpreter):
         bias = none if bias is None else bias.detach().double()
         self.linears[n.name] = Linear(weight.detach(), given["input"], bias)
         return self.results[n.name]
+
+
+class Leaves(Tracer):
+    """Does not look into linears of any type."""
+
+    def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:
+        """Whether to record a call of a module as one node.
+
+        Args:
+            m: the module.
+            module_qualified_name: its path.
+        """
+        known = isinstance(m, nn.Linear)
+        return known or super().is_leaf_module(m, module_qualified_name)
 
 
 class _Holdings(pickle.Pickler):
@@ -340,7 +355,8 @@ def small_enough(
         f"The result holds {size(ints)} numbers of int8, and the weights of "
         f"its linears are {elements}.",
     )
-    most = size(held(gm)) - size(list(distinct))
+    storages = {one.untyped_storage().data_ptr(): one for one in distinct}
+    most = size(held(gm)) - size(list(storages.values()))
     most += sum(one.numel() + 8 * len(one) for one in distinct)
     lines = [f"{one.dtype}{list(one.shape)}" for one in now[:40]]
     check(
@@ -357,7 +373,8 @@ def _built(name: str, seed: int) -> GraphModule:
     """The network of a case, with other weights for each seed."""
     with torch.random.fork_rng():
         torch.manual_seed(seed)
-        return symbolic_trace(CASES[name].build())
+        model = CASES[name].build()
+        return GraphModule(model, Leaves().trace(model))
 
 
 def _inputs(name: str) -> Tensors:

@@ -161,7 +161,7 @@ def _linear(gm: GraphModule, node: Node) -> Linear | None:
     if node.op == "call_module":
         path = str(node.target)
         module = gm.get_submodule(path)
-        if type(module) is not nn.Linear:
+        if type(module) is not nn.Linear or _has_hooks(module):
             return None
         has_bias = "bias" in dict(module.named_parameters())
         bias = f"{path}.bias" if has_bias else None
@@ -176,6 +176,14 @@ def _linear(gm: GraphModule, node: Node) -> Linear | None:
         return None
     name = None if bias is None else bias.target
     return Linear(node, given["input"], weight.target, name)
+
+
+def _has_hooks(module: nn.Module) -> bool:
+    """Whether a call of the module, or its gradient, runs more than forward."""
+    return any(
+        getattr(module, f"_{kind}_hooks")
+        for kind in ("forward", "forward_pre", "backward", "backward_pre")
+    )
 
 
 def _storages_elsewhere(gm: GraphModule, linears: list[Linear]) -> set[int]:

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from functools import partial
+from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any, TypeAlias
 
@@ -14,13 +15,15 @@ import torch
 
 from fx.experimental.proxy_tensor import make_fx
 from fx.node import Node
-from stages.capstones.board import FOLDER, Row, _loaded, _ours, timed
+from stages.capstones import board
+from stages.capstones.board import FOLDER, Board, Row, _loaded, _ours, timed
 from stages.capstones.gradient import test_gradient as gradient
 from stages.capstones.gradient.networks import NETWORKS, program_of
 from stages.capstones.int8 import test_int8 as int8
 from stages.capstones.memory import test_memory as memory
 from stages.checking import Mistake
-from stages.manifest import ROOT
+from stages.manifest import EXERCISES, ROOT
+from stages.tree import Tree
 
 Anything: TypeAlias = Any
 
@@ -54,6 +57,7 @@ def test_our_solutions_pass_and_are_measured() -> None:
         QUICK,
     )
     assert " passed" in said and "failed" not in said, said
+    assert said.count("fx under test: fx, the reference itself") == 1
     for row in ("deep, calls", "dlrm, calls", "dlrm, error", "fpn, peak"):
         assert row in said, said
     assert "the same" in said
@@ -73,6 +77,26 @@ def _wrong(name: str, was: str, now: str) -> Anything:
 def test_a_capstone_that_is_not_written_is_to_write() -> None:
     with pytest.raises(AssertionError, match=r"docs/capstones/memory\.md"):
         _loaded("memory", FOLDER / "nothing.py")
+
+
+def test_a_program_is_asked_for_once(
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(board, "OWN", tmp_path)
+    (tmp_path / "memory.py").touch()
+    names = ("int8", "int8", "memory", "memory")
+    items: list[Anything] = [
+        SimpleNamespace(path=FOLDER / name / "test.py") for name in names
+    ]
+    tests = items[2:]
+    own = Board(Tree(EXERCISES / "fx"))
+    own.pytest_collection_modifyitems(request.session, items)
+    asked, *others = items
+    assert others == tests
+    with pytest.raises(AssertionError, match=r"to write: .*int8\.py"):
+        asked.runtest()
 
 
 def test_a_stage_beside_a_capstone_is_refused() -> None:
@@ -388,6 +412,30 @@ INT8: dict[str, tuple[str, str, Anything, str]] = {
         "",
         _small("weight used elsewhere"),
         "linear must stay in float: its weight is its input, too",
+    ),
+    "a linear's hooks do not run": (
+        " or _has_hooks(module)",
+        "",
+        _small("own forward, hooks"),
+        "before must stay in float: it has a hook, which must run",
+    ),
+    "a subclass of Linear is one": (
+        "type(module) is not nn.Linear",
+        "not isinstance(module, nn.Linear)",
+        _small("own forward, hooks"),
+        "doubling must stay in float: its type is not nn.Linear",
+    ),
+    "what shares memory is copied": (
+        "held[path] = _fetched(gm, path)",
+        "held[path] = copy.deepcopy(_fetched(gm, path))",
+        _small("views"),
+        "After a run, the result holds",
+    ),
+    "a transposed weight is in other memory": (
+        "for one in found}",
+        "for one in found if one.is_contiguous()}",
+        _small("views"),
+        "tied must stay in float: something else uses the memory",
     ),
     "float weights are kept for the next run": (
         "        if x.dtype == weight.dtype:",

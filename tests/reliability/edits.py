@@ -108,13 +108,9 @@ PART = Part(
     plants=(
         Plant(
             "fx/node.py",
-            "            return new_input if node is old_input else node\n\n"
-            "        self._update_args_kwargs(\n"
-            "            map_arg(self._args, swap), "
-            "map_arg(self._kwargs, swap)",
-            "            return new_input if node is old_input else node\n\n"
-            "        self._update_args_kwargs(\n"
-            "            map_arg(self._args, swap), self._kwargs",
+            "kwargs = self._kwargs and "
+            "_swapped(self._kwargs, old_input, new_input)",
+            "kwargs = self._kwargs",
             "replacing an input forgets the keyword arguments",
         ),
         Plant(

@@ -24,6 +24,13 @@ def test_nothing_is_wrong(name: str) -> None:
     assert wrong == []
 
 
+@pytest.mark.parametrize("name", PARTS)
+def test_each_fault_can_be_planted(name: str) -> None:
+    for plant in run.load(name).plants:
+        text = (run.ROOT / plant.file).read_text()
+        assert text.count(plant.was) == 1, plant
+
+
 def test_planted_faults_are_found() -> None:
     """One of each part; `make fuzz` plants the others."""
     done = subprocess.run(

@@ -6,7 +6,7 @@ A layer with other weights can do the same, so the two become one module.
 
 from __future__ import annotations
 
-from itertools import count
+from itertools import chain, count
 from typing import Final
 
 from torch import nn
@@ -104,8 +104,8 @@ def _can_be_folded(
     for each in (layer, norm):
         if "forward" in vars(each) or next(hooks_of(each), None):
             return False
-        held = (*each.parameters(), *each.buffers())
-        if not written.isdisjoint(map(id, held)):
+        held = chain(each.parameters(), each.buffers())
+        if written and not written.isdisjoint(map(id, held)):
             return False
     noted = call.meta.get("val", call.meta.get("tensor_meta"))
     is_flat = len(getattr(noted, "shape", ())) == 2

@@ -13,6 +13,7 @@ from __future__ import annotations
 import copy
 import functools
 from collections.abc import Callable, Iterator, Sequence
+from operator import attrgetter
 
 import torch
 
@@ -155,6 +156,12 @@ def _comparing(size: int) -> Task:
     return Task(run, size)
 
 
+def _sorting(size: int) -> Task:
+    """Sort the half of the bare nodes that a dict holds."""
+    held = dict.fromkeys(_ring(size)[::2])
+    return Task(lambda _: sorted(held, key=attrgetter("key")), size)
+
+
 def _moving(size: int) -> Task:
     """Move bare nodes."""
     nodes = _ring(size)
@@ -214,7 +221,7 @@ def each_find_none(lib: Library, size: int) -> Task:
     return Task(run, size)
 
 
-@_each()
+@_each(beside=Beside("floor", _sorting))
 def each_find_half(lib: Library, size: int) -> Task:
     """Graph.find_nodes of what half of the nodes call."""
     graph = _chain(lib, size)

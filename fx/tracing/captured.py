@@ -27,6 +27,9 @@ from ..node import Node
 from ..recording import frames
 from ..usedef.values import Argument, Value
 
+_PLAIN: Final = (torch.Tensor, nn.Parameter)
+"""Exact types of the tensors of a root that are watched for writes."""
+
 
 class Captured:
     """The tensors that a trace met without a proxy, and those of its root."""
@@ -40,14 +43,12 @@ class Captured:
         """Begin a trace with what its root holds, tensor -> path, if any."""
         self._nodes.clear()
         # Lazy parameters refuse questions, and subclasses may answer anything.
-        with torch._C.DisableTorchFunctionSubclass():
-            self._before = [
-                (path, tensor, tensor._version)  # noqa: SLF001
-                for group in held
-                for tensor, path in group.items()
-                if isinstance(tensor, torch.Tensor)
-                and not tensor.is_inference()
-            ]
+        self._before = [
+            (path, tensor, tensor._version)  # noqa: SLF001
+            for group in held
+            for tensor, path in group.items()
+            if type(tensor) in _PLAIN and not tensor.is_inference()
+        ]
 
     def note(self, node: Node) -> Node:
         """Note a new get_attr node, and the user's line; return the node."""
@@ -62,12 +63,11 @@ class Captured:
 
         Cost: O(users of the nodes + tensors of the root).
         """
-        with torch._C.DisableTorchFunctionSubclass():
-            changed = [
-                path
-                for path, tensor, version in self._before
-                if tensor._version != version  # noqa: SLF001
-            ]
+        changed = [
+            path
+            for path, tensor, version in self._before
+            if tensor._version != version  # noqa: SLF001
+        ]
         if changed:
             frames.warn(
                 f"the code wrote to {', '.join(changed)} while it was traced, "

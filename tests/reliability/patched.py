@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple, TypeAlias
 
+import torch
 from torch import nn
 from torch.fx import _symbolic_trace as torch_tracing
 
@@ -47,7 +48,9 @@ def put_back() -> Iterator[None]:
     """A block, or a function, after which all is as it was before."""
     before = patched()
     try:
-        yield
+        # Interrupted, torch.fx may leave calls of torch without its overrides.
+        with torch._C._EnableTorchFunction():
+            yield
     finally:
         module: Value = nn.Module
         module.__call__, module.__getattr__ = before.call, before.getattr_

@@ -284,22 +284,20 @@ class Node(NamedNode["Graph"]):
         simple = type(args) is tuple and type(kwargs) in _DICTS
         values = (*args, *kwargs.values()) if simple and kwargs else args
         for arg in values if simple else ():
-            kind = type(arg)
-            if kind is Node:
-                inputs[cast(Node, arg)] = None
-            elif kind not in LEAVES:
+            if type(arg) is Node:
+                inputs[arg] = None
+            elif type(arg) not in LEAVES:
                 simple = False
+        named: Value = NO_KWARGS
         if not simple:
-            args, kwargs, inputs = self._freeze(args, kwargs)
+            args, named, inputs = self._freeze(args, kwargs)
         elif kwargs:
             self._check_keywords(kwargs)
-            kwargs = immutable_dict(kwargs)
+            named = immutable_dict(kwargs)
         # If the arguments are nodes, each once, one tuple serves both.
         same = simple and not kwargs and len(inputs) == len(args)
-        known = cast("tuple[Node, ...]", args) if same else tuple(inputs)
-        self._connect(
-            args, cast("immutable_dict[str, Argument]", kwargs), known
-        )
+        known: Value = args if same else tuple(inputs)
+        self._connect(args, named, known)
 
     def _connect(
         self,

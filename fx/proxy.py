@@ -129,7 +129,8 @@ class TracerBase:
 
         torch.fx: proxy.py, TracerBase.create_proxy
         """
-        lowered, named = self.create_arg(args), self.create_arg(kwargs)
+        lowered = self.create_arg(args)
+        named = self.create_arg(kwargs) if kwargs else NO_KWARGS
         if not isinstance(lowered, tuple) or not isinstance(named, dict):
             raise AssertionError(
                 "create_arg must turn a tuple into a tuple and a dict into a "

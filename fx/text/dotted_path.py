@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 
 import torch
 from torch import nn
+from torch.nn.modules.module import _global_module_registration_hooks as _HOOKS
 
 from ..usedef.values import Value
 
@@ -175,7 +176,11 @@ def copy_attributes(
         if value is MISSING:
             raise _path_error(source, path)
         there = _holder(prefix, entered, _enter)
-        if there is not here:
+        if there is here:
+            continue
+        if isinstance(value, nn.Module):
+            _set_child(there, field, value)
+        else:
             passing = getattr(here, "_non_persistent_buffers_set", ())
             _store(there, field, value, persistent=field not in passing)
 
@@ -202,8 +207,20 @@ def _enter(holder: object, atom: str) -> object:
     value: object = getattr(holder, atom, None)
     if value is None:
         value = nn.Module()
-        setattr(holder, atom, value)
+        _set_child(holder, atom, value)
     return value
+
+
+def _set_child(holder: object, name: str, child: nn.Module) -> None:
+    """`setattr`, in a third of its time if there is nothing to replace."""
+    if (
+        type(holder) is nn.Module
+        and not (holder._parameters or holder._buffers or _HOOKS)
+        and name not in vars(holder)
+    ):
+        holder._modules[name] = child
+    else:
+        setattr(holder, name, child)
 
 
 def _store(

@@ -57,13 +57,15 @@ class State:
         ahead: list[tuple[str, nn.Module]],
     ) -> None:
         """Note what one module holds, and put its children ahead."""
-        for name, value in vars(module).items():
-            if type(value) not in _OTHERS and isinstance(value, CONSTANTS):
-                self.constants[value] = prefix + name
+        attributes = vars(module)
+        if not _OTHERS.issuperset(map(type, attributes.values())):
+            for name, value in attributes.items():
+                if isinstance(value, CONSTANTS):
+                    self.constants[value] = prefix + name
         for held in (module._parameters, module._buffers):
             for name, tensor in held.items():
                 self.tensors.setdefault(tensor, prefix + name)
-        for name, child in reversed(list(module._modules.items())):
+        for name, child in reversed(module._modules.items()):
             if child is not None:
                 ahead.append((prefix + name, child))
 

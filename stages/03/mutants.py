@@ -62,8 +62,8 @@ MUTANTS: Final = (
     Mutant(
         function="proxy.TracerBase.create_proxy",
         misconception="Only positional arguments can hold a Proxy.",
-        was="self.create_arg(args), self.create_arg(kwargs)",
-        becomes="self.create_arg(args), kwargs",
+        was="self.create_arg(kwargs) if kwargs else NO_KWARGS",
+        becomes="kwargs",
         told="A Proxy among the kwargs must become its node, by",
     ),
     Mutant(
@@ -107,7 +107,8 @@ MUTANTS: Final = (
     Mutant(
         function="proxy.TracerBase.create_proxy",
         misconception="Arguments are lowered one by one.",
-        was="lowered, named = self.create_arg(args), self.create_arg(kwargs)",
+        was="""lowered = self.create_arg(args)
+        named = self.create_arg(kwargs) if kwargs else NO_KWARGS""",
         becomes="""lowered = tuple([self.create_arg(arg) for arg in args])
         named = {key: self.create_arg(kwargs[key]) for key in kwargs}""",
         told="It must be asked once for the whole of it",

@@ -21,6 +21,7 @@ import torch.fx
 from torch import nn
 
 import fx
+from fx.immutable_collections import immutable_dict
 from fx.node import Node
 
 Value: TypeAlias = Any
@@ -42,6 +43,25 @@ def again(graph: fx.Graph) -> fx.Graph:
 
 
 # -- use-def edges ---------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "kwargs", [{}, {"k": 1}, {"k": {}}, {"k": []}], ids=str
+)
+def test_no_container_of_the_caller_is_kept(kwargs: dict[str, Value]) -> None:
+    graph, x, relu, _ = chain()
+    made = graph.call_function(torch.relu, (x,), kwargs)
+    relu.kwargs = kwargs
+    for container in [kwargs, *kwargs.values()]:
+        if isinstance(container, dict):
+            container["more"] = made
+        elif isinstance(container, list):
+            container.append(made)
+    assert not made.users
+    for node in (made, relu):
+        assert isinstance(node.kwargs, immutable_dict)
+        assert "more" not in node.kwargs
+        assert not any(value for value in node.kwargs.values() if value != 1)
 
 
 def test_no_user_stays_of_a_node_whose_place_was_erased() -> None:

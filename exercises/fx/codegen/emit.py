@@ -89,6 +89,7 @@ class Emitter:
         self._write_output = write_output
         self._text = ArgumentPrinter(self.variables, self.globals).text
         self._spellings: dict[int, str | Operator] = {}
+        self._owners: dict[tuple[str, str], str] = {}
         self._always_annotate = False
         self._dead = last_uses(nodes)
 
@@ -237,15 +238,17 @@ class Emitter:
 
     def _attribute(self, owner: str, path: str) -> str:
         """`self.layers`, or `getattr(self, "0")` if a dot is impossible."""
-        if is_attribute_name(path):
-            return f"{owner}.{path}"
-        for name in path.split("."):
-            if is_attribute_name(name):
-                owner = f"{owner}.{name}"
-            else:
-                getattr_ = self.globals.builtin("getattr")
-                owner = f"{getattr_}({owner}, {quoted(name)})"
-        return owner
+        prefix, dot, name = path.rpartition(".")
+        if dot:
+            known = self._owners.get((owner, prefix))
+            if known is None:
+                known = self._attribute(owner, prefix)
+                self._owners[owner, prefix] = known
+            owner = known
+        if is_attribute_name(name):
+            return f"{owner}.{name}"
+        getattr_ = self.globals.builtin("getattr")
+        return f"{getattr_}({owner}, {quoted(name)})"
 
     # -- freeing -----------------------------------------------------------
 

@@ -128,17 +128,19 @@ class RootInputs:
         self,
         tracer: TracerBase,
         function: Callable[..., Value],
+        parameters: Mapping[str, inspect.Parameter],
         concrete: Mapping[str, Value],
     ) -> None:
         """Prepare to make the placeholders.
 
         Args:
             tracer: records the placeholders.
-            function: the function, for defaults and annotations.
+            function: the function, for annotations.
+            parameters: its parameters, for defaults.
             concrete: the parameters that are fixed or nested.
         """
         self._tracer = tracer
-        self._signature = inspect.signature(function)
+        self._parameters = parameters
         self._annotations: dict[str, Value] = function.__annotations__
         self._concrete = concrete
 
@@ -157,7 +159,7 @@ class RootInputs:
 
     def _default(self, name: str) -> tuple[Value, ...]:
         """The default of a parameter, as the args of a placeholder."""
-        default = self._signature.parameters[name].default
+        default = self._parameters[name].default
         return () if default is inspect.Parameter.empty else (default,)
 
     def _specialized(self, name: str, value: Value) -> Value:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import functools
 import inspect
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from types import CodeType, FunctionType
 from typing import Final
 
@@ -89,8 +89,10 @@ def root_call(
         return root_fn, [*args, *_flat_placeholders(tracer, concrete_args)]
     rest = [name for name in (varargs, varkw) if name]
     concrete = by_name(concrete_args, free, rest)
-    _warn_of_is(function, [name for name in free if name not in concrete])
-    make = RootInputs(tracer, function, concrete)
+    parameters = inspect.signature(function).parameters
+    asked = [parameters[name] for name in free if name not in concrete]
+    _warn_of_is(function, asked)
+    make = RootInputs(tracer, function, parameters, concrete)
     args += [make(name) for name in (*free, *rest)]
     if rest or has_keyword_only:
         root_fn = _taking_all(root_fn, function, len(args))
@@ -107,25 +109,25 @@ def root_call(
     return flat, leaves
 
 
-def _warn_of_is(function: Callable[..., Value], names: list[str]) -> None:
+def _warn_of_is(
+    function: Callable[..., Value], parameters: Iterable[inspect.Parameter]
+) -> None:
     """Warn of parameters with a default that the code compares by `is`.
 
     Args:
         function: the function that is traced, undecorated.
-        names: its parameters that are not fixed.
+        parameters: those of its parameters that are not fixed.
     """
-    parameters = inspect.signature(function).parameters
     missing = inspect.Parameter.empty
-    asked = [n for n in names if parameters[n].default is not missing]
+    asked = {p.name: p.default for p in parameters if p.default is not missing}
     if not asked:
         return
     for name in frames.compared_by_is(function.__code__, asked):
-        default = parameters[name].default
         frames.warn(
             f"{function.__qualname__} compares its parameter {name!r} with a "
             "constant by `is`, which is decided while tracing: for a proxy, "
-            f"`{name} is {default!r}` is False. To trace what happens by "
-            f"default, pass concrete_args={{{name!r}: {default!r}}}"
+            f"`{name} is {asked[name]!r}` is False. To trace what happens by "
+            f"default, pass concrete_args={{{name!r}: {asked[name]!r}}}"
         )
 
 

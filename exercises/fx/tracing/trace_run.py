@@ -47,7 +47,6 @@ class TraceRun:
         self._tracer = tracer
         self._proxies: dict[str, Proxy] = {}
         self._visited: set[int] = set()
-        self._seen: set[type] = set()
         self._leaves = set(tracer._autowrap_function_ids)
 
     def patch(self, function: FunctionType) -> None:
@@ -103,13 +102,14 @@ class TraceRun:
     ) -> Value:
         """Answer the call of a module: the tracer decides."""
         module = args[0]
-        kind = type(module)
-        if kind not in self._seen or "forward" in vars(module):
-            self._seen.add(kind)
-            forward = getattr(module, "forward", module)
-            self._visit(getattr(forward, "__globals__", {}))
-        call = functools.partial(original, module)
-        return self._tracer.call_module(module, call, args[1:], kwargs)
+
+        def forward(*inputs: Value, **options: Value) -> Value:
+            own = getattr(module, "forward", None)
+            if (namespace := getattr(own, "__globals__", None)) is not None:
+                self._visit(namespace)
+            return original(module, *inputs, **options)
+
+        return self._tracer.call_module(module, forward, args[1:], kwargs)
 
     def call_overridden(
         self,

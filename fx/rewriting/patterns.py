@@ -73,15 +73,18 @@ class Exact:
         If two calls of an OpOverload were written with different arguments,
         its schema fills in the defaults of both.
         """
-        if node.op != pattern.op:
+        op = node.op
+        if op != pattern.op:
             return None
-        if node.target != pattern.target and node.op not in BY_OPCODE:
+        if node.target != pattern.target and op not in BY_OPCODE:
             return None
-        if node.op == "get_attr" and not self.same_value(pattern, node):
+        if op == "get_attr" and not self.same_value(pattern, node):
             return None
         args, others = pattern.args, node.args
         named, others_named = pattern.kwargs, node.kwargs
         if len(args) == len(others) and [*named] == [*others_named]:
+            if not named:
+                return args, others
             return (
                 (*args, *named.values()),
                 (*others, *others_named.values()),

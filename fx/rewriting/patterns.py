@@ -76,7 +76,7 @@ class Exact:
         op = node.op
         if op != pattern.op:
             return None
-        if node.target != pattern.target and op not in BY_OPCODE:
+        if node.target != pattern.target and node.op not in BY_OPCODE:
             return None
         if op == "get_attr" and not self.same_value(pattern, node):
             return None

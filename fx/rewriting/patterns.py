@@ -73,12 +73,11 @@ class Exact:
         If two calls of an OpOverload were written with different arguments,
         its schema fills in the defaults of both.
         """
-        op = node.op
-        if op != pattern.op:
+        if node.op != pattern.op:
             return None
         if node.target != pattern.target and node.op not in BY_OPCODE:
             return None
-        if op == "get_attr" and not self.same_value(pattern, node):
+        if node.op == "get_attr" and not self.same_value(pattern, node):
             return None
         args, others = pattern.args, node.args
         named, others_named = pattern.kwargs, node.kwargs

@@ -214,6 +214,46 @@ class TestWhatIsWritten:
         assert torch.equal(write(gm).package.FxModule()(X), -X)
 
 
+def _other_padding(child: nn.Conv1d) -> None:
+    nn.Conv1d.__init__(child, 2, 2, 3, padding="same")
+
+
+def _other_padding_mode(child: nn.Conv1d) -> None:
+    nn.Conv1d.__init__(child, 2, 2, 3, padding=1, padding_mode="circular")
+
+
+def _other_shape(child: nn.Conv1d) -> None:
+    child.weight = nn.Parameter(torch.ones(5, 2, 3))
+    child.bias = nn.Parameter(torch.ones(5))
+
+
+def _own_attribute(child: nn.Conv1d) -> None:
+    child.scale = torch.ones(2)
+
+
+def _own_buffer(child: nn.Conv1d) -> None:
+    child.register_buffer("scale", torch.ones(2))
+
+
+def _own_module(child: nn.Conv1d) -> None:
+    child.inner = nn.Linear(2, 2)
+
+
+def _own_forward(child: nn.Conv1d) -> None:
+    vars(child)["forward"] = torch.neg
+
+
+_CHANGES = (
+    _other_padding,
+    _other_padding_mode,
+    _other_shape,
+    _own_attribute,
+    _own_buffer,
+    _own_module,
+    _own_forward,
+)
+
+
 class TestTheModuleComesBack:
     def test_with_all_its_state(self, write: Callable[..., Written]) -> None:
         gm = symbolic_trace(Everything().eval())
@@ -276,6 +316,23 @@ class TestTheModuleComesBack:
             lambda g, x: g.call_module("linear", (x,)), linear=linear
         )
         assert torch.equal(write(gm).package.FxModule()(X), gm(X))
+
+    @pytest.mark.parametrize("change", _CHANGES, ids=lambda f: f.__name__)
+    def test_with_a_child_that_is_not_what_its_repr_says(
+        self,
+        change: Callable[[nn.Conv1d], object],
+        write: Callable[..., Written],
+    ) -> None:
+        child = nn.Conv1d(2, 2, 3, padding=1)
+        change(child)
+        gm = graph_module(lambda g, x: g.call_module("conv", (x,)), conv=child)
+        state = torch.get_rng_state()
+        package = write(gm).package
+        assert torch.equal(torch.get_rng_state(), state)
+        new = package.FxModule()
+        assert torch.equal(new(X), gm(X))
+        assert new.state_dict().keys() == gm.state_dict().keys()
+        assert vars(new.conv).keys() == vars(child).keys()
 
     def test_with_nested_graph_modules(
         self, write: Callable[..., Written]

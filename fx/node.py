@@ -294,6 +294,8 @@ class Node(NamedNode["Graph"]):
         elif kwargs:
             self._check_keywords(kwargs)
             named = immutable_dict(kwargs)
+        if self._erased and inputs:
+            raise refusals.is_erased(self)
         # If the arguments are nodes, each once, one tuple serves both.
         same = simple and not kwargs and len(inputs) == len(args)
         known: Value = args if same else tuple(inputs)
@@ -336,8 +338,8 @@ class Node(NamedNode["Graph"]):
         """Immutable copies of the arguments, and the nodes inside.
 
         Returns:
-            args and kwargs with each list and dict in them immutable, and the
-            nodes in both, each once, by first occurrence.
+            args and kwargs with each list and dict in them immutable and each
+            set copied, and the nodes in both, each once, by first occurrence.
 
         Raises:
             AssertionError: args are not a tuple or list, or kwargs not a dict.
@@ -353,6 +355,7 @@ class Node(NamedNode["Graph"]):
                 inputs[leaf] = None
             elif isinstance(leaf, (set, frozenset)):
                 self._check_set(leaf)
+                return copy.copy(leaf)
             return leaf
 
         frozen = map_aggregate(tuple(args), visit)

@@ -57,6 +57,14 @@ def not_in_graph(node: AnyNode, user: AnyNode) -> RuntimeError:
     )
 
 
+def is_erased(node: AnyNode) -> RuntimeError:
+    """The error for an erased node that is given nodes as arguments."""
+    return RuntimeError(
+        f"Node '{node}' was erased, so that it cannot use other nodes: give "
+        "the arguments to a node that is in the Graph"
+    )
+
+
 def used_before_defined(node: AnyNode, user: AnyNode) -> str:
     """What `lint` says of an argument `node` that comes after its `user`."""
     return (

@@ -64,6 +64,57 @@ def test_no_container_of_the_caller_is_kept(kwargs: dict[str, Value]) -> None:
         assert not any(value for value in node.kwargs.values() if value != 1)
 
 
+def test_no_set_of_the_caller_is_kept() -> None:
+    graph, x, relu, _ = chain()
+    seen = {1}
+    relu.args = (x, [seen])
+    made = graph.call_function(torch.isin, (x,), {"k": seen})
+    seen.add(2)
+    assert relu.args == (x, [{1}]) and made.kwargs == {"k": {1}}
+    assert "{1}" in graph.python_code("self").src
+
+
+def test_nothing_is_lost_beside_a_node_in_no_list() -> None:
+    graph, _, relu, _ = chain()
+    loose = Node(graph, "loose", "call_function", torch.sin, (), {})
+    for put in (loose.prepend, loose.append):
+        for moved in (relu, Node(graph, "other", "output", "output", (), {})):
+            with pytest.raises(AssertionError, match="loose is in no list"):
+                put(moved)
+    assert len(list(graph.nodes)) == 3
+    graph.lint()
+
+
+def test_an_erased_node_becomes_no_user_again() -> None:
+    graph, x, relu, output = chain()
+    output.args = (x,)
+    graph.erase_node(relu)
+    relu.args = (1,)
+    for args, kwargs in [((x,), {}), (([x],), {}), ((), {"k": x})]:
+        with pytest.raises(RuntimeError, match="'relu' was erased"):
+            relu.args, relu.kwargs = args, kwargs
+    assert list(x.users) == [output]
+
+
+def test_lint_sees_a_target_that_cannot_be_called() -> None:
+    graph, _, relu, _ = chain()
+    relu.target = 5  # type: ignore[assignment]
+    with pytest.raises(ValueError, match="has type int but a Callable"):
+        graph.lint()
+
+
+@pytest.mark.parametrize("count", [0, 2])
+def test_lint_sees_values_that_are_not_returned(count: int) -> None:
+    graph, x, _, output = chain()
+    output.args = (x,) * count
+    with pytest.raises(RuntimeError, match=r"returns args\[0\] alone"):
+        graph.lint()
+    output.args = (x,)
+    output.kwargs = {"k": x}
+    with pytest.raises(RuntimeError, match=r"returns args\[0\] alone"):
+        graph.lint()
+
+
 def test_no_user_stays_of_a_node_whose_place_was_erased() -> None:
     graph, x, relu, _ = chain()
     with graph.inserting_before(relu):
@@ -171,6 +222,24 @@ class Box:
 
     held: object
     rest: list[object]
+
+
+@dataclasses.dataclass
+class Late:
+    """A dataclass with a field that is set after it is made, or never."""
+
+    given: object
+    late: object = dataclasses.field(init=False)
+
+
+def test_a_node_in_a_field_that_no_constructor_takes_is_refused() -> None:
+    _, x, relu, _ = chain()
+    relu.args = (Late(x),)
+    assert relu.all_input_nodes == [x]
+    hidden = Late(1)
+    hidden.late = [x]
+    with pytest.raises(TypeError, match="'late' of Late, which its cons"):
+        relu.args = (hidden,)
 
 
 def test_a_node_in_a_dataclass_survives_pickle() -> None:

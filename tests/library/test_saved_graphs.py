@@ -419,6 +419,29 @@ def test_a_users_module_comes_from_the_root(tmp_path: Path) -> None:
         fx.load(tmp_path / "gm", other)
 
 
+def test_a_damaged_file_leaves_the_root_as_it_was(tmp_path: Path) -> None:
+    fx.save(leaf(Block().eval()), tmp_path / "gm")
+    text = tmp_path / "gm" / "graph.jsonl"
+    text.write_text(text.read_text() + "{")
+    root = nn.ModuleDict({"m": Block()})
+    inner = root.get_submodule("m.inner")
+    held = dict(root.named_parameters())
+    for _ in range(2):
+        with pytest.raises(fx.LoadError, match="JSONDecodeError"):
+            fx.load(tmp_path / "gm", root)
+        assert all(held[k] is p for k, p in root.named_parameters())
+        assert all(module.training for module in root.modules())
+        assert root.get_submodule("m.inner") is inner
+
+
+def test_a_link_to_a_folder_stays_one(tmp_path: Path) -> None:
+    fx.save(leaf(nn.ReLU()), tmp_path / "first")
+    (tmp_path / "last").symlink_to(tmp_path / "first")
+    fx.save(leaf(nn.Tanh()), tmp_path / "last")
+    assert (tmp_path / "last").is_symlink()
+    assert isinstance(fx.load(tmp_path / "first").get_submodule("m"), nn.Tanh)
+
+
 def test_a_users_module_that_is_allowed_is_made(tmp_path: Path) -> None:
     back = again(leaf(Block(4)), tmp_path, allow=(Block,))
     assert type(back.get_submodule("m")) is Block

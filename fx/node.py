@@ -28,7 +28,13 @@ from .text.pickling import Packed, pack, unpack
 from .text.qualified_names import _get_qualified_name, _type_repr, pretty_target
 from .usedef import refusals
 from .usedef.arguments import NO_KWARGS, map_aggregate
-from .usedef.values import LEAVES, Argument, Value, base_types
+from .usedef.values import (
+    LEAVES,
+    STANDING_FOR_VALUES,
+    Argument,
+    Value,
+    base_types,
+)
 
 if TYPE_CHECKING:
     from .graph import Graph
@@ -343,7 +349,7 @@ class Node(NamedNode["Graph"]):
 
         Raises:
             AssertionError: args are not a tuple or list, or kwargs not a dict.
-            TypeError: a set holds a node.
+            TypeError: a set holds a node; an argument is a Proxy.
             ValueError: a keyword is not an identifier.
         """
         self._check_containers(args, kwargs)
@@ -353,10 +359,8 @@ class Node(NamedNode["Graph"]):
         def visit(leaf: Argument) -> Argument:
             if isinstance(leaf, Node):
                 inputs[leaf] = None
-            elif isinstance(leaf, (set, frozenset)):
-                self._check_set(leaf)
-                return copy.copy(leaf)
-            return leaf
+                return leaf
+            return self._constant(leaf)
 
         frozen = map_aggregate(tuple(args), visit)
         named = map_aggregate(dict(kwargs), visit)
@@ -366,6 +370,20 @@ class Node(NamedNode["Graph"]):
         """Raise unless args are a tuple or list, and kwargs a dict."""
         if not isinstance(args, (tuple, list)) or not isinstance(kwargs, dict):
             raise refusals.wrong_containers(args, kwargs, self)
+
+    def _constant(self, leaf: Argument) -> Argument:
+        """An argument without nodes as it is kept: itself, or a set copied.
+
+        Raises:
+            TypeError: it is a set that holds a Node, a Proxy, or a Node or
+                Proxy of torch.fx.
+        """
+        if isinstance(leaf, (set, frozenset)):
+            self._check_set(leaf)
+            return copy.copy(leaf)
+        if isinstance(leaf, STANDING_FOR_VALUES):
+            raise refusals.not_a_value(leaf, self)
+        return leaf
 
     def _check_set(self, items: Iterable[object]) -> None:
         """Raise if a set among the arguments holds a Node, at any depth."""

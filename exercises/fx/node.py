@@ -28,7 +28,13 @@ from .text.pickling import Packed, pack, unpack
 from .text.qualified_names import _get_qualified_name, _type_repr, pretty_target
 from .usedef import refusals
 from .usedef.arguments import NO_KWARGS, map_aggregate
-from .usedef.values import LEAVES, Argument, Value, base_types
+from .usedef.values import (
+    LEAVES,
+    STANDING_FOR_VALUES,
+    Argument,
+    Value,
+    base_types,
+)
 
 if TYPE_CHECKING:
     from .graph import Graph
@@ -294,6 +300,8 @@ class Node(NamedNode["Graph"]):
         elif kwargs:
             self._check_keywords(kwargs)
             named = immutable_dict(kwargs)
+        if self._erased and inputs:
+            raise refusals.is_erased(self)
         # If the arguments are nodes, each once, one tuple serves both.
         same = simple and not kwargs and len(inputs) == len(args)
         known: Value = args if same else tuple(inputs)
@@ -326,12 +334,12 @@ class Node(NamedNode["Graph"]):
         """Immutable copies of the arguments, and the nodes inside.
 
         Returns:
-            args and kwargs with each list and dict in them immutable, and the
-            nodes in both, each once, by first occurrence.
+            args and kwargs with each list and dict in them immutable and each
+            set copied, and the nodes in both, each once, by first occurrence.
 
         Raises:
             AssertionError: args are not a tuple or list, or kwargs not a dict.
-            TypeError: a set holds a node.
+            TypeError: a set holds a node; an argument is a Proxy.
             ValueError: a keyword is not an identifier.
         """
         raise NotImplementedError("stage 02: Node._freeze")
@@ -340,6 +348,20 @@ class Node(NamedNode["Graph"]):
         """Raise unless args are a tuple or list, and kwargs a dict."""
         if not isinstance(args, (tuple, list)) or not isinstance(kwargs, dict):
             raise refusals.wrong_containers(args, kwargs, self)
+
+    def _constant(self, leaf: Argument) -> Argument:
+        """An argument without nodes as it is kept: itself, or a set copied.
+
+        Raises:
+            TypeError: it is a set that holds a Node, a Proxy, or a Node or
+                Proxy of torch.fx.
+        """
+        if isinstance(leaf, (set, frozenset)):
+            self._check_set(leaf)
+            return copy.copy(leaf)
+        if isinstance(leaf, STANDING_FOR_VALUES):
+            raise refusals.not_a_value(leaf, self)
+        return leaf
 
     def _check_set(self, items: Iterable[object]) -> None:
         """Raise if a set among the arguments holds a Node, at any depth."""

@@ -41,7 +41,7 @@ from .recording.assigned import Assigned
 from .recording.scope import Scope, ScopeContextManager
 from .usedef.arguments import NO_KWARGS, parts
 from .usedef.refusals import refuse_torchs
-from .usedef.values import LEAVES, Argument, Value, base_types
+from .usedef.values import LEAVES, Argument, Recorded, Value, base_types
 
 __all__ = [
     "Attribute",
@@ -383,7 +383,7 @@ if TYPE_CHECKING:
         ndim: Value
 
 else:
-    _Like = object
+    _Like = Recorded
 
 
 class Proxy(_Like):

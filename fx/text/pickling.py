@@ -26,6 +26,7 @@ from torch._ops import OpOverload, OpOverloadPacket
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 
 from ..ordered.linked_list import Link
+from ..ordered.ordered_graph import OrderedGraph
 from ..usedef.values import LEAVES, Value
 
 ClassT = TypeVar("ClassT", bound=type)
@@ -233,7 +234,7 @@ class _Pickler(pickle.Pickler):
             return ("operator", name[0], name[2])
         if isinstance(obj, FakeTensor):
             return ("fake", self._place(obj, _Fake.of))
-        if isinstance(obj, _BY_REFERENCE):
+        if isinstance(obj, (*_BY_REFERENCE, OrderedGraph)):
             return ("outside", self._place(obj))
         return None
 

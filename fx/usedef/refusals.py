@@ -133,6 +133,15 @@ def wrong_containers(args: object, kwargs: object, node: AnyNode) -> Exception:
     )
 
 
+def not_a_value(leaf: object, node: AnyNode) -> TypeError:
+    """The error for a Proxy among the arguments, or a Node of torch.fx."""
+    return TypeError(
+        f"Node {node} has a {_type_repr(type(leaf))} among its arguments, "
+        "which is not a value: give a Node of the same Graph; that of a Proxy "
+        "is `proxy.node`"
+    )
+
+
 def inside_a_set(leaf: object, node: AnyNode) -> TypeError:
     """The error for a node inside a set."""
     return TypeError(

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any, Final, TypeAlias, get_args
 
 import torch
+import torch.fx
 
 Value: TypeAlias = Any
 """A value of the user's program, which fx passes on and knows nothing of."""
@@ -38,6 +39,14 @@ BaseArgumentTypes: Final[object] = (
 
 base_types: Final[tuple[type, ...]] = get_args(BaseArgumentTypes)
 """BaseArgumentTypes as a tuple, for `isinstance`."""
+
+
+class Recorded:
+    """Stands for a value while a program is recorded: stage 03's Proxy."""
+
+
+STANDING_FOR_VALUES: Final = (Recorded, torch.fx.Proxy, torch.fx.Node)
+"""What cannot be an argument, because it would be taken for a constant."""
 
 LEAVES: Final[frozenset[type]] = frozenset(
     (*base_types, type(None), type(...), range)

@@ -102,9 +102,9 @@ MUTANTS: Final = (
     Mutant(
         function="node.Node._freeze",
         misconception="a set is a container like a list",
-        was="                self._check_set(leaf)",
-        becomes="                pass",
-        told="`_check_set` must be called",
+        was="            return self._constant(leaf)",
+        becomes="            return leaf",
+        told="`_constant` must be called",
     ),
     Mutant(
         function="node.Node._freeze",
@@ -122,13 +122,6 @@ MUTANTS: Final = (
         was="        self._check_containers(args, kwargs)\n",
         becomes="",
         told="must be refused, not iterated over",
-    ),
-    Mutant(
-        function="node.Node._freeze",
-        misconception="a frozenset is not a set",
-        was="(set, frozenset)",
-        becomes="set",
-        told="A node is inside a frozenset among the arguments",
     ),
     Mutant(
         function="node.Node.replace_input_with",

@@ -74,6 +74,20 @@ def test_no_set_of_the_caller_is_kept() -> None:
     assert "{1}" in graph.python_code("self").src
 
 
+def test_what_stands_for_a_value_is_not_taken_for_a_constant() -> None:
+    graph, x, relu, output = chain()
+    proxy = fx.Proxy(x)
+    foreign = torch.fx.Graph().placeholder("q")
+    for odd in (proxy, proxy.shape, foreign, torch.fx.Proxy(foreign)):
+        for args in [(odd,), ([odd],), (x, {"k": (odd,)})]:
+            with pytest.raises(TypeError, match="is not a value: give a Node"):
+                relu.args = args
+        with pytest.raises(TypeError, match="Node output has a "):
+            graph.output(odd)
+    assert len(graph.nodes) == 3 and list(x.users) == [relu]
+    assert output.args == (relu,)
+
+
 def test_nothing_is_lost_beside_a_node_in_no_list() -> None:
     graph, _, relu, _ = chain()
     loose = Node(graph, "loose", "call_function", torch.sin, (), {})
@@ -90,9 +104,11 @@ def test_an_erased_node_becomes_no_user_again() -> None:
     output.args = (x,)
     graph.erase_node(relu)
     relu.args = (1,)
-    for args, kwargs in [((x,), {}), (([x],), {}), ((), {"k": x})]:
+    for args in [(x,), ([x],)]:
         with pytest.raises(RuntimeError, match="'relu' was erased"):
-            relu.args, relu.kwargs = args, kwargs
+            relu.args = args
+    with pytest.raises(RuntimeError, match="'relu' was erased"):
+        relu.kwargs = {"k": x}
     assert list(x.users) == [output]
 
 
@@ -167,6 +183,25 @@ def test_a_hook_that_erases_the_node_first_is_reported() -> None:
     with pytest.raises(RuntimeError, match="erased already"):
         gm.graph.erase_node(node)
     assert len(gm.graph.nodes) == len(list(gm.graph.nodes)) == 3
+
+
+def test_a_hook_that_unregisters_itself_hides_no_other() -> None:
+    gm = fx.symbolic_trace(torch.nn.Sequential(torch.nn.ReLU()))
+    seen: list[Node] = []
+
+    def made_once(node: Node) -> None:
+        gm._unregister_create_node_hook(made_once)
+
+    def erased_once(node: Node) -> None:
+        gm._unregister_erase_node_hook(erased_once)
+
+    for made in (made_once, seen.append):
+        gm._register_create_node_hook(made)
+    for erased in (erased_once, seen.append):
+        gm._register_erase_node_hook(erased)
+    node = unused(gm)
+    gm.graph.erase_node(node)
+    assert seen == [node, node]
 
 
 def test_a_hook_that_uses_the_dying_node_saves_it() -> None:
@@ -262,6 +297,14 @@ def test_nodes_anywhere_in_meta_survive_pickle() -> None:
     assert new.meta["box"].held is new_x
     assert new.meta["from"].graph is not other
     assert str(new.meta["from"].graph) == str(other)
+
+
+def test_notes_that_hold_the_graph_itself_survive_pickle() -> None:
+    graph, x, relu, _ = chain()
+    relu.meta = {"graph": graph, "all": [graph, x]}
+    loaded = again(graph)
+    first, new, _ = loaded.nodes
+    assert new.meta == {"graph": loaded, "all": [loaded, first]}
 
 
 def test_a_half_edited_graph_survives_pickle() -> None:

@@ -108,14 +108,14 @@ class NamedNode(Link, Generic[GraphT_co]):
             x: a node of the same graph.
 
         Raises:
-            AssertionError: `x` is of another graph, or one of the two nodes
-                is erased. Neither list is changed.
+            AssertionError: `x` is of another graph, one of the two nodes is
+                erased, or this one is in no list. Neither list is changed.
 
         torch.fx: node.py, Node.prepend
         """
         # Most often `x` is new; then this is all there is to ask.
         is_new = x._next is x and x.graph is self.graph
-        if not is_new or self._erased or x._erased:
+        if not is_new or self._erased or x._erased or self._next is self:
             self._check_neighbour(x)
         Link.prepend(self, x)
 
@@ -146,6 +146,11 @@ class NamedNode(Link, Generic[GraphT_co]):
                 "Attempting to move a Node into a different Graph: "
                 f"{x} cannot be put beside {self}; copy it there with "
                 f"graph.node_copy({x})"
+            )
+        if self._next is self and str(self._op) != "root":
+            raise AssertionError(
+                f"Node {self} is in no list, so that what is put beside it "
+                "would be lost: use graph.create_node"
             )
         if not x._sort_key and x._next is not x:
             raise AssertionError("the sentinel of a Graph cannot be moved")

@@ -182,6 +182,7 @@ class Tree:
         self._root = root
         self._codec = codec
         self._last = ""
+        self._was: list[tuple[nn.Module, str, Value]] = []
 
     def add(self, path: str, record: dict[str, Value]) -> nn.Module:
         """Make the module of a record, and put it into its parent.
@@ -225,6 +226,8 @@ class Tree:
                 "`load(path, root)`"
             )
         record.pop("root", None)
+        if not new:
+            self._note(module)
         for kind in _TENSORS:
             self._fill(module, kind, record.pop(kind, {}), is_new=new)
         module.training = record.pop("training", True) is True
@@ -240,6 +243,20 @@ class Tree:
             untyped.__setstate__(state)
         module._non_persistent_buffers_set = set(map(str, passing))
         return module
+
+    def _note(self, module: nn.Module) -> None:
+        """Remember what will be set in a module of the root."""
+        held = vars(module)
+        names = ("training", "_non_persistent_buffers_set")
+        was = {name: held[name] for name in names}
+        for table in ("_modules", *_TENSORS.values()):
+            was |= held[table]
+        self._was += [(module, name, was[name]) for name in was]
+
+    def undo(self) -> None:
+        """Give the modules of the root back what they had."""
+        for module, name, value in reversed(self._was):
+            setattr(module, name, value)
 
     def _fill(
         self, module: nn.Module, kind: str, keys: Value, *, is_new: bool

@@ -86,7 +86,7 @@ def save(
     """
     writer = _Writer(Allowed(allow))
     lines = [f"{json.dumps(record)}\n" for record in writer.records(gm)]
-    _write(Path(path).absolute(), lines, writer.codec.weights)
+    _write(Path(path).resolve(), lines, writer.codec.weights)
     if lost := writer.lost:
         notes = "; ".join(f"{key!r} of {lost[key]}" for key in lost)
         warnings.warn(f"notes in meta were not saved: {notes}", stacklevel=2)
@@ -224,7 +224,8 @@ def load(
         path: the folder.
         root: has the modules that the file does not describe, at the same
             paths.  They become part of the result, with the tensors of the
-            file in the place of their own.
+            file in the place of their own; if an error is raised, they keep
+            their own.
         allow: as for `save`; at least what the file names.
         map_location: the device for the tensors, as `torch.load` takes it.
 
@@ -242,11 +243,15 @@ def load(
         weights = Weights(held)
     reader = _Reader(root, allowed, weights)
     file = folder / _TEXT
-    with _reading(f"{file}"), file.open(encoding="utf-8") as lines:
-        for number, line in enumerate(lines, 1):
-            with _reading(f"{file}, line {number}: {line[:80].strip()}"):
-                reader.read(json.loads(line), is_first=number == 1)
-        return reader.result()
+    try:
+        with _reading(f"{file}"), file.open(encoding="utf-8") as lines:
+            for number, line in enumerate(lines, 1):
+                with _reading(f"{file}, line {number}: {line[:80].strip()}"):
+                    reader.read(json.loads(line), is_first=number == 1)
+            return reader.result()
+    except BaseException:
+        reader.tree.undo()
+        raise
 
 
 @contextlib.contextmanager
@@ -262,7 +267,11 @@ def _reading(where: str) -> Iterator[None]:
 
 
 class _Reader:
-    """Makes modules and graphs of the lines of a file, in order."""
+    """Makes modules and graphs of the lines of a file, in order.
+
+    Attributes:
+        tree: the modules.
+    """
 
     def __init__(
         self, root: nn.Module | None, allowed: Allowed, weights: Weights
@@ -270,7 +279,7 @@ class _Reader:
         """Make a reader that has read nothing."""
         self._codec = Codec(allowed, weights)
         self._notes = Codec(allowed, Weights(), notes=True)
-        self._tree = Tree(root, self._codec)
+        self.tree = Tree(root, self._codec)
         self._graphs: dict[nn.Module, Graph | None] = {}
         self._open: tuple[nn.Module, Graph]
 
@@ -291,7 +300,7 @@ class _Reader:
             self._graph(record)
         else:
             made = "class" in record
-            module = self._tree.add(record.pop("module"), record)
+            module = self.tree.add(record.pop("module"), record)
             if made and isinstance(module, GraphModule):
                 self._graphs[module], meta = None, module.meta
         notes = record.pop("meta", {})
@@ -301,7 +310,7 @@ class _Reader:
 
     def _graph(self, record: dict[str, Value]) -> None:
         """Begin the graph of a module."""
-        owner, graph = self._tree.modules[record.pop("graph")], Graph()
+        owner, graph = self.tree.modules[record.pop("graph")], Graph()
         if self._graphs[owner] is not None:
             raise ValueError("the module has a graph already")
         self._graphs[owner] = graph
@@ -344,7 +353,7 @@ class _Reader:
             graph.owning_module = owner
             graph.lint()
             owner.graph = graph
-        gm = self._tree.modules[""]
+        gm = self.tree.modules[""]
         if not isinstance(gm, GraphModule):
             raise ValueError("the outermost module is not a graph module")
         repr(gm)  # raises if a module lacks an attribute that it prints

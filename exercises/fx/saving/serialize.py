@@ -49,7 +49,7 @@ _WRITTEN: Final = (
     nn.BatchNorm2d,
     nn.BatchNorm3d,
 )
-"""Modules whose repr, evaluated, makes such a module again."""
+"""Modules whose repr is a call that may make such a module again."""
 
 _file_name = re.compile(r"\w+")
 _word = re.compile(r"[^\W\d]\w*")
@@ -232,8 +232,23 @@ def _save_children(module: nn.Module, folder: Path) -> dict[str, str]:
 
 def _has_python_form(child: nn.Module) -> bool:
     """Whether evaluating its repr would make the module again."""
-    hooks = (v for k, v in vars(child).items() if k.endswith("_hooks"))
-    return type(child) in _WRITTEN and not any(hooks)
+    if type(child) not in _WRITTEN:
+        return False
+    try:
+        with torch.device("meta"):  # no memory, no random numbers
+            made = eval(f"nn.{child!r}", {"nn": nn})
+        return _all_but_values(made) == _all_but_values(child)
+    except Exception:  # `padding_mode=circular` is a NameError
+        return False
+
+
+def _all_but_values(module: nn.Module) -> dict[str, Value]:
+    """The attributes of a module, of its tensors the shapes alone."""
+    held = {**vars(module), "training": True}
+    for table in ("_parameters", "_buffers"):
+        tensors = held[table].items()
+        held[table] = {k: v if v is None else v.shape for k, v in tensors}
+    return held
 
 
 # -- the text of module.py -------------------------------------------------

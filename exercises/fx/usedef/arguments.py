@@ -47,7 +47,8 @@ def map_aggregate(a: object, fn: Callable[[Argument], Argument]) -> Argument:
         fn: called once for each leaf, from left to right.
 
     Raises:
-        TypeError: a Node is in a key of a dict.
+        TypeError: a Node is in a key of a dict, or in a field of a dataclass
+            that its constructor does not take.
 
     Cost: O(size of `a`).
 
@@ -119,11 +120,17 @@ def _map_dataclass(a: Value, fn: Callable[[Argument], Argument]) -> Argument:
     """A dataclass with Nodes inside is a container; without, a constant."""
     if not holds_node(a):
         return fn(a)
-    fields = {
-        field.name: map_aggregate(getattr(a, field.name), fn)
-        for field in dataclasses.fields(a)
-        if field.init
-    }
+    fields = {}
+    for field in dataclasses.fields(a):
+        value = getattr(a, field.name, None)
+        if field.init:
+            fields[field.name] = map_aggregate(value, fn)
+        elif holds_node(value):
+            raise TypeError(
+                f"a Node is in {field.name!r} of {type(a).__name__}, which its "
+                "constructor does not take, so that its use cannot be "
+                "tracked: put it in another field"
+            )
     return type(a)(**fields)
 
 
@@ -167,5 +174,6 @@ def parts(value: Value) -> Iterable[Value]:
     if kind is slice:
         return value.start, value.stop, value.step
     if dataclasses.is_dataclass(kind):
-        return [getattr(value, f.name) for f in dataclasses.fields(kind)]
+        names = [field.name for field in dataclasses.fields(kind)]
+        return [getattr(value, name, None) for name in names]
     return ()

@@ -123,12 +123,16 @@ def parameter_problems(graph: OrderedGraph[Node]) -> Iterator[Problem]:
 
 
 def _output(graph: OrderedGraph[Node]) -> Iterator[Problem]:
-    """The last node, and no other, is the output."""
+    """The last node, and no other, is the output, and returns one value."""
     outputs = [node for node in graph._nodes if node._op == "output"]
     if not outputs:
         yield Problem(None, "the Graph has no output: add graph.output(value)")
     for extra in outputs[1:]:
         yield Problem(extra, f"Node {extra} is a second output")
+    for node in outputs:
+        if len(node._args) != 1 or node._kwargs:
+            message = f"Node {node} returns args[0] alone: set args = (value,)"
+            yield Problem(node, message)
     if outputs and (after := outputs[-1]._next) is not graph._root:
         message = f"Node {after} comes after the output and never runs"
         yield Problem(after, message)
@@ -139,8 +143,9 @@ def _targets(graph: OrderedGraph[Node]) -> Iterator[Problem]:
     checked: set[tuple[str, object]] = set()
     for node in graph._nodes:
         op, target = node._op, node._target
-        if isinstance(target, str) == (op == "call_function"):
-            expected = "a Callable" if op == "call_function" else "a str"
+        called = op == "call_function"
+        if not (callable(target) if called else isinstance(target, str)):
+            expected = "a Callable" if called else "a str"
             yield Problem(
                 node,
                 f"Node {node} target {target} has type "

@@ -57,6 +57,14 @@ def not_in_graph(node: AnyNode, user: AnyNode) -> RuntimeError:
     )
 
 
+def is_erased(node: AnyNode) -> RuntimeError:
+    """The error for an erased node that is given nodes as arguments."""
+    return RuntimeError(
+        f"Node '{node}' was erased, so that it cannot use other nodes: give "
+        "the arguments to a node that is in the Graph"
+    )
+
+
 def used_before_defined(node: AnyNode, user: AnyNode) -> str:
     """What `lint` says of an argument `node` that comes after its `user`."""
     return (
@@ -122,6 +130,15 @@ def wrong_containers(args: object, kwargs: object, node: AnyNode) -> Exception:
     return AssertionError(
         f"args must be a tuple, got {type(args)}, and kwargs a dict, "
         f"got {type(kwargs)}, in Node {node}"
+    )
+
+
+def not_a_value(leaf: object, node: AnyNode) -> TypeError:
+    """The error for a Proxy among the arguments, or a Node of torch.fx."""
+    return TypeError(
+        f"Node {node} has a {_type_repr(type(leaf))} among its arguments, "
+        "which is not a value: give a Node of the same Graph; that of a Proxy "
+        "is `proxy.node`"
     )
 
 

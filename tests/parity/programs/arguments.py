@@ -116,7 +116,6 @@ def constants_are_kept_as_they_are(lib: Lib) -> Seen:
         abs,
         lambda: 1,
         b"bytes",
-        {1, 2},
         frozenset([1]),
         1j,
         torch.Generator(),

@@ -9,7 +9,7 @@ does this node need" and "who needs this node" without a search.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final, Self, TypeVar, cast, overload
 
 import torch
@@ -28,13 +28,7 @@ from .text.pickling import Packed, pack, unpack
 from .text.qualified_names import _get_qualified_name, _type_repr, pretty_target
 from .usedef import refusals
 from .usedef.arguments import NO_KWARGS, map_aggregate
-from .usedef.values import (
-    LEAVES,
-    STANDING_FOR_VALUES,
-    Argument,
-    Value,
-    base_types,
-)
+from .usedef.values import LEAVES, Argument, Value, base_types
 
 if TYPE_CHECKING:
     from .graph import Graph
@@ -202,7 +196,7 @@ class Node(NamedNode["Graph"]):
 
     @name.setter
     def name(self, name: str) -> None:
-        for hook in getattr(self.graph._owning_module, "_replace_hooks", ()):
+        for hook in [*getattr(self.graph._owning_module, "_replace_hooks", ())]:
             for user in self.users:
                 hook(old=self, new=name, user=user)
         self._name = name
@@ -360,7 +354,7 @@ class Node(NamedNode["Graph"]):
             if isinstance(leaf, Node):
                 inputs[leaf] = None
                 return leaf
-            return self._constant(leaf)
+            return refusals.constant(leaf, self)
 
         frozen = map_aggregate(tuple(args), visit)
         named = map_aggregate(dict(kwargs), visit)
@@ -370,32 +364,6 @@ class Node(NamedNode["Graph"]):
         """Raise unless args are a tuple or list, and kwargs a dict."""
         if not isinstance(args, (tuple, list)) or not isinstance(kwargs, dict):
             raise refusals.wrong_containers(args, kwargs, self)
-
-    def _constant(self, leaf: Argument) -> Argument:
-        """An argument without nodes as it is kept: itself, or a set copied.
-
-        Raises:
-            TypeError: it is a set that holds a Node, a Proxy, or a Node or
-                Proxy of torch.fx.
-        """
-        if isinstance(leaf, (set, frozenset)):
-            self._check_set(leaf)
-            return copy.copy(leaf)
-        if isinstance(leaf, STANDING_FOR_VALUES):
-            raise refusals.not_a_value(leaf, self)
-        return leaf
-
-    def _check_set(self, items: Iterable[object]) -> None:
-        """Raise if a set among the arguments holds a Node, at any depth."""
-
-        def visit(leaf: Argument) -> None:
-            if isinstance(leaf, Node):
-                raise refusals.inside_a_set(leaf, self)
-            if isinstance(leaf, frozenset):
-                self._check_set(leaf)
-
-        for item in items:
-            map_aggregate(item, visit)
 
     def _check_node(self, node: object) -> None:
         """Raise unless `node` is a node that this one's graph has."""
@@ -508,7 +476,7 @@ class Node(NamedNode["Graph"]):
         torch.fx: node.py, Node.replace_input_with
         """
         self._check_node(new_input)
-        for hook in getattr(self.graph._owning_module, "_replace_hooks", ()):
+        for hook in [*getattr(self.graph._owning_module, "_replace_hooks", ())]:
             hook(old=old_input, new=new_input._name, user=self)
         args: list[Argument] = []
         inputs: dict[Node, None] = {}

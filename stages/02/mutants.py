@@ -102,9 +102,9 @@ MUTANTS: Final = (
     Mutant(
         function="node.Node._freeze",
         misconception="a set is a container like a list",
-        was="            return self._constant(leaf)",
+        was="            return refusals.constant(leaf, self)",
         becomes="            return leaf",
-        told="`_constant` must be called",
+        told="`refusals.constant` must be called",
     ),
     Mutant(
         function="node.Node._freeze",

@@ -301,7 +301,8 @@ def test_a_node_inside_a_set_is_refused() -> None:
             TypeError,
             "inside a set",
             f"A node is inside a {type(inside).__name__} among the arguments. "
-            "It could not be replaced there, so `_constant` must be called "
+            "It could not be replaced there, so `refusals.constant` must be "
+            "called "
             "to refuse it.",
         ):
             graph.call_function(torch.cat, ([inside],))

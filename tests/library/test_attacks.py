@@ -123,11 +123,11 @@ def test_lint_sees_a_target_that_cannot_be_called() -> None:
 def test_lint_sees_values_that_are_not_returned(count: int) -> None:
     graph, x, _, output = chain()
     output.args = (x,) * count
-    with pytest.raises(RuntimeError, match=r"returns args\[0\] alone"):
+    with pytest.raises(RuntimeError, match="must have one argument"):
         graph.lint()
     output.args = (x,)
     output.kwargs = {"k": x}
-    with pytest.raises(RuntimeError, match=r"returns args\[0\] alone"):
+    with pytest.raises(RuntimeError, match="must have one argument"):
         graph.lint()
 
 
@@ -273,7 +273,7 @@ def test_a_node_in_a_field_that_no_constructor_takes_is_refused() -> None:
     assert relu.all_input_nodes == [x]
     hidden = Late(1)
     hidden.late = [x]
-    with pytest.raises(TypeError, match="'late' of Late, which its cons"):
+    with pytest.raises(TypeError, match="a field that a dataclass"):
         relu.args = (hidden,)
 
 

@@ -287,7 +287,7 @@ class Graph(OrderedGraph[Node]):
 
     def _tell_owner(self, hooks: str, node: Node) -> None:
         """Call the owning module's hooks for a node made or erased."""
-        for hook in getattr(self._owning_module, hooks, ()):
+        for hook in [*getattr(self._owning_module, hooks, ())]:
             hook(node)
 
     @property

@@ -442,7 +442,7 @@ class GraphModule(nn.Module):
 
     def _unregister_replace_node_hook(self, f: ReplaceHook) -> None:
         """Remove a replace hook; ValueError if it is not registered."""
-        self._replace_hooks = _without(self._replace_hooks, f)
+        self._replace_hooks.remove(f)
 
     def _register_create_node_hook(self, f: NodeHook) -> None:
         """Call `f` with each node that is made in the graph."""
@@ -450,7 +450,7 @@ class GraphModule(nn.Module):
 
     def _unregister_create_node_hook(self, f: NodeHook) -> None:
         """Remove a create hook; ValueError if it is not registered."""
-        self._create_node_hooks = _without(self._create_node_hooks, f)
+        self._create_node_hooks.remove(f)
 
     def _register_erase_node_hook(self, f: NodeHook) -> None:
         """Call `f` with each node that is erased from the graph."""
@@ -458,7 +458,7 @@ class GraphModule(nn.Module):
 
     def _unregister_erase_node_hook(self, f: NodeHook) -> None:
         """Remove an erase hook; ValueError if it is not registered."""
-        self._erase_node_hooks = _without(self._erase_node_hooks, f)
+        self._erase_node_hooks.remove(f)
 
     def _register_deepcopy_hook(self, f: CopyHook) -> None:
         """Call `f` with each deep copy that is made of the module."""
@@ -466,7 +466,7 @@ class GraphModule(nn.Module):
 
     def _unregister_deepcopy_hook(self, f: CopyHook) -> None:
         """Remove a deepcopy hook; ValueError if it is not registered."""
-        self._deepcopy_hooks = _without(self._deepcopy_hooks, f)
+        self._deepcopy_hooks.remove(f)
 
 
 class _WrappedCall:
@@ -585,10 +585,3 @@ def _hook(kind: str, hook: HookT) -> HookT:
     if not callable(hook):
         raise AssertionError(f"{kind} hook must be a callable.")
     return hook
-
-
-def _without(hooks: list[HookT], hook: HookT) -> list[HookT]:
-    """Another list of hooks, so that a loop over this one skips none."""
-    rest = [*hooks]
-    rest.remove(hook)
-    return rest

@@ -9,7 +9,7 @@ does this node need" and "who needs this node" without a search.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final, Self, TypeVar, cast, overload
 
 import torch
@@ -28,13 +28,7 @@ from .text.pickling import Packed, pack, unpack
 from .text.qualified_names import _get_qualified_name, _type_repr, pretty_target
 from .usedef import refusals
 from .usedef.arguments import NO_KWARGS, map_aggregate
-from .usedef.values import (
-    LEAVES,
-    STANDING_FOR_VALUES,
-    Argument,
-    Value,
-    base_types,
-)
+from .usedef.values import LEAVES, Argument, Value, base_types
 
 if TYPE_CHECKING:
     from .graph import Graph
@@ -202,7 +196,7 @@ class Node(NamedNode["Graph"]):
 
     @name.setter
     def name(self, name: str) -> None:
-        for hook in getattr(self.graph._owning_module, "_replace_hooks", ()):
+        for hook in [*getattr(self.graph._owning_module, "_replace_hooks", ())]:
             for user in self.users:
                 hook(old=self, new=name, user=user)
         self._name = name
@@ -348,32 +342,6 @@ class Node(NamedNode["Graph"]):
         """Raise unless args are a tuple or list, and kwargs a dict."""
         if not isinstance(args, (tuple, list)) or not isinstance(kwargs, dict):
             raise refusals.wrong_containers(args, kwargs, self)
-
-    def _constant(self, leaf: Argument) -> Argument:
-        """An argument without nodes as it is kept: itself, or a set copied.
-
-        Raises:
-            TypeError: it is a set that holds a Node, a Proxy, or a Node or
-                Proxy of torch.fx.
-        """
-        if isinstance(leaf, (set, frozenset)):
-            self._check_set(leaf)
-            return copy.copy(leaf)
-        if isinstance(leaf, STANDING_FOR_VALUES):
-            raise refusals.not_a_value(leaf, self)
-        return leaf
-
-    def _check_set(self, items: Iterable[object]) -> None:
-        """Raise if a set among the arguments holds a Node, at any depth."""
-
-        def visit(leaf: Argument) -> None:
-            if isinstance(leaf, Node):
-                raise refusals.inside_a_set(leaf, self)
-            if isinstance(leaf, frozenset):
-                self._check_set(leaf)
-
-        for item in items:
-            map_aggregate(item, visit)
 
     def _check_node(self, node: object) -> None:
         """Raise unless `node` is a node that this one's graph has."""

@@ -148,10 +148,7 @@ class NamedNode(Link, Generic[GraphT_co]):
                 f"graph.node_copy({x})"
             )
         if self._next is self and str(self._op) != "root":
-            raise AssertionError(
-                f"Node {self} is in no list, so that what is put beside it "
-                "would be lost: use graph.create_node"
-            )
+            raise AssertionError(f"{self} is in no list: use create_node")
         if not x._sort_key and x._next is not x:
             raise AssertionError("the sentinel of a Graph cannot be moved")
 

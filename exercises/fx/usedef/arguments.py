@@ -101,11 +101,12 @@ def _map_dict(
 
 
 def _refuse_link(leaf: Argument) -> Argument:
-    """Raise for a Node: `map_aggregate` keeps keys, and would not see it."""
+    """Raise for a Node where `map_aggregate` would not see or keep it."""
     if isinstance(leaf, Link):
         raise TypeError(
-            f"Node {leaf} is in a key of a dict, where its use cannot be "
-            "tracked: keys must be constants. Let the dict have it as a value"
+            f"Node {leaf} is in a key of a dict, or a field that a dataclass's "
+            "constructor does not take, where its use cannot be tracked: let "
+            "the dict have it as a value, or put it in another field"
         )
     return leaf
 
@@ -125,12 +126,8 @@ def _map_dataclass(a: Value, fn: Callable[[Argument], Argument]) -> Argument:
         value = getattr(a, field.name, None)
         if field.init:
             fields[field.name] = map_aggregate(value, fn)
-        elif holds_node(value):
-            raise TypeError(
-                f"a Node is in {field.name!r} of {type(a).__name__}, which its "
-                "constructor does not take, so that its use cannot be "
-                "tracked: put it in another field"
-            )
+        else:
+            map_aggregate(value, _refuse_link)
     return type(a)(**fields)
 
 
@@ -174,6 +171,5 @@ def parts(value: Value) -> Iterable[Value]:
     if kind is slice:
         return value.start, value.stop, value.step
     if dataclasses.is_dataclass(kind):
-        names = [field.name for field in dataclasses.fields(kind)]
-        return [getattr(value, name, None) for name in names]
+        return [getattr(value, f.name, None) for f in dataclasses.fields(kind)]
     return ()

@@ -131,8 +131,7 @@ def _output(graph: OrderedGraph[Node]) -> Iterator[Problem]:
         yield Problem(extra, f"Node {extra} is a second output")
     for node in outputs:
         if len(node._args) != 1 or node._kwargs:
-            message = f"Node {node} returns args[0] alone: set args = (value,)"
-            yield Problem(node, message)
+            yield Problem(node, f"Node {node} must have one argument")
     if outputs and (after := outputs[-1]._next) is not graph._root:
         message = f"Node {after} comes after the output and never runs"
         yield Problem(after, message)

@@ -1,18 +1,23 @@
 """Stage 02, use-def: what is said when an argument cannot be accepted.
 
-`fx/node.py` decides what to refuse; the exceptions are made here, so that
-their words do not stand between the lines that do the work.
+`fx/node.py` decides what to refuse, except inside of constants; the exceptions
+are made here, so that their words do not stand between the lines that do the
+work.
 """
 
 from __future__ import annotations
 
+import copy
+from collections.abc import Iterable
 from typing import Final
 
 import torch.fx
 
+from ..ordered.linked_list import Link
 from ..ordered.ordered_graph import NamedNode
 from ..text.qualified_names import _type_repr, pretty_target
-from .values import Value
+from .arguments import map_aggregate
+from .values import STANDING_FOR_VALUES, Argument, Value
 
 AnyNode = NamedNode[object]
 
@@ -131,6 +136,34 @@ def wrong_containers(args: object, kwargs: object, node: AnyNode) -> Exception:
         f"args must be a tuple, got {type(args)}, and kwargs a dict, "
         f"got {type(kwargs)}, in Node {node}"
     )
+
+
+def constant(leaf: Argument, node: AnyNode) -> Argument:
+    """An argument without nodes as `node` keeps it: itself, or a set copied.
+
+    Raises:
+        TypeError: it is a set that holds a Node, or a Proxy, or a Node or
+            Proxy of torch.fx.
+    """
+    if isinstance(leaf, (set, frozenset)):
+        _check_set(leaf, node)
+        return copy.copy(leaf)
+    if isinstance(leaf, STANDING_FOR_VALUES):
+        raise not_a_value(leaf, node)
+    return leaf
+
+
+def _check_set(items: Iterable[object], node: AnyNode) -> None:
+    """Raise if a set among the arguments holds a Node, at any depth."""
+
+    def visit(leaf: Argument) -> None:
+        if isinstance(leaf, Link):
+            raise inside_a_set(leaf, node)
+        if isinstance(leaf, frozenset):
+            _check_set(leaf, node)
+
+    for item in items:
+        map_aggregate(item, visit)
 
 
 def not_a_value(leaf: object, node: AnyNode) -> TypeError:

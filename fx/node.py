@@ -351,10 +351,10 @@ class Node(NamedNode["Graph"]):
         inputs: dict[Node, None] = {}
 
         def visit(leaf: Argument) -> Argument:
-            if isinstance(leaf, Node):
-                inputs[leaf] = None
-                return leaf
-            return refusals.constant(leaf, self)
+            if not isinstance(leaf, Node):
+                return refusals.constant(leaf, self)
+            inputs[leaf] = None
+            return leaf
 
         frozen = map_aggregate(tuple(args), visit)
         named = map_aggregate(dict(kwargs), visit)

@@ -102,8 +102,8 @@ MUTANTS: Final = (
     Mutant(
         function="node.Node._freeze",
         misconception="a set is a container like a list",
-        was="            return refusals.constant(leaf, self)",
-        becomes="            return leaf",
+        was="                return refusals.constant(leaf, self)",
+        becomes="                return leaf",
         told="`refusals.constant` must be called",
     ),
     Mutant(

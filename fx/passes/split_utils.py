@@ -10,7 +10,7 @@ from torch import nn
 from ..graph import Graph
 from ..graph_module import GraphModule
 from ..node import Node, map_arg
-from ..text.dotted_path import find
+from ..text.dotted_path import copy_attributes, find
 from ..usedef.values import Value
 from .tools_common import CALLABLE_NODE_OPS
 from .utils.call_order import kept_in_order
@@ -131,6 +131,8 @@ def split_by_tags(
             )
         held[path] = find(gm, path)
     new = GraphModuleCls(held, main)
+    kept = [str(node.target) for node in fetched]
+    copy_attributes(gm, new, kept)  # says which buffers are persistent
     return (new, mapping) if return_fqn_mapping else new
 
 

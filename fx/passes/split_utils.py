@@ -124,7 +124,7 @@ def split_by_tags(
     for node in fetched:
         path = str(node.target)
         first = path.partition(".")[0]
-        if first in held:
+        if first in parts:
             raise ValueError(
                 f"the part {first!r} and the attribute {path!r} would have "
                 "one name: use another tag"

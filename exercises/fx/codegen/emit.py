@@ -13,6 +13,7 @@ end is the same for all opcodes, and `write` adds it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import reduce
 from typing import Final
 
 from ..node import Node
@@ -242,9 +243,13 @@ class Emitter:
         if dot:
             known = self._owners.get((owner, prefix))
             if known is None:
-                known = self._attribute(owner, prefix)
+                known = reduce(self._dotted, prefix.split("."), owner)
                 self._owners[owner, prefix] = known
             owner = known
+        return self._dotted(owner, name)
+
+    def _dotted(self, owner: str, name: str) -> str:
+        """One attribute: the end of a path."""
         if is_attribute_name(name):
             return f"{owner}.{name}"
         getattr_ = self.globals.builtin("getattr")

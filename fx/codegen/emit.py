@@ -270,13 +270,9 @@ class Emitter:
         if dot:
             known = self._owners.get((owner, prefix))
             if known is None:
-                known = reduce(self._dotted, prefix.split("."), owner)
+                known = reduce(self._attribute, prefix.split("."), owner)
                 self._owners[owner, prefix] = known
             owner = known
-        return self._dotted(owner, name)
-
-    def _dotted(self, owner: str, name: str) -> str:
-        """One attribute: the end of a path."""
         if is_attribute_name(name):
             return f"{owner}.{name}"
         getattr_ = self.globals.builtin("getattr")

@@ -13,6 +13,7 @@ end is the same for all opcodes, and `write` adds it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import reduce
 from typing import Final
 
 from ..node import Node
@@ -269,7 +270,8 @@ class Emitter:
         if dot:
             known = owner, prefix
             if known not in self._owners:
-                self._owners[known] = self._attribute(owner, prefix)
+                text = reduce(self._attribute, prefix.split("."), owner)
+                self._owners[known] = text
             owner = self._owners[known]
         if is_attribute_name(name):
             return f"{owner}.{name}"

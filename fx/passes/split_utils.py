@@ -10,7 +10,7 @@ from torch import nn
 from ..graph import Graph
 from ..graph_module import GraphModule
 from ..node import Node, map_arg
-from ..text.dotted_path import find
+from ..text.dotted_path import copy_attributes, find
 from ..usedef.values import Value
 from .tools_common import CALLABLE_NODE_OPS
 from .utils.call_order import kept_in_order
@@ -124,13 +124,15 @@ def split_by_tags(
     for node in fetched:
         path = str(node.target)
         first = path.partition(".")[0]
-        if first in held:
+        if first in parts:
             raise ValueError(
                 f"the part {first!r} and the attribute {path!r} would have "
                 "one name: use another tag"
             )
         held[path] = find(gm, path)
     new = GraphModuleCls(held, main)
+    kept = [str(node.target) for node in fetched]
+    copy_attributes(gm, new, kept)  # says which buffers are persistent
     return (new, mapping) if return_fqn_mapping else new
 
 

@@ -13,6 +13,7 @@ can read and edit the package; any other object is pickled.
 
 from __future__ import annotations
 
+import ast
 import builtins
 import os
 import re
@@ -231,23 +232,31 @@ def _save_children(module: nn.Module, folder: Path) -> dict[str, str]:
 
 
 def _has_python_form(child: nn.Module) -> bool:
-    """Whether evaluating its repr would make the module again."""
+    """Whether evaluating its repr would make the module again.
+
+    That is tried, without memory for weights: a repr says neither `"same"` in
+    quotes nor what was changed since the module was made.
+    """
     if type(child) not in _WRITTEN:
         return False
     try:
-        with torch.device("meta"):  # no memory, no random numbers
-            made = eval(f"nn.{child!r}", {"nn": nn})
-        return _all_but_values(made) == _all_but_values(child)
-    except Exception:  # `padding_mode=circular` is a NameError
+        call: Value = ast.parse(repr(child), mode="eval").body
+        args = map(ast.literal_eval, call.args)
+        named = {
+            each.arg: ast.literal_eval(each.value) for each in call.keywords
+        }
+        again = type(child)(*args, **named, device="meta")
+        return bool(_but_values(again) == _but_values(child))
+    except Exception:
         return False
 
 
-def _all_but_values(module: nn.Module) -> dict[str, Value]:
-    """The attributes of a module, of its tensors the shapes alone."""
-    held = {**vars(module), "training": True}
-    for table in ("_parameters", "_buffers"):
-        tensors = held[table].items()
-        held[table] = {k: v if v is None else v.shape for k, v in tensors}
+def _but_values(module: nn.Module) -> dict[str, Value]:
+    """The attributes of a module, with shapes in place of tensors."""
+    held = {**vars(module), "training": None}
+    for name in ("_parameters", "_buffers"):
+        tensors = held[name].items()
+        held[name] = {k: None if v is None else v.shape for k, v in tensors}
     return held
 
 

@@ -12,6 +12,7 @@ import torch
 import torch.fx
 from torch import nn
 
+import fx
 from fx.text.dotted_path import (
     MISSING,
     PathError,
@@ -252,6 +253,15 @@ def test_a_shared_parent_is_left_alone() -> None:
     copy_attribute(source, copy, "block.tensor")
     assert _shape(source) == before
     assert find(copy, "block") is source.block
+
+
+def test_a_path_may_be_deeper_than_python_recurses() -> None:
+    graph, path = fx.Graph(), ".".join(["deep"] * 1500)
+    graph.output(graph.get_attr(path))
+    weight = nn.Parameter(torch.ones(1))
+    gm = fx.GraphModule({path: weight}, graph)
+    assert gm() is weight
+    assert fx.GraphModule(gm, graph)() is weight
 
 
 def test_nothing_is_installed_for_a_path_that_is_not_there() -> None:

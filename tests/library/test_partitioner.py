@@ -15,7 +15,7 @@ from torch import nn
 
 import fx
 from fx.passes.infra.partitioner import CapabilityBasedPartitioner, Partition
-from fx.passes.operator_support import create_op_support
+from fx.passes.operator_support import OperatorSupport, create_op_support
 from fx.passes.tools_common import sorted_nodes
 from fx.passes.utils import fuser_utils
 from fx.usedef.values import Value
@@ -198,6 +198,20 @@ def test_modules_are_pieces_too() -> None:
     assert fused.fused_0.lin is model.lin
     x = torch.randn(2, 3)
     torch.testing.assert_close(fused(x), model(x))
+
+
+def test_a_module_is_called_by_its_second_name() -> None:
+    linear = nn.Linear(3, 3)
+    graph = fx.Graph()
+    x = graph.placeholder("x")
+    first = graph.call_module("one", (x,))
+    graph.output(graph.call_module("two", (first,)))
+    gm = fx.GraphModule({"one": linear, "two": linear}, graph)
+    support = OperatorSupport({"torch.nn.modules.linear.Linear": None})
+    fused = CapabilityBasedPartitioner(gm, support).partition_and_fuse()
+    assert [name for name, _ in fused.named_children()] == ["one", "fused_0"]
+    value = torch.randn(2, 3)
+    assert torch.equal(fused(value), linear(linear(value)))
 
 
 @pytest.mark.parametrize("network", ZOO, ids=lambda one: one.name)

@@ -547,6 +547,32 @@ def test_meta_is_carried_with_its_provenance() -> None:
     assert sin.meta["replaces"] == exp.meta["replaces"] == ("relu", "neg")
 
 
+class Scaled(nn.Module):
+    """Two layers of one weight, and buffers of which one is not saved."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Linear(3, 3, dtype=torch.float64)
+        self.second = nn.Linear(3, 3, dtype=torch.float64)
+        self.second.weight = self.first.weight
+        self.register_buffer("saved", torch.ones(3))
+        self.register_buffer("loose", torch.ones(3), persistent=False)
+
+    @no_type_check
+    def forward(self, x):
+        return self.second(self.first(x) * self.saved) * self.loose
+
+
+def test_what_a_replacement_brings_stays_as_it_is() -> None:
+    gm, scaled = traced(lambda x: x.relu()), Scaled()
+    (_,) = replace_pattern(gm, lambda x: x.relu(), symbolic_trace(scaled))
+    assert {*gm.state_dict()} == {*scaled.state_dict()}
+    assert {*dict(gm.named_buffers())} == {"saved", "loose"}
+    first, second = gm.get_submodule("first"), gm.get_submodule("second")
+    assert first.weight is second.weight is not scaled.first.weight
+    assert torch.equal(gm(X), scaled(X))
+
+
 def test_meta_is_not_carried_unless_asked_for() -> None:
     gm = traced(relu_of_neg)
     for node in gm.graph.nodes:

@@ -334,6 +334,34 @@ class TestTheModuleComesBack:
         assert new.state_dict().keys() == gm.state_dict().keys()
         assert vars(new.conv).keys() == vars(child).keys()
 
+    @pytest.mark.parametrize(
+        "change",
+        [
+            {"padding": "same"},
+            {"padding_mode": "circular"},
+            {"weight": nn.Parameter(torch.ones(1, 2, 3)), "bias": None},
+            {"forward": torch.neg},
+            {"scale": torch.ones(2)},
+        ],
+        ids=lambda change: next(iter(change)),
+    )
+    def test_with_a_child_that_is_not_what_its_repr_makes(
+        self, write: Callable[..., Written], change: dict[str, Value]
+    ) -> None:
+        conv: Value = nn.Conv1d(2, 4, 3, padding=1)
+        for name, value in change.items():
+            setattr(conv, name, value)
+        gm = graph_module(
+            lambda g, x: g.call_module("conv", (x,)),
+            conv=conv,
+            plain=nn.Conv1d(2, 4, 3, padding=1),
+        )
+        written = write(gm)
+        assert "conv.pt" in written.files and "plain.pt" not in written.files
+        new = written.package.FxModule()
+        assert torch.equal(new(X), gm(X))
+        assert vars(new.conv).keys() == vars(conv).keys()
+
     def test_with_nested_graph_modules(
         self, write: Callable[..., Written]
     ) -> None:

@@ -157,6 +157,21 @@ def test_modules_and_weights_are_shared() -> None:
     assert gm.code == before
 
 
+def test_a_buffer_that_is_not_saved_stays_so() -> None:
+    class Model(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("saved", torch.ones(3))
+            self.register_buffer("loose", torch.ones(3), persistent=False)
+
+        def forward(self, x: Value) -> Value:
+            return x.neg() * self.loose + self.saved
+
+    split = split_module(fx.symbolic_trace(Model()), Model(), in_turn(1))
+    assert [*split.state_dict()] == ["saved"]
+    assert [name for name, _ in split.named_buffers()] == ["loose", "saved"]
+
+
 def test_nested_inputs_stay_nested() -> None:
     def forward(pair: Value) -> Value:
         return {"sum": (pair["a"] + pair["b"]).relu()}

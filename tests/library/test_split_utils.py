@@ -80,6 +80,19 @@ def test_attributes_are_fetched_where_they_are_used() -> None:
         other(x)
 
 
+def test_an_attribute_that_is_returned_twice_and_is_not_saved() -> None:
+    root, graph = nn.Module(), fx.Graph()
+    root.register_buffer("loose", torch.ones(3), persistent=False)
+    loose = [graph.get_attr("loose") for _ in range(3)]
+    first = graph.call_function(torch.neg, (loose[0],))
+    graph.output((first, loose[1], loose[2]))
+    gm = fx.GraphModule(root, graph)
+    split = split_by_tags(tagged(gm, {}), ["a"])
+    assert [*map(torch.sum, split())] == [-3, 3, 3]
+    assert [*split.state_dict()] == []
+    assert {name for name, _ in split.named_buffers()} == {"loose"}
+
+
 def test_an_attribute_that_is_named_like_a_part() -> None:
     gm = tagged(fx.symbolic_trace(Model()), {})
     for node in gm.graph.nodes:

@@ -28,7 +28,7 @@ from torch import nn
 from ..graph import Graph
 from ..graph_module import GraphModule
 from ..node import Node, map_arg
-from ..text.dotted_path import find
+from ..text.dotted_path import copy_attributes, find
 from ..usedef.values import Argument, Value
 from .utils.call_order import kept_in_order
 
@@ -130,7 +130,9 @@ def split_module(
             qualname_map.update(paths)
     graph = _main_graph(m.graph, [parts[key] for key in order], tuple_return)
     fetched = [str(n.target) for n in graph.nodes if n.op == "get_attr"]
-    return GraphModule({p: find(m, p) for p in fetched} | modules, graph)
+    new = GraphModule({p: find(m, p) for p in fetched} | modules, graph)
+    copy_attributes(m, new, fetched)  # says which buffers are persistent
+    return new
 
 
 # -- parts -------------------------------------------------------------------

@@ -48,6 +48,7 @@ class Template:
         needed: path -> an object that the rewritten module has to get.
         renamed: path in the replacement -> path in the rewritten module,
             where they differ.
+        root: where the needed objects are.
     """
 
     placeholders: list[Node]
@@ -55,6 +56,7 @@ class Template:
     outputs: list[Argument]
     needed: dict[str, object] = field(default_factory=dict)
     renamed: dict[str, str] = field(default_factory=dict)
+    root: object = None
 
     @cached_property
     def has_effect(self) -> bool:
@@ -189,6 +191,7 @@ def make_template(
         [node for node in nodes if node.op == "placeholder"],
         [node for node in nodes if node.op not in ("placeholder", "output")],
         outputs,
+        root=root,
     )
     for node in made.body:
         if node.op in BY_PATH:
@@ -275,13 +278,19 @@ def _check_fit(match: InternalMatch, made: Template, pattern: Graph) -> None:
 
 
 def copy_needed(gm: GraphModule, made: Template) -> None:
-    """Copy into a module what a template needs and the module lacks."""
+    """Copy into a module what a template needs and the module lacks.
+
+    Weights that two of the objects share stay shared, and a buffer that the
+    state dict leaves out stays so.
+    """
+    copies: dict[int, Value] = {}
     for path, found in made.needed.items():
         target = made.renamed.get(path, path)
         if _look_up(gm, target) is not None:
             continue
-        new = copy.deepcopy(found)
+        new = copy.deepcopy(found, copies)
         if isinstance(new, nn.Module):
             gm.add_submodule(target, new)
         else:
-            dotted_path.assign(gm, target, new)
+            saved = dotted_path.is_persistent(made.root, path)
+            dotted_path.assign(gm, target, new, persistent=saved)

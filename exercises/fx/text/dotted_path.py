@@ -121,11 +121,20 @@ def is_state(root: object, path: str) -> bool:
     return found is not MISSING and component in getattr(holder, "_buffers", {})
 
 
-def assign(root: nn.Module, path: str, value: object) -> None:
+def is_persistent(root: object, path: str) -> bool:
+    """Whether the tensor at `path` is none that a state dict leaves out."""
+    prefix, _, name = path.rpartition(".")
+    holder = find(root, prefix) if prefix else root
+    return name not in getattr(holder, "_non_persistent_buffers_set", ())
+
+
+def assign(
+    root: nn.Module, path: str, value: object, *, persistent: bool = True
+) -> None:
     """Put `value` at `path`; empty modules are installed on the way.
 
-    A tensor becomes a persistent buffer, unless it is a Parameter or what it
-    is put into is no module.
+    A tensor becomes a buffer, by default a persistent one, unless it is a
+    Parameter or what it is put into is no module.
 
     Raises:
         KeyError: a tensor is to replace an attribute that is no buffer.
@@ -136,7 +145,7 @@ def assign(root: nn.Module, path: str, value: object) -> None:
     holder: object = root
     for atom in prefix:
         holder = _enter(holder, atom)
-    _store(holder, field, value)
+    _store(holder, field, value, persistent=persistent)
 
 
 def copy_attribute(
@@ -191,10 +200,15 @@ def _holder(
     step: Callable[[object, str], object],
 ) -> object:
     """The object at `path`, found atom by atom with `step` and remembered."""
-    if path not in holders:
-        prefix, _, atom = path.rpartition(".")
-        holders[path] = step(_holder(prefix, holders, step), atom)
-    return holders[path]
+    known, rest = path, list[str]()
+    while known not in holders:
+        known, _, atom = known.rpartition(".")
+        rest.append(atom)
+    holder = holders[known]
+    for atom in reversed(rest):
+        known = f"{known}.{atom}" if known else atom
+        holder = holders[known] = step(holder, atom)
+    return holder
 
 
 def _look(holder: object, atom: str) -> object:

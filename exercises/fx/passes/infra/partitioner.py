@@ -197,7 +197,8 @@ class CapabilityBasedPartitioner:
 
     def _supported(self, tied: Mapping[Node, Node]) -> set[Node]:
         """The nodes that the back end gets."""
-        modules = dict(self.graph_module.named_modules())
+        named = self.graph_module.named_modules(remove_duplicate=False)
+        modules = dict(named)
         supported: set[Node] = set()
         for node in self.graph_module.graph.nodes:
             if node in tied:

@@ -136,7 +136,9 @@ class Tracer(TracerBase):
         function = self._start(root)
         try:
             try:
-                run = TraceRun(self)
+                own = getattr(self.call_module, "__func__", None)
+                ours = own is Tracer.call_module
+                run = TraceRun(self, calls_forward=ours)
                 call, inputs = self.create_args_for_root(
                     function, isinstance(root, nn.Module), concrete_args
                 )

@@ -29,6 +29,7 @@ from .wrapping import (
     ORIGINAL,
     all_wrapped_globals,
     find_proxy,
+    original_of,
     record_leaf,
     wrapped_globals,
 )
@@ -192,7 +193,10 @@ def _replacing(
     Where none runs in the calling thread, the original is called.
     """
 
-    def make(original: Function) -> Function:
+    def make(called: Function) -> Function:
+        # What ends later than a trace may have put its replacement back.
+        original = original_of(called)
+
         @functools.wraps(original)
         def replacement(*args: Value, **kwargs: Value) -> Value:
             run = TRACES.current

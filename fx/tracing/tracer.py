@@ -37,7 +37,7 @@ from .captured import Captured
 from .patching import TRACES
 from .questions import QUESTIONS
 from .root import method_of, root_call
-from .state import CONSTANTS, State, finished_trace, path_among, root_argument
+from .state import STORED, State, finished_trace, path_among, root_argument
 from .trace_run import TraceRun
 from .wrapping import ProxyableClassMeta, original_of
 
@@ -386,7 +386,7 @@ class Tracer(TracerBase):
         if isinstance(a, tuple) and hasattr(a, "_fields"):
             items = tuple([self.create_arg(item) for item in a])
             return self.create_node("call_function", kind, items, {})
-        if isinstance(a, CONSTANTS):
+        if isinstance(a, STORED):
             return self._fetch(self._constant_path(a))
         if type(kind) is ProxyableClassMeta:
             name = self.get_fresh_qualname(f"_{kind.__name__}_constant_")
@@ -429,6 +429,8 @@ class Tracer(TracerBase):
                 prefix = "_tensor_constant"
             elif isinstance(a, pytree.TreeSpec):
                 prefix = "_tree_spec_constant"
+            elif isinstance(a, torch.Generator):
+                prefix = "_opaque_obj"
             path = self._store(self.get_fresh_qualname(prefix), a)
             self.tensor_attrs[a] = path
         return path

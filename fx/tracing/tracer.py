@@ -36,7 +36,7 @@ from ..usedef.values import Argument, Value
 from .captured import Captured
 from .patching import TRACES
 from .questions import QUESTIONS
-from .root import method_of, root_call
+from .root import method_of, root_call, undecorated
 from .state import STORED, State, finished_trace, path_among, root_argument
 from .trace_run import TraceRun
 from .wrapping import ProxyableClassMeta, original_of
@@ -148,7 +148,7 @@ class Tracer(TracerBase):
                     result = self.create_arg(frames.run_traced(call, inputs))
                 returns = None
                 if self.graph._pytree_info is None:
-                    notes = inspect.get_annotations(inspect.unwrap(call))
+                    notes = inspect.get_annotations(undecorated(call))
                     returns = notes.get("return")
                 self.create_node(
                     "output", "output", (result,), {}, type_expr=returns

@@ -267,11 +267,10 @@ class Emitter:
         """`self.layers`, or `getattr(self, "0")` if a dot is impossible."""
         prefix, dot, name = path.rpartition(".")
         if dot:
-            known = self._owners.get((owner, prefix))
-            if known is None:
-                known = self._attribute(owner, prefix)
-                self._owners[owner, prefix] = known
-            owner = known
+            known = owner, prefix
+            if known not in self._owners:
+                self._owners[known] = self._attribute(owner, prefix)
+            owner = self._owners[known]
         if is_attribute_name(name):
             return f"{owner}.{name}"
         getattr_ = self.globals.builtin("getattr")

@@ -104,13 +104,14 @@ def classify(node: Node, tensors: dict[Node, bool] | None = None) -> Effect:
 
 def effect_by_name(node: Node) -> Effect:
     """What a node does if the object of its method, if any, is a tensor."""
-    if node.op == "call_function":
+    op = node.op
+    if op == "call_function":
         return effect_of_function(node.target, node.args, node.kwargs)
-    if node.op == "call_method":
+    if op == "call_method":
         return effect_of_method(str(node.target), node.args, node.kwargs)
-    if node.op == "call_module":
+    if op == "call_module":
         return _effect_of_call_module(node)
-    return _OF_OPCODE[node.op]
+    return _OF_OPCODE[op]
 
 
 _OF_OPCODE: Final = {

@@ -1,6 +1,7 @@
-"""What is measured without Python's own `compile`, which both libraries call.
+"""What is measured without the work that both libraries leave to others.
 
-It takes as long for either, and hides what fx itself takes: see `growth`.
+Python's `compile`, the calls of nn.Module, and replacing its methods take as
+long for either, and hide what fx itself takes: see `growth`.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import torch
 from tests.benchmarks import programs
 from tests.benchmarks.growth import without_compile
 from tests.benchmarks.measure import A_CALL, Made, Task
-from tests.benchmarks.networks import networks
+from tests.benchmarks.networks import networks, patch_alone
 from tests.benchmarks.operations import (
     BENCHMARKS,
     Beside,
@@ -70,7 +71,25 @@ def replace_pattern_alone(lib: Library, size: int) -> Task:
     return _alone("replace-pattern", lib, size)
 
 
-@benchmark(at_least(2), sizes=(len(networks()),), full=(), unit=A_CALL)
+_NETWORKS = (len(networks()),)
+_PATCHING = Beside("patching nn.Module", patch_alone, subtract=True)
+
+
+@benchmark(at_least(3), sizes=_NETWORKS, full=(), unit=A_CALL, beside=_PATCHING)
+def networks_trace_alone(lib: Library, size: int) -> Task:
+    """networks-trace, less replacing the two methods of nn.Module."""
+    return BENCHMARKS["networks-trace"].make(lib, size)
+
+
+@benchmark(
+    at_least(2.2), sizes=_NETWORKS, full=(), unit=A_CALL, beside=_PATCHING
+)
+def networks_symbolic_trace_alone(lib: Library, size: int) -> Task:
+    """networks-symbolic-trace, less that, and without compile()."""
+    return _alone("networks-symbolic-trace", lib, size)
+
+
+@benchmark(at_least(2), sizes=_NETWORKS, full=(), unit=A_CALL)
 def networks_graph_module_alone(lib: Library, size: int) -> Task:
     """GraphModule(network, graph) of each network, without compile()."""
     return _alone("networks-graph-module", lib, size)

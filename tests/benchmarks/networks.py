@@ -17,7 +17,7 @@ from tests.benchmarks.measure import A_CALL, Made, Task
 from tests.benchmarks.operations import Beside, Library, at_least, benchmark
 from tests.zoo import ZOO, Inputs
 
-__all__ = ["each_network", "networks"]
+__all__ = ["each_network", "networks", "patch_alone"]
 
 _NETWORKS = (len(ZOO),)
 
@@ -48,7 +48,7 @@ def _code(module: Made) -> str:
     return str(module.code)
 
 
-def _patch_alone(size: int) -> Task:
+def patch_alone(size: int) -> Task:
     """Replace the two methods of nn.Module that a trace replaces, and back.
 
     Python then looks through all classes that derive from nn.Module.
@@ -73,7 +73,7 @@ def _patch_alone(size: int) -> Task:
     sizes=_NETWORKS,
     full=(),
     unit=A_CALL,
-    beside=Beside("patching nn.Module", _patch_alone),
+    beside=Beside("patching nn.Module", patch_alone),
 )
 def networks_trace(lib: Library, size: int) -> Task:
     """Tracer().trace of each network of the zoo."""

@@ -21,7 +21,11 @@ from ..recording import frames
 from ..usedef.values import Value
 
 CONSTANTS: Final = (torch.Tensor, torch._C.ScriptObject, pytree.TreeSpec)
-"""Values that a node cannot hold: the root keeps them, and nodes fetch them."""
+"""Values that a node cannot hold: nodes fetch them from where the root has
+them."""
+
+STORED: Final = (*CONSTANTS, torch.Generator)
+"""Values that are stored on the root where code gives them to a node."""
 
 _OTHERS: Final = frozenset(
     (bool, int, float, str, tuple, type(None), dict, OrderedDict, set)

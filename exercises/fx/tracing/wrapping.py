@@ -178,7 +178,11 @@ def original_of(function: Value) -> Value:
 
     Any global can hold a replacement, because another thread may be tracing.
     """
-    return getattr(function, "__dict__", {}).get(ORIGINAL, function)
+    held = getattr(function, "__dict__", {})
+    original = held.get(ORIGINAL, function)
+    # functools.wraps copies the attribute to what decorates a replacement.
+    is_original = held.get("__wrapped__", function) is original
+    return original if is_original else function
 
 
 def find_proxy(*values: Value) -> Proxy | None:

@@ -43,7 +43,7 @@ Function: TypeAlias = Callable[..., Value]
 class TraceRun:
     """One run of a tracer: what the replacements ask in its thread."""
 
-    def __init__(self, tracer: Tracer, *, calls_forward: bool) -> None:
+    def __init__(self, tracer: Tracer, *, calls_forward: bool = False) -> None:
         """Begin with no attribute read and no module visited.
 
         Args:

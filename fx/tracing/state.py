@@ -24,8 +24,13 @@ CONSTANTS: Final = (torch.Tensor, torch._C.ScriptObject, pytree.TreeSpec)
 """Values that a node cannot hold: nodes fetch them from where the root has
 them."""
 
-STORED: Final = (*CONSTANTS, torch.Generator)
-"""Values that are stored on the root where code gives them to a node."""
+STORED: Final = {
+    torch.Tensor: "_tensor_constant",
+    torch._C.ScriptObject: "_torchbind_obj",
+    pytree.TreeSpec: "_tree_spec_constant",
+    torch.Generator: "_opaque_obj",
+}
+"""Type of what a trace stores on the root -> how its name there begins."""
 
 _OTHERS: Final = frozenset(
     (bool, int, float, str, tuple, type(None), dict, OrderedDict, set)

@@ -76,9 +76,9 @@ class TraceRun:
         self._leaves.add(id(leaf))
         TRACES.patch(place, _function_call)
 
-    def _visit(self, namespace: dict[str, Value]) -> None:
+    def _visit(self, namespace: dict[str, Value] | None) -> None:
         """Replace the leaf functions among the globals of a module, once."""
-        if id(namespace) in self._visited:
+        if namespace is None or id(namespace) in self._visited:
             return
         self._visited.add(id(namespace))
         for place, leaf in wrapped_globals(namespace, must_exist=True):
@@ -93,8 +93,7 @@ class TraceRun:
     def _visit_forward(self, module: nn.Module) -> None:
         """Visit the globals that the forward of a module reads."""
         forward = getattr(module, "forward", None)
-        if (namespace := getattr(forward, "__globals__", None)) is not None:
-            self._visit(namespace)
+        self._visit(getattr(forward, "__globals__", None))
 
     def _patch_own_call(self, kind: type[nn.Module]) -> None:
         """Replace the `__call__` of a module class that has its own.

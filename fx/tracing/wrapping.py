@@ -179,10 +179,9 @@ def original_of(function: Value) -> Value:
     Any global can hold a replacement, because another thread may be tracing.
     """
     held = getattr(function, "__dict__", {})
-    original = held.get(ORIGINAL, function)
     # functools.wraps copies the attribute to what decorates a replacement.
-    is_original = held.get("__wrapped__", function) is original
-    return original if is_original else function
+    own = held.get("__wrapped__") is held.get(ORIGINAL)
+    return held.get(ORIGINAL, function) if own else function
 
 
 def find_proxy(*values: Value) -> Proxy | None:

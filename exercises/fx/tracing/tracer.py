@@ -136,8 +136,7 @@ class Tracer(TracerBase):
         function = self._start(root)
         try:
             try:
-                own = getattr(self.call_module, "__func__", None)
-                ours = own is Tracer.call_module
+                ours = self.call_module == Tracer.call_module.__get__(self)
                 run = TraceRun(self, calls_forward=ours)
                 call, inputs = self.create_args_for_root(
                     function, isinstance(root, nn.Module), concrete_args
@@ -349,7 +348,7 @@ class Tracer(TracerBase):
         if isinstance(a, tuple) and hasattr(a, "_fields"):
             items = tuple([self.create_arg(item) for item in a])
             return self.create_node("call_function", kind, items, {})
-        if isinstance(a, STORED):
+        if isinstance(a, tuple(STORED)):
             return self._fetch(self._constant_path(a))
         if type(kind) is ProxyableClassMeta:
             name = self.get_fresh_qualname(f"_{kind.__name__}_constant_")
@@ -374,13 +373,7 @@ class Tracer(TracerBase):
         """The path of a constant, which is stored on the root if it is new."""
         path = self.tensor_attrs.get(a)
         if path is None:
-            prefix = "_torchbind_obj"
-            if isinstance(a, torch.Tensor):
-                prefix = "_tensor_constant"
-            elif isinstance(a, pytree.TreeSpec):
-                prefix = "_tree_spec_constant"
-            elif isinstance(a, torch.Generator):
-                prefix = "_opaque_obj"
+            prefix = next(STORED[t] for t in STORED if isinstance(a, t))
             path = self._store(self.get_fresh_qualname(prefix), a)
             self.tensor_attrs[a] = path
         return path

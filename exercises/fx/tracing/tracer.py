@@ -25,7 +25,6 @@ from typing import TypeAlias
 
 import torch
 from torch import nn
-from torch.utils import _pytree as pytree
 
 from ..graph import Graph
 from ..node import Node

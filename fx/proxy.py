@@ -39,7 +39,7 @@ from .ordered.opcodes import Opcode, Target
 from .recording import frames, refusals
 from .recording.assigned import Assigned
 from .recording.scope import Scope, ScopeContextManager
-from .usedef.arguments import NO_KWARGS, parts
+from .usedef.arguments import parts
 from .usedef.refusals import refuse_torchs
 from .usedef.values import LEAVES, Argument, Recorded, Value, base_types
 
@@ -130,7 +130,7 @@ class TracerBase:
         torch.fx: proxy.py, TracerBase.create_proxy
         """
         lowered = self.create_arg(args)
-        named = self.create_arg(kwargs) if kwargs else NO_KWARGS
+        named = self.create_arg(kwargs) if kwargs else {}
         if not isinstance(lowered, tuple) or not isinstance(named, dict):
             raise AssertionError(
                 "create_arg must turn a tuple into a tuple and a dict into a "
@@ -303,8 +303,6 @@ def _lower_list(tracer: TracerBase, a: list[Value]) -> Argument:
 
 def _lower_dict(tracer: TracerBase, a: dict[Value, Value]) -> Argument:
     """A dict with the same keys, which must not hold a proxy."""
-    if not a:  # as the keywords of most calls
-        return NO_KWARGS
     lowered = {}
     for key, value in a.items():
         if not isinstance(key, str):

@@ -39,7 +39,7 @@ from .ordered.opcodes import Opcode, Target
 from .recording import frames, refusals
 from .recording.assigned import Assigned
 from .recording.scope import Scope, ScopeContextManager
-from .usedef.arguments import NO_KWARGS, parts
+from .usedef.arguments import parts
 from .usedef.refusals import refuse_torchs
 from .usedef.values import LEAVES, Argument, Recorded, Value, base_types
 
@@ -285,8 +285,6 @@ def _lower_list(tracer: TracerBase, a: list[Value]) -> Argument:
 
 def _lower_dict(tracer: TracerBase, a: dict[Value, Value]) -> Argument:
     """A dict with the same keys, which must not hold a proxy."""
-    if not a:  # as the keywords of most calls
-        return NO_KWARGS
     lowered = {}
     for key, value in a.items():
         if not isinstance(key, str):

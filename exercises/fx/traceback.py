@@ -11,6 +11,7 @@ tasks do not see each other's notes.
 from __future__ import annotations
 
 import copy
+from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
@@ -159,5 +160,5 @@ def inherit(node: Node) -> None:
         if key in meta:
             note = meta[key]
             # For a dict, copy.copy takes ten times as long as its own copy.
-            is_dict = isinstance(note, dict)
-            node.meta[key] = note.copy() if is_dict else copy.copy(note)
+            plain = type(note) in (dict, OrderedDict)
+            node.meta[key] = note.copy() if plain else copy.copy(note)

@@ -62,6 +62,15 @@ def method_of(root: nn.Module, name: str) -> Value:
     return method
 
 
+def undecorated(function: Callable[..., Value]) -> Callable[..., Value]:
+    """The Python function inside decorators, whose parameters count.
+
+    What decorates a builtin, or a class, has only its own.
+    """
+    inner = inspect.unwrap(function)
+    return inner if isinstance(inner, FunctionType) else function
+
+
 def root_call(
     tracer: TracerBase,
     root_fn: Callable[..., Value],
@@ -76,7 +85,7 @@ def root_call(
         owner: the module whose method it is, if it is one.
         concrete_args: see `Tracer.trace`.
     """
-    function = inspect.unwrap(root_fn)
+    function = undecorated(root_fn)
     names, varargs, varkw, has_keyword_only = parameters_of(function)
     if owner is not None and not names:
         raise RuntimeError(
@@ -89,7 +98,8 @@ def root_call(
         return root_fn, [*args, *_flat_placeholders(tracer, concrete_args)]
     rest = [name for name in (varargs, varkw) if name]
     concrete = by_name(concrete_args, free, rest)
-    parameters = inspect.signature(function).parameters
+    signature = inspect.signature(function, follow_wrapped=False)
+    parameters = signature.parameters
     asked = [parameters[name] for name in free if name not in concrete]
     _warn_of_is(function, asked)
     make = RootInputs(tracer, function, parameters, concrete)

@@ -29,6 +29,7 @@ from .wrapping import (
     ORIGINAL,
     all_wrapped_globals,
     find_proxy,
+    original_of,
     record_leaf,
     wrapped_globals,
 )
@@ -42,9 +43,15 @@ Function: TypeAlias = Callable[..., Value]
 class TraceRun:
     """One run of a tracer: what the replacements ask in its thread."""
 
-    def __init__(self, tracer: Tracer) -> None:
-        """Begin with no attribute read and no module visited."""
+    def __init__(self, tracer: Tracer, *, calls_forward: bool = False) -> None:
+        """Begin with no attribute read and no module visited.
+
+        Args:
+            tracer: decides what is recorded.
+            calls_forward: its `call_module` runs no module but by `forward`.
+        """
         self._tracer = tracer
+        self._calls_forward = calls_forward
         self._proxies: dict[str, Proxy] = {}
         self._visited: set[int] = set()
         self._leaves = set(tracer._autowrap_function_ids)
@@ -69,9 +76,9 @@ class TraceRun:
         self._leaves.add(id(leaf))
         TRACES.patch(place, _function_call)
 
-    def _visit(self, namespace: dict[str, Value]) -> None:
+    def _visit(self, namespace: dict[str, Value] | None) -> None:
         """Replace the leaf functions among the globals of a module, once."""
-        if id(namespace) in self._visited:
+        if namespace is None or id(namespace) in self._visited:
             return
         self._visited.add(id(namespace))
         for place, leaf in wrapped_globals(namespace, must_exist=True):
@@ -82,6 +89,11 @@ class TraceRun:
                 TRACES.patch(Place(namespace, name), _function_call)
         for name in QUESTIONS - namespace.keys():
             TRACES.patch(Place(namespace, name), _question)
+
+    def _visit_forward(self, module: nn.Module) -> None:
+        """Visit the globals that the forward of a module reads."""
+        forward = getattr(module, "forward", None)
+        self._visit(getattr(forward, "__globals__", None))
 
     def _patch_own_call(self, kind: type[nn.Module]) -> None:
         """Replace the `__call__` of a module class that has its own.
@@ -104,11 +116,11 @@ class TraceRun:
         module = args[0]
 
         def forward(*inputs: Value, **options: Value) -> Value:
-            own = getattr(module, "forward", None)
-            if (namespace := getattr(own, "__globals__", None)) is not None:
-                self._visit(namespace)
+            self._visit_forward(module)
             return original(module, *inputs, **options)
 
+        if not self._calls_forward:
+            self._visit_forward(module)
         return self._tracer.call_module(module, forward, args[1:], kwargs)
 
     def call_overridden(
@@ -180,7 +192,10 @@ def _replacing(
     Where none runs in the calling thread, the original is called.
     """
 
-    def make(original: Function) -> Function:
+    def make(called: Function) -> Function:
+        # What ends later than a trace may have put its replacement back.
+        original = original_of(called)
+
         @functools.wraps(original)
         def replacement(*args: Value, **kwargs: Value) -> Value:
             run = TRACES.current

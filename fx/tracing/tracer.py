@@ -25,7 +25,6 @@ from typing import TypeAlias
 
 import torch
 from torch import nn
-from torch.utils import _pytree as pytree
 
 from ..graph import Graph
 from ..node import Node
@@ -36,8 +35,8 @@ from ..usedef.values import Argument, Value
 from .captured import Captured
 from .patching import TRACES
 from .questions import QUESTIONS
-from .root import method_of, root_call
-from .state import CONSTANTS, State, finished_trace, path_among, root_argument
+from .root import method_of, root_call, undecorated
+from .state import STORED, State, finished_trace, path_among, root_argument
 from .trace_run import TraceRun
 from .wrapping import ProxyableClassMeta, original_of
 
@@ -136,7 +135,8 @@ class Tracer(TracerBase):
         function = self._start(root)
         try:
             try:
-                run = TraceRun(self)
+                ours = self.call_module == Tracer.call_module.__get__(self)
+                run = TraceRun(self, calls_forward=ours)
                 call, inputs = self.create_args_for_root(
                     function, isinstance(root, nn.Module), concrete_args
                 )
@@ -146,7 +146,7 @@ class Tracer(TracerBase):
                     result = self.create_arg(frames.run_traced(call, inputs))
                 returns = None
                 if self.graph._pytree_info is None:
-                    notes = inspect.get_annotations(inspect.unwrap(call))
+                    notes = inspect.get_annotations(undecorated(call))
                     returns = notes.get("return")
                 self.create_node(
                     "output", "output", (result,), {}, type_expr=returns
@@ -384,7 +384,7 @@ class Tracer(TracerBase):
         if isinstance(a, tuple) and hasattr(a, "_fields"):
             items = tuple([self.create_arg(item) for item in a])
             return self.create_node("call_function", kind, items, {})
-        if isinstance(a, CONSTANTS):
+        if isinstance(a, tuple(STORED)):
             return self._fetch(self._constant_path(a))
         if type(kind) is ProxyableClassMeta:
             name = self.get_fresh_qualname(f"_{kind.__name__}_constant_")
@@ -422,11 +422,7 @@ class Tracer(TracerBase):
         """The path of a constant, which is stored on the root if it is new."""
         path = self.tensor_attrs.get(a)
         if path is None:
-            prefix = "_torchbind_obj"
-            if isinstance(a, torch.Tensor):
-                prefix = "_tensor_constant"
-            elif isinstance(a, pytree.TreeSpec):
-                prefix = "_tree_spec_constant"
+            prefix = next(STORED[t] for t in STORED if isinstance(a, t))
             path = self._store(self.get_fresh_qualname(prefix), a)
             self.tensor_attrs[a] = path
         return path

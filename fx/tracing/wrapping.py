@@ -178,7 +178,10 @@ def original_of(function: Value) -> Value:
 
     Any global can hold a replacement, because another thread may be tracing.
     """
-    return getattr(function, "__dict__", {}).get(ORIGINAL, function)
+    held = getattr(function, "__dict__", {})
+    # functools.wraps copies the attribute to what decorates a replacement.
+    own = held.get("__wrapped__") is held.get(ORIGINAL)
+    return held.get(ORIGINAL, function) if own else function
 
 
 def find_proxy(*values: Value) -> Proxy | None:

@@ -62,7 +62,7 @@ MUTANTS: Final = (
     Mutant(
         function="proxy.TracerBase.create_proxy",
         misconception="Only positional arguments can hold a Proxy.",
-        was="self.create_arg(kwargs) if kwargs else NO_KWARGS",
+        was="self.create_arg(kwargs) if kwargs else {}",
         becomes="kwargs",
         told="A Proxy among the kwargs must become its node, by",
     ),
@@ -108,7 +108,7 @@ MUTANTS: Final = (
         function="proxy.TracerBase.create_proxy",
         misconception="Arguments are lowered one by one.",
         was="""lowered = self.create_arg(args)
-        named = self.create_arg(kwargs) if kwargs else NO_KWARGS""",
+        named = self.create_arg(kwargs) if kwargs else {}""",
         becomes="""lowered = tuple([self.create_arg(arg) for arg in args])
         named = {key: self.create_arg(kwargs[key]) for key in kwargs}""",
         told="It must be asked once for the whole of it",

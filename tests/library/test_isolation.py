@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import math
 import os
 import sys
@@ -227,6 +228,59 @@ def test_a_trace_inside_a_trace() -> None:
     graph = fx.Tracer().trace(Outer())
     assert str(inner[0]) == str(fx.Tracer().trace(Net(1)))
     assert [str(n.target) for n in graph.nodes] == ["x", "linear", "output"]
+
+
+def test_a_replacement_that_is_put_back_later_acts_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As by a trace of torch.fx that began within ours, and ends later."""
+    called: list[str] = []
+
+    class Counting(fx.Tracer):
+        def call_module(self, m: nn.Module, *args: Value) -> Value:
+            called.append(self.path_of_module(m))
+            return super().call_module(m, *args)
+
+    class Spy(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            late.append(vars(nn.Module)["__call__"])
+            return x
+
+    late: list[Value] = []
+    net = Net(1)
+    right = Counting().trace(net)
+    expected, stacks = called.copy(), stacks_of(right)
+    fx.Tracer().trace(Spy())
+    with monkeypatch.context() as patched:
+        patched.setattr(nn.Module, "__call__", late[0])
+        called.clear()
+        graph = Counting().trace(net)
+    assert called == expected
+    assert stacks_of(graph) == stacks
+
+
+def stacks_of(graph: fx.Graph) -> list[list[str]]:
+    """In which calls of modules each node was recorded."""
+    return [list(node.meta.get("nn_module_stack", ())) for node in graph.nodes]
+
+
+def test_what_decorates_a_replacement_is_a_function_of_its_own() -> None:
+    """As a module that forward imports may decorate math.sqrt."""
+    made: list[Callable[..., Value]] = []
+
+    class Decorates(nn.Module):
+        def forward(self, x: torch.Tensor) -> Value:
+            @functools.wraps(math.sqrt)
+            def safe_sqrt(x: Value) -> Value:
+                return math.sqrt(x + 1)
+
+            made.append(safe_sqrt)
+            return safe_sqrt(x)
+
+    inside = fx.Tracer().trace(Decorates())
+    after = fx.Tracer(autowrap_functions=(made[0],)).trace(made[0])
+    for graph in (inside, after):
+        assert [n.name for n in graph.nodes] == ["x", "add", "sqrt", "output"]
 
 
 class Injected(BaseException):

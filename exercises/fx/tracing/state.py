@@ -21,7 +21,16 @@ from ..recording import frames
 from ..usedef.values import Value
 
 CONSTANTS: Final = (torch.Tensor, torch._C.ScriptObject, pytree.TreeSpec)
-"""Values that a node cannot hold: the root keeps them, and nodes fetch them."""
+"""Values that a node cannot hold: nodes fetch them from where the root has
+them."""
+
+STORED: Final = {
+    torch.Tensor: "_tensor_constant",
+    torch._C.ScriptObject: "_torchbind_obj",
+    pytree.TreeSpec: "_tree_spec_constant",
+    torch.Generator: "_opaque_obj",
+}
+"""Type of what a trace stores on the root -> how its name there begins."""
 
 _OTHERS: Final = frozenset(
     (bool, int, float, str, tuple, type(None), dict, OrderedDict, set)

@@ -434,3 +434,22 @@ def numpy_scalars_that_are_floats_pass_through(lib: Lib) -> Seen:
         error(lambda: t.create_arg(np.float32(2.5)), chars=40),
         t.create_arg(np.str_("a")) == "a",
     ]
+
+
+@program()
+def a_generator_is_stored_once_on_the_root(lib: Lib) -> Seen:
+    generator = torch.Generator().manual_seed(3)
+
+    @no_type_check
+    def forward(self, x):
+        y = torch.bernoulli(x, generator=self.own)
+        return (
+            y
+            + x.bernoulli(generator=generator)
+            + y.bernoulli(generator=generator)
+        )
+
+    root = Root(forward)
+    vars(root)["own"] = torch.Generator().manual_seed(4)
+    gm = lib.symbolic_trace(root)
+    return [show(gm, torch.ones(2) / 2), hasattr(root, "_opaque_obj1")]

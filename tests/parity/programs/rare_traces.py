@@ -150,6 +150,21 @@ def a_decorated_root_with_starred_parameters(lib: Lib) -> Seen:
     ).rstrip(": ")
 
 
+@program(
+    differs="decorated-roots",
+    ours=["x", "neg", "output"],
+)
+def what_decorates_a_builtin_is_a_root(lib: Lib) -> Seen:
+    @functools.wraps(torch.relu)
+    def mine(x: Value) -> Value:
+        return torch.neg(x)
+
+    try:
+        return [node.name for node in lib.Tracer().trace(mine).nodes]
+    except AttributeError:
+        return "AttributeError"
+
+
 @program()
 def a_decorated_root_with_plain_parameters(lib: Lib) -> Seen:
     @no_type_check

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import importlib
 import pickle
 
@@ -37,6 +38,31 @@ def meta_of(graph: Value) -> list[tuple[str, Value]]:
 def notes(lib: Lib) -> Value:
     """The library's module `traceback`."""
     return importlib.import_module(f"{lib.__name__}.traceback")
+
+
+class Notes(dict[str, Value]):
+    """A dict of the user's, whose copy() is a plain dict."""
+
+
+class Uncopied(Notes):
+    """One whose copy() fails."""
+
+    def copy(self) -> Notes:
+        raise NotImplementedError
+
+
+@program()
+def inherited_notes_keep_their_class(lib: Lib) -> Seen:
+    traceback = notes(lib)
+    p = proxy(lib)
+    seen: list[Seen] = []
+    for custom in (Notes(a=1), Uncopied(a=2), collections.Counter("aab")):
+        origin = (p + 1).node
+        origin.meta["custom"] = custom
+        with traceback.preserve_node_meta(), traceback.set_current_meta(origin):
+            note = (p * 2).node.meta["custom"]
+        seen.append([type(note).__name__, dict(note), note is custom])
+    return seen
 
 
 @program(claims=("tracer-create-node-hook",))

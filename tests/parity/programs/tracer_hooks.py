@@ -6,6 +6,7 @@ import operator
 from typing import Any, no_type_check
 
 import torch
+import torch.nn.functional as F
 from torch import nn
 
 from tests.parity.harness import Lib, Seen, error, program, show
@@ -16,6 +17,7 @@ from tests.parity.programs._subjects import (
     Root,
     Value,
     lines,
+    module_of,
     node_line,
     proxy,
     subclass,
@@ -438,3 +440,56 @@ def trace_can_be_extended(lib: Lib) -> Seen:
         [n.meta.get("seen") for n in graph.nodes],
         graph._tracer_cls is type(tracer),
     ]
+
+
+@program(claims=("tracer-hooks-overridable",))
+def create_node_may_edit_the_keywords(lib: Lib) -> Seen:
+    def create_node(
+        self: Value,
+        kind: str,
+        target: Value,
+        args: Value,
+        kwargs: Value,
+        *rest: Value,
+        **named: Value,
+    ) -> Value:
+        kwargs.pop("inplace", None)
+        if target is torch.relu:
+            kwargs["input"], args = args[0], ()
+        create = lib.Tracer.create_node
+        return create(self, kind, target, args, kwargs, *rest, **named)
+
+    @no_type_check
+    def f(x):
+        return F.relu(torch.relu(x), inplace=True)
+
+    return lines(trace_with(lib, f, create_node=create_node))
+
+
+@program(claims=("tracer-hooks-overridable",))
+def call_module_may_run_a_module_without_forward(lib: Lib) -> Seen:
+    source = """
+        from math import sqrt
+        from torch import nn
+        class Leaf(nn.Module):
+            def forward(self, x):
+                return sqrt(x.size(0)) + x
+        """
+
+    def by_method(
+        self: Value, m: Value, _: Value, args: Value, named: Value
+    ) -> Value:
+        return m.forward(*args, **named)
+
+    def by_class(
+        self: Value, m: Value, _: Value, args: Value, named: Value
+    ) -> Value:
+        return type(m).forward(m, *args, **named)
+
+    seen: list[Seen] = []
+    for call_module in (by_method, by_class):
+        with module_of(source) as elsewhere:
+            root = Root(lambda self, x: self.a(x) * 2, a=elsewhere.Leaf())
+            graph = trace_with(lib, root, call_module=call_module)
+        seen.append(lines(graph))
+    return seen

@@ -13,7 +13,6 @@ end is the same for all opcodes, and `write` adds it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import reduce
 from typing import Final
 
 from ..node import Node
@@ -90,7 +89,6 @@ class Emitter:
         self._write_output = write_output
         self._text = ArgumentPrinter(self.variables, self.globals).text
         self._spellings: dict[int, str | Operator] = {}
-        self._owners: dict[tuple[str, str], str] = {}
         self._always_annotate = False
         self._dead = last_uses(nodes)
 
@@ -266,17 +264,15 @@ class Emitter:
 
     def _attribute(self, owner: str, path: str) -> str:
         """`self.layers`, or `getattr(self, "0")` if a dot is impossible."""
-        prefix, dot, name = path.rpartition(".")
-        if dot:
-            known = owner, prefix
-            if known not in self._owners:
-                text = reduce(self._attribute, prefix.split("."), owner)
-                self._owners[known] = text
-            owner = self._owners[known]
-        if is_attribute_name(name):
-            return f"{owner}.{name}"
-        getattr_ = self.globals.builtin("getattr")
-        return f"{getattr_}({owner}, {quoted(name)})"
+        if is_attribute_name(path):
+            return f"{owner}.{path}"
+        for name in path.split("."):
+            if is_attribute_name(name):
+                owner = f"{owner}.{name}"
+            else:
+                getattr_ = self.globals.builtin("getattr")
+                owner = f"{getattr_}({owner}, {quoted(name)})"
+        return owner
 
     # -- freeing -----------------------------------------------------------
 

@@ -178,11 +178,9 @@ class Tracer(TracerBase):
                 "or a plain Python function; put anything else inside one"
             )
         self.graph: Graph = Graph(tracer_cls=type(self))
-        code = function.__code__
+        noted = "co_name", "co_filename", "co_firstlineno"
         self.graph._co_fields = {
-            "co_name": code.co_name,
-            "co_filename": code.co_filename,
-            "co_firstlineno": code.co_firstlineno,
+            n: getattr(function.__code__, n) for n in noted
         }
         self.module_stack.clear()
         self.num_calls.clear()

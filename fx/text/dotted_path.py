@@ -200,7 +200,10 @@ def _holder(
     step: Callable[[object, str], object],
 ) -> object:
     """The object at `path`, found atom by atom with `step` and remembered."""
-    known, rest = path, list[str]()
+    if path in holders:
+        return holders[path]
+    known = path
+    rest: list[str] = []
     while known not in holders:
         known, _, atom = known.rpartition(".")
         rest.append(atom)

@@ -24,7 +24,7 @@ CONSTANTS: Final = (torch.Tensor, torch._C.ScriptObject, pytree.TreeSpec)
 """Values that a node cannot hold: nodes fetch them from where the root has
 them."""
 
-STORED: Final = {
+STORED: Final[dict[type[object], str]] = {
     torch.Tensor: "_tensor_constant",
     torch._C.ScriptObject: "_torchbind_obj",
     pytree.TreeSpec: "_tree_spec_constant",

@@ -127,7 +127,7 @@ def deep_copy(
     vars(new).update(state)
     for name, value in new.meta.get(PRESERVED, {}).items():
         setattr(new, name, value)
-    for hook in new._deepcopy_hooks:
+    for hook in [*new._deepcopy_hooks]:
         hook(new)
     return new
 

@@ -7,6 +7,7 @@ values where nodes hide, state that outlives a failed trace, pickles.
 from __future__ import annotations
 
 import collections
+import copy
 import dataclasses
 import operator
 import pickle
@@ -202,6 +203,31 @@ def test_a_hook_that_unregisters_itself_hides_no_other() -> None:
     node = unused(gm)
     gm.graph.erase_node(node)
     assert seen == [node, node]
+
+
+def test_nor_while_a_graph_is_rewritten_or_a_module_copied() -> None:
+    gm = fx.symbolic_trace(torch.nn.Sequential(torch.nn.ReLU()))
+    seen: list[str] = []
+
+    def copied_once(new: Value) -> None:
+        new._unregister_deepcopy_hook(copied_once)
+
+    def replaced_once(**told: Value) -> None:
+        gm._unregister_replace_node_hook(replaced_once)
+
+    for copied in (copied_once, lambda new: seen.append("copied")):
+        gm._register_deepcopy_hook(copied)
+    for replaced in (replaced_once, lambda **told: seen.append("replaced")):
+        gm._register_replace_node_hook(replaced)
+    copy.deepcopy(gm)
+    assert seen == ["copied"]
+    call = gm.graph.find_nodes(op="call_module")[0]
+    with gm.graph.inserting_after(call):
+        relu = gm.graph.call_function(torch.relu, (call,))
+        gm.graph.output_node().args = (relu,)
+    found = fx.replace_pattern(gm, lambda x: torch.relu(x), lambda x: -x)
+    assert len(found) == 1
+    assert seen == ["copied", "replaced"]
 
 
 def test_a_hook_that_uses_the_dying_node_saves_it() -> None:

@@ -132,7 +132,7 @@ class Edit:
                 if user in self.dead:
                     continue
                 users[user] = None
-                for hook in hooks:
+                for hook in [*hooks]:
                     hook(old=old, new=str(self.current(old)), user=user)
         for user in users:
             user.args = tuple([self.current(arg) for arg in user.args])

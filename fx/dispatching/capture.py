@@ -27,6 +27,7 @@ from torch._subclasses.fake_tensor import (
     FakeTensorMode,
     unset_fake_temporarily,
 )
+from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils import _pytree as pytree
 
 from ..graph import Graph
@@ -65,6 +66,13 @@ class _Known(NamedTuple):
     reference: weakref.ref[torch.Tensor]
 
 
+class _Claim(NamedTuple):
+    """Memory, and the node that has made it, if any has."""
+
+    node: Node | None
+    storage: Value
+
+
 class Capture(GraphAppendingTracer):
     """Records the operators that run into a graph.
 
@@ -87,6 +95,7 @@ class Capture(GraphAppendingTracer):
         self._taken = {path for path, _ in owned.values()}
         self._counts = {prefix: itertools.count() for _, prefix in _PREFIXES}
         self._known: dict[int, _Known] = {}
+        self._claims: dict[int, _Claim] = {}
         self._constants = Constants(self._known)
         self._mode = mode
         self._fakes = mode or FakeTensorMode(allow_fallback_kernels=True)
@@ -94,6 +103,7 @@ class Capture(GraphAppendingTracer):
     def forget(self) -> None:
         """Drop all references to tensors, when the capture has ended."""
         self._known.clear()
+        self._claims.clear()
         self._constants.clear()
         for value in self.attributes.values():
             # `backward` without data has left a gradient without data.
@@ -210,10 +220,15 @@ class Capture(GraphAppendingTracer):
             constants.forget(key)
 
         known[key] = _Known(node, weakref.ref(tensor, die))
+        self._claim(tensor, node)
 
     def knows(self, tensor: torch.Tensor) -> bool:
         """Whether the tensor is the value of a node."""
         return id(tensor) in self._known
+
+    def varies(self, value: Value) -> bool:
+        """Whether a value is a tensor of a node that is not constant."""
+        return id(value) in self._known and id(value) not in self._constants
 
     def _describe(self, value: torch.Tensor, node: Node) -> Value:
         """Fill the meta of a tensor's node.  Returns the tensor as a fake."""
@@ -270,6 +285,16 @@ class Capture(GraphAppendingTracer):
                 "the captured function as an argument, or use real tensors."
             )
         if id(value) not in self._owned:
+            maker = self._claim(value, None)
+            if maker is not None:
+                raise RuntimeError(
+                    "make_fx met a tensor in the memory of the value of "
+                    f"{maker}, and no operator has made it, in\n"
+                    f"  {frames.where()}\n"
+                    "  The graph would hold the data of this one run. Use "
+                    "an operator, such as view_as or clone, or pass the "
+                    "tensor as an argument."
+                )
             self._owned[id(value)] = self._fresh_path(value), value
         path, _ = self._owned[id(value)]
         self.attributes[path] = value
@@ -277,6 +302,29 @@ class Capture(GraphAppendingTracer):
         if isinstance(value, torch.Tensor):
             self._describe(value, node)
         return node
+
+    def _claim(self, value: Value, node: Node | None) -> Node | None:
+        """Note whose memory a tensor is in, unless it has been noted.
+
+        Args:
+            value: the tensor, or another value.
+            node: the node that has made it; None if it was there before.
+
+        Returns:
+            The node that has made the memory; None if none has.
+        """
+        if not isinstance(value, torch.Tensor) or isinstance(value, FakeTensor):
+            return None
+        try:
+            storage = value.untyped_storage()
+            place = storage.data_ptr()
+        except (NotImplementedError, RuntimeError):  # it has no storage
+            return None
+        claim = self._claims.get(place)
+        if place and (claim is None or claim.storage.expired()):
+            claim = _Claim(node, StorageWeakRef(storage))
+            self._claims[place] = claim
+        return claim.node if claim else None
 
     def _fresh_path(self, value: Value) -> str:
         """The first of _tensor_constant0, … that is not taken."""

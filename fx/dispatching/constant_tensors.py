@@ -57,6 +57,10 @@ class Constants:
         else:
             self.forget(id(tensor))
 
+    def __contains__(self, key: int) -> bool:
+        """Whether the tensor with the identity `key` is constant."""
+        return key in self._constants
+
     def forget(self, key: int) -> None:
         """Drop the constant of the tensor with the identity `key`."""
         self._constants.pop(key, None)
@@ -78,13 +82,7 @@ class Constants:
         """
         values = self._values_of(args, kwargs)
         if values is None:
-            raise RuntimeError(
-                "It appears that you're trying to get value out of a tracing "
-                f"tensor with {func}, in\n  {frames.where()}\n"
-                "  The graph would hold the number of this one run. If code "
-                "branches on it, use torch.where; if it is a setting, pass a "
-                "Python number instead of a tensor."
-            )
+            raise value_read(func)
         args, kwargs = values
         with unset_fake_temporarily():
             return func(*args, **kwargs)
@@ -107,8 +105,14 @@ class Constants:
         if not self._constants:
             return None
         facts = facts_of(func)
-        leaves = pytree.arg_tree_leaves(*args, **kwargs)
-        if any(id(leaf) in self._constants for leaf in leaves):
+        leaves = [
+            leaf
+            for leaf in pytree.arg_tree_leaves(*args, **kwargs)
+            if isinstance(leaf, torch.Tensor)
+        ]
+        # A tensor that no node has made may change, and must not be written
+        # a second time.
+        if leaves and all(id(leaf) in self._constants for leaf in leaves):
             values = self._values_of(args, kwargs)
             random = facts is None or facts.draws
             if values is not None and not random and _is_small(result):
@@ -135,7 +139,7 @@ class Constants:
         values = pytree.tree_map(value, (args, kwargs))
         return values
 
-    def _end_written(self, leaves: list[Value]) -> None:
+    def _end_written(self, leaves: list[torch.Tensor]) -> None:
         """Drop the constants that share storage with one of some tensors."""
         storages = {
             _storage_of(leaf)
@@ -145,6 +149,17 @@ class Constants:
         for key, constant in list(self._constants.items()):
             if constant.storage in storages:
                 del self._constants[key]
+
+
+def value_read(func: object) -> RuntimeError:
+    """The error for a function that takes data out of a tensor."""
+    return RuntimeError(
+        "It appears that you're trying to get value out of a tracing "
+        f"tensor with {func}, in\n  {frames.where()}\n"
+        "  The graph would hold the number of this one run. If code "
+        "branches on it, use torch.where; if it is a setting, pass a "
+        "Python number instead of a tensor."
+    )
 
 
 def copy_of_small(tensor: torch.Tensor) -> torch.Tensor | None:

@@ -1,0 +1,263 @@
+"""Whether what `make_fx` captured computes the same for other inputs.
+
+Each case is an operator of torch's own test suite (OpInfo), or a function that
+does something with a tensor that is not an operator.  It is captured with
+inputs, with data and without, and then run on others: the same numbers in
+another order.  Compared with eager are results, inputs, what the function
+writes beside, and the state of the random generator; also after the capture
+itself, which runs the function once, or not at all in fake mode.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import logging
+import random
+import warnings
+from collections.abc import Callable, Iterator
+from itertools import islice
+from typing import Any, TypeAlias
+
+import numpy as np
+import torch
+from torch import nn
+from torch.fx.experimental.proxy_tensor import make_fx as torchs_make_fx
+from torch.nn import functional as F
+from torch.utils import _pytree as pytree
+
+from fx.experimental.proxy_tensor import make_fx
+from tests.reliability.effects import DTYPES, copied, from_torchs_tests
+from tests.reliability.part import Outcome, Part, Plant
+
+Anything: TypeAlias = Any
+Tensor: TypeAlias = torch.Tensor
+Function: TypeAlias = Callable[..., Anything]
+
+STATE = {"one": torch.ones(1), "four": torch.arange(4.0)}
+"""The tensors that functions find in no argument."""
+
+STATE["view"] = STATE["four"].view(2, 2)
+
+
+def renewed() -> list[Tensor]:
+    """The tensors of `STATE`, as they are at first."""
+    STATE["one"].data = torch.ones(1)
+    STATE["four"].copy_(torch.arange(4.0))
+    return [*STATE.values()]
+
+
+def _set(x: Tensor, y: Tensor) -> Tensor:
+    x.data = y
+    return x
+
+
+def _put(x: Tensor, place: Anything, y: Anything) -> Tensor:
+    x[place] = y
+    return x
+
+
+FUNCTIONS: tuple[Callable[[Tensor], Anything], ...] = (
+    # Data that Python gets.
+    lambda x: x + x.tolist()[0],
+    lambda x: x * sum((x * 2).tolist()),
+    lambda x: x + float(x.numpy()[0]),
+    lambda x: x + torch.from_numpy(x.numpy() * 2),
+    lambda x: torch.from_numpy(np.asarray(x)) + 1,
+    lambda x: torch.as_tensor(np.sin(x)),
+    lambda x: x * np.ones(4, dtype=np.float32),
+    lambda x: x.clone().apply_(lambda each: each * 2),
+    lambda x: x + x[0].item(),
+    lambda x: x + 1 if x[0] > x[1] else x - 1,
+    lambda x: x[x.argmax() :].sum(),
+    lambda x: _put(x.clone(), x.argmax(), 9.0),
+    # Data that another tensor gets.
+    lambda x: torch.tensor([x[0], 2.0]) + 1,
+    lambda x: torch.tensor(list(x)),
+    lambda x: torch.tensor(x) + 1,
+    lambda x: torch.as_tensor([x[1], x[0]]),
+    lambda x: torch.asarray([x[1], x[0]]),
+    lambda x: x.new_tensor([x[0], 1.0]),
+    lambda x: x.new_tensor(x * 2),
+    lambda x: torch.Tensor(x) + 1,
+    lambda x: nn.Parameter(x) * 2,
+    lambda x: nn.Parameter(x * 3) * 2,
+    lambda x: nn.Buffer(x * 3) * 2,
+    lambda x: x.as_subclass(nn.Parameter) + 1,
+    lambda x: torch.from_dlpack(x * 2) + 1,
+    lambda x: x.data + 1,
+    lambda x: _set(x + 1, x * 2) + 1,
+    lambda x: _set(x + 1, STATE["four"]) + x,
+    lambda x: _set(STATE["one"], x * 2) + x,
+    lambda x: (x * 2).set_(x * 3) + 1,
+    lambda x: torch.tensor_split(x, x.argmax()[None])[0].sum(),
+    lambda x: x.tensor_split(x.argmax()[None])[0].sum(),
+    # What is there beside the inputs.
+    lambda x: x + STATE["one"].add_(torch.tensor(1.0)),
+    lambda x: x + STATE["one"].add_(1),
+    lambda x: x + torch.add(torch.tensor(1.0), 1, out=STATE["one"]),
+    lambda x: (STATE["four"].add_(x), STATE["view"] + 1),
+    lambda x: (STATE["view"].mul_(2), STATE["four"] + x),
+    lambda x: x * (torch.tensor(2.0) * STATE["one"].sum()).item(),
+    lambda x: x * torch.tensor([torch.tensor(2.0), 1.0]).tolist()[0],
+    # Inputs that are written, and results in their memory.
+    lambda x: (x.add_(1), x[1:], x.view(2, 2)),
+    lambda x: (x.t_(), x.unsqueeze_(0), x * 2),
+    lambda x: x.as_strided((3, 2), (1, 1)) * 2,
+    lambda x: x.expand(2, 4)[0].mul_(2),
+    lambda x: torch.add(x[:2], 1, out=x[2:]),
+    lambda x: [x, {"a": (x, x + 1)}],
+    lambda x: x[:0].sum() + x[0].exp_(),
+    lambda x: torch.complex(x, x).conj().imag.mul_(2),
+    lambda x: torch.view_as_real(torch.complex(x, x).conj().resolve_conj()),
+    # Modes, derivatives and random numbers.
+    lambda x: F.dropout(x) + torch.rand_like(x),
+    lambda x: torch.inference_mode()(lambda: x.view(4) + 1)(),
+    lambda x: torch.no_grad()(lambda: x.clone().exp_())(),
+    lambda x: torch.autocast("cpu", torch.bfloat16)(lambda: x[None] @ x)(),
+    lambda x: torch.vmap(lambda each: each * 2 + x)(x),
+    lambda x: torch.func.grad(lambda y: (y.exp() * y).sum())(x),
+    lambda x: torch.func.jacrev(torch.sigmoid)(x),
+    lambda x: torch.func.hessian(lambda y: (y**3).sum())(x),
+    lambda x: torch.func.functionalize(lambda y: y[1:].add_(1))(x),
+)
+"""What a program can do with a tensor of four numbers."""
+
+
+def other(value: Anything) -> Anything:
+    """The same arguments with the numbers of each tensor in another order."""
+
+    def turn(part: Anything) -> Anything:
+        if not isinstance(part, Tensor) or part.layout != torch.strided:
+            return part
+        return part.flip([*range(part.dim())])
+
+    return pytree.tree_map(turn, value)
+
+
+def seen(call: Function, given: Anything) -> str | None:
+    """What can be seen of a call; None if it raised."""
+    state = renewed()
+    torch.manual_seed(0)
+    try:
+        result = call(*given)
+    except Exception:  # an operator may raise anything
+        return None
+    return text((result, given, state))
+
+
+def text(values: Anything) -> str:
+    """Values and their strides, and the state of the random generator."""
+    found = [str(int(torch.get_rng_state().sum()))]
+    for one in pytree.tree_leaves(values):
+        if isinstance(one, Tensor) and one.layout == torch.strided:
+            plain = one.detach().resolve_conj().resolve_neg()
+            found.append(f"{plain.dtype} {one.stride()} {plain.tolist()}")
+        else:
+            found.append(repr(one))
+    return "\n".join(found)
+
+
+def wrong(make: Function, f: Function, args: Anything, mode: str) -> str:
+    """How a captured function differs from the function; "" if it does not."""
+
+    def capture(*given: Anything) -> None:
+        made.append(make(f, tracing_mode=mode)(*given))
+
+    def run(*given: Anything) -> None:
+        f(*given)
+
+    made: list[Anything] = []
+    after = seen(capture, copied(args))
+    if after is None:  # refused
+        return ""
+    computes = mode == "real"
+    expected = seen(run if computes else lambda *given: None, copied(args))
+    if expected is not None and after != expected:
+        return f"the capture has done {after}\ninstead of {expected}"
+    turned = other(args)
+    eager, graph = seen(f, copied(turned)), seen(made[0], copied(turned))
+    if eager is None or graph is None or eager == graph:
+        return ""
+    return f"{graph}\ninstead of {eager}\nin {made[0].code}"
+
+
+# -- torch's samples ---------------------------------------------------------
+
+
+def operators() -> list[tuple[str, Function]]:
+    """The operators of OpInfo, and how to find their samples."""
+    table = from_torchs_tests(
+        "torch.testing._internal.common_methods_invocations", "op_db"
+    )
+    return [(info.name, functools.partial(samples_of, info)) for info in table]
+
+
+def samples_of(info: Anything) -> Iterator[tuple[Function, Anything]]:
+    """Calls of an operator as functions of tensors, with these."""
+    dtypes = [d for d in DTYPES if d in info.supported_dtypes("cpu")]
+    for dtype in dtypes[:2]:
+        # Not `sample_inputs`, which inspects the stack each time.
+        samples = info.sample_inputs_func(info, "cpu", dtype, False)
+        for sample in islice(samples, 4):
+            given = (sample.input, sample.args, sample.kwargs)
+            leaves, spec = pytree.tree_flatten(given)
+            places = [
+                place
+                for place, leaf in enumerate(leaves)
+                if isinstance(leaf, Tensor)
+            ]
+
+            def call(
+                *tensors: Tensor,
+                leaves: list[Anything] = leaves,
+                spec: Anything = spec,
+                places: list[int] = places,
+            ) -> Anything:
+                for place, tensor in zip(places, tensors, strict=True):
+                    leaves[place] = tensor
+                one, args, kwargs = pytree.tree_unflatten(leaves, spec)
+                return info.op(one, *args, **kwargs)
+
+            yield call, tuple([leaves[place] for place in places])
+
+
+def functions() -> Iterator[tuple[Function, Anything]]:
+    """The functions of `FUNCTIONS`, with four numbers."""
+    for function in FUNCTIONS:
+        yield function, (torch.tensor([1.5, -2.0, 3.0, 0.25]),)
+
+
+# -- the part ----------------------------------------------------------------
+
+GRADS = (torch.enable_grad, torch.no_grad, torch.inference_mode)
+"""Where autograd is off, composite operators arrive undivided."""
+
+
+def run(seed: int, cases: int) -> Iterator[Outcome]:
+    """Capture `cases` operators, and all functions."""
+    warnings.simplefilter("ignore")
+    logging.getLogger("torch._subclasses.fake_tensor").disabled = True
+    rng = random.Random(seed)
+    chosen = operators()
+    rng.shuffle(chosen)
+    for name, samples in [("functions", functions), *chosen[:cases]]:
+        ours: set[str] = set()
+        theirs: set[str] = set()
+        grad = rng.choice(GRADS) if samples is not functions else GRADS[0]
+        with contextlib.suppress(NotImplementedError), grad():
+            for f, args in samples():
+                for mode in ("real", "fake"):
+                    ours.add(wrong(make_fx, f, args, mode))
+                    theirs.add(wrong(torchs_make_fx, f, args, mode))
+        yield Outcome(name, *("".join(sorted(one)) for one in (ours, theirs)))
+
+
+PART = Part(
+    "capturing",
+    "functions and what make_fx captured, on other inputs",
+    run,
+    share=30,
+    long=10_000,
+    plants=(),
+)

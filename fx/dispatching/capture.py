@@ -14,6 +14,7 @@ import functools
 import itertools
 import operator
 import weakref
+from collections.abc import Callable
 from typing import Final, NamedTuple, TypeAlias
 
 import torch
@@ -54,6 +55,9 @@ _FETCHED: Final = tuple([kind for kind, _ in _PREFIXES])
 """Types of values that no node can hold, and a get_attr node fetches."""
 
 _LIFT: Final = torch.ops.aten.lift_fresh_copy.default
+
+
+_refer: Final[Callable[[object], Value]] = StorageWeakRef
 
 
 class _Known(NamedTuple):
@@ -322,7 +326,7 @@ class Capture(GraphAppendingTracer):
             return None
         claim = self._claims.get(place)
         if place and (claim is None or claim.storage.expired()):
-            claim = _Claim(node, StorageWeakRef(storage))
+            claim = _Claim(node, _refer(storage))
             self._claims[place] = claim
         return claim.node if claim else None
 

@@ -191,13 +191,15 @@ def _but_first(given: _Given) -> Value:
     return given[0][1:], given[1]
 
 
+_SET_DATA: Final[Value] = vars(torch._C.TensorBase)["data"].__set__
+
 _READ: Final[dict[Callable[..., Value], Callable[[_Given], Value]]] = {
     **dict.fromkeys(
         (
             torch.Tensor.__array__,
             torch.Tensor.__dlpack__,
             torch.Tensor.apply_,
-            torch.Tensor.data.__set__,
+            _SET_DATA,
             torch.Tensor.map_,
             torch.Tensor.numpy,
             torch.Tensor.tolist,

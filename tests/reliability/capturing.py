@@ -84,12 +84,12 @@ FUNCTIONS: tuple[Callable[[Tensor], Anything], ...] = (
     lambda x: nn.Parameter(x * 3) * 2,
     lambda x: nn.Buffer(x * 3) * 2,
     lambda x: x.as_subclass(nn.Parameter) + 1,
-    lambda x: torch.from_dlpack(x * 2) + 1,
+    lambda x: torch.utils.dlpack.from_dlpack(x * 2) + 1,
     lambda x: x.data + 1,
     lambda x: _set(x + 1, x * 2) + 1,
     lambda x: _set(x + 1, STATE["four"]) + x,
     lambda x: _set(STATE["one"], x * 2) + x,
-    lambda x: (x * 2).set_(x * 3) + 1,
+    lambda x: torch.ops.aten.set_(x * 2, x * 3) + 1,
     lambda x: torch.tensor_split(x, x.argmax()[None])[0].sum(),
     lambda x: x.tensor_split(x.argmax()[None])[0].sum(),
     # What is there beside the inputs.
@@ -135,7 +135,11 @@ def other(value: Anything) -> Anything:
     return pytree.tree_map(turn, value)
 
 
-def seen(call: Function, given: Anything) -> str | None:
+Seen: TypeAlias = list[tuple[str, Tensor | None]]
+"""Values in words, and the numbers of tensors."""
+
+
+def seen(call: Function, given: Anything) -> Seen | None:
     """What can be seen of a call; None if it raised."""
     state = renewed()
     torch.manual_seed(0)
@@ -143,19 +147,25 @@ def seen(call: Function, given: Anything) -> str | None:
         result = call(*given)
     except Exception:  # an operator may raise anything
         return None
-    return text((result, given, state))
-
-
-def text(values: Anything) -> str:
-    """Values and their strides, and the state of the random generator."""
-    found = [str(int(torch.get_rng_state().sum()))]
-    for one in pytree.tree_leaves(values):
+    found: Seen = [(str(int(torch.get_rng_state().sum())), None)]
+    for one in pytree.tree_leaves((result, given, state)):
         if isinstance(one, Tensor) and one.layout == torch.strided:
-            plain = one.detach().resolve_conj().resolve_neg()
-            found.append(f"{plain.dtype} {one.stride()} {plain.tolist()}")
+            words = f"{one.dtype} {one.stride()}"
+            found.append((words, one.detach().clone().resolve_neg()))
         else:
-            found.append(repr(one))
-    return "\n".join(found)
+            found.append((repr(one), None))
+    return found
+
+
+def alike(ours: Seen, theirs: Seen) -> bool:
+    """Whether the same was seen twice, apart from rounding."""
+    return [words for words, _ in ours] == [
+        words for words, _ in theirs
+    ] and all(
+        torch.allclose(one, other, rtol=1e-3, atol=1e-4, equal_nan=True)
+        for (_, one), (_, other) in zip(ours, theirs, strict=True)
+        if one is not None and other is not None
+    )
 
 
 def wrong(make: Function, f: Function, args: Anything, mode: str) -> str:
@@ -173,11 +183,11 @@ def wrong(make: Function, f: Function, args: Anything, mode: str) -> str:
         return ""
     computes = mode == "real"
     expected = seen(run if computes else lambda *given: None, copied(args))
-    if expected is not None and after != expected:
+    if expected is not None and not alike(after, expected):
         return f"the capture has done {after}\ninstead of {expected}"
     turned = other(args)
     eager, graph = seen(f, copied(turned)), seen(made[0], copied(turned))
-    if eager is None or graph is None or eager == graph:
+    if eager is None or graph is None or alike(graph, eager):
         return ""
     return f"{graph}\ninstead of {eager}\nin {made[0].code}"
 
@@ -195,11 +205,14 @@ def operators() -> list[tuple[str, Function]]:
 
 def samples_of(info: Anything) -> Iterator[tuple[Function, Anything]]:
     """Calls of an operator as functions of tensors, with these."""
+    code = getattr(info.op, "__code__", None)
+    if "wrapper_set_seed" in getattr(code, "co_names", ()):
+        return  # no operator sets a seed
     dtypes = [d for d in DTYPES if d in info.supported_dtypes("cpu")]
-    for dtype in dtypes[:2]:
+    for dtype in dtypes[:1]:
         # Not `sample_inputs`, which inspects the stack each time.
         samples = info.sample_inputs_func(info, "cpu", dtype, False)
-        for sample in islice(samples, 4):
+        for sample in islice(samples, 3):
             given = (sample.input, sample.args, sample.kwargs)
             leaves, spec = pytree.tree_flatten(given)
             places = [
@@ -253,11 +266,46 @@ def run(seed: int, cases: int) -> Iterator[Outcome]:
         yield Outcome(name, *("".join(sorted(one)) for one in (ours, theirs)))
 
 
+MODE = "fx/dispatching/mode.py"
+CAPTURE = "fx/dispatching/capture.py"
+CONSTANTS = "fx/dispatching/constant_tensors.py"
+
 PART = Part(
     "capturing",
     "functions and what make_fx captured, on other inputs",
     run,
-    share=30,
+    share=12,
     long=10_000,
-    plants=(),
+    plants=(
+        Plant(
+            MODE,
+            "            torch.Tensor.tolist,\n",
+            "",
+            "the numbers of one run are in the graph",
+        ),
+        Plant(
+            MODE,
+            "            torch.tensor,\n",
+            "",
+            "a tensor that is made of others keeps their data of one run",
+        ),
+        Plant(
+            MODE,
+            "            _SET_DATA,\n",
+            "",
+            "a tensor gets other data, and the graph has the old",
+        ),
+        Plant(
+            CAPTURE,
+            "if maker is not None:",
+            "if False:",
+            "a parameter in the memory of an input is taken for a constant",
+        ),
+        Plant(
+            CONSTANTS,
+            "if leaves and all(id(leaf) in self._constants for leaf in leaves)",
+            "if any(id(leaf) in self._constants for leaf in leaves)",
+            "a tensor of the function is written twice",
+        ),
+    ),
 )

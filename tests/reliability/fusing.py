@@ -22,7 +22,16 @@ from tests.reliability.part import Outcome, Part, Plant
 
 Anything: TypeAlias = Any
 
-CALLS = ("conv norm", "last norm", "conv", "norm", "stay", "out", "drop", "relu")
+CALLS = (
+    "conv norm",
+    "last norm",
+    "conv",
+    "norm",
+    "stay",
+    "out",
+    "drop",
+    "relu",
+)
 """The modules that a graph calls, one or two at a time."""
 
 TENSORS = (
@@ -46,7 +55,7 @@ class Scales(nn.Conv1d):
         return super().forward(x)
 
 
-def network(seed: int) -> nn.Module:
+def network(seed: int) -> Anything:
     """The modules of a case, some of which have tensors in one memory."""
     rng = random.Random(seed)
     torch.manual_seed(seed)
@@ -72,7 +81,8 @@ def network(seed: int) -> nn.Module:
     path, _, name = rng.choice(TENSORS).partition(".")
     shown = getattr(getattr(root, path), name).detach()
     root.shown = nn.Parameter(shown.view(-1)[:3], requires_grad=False)
-    return root.requires_grad_(False)
+    root.requires_grad_(False)
+    return root
 
 
 def traced(lib: Anything, seed: int) -> Anything:

@@ -14,7 +14,6 @@ import functools
 import itertools
 import operator
 import weakref
-from collections.abc import Callable
 from typing import Final, NamedTuple, TypeAlias
 
 import torch
@@ -28,7 +27,6 @@ from torch._subclasses.fake_tensor import (
     FakeTensorMode,
     unset_fake_temporarily,
 )
-from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils import _pytree as pytree
 
 from ..graph import Graph
@@ -39,6 +37,7 @@ from ..proxy import GraphAppendingTracer, TracerBase
 from ..recording import frames
 from ..usedef.values import Argument, Value
 from .constant_tensors import Constants, copy_of_small
+from .reading import Claims
 
 OwnedTensors: TypeAlias = dict[int, tuple[str, Value]]
 """id of a tensor -> its path in the captured module, and the tensor."""
@@ -57,9 +56,6 @@ _FETCHED: Final = tuple([kind for kind, _ in _PREFIXES])
 _LIFT: Final = torch.ops.aten.lift_fresh_copy.default
 
 
-_refer: Final[Callable[[object], Value]] = StorageWeakRef
-
-
 class _Known(NamedTuple):
     """The node whose value a tensor is.
 
@@ -70,18 +66,12 @@ class _Known(NamedTuple):
     reference: weakref.ref[torch.Tensor]
 
 
-class _Claim(NamedTuple):
-    """Memory, and the node that has made it, if any has."""
-
-    node: Node | None
-    storage: Value
-
-
 class Capture(GraphAppendingTracer):
     """Records the operators that run into a graph.
 
     Attributes:
         attributes: the values that get_attr nodes fetch, by path.
+        constants: the tensors whose value is the same in each run.
     """
 
     def __init__(
@@ -99,16 +89,15 @@ class Capture(GraphAppendingTracer):
         self._taken = {path for path, _ in owned.values()}
         self._counts = {prefix: itertools.count() for _, prefix in _PREFIXES}
         self._known: dict[int, _Known] = {}
-        self._claims: dict[int, _Claim] = {}
-        self._constants = Constants(self._known)
+        self._claims = Claims()
+        self.constants = Constants(self._known)
         self._mode = mode
         self._fakes = mode or FakeTensorMode(allow_fallback_kernels=True)
 
     def forget(self) -> None:
         """Drop all references to tensors, when the capture has ended."""
         self._known.clear()
-        self._claims.clear()
-        self._constants.clear()
+        self.constants.clear()
         for value in self.attributes.values():
             # `backward` without data has left a gradient without data.
             leaf = isinstance(value, torch.Tensor) and value.is_leaf
@@ -148,7 +137,7 @@ class Capture(GraphAppendingTracer):
             func = _LIFT
         facts = facts_of(func)
         if facts is not None and facts.reads_data:
-            return self._constants.read(func, args, kwargs)
+            return self.constants.read(func, args, kwargs)
         result = self._call(func, args, kwargs)
         node = self.create_node(
             "call_function",
@@ -160,7 +149,7 @@ class Capture(GraphAppendingTracer):
         if func is _LIFT:
             constant = copy_of_small(args[0])
         else:
-            constant = self._constants.fold(func, args, kwargs, result)
+            constant = self.constants.fold(func, args, kwargs, result)
         self.bind(result, node, constant)
         return result
 
@@ -201,7 +190,7 @@ class Capture(GraphAppendingTracer):
         """
         if isinstance(value, torch.Tensor):
             self._know(value, node)
-            self._constants.note(value, constant)
+            self.constants.note(value, constant)
             return self._describe(value, node)
         if not isinstance(value, (tuple, list)):
             return None
@@ -217,22 +206,18 @@ class Capture(GraphAppendingTracer):
 
     def _know(self, tensor: torch.Tensor, node: Node) -> None:
         """Remember whose value a tensor is, as long as it lives."""
-        key, known, constants = id(tensor), self._known, self._constants
+        key, known, constants = id(tensor), self._known, self.constants
 
         def die(_: object) -> None:
             known.pop(key, None)
             constants.forget(key)
 
         known[key] = _Known(node, weakref.ref(tensor, die))
-        self._claim(tensor, node)
+        self._claims.claim(tensor, node)
 
     def knows(self, tensor: torch.Tensor) -> bool:
         """Whether the tensor is the value of a node."""
         return id(tensor) in self._known
-
-    def varies(self, value: Value) -> bool:
-        """Whether a value is a tensor of a node that is not constant."""
-        return id(value) in self._known and id(value) not in self._constants
 
     def _describe(self, value: torch.Tensor, node: Node) -> Value:
         """Fill the meta of a tensor's node.  Returns the tensor as a fake."""
@@ -266,7 +251,8 @@ class Capture(GraphAppendingTracer):
         A tensor becomes the node whose value it is, or a new get_attr node.
 
         Raises:
-            RuntimeError: a fake tensor that no operator of this capture made.
+            RuntimeError: a fake tensor that no operator of this capture made,
+                or a real one in the memory of what one has made.
         """
         known = self._known.get(id(a))
         if known is not None:
@@ -289,16 +275,7 @@ class Capture(GraphAppendingTracer):
                 "the captured function as an argument, or use real tensors."
             )
         if id(value) not in self._owned:
-            maker = self._claim(value, None)
-            if maker is not None:
-                raise RuntimeError(
-                    "make_fx met a tensor in the memory of the value of "
-                    f"{maker}, and no operator has made it, in\n"
-                    f"  {frames.where()}\n"
-                    "  The graph would hold the data of this one run. Use "
-                    "an operator, such as view_as or clone, or pass the "
-                    "tensor as an argument."
-                )
+            self._claims.check(value)
             self._owned[id(value)] = self._fresh_path(value), value
         path, _ = self._owned[id(value)]
         self.attributes[path] = value
@@ -306,29 +283,6 @@ class Capture(GraphAppendingTracer):
         if isinstance(value, torch.Tensor):
             self._describe(value, node)
         return node
-
-    def _claim(self, value: Value, node: Node | None) -> Node | None:
-        """Note whose memory a tensor is in, unless it has been noted.
-
-        Args:
-            value: the tensor, or another value.
-            node: the node that has made it; None if it was there before.
-
-        Returns:
-            The node that has made the memory; None if none has.
-        """
-        if not isinstance(value, torch.Tensor) or isinstance(value, FakeTensor):
-            return None
-        try:
-            storage = value.untyped_storage()
-            place = storage.data_ptr()
-        except (NotImplementedError, RuntimeError):  # it has no storage
-            return None
-        claim = self._claims.get(place)
-        if place and (claim is None or claim.storage.expired()):
-            claim = _Claim(node, _refer(storage))
-            self._claims[place] = claim
-        return claim.node if claim else None
 
     def _fresh_path(self, value: Value) -> str:
         """The first of _tensor_constant0, … that is not taken."""

@@ -8,18 +8,17 @@ drops a constant when an operator writes into its memory.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container
+from collections.abc import Container
 from typing import Final, NamedTuple
 
 import torch
 from torch._ops import OpOverload
 from torch._subclasses.fake_tensor import unset_fake_temporarily
-from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils import _pytree as pytree
 
 from ..memory.facts import facts_of
-from ..recording import frames
 from ..usedef.values import Value
+from .reading import refer, value_read
 
 _MAX_ELEMENTS: Final = 1
 """How many elements a constant may have, so that `item()` works."""
@@ -57,10 +56,6 @@ class Constants:
         else:
             self.forget(id(tensor))
 
-    def __contains__(self, key: int) -> bool:
-        """Whether the tensor with the identity `key` is constant."""
-        return key in self._constants
-
     def forget(self, key: int) -> None:
         """Drop the constant of the tensor with the identity `key`."""
         self._constants.pop(key, None)
@@ -68,6 +63,10 @@ class Constants:
     def clear(self) -> None:
         """Drop all constants."""
         self._constants.clear()
+
+    def varies(self, value: Value) -> bool:
+        """Whether a value is the tensor of a node, and not constant."""
+        return id(value) in self._known and id(value) not in self._constants
 
     def read(
         self,
@@ -127,9 +126,8 @@ class Constants:
         self, args: tuple[Value, ...], kwargs: dict[str, Value]
     ) -> tuple[tuple[Value, ...], dict[str, Value]] | None:
         """Arguments with their constant values; None if one has none."""
-        for leaf in pytree.arg_tree_leaves(*args, **kwargs):
-            if id(leaf) in self._known and id(leaf) not in self._constants:
-                return None
+        if any(map(self.varies, pytree.arg_tree_leaves(*args, **kwargs))):
+            return None
 
         def value(leaf: Value) -> Value:
             constant = self._constants.get(id(leaf))
@@ -149,17 +147,6 @@ class Constants:
         for key, constant in list(self._constants.items()):
             if constant.storage in storages:
                 del self._constants[key]
-
-
-def value_read(func: object) -> RuntimeError:
-    """The error for a function that takes data out of a tensor."""
-    return RuntimeError(
-        "It appears that you're trying to get value out of a tracing "
-        f"tensor with {func}, in\n  {frames.where()}\n"
-        "  The graph would hold the number of this one run. If code "
-        "branches on it, use torch.where; if it is a setting, pass a "
-        "Python number instead of a tensor."
-    )
 
 
 def copy_of_small(tensor: torch.Tensor) -> torch.Tensor | None:
@@ -182,5 +169,4 @@ def _is_small(value: Value) -> bool:
 
 def _storage_of(tensor: torch.Tensor) -> object:
     """Identifies a storage: no other one, now or later, is equal to it."""
-    refer: Callable[[object], object] = StorageWeakRef
     return refer(tensor.untyped_storage())

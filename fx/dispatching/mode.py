@@ -2,8 +2,7 @@
 
 While a `CaptureMode` is active, torch's dispatcher hands it every operator,
 below autograd and below functorch.  The mode takes composite operators apart,
-and has the capture run and record all others.  Some functions, such as
-`Tensor.numpy`, take the data without any operator.  A `ReadMode` refuses them.
+and has the capture run and record all others.
 """
 
 from __future__ import annotations
@@ -21,14 +20,12 @@ from torch._C import (
 )
 from torch._ops import HigherOrderOperator, OpOverload
 from torch._subclasses.fake_tensor import FakeTensor
-from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from ..recording import frames
 from ..usedef.values import Value
 from .capture import Capture
-from .constant_tensors import value_read
 
 DecompositionTable: TypeAlias = Mapping[OpOverload, Callable[..., Value]]
 """operator -> the function that runs, and is recorded, in its place."""
@@ -40,12 +37,8 @@ if TYPE_CHECKING:
 
     class _DispatchMode(contextlib.nullcontext[None]):
         """TorchDispatchMode, as mypy can take it: it has no annotations."""
-
-    class _FunctionMode(contextlib.nullcontext[None]):
-        """TorchFunctionMode, likewise."""
 else:
     _DispatchMode = TorchDispatchMode
-    _FunctionMode = TorchFunctionMode
 
 
 class CaptureMode(_DispatchMode):
@@ -140,83 +133,3 @@ def _refuse(func: HigherOrderOperator) -> NoReturn:
         "torch.where for a choice and a Python loop for a repetition, or "
         "capture the functions one by one."
     )
-
-
-class ReadMode(_FunctionMode):
-    """Refuses what takes data out of a tensor and runs no operator for it."""
-
-    def __init__(self, capture: Capture) -> None:
-        """Make a mode.
-
-        Args:
-            capture: knows which tensors depend on the inputs.
-        """
-        super().__init__()
-        self._capture = capture
-
-    def __torch_function__(
-        self,
-        func: Callable[..., Value],
-        types: tuple[type, ...],
-        args: tuple[Value, ...] = (),
-        kwargs: dict[str, Value] | None = None,
-    ) -> Value:
-        """Call a function of torch, unless it reads what may change."""
-        kwargs = kwargs or {}
-        read = _READ.get(func)
-        leaves = pytree.tree_leaves(read((args, kwargs))) if read else ()
-        for leaf in leaves:
-            if self._capture.varies(leaf):
-                raise value_read(getattr(func, "__qualname__", func))
-        return func(*args, **kwargs)
-
-
-_Given: TypeAlias = tuple[tuple[Value, ...], dict[str, Value]]
-"""The arguments of a call."""
-
-
-def _all(given: _Given) -> Value:
-    """All arguments."""
-    return given
-
-
-def _in_lists(given: _Given) -> Value:
-    """The arguments that are not tensors, but may have some in them."""
-    values = [*given[0], *given[1].values()]
-    return [one for one in values if not isinstance(one, torch.Tensor)]
-
-
-def _but_first(given: _Given) -> Value:
-    """All arguments but the first."""
-    return given[0][1:], given[1]
-
-
-_SET_DATA: Final[Value] = vars(torch._C.TensorBase)["data"].__set__
-
-_READ: Final[dict[Callable[..., Value], Callable[[_Given], Value]]] = {
-    **dict.fromkeys(
-        (
-            torch.Tensor.__array__,
-            torch.Tensor.__dlpack__,
-            torch.Tensor.apply_,
-            _SET_DATA,
-            torch.Tensor.map_,
-            torch.Tensor.numpy,
-            torch.Tensor.tolist,
-        ),
-        _all,
-    ),
-    **dict.fromkeys(
-        (
-            torch.Tensor.new_tensor,
-            torch.as_tensor,
-            torch.asarray,
-            torch.tensor,
-        ),
-        _in_lists,
-    ),
-    torch.Tensor.tensor_split: _but_first,
-    torch.tensor_split: _but_first,
-}
-"""The functions of torch that read data past the dispatcher, and of which
-arguments.  tests/reliability/capturing.py looks for others."""

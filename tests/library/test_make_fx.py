@@ -12,6 +12,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any, no_type_check
 
+import numpy as np
 import pytest
 import torch
 import torch.backends.mha
@@ -226,6 +227,40 @@ def test_an_error_names_the_user_s_line() -> None:
     assert "test_make_fx.py" in message
     assert "if x.sum() > 0" in message
     assert "torch.where" in message
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: x + x.tolist()[0][0],
+        lambda x: x * np.ones(x.shape),
+        lambda x: torch.tensor([x.sum(), 1.0]),
+        lambda x: torch.as_tensor([x[0].sum()]),
+        lambda x: torch.tensor_split(x, x.long()[0, :1])[0],
+        lambda x: setattr(x * 2, "data", x),
+        lambda x: x.clone().apply_(lambda each: each),
+    ],
+)
+def test_data_that_no_operator_takes(f: Callable[[Tensor], Value]) -> None:
+    with pytest.raises(RuntimeError, match="trying to get value out of"):
+        make_fx(f)(X)
+
+
+def test_a_tensor_in_the_memory_of_another() -> None:
+    for f in (lambda x: nn.Parameter(x) * 2, lambda x: nn.Parameter(x * 3) * 2):
+        with pytest.raises(RuntimeError, match="in the memory of the value of"):
+            make_fx(f)(X)
+    base = torch.ones(4)
+    view = base.view(2, 2)
+    gm = make_fx(lambda x: (base.add_(x), view + 1))(torch.ones(4))
+    assert gm(torch.ones(4))[1].tolist() == [[4.0, 4.0], [4.0, 4.0]]
+
+
+@pytest.mark.parametrize("mode", ["real", "fake"])
+def test_a_tensor_of_the_function_is_written_once(mode: TracingMode) -> None:
+    count = torch.zeros(1)
+    make_fx(lambda x: x + count.add_(torch.tensor(1.0)), tracing_mode=mode)(X)
+    assert count.item() == (mode == "real")
 
 
 def test_shapes_that_depend_on_data_need_data() -> None:

@@ -130,6 +130,28 @@ def test_a_weight_that_the_graph_writes() -> None:
         torch.testing.assert_close(found(X), gm(X))
 
 
+@pytest.mark.parametrize("of", ["running_mean", "running_var"])
+def test_statistics_that_another_norm_changes(of: str) -> None:
+    model = layers(lambda self, x: self.other(self.norm(self.conv(x))))
+    setattr(model.norm, of, getattr(model.other, of).view(-1))
+    model.other.train()
+    gm = fx.symbolic_trace(model)
+    found: Value = ours.fuse(gm, inplace=True, no_trace=True)
+    assert norms(found) == 2
+
+
+def test_a_weight_that_is_written_by_another_name() -> None:
+    def forward(self: Value, x: Value) -> Value:
+        self.shown.data.mul_(0.5)
+        return self.norm(self.conv(x))
+
+    model = layers(forward)
+    model.shown = nn.Parameter(model.conv.weight.detach())
+    gm = fx.symbolic_trace(model)
+    found: Value = ours.fuse(gm, inplace=True, no_trace=True)
+    assert norms(found) == 1
+
+
 def test_a_convolution_without_a_batch() -> None:
     norm = nn.BatchNorm1d(3)
     norm.running_mean = torch.rand(3)

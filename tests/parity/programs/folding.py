@@ -181,6 +181,20 @@ def a_weight_that_is_filled(lib: Lib) -> Seen:
     return torch.allclose(gm(x), model(x))
 
 
+@program(differs="fuse-tied", ours=True)
+def a_weight_by_another_name(lib: Lib) -> Seen:
+    def forward(self: Value, x: Value) -> Value:
+        self.w.data.fill_(5)
+        return self.norm(self.conv(x))
+
+    model = layers(forward)
+    model.w = nn.Parameter(model.conv.weight.detach())
+    nn.init.constant_(model.norm.weight, 3.0)
+    gm = experimental(lib, "optimization").fuse(model)
+    x = one_image() + 1
+    return torch.allclose(gm(x), model(x))
+
+
 @program(differs="fuse-linear", ours=[-1.0, -1.0, -5.0, -5.0])
 def a_norm_along_another_dimension(lib: Lib) -> Seen:
     model = layers(lambda self, x: self.flat(self.linear(x)))

@@ -666,6 +666,33 @@ def numbers_that_depend_on_data(lib: Lib) -> Seen:
         error(lambda: make_fx(lib)(in_one_of_many)(*x())),
         error(lambda: make_fx(lib)(lambda x: x * x.sum().item())(*x())),
         error(lambda: make_fx(lib)(branches)(*x())),
-        error(lambda: make_fx(lib)(lambda x: x.tolist())(*x())),
         error(lambda: make_fx(lib)(lambda x: torch.equal(x, x))(*x())),
     ]
+
+
+def refused(lib: Lib, f: Callable[[Any], Any]) -> str:
+    """How the error begins that capturing a function raises."""
+    return error(lambda: make_fx(lib)(f)(torch.ones(2)), chars=30)
+
+
+@program(
+    differs="capture-reads",
+    ours="RuntimeError: It appears that you're trying",
+)
+def numbers_in_a_list(lib: Lib) -> Seen:
+    return refused(lib, lambda x: x + x.tolist()[0])
+
+
+@program(
+    differs="capture-memory",
+    ours="RuntimeError: make_fx met a tensor in the me",
+)
+def a_parameter_of_an_input(lib: Lib) -> Seen:
+    return refused(lib, lambda x: nn.Parameter(x) * 2)
+
+
+@program(differs="capture-writes", ours=1.0)
+def a_count_of_captures(lib: Lib) -> Seen:
+    count = torch.zeros(1)
+    make_fx(lib)(lambda x: x + count.add_(torch.tensor(1.0)))(torch.ones(2))
+    return count.item()

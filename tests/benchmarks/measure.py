@@ -29,7 +29,6 @@ __all__ = [
     "collector_off",
     "measure",
     "seconds",
-    "with_room",
 ]
 
 Made: TypeAlias = Any
@@ -85,6 +84,13 @@ def seconds(
         # Freed here, not where the next run's result takes its place.
         del result, given
     return total / loops
+
+
+# Python keeps frames in pieces of memory.  A call that does not fit into the
+# last piece takes a new one from the system, and gives it back when it returns:
+# a hundred times as long as the call itself.  So how deep in calls a loop is
+# measured would decide.  A frame that needs much gets a piece with much room.
+seconds.__code__ = seconds.__code__.replace(co_stacksize=40_000)
 
 
 def allocated(task: Task, loops: int = 1) -> float:
@@ -200,19 +206,4 @@ def _clean(
 ) -> float:
     """A sample that begins without the garbage of the one before."""
     gc.collect()
-    return with_room(lambda: sample(task, loops))
-
-
-def with_room(run: Callable[[], float]) -> float:
-    """Call `run` with room for the frames of all that it calls.
-
-    Python keeps frames in pieces of memory.  A call that does not fit into
-    the last piece takes a new one from the system, and gives it back when it
-    returns; a loop that stands just before the end of a piece does so each
-    time round, which doubles what it takes.  So how deep in calls it was
-    measured would decide.  A frame as large as this one has a large piece.
-    """
-    return run()
-
-
-with_room.__code__ = with_room.__code__.replace(co_stacksize=40_000)
+    return sample(task, loops)

@@ -24,7 +24,6 @@ from tests.benchmarks.measure import (
     allocated,
     measure,
     seconds,
-    with_room,
 )
 from tests.benchmarks.operations import (
     OURS,
@@ -283,8 +282,8 @@ def test_how_deep_a_benchmark_is_called_does_not_matter() -> None:
     def quickest() -> float:
         return min(seconds(Task(calls, 1)) for _ in range(5))
 
-    times = [at_depth(n, lambda: with_room(quickest)) for n in range(200)]
-    # Without room, where the frames just do not fit, it is a hundred times.
+    times = [at_depth(depth, quickest) for depth in range(200)]
+    # Without room for their frames it would be a hundred times as long.
     assert max(times) < 10 * min(times)
 
 

@@ -89,7 +89,7 @@ def the_stack_that_new_nodes_inherit(lib: Lib) -> Seen:
 
 @program(
     differs="root-calls-warned-of",
-    ours=["its own 'forward' of the root are not tr"],
+    ours=["the root has a forward of its own, and o"],
 )
 def a_root_with_a_forward_of_its_own(lib: Lib) -> Seen:
     root = Inner()
@@ -99,7 +99,7 @@ def a_root_with_a_forward_of_its_own(lib: Lib) -> Seen:
 
 @program(
     differs="root-calls-warned-of",
-    ours=["forward_pre_hooks, forward_hooks of the "],
+    ours=["the root has forward_pre_hooks and forwa"],
 )
 def a_root_with_hooks(lib: Lib) -> Seen:
     root = Inner()

@@ -144,6 +144,7 @@ class Tracer(TracerBase):
                     run.patch(function)
                     self._is_tracing = True
                     result = self.create_arg(frames.run_traced(call, inputs))
+                    run.modes.warn()
                 returns = None
                 if self.graph._pytree_info is None:
                     notes = inspect.get_annotations(undecorated(call))

@@ -125,8 +125,8 @@ class Tracer(TracerBase):
 
         Warns if the root has a forward of its own or hooks: what is traced
         is the forward of its class; and of code that decides by what a proxy
-        is, or writes into a tensor that is not a proxy. A thread that forward
-        starts is not traced.
+        is, writes into a tensor that is not a proxy, or switches gradients,
+        inference mode or autocast. A thread that forward starts is not traced.
 
         Cost: O(operations recorded), besides running the Python code.
 

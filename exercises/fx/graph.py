@@ -409,8 +409,6 @@ class Graph(OrderedGraph[Node]):
 
     def _is_impure(self, node: Node, impure_random: bool) -> bool:
         """What `Node.is_impure` answers."""
-        if node.op in ("placeholder", "output"):
-            return True
         return is_impure(node, impure_random)
 
     # -- copying -----------------------------------------------------------

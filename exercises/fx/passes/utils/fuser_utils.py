@@ -224,8 +224,8 @@ def _check(
 ) -> None:
     """Raise unless there is an order with each partition as one node."""
     leader: dict[Node, Node] = {}
-    for part in partitions:
-        first = min(part, default=None)
+    for part in filter(None, partitions):
+        first = min(part)
         for node in part:
             if node.op in ("placeholder", "output") or node.graph is not graph:
                 raise AssertionError(
@@ -233,8 +233,7 @@ def _check(
                 )
             if node in leader:
                 raise AssertionError(f"{node} is in two partitions")
-            if first is not None:
-                leader[node] = first
+            leader[node] = first
     try:
         sorted_nodes(graph.nodes, kept, leader)
     except AssertionError as error:

@@ -7,16 +7,13 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from types import MappingProxyType
 from typing import Final
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 
-_NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
-
 
 def python(
-    *arguments: str, cwd: Path = ROOT, env: Mapping[str, str] = _NOTHING
+    *arguments: str, cwd: Path = ROOT, env: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
     """Run Python, and keep what it prints.
 
@@ -28,7 +25,7 @@ def python(
     return subprocess.run(
         [sys.executable, *arguments],
         cwd=cwd,
-        env={**os.environ, **env},
+        env={**os.environ, **(env or {})},
         capture_output=True,
         text=True,
         check=False,
@@ -36,7 +33,7 @@ def python(
 
 
 def printed(
-    *arguments: str, cwd: Path = ROOT, env: Mapping[str, str] = _NOTHING
+    *arguments: str, cwd: Path = ROOT, env: Mapping[str, str] | None = None
 ) -> str:
     """What Python prints, which must not fail; as `python` runs it."""
     done = python(*arguments, cwd=cwd, env=env)

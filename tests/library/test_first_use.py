@@ -53,7 +53,7 @@ def test_a_module_that_cannot_be_imported_says_why(
     (package / "__init__.py").touch()
     (package / "needy.py").write_text("import a_module_that_nobody_has\n")
     monkeypatch.syspath_prepend(str(tmp_path))
-    find = importer("late_package")
+    find = importer("late_package", {})
     with pytest.raises(ModuleNotFoundError, match="that_nobody_has"):
         find("needy")
     with pytest.raises(AttributeError, match="has no attribute 'other'"):

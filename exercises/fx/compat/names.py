@@ -96,7 +96,7 @@ _NAMES: Final[dict[ModuleType, dict[str, Value]]] = {
     },
     _symbolic_trace: {"_is_fx_tracing_flag": questions.make_flag(False)},
     **{
-        package: {"__getattr__": importer(package.__name__)}
+        package: {"__getattr__": importer(package.__name__, {})}
         for package in (passes, utils, experimental)
     },
 }

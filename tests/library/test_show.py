@@ -7,8 +7,6 @@ import html
 import json
 import random
 import re
-import subprocess
-import sys
 from html.parser import HTMLParser
 from itertools import combinations
 from pathlib import Path
@@ -27,6 +25,7 @@ from fx.show.compare import _longest_rise, rows_of
 from fx.show.measure import bytes_of, value_text
 from fx.show.page import Page, traced
 from fx.usedef.values import Value
+from tests.process import python
 from tests.zoo import ZOO, borrow
 
 
@@ -455,6 +454,14 @@ def test_a_module_of_torch_fx_is_refused() -> None:
     theirs: Value = torch.fx.symbolic_trace(nn.ReLU())
     with pytest.raises(TypeError, match=r"GraphModule of torch\.fx"):
         fx.show(theirs)
+    with pytest.raises(TypeError, match=r"GraphModule of torch\.fx"):
+        fx.show(nn.ReLU(), after=theirs)
+
+
+def test_both_modules_of_a_page_are_traced_if_need_be() -> None:
+    data = data_of(fx.show(nn.Sequential(nn.ReLU()), after=nn.Sequential()))
+    assert [len(side["nodes"]) for side in data["sides"]] == [3, 2]
+    assert [row.get("mark") for row in data["rows"]] == [None, "-", "~"]
 
 
 # -- the command ------------------------------------------------------
@@ -467,13 +474,9 @@ def eaten(gm: fx.GraphModule) -> PassResult:
 
 def test_the_command_writes_a_page(tmp_path: Path) -> None:
     file = tmp_path / "net.html"
-    done = subprocess.run(
-        [
-            *(sys.executable, "-W", "error", "-m", "fx.show", "torch.nn:Tanh"),
-            *("--input", "2,3", "-o", str(file)),
-        ],
-        capture_output=True,
-        text=True,
+    done = python(
+        *("-W", "error", "-m", "fx.show", "torch.nn:Tanh"),
+        *("--input", "2,3", "-o", str(file)),
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.strip() == str(file)

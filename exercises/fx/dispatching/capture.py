@@ -37,6 +37,7 @@ from ..proxy import GraphAppendingTracer, TracerBase
 from ..recording import frames
 from ..usedef.values import Argument, Value
 from .constant_tensors import Constants, copy_of_small
+from .reading import Claims
 
 OwnedTensors: TypeAlias = dict[int, tuple[str, Value]]
 """id of a tensor -> its path in the captured module, and the tensor."""
@@ -70,6 +71,7 @@ class Capture(GraphAppendingTracer):
 
     Attributes:
         attributes: the values that get_attr nodes fetch, by path.
+        constants: the tensors whose value is the same in each run.
     """
 
     def __init__(
@@ -87,14 +89,15 @@ class Capture(GraphAppendingTracer):
         self._taken = {path for path, _ in owned.values()}
         self._counts = {prefix: itertools.count() for _, prefix in _PREFIXES}
         self._known: dict[int, _Known] = {}
-        self._constants = Constants(self._known)
+        self._claims = Claims()
+        self.constants = Constants(self._known)
         self._mode = mode
         self._fakes = mode or FakeTensorMode(allow_fallback_kernels=True)
 
     def forget(self) -> None:
         """Drop all references to tensors, when the capture has ended."""
         self._known.clear()
-        self._constants.clear()
+        self.constants.clear()
         for value in self.attributes.values():
             # `backward` without data has left a gradient without data.
             leaf = isinstance(value, torch.Tensor) and value.is_leaf
@@ -168,7 +171,7 @@ class Capture(GraphAppendingTracer):
         """
         if isinstance(value, torch.Tensor):
             self._know(value, node)
-            self._constants.note(value, constant)
+            self.constants.note(value, constant)
             return self._describe(value, node)
         if not isinstance(value, (tuple, list)):
             return None
@@ -184,13 +187,14 @@ class Capture(GraphAppendingTracer):
 
     def _know(self, tensor: torch.Tensor, node: Node) -> None:
         """Remember whose value a tensor is, as long as it lives."""
-        key, known, constants = id(tensor), self._known, self._constants
+        key, known, constants = id(tensor), self._known, self.constants
 
         def die(_: object) -> None:
             known.pop(key, None)
-            constants.forget(key)
+            constants.pop(key, None)
 
         known[key] = _Known(node, weakref.ref(tensor, die))
+        self._claims.claim(tensor, node)
 
     def knows(self, tensor: torch.Tensor) -> bool:
         """Whether the tensor is the value of a node."""
@@ -228,7 +232,8 @@ class Capture(GraphAppendingTracer):
         A tensor becomes the node whose value it is, or a new get_attr node.
 
         Raises:
-            RuntimeError: a fake tensor that no operator of this capture made.
+            RuntimeError: a fake tensor that no operator of this capture made,
+                or a real one in the memory of what one has made.
         """
         known = self._known.get(id(a))
         if known is not None:
@@ -251,6 +256,7 @@ class Capture(GraphAppendingTracer):
                 "the captured function as an argument, or use real tensors."
             )
         if id(value) not in self._owned:
+            self._claims.check(value)
             self._owned[id(value)] = self._fresh_path(value), value
         path, _ = self._owned[id(value)]
         self.attributes[path] = value

@@ -8,18 +8,17 @@ drops a constant when an operator writes into its memory.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container
+from collections.abc import Container
 from typing import Final, NamedTuple
 
 import torch
 from torch._ops import OpOverload
 from torch._subclasses.fake_tensor import unset_fake_temporarily
-from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils import _pytree as pytree
 
 from ..memory.facts import facts_of
-from ..recording import frames
 from ..usedef.values import Value
+from .reading import refer, value_read
 
 _MAX_ELEMENTS: Final = 1
 """How many elements a constant may have, so that `item()` works."""
@@ -37,8 +36,8 @@ class _Constant(NamedTuple):
     storage: object
 
 
-class Constants:
-    """The constants among the tensors of a capture."""
+class Constants(dict[int, _Constant]):
+    """The constants among the tensors of a capture, by their identities."""
 
     def __init__(self, known: Container[int]) -> None:
         """Begin without constants.
@@ -46,24 +45,19 @@ class Constants:
         Args:
             known: the identities of the tensors that nodes have made.
         """
+        super().__init__()
         self._known = known
-        self._constants: dict[int, _Constant] = {}
 
     def note(self, tensor: torch.Tensor, value: Value) -> None:
         """Note the constant value of a tensor; None if it is not constant."""
         if value is not None:
-            constant = _Constant(value, _storage_of(tensor))
-            self._constants[id(tensor)] = constant
+            self[id(tensor)] = _Constant(value, _storage_of(tensor))
         else:
-            self.forget(id(tensor))
+            self.pop(id(tensor), None)
 
-    def forget(self, key: int) -> None:
-        """Drop the constant of the tensor with the identity `key`."""
-        self._constants.pop(key, None)
-
-    def clear(self) -> None:
-        """Drop all constants."""
-        self._constants.clear()
+    def varies(self, value: Value) -> bool:
+        """Whether a value is the tensor of a node, and not constant."""
+        return id(value) in self._known and id(value) not in self._constants
 
     def read(
         self,
@@ -78,13 +72,7 @@ class Constants:
         """
         values = self._values_of(args, kwargs)
         if values is None:
-            raise RuntimeError(
-                "It appears that you're trying to get value out of a tracing "
-                f"tensor with {func}, in\n  {frames.where()}\n"
-                "  The graph would hold the number of this one run. If code "
-                "branches on it, use torch.where; if it is a setting, pass a "
-                "Python number instead of a tensor."
-            )
+            raise value_read(func)
         args, kwargs = values
         with unset_fake_temporarily():
             return func(*args, **kwargs)
@@ -104,11 +92,22 @@ class Constants:
             The result as constant values; None if an argument is not
             constant, none is, or the operator draws random numbers.
         """
-        if not self._constants:
+        if not self:
             return None
         facts = facts_of(func)
+<<<<<<< HEAD
+        leaves = [
+            leaf
+            for leaf in pytree.arg_tree_leaves(*args, **kwargs)
+            if isinstance(leaf, torch.Tensor)
+        ]
+        # A tensor that no node has made may change, and must not be written
+        # a second time.
+        if leaves and all(id(leaf) in self._constants for leaf in leaves):
+=======
         leaves = pytree.arg_tree_leaves(*args, **kwargs)
-        if any(id(leaf) in self._constants for leaf in leaves):
+        if any(id(leaf) in self for leaf in leaves):
+>>>>>>> main
             values = self._values_of(args, kwargs)
             random = facts is None or facts.draws
             if values is not None and not random and _is_small(result):
@@ -123,28 +122,33 @@ class Constants:
         self, args: tuple[Value, ...], kwargs: dict[str, Value]
     ) -> tuple[tuple[Value, ...], dict[str, Value]] | None:
         """Arguments with their constant values; None if one has none."""
+<<<<<<< HEAD
+        if any(map(self.varies, pytree.arg_tree_leaves(*args, **kwargs))):
+            return None
+=======
         for leaf in pytree.arg_tree_leaves(*args, **kwargs):
-            if id(leaf) in self._known and id(leaf) not in self._constants:
+            if id(leaf) in self._known and id(leaf) not in self:
                 return None
+>>>>>>> main
 
         def value(leaf: Value) -> Value:
-            constant = self._constants.get(id(leaf))
+            constant = self.get(id(leaf))
             return leaf if constant is None else constant.value
 
         values: tuple[tuple[Value, ...], dict[str, Value]]
         values = pytree.tree_map(value, (args, kwargs))
         return values
 
-    def _end_written(self, leaves: list[Value]) -> None:
+    def _end_written(self, leaves: list[torch.Tensor]) -> None:
         """Drop the constants that share storage with one of some tensors."""
         storages = {
             _storage_of(leaf)
             for leaf in leaves
             if id(leaf) in self._known and leaf.layout is torch.strided
         }
-        for key, constant in list(self._constants.items()):
+        for key, constant in list(self.items()):
             if constant.storage in storages:
-                del self._constants[key]
+                del self[key]
 
 
 def copy_of_small(tensor: torch.Tensor) -> torch.Tensor | None:
@@ -167,5 +171,4 @@ def _is_small(value: Value) -> bool:
 
 def _storage_of(tensor: torch.Tensor) -> object:
     """Identifies a storage: no other one, now or later, is equal to it."""
-    refer: Callable[[object], object] = StorageWeakRef
     return refer(tensor.untyped_storage())

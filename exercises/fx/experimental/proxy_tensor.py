@@ -36,6 +36,7 @@ from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
 from .._pytree import child_specs
 from ..dispatching.capture import Capture, OwnedTensors, to_fake
 from ..dispatching.mode import CaptureMode, DecompositionTable
+from ..dispatching.reading import ReadMode
 from ..graph import NO_DEFAULT
 from ..graph_module import OWN, GraphModule
 from ..tracing.patching import TRACES, Place
@@ -123,6 +124,7 @@ def _capture(
             _capturing(),
             fakes or contextlib.nullcontext(),
             CaptureMode(capture, table),
+            ReadMode(capture.constants.varies),
         ):
             result = f(*pytree.tree_unflatten(inputs, in_spec))
         _add_output(capture, f, result, PyTreeInfo(names, in_spec, None))

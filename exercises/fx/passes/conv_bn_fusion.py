@@ -6,6 +6,7 @@ A layer with other weights can do the same, so the two become one module.
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from itertools import chain, count
 from typing import Final
 
@@ -13,11 +14,12 @@ from torch import nn
 from torch.nn.utils.fusion import fuse_conv_bn_eval, fuse_linear_bn_eval
 
 from ..graph_module import GraphModule
+from ..memory.effects import classify
 from ..memory.modules import hooks_of
 from ..node import Node
 from ..text import dotted_path
 from ..usedef.values import Value
-from .utils.call_order import may_write_attributes
+from .utils.call_order import may_write_attributes, place_of
 
 LAYER_AND_NORM: Final = frozenset(
     (
@@ -40,7 +42,8 @@ def fold_conv_bn(gm: GraphModule) -> int:
 
     A BatchNorm stays if it is in training mode or keeps no statistics, if it
     or the layer has hooks, if the layer's result has other users, or if the
-    graph fetches a tensor of the two and may write into it. The new
+    graph may write into the memory of the two: it fetches a tensor there, or
+    calls a module that has one and is not known to be pure. The new
     layer gets the path of the old one, with `_folded` appended if that is
     still used; modules that nothing uses any more are removed.
 
@@ -51,7 +54,7 @@ def fold_conv_bn(gm: GraphModule) -> int:
     Returns:
         How many BatchNorms were folded.
 
-    Cost: O(nodes + weights of the layers that are folded).
+    Cost: O(nodes + tensors of the modules + weights that are folded).
 
     torch.fx: experimental/optimization.py, fuse
     """
@@ -78,16 +81,21 @@ def fold_conv_bn(gm: GraphModule) -> int:
     return len(folded)
 
 
-def _written(gm: GraphModule) -> set[int]:
-    """The ids of the attributes that the graph fetches and may write."""
-    fetched = gm.graph.find_nodes(op="get_attr")
-    if not fetched or not may_write_attributes(gm.graph):
-        return set()
-    return {id(dotted_path.find(gm, str(node.target))) for node in fetched}
+def _written(gm: GraphModule) -> set[Hashable]:
+    """The memory of attributes and modules that the graph may write."""
+    held: list[Value] = []
+    if may_write_attributes(gm.graph):
+        fetched = gm.graph.find_nodes(op="get_attr")
+        held += [dotted_path.find(gm, str(node.target)) for node in fetched]
+    for node in gm.graph.find_nodes(op="call_module"):
+        if classify(node).kind != "pure":
+            module = dotted_path.find(gm, str(node.target))
+            held += chain(module.parameters(), module.buffers())
+    return {place_of(one) for one in held}
 
 
 def _can_be_folded(
-    layer: Value, norm: Value, call: Node, written: set[int]
+    layer: Value, norm: Value, call: Node, written: set[Hashable]
 ) -> bool:
     """Whether a BatchNorm multiplies by and adds constants only.
 
@@ -95,7 +103,7 @@ def _can_be_folded(
         layer: the module before it.
         norm: the BatchNorm.
         call: the call of the layer.
-        written: the ids of attributes that are not constant.
+        written: the memory that is not constant.
     """
     if (type(layer), type(norm)) not in LAYER_AND_NORM:
         return False
@@ -105,7 +113,7 @@ def _can_be_folded(
         if "forward" in vars(each) or next(hooks_of(each), None):
             return False
         held = chain(each.parameters(), each.buffers())
-        if written and not written.isdisjoint(map(id, held)):
+        if written and not written.isdisjoint(map(place_of, held)):
             return False
     noted = call.meta.get("val", call.meta.get("tensor_meta"))
     is_flat = len(getattr(noted, "shape", ())) == 2
@@ -114,12 +122,9 @@ def _can_be_folded(
 
 def _new_path(gm: GraphModule, old: str) -> str:
     """A path beside another one, where nothing is yet."""
-    path = f"{old}_folded"
-    for number in count(1):
-        if not dotted_path.exists(gm, path):
-            break
-        path = f"{old}_folded_{number}"
-    return path
+    endings = chain([""], map("_{}".format, count(1)))
+    paths = (f"{old}_folded{ending}" for ending in endings)
+    return next(path for path in paths if not dotted_path.exists(gm, path))
 
 
 def _fused(layer: Value, norm: Value) -> nn.Module:

@@ -13,8 +13,10 @@ call made, is asked of `memory`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from itertools import pairwise
+
+import torch
 
 from ...graph import Graph
 from ...memory.effects import (
@@ -104,3 +106,13 @@ def may_write_attributes(graph: Graph) -> bool:
         if effects[node].kind != "pure" and not memory.is_made_here(node)
     ]
     return bool(_fences(graph, others, effects))
+
+
+def place_of(part: object) -> Hashable:
+    """What tensors in one memory have in common; for others, their id."""
+    try:
+        if isinstance(part, torch.Tensor):
+            return part.untyped_storage().data_ptr() or id(part)
+    except (NotImplementedError, RuntimeError):
+        pass  # a sparse tensor, or one without data
+    return id(part)

@@ -57,7 +57,7 @@ class Constants(dict[int, _Constant]):
 
     def varies(self, value: Value) -> bool:
         """Whether a value is the tensor of a node, and not constant."""
-        return id(value) in self._known and id(value) not in self._constants
+        return id(value) in self._known and id(value) not in self
 
     def read(
         self,
@@ -95,7 +95,6 @@ class Constants(dict[int, _Constant]):
         if not self:
             return None
         facts = facts_of(func)
-<<<<<<< HEAD
         leaves = [
             leaf
             for leaf in pytree.arg_tree_leaves(*args, **kwargs)
@@ -103,11 +102,7 @@ class Constants(dict[int, _Constant]):
         ]
         # A tensor that no node has made may change, and must not be written
         # a second time.
-        if leaves and all(id(leaf) in self._constants for leaf in leaves):
-=======
-        leaves = pytree.arg_tree_leaves(*args, **kwargs)
-        if any(id(leaf) in self for leaf in leaves):
->>>>>>> main
+        if leaves and all(id(leaf) in self for leaf in leaves):
             values = self._values_of(args, kwargs)
             random = facts is None or facts.draws
             if values is not None and not random and _is_small(result):
@@ -122,14 +117,8 @@ class Constants(dict[int, _Constant]):
         self, args: tuple[Value, ...], kwargs: dict[str, Value]
     ) -> tuple[tuple[Value, ...], dict[str, Value]] | None:
         """Arguments with their constant values; None if one has none."""
-<<<<<<< HEAD
         if any(map(self.varies, pytree.arg_tree_leaves(*args, **kwargs))):
             return None
-=======
-        for leaf in pytree.arg_tree_leaves(*args, **kwargs):
-            if id(leaf) in self._known and id(leaf) not in self:
-                return None
->>>>>>> main
 
         def value(leaf: Value) -> Value:
             constant = self.get(id(leaf))

@@ -190,7 +190,7 @@ def a_weight_by_another_name(lib: Lib) -> Seen:
     model = layers(forward)
     model.w = nn.Parameter(model.conv.weight.detach())
     nn.init.constant_(model.norm.weight, 3.0)
-    gm = experimental(lib, "optimization").fuse(model)
+    gm = experimental(lib, "optimization").fuse(model, inplace=True)
     x = one_image() + 1
     return torch.allclose(gm(x), model(x))
 

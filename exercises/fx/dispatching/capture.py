@@ -71,7 +71,6 @@ class Capture(GraphAppendingTracer):
 
     Attributes:
         attributes: the values that get_attr nodes fetch, by path.
-        constants: the tensors whose value is the same in each run.
     """
 
     def __init__(
@@ -90,14 +89,14 @@ class Capture(GraphAppendingTracer):
         self._counts = {prefix: itertools.count() for _, prefix in _PREFIXES}
         self._known: dict[int, _Known] = {}
         self._claims = Claims()
-        self.constants = Constants(self._known)
+        self._constants = Constants(self._known)
         self._mode = mode
         self._fakes = mode or FakeTensorMode(allow_fallback_kernels=True)
 
     def forget(self) -> None:
         """Drop all references to tensors, when the capture has ended."""
         self._known.clear()
-        self.constants.clear()
+        self._constants.clear()
         for value in self.attributes.values():
             # `backward` without data has left a gradient without data.
             leaf = isinstance(value, torch.Tensor) and value.is_leaf
@@ -171,7 +170,7 @@ class Capture(GraphAppendingTracer):
         """
         if isinstance(value, torch.Tensor):
             self._know(value, node)
-            self.constants.note(value, constant)
+            self._constants.note(value, constant)
             return self._describe(value, node)
         if not isinstance(value, (tuple, list)):
             return None
@@ -187,7 +186,7 @@ class Capture(GraphAppendingTracer):
 
     def _know(self, tensor: torch.Tensor, node: Node) -> None:
         """Remember whose value a tensor is, as long as it lives."""
-        key, known, constants = id(tensor), self._known, self.constants
+        key, known, constants = id(tensor), self._known, self._constants
 
         def die(_: object) -> None:
             known.pop(key, None)
@@ -199,6 +198,10 @@ class Capture(GraphAppendingTracer):
     def knows(self, tensor: torch.Tensor) -> bool:
         """Whether the tensor is the value of a node."""
         return id(tensor) in self._known
+
+    def varies(self, value: Value) -> bool:
+        """Whether a value is a tensor of a node that is not constant."""
+        return self._constants.varies(value)
 
     def _describe(self, value: torch.Tensor, node: Node) -> Value:
         """Fill the meta of a tensor's node.  Returns the tensor as a fake."""

@@ -307,8 +307,8 @@ PART = Part(
         ),
         Plant(
             CONSTANTS,
-            "if leaves and all(id(leaf) in self._constants for leaf in leaves)",
-            "if any(id(leaf) in self._constants for leaf in leaves)",
+            "if leaves and all(id(leaf) in self for leaf in leaves)",
+            "if any(id(leaf) in self for leaf in leaves)",
             "a tensor of the function is written twice",
         ),
     ),

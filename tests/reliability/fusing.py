@@ -176,8 +176,8 @@ PART = Part(
         ),
         Plant(
             FUSION,
-            '        path = f"{old}_folded_{number}"',
-            "        break",
+            "if not dotted_path.exists(gm, path))",
+            ")",
             "a layer takes the path of another one",
         ),
     ),

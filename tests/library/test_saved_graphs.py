@@ -693,6 +693,31 @@ def test_another_folder_is_not_replaced(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["notes.txt"]
 
 
+def test_a_folder_that_cannot_be_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(FileExistsError, match="is the current directory"):
+        fx.save(of(lambda g, x: 1), ".")
+    fx.save(of(lambda g, x: 1), "gm")
+    monkeypatch.chdir("gm")
+    with pytest.raises(FileExistsError, match=r"gm/model"):
+        fx.save(of(lambda g, x: 2), ".")
+    assert fx.load(".")(X) == 1
+    fx.save(of(lambda g, x: 2), "../other")
+    assert sorted(os.listdir("..")) == ["gm", "other"]
+    monkeypatch.setattr(os.path, "ismount", lambda path: True)
+    with pytest.raises(FileExistsError, match="or a mount point"):
+        fx.save(of(lambda g, x: 2), tmp_path / "gm")
+
+
+def test_a_folder_keeps_who_may_read_it(tmp_path: Path) -> None:
+    (tmp_path / "gm").mkdir(0o700)
+    for _ in range(2):
+        fx.save(of(lambda g, x: 1), tmp_path / "gm")
+        assert (tmp_path / "gm").stat().st_mode & 0o777 == 0o700
+
+
 @pytest.mark.parametrize("fails", ["torch.save", "pathlib.Path.write_text"])
 def test_nothing_is_left_of_a_failed_save(
     fails: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

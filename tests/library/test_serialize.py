@@ -255,6 +255,22 @@ _CHANGES = (
 
 
 class TestTheModuleComesBack:
+    def test_with_tied_parameters(self, write: Callable[..., Written]) -> None:
+        root = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2), nn.ELU())
+        one, other, act = root
+        one.weight.note = lambda: "cannot be pickled"  # type: ignore[union-attr]
+        other.weight, act.scale = one.weight, one.bias
+        other.weight.requires_grad_(False)  # type: ignore[union-attr]
+        root.own = other.bias
+        new = write(symbolic_trace(root)).package.FxModule()
+        one, other, act = new.children()
+        assert other.weight is one.weight and act.scale is one.bias
+        assert not one.weight.requires_grad and one.bias.requires_grad
+        for optimizer in (
+            torch.optim.Adam(m.parameters()) for m in (new, root)
+        ):
+            assert len(optimizer.param_groups[0]["params"]) == 3
+
     def test_with_all_its_state(self, write: Callable[..., Written]) -> None:
         gm = symbolic_trace(Everything().eval())
         gm.linear.bias.requires_grad_(False)  # type: ignore[union-attr]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 from collections import ChainMap, UserDict, UserList, deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from types import MappingProxyType, SimpleNamespace
 from typing import Final
 
@@ -30,6 +30,20 @@ _OF_TORCH: Final = (
     torch.fx.Proxy,
     torch.fx.Tracer,
 )
+
+_NO_CONSTANTS: Final = (Link, *STANDING_FOR_VALUES)
+
+_INSIDE: Final[dict[type, Callable[[Value], Iterable[Value]]]] = {
+    **dict.fromkeys((set, frozenset, deque), iter),
+    **dict.fromkeys(
+        (dict, MappingProxyType), lambda held: (*held.keys(), *held.values())
+    ),
+    **dict.fromkeys(
+        (UserDict, UserList, ChainMap, SimpleNamespace),
+        lambda held: vars(held).values(),
+    ),
+}
+"""How to look into containers in which a Node could not be replaced."""
 
 
 def refuse_torchs(found: object) -> None:
@@ -168,7 +182,7 @@ def _found_in(leaf: object) -> object:
     rest = [leaf]
     while rest:
         value = rest.pop()
-        if isinstance(value, (Link, *STANDING_FOR_VALUES)):
+        if isinstance(value, _NO_CONSTANTS):
             return value
         if type(value) not in LEAVES and id(value) not in seen:
             seen[id(value)] = value
@@ -178,12 +192,9 @@ def _found_in(leaf: object) -> object:
 
 def _inside(value: Value) -> Iterable[Value]:
     """What is directly inside a container of the standard library."""
-    if isinstance(value, (set, frozenset, deque)):
-        return value
-    if isinstance(value, (dict, MappingProxyType)):
-        return (*value.keys(), *value.values())
-    if isinstance(value, (UserDict, UserList, ChainMap, SimpleNamespace)):
-        return vars(value).values()
+    for base in type(value).__mro__:
+        if base in _INSIDE:
+            return _INSIDE[base](value)
     return parts(value)
 
 

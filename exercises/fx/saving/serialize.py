@@ -96,7 +96,7 @@ def write_folder(
     folder.mkdir(exist_ok=True)
     _save(unnamed, folder / _GLOBALS)
     _save(kept, folder / _ATTRIBUTES)
-    torch.save(module.state_dict(), folder / "state_dict.pt")
+    torch.save(_state(module), folder / "state_dict.pt")
     pickled = _save_children(module, folder)
     text = "\n".join(
         [
@@ -205,6 +205,17 @@ def _save(values: Mapping[str, Value], file: Path) -> None:
     """Pickle the values, if there are any."""
     if values:
         torch.save(dict(values), file)
+
+
+def _state(module: nn.Module) -> dict[str, Value]:
+    """The state dict; in it, tied parameters are one parameter."""
+    state: dict[str, Value] = module.state_dict()
+    once: dict[nn.Parameter, nn.Parameter] = {}
+    for name, held in module.named_parameters(remove_duplicate=False):
+        if name in state:
+            bare = nn.Parameter(held.detach(), held.requires_grad)
+            state[name] = once.setdefault(held, bare)
+    return state
 
 
 def _unsaved_buffers(module: nn.Module) -> dict[str, torch.Tensor]:

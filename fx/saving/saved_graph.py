@@ -165,9 +165,11 @@ class _Writer:
         """A node without its notes."""
         codec, target = self.codec, node.target
         _check_target(node, owner, codec.allowed)
-        if not isinstance(target, str):
-            named = codec.allowed.name_of
-            target = _GETATTR if target is getattr else named(target)
+        if target is getattr:
+            target = _GETATTR
+        elif not isinstance(target, str):
+            target = codec.allowed.name_of(target)
+            codec.allowed.function(target)  # a class may have a name alone
         record = {
             **{"node": node.name, "op": node.op, "target": target},
             "args": list(map(codec.data, node.args)),

@@ -10,7 +10,7 @@ import subprocess
 import sys
 from collections import OrderedDict
 from pathlib import Path
-from typing import Optional, Union, no_type_check
+from typing import NamedTuple, Optional, Union, no_type_check
 
 import pytest
 import torch
@@ -489,6 +489,21 @@ def test_a_users_function_must_be_allowed(tmp_path: Path) -> None:
         fx.load(tmp_path / "gm")
 
 
+class Pair(NamedTuple):
+    """A named tuple, which a trace calls again."""
+
+    a: Value
+    b: Value
+
+
+def test_the_class_of_a_named_tuple_is_called(tmp_path: Path) -> None:
+    gm = fx.symbolic_trace(lambda x: Pair(x, x + 1))
+    found = again(gm, tmp_path, allow=(Pair,))(X)
+    assert type(found) is Pair and torch.equal(found.b, X + 1)
+    with pytest.raises(fx.LoadError, match=r"Pair' is not allowed"):
+        fx.load(tmp_path / "gm")
+
+
 def test_a_method_is_allowed_by_its_name(tmp_path: Path) -> None:
     gm = of(lambda g, x: g.call_method("__matmul__", (x, x)))
     with pytest.raises(ValueError, match="'__matmul__' is not allowed"):
@@ -641,7 +656,10 @@ UNSAVED = {
     ),
     "code generator of a user": with_codegen,
     "module cannot be saved: it has forward_hooks": with_hook,
-    "module cannot be saved: .*GraphModuleImpl' is not allowed": lambda: Own(
+    r"node linear .*nn\.Linear' is not allowed": lambda: of(
+        lambda g, x: g.call_function(nn.Linear, (2, 2))
+    ),
+    "module cannot be saved: it is a Own.*save a plain one": lambda: Own(
         nn.Module(), of(lambda g, x: x).graph
     ),
     "module cannot be saved: a .*Odd has no form": with_attribute,

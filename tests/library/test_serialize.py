@@ -260,7 +260,7 @@ class TestTheModuleComesBack:
         one, other, act = root
         one.weight.note = lambda: "cannot be pickled"  # type: ignore[union-attr]
         other.weight, act.scale = one.weight, one.bias
-        other.weight.requires_grad_(False)  # type: ignore[union-attr]
+        other.weight.requires_grad_(False)
         root.own = other.bias
         new = write(symbolic_trace(root)).package.FxModule()
         one, other, act = new.children()
@@ -555,6 +555,28 @@ class TestPickle:
     def test_a_graph_that_cannot_be_traced_is_pickled(self) -> None:
         gm = graph_module(lambda g, x: g.call_function(len, (x,)))
         assert through_pickle(gm)([1, 2, 3]) == 3
+
+    def test_classes_noted_by_a_trace_need_not_be_importable(self) -> None:
+        class Local(nn.Module):
+            def __init__(self, inner: nn.Module) -> None:
+                super().__init__()
+                self.inner = inner
+
+            def forward(self, x: Value) -> Value:
+                return self.inner(x)
+
+        inner = symbolic_trace(nn.Sequential(nn.ReLU()))
+        gm = symbolic_trace(nn.Sequential(Local(inner)))
+        call, again = (
+            node_named(m, "_0_inner_0") for m in (gm, through_pickle(gm))
+        )
+        assert call.meta["nn_module_stack"]["0"] == ("0", Local)
+        kinds = [kind for _, kind in again.meta["nn_module_stack"].values()]
+        assert [str(kind).rpartition(".")[2] for kind in kinds[:2]] == [
+            "Local",
+            "GraphModuleImpl",
+        ]
+        assert kinds[2:] == [nn.ReLU]
 
     def test_an_edit_without_recompile_is_pickled(self) -> None:
         gm = symbolic_trace(lambda x: torch.neg(x))

@@ -92,8 +92,6 @@ def _recipe(module: nn.Module, codec: Codec) -> dict[str, Value]:
     if None in module._modules.values():
         raise ValueError("one of its modules is None")
     kind = type(module)
-    untyped: Value = module
-    state = untyped.__getstate__()
     if isinstance(module, GraphModule):
         if (written := kind.__mro__[1]) is not GraphModule:
             raise ValueError(
@@ -103,6 +101,8 @@ def _recipe(module: nn.Module, codec: Codec) -> dict[str, Value]:
         record = {"class": GRAPH_MODULE, "name": kind.__name__}
     else:
         record = {"class": codec.allowed.name_of(kind)}
+    untyped: Value = module
+    state = untyped.__getstate__()
     common = _every_modules(module)
     attributes = {k: state[k] for k in state if k not in common}
     for name in attributes:

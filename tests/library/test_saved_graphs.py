@@ -15,6 +15,7 @@ from typing import NamedTuple, Optional, Union, no_type_check
 import pytest
 import torch
 from torch import nn
+from torch.nn.utils import parametrize
 from torch.utils import _pytree as pytree
 
 import fx
@@ -417,6 +418,15 @@ def test_a_users_module_comes_from_the_root(tmp_path: Path) -> None:
     other = nn.ModuleDict({"m": nn.ModuleDict({"inner": nn.ReLU()})})
     with pytest.raises(fx.LoadError, match="it has the parameters"):
         fx.load(tmp_path / "gm", other)
+
+
+def test_a_module_that_refuses_to_be_pickled(tmp_path: Path) -> None:
+    linear = nn.Linear(4, 4)
+    parametrize.register_parametrization(linear, "weight", nn.Softplus())
+    gm = leaf(linear)
+    assert torch.equal(again(gm, tmp_path, gm)(X), linear(X))
+    with pytest.raises(fx.LoadError, match="ParametrizedLinear' is not allow"):
+        fx.load(tmp_path / "gm")
 
 
 def test_a_damaged_file_leaves_the_root_as_it_was(tmp_path: Path) -> None:

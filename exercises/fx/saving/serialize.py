@@ -209,11 +209,13 @@ def _save(values: Mapping[str, Value], file: Path) -> None:
 
 def _state(module: nn.Module) -> dict[str, Value]:
     """The state dict; in it, tied parameters are one parameter."""
-    state: dict[str, Value] = module.state_dict()
-    once: dict[nn.Parameter, nn.Parameter] = {}
-    for name, held in module.named_parameters(remove_duplicate=False):
-        if name in state:
-            bare = nn.Parameter(held.detach(), held.requires_grad)
+    state: dict[str, Value] = module.state_dict(keep_vars=True)
+    once: dict[torch.Tensor, torch.Tensor] = {}
+    for name, held in state.items():
+        if isinstance(held, torch.Tensor):
+            bare = held.detach().requires_grad_(held.requires_grad)
+            if isinstance(held, nn.Parameter):
+                bare = nn.Parameter(bare, held.requires_grad)
             state[name] = once.setdefault(held, bare)
     return state
 

@@ -84,7 +84,7 @@ class Page:
 def show(
     module: nn.Module,
     *inputs: Value,
-    after: GraphModule | None = None,
+    after: nn.Module | None = None,
     times: bool = False,
     title: str = "",
 ) -> Page:
@@ -100,8 +100,8 @@ def show(
         module: a graph module, or a module to trace.
         *inputs: inputs for it, with which shapes are found; by default, the
             page shows the shapes that are in `meta`.
-        after: what a pass made of it. The page then shows both, and marks what
-            `fx.diff` finds.
+        after: what a pass made of it, or a module to trace. The page then
+            shows both, and marks what `fx.diff` finds.
         times: also run the module on the inputs, three times, and show the
             least time of each node.
         title: the heading; by default the name of the module's class.
@@ -113,15 +113,14 @@ def show(
     Cost: O(size of the graph), a run without data, and with `times` three runs.
     With `after`, O(n log n) for n nodes and uses.
     """
-    gm = traced(module)
-    both = [gm] if after is None else [gm, after]
+    both = [traced(each) for each in (module, after) if each is not None]
     sides = [
         describe(each, measure(each, inputs, times and bool(inputs)))
         for each in both
     ]
     data: Data = {"sides": sides}
-    if after is not None:
-        data["rows"] = rows_of(gm, after)
+    if len(both) > 1:
+        data["rows"] = rows_of(*both)
     return Page(title or type(module).__name__, data)
 
 

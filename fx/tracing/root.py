@@ -50,13 +50,13 @@ def method_of(root: nn.Module, name: str) -> Value:
             f"traced_func_name={name} doesn't exist in {type(root).__name__}"
         )
     held = vars(root)
-    unseen = [f"its own '{name}'"] if name in held else []
+    unseen = [f"a {name} of its own"] if name in held else []
     if name == "forward":
         unseen += [hooks[1:] for hooks in HOOKS if held.get(hooks)]
     if unseen:
         frames.warn(
-            f"{', '.join(unseen)} of the root are not traced, only the {name} "
-            f"of its class, {type(root).__name__}. To record them, trace a "
+            f"the root has {' and '.join(unseen)}, and only the {name} of its "
+            f"class, {type(root).__name__}, is traced. To record all, trace a "
             "module that calls the root: torch.nn.Sequential(root)"
         )
     return method

@@ -17,6 +17,7 @@ from torch import nn
 
 from ..proxy import Proxy
 from ..usedef.values import Value
+from .modes import SWITCHES, Modes, switch
 from .patching import TRACES, Place
 from .questions import (
     QUESTIONS,
@@ -55,12 +56,15 @@ class TraceRun:
         self._proxies: dict[str, Proxy] = {}
         self._visited: set[int] = set()
         self._leaves = set(tracer._autowrap_function_ids)
+        self.modes = Modes(tracer)
 
     def patch(self, function: FunctionType) -> None:
         """Replace what a trace of `function` has to see."""
         TRACES.patch(Place(nn.Module, "__call__"), _module_call)
         TRACES.patch(Place(nn.Module, "__getattr__"), _module_getattr)
         TRACES.patch(TORCH_FX_FLAG, make_flag)
+        for place in SWITCHES:
+            TRACES.patch(place, _mode_switch)
         take_over()
         for place, leaf in all_wrapped_globals():
             self._patch_leaf(place, leaf)
@@ -217,3 +221,4 @@ _own_call: Final = _replacing(TraceRun.call_overridden)
 _module_getattr: Final = _replacing(TraceRun.read_attribute)
 _function_call: Final = _replacing(TraceRun.call_function)
 _question: Final = _replacing(TraceRun.answer)
+_mode_switch: Final = _replacing(switch)

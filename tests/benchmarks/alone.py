@@ -1,16 +1,13 @@
 """What is measured without the work that both libraries leave to others.
 
-Python's `compile`, the calls of nn.Module, and replacing its methods take as
-long for either, and hide what fx itself takes: see `growth`.
+Python's `compile`, and replacing the methods of nn.Module, take as long for
+either, and hide what fx itself takes: see `growth`.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-import torch
-
-from tests.benchmarks import programs
 from tests.benchmarks.growth import without_compile
 from tests.benchmarks.measure import A_CALL, Made, Task
 from tests.benchmarks.networks import networks, patch_alone
@@ -38,27 +35,6 @@ def _alone(name: str, lib: Library, size: int) -> Task:
 def transformer_alone(lib: Library, size: int) -> Task:
     """Transformer(module).transform() of the mixed chain, without compile()."""
     return _alone("transformer", lib, size)
-
-
-def _own_calls(size: int) -> Task:
-    """Call as many modules as a trace of the tree enters, which do nothing."""
-    module, x = programs.Identity(), torch.ones(1)
-
-    def run(_: Made) -> None:
-        for _number in range(size):
-            module(x)
-
-    return Task(run, size)
-
-
-@benchmark(
-    at_least(4),
-    full=(),
-    beside=Beside("nn.Module's calls", _own_calls, subtract=True),
-)
-def trace_modules_alone(lib: Library, size: int) -> Task:
-    """What trace-modules takes, less nn.Module's own `__call__`."""
-    return BENCHMARKS["trace-modules"].make(lib, size)
 
 
 @benchmark(

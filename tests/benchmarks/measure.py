@@ -86,6 +86,13 @@ def seconds(
     return total / loops
 
 
+# Python keeps frames in pieces of memory.  A call that does not fit into the
+# last piece takes a new one from the system, and gives it back when it returns:
+# a hundred times as long as the call itself.  So how deep in calls a loop is
+# measured would decide.  A frame that needs much gets a piece with much room.
+seconds.__code__ = seconds.__code__.replace(co_stacksize=40_000)
+
+
 def allocated(task: Task, loops: int = 1) -> float:
     """The bytes that what one run makes takes while it is kept."""
     given = task.setup()

@@ -30,7 +30,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from tests.benchmarks import programs
+from tests.benchmarks import bare, programs
 from tests.benchmarks.measure import A_CALL, A_NODE, BYTES, Made, Task, Unit
 from tests.parity.harness import plain
 
@@ -332,7 +332,14 @@ def trace_operators(lib: Library, size: int) -> Task:
     return _tracing(lib, programs.Operators(size))
 
 
-@benchmark(at_least(4))
+def _bare_tracing(size: int) -> Task:
+    """Trace the tree with a tracer that checks nothing."""
+    root = programs.Nested(size)
+    nodes = len(bare.Tracer().trace(root).nodes())
+    return Task(lambda _: bare.Tracer().trace(root), nodes)
+
+
+@benchmark(Goal(4, floors=1.3), beside=Beside("floor", _bare_tracing))
 def trace_modules(lib: Library, size: int) -> Task:
     """Tracer().trace of a binary tree of modules with Linear and ReLU leaves.
 

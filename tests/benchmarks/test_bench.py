@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from tests.benchmarks import alone, growth, networks
+import fx
+from tests.benchmarks import alone, bare, growth, networks
 from tests.benchmarks.__main__ import main
 from tests.benchmarks.measure import (
     A_CALL,
@@ -35,7 +36,7 @@ from tests.benchmarks.operations import (
     at_most,
     select,
 )
-from tests.benchmarks.programs import Matches
+from tests.benchmarks.programs import Matches, Nested
 from tests.benchmarks.report import DifferentWork, check_same_work, measured
 from tests.benchmarks.tables import BENCHMARKS
 
@@ -125,6 +126,16 @@ def test_every_run_has_a_match_in_four_nodes_to_replace() -> None:
         given = task.setup()
         assert "sigmoid(" not in given.code
         assert task.run(given).code.count("sigmoid(") == TINY // 4
+
+
+def test_the_floor_of_nested_modules_records_what_fx_does() -> None:
+    root, tracer, bare_tracer = Nested(TINY), fx.Tracer(), bare.Tracer()
+    ours, floor = tracer.trace(root).nodes, bare_tracer.trace(root).nodes()
+    assert len(floor) == TINY + 2
+    for node, plain in zip(ours, floor, strict=True):
+        for name in ("op", "name", "target", "args", "kwargs", "meta", "users"):
+            assert str(getattr(node, name)) == str(getattr(plain, name))
+    assert bare_tracer.node_name_to_scope == tracer.node_name_to_scope
 
 
 @pytest.mark.parametrize("lib", [TORCH, OURS], ids=lambda lib: lib.name)
@@ -254,6 +265,26 @@ def test_short_runs_are_repeated_and_long_ones_are_few() -> None:
     assert rounds.number(0.8) == 5
     assert rounds.number(60.0) == 3
     assert Rounds(most=1).number(0.01) == 1
+
+
+def at_depth(depth: int, run: Callable[[], float]) -> float:
+    """Call `run` from so many calls."""
+    return at_depth(depth - 1, run) if depth else run()
+
+
+def test_how_deep_a_benchmark_is_called_does_not_matter() -> None:
+    def calls(_: object) -> None:
+        for _ in range(100):
+            nothing()
+
+    def nothing() -> None: ...
+
+    def quickest() -> float:
+        return min(seconds(Task(calls, 1)) for _ in range(5))
+
+    times = [at_depth(depth, quickest) for depth in range(200)]
+    # Without room for their frames it would be a hundred times as long.
+    assert max(times) < 10 * min(times)
 
 
 def test_the_collector_is_off_while_timing_and_on_again_after(

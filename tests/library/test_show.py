@@ -455,6 +455,14 @@ def test_a_module_of_torch_fx_is_refused() -> None:
     theirs: Value = torch.fx.symbolic_trace(nn.ReLU())
     with pytest.raises(TypeError, match=r"GraphModule of torch\.fx"):
         fx.show(theirs)
+    with pytest.raises(TypeError, match=r"GraphModule of torch\.fx"):
+        fx.show(nn.ReLU(), after=theirs)
+
+
+def test_both_modules_of_a_page_are_traced_if_need_be() -> None:
+    data = data_of(fx.show(nn.Sequential(nn.ReLU()), after=nn.Sequential()))
+    assert [len(side["nodes"]) for side in data["sides"]] == [3, 2]
+    assert [row.get("mark") for row in data["rows"]] == [None, "-", "~"]
 
 
 # -- the command ------------------------------------------------------

@@ -299,6 +299,51 @@ def item_deleted(self: Subject, x: Value) -> Value:
     return y
 
 
+# -- modes -------------------------------------------------------------------
+
+
+@body
+def gradients_off(self: Subject, x: Value) -> Value:
+    with torch.no_grad():
+        y = self.weight * x
+    return y.requires_grad, y
+
+
+@body
+def gradients_off_by_a_decorator(self: Subject, x: Value) -> Value:
+    y = torch.no_grad()(lambda: self.weight * x)()
+    return y.requires_grad, y
+
+
+@body
+def gradients_off_by_a_call(self: Subject, x: Value) -> Value:
+    torch.set_grad_enabled(False)
+    y = self.weight * x
+    torch.set_grad_enabled(True)
+    return y.requires_grad, y
+
+
+@body
+def inference(self: Subject, x: Value) -> Value:
+    with torch.inference_mode():
+        y = x * 2
+    return y.is_inference(), y
+
+
+@body
+def cast(self: Subject, x: Value) -> Value:
+    with torch.autocast("cpu"):
+        return x[None] @ x[:, None]
+
+
+@body
+def cast_not_inside(self: Subject, x: Value) -> Value:
+    with torch.autocast("cpu"):
+        y = x[None] @ x[:, None]
+        with torch.autocast("cpu", enabled=False):
+            return y.float() @ x[None] * 1.1
+
+
 # -- questions about what an object is ---------------------------------------
 
 
@@ -648,7 +693,9 @@ def same(want: Value, have: Value) -> bool:
     if isinstance(have, Exception):
         return True
     if isinstance(want, torch.Tensor):
-        return isinstance(have, torch.Tensor) and torch.equal(want, have)
+        if not isinstance(have, torch.Tensor) or want.dtype != have.dtype:
+            return False
+        return torch.equal(want, have)
     if isinstance(want, list | tuple):
         return len(want) == len(have) and all(map(same, want, have))
     return bool(type(want) is type(have) and want == have)
@@ -680,6 +727,12 @@ PART = Part(
             "                self._captured.warn(self.root)\n",
             "",
             "a recorded write into a tensor of the trace is lost",
+        ),
+        Plant(
+            "fx/tracing/modes.py",
+            "        if other and len(nodes) > seen:\n",
+            "        if False:\n",
+            "gradients are off, or autocast is on, in a part of the code",
         ),
         Plant(
             "fx/tracing/captured.py",

@@ -125,8 +125,8 @@ class Tracer(TracerBase):
 
         Warns if the root has a forward of its own or hooks: what is traced
         is the forward of its class; and of code that decides by what a proxy
-        is, or writes into a tensor that is not a proxy. A thread that forward
-        starts is not traced.
+        is, writes into a tensor that is not a proxy, or switches gradients,
+        inference mode or autocast. A thread that forward starts is not traced.
 
         Cost: O(operations recorded), besides running the Python code.
 
@@ -144,6 +144,7 @@ class Tracer(TracerBase):
                     run.patch(function)
                     self._is_tracing = True
                     result = self.create_arg(frames.run_traced(call, inputs))
+                    run.modes.warn()
                 returns = None
                 if self.graph._pytree_info is None:
                     notes = inspect.get_annotations(undecorated(call))

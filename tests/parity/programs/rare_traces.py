@@ -88,8 +88,46 @@ def the_stack_that_new_nodes_inherit(lib: Lib) -> Seen:
 
 
 @program(
+    differs="modes-warned-of",
+    ours=[
+        ["relu was recorded with gradients off, an"],
+        ["relu was recorded with inference mode on"],
+        ["relu was recorded with autocast to torch"],
+        ["relu was recorded with gradients off, an"],
+        [],
+        [],
+    ],
+)
+def calls_in_modes_that_no_graph_keeps(lib: Lib) -> Seen:
+    def within(mode: Value, inside: Value = torch.relu) -> Seen:
+        def f(x: Value) -> Value:
+            with mode:
+                y = inside(x)
+            return y + 1
+
+        return warned(lambda: lib.symbolic_trace(f))
+
+    def left_off(x: Value) -> Value:
+        torch.set_grad_enabled(False)
+        return torch.relu(x)
+
+    with torch.enable_grad():
+        at_the_end = warned(lambda: lib.symbolic_trace(left_off))
+    with torch.no_grad():
+        as_it_began = within(torch.no_grad())
+    return [
+        within(torch.no_grad()),
+        within(torch.inference_mode()),
+        within(torch.autocast("cpu", dtype=torch.bfloat16)),
+        at_the_end,
+        as_it_began,
+        within(torch.no_grad(), lambda x: x),
+    ]
+
+
+@program(
     differs="root-calls-warned-of",
-    ours=["its own 'forward' of the root are not tr"],
+    ours=["the root has a forward of its own, and o"],
 )
 def a_root_with_a_forward_of_its_own(lib: Lib) -> Seen:
     root = Inner()
@@ -99,7 +137,7 @@ def a_root_with_a_forward_of_its_own(lib: Lib) -> Seen:
 
 @program(
     differs="root-calls-warned-of",
-    ours=["forward_pre_hooks, forward_hooks of the "],
+    ours=["the root has forward_pre_hooks and forwa"],
 )
 def a_root_with_hooks(lib: Lib) -> Seen:
     root = Inner()

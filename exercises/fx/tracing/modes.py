@@ -1,0 +1,95 @@
+"""Stage 04, module patching: modes of torch, which a graph does not keep.
+
+    with torch.no_grad():
+        y = x * self.scale
+
+The product is recorded.  That gradients were off is not: a mode belongs to the
+thread, and no call says it.  The graph runs in the mode in which it is called.
+So a trace replaces the functions that switch modes, too, and warns of calls
+that it has recorded in another mode than the one in which it began.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import islice
+from typing import TYPE_CHECKING, Final
+
+import torch
+
+from ..recording import frames
+from ..usedef.values import Value
+from .patching import Place
+
+if TYPE_CHECKING:
+    from .trace_run import TraceRun
+    from .tracer import Tracer
+
+SWITCHES: Final = (
+    Place(vars(torch._C), "_set_grad_enabled"),
+    Place(torch.inference_mode, "__enter__"),
+    Place(torch.inference_mode, "__exit__"),
+    Place(vars(torch), "set_autocast_enabled"),
+)
+"""Where torch's Python code looks up what switches a mode, on or back."""
+
+_DEVICES: Final = ("cpu", "cuda")
+"""The devices whose autocast is looked at."""
+
+
+class Modes:
+    """What a trace records in other modes than the one in which it began."""
+
+    def __init__(self, tracer: Tracer) -> None:
+        """Begin with the modes of now."""
+        self._tracer = tracer
+        self._first = _modes()
+        self._seen = 0
+
+    def warn(self) -> None:
+        """Warn of nodes recorded since the last call, if the modes differ.
+
+        Called before each switch, and when the trace has ended.
+
+        Cost: O(1), but O(nodes) for a warning.
+        """
+        nodes, seen = self._tracer.graph.nodes, self._seen
+        self._seen = len(nodes)
+        other = [mode for mode in _modes() if mode not in self._first]
+        if other and len(nodes) > seen:
+            first = next(islice(nodes, seen, None))
+            frames.warn(
+                f"{first} was recorded with {' and '.join(other)}, and the "
+                "graph does not keep that: it runs in the modes in which it "
+                "is called. Call it in these, or move the code into a leaf "
+                "module or a function marked with fx.wrap"
+            )
+
+
+def switch(
+    run: TraceRun,
+    function: Callable[..., Value],
+    args: tuple[Value, ...],
+    kwargs: dict[str, Value],
+) -> Value:
+    """Answer the switch of a mode in a trace."""
+    run.modes.warn()
+    return function(*args, **kwargs)
+
+
+def _modes() -> list[str]:
+    """The modes of this thread, in words."""
+    gradients = "on" if torch.is_grad_enabled() else "off"
+    inference = "on" if torch.is_inference_mode_enabled() else "off"
+    return [
+        f"gradients {gradients}",
+        f"inference mode {inference}",
+        *map(_autocast, _DEVICES),
+    ]
+
+
+def _autocast(device: str) -> str:
+    """Whether calls on a device have their arguments cast, and to what."""
+    if torch.is_autocast_enabled(device):
+        return f"autocast to {torch.get_autocast_dtype(device)} for {device}"
+    return f"no autocast for {device}"

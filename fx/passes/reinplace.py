@@ -288,8 +288,7 @@ def is_redundant_scatter(sim: Simulation, call: Call, user: Node) -> bool:
     facts = facts_of(user.target)
     if facts is None or facts.view is None or facts.source is None:
         return False
-    into = user.args[0] if user.args else None
-    source = facts.source.of(user.args, user.kwargs)
+    into, source = (*user.args, 0)[0], facts.source.of(user.args, user.kwargs)
     if not isinstance(into, Node) or not isinstance(source, Node):
         return False
     if sim.storages.alias_sets(into) != [call.memory]:

@@ -68,6 +68,11 @@ class Graph(OrderedGraph[Node]):
     """Makes the code generator of a new graph. Stage 05 puts its own here."""
     to_torch: ClassVar[Callable[[Graph], Value]]
     """`fx.to_torch`, which the package root puts here."""
+    owning_module: GraphOwner[Node] | None
+    """The module that the graph belongs to, if any.
+
+    torch.fx: graph.py, Graph.owning_module
+    """
 
     def __init__(
         self,
@@ -85,24 +90,12 @@ class Graph(OrderedGraph[Node]):
         torch.fx: graph.py, Graph.__init__
         """
         super().__init__(Node)
-        self._owning_module = owning_module
+        self.owning_module = owning_module
         self._tracer_cls = tracer_cls
         self._tracer_extras = tracer_extras
         self._pytree_info: PyTreeInfo | None = None
         self._co_fields: dict[str, Value] = {}
         self._table = NodeTable(self._nodes)
-
-    @property
-    def owning_module(self) -> GraphOwner[Node] | None:
-        """The module that the graph belongs to, if any.
-
-        torch.fx: graph.py, Graph.owning_module
-        """
-        return self._owning_module
-
-    @owning_module.setter
-    def owning_module(self, mod: GraphOwner[Node] | None) -> None:
-        self._owning_module = mod
 
     # -- making nodes ------------------------------------------------------
 
@@ -152,7 +145,7 @@ class Graph(OrderedGraph[Node]):
         node = Node(self, wish, op, target, args, kwargs, type_expr)
         try:
             node._name = self._graph_namespace.create_name(wish)
-            if self._owning_module is not None:
+            if self.owning_module is not None:
                 self._tell_owner("_create_node_hooks", node)
             self._add(node)
             self._table.add(node)
@@ -196,7 +189,7 @@ class Graph(OrderedGraph[Node]):
 
         torch.fx: graph.py, Graph.get_attr
         """
-        owner = self._owning_module
+        owner = self.owning_module
         if owner is not None and not is_state(owner, qualified_name):
             warnings.warn(refusals.no_state(qualified_name), stacklevel=2)
         return self.create_node("get_attr", qualified_name, type_expr=type_expr)
@@ -221,8 +214,8 @@ class Graph(OrderedGraph[Node]):
 
         torch.fx: graph.py, Graph.call_module
         """
-        if self._owning_module is not None:
-            self._owning_module.get_submodule(module_name)
+        if self.owning_module is not None:
+            self.owning_module.get_submodule(module_name)
         return self.create_node(
             "call_module", module_name, args, kwargs, type_expr=type_expr
         )
@@ -287,7 +280,7 @@ class Graph(OrderedGraph[Node]):
 
     def _tell_owner(self, hooks: str, node: Node) -> None:
         """Call the owning module's hooks for a node made or erased."""
-        for hook in [*getattr(self._owning_module, hooks, ())]:
+        for hook in [*getattr(self.owning_module, hooks, ())]:
             hook(node)
 
     @property
@@ -360,7 +353,7 @@ class Graph(OrderedGraph[Node]):
             warnings.warn(refusals.erased_already(to_erase), stacklevel=2)
             return
         self._check_erasable(to_erase)
-        if self._owning_module is not None:
+        if self.owning_module is not None:
             self._tell_owner("_erase_node_hooks", to_erase)
             self._check_erasable(to_erase)
         self._nodes.erase(to_erase)
@@ -428,18 +421,16 @@ class Graph(OrderedGraph[Node]):
 
     def _child_graph_modules(self) -> Iterator[tuple[Value, Graph]]:
         """The owner's children that have a graph and that a node fetches."""
-        if self._owning_module is None:
+        if self.owning_module is None:
             return
         fetched = {node.target for node in self.find_nodes(op="get_attr")}
-        for name, child in self._owning_module.named_children():
+        for name, child in self.owning_module.named_children():
             graph = getattr(child, "graph", None)
             if name in fetched and isinstance(graph, Graph):
                 yield child, graph
 
     def _is_impure(self, node: Node, impure_random: bool) -> bool:
         """What `Node.is_impure` answers."""
-        if node.op in ("placeholder", "output"):
-            return True
         return is_impure(node, impure_random)
 
     # -- copying -----------------------------------------------------------

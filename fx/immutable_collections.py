@@ -8,7 +8,7 @@ immutable, and the error says what to do instead: assign a new one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import NoReturn, Self, TypeAlias, TypeVar
 
 from torch.utils import _pytree as pytree
@@ -96,32 +96,18 @@ class immutable_dict(dict[K, V]):
         return type(self), (tuple(self.items()),)
 
 
-def _rebuild_list(
-    items: Iterable[object], context: object
-) -> immutable_list[object]:
-    """An immutable list from its pytree leaves."""
-    return immutable_list(items)
-
-
-def _rebuild_dict(
-    values: Iterable[object], keys: list[object]
-) -> immutable_dict[object, object]:
-    """An immutable dict from its pytree leaves and their keys."""
-    return immutable_dict(zip(keys, values, strict=True))
-
-
 # Registration: so that torch's pytree functions look inside arguments.
 pytree.register_pytree_node(
     immutable_list,
     pytree._list_flatten,
-    _rebuild_list,
+    lambda items, _: immutable_list(items),
     serialized_type_name="fx.immutable_collections.immutable_list",
     flatten_with_keys_fn=pytree._list_flatten_with_keys,
 )
 pytree.register_pytree_node(
     immutable_dict,
     pytree._dict_flatten,
-    _rebuild_dict,
+    lambda values, keys: immutable_dict(zip(keys, values, strict=True)),
     serialized_type_name="fx.immutable_collections.immutable_dict",
     flatten_with_keys_fn=pytree._dict_flatten_with_keys,
 )

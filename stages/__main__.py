@@ -14,7 +14,6 @@ from rich.console import Console
 from rich.syntax import Syntax
 from rich.table import Table
 
-from stages import functions
 from stages.blame import blame, told
 from stages.break_it import is_answered, verdict, wrong_source, wrong_version
 from stages.functions import State
@@ -35,7 +34,7 @@ from stages.manifest import (
 from stages.processes import pool
 from stages.report import CAPSTONES, is_written, to_do, unwritten, written
 from stages.running import Job, run_all
-from stages.tree import Broken, Tree, install, problems
+from stages.tree import Broken, Tree, install, problems, reference_source
 from stages.watch import watch
 from stages.workspace import (
     Workspace,
@@ -420,8 +419,7 @@ def solution(chosen: argparse.Namespace) -> int:
 
 def _show_code(one: Exercise) -> None:
     """Print the reference's version of a function."""
-    text = (REFERENCE / one.file).read_text(encoding="utf-8")
-    code = functions.source_of(text, one.qualname)
+    code = reference_source(one)
     CONSOLE.print(Syntax(code, "python", background_color="default"))
 
 

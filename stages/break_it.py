@@ -24,7 +24,7 @@ from stages.limits import Overtime, time_limit
 from stages.manifest import EXERCISES, REFERENCE, Stage, exercises
 from stages.mutant import Mutant
 from stages.prove import mutants
-from stages.tree import Tree, install
+from stages.tree import Tree, install, reference_source, with_version
 
 ANSWERS = EXERCISES / "break_it"
 """Where the learner writes the answers."""
@@ -58,9 +58,7 @@ def wrong_version(stage: Stage) -> Mutant:
 def wrong_source(stage: Stage) -> str:
     """The wrong version of the function, as source."""
     mutant = wrong_version(stage)
-    one = exercises()[mutant.function]
-    text = (REFERENCE / one.file).read_text(encoding="utf-8")
-    return mutant.applied_to(functions.source_of(text, one.qualname))
+    return mutant.applied_to(reference_source(exercises()[mutant.function]))
 
 
 def is_answered(stage: Stage, answers: Path = ANSWERS) -> bool:
@@ -85,9 +83,7 @@ def verdict(
     """
     path = answers / f"{stage.number:02d}.py"
     one = exercises()[wrong_version(stage).function]
-    text = (REFERENCE / one.file).read_text(encoding="utf-8")
-    wrong = functions.with_source(text, one.qualname, wrong_source(stage))
-    trees = Tree(REFERENCE), Tree(REFERENCE, texts={one.file: wrong})
+    trees = Tree(REFERENCE), with_version(one, wrong_source(stage))
     jobs = [executor.submit(_try, tree, stage, path) for tree in trees]
     right, broken = [job.result() for job in jobs]
     if not right.is_written:

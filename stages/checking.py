@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import zip_longest
 from types import FrameType
-from typing import Any, Final, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Final, TypeAlias
 
 _WIDTH: Final = 76
 """How wide a picture may be: `explain` indents it by four columns."""
@@ -22,6 +22,8 @@ _WIDTH: Final = 76
 Tracer: TypeAlias = Any
 """What `sys.settrace` takes: a function that returns another like it."""
 
+Made: TypeAlias = Any
+"""A graph or a node of the fx under test, which is not imported here."""
 
 _STUB: Final = re.compile(r"stage \d\d: [\w.]+(?=\n|$)")
 """A stub's message; code that passes the error on may add lines to it."""
@@ -146,25 +148,6 @@ def working(sentence: str) -> Iterator[None]:
         raise Mistake(sentence, picture) from error
 
 
-@runtime_checkable
-class _Node(Protocol):
-    """What `uses_intact` needs of a node."""
-
-    @property
-    def args(self) -> tuple[object, ...]: ...
-    @property
-    def kwargs(self) -> object: ...
-    @property
-    def users(self) -> object: ...
-
-
-class _Graph(Protocol):
-    """What `uses_intact` needs of a graph."""
-
-    @property
-    def nodes(self) -> object: ...
-
-
 def linear(run: Callable[[int], object], sentence: str) -> None:
     """Check that work grows no faster than the size of the input.
 
@@ -209,7 +192,7 @@ def _lines_run(run: Callable[[int], object], size: int) -> int:
     return count
 
 
-def uses_intact(graph: _Graph, sentence: str) -> None:
+def uses_intact(graph: Made, sentence: str) -> None:
     """Check that each node's users are the nodes with it in their arguments.
 
     The arguments are searched without fx, whose own functions for that may
@@ -223,20 +206,18 @@ def uses_intact(graph: _Graph, sentence: str) -> None:
         raise Mistake(sentence, "\n".join(wrong))
 
 
-def _wrong_edges(graph: _Graph) -> Iterator[str]:
+def _wrong_edges(graph: Made) -> Iterator[str]:
     """A line for each edge that only one of its two nodes records."""
-    nodes = graph.nodes
-    assert hasattr(nodes, "__iter__")
-    members: list[_Node] = list(nodes)
+    members = list(graph.nodes)
     wanted = [(node, used) for node in members for used in _used_by(node)]
     for node, used in wanted:
-        if node not in _users(used):
+        if node not in used.users:
             yield (
                 f"%{node} has %{used} among its arguments, "
                 f"but %{used}.users is {_names(used)}: %{node} is missing"
             )
     for used in members:
-        for user in _users(used):
+        for user in used.users:
             if (user, used) not in wanted:
                 yield (
                     f"%{used}.users is {_names(used)}, but %{user} does not "
@@ -244,13 +225,13 @@ def _wrong_edges(graph: _Graph) -> Iterator[str]:
                 )
 
 
-def _used_by(node: _Node) -> list[_Node]:
+def _used_by(node: Made) -> list[Made]:
     """The nodes in a node's arguments, each once."""
-    found: list[_Node] = []
-    rest: list[object] = [node.args, node.kwargs]
+    found: list[Made] = []
+    rest: list[Made] = [node.args, node.kwargs]
     while rest:
         value = rest.pop()
-        if isinstance(value, _Node):
+        if hasattr(value, "users"):
             if value not in found:
                 found.append(value)
         elif isinstance(value, tuple | list):
@@ -262,16 +243,9 @@ def _used_by(node: _Node) -> list[_Node]:
     return found
 
 
-def _users(node: _Node) -> list[_Node]:
-    """The nodes in a node's `users`."""
-    users = node.users
-    assert hasattr(users, "__iter__")
-    return list(users)
-
-
-def _names(node: _Node) -> str:
+def _names(node: Made) -> str:
     """A node's users as text: `[%add, %relu]`."""
-    return "[" + ", ".join(f"%{user}" for user in _users(node)) + "]"
+    return "[" + ", ".join(f"%{user}" for user in node.users) + "]"
 
 
 def side_by_side(yours: list[str], expected: list[str]) -> str:

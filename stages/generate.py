@@ -181,6 +181,12 @@ def put_aside(root: Path, names: Iterable[str], target: Path) -> None:
             shutil.copy2(root / name, target / name)
 
 
+def put(path: Path, text: str) -> None:
+    """Write a file, and make the folders that it is in."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+
+
 def write(root: Path) -> None:
     """Write the exercises into a folder, and the reference's checksums.
 
@@ -194,8 +200,7 @@ def write(root: Path) -> None:
         target = new_backup(root.parent / ".backups")
         put_aside(root, [*changed, *strange], target)
     for name in changed:
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_text(files[name], encoding="utf-8")
+        put(root / name, files[name])
     for name in strange:
         (root / name).unlink()
     SUMS.write_text(sums(), encoding="utf-8")

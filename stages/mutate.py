@@ -22,7 +22,7 @@ from stages import functions
 from stages.manifest import REFERENCE, Exercise, Stage, pieces, stages
 from stages.processes import pool
 from stages.running import Job, Result, run
-from stages.tree import Tree
+from stages.tree import with_version
 
 _OTHER: Final[dict[type, type[ast.AST]]] = {
     ast.Lt: ast.LtE,
@@ -321,10 +321,7 @@ def _passes(job: Future[Result]) -> bool:
 
 def _job(change: Change, stage: Stage, exercise: str | None) -> Job:
     """A check of the reference with one change, up to the first failure."""
-    one = change.one
-    text = (REFERENCE / one.file).read_text(encoding="utf-8")
-    wrong = functions.with_source(text, one.qualname, change.source)
-    tree = Tree(REFERENCE, [stage.number], texts={one.file: wrong})
+    tree = with_version(change.one, change.source, stage.number)
     return Job(tree, [stage.number], exercise, first_failure=True)
 
 

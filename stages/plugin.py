@@ -420,9 +420,9 @@ class _Course:
         if report.failed:
             if dict(report.user_properties).get("to write"):
                 return "to write", "·", "TO WRITE"
-            if self._verdicts.is_blocked(report.nodeid):
+            if report.nodeid in self._verdicts.blocked:
                 return "because of another", "~", "FAILED"
-            if self._verdicts.is_one_of_many(report.nodeid):
+            if report.nodeid in self._verdicts.many:
                 return "more like these", "✗", "FAILED"
             return "failed", "✗", "FAILED"
         return None

@@ -30,7 +30,7 @@ from stages.manifest import (
 from stages.mutant import Mutant
 from stages.processes import pool
 from stages.running import Job, Result, run_all
-from stages.tree import Tree
+from stages.tree import Tree, reference_source, with_version
 
 LONGEST: Final = 25
 """The most lines that the body of an exercise may have."""
@@ -127,10 +127,8 @@ def _stub_job(one: Exercise, stage: Stage) -> Job:
 def _mutant_job(mutant: Mutant, stage: Stage) -> Job:
     """A check of the reference with one function replaced by a mutant."""
     one = exercises()[mutant.function]
-    text = (REFERENCE / one.file).read_text(encoding="utf-8")
-    source = functions.source_of(text, one.qualname)
-    wrong = functions.with_source(text, one.qualname, mutant.applied_to(source))
-    tree = Tree(REFERENCE, [stage.number], texts={one.file: wrong})
+    source = mutant.applied_to(reference_source(one))
+    tree = with_version(one, source, stage.number)
     return Job(tree, [stage.number], exercise=pieces()[one.name].title)
 
 

@@ -42,9 +42,17 @@ class Verdicts:
 
     def __init__(self) -> None:
         self._signs: dict[str, list[str]] = {}
-        self._many: set[str] = set()
         self._told: set[tuple[str, str]] = set()
-        self._blocked: set[str] = set()
+        self.many: set[str] = set()
+        """Failed tests that tell nothing new about their exercise, by id.
+
+        Three are shown in full, if they say different things.
+        """
+        self.blocked: set[str] = set()
+        """Tests that failed inside another exercise, known to be wrong.
+
+        Their errors say nothing about their own exercise, and are not shown.
+        """
         self.culprits: dict[str, str] = {}
         """Pieces with tests that failed because of another -> that one."""
         self.failed: dict[str, str] = {}
@@ -93,30 +101,16 @@ class Verdicts:
         assert isinstance(through, list | tuple)
         for culprit in (pieces()[name].title for name in through):
             if culprit not in titles and WRONG in self.signs(culprit):
-                self._blocked.add(nodeid)
+                self.blocked.add(nodeid)
                 self.culprits.update((title, culprit) for title in titles)
                 return BLOCKED
         sentence = explanation.partition("\n")[0]
         keys = {(title, sentence) for title in titles}
         many = any(self.signs(one).count(WRONG) >= TOLD for one in titles)
         if many or keys & self._told:
-            self._many.add(nodeid)
+            self.many.add(nodeid)
         self._told |= keys
         return WRONG
-
-    def is_one_of_many(self, nodeid: str) -> bool:
-        """Whether a failed test tells nothing new about its exercise.
-
-        Three are shown in full, if they say different things.
-        """
-        return nodeid in self._many
-
-    def is_blocked(self, nodeid: str) -> bool:
-        """Whether a test failed inside another exercise, known to be wrong.
-
-        Its error says nothing about its own exercise, and is not shown.
-        """
-        return nodeid in self._blocked
 
     def signs(self, name: str) -> str:
         """A sign for each test of a function or piece, in their order."""

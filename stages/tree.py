@@ -233,6 +233,19 @@ def _parse(text: str, path: str) -> ast.Module:
     return ast.parse(text, path)
 
 
+def reference_source(one: Exercise) -> str:
+    """The library's version of an exercise, as source."""
+    text = (REFERENCE / one.file).read_text(encoding="utf-8")
+    return functions.source_of(text, one.qualname)
+
+
+def with_version(one: Exercise, source: str, *numbers: int) -> Tree:
+    """The library with another version of an exercise, to check stages with."""
+    text = (REFERENCE / one.file).read_text(encoding="utf-8")
+    wrong = functions.with_source(text, one.qualname, source)
+    return Tree(REFERENCE, numbers, texts={one.file: wrong})
+
+
 def _files(root: Path) -> list[str]:
     """The Python files below a folder, as paths from it."""
     return sorted(

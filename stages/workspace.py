@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from stages import functions
-from stages.generate import SUMS, generated, new_backup, put_aside, sums
+from stages.generate import SUMS, generated, new_backup, put, put_aside, sums
 from stages.manifest import EXERCISES, REFERENCE, Exercise, exercises_by_file
 
 
@@ -61,9 +61,7 @@ def _write_base(work: Workspace, files: dict[str, str]) -> None:
     fresh = work.folder / ".base.new" / str(os.getpid())
     shutil.rmtree(fresh, ignore_errors=True)
     for name, text in files.items():
-        path = fresh / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+        put(fresh / name, text)
     shutil.rmtree(work.base, ignore_errors=True)
     fresh.rename(work.base)
 
@@ -215,9 +213,7 @@ def reset_files(work: Workspace, files: Iterable[str]) -> Path:
     names = [*files]
     kept = back_up(work, names)
     for name in names:
-        path = work.tree / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(fresh[name], encoding="utf-8")
+        put(work.tree / name, fresh[name])
     return kept
 
 
@@ -306,9 +302,7 @@ def update(work: Workspace) -> Update:
                 conflicts[name] = marks
     kept = back_up(work, merged) if merged else None
     for name, text in merged.items():
-        path = work.tree / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+        put(work.tree / name, text)
     _write_base(work, fresh)
     return Update([*merged], conflicts, kept)
 
@@ -382,13 +376,7 @@ def differences(work: Workspace, name: str | None) -> Iterator[str]:
     for file in [name] if name else sorted(fresh):
         mine = work.tree / file
         now = _read(mine) if mine.is_file() else ""
-        yield from difflib.unified_diff(
-            fresh[file].splitlines(),
-            now.splitlines(),
-            f"delivered/{file}",
-            f"exercises/fx/{file}",
-            lineterm="",
-        )
+        yield from _diff(fresh[file], now, file)
 
 
 def function_differences(work: Workspace, one: Exercise) -> Iterator[str]:
@@ -398,14 +386,19 @@ def function_differences(work: Workspace, one: Exercise) -> Iterator[str]:
         LookupError, SyntaxError: the learner's file has no such function.
     """
     stub = generated(work.reference)[one.file]
-    yield from difflib.unified_diff(
-        functions.source_of(stub, one.qualname).splitlines(),
-        functions.source_of(
-            _read(work.tree / one.file), one.qualname
-        ).splitlines(),
-        f"delivered/{one.file}",
-        f"exercises/fx/{one.file}",
-        lineterm="",
+    mine = _read(work.tree / one.file)
+    yield from _diff(
+        functions.source_of(stub, one.qualname),
+        functions.source_of(mine, one.qualname),
+        one.file,
+    )
+
+
+def _diff(stub: str, now: str, file: str) -> Iterator[str]:
+    """A unified diff from what was delivered of a file."""
+    names = f"delivered/{file}", f"exercises/fx/{file}"
+    return difflib.unified_diff(
+        stub.splitlines(), now.splitlines(), *names, lineterm=""
     )
 
 

@@ -13,12 +13,12 @@ import tomllib
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 
-from stages import functions, proof
-from stages.manifest import REFERENCE, find_function, stages
+from stages import proof
+from stages.manifest import find_function, stages
 from stages.mutant import Mutant
 from stages.processes import pool
 from stages.running import Job, run_all
-from stages.tree import Tree
+from stages.tree import Tree, reference_source, with_version
 
 
 def mutants(number: int) -> Iterator[Mutant]:
@@ -39,10 +39,7 @@ def harmless(number: int) -> dict[str, str]:
 def tree_of(mutant: Mutant, number: int) -> Tree:
     """The reference with one wrong version in it."""
     one = find_function(mutant.function)
-    text = (REFERENCE / one.file).read_text(encoding="utf-8")
-    source = functions.source_of(text, one.qualname)
-    wrong = functions.with_source(text, one.qualname, mutant.applied_to(source))
-    return Tree(REFERENCE, [number], texts={one.file: wrong})
+    return with_version(one, mutant.applied_to(reference_source(one)), number)
 
 
 def survivors(

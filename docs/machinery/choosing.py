@@ -12,17 +12,13 @@ import xml.etree.ElementTree as etree
 from docs.machinery import running
 from docs.machinery.directives import Kind
 from docs.machinery.scene import Block, Scene, element, html
-from docs.machinery.source import UnknownName
 from docs.machinery.stepper import Data, draw_shot
 
 
 def _choose(scene: Scene) -> etree.Element:
     """A question and its answers, and the prose as a caption."""
     target = scene.directive.argument
-    try:
-        asked: Data = json.loads(running.film(target, "choices"))
-    except (UnknownName, running.Failed) as error:
-        raise scene.error(error) from None
+    asked: Data = json.loads(running.film(target, "choices"))
     if len(asked["labels"]) < 2:
         raise scene.error("a choice needs two answers at least")
     name = target.rpartition(".")[2].replace("_", "-")

@@ -9,7 +9,7 @@ import xml.etree.ElementTree as etree
 
 from docs.machinery.directives import Kind
 from docs.machinery.scene import Block, Scene, after, element, prose
-from docs.machinery.source import ROOT, Place, UnknownName, find
+from docs.machinery.source import ROOT, Place, find
 from stages.manifest import Exercise, Piece, Stage, exercises, stages
 
 
@@ -49,7 +49,7 @@ def _commands(scene: Scene, stage: str) -> None:
 def _row(scene: Scene, item: etree.Element, piece: Piece) -> None:
     """One exercise: its functions, where they are, and the task."""
     for one in piece.functions:
-        place = _place(scene, one)
+        place = _place(one)
         head = element(item, "p")
         head.set("id", f"exercise-{one.name}")
         code = element(head, "code", place.unit.name, css="fx-function")
@@ -76,15 +76,12 @@ def _break_it(scene: Scene, item: etree.Element, stage: Stage) -> None:
     )
 
 
-def _place(scene: Scene, exercise: Exercise) -> Place:
+def _place(exercise: Exercise) -> Place:
     """Where the reference has the function, or the one that it is in."""
     name = exercise.name.replace(exercise.qualname, "", 1)
     outer, _, inner = exercise.qualname.partition(".")
     shown = outer if outer.islower() and inner else exercise.qualname
-    try:
-        return find(f"fx.{name}{shown}")
-    except UnknownName as error:
-        raise scene.error(error) from None
+    return find(f"fx.{name}{shown}")
 
 
 def _idea(scene: Scene, exercise: Exercise) -> str:
@@ -115,10 +112,7 @@ def _stages(scene: Scene) -> etree.Element:
 def _write(scene: Scene) -> etree.Element:
     """What the author of one function must know, folded."""
     name = scene.directive.argument
-    try:
-        place = find(f"fx.{name}")
-    except UnknownName as error:
-        raise scene.error(error) from None
+    place = find(f"fx.{name}")
     if name not in exercises():
         raise scene.error(f"{name} is not an exercise: there is no stub of it")
     box = element(scene.parent, "details", css="fx-write")

@@ -7,7 +7,7 @@ import xml.etree.ElementTree as etree
 
 from docs.machinery.directives import Kind
 from docs.machinery.scene import Block, Scene, element
-from docs.machinery.source import ROOT
+from docs.machinery.source import ROOT, UnknownName
 from docs.machinery.svg import Canvas
 
 PICTURES = ROOT / "docs" / "machinery" / "pictures"
@@ -23,25 +23,22 @@ def picture(name: str) -> Canvas:
     """A drawing.
 
     Raises:
-        LookupError: there is none of that name.
+        UnknownName: there is none of that name.
     """
     if name not in names():
-        raise LookupError(
+        raise UnknownName(
             f"no picture {name!r}: there are {', '.join(names())}"
         )
     module = importlib.import_module(f"docs.machinery.pictures.{name}")
     drawn = module.draw()
     if not isinstance(drawn, Canvas):
-        raise LookupError(f"picture {name}: draw() must return a Canvas")
+        raise UnknownName(f"picture {name}: draw() must return a Canvas")
     return drawn
 
 
 def _picture(scene: Scene) -> etree.Element:
     """A drawing, and the prose as its caption."""
-    try:
-        drawn = picture(scene.directive.argument)
-    except LookupError as error:
-        raise scene.error(error.args[0]) from None
+    drawn = picture(scene.directive.argument)
     box = element(scene.parent, "div", css="fx-figure")
     scene.raw(box, drawn.svg())
     return element(box, "div", css="fx-caption")

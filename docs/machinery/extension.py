@@ -37,7 +37,7 @@ from docs.machinery.claimed import said_of
 from docs.machinery.directives import Page, read_page
 from docs.machinery.errors import DocsError, summary
 from docs.machinery.scene import Block, Scene, element
-from docs.machinery.source import ROOT
+from docs.machinery.source import ROOT, UnknownName
 from docs.machinery.words import label
 
 _log = logging.getLogger("mkdocs.fx")  # MkDocs counts the warnings below it
@@ -134,7 +134,9 @@ class _Drawn(MarkdownBlock):
             return BLOCKS[directive.name].draw(
                 Scene(self.md, parent, directive)
             )
-        except DocsError as error:
+        except (DocsError, UnknownName, running.Failed) as raised:
+            known = isinstance(raised, DocsError)
+            error = raised if known else directive.error(raised)
             page.errors.append(error)
             del parent[drawn:]
             return _box(parent, page, str(error))

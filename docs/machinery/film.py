@@ -365,7 +365,8 @@ def compared(before: Shot, now: Shot) -> Shot:
     names = {row.name for row in now.rows}
     for index, row in enumerate(before.rows):
         if row.name not in names:
-            rows.insert(_place(before.rows, index, rows), _gone(row))
+            gone = replace(row, mark="gone")
+            rows.insert(_place(before.rows, index, rows), gone)
     arcs = {(arc.start, arc.end) for arc in before.arcs}
     return replace(
         now,
@@ -400,11 +401,6 @@ def _marked(row: Row, old: Mapping[str, Row], moved: set[str]) -> Row:
     if (was.text, was.note) != (row.text, row.note):
         return replace(row, mark="changed")
     return row
-
-
-def _gone(row: Row) -> Row:
-    """A row that is there no more."""
-    return replace(row, mark="gone")
 
 
 def _place(before: Sequence[Row], index: int, rows: Sequence[Row]) -> int:

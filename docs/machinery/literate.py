@@ -178,10 +178,7 @@ def _code(
     column = element(section, "div", css="fx-code")
     where = f"{span.module.path}, lines {span.first}-{span.last}"
     element(column, "p", where, css="fx-where")
-    try:
-        marked = span.marked(scene.directive.options.get("mark", ()))
-    except UnknownName as error:
-        raise scene.error(error) from None
+    marked = span.marked(scene.directive.options.get("mark", ()))
     text = span.text().split("\n")
     whole = [(span.first, span.last, False)]
     up = "../" * scene.directive.page.count("/")

@@ -137,7 +137,7 @@ def _member(holder: Place, name: str) -> Place | None:
     for unit in holder.unit.members:
         if unit.name == wanted:
             return Place(holder.module, unit)
-    node = _definition(holder)
+    node = definitions(holder)[0]
     for base in node.bases if isinstance(node, ast.ClassDef) else ():
         plain = base.value if isinstance(base, ast.Subscript) else base
         if isinstance(plain, ast.Name):
@@ -146,11 +146,6 @@ def _member(holder: Place, name: str) -> Place | None:
             if found:
                 return found
     return None
-
-
-def _definition(place: Place) -> ast.stmt:
-    """The first statement of a unit, parsed."""
-    return definitions(place)[0]
 
 
 def definitions(place: Place) -> list[ast.stmt]:

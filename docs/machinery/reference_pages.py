@@ -13,7 +13,7 @@ from docs.machinery.directives import Kind
 from docs.machinery.literate import dotted
 from docs.machinery.reference import Entry, Name, definitions, entries, names
 from docs.machinery.scene import Block, Scene, after, element
-from docs.machinery.source import ROOT, Place, UnknownName, find, page_of
+from docs.machinery.source import ROOT, Place, find, page_of
 
 EXAMPLES = ROOT / "docs" / "examples" / "api.py"
 """A program in which `# fx.Graph.lint` stands above the lines that use it."""
@@ -151,11 +151,7 @@ def _api(scene: Scene) -> etree.Element:
     if wanted not in (*GROUPS, REST):
         known = ", ".join((*GROUPS, REST))
         raise scene.error(f"no group {wanted!r}: there are {known}")
-    try:
-        shown = group(wanted)
-    except UnknownName as error:
-        raise scene.error(error) from None
-    for entry in shown:
+    for entry in group(wanted):
         _entry(scene, entry, "h2")
         for member in entry.members:
             _entry(scene, member, "h3")

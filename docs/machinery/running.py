@@ -22,7 +22,7 @@ from typing import Literal
 from docs.machinery.directives import Kind
 from docs.machinery.literate import torch_version
 from docs.machinery.scene import Block, Scene, element, prose
-from docs.machinery.source import ROOT, UnknownName, find
+from docs.machinery.source import ROOT, find
 from docs.machinery.standalone import SAVED, standalone
 
 CACHE = ROOT / "build" / "docs"
@@ -163,11 +163,8 @@ def _run(request: dict[str, object], state: str) -> str:
 def _program(scene: Scene) -> etree.Element:
     """A program beside prose, and below it what it prints."""
     target = scene.directive.argument
-    try:
-        path = find(target).module.path
-        text, said = standalone(target), printed(target)
-    except (UnknownName, Failed) as error:
-        raise scene.error(error) from None
+    path = find(target).module.path
+    text, said = standalone(target), printed(target)
     if not said.strip():
         raise scene.error(f"{target} prints nothing")
     words = element(scene.parent, "div", css="fx-run-prose")
@@ -183,11 +180,8 @@ def _program(scene: Scene) -> etree.Element:
 def _predict(scene: Scene) -> etree.Element:
     """A question; the code; the answer, folded and checked against a run."""
     directive = scene.directive
-    try:
-        text = standalone(directive.argument)
-        said = printed(directive.argument).strip()
-    except (UnknownName, Failed) as error:
-        raise scene.error(error) from None
+    text = standalone(directive.argument)
+    said = printed(directive.argument).strip()
     expected = directive.option("answer").strip()
     if said != expected:
         raise scene.error(

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 from docs.machinery import running
 from docs.machinery.directives import Kind
 from docs.machinery.scene import Block, Scene, element, html
-from docs.machinery.source import Place, UnknownName, find
+from docs.machinery.source import Place, find
 
 Data: TypeAlias = dict[str, Any]
 """A film or a part of it, as docs.machinery.film wrote it."""
@@ -35,11 +35,8 @@ WORDS = {
 
 def _trace(scene: Scene) -> etree.Element:
     """A film, and the prose as its caption."""
-    try:
-        film: Data = json.loads(running.film(scene.directive.argument))
-        parts = [draw_shot(film, shot) for shot in film["shots"]]
-    except (UnknownName, running.Failed) as error:
-        raise scene.error(error) from None
+    film: Data = json.loads(running.film(scene.directive.argument))
+    parts = [draw_shot(film, shot) for shot in film["shots"]]
     if len(parts) < 2:
         raise scene.error("a film needs two shots at least")
     label = html(f"Steps of {scene.directive.argument.rpartition('.')[2]}")

@@ -460,7 +460,7 @@ class Transformer(Interpreter):
     """
 
     def __init__(self, module: GraphModule) -> None:
-        """Make a transformer of a GraphModule, which stays as it is."""
+        """Make a transformer of a GraphModule, whose graph stays as it is."""
         super().__init__(module)
         self.new_graph: Graph = Graph()
         self.new_graph._pytree_info = self.graph._pytree_info

@@ -9,19 +9,13 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Mapping
-from types import MappingProxyType
-from typing import Final
 
 from ..usedef.values import Value
 
 __all__ = ["importer"]
 
-_NONE: Final[Mapping[str, str]] = MappingProxyType({})
 
-
-def importer(
-    package: str, names: Mapping[str, str] = _NONE
-) -> Callable[[str], Value]:
+def importer(package: str, names: Mapping[str, str]) -> Callable[[str], Value]:
     """What a package does for an attribute that it lacks: import it.
 
     It is meant as the package's `__getattr__` (PEP 562), which Python calls.

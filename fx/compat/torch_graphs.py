@@ -8,6 +8,7 @@ parameters, buffers and submodules are shared by both, not copied.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final, overload
 
 import torch.fx
@@ -17,7 +18,7 @@ from ..codegen.codegen import CodeGen
 from ..codegen.variants import _BoxedCodeGen, _PyTreeCodeGen
 from ..graph import Graph
 from ..graph_module import GraphModule
-from ..node import Node, map_arg
+from ..node import map_arg
 from ..usedef.protocols import PyTreeInfo
 from ..usedef.values import Value
 
@@ -106,16 +107,7 @@ def to_torch(
 def _graph_from_torch(old: torch.fx.Graph) -> Graph:
     """A graph of fx with the same nodes."""
     new = Graph()
-    copies: dict[torch.fx.Node, Value] = {}
-    for node in old.nodes:
-        args: Value = torch.fx.map_arg(node.args, copies.__getitem__)
-        kwargs: Value = torch.fx.map_arg(node.kwargs, copies.__getitem__)
-        copy = new.create_node(
-            node.op, node.target, args, kwargs, node.name, node.type
-        )
-        copy.name = node.name  # also one that fx would have changed
-        copy.meta = dict(node.meta)
-        copies[node] = copy
+    _copy_nodes(old, new, torch.fx.map_arg)
     codegen: Value = old._codegen
     new.set_codegen(_like(codegen, _CODEGENS))
     if type(codegen) is torch_graph._PyTreeCodeGen:
@@ -126,19 +118,24 @@ def _graph_from_torch(old: torch.fx.Graph) -> Graph:
 def _graph_to_torch(old: Graph) -> torch.fx.Graph:
     """A graph of torch.fx with the same nodes."""
     new = torch.fx.Graph()
-    copies: dict[Node, Value] = {}
+    _copy_nodes(old, new, map_arg)
+    kinds = {ours: theirs for theirs, ours in _CODEGENS.items()}
+    new.set_codegen(_like(old._codegen, kinds))
+    return new
+
+
+def _copy_nodes(old: Value, new: Value, map_arg: Callable[..., Value]) -> None:
+    """Make the nodes of a graph of one library in a graph of the other."""
+    copies: dict[object, Value] = {}
     for node in old.nodes:
-        args: Value = map_arg(node.args, copies.__getitem__)
-        kwargs: Value = map_arg(node.kwargs, copies.__getitem__)
+        args = map_arg(node.args, copies.__getitem__)
+        kwargs = dict(map_arg(node.kwargs, copies.__getitem__))
         copy = new.create_node(
-            node.op, node.target, args, dict(kwargs), node.name, node.type
+            node.op, node.target, args, kwargs, node.name, node.type
         )
-        copy.name = node.name
+        copy.name = node.name  # also one that `new` would have changed
         copy.meta = dict(node.meta)
         copies[node] = copy
-    codegen: Value = old._codegen
-    new.set_codegen(_like(codegen, {b: a for a, b in _CODEGENS.items()}))
-    return new
 
 
 def _like(codegen: Value, kinds: dict[type, type]) -> Value:

@@ -207,7 +207,7 @@ class Capture(GraphAppendingTracer):
 
         def die(_: object) -> None:
             known.pop(key, None)
-            constants.forget(key)
+            constants.pop(key, None)
 
         known[key] = _Known(node, weakref.ref(tensor, die))
 

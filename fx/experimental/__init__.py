@@ -1,1 +1,1 @@
-"""What torch.fx keeps here, of which fx has make_fx."""
+"""What torch.fx keeps here: make_fx, and some passes."""

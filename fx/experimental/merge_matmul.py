@@ -22,11 +22,11 @@ from torch import nn
 from .._symbolic_trace import symbolic_trace
 from ..graph import Graph
 from ..graph_module import GraphModule
+from ..memory.effects import owned
 from ..node import Node
 from ..passes.tools_common import sorted_nodes
 from ..passes.utils.call_order import kept_in_order
 from ..rewriting.call_forms import form
-from ..text.dotted_path import PathError, find
 from ..usedef.values import Argument, Value
 
 __all__ = [
@@ -178,13 +178,7 @@ def _rank(node: Node) -> int | None:
 
 def _fetched(node: Node) -> Value:
     """What a get_attr node fetches; None if that is not known."""
-    owner = node.graph.owning_module
-    if node.op != "get_attr" or owner is None:
-        return None
-    try:
-        return find(owner, str(node.target))
-    except PathError:
-        return None
+    return owned(node) if node.op == "get_attr" else None
 
 
 # -- the product -------------------------------------------------------------

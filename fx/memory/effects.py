@@ -270,7 +270,7 @@ def _by_itself(node: Node) -> bool | None:
         return _function_returns_tensor(node)
     if node.op == "call_method":
         return None if _schemas_return_tensor(node) else False
-    value = _owned(node)
+    value = owned(node)
     return isinstance(value, torch.Tensor) or returns_new_tensor(value)
 
 
@@ -307,7 +307,7 @@ _OF_POOL: Final = 6
 `return_indices`."""
 
 
-def _owned(node: Node) -> object:
+def owned(node: Node) -> object:
     """The module or value that a call_module or get_attr node names."""
     owner = node.graph.owning_module
     if node.op not in ("call_module", "get_attr") or owner is None:
@@ -320,7 +320,7 @@ def _owned(node: Node) -> object:
 
 def is_torchs_module(node: Node) -> bool:
     """Whether a node calls a module in which only code of torch runs."""
-    module = _owned(node)
+    module = owned(node)
     if not isinstance(module, torch.nn.Module):
         return False
     return next(foreign_code(module), None) is None
@@ -351,7 +351,7 @@ def holds_with_others(
 
 def _storages(node: Node) -> Iterator[int]:
     """The memories of the tensors that a node finds in the graph's owner."""
-    held: Value = _owned(node)
+    held: Value = owned(node)
     if isinstance(held, nn.Module):
         held = [*held.parameters(), *held.buffers()]
     for tensor in pytree.tree_leaves(held):
@@ -386,7 +386,7 @@ def is_new(node: Node, tensors: dict[Node, bool]) -> bool:
     Neither does it keep its inputs.  It may still have an effect.
     """
     if node.op == "call_module":
-        module = _owned(node)
+        module = owned(node)
         in_place = getattr(module, "inplace", False)
         return not in_place and returns_new_tensor(module)
     if node.op == "call_method":

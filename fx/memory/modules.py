@@ -75,14 +75,9 @@ def _foreign_code(module: nn.Module) -> str:
     for name, value in members.items():
         # The activation of a TransformerEncoderLayer, say.
         is_function = callable(value) and not isinstance(value, nn.Module)
-        if is_function and _is_unknown(value):
+        if is_function and effect_of_function(value, (), {}).kind == "unknown":
             return f"calls its `{name}`, of which nothing is known"
     return ""
-
-
-def _is_unknown(function: object) -> bool:
-    """Whether nothing is known of a function."""
-    return effect_of_function(function, (), {}).kind == "unknown"
 
 
 def _is_of_torch(cls: type) -> bool:

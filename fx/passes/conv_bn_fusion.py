@@ -116,12 +116,9 @@ def _can_be_folded(
 
 def _new_path(gm: GraphModule, old: str) -> str:
     """A path beside another one, where nothing is yet."""
-    path = f"{old}_folded"
-    for number in count(1):
-        if not dotted_path.exists(gm, path):
-            break
-        path = f"{old}_folded_{number}"
-    return path
+    endings = chain([""], map("_{}".format, count(1)))
+    paths = (f"{old}_folded{ending}" for ending in endings)
+    return next(path for path in paths if not dotted_path.exists(gm, path))
 
 
 def _fused(layer: Value, norm: Value) -> nn.Module:

@@ -33,11 +33,12 @@ from .utils.call_order import kept_in_order
 
 __all__ = ["Structure", "structure_hash"]
 
-_BY_REPR: Final = (
+BY_REPR: Final = (
     *(bool, int, float, complex, str, bytes, range, type(None), type(...)),
     *(torch.dtype, torch.device, torch.layout, torch.memory_format),
 )
-"""Types whose `repr` says all of a value, and the same in every process."""
+"""Types whose `repr` says all of a value, and the same in every process: that
+of 0.0 is not that of -0.0."""
 
 
 def structure_hash(graph: Graph | GraphModule) -> str:
@@ -173,7 +174,7 @@ class Structure:
 
     def _of_object(self, value: Value) -> str:
         """A constant that has no nodes in it."""
-        if type(value) in _BY_REPR:
+        if type(value) in BY_REPR:
             return repr(value)
         match value:
             case enum.Enum():

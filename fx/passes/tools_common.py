@@ -147,10 +147,11 @@ def sort_nodes(
 
     Cost: O(uses + pairs + nodes · log nodes).
     """
-    nodes = [*graph.nodes]
-    order = sorted_nodes(nodes, pairs, leader)
-    if order != nodes:
-        _arrange(nodes[0], order)
+    last = graph._root  # noqa: SLF001
+    for node in sorted_nodes(graph.nodes, pairs, leader):
+        if last.next is not node:
+            last.append(node)
+        last = node
 
 
 def sorted_nodes(
@@ -198,12 +199,3 @@ def sorted_nodes(
         left = [node for node in found if waits[node]]
         raise AssertionError(f"Input graph has cycles, unable to add {left}")
     return order
-
-
-def _arrange(first: Node, order: list[Node]) -> None:
-    """Put all nodes of a graph, of which one is the first, in some order."""
-    if order[0] is not first:
-        first.prepend(order[0])
-    for number, node in enumerate(order[1:]):
-        if order[number].next is not node:
-            order[number].append(node)

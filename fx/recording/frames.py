@@ -101,8 +101,9 @@ def compared_by_is(code: CodeType, names: Iterable[str]) -> list[str]:
     """Those of a function's parameters that its code compares by `is`.
 
     With a constant, as in `mask is None`: this asks nothing of an object, so
-    that a proxy cannot answer. Cost: O(code), but O(parameters) without such a
-    comparison.
+    that a proxy cannot answer.
+
+    Cost: O(code).
     """
     found: dict[str, None] = {}
     if not _COMPARES.isdisjoint(code.co_code[::2]):

@@ -75,12 +75,7 @@ def tensors_in(value: Value) -> list[torch.Tensor]:
     """
     if isinstance(value, torch.Tensor):
         return [value] if can_be_seen(value) else []
-    leaves = pytree.tree_leaves(value)
-    return [
-        one
-        for one in leaves
-        if isinstance(one, torch.Tensor) and can_be_seen(one)
-    ]
+    return [one for one in pytree.tree_leaves(value) if can_be_seen(one)]
 
 
 def can_be_seen(tensor: torch.Tensor) -> bool:

@@ -126,8 +126,9 @@ class Codec:
         return self._name(value)
 
     def _parts(self, tag: str, parts: Iterable[Value]) -> Value:
-        """What is made of parts, as data."""
-        return {tag: [self.data(part) for part in parts]}
+        """What is made of parts, as data; sets have an order of their own."""
+        data = [self.data(part) for part in parts]
+        return {tag: sorted(data, key=repr) if "set" in tag else data}
 
     def _name(self, value: Value) -> Value:
         """A function, a class or a dtype, as data."""

@@ -78,9 +78,8 @@ class Captured:
         warned: set[object] = set()
         for node, line in self._nodes:
             for user in node.users:
-                if node.target not in warned and node in _written_by(
-                    user, root
-                ):
+                written = pytree.tree_leaves([*_written_by(user, root)])
+                if node.target not in warned and node in written:
                     warned.add(node.target)
                     frames.warn(
                         f"{user} writes into {node.target!r}, {_ADVICE}", line
@@ -96,15 +95,8 @@ _ADVICE: Final = (
 )
 
 
-def _written_by(node: Node, root: nn.Module) -> list[Argument]:
+def _written_by(node: Node, root: nn.Module) -> Iterator[Argument]:
     """The arguments that a node writes into, as far as its target says."""
-    written = list(_written_arguments(node, root))
-    leaves: list[Argument] = pytree.tree_leaves(written)
-    return leaves
-
-
-def _written_arguments(node: Node, root: nn.Module) -> Iterator[Argument]:
-    """The same, containers among them."""
     args, kwargs = node.args, node.kwargs
     if node.op == "call_method":
         name = str(node.target)

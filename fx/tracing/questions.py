@@ -20,7 +20,7 @@ from ..usedef.values import Value
 from .patching import TRACES, Place
 
 QUESTIONS: Final = frozenset(("callable", "hasattr", "isinstance"))
-"""Builtins that ask what an object is, and never reach a proxy's methods."""
+"""Builtins that ask what an object is, which a graph cannot record."""
 
 _A_TENSOR: Final = torch.empty(0)
 

@@ -224,8 +224,8 @@ MUTANTS: Final = (
     Mutant(
         function="graph.Graph.erase_node",
         misconception="the caller has made sure that there are no users",
-        was="        self._check_erasable(to_erase)\n        if self._owning",
-        becomes="        if self._owning",
+        was="        self._check_erasable(to_erase)\n        if self.owning",
+        becomes="        if self.owning",
         told="add would use a value that is never computed",
     ),
     Mutant(
@@ -238,11 +238,11 @@ MUTANTS: Final = (
     Mutant(
         function="graph.Graph.erase_node",
         misconception="a check after the hooks is enough",
-        was="        self._check_erasable(to_erase)\n        if self._owning",
+        was="        self._check_erasable(to_erase)\n        if self.owning",
         becomes=(
-            "        if self._owning_module is None:\n"
+            "        if self.owning_module is None:\n"
             "            self._check_erasable(to_erase)\n"
-            "        if self._owning"
+            "        if self.owning"
         ),
         told="check before the hooks as well as after them",
     ),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from contextlib import closing
 from pathlib import Path
 from sqlite3 import connect
@@ -22,6 +21,7 @@ from tests.checks.floors import (
     write_stage,
 )
 from tests.checks.sources import ROOT, Source, library, snippet
+from tests.process import python
 
 LOW = '"""Stage 01, list: low."""\n'
 MID = '"""Stage 02, use: mid."""\n'
@@ -236,13 +236,7 @@ def import_prefixes(
         tree = folder / f"stages-01-{last:02d}"
         modules = write_prefix(sources, last, tree)
         arguments += [str(tree), *modules, "--"]
-    return subprocess.run(
-        [sys.executable, "-m", "tests.checks.import_prefixes", *arguments],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    return python("-m", "tests.checks.import_prefixes", *arguments)
 
 
 def typecheck_prefixes(sources: list[Source], folder: Path) -> list[str]:
@@ -260,16 +254,10 @@ def typecheck_prefixes(sources: list[Source], folder: Path) -> list[str]:
     complaints = []
     for last in stages(sources):
         write_stage(sources, last, folder)
-        run = subprocess.run(
-            [
-                *(sys.executable, "-m", "mypy"),
-                *("--config-file", str(ROOT / "pyproject.toml")),
-                *("--strict", "--no-error-summary", "--no-pretty", "fx"),
-            ],
+        run = python(
+            *("-m", "mypy", "--config-file", str(ROOT / "pyproject.toml")),
+            *("--strict", "--no-error-summary", "--no-pretty", "fx"),
             cwd=folder,
-            capture_output=True,
-            text=True,
-            check=False,
         )
         if run.returncode:
             complaints.append(f"stages 01-{last:02d}: {run.stdout}{run.stderr}")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
@@ -21,7 +19,8 @@ from tests.checks.house_rules import (
     side_effect_problems,
     stale_registrations,
 )
-from tests.checks.sources import ROOT, Source, library, snippet
+from tests.checks.sources import Source, library, snippet
+from tests.process import printed
 
 Check: TypeAlias = Callable[[Source], Iterator[str]]
 
@@ -307,14 +306,7 @@ for name in sorted(before.keys() | after.keys()):
 
 def changed_by(statement: str) -> list[str]:
     """What the statement changes, run in a fresh interpreter."""
-    run = subprocess.run(
-        [sys.executable, "-c", WATCH, statement],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return run.stdout.splitlines()
+    return printed("-c", WATCH, statement).splitlines()
 
 
 def test_importing_fx_changes_nothing_elsewhere() -> None:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple, TypeAlias
+
+from tests.process import python
 
 ROOT: Final = Path(__file__).parents[2]
 OUTPUT: Final = ROOT / "build" / "clients" / "notes"
@@ -97,13 +96,9 @@ def run(client: str) -> Result:
     for library in LIBRARIES:
         file = _notes(client, library)
         file.unlink(missing_ok=True)
-        finished = subprocess.run(
-            [sys.executable, *_arguments(client, file, library)],
-            cwd=ROOT,
-            env=os.environ | {"PYTHONPATH": str(ROOT), "PYTHONHASHSEED": "0"},
-            capture_output=True,
-            text=True,
-            check=False,
+        finished = python(
+            *_arguments(client, file, library),
+            env={"PYTHONPATH": str(ROOT), "PYTHONHASHSEED": "0"},
         )
         if finished.returncode:
             errors += finished.stderr[-2000:]

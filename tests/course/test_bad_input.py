@@ -19,6 +19,7 @@ from stages.running import Job, run_all
 from stages.tree import Broken, problems
 from stages.workspace import edited_reference, reset_files, reset_functions
 from tests.course.learner import Learner
+from tests.process import python
 
 PREPEND = "ordered.linked_list.Link.prepend"
 
@@ -182,13 +183,9 @@ def test_an_import_that_a_borrowed_function_needs(learner: Learner) -> None:
 
 def test_an_fx_that_was_imported_before(tmp_path: Path) -> None:
     (tmp_path / "early.py").write_text("import fx\n")
-    run = subprocess.run(
-        [sys.executable, "-m", "pytest", "-p", "early", "stages/01"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+    run = python(
+        *("-m", "pytest", "-p", "early", "stages/01"),
+        env={"PYTHONPATH": str(tmp_path)},
     )
     assert run.returncode != 0
     said = run.stdout + run.stderr
@@ -374,13 +371,10 @@ def test_no_run_executes_what_another_borrowed(clone: Path) -> None:
 
 
 def test_a_stage_from_within_its_folder(clone: Path) -> None:
-    run = subprocess.run(
-        [sys.executable, "-m", "pytest", "--no-types"],
+    run = python(
+        *("-m", "pytest", "--no-types"),
         cwd=clone / "stages" / "01",
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, "PYTHONPATH": str(clone)},
+        env={"PYTHONPATH": str(clone)},
     )
     assert run.returncode == 1
     assert "written in stage 01" in run.stdout

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
 from functools import partial
 from pathlib import Path
@@ -24,6 +22,7 @@ from stages.capstones.memory import test_memory as memory
 from stages.checking import Mistake
 from stages.manifest import EXERCISES, ROOT
 from stages.tree import Tree
+from tests.process import python
 
 Anything: TypeAlias = Any
 
@@ -38,13 +37,9 @@ CAPSTONES = ("gradient", "int8", "memory")
 
 def _check(*arguments: str) -> str:
     """What a check of the capstones prints."""
-    run = subprocess.run(
-        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *arguments],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    run = python(
+        *("-m", "pytest", "-p", "no:cacheprovider", *arguments),
+        env={"OMP_NUM_THREADS": "1"},
     )
     return run.stdout + run.stderr
 

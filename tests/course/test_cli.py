@@ -27,6 +27,7 @@ from stages.manifest import ROOT, exercises, find, stages
 from stages.running import Result
 from stages.workspace import note_checked, remember_base
 from tests.course.learner import Learner
+from tests.process import python
 
 PREPEND = "ordered.linked_list.Link.prepend"
 RING = [one.name for one in stages()[1].pieces[0].functions]
@@ -398,13 +399,7 @@ def test_nobody_is_blamed_for_nothing(
 
 def _stages(*arguments: str) -> subprocess.CompletedProcess[str]:
     """`python -m stages` as a person runs it."""
-    return subprocess.run(
-        [sys.executable, "-m", "stages", *arguments],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    return python("-m", "stages", *arguments)
 
 
 def test_run_uses_the_learners_fx(tmp_path: Path) -> None:

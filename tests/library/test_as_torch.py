@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from fx import as_torch
+from tests.process import printed, python
 
 ROOT = Path(__file__).parents[2]
 
@@ -101,13 +99,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def _plain(program: Path, *arguments: str) -> str:
     """What the program prints under torch.fx."""
-    return subprocess.run(
-        [sys.executable, str(program), *arguments],
-        capture_output=True,
-        text=True,
-        check=True,
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
-    ).stdout
+    return printed(str(program), *arguments, env={"PYTHONPATH": str(ROOT)})
 
 
 def test_a_program_does_the_same_with_fx(program: Path) -> None:
@@ -126,14 +118,9 @@ def test_a_program_does_the_same_with_fx(program: Path) -> None:
 
 def test_dynamo_must_not_be_loaded() -> None:
     code = "import torch._dynamo, fx.as_torch; fx.as_torch.install()"
-    finished = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=ROOT,
+    assert "RuntimeError: torch._dynamo is loaded already" in (
+        python("-c", code).stderr
     )
-    assert "RuntimeError: torch._dynamo is loaded already" in finished.stderr
 
 
 def test_without_a_program_it_says_what_it_takes() -> None:

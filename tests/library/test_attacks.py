@@ -11,8 +11,6 @@ import copy
 import dataclasses
 import operator
 import pickle
-import subprocess
-import sys
 import threading
 import types
 from typing import Any, TypeAlias
@@ -25,6 +23,7 @@ from torch import nn
 import fx
 from fx.immutable_collections import immutable_dict
 from fx.node import Node
+from tests.process import printed
 
 Value: TypeAlias = Any
 
@@ -395,17 +394,11 @@ print([n.target for n in fx.Tracer().trace(M()).nodes][1])
 
 def test_a_constant_with_many_names_has_the_last_as_in_torch() -> None:
     """It once depended on the hash seed of the process."""
-    printed = {
-        subprocess.run(
-            [sys.executable, "-c", NAMED_TWICE],
-            env={"PYTHONHASHSEED": seed, "PYTHONPATH": ":".join(sys.path)},
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout.strip()
+    said = {
+        printed("-c", NAMED_TWICE, env={"PYTHONHASHSEED": seed}).strip()
         for seed in ("1", "2", "3")
     }
-    assert printed == {"h"}
+    assert said == {"h"}
 
 
 class Constants(torch.nn.Module):

@@ -2,24 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from fx.compat.first_use import importer
 from tests.benchmarks import start
-
-
-def in_fresh_process(program: str) -> str:
-    """What a program prints in a process of its own."""
-    return subprocess.run(
-        [sys.executable, "-c", program],
-        check=True,
-        capture_output=True,
-        text=True,
-    ).stdout
+from tests.process import printed
 
 
 def test_import_takes_less_than_the_goal() -> None:
@@ -36,7 +25,8 @@ def test_what_import_takes_is_noticed(tmp_path: Path) -> None:
 
 
 def test_names_are_found_at_first_use_in_either_order() -> None:
-    printed = in_fresh_process(
+    said = printed(
+        "-c",
         "import sys, fx\n"
         "late = ('fx.show.page', 'fx.passes.shape_prop', 'fx.reinplacing',\n"
         "        'fx.saving.saved_graph', 'fx.experimental.proxy_tensor')\n"
@@ -45,9 +35,9 @@ def test_names_are_found_at_first_use_in_either_order() -> None:
         "print(fx.show is fx.show.__globals__['show'], fx.load.__name__)\n"
         "print(fx.passes.shape_prop.ShapeProp.__name__, hasattr(fx, 'no'))\n"
         "from fx import *\n"
-        "print(diff.__name__, issubclass(LoadError, ValueError))\n"
+        "print(diff.__name__, issubclass(LoadError, ValueError))\n",
     )
-    assert printed.splitlines() == [
+    assert said.splitlines() == [
         "[]",
         "True load",
         "ShapeProp False",
@@ -63,7 +53,7 @@ def test_a_module_that_cannot_be_imported_says_why(
     (package / "__init__.py").touch()
     (package / "needy.py").write_text("import a_module_that_nobody_has\n")
     monkeypatch.syspath_prepend(str(tmp_path))
-    find = importer("late_package")
+    find = importer("late_package", {})
     with pytest.raises(ModuleNotFoundError, match="that_nobody_has"):
         find("needy")
     with pytest.raises(AttributeError, match="has no attribute 'other'"):

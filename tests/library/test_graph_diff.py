@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import subprocess
 import sys
 from collections.abc import Callable
 from itertools import pairwise
@@ -23,6 +22,7 @@ from fx.passes.structure import structure_hash
 from fx.passes.utils.call_order import kept_in_order
 from fx.usedef.values import Value
 from tests.library.random_graphs import Recipe, build, recipes
+from tests.process import printed
 from tests.zoo import ZOO, Network, borrow
 
 seeds = st.randoms(use_true_random=False)
@@ -398,13 +398,7 @@ def test_the_hash_is_the_same_in_every_process() -> None:
         "print(h(fx.symbolic_trace(f)))"
     )
     texts = {
-        subprocess.run(
-            [sys.executable, "-c", program],
-            check=True,
-            capture_output=True,
-            text=True,
-            env={"PYTHONHASHSEED": seed, "PYTHONPATH": ":".join(sys.path)},
-        ).stdout
+        printed("-c", program, env={"PYTHONHASHSEED": seed})
         for seed in ("1", "2")
     }
     assert len(texts) == 1 and len(texts.pop().strip()) == 32

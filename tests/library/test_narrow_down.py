@@ -19,6 +19,7 @@ import fx
 from fx.passes.narrow_down import each_alone, narrow_down
 from fx.passes.two_ways import Comparison, Way, eager
 from fx.usedef.values import Value
+from tests.process import python
 from tests.zoo import ZOO, Network, borrow
 
 X = torch.linspace(-1, 1, 12).reshape(3, 4)
@@ -330,13 +331,7 @@ def imported(path: Path) -> ModuleType:
 def run(program: Path) -> subprocess.CompletedProcess[str]:
     """Run the program with fx and torch alone."""
     root = Path(fx.__file__).parent.parent
-    return subprocess.run(
-        [sys.executable, program],
-        capture_output=True,
-        text=True,
-        env={"PYTHONPATH": str(root)},
-        check=False,
-    )
+    return python(str(program), env={"PYTHONPATH": str(root)})
 
 
 def test_the_program_shows_the_difference_while_it_is_there(

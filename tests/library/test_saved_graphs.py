@@ -6,8 +6,6 @@ import json
 import math
 import operator
 import os
-import subprocess
-import sys
 from collections import OrderedDict
 from pathlib import Path
 from typing import NamedTuple, Optional, Union, no_type_check
@@ -25,6 +23,7 @@ from fx.passes.shape_prop import ShapeProp, TensorMetadata
 from fx.usedef.values import Value
 from tests.library.random_aten import random_inputs, random_program
 from tests.library.same_graph import assert_same_graph
+from tests.process import printed
 from tests.zoo import ZOO, Network, borrow
 
 X = torch.linspace(-1, 1, 8).reshape(2, 4)
@@ -326,16 +325,8 @@ def test_another_process_can_load(tmp_path: Path) -> None:
         "assert torch.equal(gm(x), y)\n"
         "print(gm.graph)"
     )
-    root = Path(__file__).parents[2]
-    ran = subprocess.run(
-        [sys.executable, "-c", code, str(tmp_path)],
-        cwd=root,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert ran.returncode == 0, ran.stderr
-    assert ran.stdout.strip() == str(gm.graph).strip()
+    said = printed("-c", code, str(tmp_path))
+    assert said.strip() == str(gm.graph).strip()
 
 
 # -- modules -----------------------------------------------------------------

@@ -8,9 +8,7 @@ import io
 import itertools
 import math
 import operator
-import os
 import pickle
-import subprocess
 import sys
 import warnings
 from collections.abc import Callable, Iterator
@@ -29,6 +27,7 @@ from fx.graph_module import GraphModule
 from fx.node import Node
 from fx.usedef.values import Argument, Value
 from tests.library.same_graph import assert_same_graph
+from tests.process import printed
 
 ROOT = Path(__file__).parents[2]
 X = torch.linspace(-1, 1, 8).reshape(2, 4)
@@ -666,12 +665,6 @@ def test_another_process_can_import_it(tmp_path: Path) -> None:
         "import torch; from package import FxModule; "
         "print(FxModule()(torch.ones(1)))"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert done.stdout == "tensor([inf])\n"
+    path = {"PYTHONPATH": str(ROOT)}
+    said = printed("-c", program, cwd=tmp_path, env=path)
+    assert said == "tensor([inf])\n"

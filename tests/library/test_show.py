@@ -7,8 +7,6 @@ import html
 import json
 import random
 import re
-import subprocess
-import sys
 from html.parser import HTMLParser
 from itertools import combinations
 from pathlib import Path
@@ -27,6 +25,7 @@ from fx.show.compare import _longest_rise, rows_of
 from fx.show.measure import bytes_of, value_text
 from fx.show.page import Page, traced
 from fx.usedef.values import Value
+from tests.process import python
 from tests.zoo import ZOO, borrow
 
 
@@ -475,13 +474,9 @@ def eaten(gm: fx.GraphModule) -> PassResult:
 
 def test_the_command_writes_a_page(tmp_path: Path) -> None:
     file = tmp_path / "net.html"
-    done = subprocess.run(
-        [
-            *(sys.executable, "-W", "error", "-m", "fx.show", "torch.nn:Tanh"),
-            *("--input", "2,3", "-o", str(file)),
-        ],
-        capture_output=True,
-        text=True,
+    done = python(
+        *("-W", "error", "-m", "fx.show", "torch.nn:Tanh"),
+        *("--input", "2,3", "-o", str(file)),
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.strip() == str(file)

@@ -92,6 +92,10 @@ def _different_results(
     expected = model.results(lambda gm: gm)
     for way, make in ways.items():
         found = one.results(make)
+        # What a tensor refuses, a proxy may refuse with another error.
+        refused = way == "trace" and isinstance(found, str)
+        if refused and isinstance(expected, str):
+            continue
         if found != expected:
             code = one.code()
             return f"{way} gives\n{found}\nnot\n{expected}\n{code}"

@@ -16,7 +16,6 @@ import io
 import os
 import pickle
 import random
-import subprocess
 import sys
 import tempfile
 import warnings
@@ -29,6 +28,7 @@ import torch
 from torch import nn
 
 import fx
+from tests.process import python
 
 from . import subjects as subjects  # whose operators programs call
 from .part import Outcome, Part, Plant
@@ -229,13 +229,7 @@ print(called(from_folder(*sys.argv[1:])))
 
 def in_a_new_process(place: str, name: str) -> str:
     """What the module of a folder returns in another process."""
-    result = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", _ELSEWHERE, place, name],
-        env={**os.environ, "PYTHONPATH": ":".join(sys.path)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    result = python("-W", "ignore", "-c", _ELSEWHERE, place, name)
     return (result.stdout or result.stderr[-300:]).strip()
 
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import pytest
 
+from tests.process import python
 from tests.reliability import run
 from tests.reliability.part import Outcome
 from tests.reliability.patched import patched
@@ -33,12 +31,6 @@ def test_each_fault_can_be_planted(name: str) -> None:
 
 def test_planted_faults_are_found() -> None:
     """One of each part; `make fuzz` plants the others."""
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.reliability", "--plants"],
-        cwd=run.ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = python("-m", "tests.reliability", "--plants")
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.count("\nfound ") + 1 >= len(PARTS), done.stdout

@@ -186,8 +186,6 @@ def _wrap_statements(emitter: Emitter) -> str:
     Without these lines, a trace of the generated function would look into the
     leaf functions.  What a library marked for torch.fx stays marked for it.
     """
-    if not emitter.wrapped:
-        return ""
     lines, names = [], emitter.globals
     for leaf in emitter.wrapped:
         again = wrap_for(names.values[leaf])

@@ -57,70 +57,49 @@ def _format_arg(arg: Argument, max_list_len: float = math.inf) -> str:
     return f"{left}{', '.join(head)}, ...[total_len={len(arg)}]{right}"
 
 
-_NAMES: Final[tuple[tuple[ModuleType, dict[str, Value]], ...]] = (
-    (
-        graph,
-        {
-            "CodeGen": CodeGen,
-            "_BoxedCodeGen": _BoxedCodeGen,
-            "_Namespace": Namespace,
-            "_PyTreeCodeGen": _PyTreeCodeGen,
-            "_PyTreeInfo": protocols.PyTreeInfo,
-            "_parse_stack_trace": torch_graph._parse_stack_trace,
-            "inplace_methods": operators.inplace_methods,
-            "magic_methods": operators.magic_methods,
-            "reflectable_magic_methods": operators.reflectable_magic_methods,
-        },
-    ),
-    (
-        graph_module,
-        {
-            "_CodeOnlyModule": torch_graph_module._CodeOnlyModule,
-            "_USER_PRESERVED_ATTRIBUTES_KEY": attributes.PRESERVED,
-            "_copy_attr": dotted_path.copy_attribute,
-        },
-    ),
-    (
-        node,
-        {
-            "BaseArgumentTypes": values.BaseArgumentTypes,
-            "_format_arg": _format_arg,
-            "_side_effectful_functions": function_effects.side_effect_registry,
-            "has_side_effect": function_effects.has_side_effect,
-        },
-    ),
-    (
-        operator_schemas,
-        {
-            "_torchscript_type_to_python_type": (
-                torch_operator_schemas._torchscript_type_to_python_type
-            ),
-        },
-    ),
-    (
-        _pytree,
-        {
-            "_dict_flatten_spec": _pytree._values,
-            "_list_flatten_spec": _pytree._items,
-            "_tuple_flatten_spec": _pytree._items,
-        },
-    ),
-    (
-        traceback,
-        {
-            "NodeSource": torch_traceback.NodeSource,
-            "NodeSourceAction": torch_traceback.NodeSourceAction,
-        },
-    ),
-    (
-        _symbolic_trace,
-        {"_is_fx_tracing_flag": questions.make_flag(False)},
-    ),
-    *(
-        (package, {"__getattr__": importer(package.__name__)})
+_NAMES: Final[dict[ModuleType, dict[str, Value]]] = {
+    graph: {
+        "CodeGen": CodeGen,
+        "_BoxedCodeGen": _BoxedCodeGen,
+        "_Namespace": Namespace,
+        "_PyTreeCodeGen": _PyTreeCodeGen,
+        "_PyTreeInfo": protocols.PyTreeInfo,
+        "_parse_stack_trace": torch_graph._parse_stack_trace,
+        "inplace_methods": operators.inplace_methods,
+        "magic_methods": operators.magic_methods,
+        "reflectable_magic_methods": operators.reflectable_magic_methods,
+    },
+    graph_module: {
+        "_CodeOnlyModule": torch_graph_module._CodeOnlyModule,
+        "_USER_PRESERVED_ATTRIBUTES_KEY": attributes.PRESERVED,
+        "_copy_attr": dotted_path.copy_attribute,
+    },
+    node: {
+        "BaseArgumentTypes": values.BaseArgumentTypes,
+        "_format_arg": _format_arg,
+        "_side_effectful_functions": function_effects.side_effect_registry,
+        "has_side_effect": function_effects.has_side_effect,
+    },
+    operator_schemas: {
+        "_torchscript_type_to_python_type": (
+            torch_operator_schemas._torchscript_type_to_python_type
+        ),
+    },
+    _pytree: {
+        "_dict_flatten_spec": _pytree._values,
+        "_list_flatten_spec": _pytree._items,
+        "_tuple_flatten_spec": _pytree._items,
+    },
+    traceback: {
+        "NodeSource": torch_traceback.NodeSource,
+        "NodeSourceAction": torch_traceback.NodeSourceAction,
+    },
+    _symbolic_trace: {"_is_fx_tracing_flag": questions.make_flag(False)},
+    **{
+        package: {"__getattr__": importer(package.__name__, {})}
         for package in (passes, utils, experimental)
-    ),
-)
+    },
+}
 """Module of fx -> the names that it gets, and what they mean."""
 
 
@@ -131,6 +110,6 @@ def set_all(to_torch: Callable[..., Value]) -> None:
         to_torch: becomes a method of graphs and of graph modules.
     """
     Graph.to_torch = GraphModule.to_torch = to_torch
-    for holder, names in _NAMES:
+    for holder, names in _NAMES.items():
         for name, value in names.items():
             setattr(holder, name, value)

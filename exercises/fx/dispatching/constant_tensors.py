@@ -37,8 +37,8 @@ class _Constant(NamedTuple):
     storage: object
 
 
-class Constants:
-    """The constants among the tensors of a capture."""
+class Constants(dict[int, _Constant]):
+    """The constants among the tensors of a capture, by their identities."""
 
     def __init__(self, known: Container[int]) -> None:
         """Begin without constants.
@@ -46,24 +46,15 @@ class Constants:
         Args:
             known: the identities of the tensors that nodes have made.
         """
+        super().__init__()
         self._known = known
-        self._constants: dict[int, _Constant] = {}
 
     def note(self, tensor: torch.Tensor, value: Value) -> None:
         """Note the constant value of a tensor; None if it is not constant."""
         if value is not None:
-            constant = _Constant(value, _storage_of(tensor))
-            self._constants[id(tensor)] = constant
+            self[id(tensor)] = _Constant(value, _storage_of(tensor))
         else:
-            self.forget(id(tensor))
-
-    def forget(self, key: int) -> None:
-        """Drop the constant of the tensor with the identity `key`."""
-        self._constants.pop(key, None)
-
-    def clear(self) -> None:
-        """Drop all constants."""
-        self._constants.clear()
+            self.pop(id(tensor), None)
 
     def read(
         self,
@@ -104,11 +95,11 @@ class Constants:
             The result as constant values; None if an argument is not
             constant, none is, or the operator draws random numbers.
         """
-        if not self._constants:
+        if not self:
             return None
         facts = facts_of(func)
         leaves = pytree.arg_tree_leaves(*args, **kwargs)
-        if any(id(leaf) in self._constants for leaf in leaves):
+        if any(id(leaf) in self for leaf in leaves):
             values = self._values_of(args, kwargs)
             random = facts is None or facts.draws
             if values is not None and not random and _is_small(result):
@@ -124,11 +115,11 @@ class Constants:
     ) -> tuple[tuple[Value, ...], dict[str, Value]] | None:
         """Arguments with their constant values; None if one has none."""
         for leaf in pytree.arg_tree_leaves(*args, **kwargs):
-            if id(leaf) in self._known and id(leaf) not in self._constants:
+            if id(leaf) in self._known and id(leaf) not in self:
                 return None
 
         def value(leaf: Value) -> Value:
-            constant = self._constants.get(id(leaf))
+            constant = self.get(id(leaf))
             return leaf if constant is None else constant.value
 
         values: tuple[tuple[Value, ...], dict[str, Value]]
@@ -142,9 +133,9 @@ class Constants:
             for leaf in leaves
             if id(leaf) in self._known and leaf.layout is torch.strided
         }
-        for key, constant in list(self._constants.items()):
+        for key, constant in list(self.items()):
             if constant.storage in storages:
-                del self._constants[key]
+                del self[key]
 
 
 def copy_of_small(tensor: torch.Tensor) -> torch.Tensor | None:

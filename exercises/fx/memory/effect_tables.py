@@ -172,17 +172,11 @@ FRESH_MODULES: Final = (
 pools, without `return_indices`.  Observed too."""
 
 EFFECTFUL_OPERATORS: Final = frozenset(
-    (
-        "_c10d_functional::batch_p2p_ops",
-        "_c10d_functional::irecv",
-        "_c10d_functional::isend",
-        "_c10d_functional::wait_tensor",
-        "ao::wait_tensor",
-        "higher_order::triton_kernel_wrapper_mutation",
-        "inductor::accumulate_grad_",
-        "profiler::_record_function_enter",
-        "profiler::_record_function_enter_new",
-    )
+    "_c10d_functional::batch_p2p_ops _c10d_functional::irecv "
+    "_c10d_functional::isend _c10d_functional::wait_tensor ao::wait_tensor "
+    "higher_order::triton_kernel_wrapper_mutation inductor::accumulate_grad_ "
+    "profiler::_record_function_enter "
+    "profiler::_record_function_enter_new".split()
 )
 """Operators that are called for their effect, though they return something
 and their schema declares no write."""
@@ -228,26 +222,18 @@ FLAGS: Final = {
 }
 """Parameters that, set, make a function write into something."""
 
-_CONTAINERS_CHANGE: Final = (
-    "append appendleft clear discard extend extendleft insert move_to_end pop "
-    "popitem popleft remove reverse rotate setdefault update"
-).split()
-
 IN_PLACE_METHODS: Final = frozenset(
-    (
-        *(f"__{name}__" for name in IN_PLACE_OPERATORS),
-        *_CONTAINERS_CHANGE,
-        "__delattr__",
-        "__delete__",
-        "__idiv__",
-        "__set__",
-        "__setattr__",
-        "__setstate__",
-        "backward",
-        "module_load",
-        "register_hook",
-        "register_post_accumulate_grad_hook",
+    f"__{name}__"
+    for name in (
+        *IN_PLACE_OPERATORS,
+        *("idiv", "set", "delete", "setattr", "delattr", "setstate"),
     )
+) | frozenset(
+    # of tensors
+    "backward module_load register_hook register_post_accumulate_grad_hook "
+    # of containers
+    "append appendleft clear discard extend extendleft insert move_to_end pop "
+    "popitem popleft remove reverse rotate setdefault update".split()
 )
 """Methods of tensors and of Python's containers that change their object."""
 

@@ -260,19 +260,15 @@ def _cases_of_function(target: object) -> Cases:
     if cases is None:
         reason = f"nothing is known of {pretty_target(target)}"
         return (*_USUAL_KEYWORDS, Case((), Effect("unknown", reason)))
-    if not _is_from_library(target):
+    # An operator of a library can be unloaded; torch's own stay.
+    own = ("aten.", "prims.")
+    if not _is_operator(target) or str(target).startswith(own):
         _known[id(target)] = (target, cases)
     return cases
 
 
 _USUAL_KEYWORDS: Final = (_keyword_case("out"), _keyword_case("inplace"))
 """What two keywords mean by convention, even for a user's function."""
-
-
-def _is_from_library(target: object) -> bool:
-    """Whether `target` is an operator, but not one of torch's own."""
-    own = ("aten.", "prims.")
-    return _is_operator(target) and not str(target).startswith(own)
 
 
 def _is_operator(target: object) -> bool:

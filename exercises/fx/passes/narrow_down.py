@@ -25,8 +25,9 @@ from ..graph_module import GraphModule
 from ..interpreter import Interpreter
 from ..node import Node
 from ..usedef.refusals import refuse_torchs
-from ..usedef.values import Argument, Value
+from ..usedef.values import Value
 from .two_ways import Comparison, Found, Way, eager
+from .utils.common import subgraph_of
 
 __all__ = ["each_alone", "narrow_down"]
 
@@ -258,22 +259,12 @@ def _alone(
     Returns:
         The module, and the values that it takes, as nodes of `gm`.
     """
-    graph, copies = Graph(), dict[Node, Argument]()
     inside = set(calls)
-    outside = dict.fromkeys(
-        value
-        for node in calls
-        for value in node.all_input_nodes
-        if value not in inside
-    )
-    needed = [value for value in outside if value.op != "get_attr"]
-    for value in needed:
-        copies[value] = graph.placeholder(value.name)
-    for value in outside:
-        if value.op == "get_attr":
-            copies[value] = graph.node_copy(value)
-    for node in calls:
-        copies[node] = graph.node_copy(node, copies.__getitem__)
     used = [node for node in calls if not inside.issuperset(node.users)]
-    graph.output(tuple(copies[node] for node in used or calls[-1:]))
+    graph, needed = subgraph_of(
+        calls,
+        used or calls[-1:],
+        is_copied=lambda node: node.op == "get_attr",
+        as_tuple=True,
+    )
     return GraphModule(gm, graph), needed

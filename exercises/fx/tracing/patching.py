@@ -10,11 +10,11 @@ functions up hold *replacements*:
 
 The places belong to the whole process, but a trace belongs to one thread or
 task.  So a replacement asks which trace runs **where it is called**, and
-otherwise calls the original.  Two things hold, also after any exception:
+otherwise calls the original.  Two things hold, also after any exception,
+unless someone else puts another function into the place, which then stays:
 
 - A place has its replacement while a trace that patched it is open.
-- When the last open trace has ended, no place has its replacement any more: it
-  has its original back, or what someone else has put there.
+- When the last open trace has ended, it has its original back.
 
 Threads begin and end their traces at the same time, so the last trace to end
 must not undo what another one has just patched.  A lock would not do: an

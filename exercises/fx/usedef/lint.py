@@ -152,7 +152,7 @@ def _targets(graph: OrderedGraph[Node]) -> Iterator[Problem]:
                 ValueError,
             )
             continue
-        owner = node.graph._owning_module
+        owner = node.graph.owning_module
         if op in ("get_attr", "call_module") and owner is not None:
             key = (op, target)
             yield from () if key in checked else _path(node, owner)

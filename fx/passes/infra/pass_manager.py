@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import inspect
 import logging
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import wraps
+from graphlib import CycleError, TopologicalSorter
 from time import perf_counter
 from typing import Final, NamedTuple, TypeAlias
 
@@ -295,22 +296,14 @@ def _ordered(
     passes: list[Pass], constraints: Sequence[Constraint]
 ) -> list[Pass]:
     """The passes in an order that holds all constraints."""
-    waits = [0] * len(passes)
-    later: list[list[int]] = [[] for _ in passes]
+    sorter = TopologicalSorter(dict.fromkeys(range(len(passes)), ()))
     for after, before in _broken(passes, constraints):
-        later[before].append(after)
-        waits[after] += 1
-    ready = deque(place for place, count in enumerate(waits) if not count)
-    order: list[int] = []
-    while ready:
-        order.append(place := ready.popleft())
-        for after in later[place]:
-            waits[after] -= 1
-            if not waits[after]:
-                ready.append(after)
-    if len(order) < len(passes):
-        left = [passes[place] for place, count in enumerate(waits) if count]
+        sorter.add(after, before)
+    try:
+        return [passes[place] for place in sorter.static_order()]
+    except CycleError as error:
+        circle = [passes[place] for place in error.args[1]]
         raise RuntimeError(
-            f"Circular dependency detected within the following passes: {left}"
-        )
-    return [passes[place] for place in order]
+            "Circular dependency detected within the following passes: "
+            f"{circle}"
+        ) from None

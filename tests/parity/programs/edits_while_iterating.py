@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import operator
 from collections.abc import Callable, Iterator
 from typing import TypeAlias
@@ -27,21 +28,22 @@ def walk(way: Iterator[Made], act: Callable[[Made], object]) -> list[str]:
     return met
 
 
-def both_ways(lib: Lib, act: Act) -> list[Seen]:
+def both_ways(act: Act) -> Callable[[Lib], Seen]:
     """What loops over a, b, c, d, e meet and leave, forwards and back."""
-    seen: list[Seen] = []
-    for way in (iter, reversed):
-        g, *nodes = letters(lib, "abcde")
-        by_name = {n.name: n for n in nodes}
 
-        def do(n: Made, g: Made = g, by_name: Nodes = by_name) -> object:
-            return act(g, by_name, n)
+    @functools.wraps(act)
+    def run(lib: Lib) -> Seen:
+        seen: list[Seen] = []
+        for way in (iter, reversed):
+            g, *nodes = letters(lib, "abcde")
+            do = functools.partial(act, g, {n.name: n for n in nodes})
+            met = walk(way(g.nodes), do)
+            left = (names(g.nodes), names(reversed(g.nodes)), len(g.nodes))
+            in_order = names(sorted(g.nodes)) == names(g.nodes)
+            seen.append((met, left, in_order))
+        return seen
 
-        met = walk(way(g.nodes), do)
-        left = (names(g.nodes), names(reversed(g.nodes)), len(g.nodes))
-        in_order = names(sorted(g.nodes)) == names(g.nodes)
-        seen.append((met, left, in_order))
-    return seen
+    return run
 
 
 def is_node(g: Made, link: Made) -> bool:
@@ -50,127 +52,116 @@ def is_node(g: Made, link: Made) -> bool:
 
 
 @program(claims=("nodes-mutation-while-iterating",))
-def erase_the_current_node_twice_and_insert_once(lib: Lib) -> Seen:
-    def act(g: Made, by_name: Nodes, n: Made) -> None:
-        if n.name in "bd":
-            g.erase_node(n)
-        if n.name == "c":
-            with g.inserting_after(n):
-                g.placeholder("new")
-
-    return both_ways(lib, act)
-
-
-@program(claims=("nodes-mutation-while-iterating",))
-def erase_every_node_as_it_comes(lib: Lib) -> Seen:
-    return both_ways(lib, lambda g, by_name, n: g.erase_node(n))
-
-
-@program(claims=("nodes-mutation-while-iterating",))
-def erase_the_next_node(lib: Lib) -> Seen:
-    def act(g: Made, by_name: Nodes, n: Made) -> None:
-        if is_node(g, n.next):
-            g.erase_node(n.next)
-
-    return both_ways(lib, act)
-
-
-@program(claims=("nodes-mutation-while-iterating",))
-def erase_the_previous_node(lib: Lib) -> Seen:
-    def act(g: Made, by_name: Nodes, n: Made) -> None:
-        if is_node(g, n.prev):
-            g.erase_node(n.prev)
-
-    return both_ways(lib, act)
-
-
-@program(claims=("nodes-mutation-while-iterating",))
-def erase_current_and_both_neighbours(lib: Lib) -> Seen:
-    def act(g: Made, by_name: Nodes, n: Made) -> None:
-        if n.name == "c":
-            for letter in "bcd":
-                g.erase_node(by_name[letter])
-
-    return both_ways(lib, act)
-
-
-@program(claims=("nodes-mutation-while-iterating",))
-def erase_current_then_what_its_old_links_lead_to(lib: Lib) -> Seen:
-    def act(g: Made, by_name: Nodes, n: Made) -> None:
-        if n.name == "c":
-            for letter in "cdb":
-                g.erase_node(by_name[letter])
-
-    return both_ways(lib, act)
-
-
-@program(claims=("nodes-mutation-while-iterating",))
-def erase_everything_at_the_first_node(lib: Lib) -> Seen:
-    def act(g: Made, by_name: Nodes, n: Made) -> None:
-        for node in list(g.nodes):
-            g.erase_node(node)
-
-    return both_ways(lib, act)
-
-
-@program(claims=("nodes-mutation-while-iterating",))
-def insert_after_the_current_node(lib: Lib) -> Seen:
-    def act(g: Made, by_name: Nodes, n: Made) -> None:
-        if n.name in by_name:
-            with g.inserting_after(n):
-                g.placeholder(f"{n.name}_after")
-
-    return both_ways(lib, act)
-
-
-@program(claims=("nodes-mutation-while-iterating",))
-def insert_before_the_current_node(lib: Lib) -> Seen:
-    def act(g: Made, by_name: Nodes, n: Made) -> None:
-        if n.name in by_name:
-            with g.inserting_before(n):
-                g.placeholder(f"{n.name}_before")
-
-    return both_ways(lib, act)
-
-
-@program(claims=("nodes-mutation-while-iterating",))
-def inserting_after_each_node_it_meets_never_ends(lib: Lib) -> Seen:
-    def act(g: Made, by_name: Nodes, n: Made) -> None:
+@both_ways
+def erase_the_current_node_twice_and_insert_once(
+    g: Made, by_name: Nodes, n: Made
+) -> None:
+    if n.name in "bd":
+        g.erase_node(n)
+    if n.name == "c":
         with g.inserting_after(n):
-            g.placeholder("again")
-
-    return both_ways(lib, act)
+            g.placeholder("new")
 
 
 @program(claims=("nodes-mutation-while-iterating",))
-def insert_at_both_ends(lib: Lib) -> Seen:
-    def act(g: Made, by_name: Nodes, n: Made) -> None:
-        if n.name == "c":
-            g.placeholder("last")
-            with g.inserting_before():
-                g.placeholder("first")
-
-    return both_ways(lib, act)
+@both_ways
+def erase_every_node_as_it_comes(g: Made, by_name: Nodes, n: Made) -> None:
+    g.erase_node(n)
 
 
 @program(claims=("nodes-mutation-while-iterating",))
-def insert_where_the_erased_current_node_was(lib: Lib) -> Seen:
-    def act(g: Made, by_name: Nodes, n: Made) -> None:
-        if n.name == "c":
-            g.erase_node(n)
-            with g.inserting_after(by_name["b"]):
-                g.placeholder("instead")
+@both_ways
+def erase_the_next_node(g: Made, by_name: Nodes, n: Made) -> None:
+    if is_node(g, n.next):
+        g.erase_node(n.next)
 
-    return both_ways(lib, act)
+
+@program(claims=("nodes-mutation-while-iterating",))
+@both_ways
+def erase_the_previous_node(g: Made, by_name: Nodes, n: Made) -> None:
+    if is_node(g, n.prev):
+        g.erase_node(n.prev)
+
+
+@program(claims=("nodes-mutation-while-iterating",))
+@both_ways
+def erase_current_and_both_neighbours(g: Made, by_name: Nodes, n: Made) -> None:
+    if n.name == "c":
+        for letter in "bcd":
+            g.erase_node(by_name[letter])
+
+
+@program(claims=("nodes-mutation-while-iterating",))
+@both_ways
+def erase_current_then_what_its_old_links_lead_to(
+    g: Made, by_name: Nodes, n: Made
+) -> None:
+    if n.name == "c":
+        for letter in "cdb":
+            g.erase_node(by_name[letter])
+
+
+@program(claims=("nodes-mutation-while-iterating",))
+@both_ways
+def erase_everything_at_the_first_node(
+    g: Made, by_name: Nodes, n: Made
+) -> None:
+    for node in list(g.nodes):
+        g.erase_node(node)
+
+
+@program(claims=("nodes-mutation-while-iterating",))
+@both_ways
+def insert_after_the_current_node(g: Made, by_name: Nodes, n: Made) -> None:
+    if n.name in by_name:
+        with g.inserting_after(n):
+            g.placeholder(f"{n.name}_after")
+
+
+@program(claims=("nodes-mutation-while-iterating",))
+@both_ways
+def insert_before_the_current_node(g: Made, by_name: Nodes, n: Made) -> None:
+    if n.name in by_name:
+        with g.inserting_before(n):
+            g.placeholder(f"{n.name}_before")
+
+
+@program(claims=("nodes-mutation-while-iterating",))
+@both_ways
+def inserting_after_each_node_it_meets_never_ends(
+    g: Made, by_name: Nodes, n: Made
+) -> None:
+    with g.inserting_after(n):
+        g.placeholder("again")
+
+
+@program(claims=("nodes-mutation-while-iterating",))
+@both_ways
+def insert_at_both_ends(g: Made, by_name: Nodes, n: Made) -> None:
+    if n.name == "c":
+        g.placeholder("last")
+        with g.inserting_before():
+            g.placeholder("first")
+
+
+@program(claims=("nodes-mutation-while-iterating",))
+@both_ways
+def insert_where_the_erased_current_node_was(
+    g: Made, by_name: Nodes, n: Made
+) -> None:
+    if n.name == "c":
+        g.erase_node(n)
+        with g.inserting_after(by_name["b"]):
+            g.placeholder("instead")
 
 
 @program(claims=("nodes-mutation-while-iterating", "node-append"))
-def move_the_current_node_one_place_later(lib: Lib) -> Seen:
-    def act(g: Made, by_name: Nodes, n: Made) -> None:
-        if n.name == "b":
-            by_name["c"].append(n)
-
-    return both_ways(lib, act)
+@both_ways
+def move_the_current_node_one_place_later(
+    g: Made, by_name: Nodes, n: Made
+) -> None:
+    if n.name == "b":
+        by_name["c"].append(n)
 
 
 @program(claims=("nodes-mutation-while-iterating", "node-prepend"))
@@ -182,7 +173,7 @@ def move_the_current_node_one_place_earlier(lib: Lib) -> Seen:
             moved.append((g, n))
             by_name["b"].prepend(n)
 
-    return both_ways(lib, act)
+    return both_ways(act)(lib)
 
 
 @program(claims=("nodes-mutation-while-iterating", "node-append"))
@@ -194,7 +185,7 @@ def move_the_current_node_to_the_end(lib: Lib) -> Seen:
             moved.append((g, n))
             by_name["e"].append(n)
 
-    return both_ways(lib, act)
+    return both_ways(act)(lib)
 
 
 @program(claims=("nodes-mutation-while-iterating", "node-prepend"))
@@ -206,37 +197,35 @@ def move_the_current_node_to_the_start(lib: Lib) -> Seen:
             moved.append((g, n))
             by_name["a"].prepend(n)
 
-    return both_ways(lib, act)
+    return both_ways(act)(lib)
 
 
 @program(claims=("nodes-mutation-while-iterating",))
-def move_the_next_node_away(lib: Lib) -> Seen:
-    def act(g: Made, by_name: Nodes, n: Made) -> None:
-        if n.name == "b":
-            by_name["e"].append(by_name["c"])
-        if n.name == "d":
-            by_name["a"].prepend(by_name["c"])
-
-    return both_ways(lib, act)
+@both_ways
+def move_the_next_node_away(g: Made, by_name: Nodes, n: Made) -> None:
+    if n.name == "b":
+        by_name["e"].append(by_name["c"])
+    if n.name == "d":
+        by_name["a"].prepend(by_name["c"])
 
 
 @program(claims=("nodes-mutation-while-iterating",))
-def erase_current_and_move_what_stood_behind_it(lib: Lib) -> Seen:
-    def act(g: Made, by_name: Nodes, n: Made) -> None:
-        if n.name == "b":
-            g.erase_node(n)
-            by_name["e"].append(by_name["c"])
-
-    return both_ways(lib, act)
+@both_ways
+def erase_current_and_move_what_stood_behind_it(
+    g: Made, by_name: Nodes, n: Made
+) -> None:
+    if n.name == "b":
+        g.erase_node(n)
+        by_name["e"].append(by_name["c"])
 
 
 @program(claims=("nodes-mutation-while-iterating",))
-def move_a_node_that_was_met_ahead_of_the_loop(lib: Lib) -> Seen:
-    def act(g: Made, by_name: Nodes, n: Made) -> None:
-        if n.name == "c" and by_name["a"] < n < by_name["e"]:
-            by_name["e"].append(by_name["a"])
-
-    return both_ways(lib, act)
+@both_ways
+def move_a_node_that_was_met_ahead_of_the_loop(
+    g: Made, by_name: Nodes, n: Made
+) -> None:
+    if n.name == "c" and by_name["a"] < n < by_name["e"]:
+        by_name["e"].append(by_name["a"])
 
 
 @program(claims=("node-list-cpp-iterator", "nodes-mutation-while-iterating"))

@@ -6,6 +6,7 @@ the same nodes.
 
 from __future__ import annotations
 
+import functools
 import importlib
 from collections.abc import Callable
 from typing import Any, TypeAlias
@@ -91,6 +92,24 @@ def targets(lib: Lib, gm: Value, *inputs: Value) -> list[object]:
     ]
 
 
+def reinplaced(
+    *inputs: Callable[[], Value],
+    capture: Callable[..., Value] = captured,
+    look: Callable[..., list[object]] = done,
+) -> Callable[[Callable[..., Value]], Callable[[Lib], Seen]]:
+    """A program that captures the decorated function, and reinplaces it."""
+
+    def program_of(f: Callable[..., Value]) -> Callable[[Lib], Seen]:
+        @functools.wraps(f)
+        def run(lib: Lib) -> Seen:
+            gm = capture(lib, f, *[make() for make in inputs])
+            return look(lib, gm, *[make() for make in inputs])
+
+        return run
+
+    return program_of
+
+
 # --- the basic rule --------------------------------------------------------
 
 
@@ -100,12 +119,10 @@ def a_value_that_dies_is_written(lib: Lib) -> Seen:
 
 
 @program(claims=("ri-basic-rule",))
-def a_value_read_again_is_not(lib: Lib) -> Seen:
-    def f(x: Value) -> Value:
-        a = x.clone()
-        return a + 1, a * 2
-
-    return done(lib, captured(lib, f, x4()), x4())
+@reinplaced(x4)
+def a_value_read_again_is_not(x: Value) -> Value:
+    a = x.clone()
+    return a + 1, a * 2
 
 
 @program(claims=("ri-node-by-node",))
@@ -114,40 +131,32 @@ def a_failed_check_skips_one_node(lib: Lib) -> Seen:
 
 
 @program(claims=("ri-basic-rule", "ri-4-later-users-updated"))
-def a_chain_of_operators(lib: Lib) -> Seen:
-    def f(x: Value) -> Value:
-        return (x.sin() * 2 + 1).relu().neg().sigmoid().tanh().exp()
-
-    return done(lib, captured(lib, f, x4()), x4())
+@reinplaced(x4)
+def a_chain_of_operators(x: Value) -> Value:
+    return (x.sin() * 2 + 1).relu().neg().sigmoid().tanh().exp()
 
 
 @program(claims=("ri-3b-inplace-variant",))
-def operators_without_a_variant_stay(lib: Lib) -> Seen:
-    def f(x: Value) -> Value:
-        a, b, c = x.clone(), x.clone(), x.clone()
-        d = torch.maximum(a, b)
-        return torch.cat([d, torch.pow(2, c)]), x.clone().sum()
-
-    return done(lib, captured(lib, f, x4()), x4())
+@reinplaced(x4)
+def operators_without_a_variant_stay(x: Value) -> Value:
+    a, b, c = x.clone(), x.clone(), x.clone()
+    d = torch.maximum(a, b)
+    return torch.cat([d, torch.pow(2, c)]), x.clone().sum()
 
 
 @program(claims=("ri-3b-inplace-variant",))
-def scalars_tensors_and_keywords(lib: Lib) -> Seen:
-    def f(x: Value) -> Value:
-        a = torch.add(x.clone(), x, alpha=2)
-        b = a.clamp(min=-1, max=1).masked_fill(x > 0, 3.0)
-        return torch.lerp(b, x, 0.5).div(2, rounding_mode="floor")
-
-    return done(lib, captured(lib, f, x4()), x4())
+@reinplaced(x4)
+def scalars_tensors_and_keywords(x: Value) -> Value:
+    a = torch.add(x.clone(), x, alpha=2)
+    b = a.clamp(min=-1, max=1).masked_fill(x > 0, 3.0)
+    return torch.lerp(b, x, 0.5).div(2, rounding_mode="floor")
 
 
 @program(claims=("ri-3b-inplace-variant",))
-def operators_with_three_tensors(lib: Lib) -> Seen:
-    def f(x: Value) -> Value:
-        a = torch.addmm(x.clone(), x, x)
-        return torch.addcmul(a, x, x).addcdiv(x, x)
-
-    return done(lib, captured(lib, f, x22()), x22())
+@reinplaced(x22)
+def operators_with_three_tensors(x: Value) -> Value:
+    a = torch.addmm(x.clone(), x, x)
+    return torch.addcmul(a, x, x).addcdiv(x, x)
 
 
 @program(claims=("ri-3b-inplace-variant",))
@@ -162,30 +171,24 @@ def operators_with_an_index(lib: Lib) -> Seen:
 
 
 @program(claims=("ri-3b-inplace-variant",))
-def views_are_not_written(lib: Lib) -> Seen:
-    def f(x: Value) -> Value:
-        return x.clone().t().unsqueeze(0).transpose(0, 1).squeeze(1)
-
-    return done(lib, captured(lib, f, x22()), x22())
+@reinplaced(x22)
+def views_are_not_written(x: Value) -> Value:
+    return x.clone().t().unsqueeze(0).transpose(0, 1).squeeze(1)
 
 
 @program(claims=("ri-basic-rule",))
-def results_of_several(lib: Lib) -> Seen:
-    def f(x: Value) -> Value:
-        values, places = torch.max(x, 0)
-        first, second = torch.split(x.clone(), 1)
-        return values * 2, places + 1, first + 1, second
-
-    return targets(lib, captured(lib, f, x22()), x22())
+@reinplaced(x22, look=targets)
+def results_of_several(x: Value) -> Value:
+    values, places = torch.max(x, 0)
+    first, second = torch.split(x.clone(), 1)
+    return values * 2, places + 1, first + 1, second
 
 
 @program(claims=("ri-basic-rule",))
-def parts_of_a_split(lib: Lib) -> Seen:
-    def f(x: Value) -> Value:
-        first, second = torch.split(x.clone(), 2)
-        return first + second
-
-    return done(lib, captured(lib, f, x4()), x4())
+@reinplaced(x4)
+def parts_of_a_split(x: Value) -> Value:
+    first, second = torch.split(x.clone(), 2)
+    return first + second
 
 
 @program(claims=("ri-basic-rule",))
@@ -218,14 +221,12 @@ def a_symbolic_trace_passes_unchanged(lib: Lib) -> Seen:
 
 
 @program(claims=("ri-needs-functional-aten",))
-def a_capture_is_functional(lib: Lib) -> Seen:
-    def f(x: Value) -> Value:
-        a = x.clone()
-        a.add_(1)
-        a.view(-1).mul_(2)
-        return a
-
-    return done(lib, functional(lib, f, x22()), x22())
+@reinplaced(x22, capture=functional)
+def a_capture_is_functional(x: Value) -> Value:
+    a = x.clone()
+    a.add_(1)
+    a.view(-1).mul_(2)
+    return a
 
 
 @program(claims=("ri-sample-args",))
@@ -260,53 +261,41 @@ def inputs_may_share_memory(lib: Lib) -> Seen:
 
 
 @program(claims=("ri-1a-size",))
-def a_larger_result_stays(lib: Lib) -> Seen:
-    def f() -> Value:
-        return torch.add(torch.ones(1), torch.ones(10))
-
-    return done(lib, captured(lib, f))
+@reinplaced()
+def a_larger_result_stays() -> Value:
+    return torch.add(torch.ones(1), torch.ones(10))
 
 
 @program(claims=("ri-1a-size",))
-def a_result_broadcast_the_other_way_fits(lib: Lib) -> Seen:
-    def f() -> Value:
-        return torch.add(torch.ones(10), torch.ones(1))
-
-    return done(lib, captured(lib, f))
+@reinplaced()
+def a_result_broadcast_the_other_way_fits() -> Value:
+    return torch.add(torch.ones(10), torch.ones(1))
 
 
 @program(claims=("ri-1a-dtype",))
-def a_result_of_another_dtype_stays(lib: Lib) -> Seen:
-    def f(x: Value) -> Value:
-        return torch.ge(x.clone(), 0), torch.ones(4, dtype=torch.int64) / 2
-
-    return done(lib, captured(lib, f, x4()), x4())
+@reinplaced(x4)
+def a_result_of_another_dtype_stays(x: Value) -> Value:
+    return torch.ge(x.clone(), 0), torch.ones(4, dtype=torch.int64) / 2
 
 
 @program(claims=("ri-1a-dtype",))
-def a_comparison_of_bools_fits(lib: Lib) -> Seen:
-    def f(x: Value) -> Value:
-        return torch.logical_not((x > 0).clone()).eq(False)
-
-    return done(lib, captured(lib, f, x4()), x4())
+@reinplaced(x4)
+def a_comparison_of_bools_fits(x: Value) -> Value:
+    return torch.logical_not((x > 0).clone()).eq(False)
 
 
 @program(claims=("ri-1a-compare-then-cast",))
-def a_comparison_in_place_is_not_recovered(lib: Lib) -> Seen:
-    def f(x: Value) -> Value:
-        a = x.clone()
-        a.ge_(x)
-        return a
-
-    return done(lib, functional(lib, f, x4()), x4())
+@reinplaced(x4, capture=functional)
+def a_comparison_in_place_is_not_recovered(x: Value) -> Value:
+    a = x.clone()
+    a.ge_(x)
+    return a
 
 
 @program(claims=("ri-1a-internal-overlap",))
-def expanded_memory_is_not_written(lib: Lib) -> Seen:
-    def f() -> Value:
-        return torch.ones(1).expand(4, 4).add(1)
-
-    return done(lib, captured(lib, f))
+@reinplaced()
+def expanded_memory_is_not_written() -> Value:
+    return torch.ones(1).expand(4, 4).add(1)
 
 
 @program(
@@ -320,11 +309,9 @@ def expanded_memory_is_not_written(lib: Lib) -> Seen:
         True,
     ],
 )
-def memory_that_overlaps_itself_without_a_zero_stride(lib: Lib) -> Seen:
-    def f(x: Value) -> Value:
-        return aten.as_strided(x.clone(), [3, 2], [1, 1]).add(1)
-
-    return targets(lib, captured(lib, f, x4()), x4())
+@reinplaced(x4, look=targets)
+def memory_that_overlaps_itself_without_a_zero_stride(x: Value) -> Value:
+    return aten.as_strided(x.clone(), [3, 2], [1, 1]).add(1)
 
 
 @program(
@@ -341,11 +328,9 @@ def as_many_elements_but_another_size(lib: Lib) -> Seen:
 
 
 @program(claims=("ri-1b-program-inputs",))
-def inputs_are_not_written(lib: Lib) -> Seen:
-    def f(x: Value) -> Value:
-        return x.add(1), x.view(-1).add(1), x.t()[0].mul(2)
-
-    return done(lib, captured(lib, f, x22()), x22())
+@reinplaced(x22)
+def inputs_are_not_written(x: Value) -> Value:
+    return x.add(1), x.view(-1).add(1), x.t()[0].mul(2)
 
 
 @program(
@@ -353,12 +338,10 @@ def inputs_are_not_written(lib: Lib) -> Seen:
     differs="reinplace-overwritten-inputs",
     ours=["aten.mul_.Tensor", "aten.add.Tensor", True, True],
 )
-def an_input_that_is_overwritten_later(lib: Lib) -> Seen:
-    def f(x: Value) -> Value:
-        x.mul_(2)
-        return x + 1
-
-    return targets(lib, functional(lib, f, x4()), x4())
+@reinplaced(x4, capture=functional, look=targets)
+def an_input_that_is_overwritten_later(x: Value) -> Value:
+    x.mul_(2)
+    return x + 1
 
 
 @program(
@@ -373,12 +356,10 @@ def an_input_that_is_overwritten_later(lib: Lib) -> Seen:
         True,
     ],
 )
-def a_part_of_an_input_that_is_overwritten_later(lib: Lib) -> Seen:
-    def f(x: Value) -> Value:
-        x[0].mul_(2)
-        return x.sum()
-
-    return targets(lib, functional(lib, f, x22()), x22())
+@reinplaced(x22, capture=functional, look=targets)
+def a_part_of_an_input_that_is_overwritten_later(x: Value) -> Value:
+    x[0].mul_(2)
+    return x.sum()
 
 
 @program(
@@ -432,12 +413,10 @@ def a_tensor_of_the_module_is_no_free_memory(lib: Lib) -> Seen:
 
 
 @program(claims=("ri-2b-repeated-argument", "ri-1c-aliasing-args"))
-def a_repeated_argument(lib: Lib) -> Seen:
-    def f(x: Value) -> Value:
-        a = x.clone()
-        return torch.mul(a, a)
-
-    return done(lib, captured(lib, f, x4()), x4())
+@reinplaced(x4)
+def a_repeated_argument(x: Value) -> Value:
+    a = x.clone()
+    return torch.mul(a, a)
 
 
 @program(
@@ -451,12 +430,10 @@ def a_repeated_argument(lib: Lib) -> Seen:
         True,
     ],
 )
-def an_argument_that_shares_memory(lib: Lib) -> Seen:
-    def f(x: Value) -> Value:
-        a = x.clone()
-        return torch.mul(a, a.view(-1))
-
-    return targets(lib, captured(lib, f, x4()), x4())
+@reinplaced(x4, look=targets)
+def an_argument_that_shares_memory(x: Value) -> Value:
+    a = x.clone()
+    return torch.mul(a, a.view(-1))
 
 
 @program(
@@ -470,12 +447,10 @@ def an_argument_that_shares_memory(lib: Lib) -> Seen:
         True,
     ],
 )
-def an_argument_that_is_the_same_memory_turned(lib: Lib) -> Seen:
-    def f(x: Value) -> Value:
-        a = x.clone()
-        return torch.add(a, a.t())
-
-    return targets(lib, captured(lib, f, x22()), x22())
+@reinplaced(x22, look=targets)
+def an_argument_that_is_the_same_memory_turned(x: Value) -> Value:
+    a = x.clone()
+    return torch.add(a, a.t())
 
 
 # --- (2) later uses --------------------------------------------------------
@@ -503,33 +478,27 @@ def a_later_view_that_is_returned(lib: Lib) -> Seen:
 
 
 @program(claims=("ri-2a-view-then-used",))
-def a_later_view_that_is_read(lib: Lib) -> Seen:
-    def f(x: Value) -> Value:
-        a = x.clone()
-        b = a + 1
-        return b, a.view(2, 2) * 3
-
-    return done(lib, captured(lib, f, x4()), x4())
+@reinplaced(x4)
+def a_later_view_that_is_read(x: Value) -> Value:
+    a = x.clone()
+    b = a + 1
+    return b, a.view(2, 2) * 3
 
 
 @program(claims=("ri-2a-view-then-used",))
-def an_earlier_view_that_is_read_later(lib: Lib) -> Seen:
-    def f(x: Value) -> Value:
-        a = x.clone()
-        view = a.view(2, 2)
-        b = a + 1
-        return b, view * 3
-
-    return done(lib, captured(lib, f, x4()), x4())
+@reinplaced(x4)
+def an_earlier_view_that_is_read_later(x: Value) -> Value:
+    a = x.clone()
+    view = a.view(2, 2)
+    b = a + 1
+    return b, view * 3
 
 
 @program(claims=("ri-2a-view-then-used",))
-def a_part_that_another_part_does_not_touch(lib: Lib) -> Seen:
-    def f(x: Value) -> Value:
-        a = x.clone()
-        return a[0] + 1, a[1]
-
-    return done(lib, captured(lib, f, x22()), x22())
+@reinplaced(x22)
+def a_part_that_another_part_does_not_touch(x: Value) -> Value:
+    a = x.clone()
+    return a[0] + 1, a[1]
 
 
 @program(claims=("ri-functionalized-example", "ri-2c-scatter-allowed"))
@@ -586,16 +555,14 @@ def a_write_through_a_view_of_all(lib: Lib) -> Seen:
 
 
 @program(claims=("ri-5-scatter-deleted", "ri-4-storage-sets-fused"))
-def several_writes_one_after_the_other(lib: Lib) -> Seen:
-    def f(x: Value) -> Value:
-        a = x.clone()
-        a[0].add_(1)
-        a[1].mul_(2)
-        a[:, 0].sub_(3)
-        a.relu_()
-        return a * 2
-
-    return done(lib, functional(lib, f, x22()), x22())
+@reinplaced(x22, capture=functional)
+def several_writes_one_after_the_other(x: Value) -> Value:
+    a = x.clone()
+    a[0].add_(1)
+    a[1].mul_(2)
+    a[:, 0].sub_(3)
+    a.relu_()
+    return a * 2
 
 
 def one_scatter(lib: Lib, index: int) -> Value:
@@ -625,13 +592,11 @@ def a_scatter_to_the_same_place_written_otherwise(lib: Lib) -> Seen:
 
 
 @program(claims=("ri-alias-used-once",))
-def a_scatter_and_another_use(lib: Lib) -> Seen:
-    def f(x: Value) -> Value:
-        a = x.clone()
-        new = a.select(0, 0).mul(3)
-        return torch.select_scatter(a, new, 0, 0), a + 1
-
-    return done(lib, captured(lib, f, x22()), x22())
+@reinplaced(x22)
+def a_scatter_and_another_use(x: Value) -> Value:
+    a = x.clone()
+    new = a.select(0, 0).mul(3)
+    return torch.select_scatter(a, new, 0, 0), a + 1
 
 
 @program(
@@ -650,15 +615,13 @@ def a_scatter_and_another_use(lib: Lib) -> Seen:
         True,
     ],
 )
-def two_scatters_on_one_base(lib: Lib) -> Seen:
-    def f(x: Value) -> Value:
-        a = x.clone()
-        new = a.select(0, 0).mul(3)
-        five = new.mul(5)
-        one = torch.select_scatter(a, new, 0, 0)
-        return one + torch.select_scatter(a, five, 0, 0)
-
-    return targets(lib, captured(lib, f, x22()), x22())
+@reinplaced(x22, look=targets)
+def two_scatters_on_one_base(x: Value) -> Value:
+    a = x.clone()
+    new = a.select(0, 0).mul(3)
+    five = new.mul(5)
+    one = torch.select_scatter(a, new, 0, 0)
+    return one + torch.select_scatter(a, five, 0, 0)
 
 
 @program(
@@ -676,14 +639,12 @@ def two_scatters_on_one_base(lib: Lib) -> Seen:
         True,
     ],
 )
-def a_scatter_of_something_else(lib: Lib) -> Seen:
-    def f(x: Value) -> Value:
-        a = x.clone()
-        new = a.select(0, 0).mul(3)
-        other = x[1].neg()
-        return torch.select_scatter(a, other, 0, 0), new
-
-    return targets(lib, captured(lib, f, x22()), x22())
+@reinplaced(x22, look=targets)
+def a_scatter_of_something_else(x: Value) -> Value:
+    a = x.clone()
+    new = a.select(0, 0).mul(3)
+    other = x[1].neg()
+    return torch.select_scatter(a, other, 0, 0), new
 
 
 @program(
@@ -699,12 +660,10 @@ def a_scatter_of_something_else(lib: Lib) -> Seen:
         True,
     ],
 )
-def a_later_view_that_needs_the_strides(lib: Lib) -> Seen:
-    def f(x: Value) -> Value:
-        part = torch.cat([x, x], 1)[:, 1:3].mul(2).view(4)
-        return part.neg()
-
-    return targets(lib, captured(lib, f, x22()), x22())
+@reinplaced(x22, look=targets)
+def a_later_view_that_needs_the_strides(x: Value) -> Value:
+    part = torch.cat([x, x], 1)[:, 1:3].mul(2).view(4)
+    return part.neg()
 
 
 @program(
@@ -760,40 +719,32 @@ def values_of_a_sparse_tensor(lib: Lib) -> Seen:
 
 
 @program(claims=("ri-3a-scatter-rewrite", "ri-5-scatter-deleted"))
-def a_scatter_becomes_a_view_and_a_copy(lib: Lib) -> Seen:
-    def f(b: Value) -> Value:
-        return torch.select_scatter(torch.zeros(2, 2), b, 0, 0)
-
-    return done(lib, captured(lib, f, torch.ones(2)), torch.ones(2))
+@reinplaced(lambda: torch.ones(2))
+def a_scatter_becomes_a_view_and_a_copy(b: Value) -> Value:
+    return torch.select_scatter(torch.zeros(2, 2), b, 0, 0)
 
 
 @program(claims=("ri-3a-scatter-rewrite",))
-def the_documents_assignment(lib: Lib) -> Seen:
-    def f(x: Value) -> Value:
-        a = torch.zeros(2, 2)
-        a[0] = x
-        return a
-
-    return done(lib, functional(lib, f, torch.ones(2)), torch.ones(2))
+@reinplaced(lambda: torch.ones(2), capture=functional)
+def the_documents_assignment(x: Value) -> Value:
+    a = torch.zeros(2, 2)
+    a[0] = x
+    return a
 
 
 @program(claims=("ri-3a-scatter-rewrite",))
-def each_scatter_becomes_its_view_and_a_copy(lib: Lib) -> Seen:
-    def f(x: Value) -> Value:
-        row = torch.ones(2)
-        a = torch.slice_scatter(x.clone(), x[:1] * 2, 0, 0, 1)
-        b = torch.diagonal_scatter(a, row)
-        return torch.as_strided_scatter(b, row, (2,), (1,), 1)
-
-    return done(lib, captured(lib, f, x22()), x22())
+@reinplaced(x22)
+def each_scatter_becomes_its_view_and_a_copy(x: Value) -> Value:
+    row = torch.ones(2)
+    a = torch.slice_scatter(x.clone(), x[:1] * 2, 0, 0, 1)
+    b = torch.diagonal_scatter(a, row)
+    return torch.as_strided_scatter(b, row, (2,), (1,), 1)
 
 
 @program(claims=("ri-3a-scatter-rewrite", "ri-1b-program-inputs"))
-def a_scatter_on_an_input_stays(lib: Lib) -> Seen:
-    def f(x: Value) -> Value:
-        return torch.select_scatter(x, torch.ones(2), 0, 0)
-
-    return done(lib, captured(lib, f, x22()), x22())
+@reinplaced(x22)
+def a_scatter_on_an_input_stays(x: Value) -> Value:
+    return torch.select_scatter(x, torch.ones(2), 0, 0)
 
 
 @program(claims=("ri-4-later-users-updated",))
@@ -809,15 +760,13 @@ def all_later_uses_read_the_memory(lib: Lib) -> Seen:
 
 
 @program(claims=("ri-4-storage-sets-fused",))
-def a_view_of_the_result_is_a_view_of_the_memory(lib: Lib) -> Seen:
-    def f(x: Value) -> Value:
-        a = x.clone()
-        b = a.add(1)
-        view = b.view(2, 2)
-        c = b.mul(2)
-        return view + c.view(2, 2)
-
-    return done(lib, captured(lib, f, x4()), x4())
+@reinplaced(x4)
+def a_view_of_the_result_is_a_view_of_the_memory(x: Value) -> Value:
+    a = x.clone()
+    b = a.add(1)
+    view = b.view(2, 2)
+    c = b.mul(2)
+    return view + c.view(2, 2)
 
 
 @program(claims=("ri-5-no-dce",))

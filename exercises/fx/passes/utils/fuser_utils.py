@@ -199,15 +199,16 @@ def fuse_by_partitions(
     kept = list(kept_in_order(graph))
     _check(graph, kept, partitions)
     leader: dict[Node, Node] = {}
-    numbers = count()
+    free = (
+        name
+        for name in (f"{prefix}{number}" for number in count())
+        if not hasattr(gm, name)
+    )
     for part in filter(None, partitions):
         nodes = sorted(part)
-        name = next(
-            name
-            for name in (f"{prefix}{number}" for number in numbers)
-            if not hasattr(gm, name)
+        fused, inputs, outputs = _fused(
+            gm, nodes, next(free), always_return_tuple
         )
-        fused, inputs, outputs = _fused(gm, nodes, name, always_return_tuple)
         insert_subgm(gm, fused, inputs, outputs, nodes[-1])
         leader |= dict.fromkeys(nodes, nodes[-1].next)
         erase_nodes(gm, nodes)
@@ -223,8 +224,8 @@ def _check(
 ) -> None:
     """Raise unless there is an order with each partition as one node."""
     leader: dict[Node, Node] = {}
-    for part in partitions:
-        first = min(part, default=None)
+    for part in filter(None, partitions):
+        first = min(part)
         for node in part:
             if node.op in ("placeholder", "output") or node.graph is not graph:
                 raise AssertionError(
@@ -232,8 +233,7 @@ def _check(
                 )
             if node in leader:
                 raise AssertionError(f"{node} is in two partitions")
-            if first is not None:
-                leader[node] = first
+            leader[node] = first
     try:
         sorted_nodes(graph.nodes, kept, leader)
     except AssertionError as error:

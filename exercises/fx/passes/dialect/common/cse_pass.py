@@ -25,6 +25,7 @@ from ....memory.function_effects import is_in
 from ....node import Node
 from ....usedef.values import Argument, Value
 from ...infra.pass_base import PassBase, PassResult
+from ...structure import BY_REPR
 from ...tools_common import CALLABLE_NODE_OPS
 
 __all__ = ["CSEPass", "get_CSE_banned_ops"]
@@ -217,24 +218,6 @@ def _only_reads(user: Node, node: Node, tensors: dict[Node, bool]) -> bool:
 
 # -- equality ----------------------------------------------------------------
 
-_BY_TEXT: Final = frozenset(
-    (
-        type(None),
-        type(...),
-        bool,
-        int,
-        float,
-        complex,
-        str,
-        range,
-        torch.dtype,
-        torch.device,
-        torch.layout,
-        torch.memory_format,
-    )
-)
-"""Types of constants that are equal if their texts are: 0.0 is not -0.0."""
-
 
 def _key(node: Node, merged: dict[Node, Node]) -> Hashable:
     """What equal calls have in common."""
@@ -249,7 +232,7 @@ def _key(node: Node, merged: dict[Node, Node]) -> Hashable:
             return (type(value), *pairs)
         if isinstance(value, slice):
             return (slice, *map(key, (value.start, value.stop, value.step)))
-        if type(value) in _BY_TEXT:
+        if type(value) in BY_REPR:
             return (type(value), repr(value))
         return id(value)
 

@@ -1,0 +1,41 @@
+"""Python in a process of its own, as tests run it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+ROOT: Final = Path(__file__).resolve().parents[1]
+
+
+def python(
+    *arguments: str, cwd: Path = ROOT, env: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run Python, and keep what it prints.
+
+    Args:
+        arguments: its command line.
+        cwd: the folder that it starts in.
+        env: variables besides those of this process.
+    """
+    return subprocess.run(
+        [sys.executable, *arguments],
+        cwd=cwd,
+        env={**os.environ, **(env or {})},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def printed(
+    *arguments: str, cwd: Path = ROOT, env: Mapping[str, str] | None = None
+) -> str:
+    """What Python prints, which must not fail; as `python` runs it."""
+    done = python(*arguments, cwd=cwd, env=env)
+    assert done.returncode == 0, done.stderr
+    return done.stdout

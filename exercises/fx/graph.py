@@ -24,7 +24,7 @@ from .ordered.opcodes import Opcode, Target
 from .ordered.ordered_graph import OrderedGraph
 from .text.dotted_path import is_state
 from .text.node_text import table
-from .text.pickling import importable, move_metas, pack, unpack
+from .text.pickling import importable, move_metas, pack, portable, unpack
 from .usedef import lint, refusals
 from .usedef.arguments import NO_KWARGS
 from .usedef.finding import NodeTable
@@ -522,7 +522,7 @@ class Graph(OrderedGraph[Node]):
             (
                 node._args,
                 node._kwargs,
-                node.meta,
+                portable(node.meta),
                 getattr(node, "__dict__", {}),
                 [user for user in node.users if user in nodes],
             )

@@ -389,7 +389,7 @@ def _generated_line(graph: Graph, node: Node) -> str:
         code = graph.python_code("self")
     except Exception:  # a graph that cannot be written can still be run
         return ""
-    lines = code.src.splitlines()
+    lines = code.src.split("\n")
     for number, index in (code._lineno_map or {}).items():
         line = number + code._prologue_start - 1
         if index == place and line < len(lines):

@@ -199,7 +199,7 @@ def rule_1b_inputs(sim: Simulation, call: Call) -> int:
 
 def _overwrites(sim: Simulation, user: Node, call: Call) -> bool:
     """Whether a later `copy_` writes every element that the call would."""
-    into = user.args[0] if user.args else None
+    into = user.args[0] if len(user.args) > 1 else None
     if user.target is not COPY or not isinstance(into, Node):
         return False
     one, other = sim.values[into], sim.values[call.base]
@@ -288,7 +288,7 @@ def is_redundant_scatter(sim: Simulation, call: Call, user: Node) -> bool:
     facts = facts_of(user.target)
     if facts is None or facts.view is None or facts.source is None:
         return False
-    into, source = user.args[0], facts.source.of(user.args, user.kwargs)
+    into, source = (*user.args, 0)[0], facts.source.of(user.args, user.kwargs)
     if not isinstance(into, Node) or not isinstance(source, Node):
         return False
     if sim.storages.alias_sets(into) != [call.memory]:

@@ -23,6 +23,7 @@ from ..memory.signatures import python_signature
 from ..node import Node
 from ..text.dotted_path import PathError, find
 from ..text.qualified_names import resolves_to
+from ..usedef.arguments import parts
 from ..usedef.values import Argument, Value
 from .patterns import Exact, Key, MatchOptions, Pair, fetched, side_by_side
 
@@ -227,3 +228,23 @@ def _is_default(value: Argument, default: object) -> bool:
     if isinstance(value, (Node, torch.Tensor, nn.Module)):
         return False
     return type(value) is type(default) and value == default
+
+
+def equal_constants(sought: Argument, found: Argument) -> bool:
+    """Whether two constants are equal and of one type, and so their items."""
+    if type(sought) is not type(found):
+        return False
+    if isinstance(sought, torch.Tensor) and isinstance(found, torch.Tensor):
+        return sought.dtype == found.dtype and torch.equal(sought, found)
+    if isinstance(sought, dict) and isinstance(found, dict):
+        return sought.keys() == found.keys() and all(
+            equal_constants(value, found[key]) for key, value in sought.items()
+        )
+    ours, theirs = [*parts(sought)], [*parts(found)]
+    if ours and len(ours) == len(theirs):
+        return all(map(equal_constants, ours, theirs))
+    same: Value = sought == found
+    try:
+        return bool(same)
+    except (RuntimeError, ValueError):  # elementwise, as arrays compare
+        return bool(same.all())

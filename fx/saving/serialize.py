@@ -96,7 +96,7 @@ def write_folder(
     folder.mkdir(exist_ok=True)
     _save(unnamed, folder / _GLOBALS)
     _save(kept, folder / _ATTRIBUTES)
-    torch.save(module.state_dict(), folder / "state_dict.pt")
+    torch.save(_state(module), folder / "state_dict.pt")
     pickled = _save_children(module, folder)
     text = "\n".join(
         [
@@ -205,6 +205,19 @@ def _save(values: Mapping[str, Value], file: Path) -> None:
     """Pickle the values, if there are any."""
     if values:
         torch.save(dict(values), file)
+
+
+def _state(module: nn.Module) -> dict[str, Value]:
+    """The state dict; in it, tied parameters are one parameter."""
+    state: dict[str, Value] = module.state_dict(keep_vars=True)
+    once: dict[torch.Tensor, torch.Tensor] = {}
+    for name, held in state.items():
+        if isinstance(held, torch.Tensor):
+            bare = held.detach().requires_grad_(held.requires_grad)
+            if isinstance(held, nn.Parameter):
+                bare = nn.Parameter(bare, held.requires_grad)
+            state[name] = once.setdefault(held, bare)
+    return state
 
 
 def _unsaved_buffers(module: nn.Module) -> dict[str, torch.Tensor]:

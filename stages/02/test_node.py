@@ -299,7 +299,7 @@ def test_a_node_inside_a_set_is_refused() -> None:
     for inside in ({x}, frozenset([x])):
         with raising(
             TypeError,
-            "inside a set",
+            f"inside a {type(inside).__name__}",
             f"A node is inside a {type(inside).__name__} among the arguments. "
             "It could not be replaced there, so `refusals.constant` must be "
             "called "

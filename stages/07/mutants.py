@@ -64,7 +64,7 @@ MUTANTS: Final = (
     Mutant(
         function=_COMPARE,
         misconception="== is equality of constants.",
-        was="_equal(sought, found):\n            return",
+        was="equal_constants(sought, found):\n            return",
         becomes="sought == found:\n            return",
         told="`==` alone takes 1 for True",
     ),
@@ -351,22 +351,22 @@ MUTANTS: Final = (
     Mutant(
         function=_COMPARE,
         misconception="An input is one object.",
-        was="known is found or _equal(known, found)",
+        was="known is found or equal_constants(known, found)",
         becomes="known is found",
         told="for constants it is equality that counts",
     ),
     Mutant(
         function=_COMPARE,
         misconception="Equality of constants is `==`, at an input at least.",
-        was="known is found or _equal(known, found)",
+        was="known is found or equal_constants(known, found)",
         becomes="known is found or known == found",
         told="`==` says they are equal, but they are of two types",
     ),
     Mutant(
         function=_COMPARE,
         misconception="The same thing is always equal to itself.",
-        was="known is found or _equal(known, found)",
-        becomes="_equal(known, found)",
+        was="known is found or equal_constants(known, found)",
+        becomes="equal_constants(known, found)",
         told="the same thing fits whatever `==` says",
     ),
     Mutant(

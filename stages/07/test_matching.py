@@ -338,7 +338,8 @@ def test_an_input_may_be_met_as_an_equal_thing(
         one.compare(pattern["b"], again),
         "",
         f"Input b was {first!r} and is met again as an equal object, which is "
-        "another one: for constants it is equality that counts (`_equal`).",
+        "another one: for constants it is equality that counts "
+        "(`equal_constants`).",
     )
 
 
@@ -363,7 +364,7 @@ def test_an_input_is_of_one_type(again: Argument) -> None:
     check(
         one.compare(pattern["b"], again),
         f"Input b was 1 and is met again as {again!r}. `==` says they are "
-        "equal, but they are of two types: `_equal` asks for both.",
+        "equal, but they are of two types: `equal_constants` asks for both.",
     )
 
 

@@ -12,6 +12,7 @@ import dataclasses
 import operator
 import pickle
 import threading
+import types
 from typing import Any, TypeAlias
 
 import pytest
@@ -243,20 +244,38 @@ def test_a_hook_that_uses_the_dying_node_saves_it() -> None:
     gm.graph.lint()
 
 
-def test_nodes_cannot_hide_in_keys_and_sets() -> None:
+@dataclasses.dataclass
+class Holder:
+    """Has a value in a field."""
+
+    held: Value
+
+
+def test_nodes_cannot_hide_in_containers() -> None:
     _, x, relu, _ = chain()
     hiding: list[tuple[Value, str]] = [
         ({x: 1}, "in a key"),
         ([{(x, 1): 1}], "in a key"),
         ({(x,)}, "inside a set"),
-        (frozenset({frozenset({x})}), "inside a set"),
+        (frozenset({frozenset({x})}), "inside a frozenset"),
+        ({fx.Proxy(x)}, "inside a set"),
+        (collections.deque([{"a": x}]), "inside a deque"),
+        (collections.UserList([x]), "inside a UserList"),
+        (collections.UserDict(a={x: 1}), "inside a UserDict"),
+        (collections.ChainMap({}, {"a": x}), "inside a ChainMap"),
+        (types.MappingProxyType({"a": [x]}), "inside a mappingproxy"),
+        (types.SimpleNamespace(a=(x,)), "inside a SimpleNamespace"),
+        (slice({x}), "inside a set"),
+        (Holder({x}), "inside a Holder"),
     ]
     for value, message in hiding:
         with pytest.raises(TypeError, match=message):
             relu.args = (value,)
     assert relu.args == (x,)
-    relu.args = ({1: x, ("a", 2): 3}, {(1, 2)})
-    assert relu.all_input_nodes == [x]
+    cyclic = collections.deque[Value]()
+    cyclic.append(cyclic)
+    relu.args = ({1: x, ("a", 2): 3}, {(1, 2)}, cyclic)
+    assert relu.all_input_nodes == [x] and relu.args[2] is cyclic
 
 
 def test_a_graph_without_output_is_copied_into_itself_once() -> None:

@@ -448,6 +448,17 @@ def test_copies(is_run: bool) -> None:
         assert not torch.equal(new(X), made(X))
 
 
+def test_unused_modules_are_deleted_but_what_folds() -> None:
+    made = model(several)
+    found: Value = split_const_subgraphs(made)
+    found.add_submodule("unused", nn.ReLU())
+    found.delete_all_unused_submodules()
+    assert not hasattr(found, "unused")
+    with torch.no_grad():
+        found.const_subgraph_module.a.add_(1)
+    torch.testing.assert_close(found(X), made(X))
+
+
 def test_tensors_that_cannot_tell_of_writes() -> None:
     with torch.inference_mode():
         made = model(one)

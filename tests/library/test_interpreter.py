@@ -118,6 +118,17 @@ def test_an_error_names_node_generated_line_and_users_line() -> None:
     assert "return torch.mm(y, y)  # this is the user's line" in message
 
 
+def test_the_line_that_is_named_is_the_one_that_python_counts() -> None:
+    gm = fx.GraphModule(nn.Module(), Traced().trace(fails))
+    gm.graph.on_generate_code(
+        lambda old: lambda lines: ["'\x0c\u2028'\n", *lines]
+    )
+    gm.recompile()
+    with pytest.raises(RuntimeError) as caught:
+        fx.Interpreter(gm).run(torch.ones(3))
+    assert "Generated code: mm = torch.mm(relu, relu)" in str(caught.value)
+
+
 def test_an_error_in_a_graph_that_no_code_can_say() -> None:
     graph = fx.Graph()
     x = graph.placeholder("x")

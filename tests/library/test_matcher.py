@@ -441,3 +441,38 @@ def test_nodes_are_nodes_of_the_graph() -> None:
     gm = symbolic_trace(lambda x: operator.add(x, 1))
     (match,) = SubgraphMatcher(gm.graph).match(gm.graph)
     assert all(isinstance(one, Node) for one in match.operations())
+
+
+# -- constants ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("sought", "found", "fits"),
+    [
+        (torch.ones(2), torch.ones(2), True),
+        (torch.ones(2), torch.ones(3), False),
+        (torch.ones(2), torch.ones(1, 2), False),
+        (torch.ones(2), torch.ones(2, dtype=torch.float64), False),
+        ({"a": 1, "b": 2}, {"b": 2, "a": 1}, True),
+        ({"a": 1}, {"a": True}, False),
+        ({"a": 1}, {"b": 1}, False),
+        ({"a": torch.ones(2)}, {"a": torch.ones(2)}, True),
+        (slice(1, 2), slice(1, 2), True),
+        (slice(1, 2), slice(True, 2), False),
+        (slice(torch.ones(2), None), slice(torch.zeros(2), None), False),
+        ([(1, [2.0])], [(1, [2])], False),
+        ((), (1,), False),
+        ({}, {}, True),
+    ],
+)
+def test_constants_match_if_all_in_them_is_equal_and_of_one_type(
+    sought: Value, found: Value, fits: bool
+) -> None:
+    def calling(constant: Value) -> Graph:
+        graph = Graph()
+        x = graph.placeholder("x")
+        graph.output(graph.call_function(isinstance, (x, constant)))
+        return graph
+
+    matches = SubgraphMatcher(calling(sought)).match(calling(found))
+    assert len(matches) == fits

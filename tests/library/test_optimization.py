@@ -163,6 +163,15 @@ def test_a_convolution_without_a_batch() -> None:
     assert norms(ours.fuse(gm, no_trace=True)) == 0
 
 
+def test_a_norm_along_another_dimension() -> None:
+    norm = nn.BatchNorm1d(5)
+    norm.running_mean = torch.rand(5)
+    model = nn.Sequential(nn.Conv1d(2, 3, 1), norm).eval()
+    found, x = ours.fuse(model), torch.rand(2, 5)
+    assert norms(found) == 1
+    torch.testing.assert_close(found(x), model(x))
+
+
 def test_a_result_with_another_user() -> None:
     def forward(self: Value, x: Value) -> Value:
         y = self.conv(x)

@@ -458,3 +458,40 @@ def test_a_result_is_not_put_under_a_sparse_tensor_that_is_returned() -> None:
     values = around._values()
     result.zero_()
     assert values.tolist() == [1, 1, 4, 4]
+
+
+@pytest.mark.parametrize("by_name", range(5))
+def test_arguments_may_be_keywords(by_name: int) -> None:
+    def build(graph: fx.Graph) -> object:
+        def call(op: Value, *args: object, **kwargs: object) -> fx.Node:
+            is_named, names = number[0] == by_name, list(kwargs)
+            number[0] += 1
+            given = kwargs if is_named else {}
+            rest = () if is_named else tuple(kwargs[name] for name in names)
+            return graph.call_function(op, (*args, *rest), given)
+
+        number = [0]
+        x = graph.placeholder("x")
+        whole = graph.call_function(aten.clone.default, (x,))
+        row = call(aten.select.int, self=whole, dim=0, index=1)
+        new = call(aten.add.Tensor, self=row, other=1)
+        done = call(
+            aten.select_scatter.default, self=whole, src=new, dim=0, index=1
+        )
+        more = call(aten.add.Tensor, self=x, other=2)
+        return done, call(aten.copy_.default, self=x, src=more)
+
+    gm, x, y = graph_module(build), x4().view(2, 2), x4().view(2, 2)
+    expected, found = gm(x), reinplace(gm, y.clone())(y)
+    torch.testing.assert_close((found, y), (expected, x), rtol=0, atol=0)
+
+
+def test_a_copy_with_a_keyword_is_a_write() -> None:
+    def build(graph: fx.Graph) -> object:
+        x = graph.placeholder("x")
+        more = graph.call_function(aten.add.Tensor, (x, 2))
+        return graph.call_function(aten.copy_.default, (x,), {"src": more})
+
+    gm = graph_module(build)
+    reinplace(gm, x4())
+    assert calls(gm) == ["add.Tensor", "copy_.default"]

@@ -8,11 +8,12 @@ import operator
 import os
 from collections import OrderedDict
 from pathlib import Path
-from typing import Optional, Union, no_type_check
+from typing import NamedTuple, Optional, Union, no_type_check
 
 import pytest
 import torch
 from torch import nn
+from torch.nn.utils import parametrize
 from torch.utils import _pytree as pytree
 
 import fx
@@ -410,6 +411,15 @@ def test_a_users_module_comes_from_the_root(tmp_path: Path) -> None:
         fx.load(tmp_path / "gm", other)
 
 
+def test_a_module_that_refuses_to_be_pickled(tmp_path: Path) -> None:
+    linear = nn.Linear(4, 4)
+    parametrize.register_parametrization(linear, "weight", nn.Softplus())
+    gm = leaf(linear)
+    assert torch.equal(again(gm, tmp_path, gm)(X), linear(X))
+    with pytest.raises(fx.LoadError, match="ParametrizedLinear' is not allow"):
+        fx.load(tmp_path / "gm")
+
+
 def test_a_damaged_file_leaves_the_root_as_it_was(tmp_path: Path) -> None:
     fx.save(leaf(Block().eval()), tmp_path / "gm")
     text = tmp_path / "gm" / "graph.jsonl"
@@ -477,6 +487,21 @@ def test_a_users_function_must_be_allowed(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
     assert torch.equal(again(gm, tmp_path, allow=(scale,))(X), X * 3)
     with pytest.raises(fx.LoadError, match=r"line 5: .*scale' is not allowed"):
+        fx.load(tmp_path / "gm")
+
+
+class Pair(NamedTuple):
+    """A named tuple, which a trace calls again."""
+
+    a: Value
+    b: Value
+
+
+def test_the_class_of_a_named_tuple_is_called(tmp_path: Path) -> None:
+    gm = fx.symbolic_trace(lambda x: Pair(x, x + 1))
+    found = again(gm, tmp_path, allow=(Pair,))(X)
+    assert type(found) is Pair and torch.equal(found.b, X + 1)
+    with pytest.raises(fx.LoadError, match=r"Pair' is not allowed"):
         fx.load(tmp_path / "gm")
 
 
@@ -632,7 +657,10 @@ UNSAVED = {
     ),
     "code generator of a user": with_codegen,
     "module cannot be saved: it has forward_hooks": with_hook,
-    "module cannot be saved: .*GraphModuleImpl' is not allowed": lambda: Own(
+    r"node linear .*nn\.Linear' is not allowed": lambda: of(
+        lambda g, x: g.call_function(nn.Linear, (2, 2))
+    ),
+    "module cannot be saved: it is a Own.*save a plain one": lambda: Own(
         nn.Module(), of(lambda g, x: x).graph
     ),
     "module cannot be saved: a .*Odd has no form": with_attribute,
@@ -682,6 +710,31 @@ def test_another_folder_is_not_replaced(tmp_path: Path) -> None:
     with pytest.raises(FileExistsError, match="has other files"):
         fx.save(of(lambda g, x: 1), tmp_path)
     assert os.listdir(tmp_path) == ["notes.txt"]
+
+
+def test_a_folder_that_cannot_be_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(FileExistsError, match="is the current directory"):
+        fx.save(of(lambda g, x: 1), ".")
+    fx.save(of(lambda g, x: 1), "gm")
+    monkeypatch.chdir("gm")
+    with pytest.raises(FileExistsError, match=r"gm/model"):
+        fx.save(of(lambda g, x: 2), ".")
+    assert fx.load(".")(X) == 1
+    fx.save(of(lambda g, x: 2), "../other")
+    assert sorted(os.listdir("..")) == ["gm", "other"]
+    monkeypatch.setattr(os.path, "ismount", lambda path: True)
+    with pytest.raises(FileExistsError, match="or a mount point"):
+        fx.save(of(lambda g, x: 2), tmp_path / "gm")
+
+
+def test_a_folder_keeps_who_may_read_it(tmp_path: Path) -> None:
+    (tmp_path / "gm").mkdir(0o700)
+    for _ in range(2):
+        fx.save(of(lambda g, x: 1), tmp_path / "gm")
+        assert (tmp_path / "gm").stat().st_mode & 0o777 == 0o700
 
 
 @pytest.mark.parametrize("fails", ["torch.save", "pathlib.Path.write_text"])

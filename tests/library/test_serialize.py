@@ -86,6 +86,29 @@ class Everything(nn.Module):
         return x * self.__private - torch.tensor([1.0, 2.0, 3.0, 4.0])
 
 
+class Tied(nn.Module):
+    """A module with parameters and buffers that have two names."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.one, self.two, self.act = (
+            nn.Linear(4, 4),
+            nn.Linear(4, 4),
+            nn.ELU(),
+        )
+        self.own = self.two.weight = self.one.weight
+        self.own.requires_grad_(False)
+        self.act.scale = self.one.bias
+        mask = torch.ones(4, requires_grad=True)
+        self.register_buffer("mask", mask)
+        self.act.register_buffer("mask", mask)
+        vars(self.own)["note"] = lambda: "cannot be pickled"
+
+    @no_type_check
+    def forward(self, x):
+        return self.act(self.two(self.one(x))) @ self.own * self.mask
+
+
 class Tagged(GraphModule):
     """A user's subclass, with state of its own."""
 
@@ -254,6 +277,17 @@ _CHANGES = (
 
 
 class TestTheModuleComesBack:
+    def test_with_tied_tensors(self, write: Callable[..., Written]) -> None:
+        net = Tied()
+        new = write(symbolic_trace(net)).package.FxModule()
+        assert new.two.weight is new.one.weight is new.own
+        assert new.act.scale is new.one.bias
+        assert not new.own.requires_grad and new.two.bias.requires_grad
+        assert new.mask is new.act.mask and new.mask.requires_grad
+        for parameters in (net.parameters(), new.parameters()):
+            assert len(list(parameters)) == 3
+        assert torch.equal(new(X), net(X))
+
     def test_with_all_its_state(self, write: Callable[..., Written]) -> None:
         gm = symbolic_trace(Everything().eval())
         gm.linear.bias.requires_grad_(False)  # type: ignore[union-attr]
@@ -538,6 +572,28 @@ class TestPickle:
     def test_a_graph_that_cannot_be_traced_is_pickled(self) -> None:
         gm = graph_module(lambda g, x: g.call_function(len, (x,)))
         assert through_pickle(gm)([1, 2, 3]) == 3
+
+    def test_classes_noted_by_a_trace_need_not_be_importable(self) -> None:
+        class Local(nn.Module):
+            def __init__(self, inner: nn.Module) -> None:
+                super().__init__()
+                self.inner = inner
+
+            def forward(self, x: Value) -> Value:
+                return self.inner(x)
+
+        inner = symbolic_trace(nn.Sequential(nn.ReLU()))
+        gm = symbolic_trace(nn.Sequential(Local(inner)))
+        call, again = (
+            node_named(m, "_0_inner_0") for m in (gm, through_pickle(gm))
+        )
+        assert call.meta["nn_module_stack"]["0"] == ("0", Local)
+        kinds = [kind for _, kind in again.meta["nn_module_stack"].values()]
+        assert [str(kind).rpartition(".")[2] for kind in kinds[:2]] == [
+            "Local",
+            "GraphModuleImpl",
+        ]
+        assert kinds[2:] == [nn.ReLU]
 
     def test_an_edit_without_recompile_is_pickled(self) -> None:
         gm = symbolic_trace(lambda x: torch.neg(x))

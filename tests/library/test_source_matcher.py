@@ -153,6 +153,39 @@ def test_what_is_empty_or_of_torch_fx() -> None:
         find(torch.fx.symbolic_trace(lambda x: x).graph, [])
 
 
+def test_sources_that_are_an_iterator_and_notes_with_more() -> None:
+    note: Value = [("n", torch.neg, "more")]
+    graph = noted(
+        (torch.neg, {"source_fn_stack": note}),
+        (torch.exp, {"source_fn_stack": [], "torch_fn": ("e", "a.exp")}),
+    )
+    find: Value = ours.get_source_partitions
+    found = find(graph, iter([torch.relu, torch.neg, "exp"]))
+    assert [*found] == [torch.neg, "exp"]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "note", "error", "message"),
+    [
+        (nn.Linear, {}, TypeError, "give a list"),
+        ("neg", {}, TypeError, "give a list"),
+        (None, {}, TypeError, "give a list"),
+        (["neg"], {"torch_fn": ("a", "b")}, ValueError, "Node neg comes from"),
+        (["neg"], {"torch_fn": "x"}, ValueError, "Node neg comes from"),
+        (["neg"], {"source_fn_stack": [abs]}, ValueError, "correct node.meta"),
+        ([[]], {"source_fn_stack": [("a", [])]}, ValueError, "unhashable"),
+    ],
+)
+def test_what_is_wrong_is_named(
+    wanted: Value, note: Value, error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        ours.get_source_partitions(noted((torch.neg, note)), wanted)
+    with pytest.raises(TypeError, match=r"not a ReLU.*`gm.graph`"):
+        find: Value = ours.get_source_partitions
+        find(fx.symbolic_trace(nn.ReLU()), [nn.ReLU])
+
+
 def test_time_grows_with_the_nodes() -> None:
     graph = fx.Graph()
     values = [graph.placeholder("x")]

@@ -262,8 +262,8 @@ PART = Part(
         ),
         Plant(
             MATCHER,
-            "if known is found or _equal(known, found):",
-            "if self.matcher.ignore_literals or _equal(known, found):",
+            "if known is found or equal_constants(known, found):",
+            "if self.matcher.ignore_literals or equal_constants(known, found):",
             "with ignore_literals x * 2 is a * a",
         ),
         Plant(

@@ -96,6 +96,12 @@ class FoldedGraphModule(GraphModule):
             self.run_folding()
         return super().__call__(*args, **kwargs)
 
+    def delete_all_unused_submodules(self) -> None:
+        """Remove the modules that neither graph uses."""
+        constants = self.const_subgraph_module
+        super().delete_all_unused_submodules()
+        self.const_subgraph_module = constants
+
     def run_folding(self) -> None:
         """Compute the folded values, for the first time or again.
 

@@ -109,6 +109,8 @@ def _can_be_folded(
         return False
     if norm.training or norm.running_var is None:
         return False
+    if norm.num_features != len(layer.weight):
+        return False  # it counts along another dimension
     for each in (layer, norm):
         if "forward" in vars(each) or next(hooks_of(each), None):
             return False

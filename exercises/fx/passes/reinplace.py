@@ -175,7 +175,7 @@ def rule_1b_inputs(sim: Simulation, call: Call) -> int:
 
 def _overwrites(sim: Simulation, user: Node, call: Call) -> bool:
     """Whether a later `copy_` writes every element that the call would."""
-    into = user.args[0] if user.args else None
+    into = user.args[0] if len(user.args) > 1 else None
     if user.target is not COPY or not isinstance(into, Node):
         return False
     one, other = sim.values[into], sim.values[call.base]

@@ -316,7 +316,7 @@ class Simulation:
 
     def drop_copy_onto_itself(self, node: Node) -> None:
         """Decide that `copy_(x, b)` is erased, if b was computed in x."""
-        into, source = node.args[0], node.args[1]
+        into, source = (*node.args, None, None)[:2]
         if isinstance(into, Node) and isinstance(source, Node):
             one, other = self.values[into], self.values[source]
             if self.same_place(one, other):

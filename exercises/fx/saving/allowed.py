@@ -167,12 +167,13 @@ class Allowed:
                 continue
             is_class = isinstance(each, type)
             name = _type_repr(each) if is_class else pretty_target(each)
-            table = self.named if is_class else self._functions
-            if table.setdefault(name, each) is not each:
-                raise ValueError(
-                    f"two objects are named {name!r}, so a file cannot tell "
-                    "them apart: rename one"
-                )
+            # A traced graph calls the classes of named tuples.
+            for table in (self._functions, *[self.named] * is_class):
+                if table.setdefault(name, each) is not each:
+                    raise ValueError(
+                        f"two objects are named {name!r}, so a file cannot "
+                        "tell them apart: rename one"
+                    )
         tables = (*self._functions.items(), *self.named.items())
         self._names = {id(value): name for name, value in tables}
 

@@ -92,12 +92,17 @@ def _recipe(module: nn.Module, codec: Codec) -> dict[str, Value]:
     if None in module._modules.values():
         raise ValueError("one of its modules is None")
     kind = type(module)
-    untyped: Value = module
-    state = untyped.__getstate__()
-    if isinstance(module, GraphModule) and kind.__mro__[1] is GraphModule:
+    if isinstance(module, GraphModule):
+        if (written := kind.__mro__[1]) is not GraphModule:
+            raise ValueError(
+                f"it is a {written.__name__}, which is code: save a plain one, "
+                "GraphModule(module, module.graph)"
+            )
         record = {"class": GRAPH_MODULE, "name": kind.__name__}
     else:
         record = {"class": codec.allowed.name_of(kind)}
+    untyped: Value = module
+    state = untyped.__getstate__()
     common = _every_modules(module)
     attributes = {k: state[k] for k in state if k not in common}
     for name in attributes:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import tempfile
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
@@ -76,7 +77,8 @@ def save(
     Raises:
         ValueError: a node or the module cannot be saved.  Says which, and why.
         RuntimeError: `lint` finds that a graph is broken.
-        FileExistsError: the folder has other files in it.
+        FileExistsError: the folder has other files in it, or is one that
+            cannot be replaced: the current directory, or a mount point.
         What writing raises.  `path` then holds what it held before, or the
         whole new graph.
 
@@ -94,14 +96,23 @@ def save(
 
 def _write(folder: Path, lines: list[str], weights: Weights) -> None:
     """Write the files beside `folder`, then put them in its place."""
-    if folder.exists() and not {*os.listdir(folder)} <= {_TEXT, _WEIGHTS}:
-        raise FileExistsError(
-            f"{folder} has other files than a saved graph: choose another path"
-        )
+    if folder.exists():
+        if not {*os.listdir(folder)} <= {_TEXT, _WEIGHTS}:
+            raise FileExistsError(
+                f"{folder} has other files than a saved graph: choose another "
+                "path"
+            )
+        if folder.samefile(".") or os.path.ismount(folder):
+            raise FileExistsError(
+                f"{folder} is the current directory or a mount point, which "
+                f"cannot be replaced: choose a path in it, {folder / 'model'}"
+            )
     prefix = f".{folder.name}."
     with tempfile.TemporaryDirectory("", prefix, folder.parent) as beside:
         new, old = Path(beside, "new"), Path(beside, "old")
         new.mkdir()
+        if folder.exists():
+            shutil.copymode(folder, new)
         torch.save(dict(weights), new / _WEIGHTS)
         (new / _TEXT).write_text("".join(lines), encoding="utf-8")
         try:
@@ -154,9 +165,11 @@ class _Writer:
         """A node without its notes."""
         codec, target = self.codec, node.target
         _check_target(node, owner, codec.allowed)
-        if not isinstance(target, str):
-            named = codec.allowed.name_of
-            target = _GETATTR if target is getattr else named(target)
+        if target is getattr:
+            target = _GETATTR
+        elif not isinstance(target, str):
+            target = codec.allowed.name_of(target)
+            codec.allowed.function(target)  # a class may have a name alone
         record = {
             **{"node": node.name, "op": node.op, "target": target},
             "args": list(map(codec.data, node.args)),

@@ -28,6 +28,7 @@ from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from ..ordered.linked_list import Link
 from ..ordered.ordered_graph import OrderedGraph
 from ..usedef.values import LEAVES, Value
+from .qualified_names import _type_repr
 
 ClassT = TypeVar("ClassT", bound=type)
 LinkT = TypeVar("LinkT", bound=Link)
@@ -295,3 +296,25 @@ def importable(cls: ClassT | None) -> ClassT | None:
     if cls is None or "<locals>" in cls.__qualname__:
         return None
     return cls
+
+
+def portable(meta: dict[str, Value]) -> dict[str, Value]:
+    """The `meta` of a node, as it is pickled.
+
+    In the module stack of a trace, a class that pickle cannot find again is
+    its name.
+    """
+    stack = meta.get("nn_module_stack")
+    if not isinstance(stack, dict):
+        return meta
+    local = {
+        key: (*note[:-1], _type_repr(note[-1]))
+        for key, note in stack.items()
+        if isinstance(note, tuple) and any(map(_is_local, note[-1:]))
+    }
+    return {**meta, "nn_module_stack": stack | local} if local else meta
+
+
+def _is_local(note: Value) -> bool:
+    """Whether this is a class that pickle cannot find again."""
+    return isinstance(note, type) and importable(note) is None

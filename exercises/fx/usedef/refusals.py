@@ -8,7 +8,9 @@ work.
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable
+from collections import ChainMap, UserDict, UserList, deque
+from collections.abc import Callable, Iterable
+from types import MappingProxyType, SimpleNamespace
 from typing import Final
 
 import torch.fx
@@ -16,8 +18,8 @@ import torch.fx
 from ..ordered.linked_list import Link
 from ..ordered.ordered_graph import NamedNode
 from ..text.qualified_names import _type_repr, pretty_target
-from .arguments import map_aggregate
-from .values import STANDING_FOR_VALUES, Argument, Value
+from .arguments import parts
+from .values import LEAVES, STANDING_FOR_VALUES, Argument, Value
 
 AnyNode = NamedNode[object]
 
@@ -28,6 +30,20 @@ _OF_TORCH: Final = (
     torch.fx.Proxy,
     torch.fx.Tracer,
 )
+
+_NO_CONSTANTS: Final = (Link, *STANDING_FOR_VALUES)
+
+_INSIDE: Final[dict[type, Callable[[Value], Iterable[Value]]]] = {
+    **dict.fromkeys((set, frozenset, deque), iter),
+    **dict.fromkeys(
+        (dict, MappingProxyType), lambda held: (*held.keys(), *held.values())
+    ),
+    **dict.fromkeys(
+        (UserDict, UserList, ChainMap, SimpleNamespace),
+        lambda held: vars(held).values(),
+    ),
+}
+"""How to look into containers in which a Node could not be replaced."""
 
 
 def refuse_torchs(found: object) -> None:
@@ -142,28 +158,44 @@ def constant(leaf: Argument, node: AnyNode) -> Argument:
     """An argument without nodes as `node` keeps it: itself, or a set copied.
 
     Raises:
-        TypeError: it is a set that holds a Node, or a Proxy, or a Node or
-            Proxy of torch.fx.
+        TypeError: it is a container in which a Node could not be replaced,
+            such as a set, and holds one, or a Proxy; or it is a Proxy itself,
+            or a Node or Proxy of torch.fx.
     """
-    if isinstance(leaf, (set, frozenset)):
-        _check_set(leaf, node)
-        return copy.copy(leaf)
-    if isinstance(leaf, STANDING_FOR_VALUES):
-        raise not_a_value(leaf, node)
-    return leaf
+    if type(leaf) in LEAVES:
+        return leaf
+    if (found := _found_in(leaf)) is not None:
+        raise (
+            not_a_value(leaf, node)
+            if found is leaf
+            else inside(leaf, found, node)
+        )
+    return copy.copy(leaf) if isinstance(leaf, (set, frozenset)) else leaf
 
 
-def _check_set(items: Iterable[object], node: AnyNode) -> None:
-    """Raise if a set among the arguments holds a Node, at any depth."""
+def _found_in(leaf: object) -> object:
+    """A Node or Proxy at any depth of a constant, or None.
 
-    def visit(leaf: Argument) -> None:
-        if isinstance(leaf, Link):
-            raise inside_a_set(leaf, node)
-        if isinstance(leaf, frozenset):
-            _check_set(leaf, node)
+    Cost: O(size of `leaf`).
+    """
+    seen: dict[int, object] = {}
+    rest = [leaf]
+    while rest:
+        value = rest.pop()
+        if isinstance(value, _NO_CONSTANTS):
+            return value
+        if type(value) not in LEAVES and id(value) not in seen:
+            seen[id(value)] = value
+            rest += _inside(value)
+    return None
 
-    for item in items:
-        map_aggregate(item, visit)
+
+def _inside(value: Value) -> Iterable[Value]:
+    """What is directly inside a container of the standard library."""
+    for base in type(value).__mro__:
+        if base in _INSIDE:
+            return _INSIDE[base](value)
+    return parts(value)
 
 
 def not_a_value(leaf: object, node: AnyNode) -> TypeError:
@@ -175,11 +207,12 @@ def not_a_value(leaf: object, node: AnyNode) -> TypeError:
     )
 
 
-def inside_a_set(leaf: object, node: AnyNode) -> TypeError:
-    """The error for a node inside a set."""
+def inside(container: object, found: object, node: AnyNode) -> TypeError:
+    """The error for a node in a container in which it cannot be replaced."""
+    kind = type(container).__name__
     return TypeError(
-        f"Node {node} has Node {leaf} inside a set, where its "
-        "use cannot be tracked: pass a list or a tuple"
+        f"Node {node} has {type(found).__name__} {found} inside a {kind}, "
+        "where its use cannot be tracked: pass a list, a tuple or a dict"
     )
 
 

@@ -23,7 +23,7 @@ from typing import NamedTuple, TypeAlias, Unpack
 
 from ...graph import Graph
 from ...node import Node
-from ...rewriting.call_forms import Normalized
+from ...rewriting.call_forms import Normalized, equal_constants
 from ...rewriting.candidates import Candidates
 from ...rewriting.mutations import Counts, effects_before, written_between
 from ...rewriting.patterns import (
@@ -371,7 +371,7 @@ class Search:
 
         Lists and tuples are compared item by item, other containers as
         constants; that is the rule of torch.fx. A placeholder that is met
-        again must have its first value, or one that is `_equal`.
+        again must have its first value, or an equal one (`equal_constants`).
 
         Returns:
             "" if they match, or why they do not: "add is not 3" for a node of
@@ -381,7 +381,7 @@ class Search:
         if isinstance(sought, Node):
             if sought.op == "placeholder":
                 known = self.nodes_map.setdefault(sought, found)
-                if known is found or _equal(known, found):
+                if known is found or equal_constants(known, found):
                     return ""
             return f"{sought} is not {found!r}"
         if isinstance(sought, (list, tuple)) and isinstance(
@@ -393,7 +393,7 @@ class Search:
             return ""
         if self.matcher.ignore_literals and not holds_node((sought, found)):
             return ""
-        if not isinstance(found, Node) and _equal(sought, found):
+        if not isinstance(found, Node) and equal_constants(sought, found):
             return ""
         return f"{found!r} instead of {sought!r}"
 
@@ -498,14 +498,3 @@ def _difference(sought: Node, found: Node) -> str:
     if (sought.op, sought.target) == (found.op, found.target):
         return "other arguments, or other constants"
     return "another operation"
-
-
-def _equal(sought: Argument, found: Argument) -> bool:
-    """Whether two constants are equal and of one type."""
-    if type(sought) is not type(found):
-        return False
-    same: Value = sought == found
-    try:
-        return bool(same)
-    except (RuntimeError, ValueError):  # elementwise, as tensors compare
-        return bool(same.all())

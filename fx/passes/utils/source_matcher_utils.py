@@ -8,7 +8,7 @@ each node what it came from.  Here the nodes with one origin are gathered again:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from ...graph import Graph
@@ -70,17 +70,27 @@ def get_source_partitions(
         graph.
 
     Raises:
-        TypeError: the graph is one of torch.fx.
+        TypeError: `graph` is not a Graph, or is one of torch.fx;
+            `wanted_sources` is a single source.
+        ValueError: a node has notes of another form.
 
     Cost: O(nodes + uses), and for each node O(wanted sources).
 
     torch.fx: passes/utils/source_matcher_utils.py, get_source_partitions
     """
     refuse_torchs(graph)
+    _check_types(graph, wanted_sources)
+    wanted = [*wanted_sources]
     found: dict[Value, dict[str, list[Node]]] = {}
     for node in graph.nodes:
-        for source, name in _origins(node, wanted_sources):
-            found.setdefault(source, {}).setdefault(name, []).append(node)
+        try:
+            for source, name in _origins(node, wanted):
+                found.setdefault(source, {}).setdefault(name, []).append(node)
+        except (LookupError, TypeError, ValueError) as error:
+            raise ValueError(
+                f"the notes on where Node {node} comes from cannot be read "
+                f"({error}): export the program again, or correct node.meta"
+            ) from error
     return {
         source: [
             _partition(nodes, source)
@@ -104,13 +114,26 @@ def check_subgraphs_connected(
     return any(not inside.isdisjoint(one.users) for one in subgraph1.nodes)
 
 
+def _check_types(graph: object, wanted: object) -> None:
+    """Raise unless these are a graph, and several sources."""
+    if not isinstance(graph, Graph):
+        raise TypeError(
+            f"expected a Graph, not a {type(graph).__name__}: that of a "
+            "GraphModule is `gm.graph`"
+        )
+    if isinstance(wanted, (str, type)) or not isinstance(wanted, Iterable):
+        raise TypeError(
+            f"wanted_sources is {wanted!r}: give a list, such as [nn.Linear]"
+        )
+
+
 def _origins(
     node: Node, wanted: Collection[Value]
 ) -> Iterator[tuple[Value, str]]:
     """The wanted source that a node comes from, if any, and the call's name."""
     stack: Value = node.meta.get("source_fn_stack")
-    if stack is not None:
-        name, source = stack[-1]
+    if stack:
+        name, source = stack[-1][:2]
         if source in wanted:
             yield source, name
         return

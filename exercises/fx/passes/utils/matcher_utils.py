@@ -23,7 +23,7 @@ from typing import NamedTuple, TypeAlias, Unpack
 
 from ...graph import Graph
 from ...node import Node
-from ...rewriting.call_forms import Normalized
+from ...rewriting.call_forms import Normalized, equal_constants
 from ...rewriting.candidates import Candidates
 from ...rewriting.mutations import Counts, effects_before, written_between
 from ...rewriting.patterns import (
@@ -334,7 +334,7 @@ class Search:
 
         Lists and tuples are compared item by item, other containers as
         constants; that is the rule of torch.fx. A placeholder that is met
-        again must have its first value, or one that is `_equal`.
+        again must have its first value, or an equal one (`equal_constants`).
 
         Returns:
             "" if they match, or why they do not: "add is not 3" for a node of
@@ -424,14 +424,3 @@ def _difference(sought: Node, found: Node) -> str:
     if (sought.op, sought.target) == (found.op, found.target):
         return "other arguments, or other constants"
     return "another operation"
-
-
-def _equal(sought: Argument, found: Argument) -> bool:
-    """Whether two constants are equal and of one type."""
-    if type(sought) is not type(found):
-        return False
-    same: Value = sought == found
-    try:
-        return bool(same)
-    except (RuntimeError, ValueError):  # elementwise, as tensors compare
-        return bool(same.all())

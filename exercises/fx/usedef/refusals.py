@@ -154,6 +154,10 @@ def wrong_containers(args: object, kwargs: object, node: AnyNode) -> Exception:
     )
 
 
+_LOOKED_THROUGH: Final = (tuple, list, dict, slice)
+"""Containers whose items are arguments themselves."""
+
+
 def constant(leaf: Argument, node: AnyNode) -> Argument:
     """An argument without nodes as `node` keeps it: itself, or a set copied.
 
@@ -162,7 +166,7 @@ def constant(leaf: Argument, node: AnyNode) -> Argument:
             such as a set, and holds one, or a Proxy; or it is a Proxy itself,
             or a Node or Proxy of torch.fx.
     """
-    if type(leaf) in LEAVES:
+    if type(leaf) in LEAVES or isinstance(leaf, _LOOKED_THROUGH):
         return leaf
     if (found := _found_in(leaf)) is not None:
         raise (

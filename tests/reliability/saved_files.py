@@ -191,6 +191,8 @@ PATHS = (
     *("__dict__", "_modules", "first.weight.canary", "training", "again.0"),
 )
 TEXTS = (
+    # The string that it opens ends where the text is pasted a second time.
+    'own="""+canary()): pass\ndef g():\n    str([',
     *("canary()", "x\n    canary()", "x=canary()", "x: canary()", "*canary()"),
     *("x', canary(), '", "\\", "self", "torch", "__class__", "x;canary()", "é"),
     *("lambda: canary()", "{canary()}", "%s", "\u2028canary()", "\ud800", ""),

@@ -31,6 +31,9 @@ LAYER_AND_NORM: Final = frozenset(
 )
 """The classes of the two modules."""
 
+_WRITE_NOTHING: Final = frozenset(chain.from_iterable(LAYER_AND_NORM))
+"""Classes whose calls change nothing in evaluation mode."""
+
 
 def fold_conv_bn(gm: GraphModule) -> int:
     """Fold each BatchNorm that directly follows a layer into it.
@@ -84,14 +87,20 @@ def fold_conv_bn(gm: GraphModule) -> int:
 def _written(gm: GraphModule) -> set[Hashable]:
     """The memory of attributes and modules that the graph may write."""
     held: list[Value] = []
-    if may_write_attributes(gm.graph):
-        fetched = gm.graph.find_nodes(op="get_attr")
+    fetched = gm.graph.find_nodes(op="get_attr")
+    if fetched and may_write_attributes(gm.graph):
         held += [dotted_path.find(gm, str(node.target)) for node in fetched]
     for node in gm.graph.find_nodes(op="call_module"):
-        if classify(node).kind != "pure":
-            module = dotted_path.find(gm, str(node.target))
+        module = dotted_path.find(gm, str(node.target))
+        known = type(module) in _WRITE_NOTHING and not module.training
+        if not (known and _is_plain(module)) and classify(node).kind != "pure":
             held += chain(module.parameters(), module.buffers())
     return {place_of(one) for one in held}
+
+
+def _is_plain(module: nn.Module) -> bool:
+    """Whether a call runs the forward of its class, and no hook."""
+    return "forward" not in vars(module) and not any(hooks_of(module))
 
 
 def _can_be_folded(
@@ -112,7 +121,7 @@ def _can_be_folded(
     if norm.num_features != len(layer.weight):
         return False  # it counts along another dimension
     for each in (layer, norm):
-        if "forward" in vars(each) or next(hooks_of(each), None):
+        if not _is_plain(each):
             return False
         held = chain(each.parameters(), each.buffers())
         if written and not written.isdisjoint(map(place_of, held)):

@@ -24,7 +24,7 @@ from ..node import Node
 from ..text.dotted_path import PathError, find
 from ..text.qualified_names import resolves_to
 from ..usedef.arguments import parts
-from ..usedef.values import Argument, Value
+from ..usedef.values import LEAVES, Argument, Value
 from .patterns import Exact, Key, MatchOptions, Pair, fetched, side_by_side
 
 PYTHON_OPERATORS: Final[dict[object, str]] = {
@@ -236,6 +236,8 @@ def equal_constants(sought: Argument, found: Argument) -> bool:
         return False
     if isinstance(sought, torch.Tensor) and isinstance(found, torch.Tensor):
         return sought.dtype == found.dtype and torch.equal(sought, found)
+    if type(sought) in LEAVES:
+        return bool(sought == found)
     if isinstance(sought, dict) and isinstance(found, dict):
         return sought.keys() == found.keys() and all(
             equal_constants(value, found[key]) for key, value in sought.items()

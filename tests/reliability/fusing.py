@@ -158,8 +158,8 @@ PART = Part(
     plants=(
         Plant(
             FUSION,
-            'if classify(node).kind != "pure":',
-            "if False:",
+            ' and classify(node).kind != "pure":',
+            " and False:",
             "a module that is called writes a weight, and it is folded",
         ),
         Plant(

@@ -318,8 +318,10 @@ def gradients_off_by_a_decorator(self: Subject, x: Value) -> Value:
 @body
 def gradients_off_by_a_call(self: Subject, x: Value) -> Value:
     torch.set_grad_enabled(False)
-    y = self.weight * x
-    torch.set_grad_enabled(True)
+    try:
+        y = self.weight * x
+    finally:
+        torch.set_grad_enabled(True)
     return y.requires_grad, y
 
 

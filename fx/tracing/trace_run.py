@@ -56,7 +56,7 @@ class TraceRun:
         self._proxies: dict[str, Proxy] = {}
         self._visited: set[int] = set()
         self._leaves = set(tracer._autowrap_function_ids)
-        self.modes = Modes(tracer)
+        self.modes: Modes = Modes(tracer)
 
     def patch(self, function: FunctionType) -> None:
         """Replace what a trace of `function` has to see."""

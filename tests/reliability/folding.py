@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import random
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib import import_module
 from typing import Any, TypeAlias
 
@@ -128,8 +128,19 @@ def difference(lib: Anything, seed: int) -> tuple[str, bool]:
     return wrong, folded.const_subgraph_module is not None
 
 
-def run(seed: int, cases: int) -> Iterator[Outcome]:
-    """Fold the constants of `cases` programs."""
+def folding(
+    difference: Callable[[Anything, int], tuple[str, bool]],
+    seed: int,
+    cases: int,
+) -> Iterator[Outcome]:
+    """Compare programs before and after they are folded, in both libraries.
+
+    Args:
+        difference: what folding changed in a library's program of a seed, and
+            whether there was any.
+        seed: says which programs.
+        cases: how many. A twentieth of them has to be folded.
+    """
     rng, folded = random.Random(seed), 0
     for _ in range(cases):
         case = rng.randrange(10**9)
@@ -141,6 +152,11 @@ def run(seed: int, cases: int) -> Iterator[Outcome]:
         yield Outcome(f"seed {case}", ours, theirs)
     if folded < cases // 20:
         yield Outcome(f"seed {seed}", f"only {folded} of {cases} were folded")
+
+
+def run(seed: int, cases: int) -> Iterator[Outcome]:
+    """Fold the constants of `cases` programs."""
+    return folding(difference, seed, cases)
 
 
 FOLD = "fx/experimental/const_fold.py"

@@ -8,16 +8,14 @@ Compared are three calls, and the state that is left.
 from __future__ import annotations
 
 import random
-import warnings
 from collections.abc import Iterator
 from importlib import import_module
 from typing import Any, TypeAlias
 
 import torch
-import torch.fx
 from torch import nn
 
-import fx
+from tests.reliability.folding import folding
 from tests.reliability.part import Outcome, Part, Plant
 
 Anything: TypeAlias = Any
@@ -134,17 +132,7 @@ def difference(lib: Anything, seed: int) -> tuple[str, bool]:
 
 def run(seed: int, cases: int) -> Iterator[Outcome]:
     """Fold the norms of `cases` networks."""
-    rng, folded = random.Random(seed), 0
-    for _ in range(cases):
-        case = rng.randrange(10**9)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            ours, is_folded = difference(fx, case)
-            theirs, _ = difference(torch.fx, case)
-        folded += is_folded
-        yield Outcome(f"seed {case}", ours, theirs)
-    if folded < cases // 20:
-        yield Outcome(f"seed {seed}", f"only {folded} of {cases} were folded")
+    return folding(difference, seed, cases)
 
 
 FUSION = "fx/passes/conv_bn_fusion.py"

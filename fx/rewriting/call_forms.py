@@ -119,10 +119,8 @@ class Normalized(Exact):
         """Whether two get_attr nodes fetch tensors of one class, or equal."""
         if not super().same_value(pattern, node):
             return False
-        one, other = fetched(pattern), fetched(node)
-        return not self.compare_constants or (
-            (one.dtype, one.device) == (other.dtype, other.device)
-            and torch.equal(one, other)
+        return not self.compare_constants or _same_tensor(
+            fetched(pattern), fetched(node)
         )
 
 
@@ -235,7 +233,7 @@ def equal_constants(sought: Argument, found: Argument) -> bool:
     if type(sought) is not type(found):
         return False
     if isinstance(sought, torch.Tensor) and isinstance(found, torch.Tensor):
-        return sought.dtype == found.dtype and torch.equal(sought, found)
+        return _same_tensor(sought, found)
     if type(sought) in LEAVES:
         return bool(sought == found)
     if isinstance(sought, dict) and isinstance(found, dict):
@@ -250,3 +248,10 @@ def equal_constants(sought: Argument, found: Argument) -> bool:
         return bool(same)
     except (RuntimeError, ValueError):  # elementwise, as arrays compare
         return bool(same.all())
+
+
+def _same_tensor(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Whether two tensors are equal in all but how they lie in memory."""
+    return (one.dtype, one.device) == (other.dtype, other.device) and (
+        torch.equal(one, other)
+    )

@@ -453,6 +453,7 @@ def test_nodes_are_nodes_of_the_graph() -> None:
         (torch.ones(2), torch.ones(3), False),
         (torch.ones(2), torch.ones(1, 2), False),
         (torch.ones(2), torch.ones(2, dtype=torch.float64), False),
+        (torch.ones(2), torch.ones(2, device="meta"), False),
         ({"a": 1, "b": 2}, {"b": 2, "a": 1}, True),
         ({"a": 1}, {"a": True}, False),
         ({"a": 1}, {"b": 1}, False),

@@ -126,7 +126,7 @@ class Codec:
         return self._name(value)
 
     def _parts(self, tag: str, parts: Iterable[Value]) -> Value:
-        """What is made of parts, as data; sets have an order of their own."""
+        """What is made of parts, as data; the items of a set are sorted."""
         data = [self.data(part) for part in parts]
         return {tag: sorted(data, key=repr) if "set" in tag else data}
 

@@ -104,11 +104,11 @@ def classify(node: Node, tensors: dict[Node, bool] | None = None) -> Effect:
 
 def effect_by_name(node: Node) -> Effect:
     """What a node does if the object of its method, if any, is a tensor."""
-    op = node.op
+    op, target = node._op, node._target
     if op == "call_function":
-        return effect_of_function(node.target, node.args, node.kwargs)
+        return effect_of_function(target, node._args, node._kwargs)
     if op == "call_method":
-        return effect_of_method(str(node.target), node.args, node.kwargs)
+        return effect_of_method(str(target), node._args, node._kwargs)
     if op == "call_module":
         return _effect_of_call_module(node)
     return _OF_OPCODE[op]

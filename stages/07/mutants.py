@@ -342,7 +342,7 @@ MUTANTS: Final = (
         was="known[one] if isinstance(one, Node) else one for one in "
         "made.outputs",
         becomes="known.get(one) for one in made.outputs",
-        told="which is no node of the template",
+        told="which is not a node of the template",
     ),
     Mutant(
         function=_INSERT,

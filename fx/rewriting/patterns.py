@@ -140,7 +140,7 @@ def by_schema(node: Node) -> list[Argument]:
 
 
 def side_by_side(pattern: Node, node: Node) -> Pair | None:
-    """The arguments of two calls, keyword values behind the positional ones.
+    """The arguments of two calls, keyword values after the positional ones.
 
     None if their keywords differ. What they call is not compared.
     """

@@ -210,7 +210,7 @@ class Emitter:
         return [names[a] if type(a) is Node else text(a) for a in args]
 
     def _arguments(self, node: Node, args: tuple[Argument, ...]) -> str:
-        """What stands between the parentheses of a call."""
+        """What goes between the parentheses of a call."""
         kwargs = node.kwargs
         if len(args) < 2 and not kwargs:
             return self._text(args[0]) if args else ""

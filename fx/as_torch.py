@@ -91,7 +91,7 @@ class _Renamed(ast.NodeTransformer):
         return made
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
-        """`torch.fx`, as it stands in `torch.fx.Node`."""
+        """`torch.fx`, as in `torch.fx.Node`."""
         text = _dotted(node)
         if text in _SHARED:
             return node

@@ -147,7 +147,8 @@ def told(found: Blame) -> Iterator[str]:
             "stages/NN` says so, and names the function they came through."
         )
         return
-    yield f"{len(found.failing)} tests fail."
+    alone = len(found.failing) == 1
+    yield "1 test fails." if alone else f"{len(found.failing)} tests fail."
     if found.elsewhere:
         yield (
             "They fail even with the reference's version of all your "
@@ -155,7 +156,8 @@ def told(found: Blame) -> Iterator[str]:
             "`python -m stages diff` shows what."
         )
     for group in found.guilty:
-        yield f"All of them pass with the reference's {_listed(group)}."
+        passes = "It passes" if alone else "All of them pass"
+        yield f"{passes} with the reference's {_listed(group)}."
         for one in (one for piece in group for one in piece.functions):
             yield f"    look at exercises/fx/{one.file}, {one.qualname}"
         for title in (one.title for one in group if len(one.functions) > 1):

@@ -19,7 +19,7 @@ from torch import nn
 
 import fx
 from fx.passes.profiling import Profiler
-from stages.floors import source_files, stage_titles
+from stages.manifest import stages
 from stages.tour_passes import show_folding, show_pipeline, show_reinplacing
 from tests.zoo import ZOO, Network
 
@@ -169,15 +169,13 @@ def time_table(
 
 
 def stage_table() -> RenderableType:
-    """A table of the stages and their files."""
-    table = Table(show_lines=True)
+    """A table of the stages and the files to read first."""
+    table = Table()
     table.add_column("stage")
     table.add_column("what it is")
-    table.add_column("read")
-    files = source_files()
-    for number, title in stage_titles().items():
-        names = [f"fx/{file.path}" for file in files if file.stage == number]
-        table.add_row(f"{number:02d}", title, " ".join(names))
+    table.add_column("read first, in fx/")
+    for number, stage in stages().items():
+        table.add_row(f"{number:02d}", stage.title, " ".join(stage.core))
     return table
 
 

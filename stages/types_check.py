@@ -77,7 +77,7 @@ class TypesCheck:
             for line in said.splitlines()
         ]
         raise Mistake(
-            "The code runs, but its types do not fit together. Run mypy in "
+            "The code runs, but mypy finds fault with its types. Run it in "
             "exercises/ to see this again.",
             "\n".join(lines),
         )

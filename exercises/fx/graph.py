@@ -377,7 +377,7 @@ class Graph(OrderedGraph[Node]):
         Args:
             is_impure_node: says which nodes have side effects, in place of
                 `effects.classify`.
-            unknown: whether to drop or keep calls of which nothing is known,
+            unknown: whether to drop or keep calls that nothing is known about,
                 such as a user's function, or a method of an input that is not
                 annotated.  torch.fx drops them.
             effects: "torch" keeps the calls that torch.fx keeps, "sound" the

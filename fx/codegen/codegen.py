@@ -8,8 +8,8 @@
             relu = torch.relu(add);  add = None
             return relu
 
-The emitter writes the body.  `CodeGen` puts the def line and what else must
-stand in front of it.  Users derive from it to change the signature, the
+The emitter writes the body.  `CodeGen` adds what comes before it, such as the
+def line.  Users derive from it to change the signature, the
 return statement, and how a caller's inputs and outputs become the graph's.
 """
 

@@ -72,7 +72,6 @@ class ReadableEmitter(Emitter):
         self._options = options
         self._strides = options.include_stride or _is_set("STRIDE")
         self._devices = options.include_device or _is_set("DEVICE")
-        self._always_annotate = options.verbose
         self._summary = ""
         self._recorder = self.globals.in_torch(_PROFILER)
         if options.colored:

@@ -51,7 +51,7 @@ class NormalizeArgs(Transformer):
     to be a tensor.  Methods stay as they are.
 
     Left alone is a module with hooks, as these see how it is called, and a
-    function of a user whose defaults are no constants, because a list that is
+    user's function whose defaults are not constants, because a list that is
     made for each call is not the one that all calls share.
 
     torch.fx: experimental/normalize.py, NormalizeArgs

@@ -73,6 +73,7 @@ class Namespace:
                 return known
         used, counts = self._used, self._counts
         name, base, number = candidate, candidate, -1
+        # What has a count, and no number of its own, needs no parsing.
         if candidate not in counts or candidate[-1].isdigit():
             name, base, number = _parse(candidate)
         if number < 0 or name in used:

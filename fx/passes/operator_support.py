@@ -75,7 +75,7 @@ class OperatorSupport(OperatorSupportBase):
         self._support_dict = support_dict or {}
 
     def is_node_supported(self, submodules: Submodules, node: Node) -> bool:
-        """Whether the table has the call; a node that is no call is supported.
+        """Whether the table has the call; a node that calls nothing is.
 
         Raises:
             KeyError: dtypes are asked for, and ShapeProp has not run.

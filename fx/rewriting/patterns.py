@@ -79,15 +79,9 @@ class Exact:
             return None
         if node.op == "get_attr" and not self.same_value(pattern, node):
             return None
-        args, others = pattern.args, node.args
-        named, others_named = pattern.kwargs, node.kwargs
-        if len(args) == len(others) and [*named] == [*others_named]:
-            if not named:
-                return args, others
-            return (
-                (*args, *named.values()),
-                (*others, *others_named.values()),
-            )
+        pair = side_by_side(pattern, node)
+        if pair is not None and len(pair[0]) == len(pair[1]):
+            return pair
         if isinstance(pattern.target, OpOverload):
             return by_schema(pattern), by_schema(node)
         return None
@@ -146,16 +140,16 @@ def by_schema(node: Node) -> list[Argument]:
 
 
 def side_by_side(pattern: Node, node: Node) -> Pair | None:
-    """The arguments of two calls, keyword values behind the positional ones.
+    """The arguments of two calls, keyword values after the positional ones.
 
     None if their keywords differ. What they call is not compared.
     """
-    if [*pattern.kwargs] != [*node.kwargs]:
+    named, others = pattern.kwargs, node.kwargs
+    if [*named] != [*others]:
         return None
-    return (
-        (*pattern.args, *pattern.kwargs.values()),
-        (*node.args, *node.kwargs.values()),
-    )
+    if not named:
+        return pattern.args, node.args
+    return (*pattern.args, *named.values()), (*node.args, *others.values())
 
 
 class PatternNode(NamedTuple):

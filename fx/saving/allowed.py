@@ -54,7 +54,7 @@ _METHODS: Final = frozenset(
     "byte cdouble cfloat char cpu cuda double element_size float half int long "
     "ndimension nelement new_tensor numpy short tolist type unique".split()
 )
-"""Methods of containers, and those of tensors that are no operator of aten."""
+"""Methods of containers, and those of tensors that are not in aten."""
 
 
 @functools.cache

@@ -122,7 +122,7 @@ def is_state(root: object, path: str) -> bool:
 
 
 def is_persistent(root: object, path: str) -> bool:
-    """Whether the tensor at `path` is none that a state dict leaves out."""
+    """Whether a tensor is not a buffer that a state dict leaves out."""
     prefix, _, name = path.rpartition(".")
     holder = find(root, prefix) if prefix else root
     return name not in getattr(holder, "_non_persistent_buffers_set", ())
@@ -134,10 +134,10 @@ def assign(
     """Put `value` at `path`; empty modules are installed on the way.
 
     A tensor becomes a buffer, by default a persistent one, unless it is a
-    Parameter or what it is put into is no module.
+    Parameter or what it is put into is not a module.
 
     Raises:
-        KeyError: a tensor is to replace an attribute that is no buffer.
+        KeyError: a tensor is to replace what is not a buffer.
 
     torch.fx: graph_module.py, _assign_attr
     """
@@ -172,7 +172,7 @@ def copy_attributes(
 
     Raises:
         PathError: `source` has nothing at a path; nothing is done for it.
-        KeyError: a tensor is to replace an attribute that is no buffer.
+        KeyError: a tensor is to replace what is not a buffer.
 
     Cost: each module on the way is looked up once, for all paths.
     """
@@ -258,10 +258,10 @@ def add_submodule(root: nn.Module, path: str, module: nn.Module) -> bool:
     """Install `module` at `path`; empty modules are installed on the way.
 
     Returns:
-        False, and nothing is changed, if something on the way is no module.
+        False, and nothing is changed, if something on the way is not one.
 
     Raises:
-        KeyError: `path` ends at an attribute that is no module.
+        KeyError: `path` ends at an attribute that is not a module.
 
     torch.fx: graph_module.py, GraphModule.add_submodule
     """

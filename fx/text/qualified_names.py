@@ -150,7 +150,7 @@ def resolves_to(text: str, obj: object) -> bool:
 
 
 def _type_repr(obj: object) -> str:
-    """How a type, or whatever stands in an annotation, is written.
+    """How a type, or whatever else is an annotation, is written.
 
     A class is `module.qualname` (bare for builtins), `...` is itself, a
     function is its name, and all else, such as `list[int]`, is its repr.

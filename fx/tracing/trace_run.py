@@ -197,7 +197,7 @@ def _replacing(
     """
 
     def make(called: Function) -> Function:
-        # What ends later than a trace may have put its replacement back.
+        # Who saved a replacement during a trace may have put it back since.
         original = original_of(called)
 
         @functools.wraps(original)

@@ -135,6 +135,7 @@ class Tracer(TracerBase):
         function = self._start(root)
         try:
             try:
+                # A user's call_module may not run a module by `forward`.
                 ours = self.call_module == Tracer.call_module.__get__(self)
                 run = TraceRun(self, calls_forward=ours)
                 call, inputs = self.create_args_for_root(

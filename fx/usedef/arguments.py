@@ -1,4 +1,4 @@
-"""Stage 02, use-def: what may stand in a node's args, and walking over it.
+"""Stage 02, use-def: what a node's args may contain, and walking over it.
 
 An argument is a Node, a constant, or a container of arguments.  Containers
 are tuples (named ones too), lists, dicts, slices and dataclasses, nested as

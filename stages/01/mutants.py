@@ -209,6 +209,13 @@ MUTANTS: Final = (
     ),
     Mutant(
         function="ordered.ordered_graph.OrderedGraph.inserting_after",
+        misconception="any function that puts a node there will do",
+        was="        return InsertPoint(self, n.append)",
+        becomes="        return InsertPoint(self, lambda x: n.append(x))",
+        told="not a function around it",
+    ),
+    Mutant(
+        function="ordered.ordered_graph.OrderedGraph.inserting_after",
         misconception="without a node, new nodes go after the sentinel",
         was="            return self.inserting_before(self._root)",
         becomes="            return InsertPoint(self, self._root.append)",

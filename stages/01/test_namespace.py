@@ -97,8 +97,8 @@ def test_counting_goes_on_after_the_last_number() -> None:
     same(
         asked("add_5", "add", "add"),
         ["add_5", "add", "add_6"],
-        "add_5 was asked for and was free. Its number is the last one given "
-        "for `add`: remember it, and count on from there.",
+        "add_5 was free, so the last number given for `add` is 5. The name "
+        "add itself has no number and leaves that as it is: count on from 5.",
     )
     same(
         asked("add_1", "add_5", "add_1"),

@@ -89,6 +89,19 @@ def test_without_a_with_block_it_is_for_good() -> None:
 
 
 @pytest.mark.exercise("ordered.ordered_graph.OrderedGraph.inserting_after")
+def test_the_insert_point_is_a_method_of_the_node() -> None:
+    graph, (x, *_) = program()
+    sentence = (
+        "The insert point must be the bound method itself, not a function "
+        "around it: other code compares the two to see where new nodes go."
+    )
+    with graph.inserting_after(x):
+        check(graph._insert == x.append, sentence)
+    with graph.inserting_after():
+        check(graph._insert == graph._root.prepend, sentence)
+
+
+@pytest.mark.exercise("ordered.ordered_graph.OrderedGraph.inserting_after")
 def test_without_a_node_it_is_the_end() -> None:
     graph, (x, *_) = program()
     with graph.inserting_before(x), graph.inserting_after():

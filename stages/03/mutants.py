@@ -295,7 +295,16 @@ MUTANTS: Final = (
         misconception="What can be iterated is an iterator.",
         was="return iter([self[i] for i in range(count)])",
         becomes="return [self[i] for i in range(count)]",
-        told="`__iter__` must return an iterator, and a list is none",
+        told="`__iter__` must return an iterator, and a list is not one",
+    ),
+    Mutant(
+        function="proxy.Proxy.__iter__",
+        misconception="A generator is an iterator like any other.",
+        was="            return self.tracer.iter(self)\n"
+        "        return iter([self[i] for i in range(count)])",
+        becomes="            yield from self.tracer.iter(self)\n"
+        "        yield from [self[i] for i in range(count or 0)]",
+        told="nothing of it runs before the first item",
     ),
     Mutant(
         function="proxy.Proxy.__bool__",

@@ -69,7 +69,7 @@ def test_unpacking_says_how_many() -> None:
     except TypeError as error:
         check(
             "non-iterator" not in str(error),
-            "`__iter__` must return an iterator, and a list is none: "
+            "`__iter__` must return an iterator, and a list is not one: "
             f"`iter(…)` makes one of it. Python says: {error}.",
         )
         raise
@@ -135,6 +135,13 @@ def test_a_loop_cannot_be_traced() -> None:
     with raising(TraceError, "Proxy object cannot be iterated", sentence):
         for _ in x:
             break
+    with raising(
+        TraceError,
+        "Proxy object cannot be iterated",
+        "`iter(x)` itself must raise. If `__iter__` has a `yield` in it, it "
+        "is a generator, and nothing of it runs before the first item.",
+    ):
+        iter(x)
     with raising(TraceError, "Proxy object cannot be iterated", sentence):
         list(x)
     with raising(TraceError, "Proxy object cannot be iterated", sentence):

@@ -10,7 +10,7 @@ MUTANTS: Final = (
     # -- call_module ---------------------------------------------------------
     Mutant(
         function="codegen.emit.Emitter.call_module",
-        misconception="A dot can stand in front of every atom of a path.",
+        misconception="A dot can come before every component of a path.",
         was="self._attribute(self._root, path_of(node))",
         becomes='f"{self._root}.{path_of(node)}"',
         told="where a dot cannot be",
@@ -43,11 +43,11 @@ MUTANTS: Final = (
         misconception="All of node.args are arguments of the method.",
         was="args[1:]",
         becomes="args",
-        told="stands in front of the dot",
+        told="goes before the dot",
     ),
     Mutant(
         function="codegen.emit.Emitter.call_method",
-        misconception="What stands before the dot is written as anywhere.",
+        misconception="What comes before the dot is written as anywhere.",
         was="self._primary(args[0])",
         becomes="self._text(args[0])",
         told="The object may be a constant",
@@ -364,7 +364,7 @@ MUTANTS: Final = (
         misconception="How the def line is laid out is gen_fn_def's choice.",
         was="            expanded_def=options.expanded_def,\n",
         becomes="",
-        told="it stands in `options`",
+        told="it is in `options`",
     ),
     Mutant(
         function="codegen.codegen.CodeGen._gen_python_code",

@@ -84,7 +84,7 @@ class TestCallModule:
         same(
             emitter_of(graph).call_module(node),
             "attention = self.attention(x, y, causal = True)",
-            "All arguments stand between the parentheses: first node.args, "
+            "All arguments go between the parentheses: first node.args, "
             "then node.kwargs as `key = value`. `_arguments` writes both.",
         )
 
@@ -153,24 +153,24 @@ class TestCallModule:
 
 @pytest.mark.exercise("codegen.emit.Emitter.call_method")
 class TestCallMethod:
-    def test_the_first_argument_stands_before_the_dot(self) -> None:
+    def test_the_first_argument_comes_before_the_dot(self) -> None:
         graph, (x,) = graph_with("x")
         node = graph.call_method("clamp", (x,), {"min": 0.0})
         same(
             emitter_of(graph).call_method(node),
             "clamp = x.clamp(min = 0.0)",
             "The first argument of a call_method node is the object: it "
-            "stands in front of the dot, and the keywords in parentheses.",
+            "goes before the dot, and the keywords in parentheses.",
         )
 
-    def test_only_the_other_arguments_stand_in_parentheses(self) -> None:
+    def test_only_the_other_arguments_are_in_parentheses(self) -> None:
         graph, (x,) = graph_with("x")
         node = graph.call_method("view", (x, 2, -1))
         same(
             emitter_of(graph).call_method(node),
             "view = x.view(2, -1)",
             "The object is given before the dot, and must not be given again "
-            "as an argument: in parentheses stand args[1:] only.",
+            "as an argument: only args[1:] go between the parentheses.",
         )
 
     def test_a_method_of_a_constant(self) -> None:
@@ -260,7 +260,7 @@ class TestCallFunction:
         same(
             emitter_of(graph).call_function(node),
             "add = torch.add(x, y, alpha = 2)",
-            "Keywords stand behind the positional arguments.",
+            "Keywords come after the positional arguments.",
         )
 
     def test_an_operator_is_written_as_syntax(self) -> None:

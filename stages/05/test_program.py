@@ -63,9 +63,9 @@ class TestTheText:
                 relu = torch.relu(add);  add = None
                 return relu
             """,
-            "The text is not the function that the graph is. The def line "
-            "needs the parameters, and those are known when the emitter has "
-            "run.",
+            "This is not the function that the graph describes. The def "
+            "line needs the parameters, and those are known when the emitter "
+            "has run.",
         )
 
     def test_annotations(self) -> None:
@@ -79,7 +79,7 @@ class TestTheText:
             def forward(self, x : torch.Tensor, y = None) -> tuple:
                 return (x, y)
             """,
-            "The return annotation stands in `emitter.returns` when the "
+            "The return annotation is in `emitter.returns` when the "
             "emitter has run; `gen_fn_def` takes both.",
         )
 
@@ -150,7 +150,7 @@ class TestTheText:
                 relu = torch.relu(add);  add = None
                 return relu
             """,
-            "The caller of python_code said expanded_def=True: it stands in "
+            "The caller of python_code said expanded_def=True: it is in "
             "`options`, and `gen_fn_def` has a keyword for it.",
         )
 
@@ -161,8 +161,8 @@ class TestTheText:
         with raising(
             RuntimeError,
             "has no default",
-            "A parameter with a default stands before one without, which is "
-            "no def line: `_check` says so before anything is written.",
+            "A parameter with a default precedes one without, and Python "
+            "refuses that: `_check` says so before anything is written.",
         ):
             graph.python_code("self")
 
@@ -391,7 +391,7 @@ class TestWhichNodeALineIsFrom:
             "that wraps as without any.",
         )
 
-    def test_lines_that_wrap_stand_in_front(self) -> None:
+    def test_lines_that_wrap_come_first(self) -> None:
         graph = Graph()
         x = graph.placeholder("x")
         for function in (len, abs):
@@ -409,7 +409,7 @@ class TestWhichNodeALineIsFrom:
                 abs_1 = abs(len_1);  len_1 = None
                 return abs_1
             """,
-            "In front of the function stand the lines that make its leaf "
+            "Before the function come the lines that make its leaf "
             "functions leaves again: `_wrap_statements` writes them, one for "
             "each function that the emitter has noted while it ran.",
         )
@@ -420,8 +420,8 @@ class TestWhichNodeALineIsFrom:
             abs_1 | abs_1 = abs(len_1);  len_1 = None
             output | return abs_1
             """,
-            "The lines that wrap stand in front of the function, so it "
-            "begins further down: _prologue_start counts them.",
+            "The lines that wrap come before the function, so it begins "
+            "further down: _prologue_start counts them.",
         )
 
 

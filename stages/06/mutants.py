@@ -49,7 +49,7 @@ MUTANTS: Final = (
     # -- map_nodes_to_values -------------------------------------------------
     Mutant(
         function="interpreter.Interpreter.map_nodes_to_values",
-        misconception="Nodes stand in args directly.",
+        misconception="Nodes are in args directly.",
         was="return map_arg(args, load)",
         becomes="if isinstance(args, tuple):\n"
         "            return tuple(\n"

@@ -186,7 +186,7 @@ class TestMapNodesToValues:
         same(
             interpreter.map_nodes_to_values(x, asking),
             2,
-            "The value of x stands in `self.env`.",
+            "The value of x is in `self.env`.",
         )
 
     def test_constants_stay(self) -> None:

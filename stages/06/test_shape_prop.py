@@ -135,8 +135,8 @@ class TestShapeProp:
         known = output.meta.get("tensor_meta")
         check(
             isinstance(known, tuple) and known[1] == 2,
-            "The output is a tuple of tensors and the number 2: what is no "
-            "tensor stays as it is in the description.",
+            "The output is a tuple of tensors and the number 2: what is not "
+            "a tensor stays as it is in the description.",
             picture=f"yours: {known}",
         )
 

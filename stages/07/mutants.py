@@ -15,6 +15,11 @@ _INSERT = "rewriting.replacing.Edit.insert"
 _FILTERS = "subgraph_rewriter.replace_pattern_with_filters"
 _LOOK_AGAIN = "rewriting.rules.Worklist.look_again"
 
+_BY_ORDER = """(
+            (*pattern.args, *pattern.kwargs.values()),
+            (*node.args, *node.kwargs.values()),
+        )"""
+
 MUTANTS: Final = (
     Mutant(
         function=_PAIR,
@@ -33,32 +38,30 @@ MUTANTS: Final = (
     Mutant(
         function=_PAIR,
         misconception="Positional arguments are all there is to compare.",
-        was="""            return (
-                (*args, *named.values()),
-                (*others, *others_named.values()),
-            )""",
-        becomes="            return args, others",
+        was="pair = side_by_side(pattern, node)",
+        becomes="pair = pattern.args, node.args",
         told="follow the positional ones in the pair",
     ),
     Mutant(
         function=_PAIR,
         misconception="Keywords are paired by their order.",
-        was="[*named] == [*others_named]",
-        becomes="len(named) == len(others_named)",
+        was="pair = side_by_side(pattern, node)",
+        becomes=f"pair = {_BY_ORDER}",
         told="keywords must have the same names",
     ),
     Mutant(
         function=_PAIR,
         misconception="Keywords are a set of names.",
-        was="[*named] == [*others_named]",
-        becomes="{*named} == {*others_named}",
+        was="pair = side_by_side(pattern, node)",
+        becomes="same = {*pattern.kwargs} == {*node.kwargs}\n"
+        f"        pair = ({_BY_ORDER}) if same else None",
         told="Paired by their order, a would be y",
     ),
     Mutant(
         function=_PAIR,
         misconception="zip will see to calls with more arguments.",
-        was="if len(args) == len(others) and ",
-        becomes="if args and ",
+        was=" and len(pair[0]) == len(pair[1])",
+        becomes="",
         told="must not fall off the end",
     ),
     Mutant(
@@ -339,7 +342,7 @@ MUTANTS: Final = (
         was="known[one] if isinstance(one, Node) else one for one in "
         "made.outputs",
         becomes="known.get(one) for one in made.outputs",
-        told="which is no node of the template",
+        told="which is not a node of the template",
     ),
     Mutant(
         function=_INSERT,

@@ -61,7 +61,7 @@ def test_the_same_call_gives_both_arguments() -> None:
         found,
         [["a", "b"], ["y", "x"]],
         "pattern sub(a, b), graph sub(y, x): pair gives the arguments of both, "
-        "the pattern's first, each in the order in which they stand.",
+        "the pattern's first, each in their order.",
     )
 
 
@@ -778,7 +778,7 @@ def test_a_step_outsideis_convex() -> None:
 
 
 @pytest.mark.exercise(CONVEX)
-def test_a_long_wayis_convex() -> None:
+def test_a_long_way_out_and_back() -> None:
     def program(x: torch.Tensor) -> torch.Tensor:
         start = torch.neg(x)
         return torch.tanh(torch.exp(torch.sin(start))) + 1
@@ -838,7 +838,7 @@ def test_nothing_is_walked_over_behind_the_last() -> None:
     same(
         users.walks,
         0,
-        "tan stands behind neg, the last node of the set, and so do all its "
+        "tan comes after neg, the last node of the set, and so do all its "
         "users: no path from there comes back, so do not follow it.",
     )
 
@@ -1000,7 +1000,7 @@ def test_writes_are_respected_where_asked_for() -> None:
         same(
             bool(one.obstacle(match)),
             asked,
-            f"x.add_(1) stands between neg and relu, and respect_mutations is "
+            f"x.add_(1) is between neg and relu, and respect_mutations is "
             f"{asked}: written_between knows, and is asked if the option is "
             "set.",
         )
@@ -1012,7 +1012,7 @@ def test_writes_are_not_respected_unasked() -> None:
     same(
         len(matcher.match(graph_of(writes_between))),
         1,
-        "x.add_(1) stands between neg and relu, and no option was given: the "
+        "x.add_(1) is between neg and relu, and no option was given: the "
         "default is that of torch.fx, which does not look at writes.",
     )
 

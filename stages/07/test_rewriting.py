@@ -102,7 +102,7 @@ def inserted() -> tuple[GraphModule, Rewrite, Edit]:
 
 
 @pytest.mark.exercise(INSERT)
-def test_old_and_new_stand_side_by_side() -> None:
+def test_old_and_new_are_side_by_side() -> None:
     gm, _, _ = inserted()
     same_graph(
         gm.graph,
@@ -222,8 +222,8 @@ def test_a_replacement_may_return_a_constant() -> None:
     same(
         {str(old): new for old, new in edit.new.items()},
         {"sub": 0},
-        "The replacement of a - a is the constant 0, which is no node of the "
-        "template: it is what it is.",
+        "The replacement of a - a is the constant 0, which is not a node of "
+        "the template: it is what it is.",
     )
 
 
@@ -357,7 +357,7 @@ def test_every_match_is_replaced() -> None:
     gm = symbolic_trace(two_sums)
     done = replace_pattern_with_filters(gm, relu_of_sum, clamp_of_sum)
     targets = [node.target for node in gm.graph.nodes]
-    same(len(done), 2, "relu(a + b) stands in the graph twice.")
+    same(len(done), 2, "relu(a + b) is in the graph twice.")
     same(
         (targets.count(torch.relu), targets.count(torch.clamp)),
         (0, 2),
@@ -822,8 +822,8 @@ def test_a_rewrite_may_make_the_next_one() -> None:
     same(
         rewrite_until_stable(gm, [drop, NEG_NEG]),
         2,
-        "neg(abs(abs(neg(x)))): without the two abs the two neg stand "
-        "together. The users of a value that took the place of another have "
+        "neg(abs(abs(neg(x)))): without the two abs the two neg are "
+        "neighbours. The users of a value that took the place of another have "
         "to be looked at again.",
     )
     same(targets_of(gm), [], "Nothing is left to be called.")

@@ -1,7 +1,7 @@
 """The words of a check, whole: what a learner reads, as it was read and liked.
 
 After a change of these words on purpose: `python -m tests.course.test_golden`
-writes tests/course/golden anew; read the difference before it is committed.
+writes tests/course/golden again; read the difference before it is committed.
 """
 
 from __future__ import annotations

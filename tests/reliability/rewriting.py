@@ -280,8 +280,8 @@ PART = Part(
         ),
         Plant(
             "fx/rewriting/patterns.py",
-            "and [*named] == [*others_named]:",
-            "and {*named} == {*others_named}:",
+            "if [*named] != [*others]:",
+            "if {*named} != {*others}:",
             "keywords are paired by their order",
         ),
     ),

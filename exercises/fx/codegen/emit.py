@@ -89,7 +89,6 @@ class Emitter:
         self._write_output = write_output
         self._text = ArgumentPrinter(self.variables, self.globals).text
         self._spellings: dict[int, str | Operator] = {}
-        self._always_annotate = False
         self._dead = last_uses(nodes)
 
     def run(self) -> None:
@@ -174,10 +173,7 @@ class Emitter:
 
     def _assign(self, node: Node, expression: str) -> str:
         """The variable of the node, annotated, with its value."""
-        if node.type is None and not self._always_annotate:
-            return f"{self.variables[node]} = {expression}"
-        kind = self._annotation(node)
-        return f"{self.variables[node]}{kind} = {expression}"
+        return f"{self.variables[node]}{self._annotation(node)} = {expression}"
 
     def _annotation(self, node: Node) -> str:
         """The type of the node's value, if it is known."""
@@ -214,7 +210,7 @@ class Emitter:
         return [names[a] if type(a) is Node else text(a) for a in args]
 
     def _arguments(self, node: Node, args: tuple[Argument, ...]) -> str:
-        """What stands between the parentheses of a call."""
+        """What goes between the parentheses of a call."""
         kwargs = node.kwargs
         if len(args) < 2 and not kwargs:
             return self._text(args[0]) if args else ""

@@ -20,7 +20,7 @@ from .local_names import as_python_reads, exact
 
 _KEYWORDS: Final = frozenset(keyword.kwlist)
 _INDEXED: Final = (Node, tuple, list, dict, str, bytes)
-"""Types of what may stand before brackets; Python warns of `1[0]`."""
+"""Types of what may come before brackets; Python warns of `1[0]`."""
 
 
 def has_syntax(operator: Operator, node: Node, dead: Collection[Node]) -> bool:

@@ -1,6 +1,6 @@
 """Stage 08, reinplace: data that leaves a tensor, and no operator took it.
 
-A capture sees operators.  `x.numpy()` is none, nor is `nn.Parameter(x)`: the
+A capture sees operators.  `x.numpy()` is not one, nor is `nn.Parameter(x)`: the
 graph would keep the data of the one run.  So a `ReadMode` refuses functions
 that give data away, and `Claims` tell a tensor that is in the memory of
 another, which a node has made, from one that was there before.

@@ -303,7 +303,7 @@ MODULE_EFFECTS: Final = (
     ),
     ModuleEffect(
         nn.Module,
-        # Dropout works in place only when it draws, which stands above.
+        # Dropout works in place only when it draws, which is above.
         lambda m: getattr(m, "inplace", False) and not hasattr(m, "p"),
         "writes into its input: inplace=True",
     ),

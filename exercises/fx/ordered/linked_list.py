@@ -1,7 +1,7 @@
 """Stage 01, linked-list graph: the doubly linked list that holds the nodes.
 
 A pass edits a program in the middle while it walks over it.  In an array,
-each edit would move everything behind it, and the loop would lose its place;
+each edit would move everything after it, and the loop would lose its place;
 in a doubly linked list an edit changes two neighbours and nothing else.
 
 The list is circular.  A *sentinel*, a link that is not a member, comes before
@@ -102,7 +102,7 @@ def _key_between(before: Link, after: Link) -> int:
 
     Args:
         before: a link, or the sentinel, whose key is 0.
-        after: the link behind it, which is not the sentinel.
+        after: the next link, which is not the sentinel.
     """
     low = before._sort_key
     if after._sort_key - low < 2:
@@ -111,7 +111,7 @@ def _key_between(before: Link, after: Link) -> int:
 
 
 def _make_room(start: Link) -> None:
-    """Spread the keys behind `start`, so that there is one free after it.
+    """Spread the keys after `start`, to free one right after its own.
 
     Finds the shortest run of n links whose keys span more than n², and spaces
     them evenly.  An insertion then costs O(log n), amortised (Dietz and

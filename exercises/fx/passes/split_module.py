@@ -92,7 +92,7 @@ def split_module(
         keep_original_node_name: name the nodes of the parts as in `m`.
         keep_original_input_name: name the inputs of the parts after the
             values; otherwise arg_0, arg_1, ...
-        partition_affix: stands in the names: submod_<affix>_<part>.
+        partition_affix: is part of the names: submod_<affix>_<part>.
         tuple_return: return a tuple also from parts with a single output.
 
     Returns:

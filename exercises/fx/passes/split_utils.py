@@ -153,7 +153,7 @@ def _tagged(graph: Graph, tags: Sequence[str]) -> dict[str, list[Node]]:
 def _check_order(
     graph: Graph, tags: Sequence[str], place: dict[Node, int]
 ) -> None:
-    """Raise if a part must run before one that stands in front of it."""
+    """Raise if a part must run before one that precedes it."""
     uses = (
         (value, node, "uses")
         for node in place

@@ -129,16 +129,16 @@ def by_schema(node: Node) -> list[Argument]:
 
 
 def side_by_side(pattern: Node, node: Node) -> Pair | None:
-    """The arguments of two calls, keyword values behind the positional ones.
+    """The arguments of two calls, keyword values after the positional ones.
 
     None if their keywords differ. What they call is not compared.
     """
-    if [*pattern.kwargs] != [*node.kwargs]:
+    named, others = pattern.kwargs, node.kwargs
+    if [*named] != [*others]:
         return None
-    return (
-        (*pattern.args, *pattern.kwargs.values()),
-        (*node.args, *node.kwargs.values()),
-    )
+    if not named:
+        return pattern.args, node.args
+    return (*pattern.args, *named.values()), (*node.args, *others.values())
 
 
 class PatternNode(NamedTuple):

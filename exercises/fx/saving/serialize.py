@@ -320,7 +320,7 @@ def _class(
 def _init(
     module: nn.Module, pickled: Mapping[str, str], loose: Mapping[str, Value]
 ) -> Iterator[str]:
-    """The body of `__init__`, which makes the module anew."""
+    """The body of `__init__`, which makes the module again."""
     yield from _children(module, pickled)
     yield from _own_state(module)
     if loose:

@@ -1,7 +1,7 @@
 """Stage 02, use-def: what is said when an argument cannot be accepted.
 
 `fx/node.py` decides what to refuse, except inside of constants; the exceptions
-are made here, so that their words do not stand between the lines that do the
+are made here, so that their words are not in the way of the lines that do the
 work.
 """
 

@@ -15,7 +15,7 @@ class PassResult(NamedTuple):
     """What a pass returns.
 
     Attributes:
-        graph_module: the module, changed or made anew.
+        graph_module: the module, changed or a new one.
         modified: whether it is another program than before.
 
     torch.fx: passes/infra/pass_base.py, PassResult

@@ -23,8 +23,10 @@ tour: $(STAMP) ## Trace, show and run two real networks; where to begin.
 	@$(BIN)/python -m stages.tour
 
 # Two processes have two cores: more threads of torch would wait for each other.
+# The C library gives a network's memory back only if told when it is large.
 test: lint types ## Check everything: style, types, tests, the site.
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 --dist loadfile
+	OMP_NUM_THREADS=1 MALLOC_MMAP_THRESHOLD_=1000000 \
+	    $(BIN)/python -m pytest -q -n 2 --dist loadfile
 
 lint: $(STAMP) ## Check style and layout of the code.
 	$(BIN)/ruff check --quiet

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -24,17 +21,16 @@ from tests.process import python
 PREPEND = "ordered.linked_list.Link.prepend"
 
 
+def _python(*arguments: str, cwd: Path = ROOT, **env: str) -> tuple[int, str]:
+    """The status of Python, with caching of bytecode on, and what it says."""
+    plain = {"PYTHONDONTWRITEBYTECODE": "", "PYTEST_ADDOPTS": ""}
+    run = python(*arguments, cwd=cwd, env=plain | env)
+    return run.returncode, run.stdout + run.stderr
+
+
 def _pytest(*arguments: str, cwd: Path = ROOT) -> tuple[int, str]:
     """Pytest as a person runs it."""
-    run = subprocess.run(
-        [sys.executable, "-m", "pytest", *arguments],
-        cwd=cwd,
-        capture_output=True,
-        text=True,
-        check=False,
-        env={k: v for k, v in os.environ.items() if k != "PYTEST_ADDOPTS"},
-    )
-    return run.returncode, run.stdout + run.stderr
+    return _python("-m", "pytest", *arguments, cwd=cwd)
 
 
 # --- the command -----------------------------------------------------------
@@ -319,26 +315,15 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def _python(
+def _in_clone(
     clone: Path, *arguments: str, folder: str = ".", **env: str
 ) -> tuple[int, str]:
-    """Python in a checkout, with caching of bytecode on."""
-    environment = {
-        key: value
-        for key, value in os.environ.items()
-        if key not in ("PYTHONDONTWRITEBYTECODE", "PYTEST_ADDOPTS")
+    """Python in a checkout of its own."""
+    paths = {
+        "PYTHONPATH": str(clone),
+        "MYPY_CACHE_DIR": str(ROOT / ".mypy_cache/filled"),
     }
-    environment["PYTHONPATH"] = str(clone)
-    environment["MYPY_CACHE_DIR"] = str(ROOT / ".mypy_cache/filled")
-    run = subprocess.run(
-        [sys.executable, *arguments],
-        cwd=clone / folder,
-        capture_output=True,
-        text=True,
-        check=False,
-        env=environment | env,
-    )
-    return run.returncode, run.stdout + run.stderr
+    return _python(*arguments, cwd=clone / folder, **paths | env)
 
 
 def test_no_run_executes_what_another_borrowed(clone: Path) -> None:
@@ -347,14 +332,15 @@ def test_no_run_executes_what_another_borrowed(clone: Path) -> None:
         "a, b = m.Link(), m.Link(); a.prepend(b)"
     )
     for number in (3, 4):
-        status, said = _python(clone, "-m", "pytest", f"stages/{number:02d}")
+        check = ("-m", "pytest", f"stages/{number:02d}", "--no-types")
+        status, said = _in_clone(clone, *check)
         assert status == 1, said
         assert " to write in " in said
         assert " failed" not in said, said
     exercises = str(clone / "exercises")
     # Not at the top of the checkout: there, `fx` is the reference.
     for _ in range(2):  # the second time from Python's own cache
-        status, said = _python(
+        status, said = _in_clone(
             clone, "-c", call, folder="stages", PYTHONPATH=exercises
         )
         assert status == 1
@@ -364,21 +350,18 @@ def test_no_run_executes_what_another_borrowed(clone: Path) -> None:
         )
         assert "NotImplementedError: stage 01: Link.prepend" in said
     for folder in (".", "exercises", "stages"):
-        done = _python(
+        done = _in_clone(
             clone, "-c", "import fx", folder=folder, PYTHONPATH=exercises
         )
         assert done == (0, "")
 
 
 def test_a_stage_from_within_its_folder(clone: Path) -> None:
-    run = python(
-        *("-m", "pytest", "--no-types"),
-        cwd=clone / "stages" / "01",
-        env={"PYTHONPATH": str(clone)},
-    )
-    assert run.returncode == 1
-    assert "written in stage 01" in run.stdout
-    assert "next: write" in run.stdout
+    check = ("-m", "pytest", "--no-types")
+    status, said = _in_clone(clone, *check, folder="stages/01")
+    assert status == 1
+    assert "written in stage 01" in said
+    assert "next: write" in said
 
 
 @pytest.mark.parametrize("named", [".", "stages/01/..", "stages/01"])
@@ -387,7 +370,7 @@ def test_no_stage_is_checked_with_the_reference_by_mistake(
 ) -> None:
     """Not by a folder around it, nor by another checkout's pytest."""
     there = {"PYTHONPATH": str(clone if named == "." else ROOT)}
-    status, said = _python(clone, "-P", "-m", "pytest", named, **there)
+    status, said = _in_clone(clone, "-P", "-m", "pytest", named, **there)
     assert status not in (0, 1)
     assert "would check the reference with it" in said
     assert " passed" not in said
@@ -402,11 +385,11 @@ def test_a_part_of_a_stage_is_not_called_the_stage(clone: Path) -> None:
         check = ("-m", "pytest", "stages/01", "--no-types")
         # Every exercise has other tests than this one.
         part = (*check, "--deselect", _a_test(clone))
-        status, said = _python(clone, *part)
+        status, said = _in_clone(clone, *part)
         assert status == 0
         assert "These pass. Now the whole stage" in said
         assert "is done" not in said
-        _, said = _python(clone, *check, "--collect-only")
+        _, said = _in_clone(clone, *check, "--collect-only")
         assert "No test was run." in said
     finally:
         for name, text in before.items():
@@ -426,18 +409,18 @@ def test_a_stage_is_done_once_it_is_proved(clone: Path) -> None:
         start, _, rest = text.partition("proof = [")
         _, _, rest = rest.partition("]\n")
         manifest.write_text(f'{start}proof = ["tests/test_proving.py"]\n{rest}')
-        status, said = _python(clone, "-m", "pytest", "stages/01")
+        status, said = _in_clone(clone, "-m", "pytest", "stages/01")
         assert status == 1
         assert "tests/test_proving.py::test_it" in said
         assert "it is wrong" in said
         assert "Stage 01 is not done yet" in said
         assert "is done" not in said
         proving.write_text("def test_it() -> None:\n    pass\n")
-        status, said = _python(clone, "-m", "pytest", "stages/01")
+        status, said = _in_clone(clone, "-m", "pytest", "stages/01")
         assert status == 0, said
         assert "tests/test_proving.py (1 tests)" in said
         assert "Stage 01 is done." in said
-        status, said = _python(clone, "-m", "pytest", "stages/01")
+        status, said = _in_clone(clone, "-m", "pytest", "stages/01")
         assert status == 0, said
         assert "(1 tests)" not in said, "the proof is remembered"
     finally:
@@ -459,10 +442,10 @@ def test_a_learner_who_edited_the_reference(clone: Path) -> None:
     before = path.read_text()
     try:
         path.write_text(before + "\n# my work\n")
-        status, said = _python(clone, "-m", "pytest", "stages/01")
+        status, said = _in_clone(clone, "-m", "pytest", "stages/01")
         assert status not in (0, 1)
         assert "fx/ordered/linked_list.py: not as delivered" in said
-        status, said = _python(
+        status, said = _in_clone(
             clone, "-m", "pytest", "stages/01", "--reference"
         )
         assert status == 0, said

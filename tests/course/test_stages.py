@@ -7,7 +7,6 @@ import contextlib
 import io
 import re
 import runpy
-import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
@@ -20,6 +19,7 @@ from stages.manifest import EXERCISES, REFERENCE, ROOT, Stage, stages
 from stages.running import Job, run_all
 from stages.tree import Tree, install
 from tests.course.learner import Learner
+from tests.process import printed, python
 
 every_stage = pytest.mark.parametrize(
     "stage", stages().values(), ids=lambda stage: f"{stage.number:02d}"
@@ -61,19 +61,8 @@ def test_all_written_is_all_green_and_typed(learner: Learner) -> None:
     (learner.folder / "pyproject.toml").write_text(
         (EXERCISES / "pyproject.toml").read_text()
     )
-    mypy = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "mypy",
-            "--cache-dir",
-            str(ROOT / ".mypy_cache/filled"),
-        ],
-        cwd=learner.folder,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    cache = str(ROOT / ".mypy_cache/filled")
+    mypy = python("-m", "mypy", "--cache-dir", cache, cwd=learner.folder)
     assert mypy.returncode == 0, mypy.stdout
 
 
@@ -83,10 +72,8 @@ def test_an_editor_finds_nothing_to_complain_of(learner: Learner) -> None:
         (EXERCISES / "pyproject.toml").read_text()
     )
     learner.body("ordered.linked_list.Link.prepend", "return x")
-    pyright = [sys.executable, "-m", "pyright", "--pythonpath", sys.executable]
-    run = subprocess.run(
-        pyright, cwd=learner.folder, capture_output=True, text=True, check=False
-    )
+    pyright = ("-m", "pyright", "--pythonpath", sys.executable)
+    run = python(*pyright, cwd=learner.folder)
     assert run.returncode == 1
     # Of the one mistake it does complain, and of nothing else.
     assert "1 error, 0 warnings" in run.stdout, run.stdout
@@ -214,8 +201,8 @@ def _printed(folder: Path) -> str:
 
 def test_a_demo_is_a_script() -> None:
     demo = stages()[1].folder / "demo.py"
-    printed = subprocess.check_output([sys.executable, demo], text=True)
-    assert printed == demo.with_suffix(".txt").read_text(encoding="utf-8")
+    shown = demo.with_suffix(".txt").read_text(encoding="utf-8")
+    assert printed(str(demo)) == shown
 
 
 @every_stage

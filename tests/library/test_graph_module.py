@@ -831,11 +831,11 @@ def _takes_a_root(x):
 
 
 class TestSize:
-    def test_a_hundred_thousand_nodes_are_copied_and_pickled(self) -> None:
-        gm = GraphModule({}, chain(100_000))
+    def test_twenty_thousand_nodes_are_copied_and_pickled(self) -> None:
+        gm = GraphModule({}, chain(20_000))
         for make in (through_pickle, copy.deepcopy):
             new = make(gm)
-            assert len(new.graph.nodes) == 100_002
+            assert len(new.graph.nodes) == 20_002
             assert new(torch.tensor(2.0)) == 2.0
             del new
 

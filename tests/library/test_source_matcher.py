@@ -20,7 +20,7 @@ from fx.passes.utils.matcher_with_name_node_map_utils import (
     SubgraphMatcherWithNameNodeMap,
 )
 from fx.usedef.values import Value
-from tests.zoo import ZOO, borrow
+from tests.zoo import ZOO
 
 # -- source partitions -------------------------------------------------------
 
@@ -29,8 +29,10 @@ from tests.zoo import ZOO, borrow
 def exported(name: str, strict: bool) -> Value:
     """A network of the zoo, as torch.export has it."""
     (network,) = (one for one in ZOO if one.name == name)
-    with borrow(network, training=False) as model, torch.no_grad():
-        return export(model, network.inputs(), strict=strict).module()
+    inputs = tuple(x.to("meta") for x in network.inputs())
+    with torch.no_grad():
+        model = network.without_numbers().eval()
+        return export(model, inputs, strict=strict).module()
 
 
 def shown(parts: dict[Value, list[Value]]) -> Value:

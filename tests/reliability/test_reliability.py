@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Iterator
-
 import pytest
 
 from tests.process import python
@@ -15,18 +12,6 @@ from tests.reliability.patched import patched
 PARTS = run.names()
 
 
-@pytest.fixture
-def frozen() -> Iterator[None]:
-    """Let the collector not look at what thousands of tests have left.
-
-    Rounds of threads would take minutes: each that makes garbage collects.
-    """
-    gc.freeze()
-    yield
-    gc.unfreeze()
-
-
-@pytest.mark.usefixtures("frozen")
 @pytest.mark.parametrize("name", PARTS)
 def test_nothing_is_wrong(name: str) -> None:
     part, before = run.load(name), patched()

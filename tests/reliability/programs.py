@@ -103,6 +103,8 @@ SIGNATURES: Final = (
     "x, y, alpha=2.0, *, beta=3.0",
     "x: torch.Tensor, y, *, alpha: float = 2.0, beta=3.0",
     "x, /, y, alpha=2.0, beta=None or 3.0",
+    "x, *rest, alpha=2.0, beta=3.0",
+    "x, *rest, beta=3.0, alpha=2.0, **more",
 )
 
 HEADER: Final = "\nclass Program(Root):\n"
@@ -116,7 +118,10 @@ _HEAD: Final = (
 def source(rng: random.Random) -> str:
     """The text of a random program."""
     names = ["x", "y"]
-    lines = [f"    def forward(self, {rng.choice(SIGNATURES)}):"]
+    signature = rng.choice(SIGNATURES)
+    lines = [f"    def forward(self, {signature}):"]
+    if "*rest" in signature:
+        lines.append("        (y,) = rest")
     for i in range(rng.randint(2, 9)):
         a, b = rng.choice(names), rng.choice(names)
         statement = rng.choice(STATEMENTS).format(v=f"v{i}", a=a, b=b)

@@ -115,13 +115,17 @@ _HEAD: Final = (
 )
 
 
+def head(rng: random.Random) -> str:
+    """How a forward of x and y begins."""
+    signature = rng.choice(SIGNATURES)
+    line = f"    def forward(self, {signature}):"
+    return f"{line}\n        (y,) = rest" if "*rest" in signature else line
+
+
 def source(rng: random.Random) -> str:
     """The text of a random program."""
     names = ["x", "y"]
-    signature = rng.choice(SIGNATURES)
-    lines = [f"    def forward(self, {signature}):"]
-    if "*rest" in signature:
-        lines.append("        (y,) = rest")
+    lines = [head(rng)]
     for i in range(rng.randint(2, 9)):
         a, b = rng.choice(names), rng.choice(names)
         statement = rng.choice(STATEMENTS).format(v=f"v{i}", a=a, b=b)

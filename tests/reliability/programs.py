@@ -105,6 +105,7 @@ SIGNATURES: Final = (
     "x, /, y, alpha=2.0, beta=None or 3.0",
     "x, *rest, alpha=2.0, beta=3.0",
     "x, *rest, beta=3.0, alpha=2.0, **more",
+    "x, y, alpha=torch.tensor([2.0]), *, beta=3.0",
 )
 
 HEADER: Final = "\nclass Program(Root):\n"
@@ -287,6 +288,19 @@ PART = Part(
             "        if False:\n"
             "            record = self.tracer.create_proxy\n",
             "copy.deepcopy(x) copies the graph that is being recorded",
+        ),
+        Plant(
+            "fx/tracing/concrete_args.py",
+            "            proxy.node.args = (parameter.default,)\n",
+            "            default = self._tracer.create_arg(parameter.default)\n"
+            "            proxy.node.args = (default,)\n",
+            "a tensor that is a default is a node",
+        ),
+        Plant(
+            "fx/tracing/root.py",
+            "order = [*free[:here], varargs, *free[here:], varkw]",
+            "order = [*free, *rest]",
+            "keyword-only parameters come before *args",
         ),
         Plant(
             "fx/saving/attributes.py",

@@ -277,6 +277,24 @@ def keyword_only_parameters_behind_args(lib: Lib) -> Seen:
     return [def_line(gm), gm(1, "b", 2.0)]
 
 
+@program(differs="defaults-stay-constants", ours=["no error"] * 2)
+def a_tensor_as_default(lib: Lib) -> Seen:
+    three = torch.full((1,), 3.0)
+
+    def f(x: Value, scale: Value = three) -> Value:
+        return x * scale
+
+    def traced() -> Value:
+        gm = lib.symbolic_trace(f)
+        assert gm(2.0).tolist() == [6.0]
+        return gm
+
+    def copied() -> None:
+        assert lib.Transformer(traced()).transform()(2.0).tolist() == [6.0]
+
+    return [error(traced), error(copied)]
+
+
 @program(claims=("codegen-placeholder-signature", "create-args-for-root"))
 def defaults_are_kept_in_the_signature(lib: Lib) -> Seen:
     @no_type_check

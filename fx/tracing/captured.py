@@ -56,19 +56,12 @@ class Captured:
 
     def end(self) -> None:
         """End a trace: the root has its tensors again where it got proxies."""
-        for _, name, value, held in self._replaced():
+        for _, name, value, held in replaced(self._held):
             if isinstance(held[name], Proxy):
                 held[name] = value
         self._nodes.clear()
         self._before.clear()
         self._held = []
-
-    def _replaced(self) -> Iterator[tuple[str, str, Value, dict[str, Value]]]:
-        """What another value stands in the place of: path, name, it, holder."""
-        for prefix, held, before in self._held:
-            for name, value in before.items():
-                if held.get(name, value) is not value:
-                    yield prefix + name, name, value, held
 
     def note(self, node: Node) -> Node:
         """Note a new get_attr node, and the user's line; return the node."""
@@ -95,15 +88,11 @@ class Captured:
                 "does not do it again. Set proxy_buffer_attributes on the "
                 "tracer, or move the code into a leaf module"
             )
-        replaced = [path for path, *_ in self._replaced()]
-        if replaced:
-            frames.warn(
-                f"the code put another value in the place of "
-                f"{', '.join(replaced)} while it was traced, and the graph "
-                "does not do that when it runs. Move the code into a leaf "
-                "module, or write into a buffer (copy_) and set "
-                "proxy_buffer_attributes on the tracer"
-            )
+        warn_of_replaced(
+            self._held,
+            "Move the code into a leaf module, or write into a buffer (copy_) "
+            "and set proxy_buffer_attributes on the tracer",
+        )
         warned: set[object] = set()
         for node, line in self._nodes:
             for user in node.users:
@@ -113,6 +102,27 @@ class Captured:
                     frames.warn(
                         f"{user} writes into {node.target!r}, {_ADVICE}", line
                     )
+
+
+def replaced(
+    held: list[Held],
+) -> Iterator[tuple[str, str, Value, dict[str, Value]]]:
+    """What another value stands in the place of: path, name, it, holder."""
+    for prefix, now, before in held:
+        for name, value in before.items():
+            if now.get(name, value) is not value:
+                yield prefix + name, name, value, now
+
+
+def warn_of_replaced(held: list[Held], advice: str) -> None:
+    """Warn of what is not where it was, if there is such."""
+    paths = [path for path, *_ in replaced(held)]
+    if paths:
+        frames.warn(
+            f"the code put another value in the place of {', '.join(paths)} "
+            "while it was traced, and the graph does not do that when it "
+            f"runs. {advice}"
+        )
 
 
 _ADVICE: Final = (

@@ -82,6 +82,12 @@ STATEMENTS: Final = (
     "{v} = {a} * alpha",
     "{v} = {a} * beta + {a}.shape[0]",
     "{v} = {a} * math.sqrt(2.0) + math.floor(2.7)",
+    # Python around the calls
+    "{v} = functools.partial(torch.add, alpha=2)({a}, {b})",
+    "{v} = sum(block({a}) for block in self.blocks)",
+    "{v} = (lambda z, *more, k=2: z * k + more[0])({a}, {b}, k={b})",
+    "{v} = {a} * self.gain",
+    "{v} = functools.reduce(torch.maximum, self.parts, {a})",
     # operators
     "{v} = torch.ops.fx_reliability.double({a})",
     "{v} = torch.ops.fx_reliability.bump_({a}.clone())",
@@ -111,7 +117,7 @@ SIGNATURES: Final = (
 HEADER: Final = "\nclass Program(Root):\n"
 
 _HEAD: Final = (
-    "import copy, math, torch\nimport torch.nn.functional as F\n"
+    "import copy, functools, math, torch\nimport torch.nn.functional as F\n"
     "from torch import nn\nfrom tests.reliability.subjects import *\n"
 )
 

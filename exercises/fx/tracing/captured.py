@@ -45,6 +45,7 @@ class Captured:
 
     def begin(self, state: State) -> None:
         """Begin a trace with what its root holds."""
+        self._nodes.clear()
         self._held = state.held
         # Lazy parameters refuse questions, and subclasses may answer anything.
         self._before = [

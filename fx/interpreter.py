@@ -510,9 +510,8 @@ class Transformer(Interpreter):
             result = self.run(enable_io_processing=False)
         if self.graph.is_finished:
             old = self.graph.output_node()
-            new = self.new_graph.output(
-                self.tracer.create_arg(result), type_expr=old.type
-            )
+            value = self.tracer.create_arg(result)
+            new = self.new_graph.output(value, type_expr=old.type)
             new.meta.update(old.meta)
         return GraphModule(self.module, self.new_graph)
 
@@ -526,7 +525,8 @@ class Transformer(Interpreter):
 
         torch.fx: interpreter.py, Transformer.placeholder
         """
-        return self.tracer.create_proxy("placeholder", target, args, {})
+        node = self.tracer.create_node("placeholder", target, args, {})
+        return self.tracer.proxy(node)
 
     def get_attr(self, target: Target, args: Args, kwargs: Value) -> Proxy:
         """A proxy of a new get_attr node.

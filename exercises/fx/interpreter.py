@@ -487,7 +487,8 @@ class Transformer(Interpreter):
 
         torch.fx: interpreter.py, Transformer.placeholder
         """
-        return self.tracer.create_proxy("placeholder", target, args, {})
+        node = self.tracer.create_node("placeholder", target, args, {})
+        return self.tracer.proxy(node)
 
     def get_attr(self, target: Target, args: Args, kwargs: Value) -> Proxy:
         """A proxy of a new get_attr node.

@@ -10,7 +10,8 @@ proxy, too, is recorded, and the tensor is fetched by a get_attr node:
     return t * 2           # done while tracing, before any write: zeros
 
 So a recorded write into such a tensor comes too late for what the trace reads
-from it, and it is still there at the graph's next call.  The trace warns.
+from it, and it is still there at the graph's next call.  And that the code puts
+another tensor in the place of a buffer is not recorded.  The trace warns.
 """
 
 from __future__ import annotations
@@ -24,8 +25,10 @@ from torch.utils import _pytree as pytree
 
 from ..memory.facts import facts_of_overloads
 from ..node import Node
+from ..proxy import Proxy
 from ..recording import frames
 from ..usedef.values import Argument, Value
+from .state import Held, State
 
 _PLAIN: Final = (torch.Tensor, nn.Parameter)
 """Exact types of the tensors of a root that are watched for writes."""
@@ -38,17 +41,28 @@ class Captured:
         """Begin without any."""
         self._nodes: list[tuple[Node, tuple[str, int]]] = []
         self._before: list[tuple[str, torch.Tensor, int]] = []
+        self._held: list[Held] = []
 
-    def begin(self, *held: dict[Value, str]) -> None:
-        """Begin a trace with what its root holds, tensor -> path, if any."""
+    def begin(self, state: State) -> None:
+        """Begin a trace with what its root holds."""
         self._nodes.clear()
+        self._held = state.held
         # Lazy parameters refuse questions, and subclasses may answer anything.
         self._before = [
             (path, tensor, tensor._version)  # noqa: SLF001
-            for group in held
+            for group in (state.tensors, state.constants)
             for tensor, path in group.items()
             if type(tensor) in _PLAIN and not tensor.is_inference()
         ]
+
+    def end(self) -> None:
+        """End a trace: the root has its tensors again where it got proxies."""
+        for _, name, value, held in replaced(self._held):
+            if isinstance(held[name], Proxy):
+                held[name] = value
+        self._nodes.clear()
+        self._before.clear()
+        self._held = []
 
     def note(self, node: Node) -> Node:
         """Note a new get_attr node, and the user's line; return the node."""
@@ -75,6 +89,11 @@ class Captured:
                 "does not do it again. Set proxy_buffer_attributes on the "
                 "tracer, or move the code into a leaf module"
             )
+        warn_of_replaced(
+            self._held,
+            "Move the code into a leaf module, or write into a buffer (copy_) "
+            "and set proxy_buffer_attributes on the tracer",
+        )
         warned: set[object] = set()
         for node, line in self._nodes:
             for user in node.users:
@@ -84,6 +103,27 @@ class Captured:
                     frames.warn(
                         f"{user} writes into {node.target!r}, {_ADVICE}", line
                     )
+
+
+def replaced(
+    held: list[Held],
+) -> Iterator[tuple[str, str, Value, dict[str, Value]]]:
+    """What another value stands in the place of: path, name, it, holder."""
+    for prefix, now, before in held:
+        for name, value in before.items():
+            if now.get(name, value) is not value:
+                yield prefix + name, name, value, now
+
+
+def warn_of_replaced(held: list[Held], advice: str) -> None:
+    """Warn of what is not where it was, if there is such."""
+    paths = [path for path, *_ in replaced(held)]
+    if paths:
+        frames.warn(
+            f"the code put another value in the place of {', '.join(paths)} "
+            "while it was traced, and the graph does not do that when it "
+            f"runs. {advice}"
+        )
 
 
 _ADVICE: Final = (

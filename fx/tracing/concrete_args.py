@@ -148,19 +148,17 @@ class RootInputs:
         """The value that stands for a parameter: a proxy, or a structure."""
         if name in self._concrete:
             return self._specialized(name, self._concrete[name])
-        default = () if name.startswith("*") else self._default(name)
-        return self._tracer.create_proxy(
-            "placeholder",
-            name,
-            default,
-            {},
-            type_expr=self._annotations.get(name),
-        )
+        return self._placeholder(name, name, self._annotations.get(name))
 
-    def _default(self, name: str) -> tuple[Value, ...]:
-        """The default of a parameter, as the args of a placeholder."""
-        default = self._parameters[name].default
-        return () if default is inspect.Parameter.empty else (default,)
+    def _placeholder(self, target: str, name: str, note: Value = None) -> Proxy:
+        """A placeholder with the default of a parameter, if it has one."""
+        proxy = self._tracer.create_proxy(
+            "placeholder", target, (), {}, type_expr=note
+        )
+        parameter = self._parameters.get(name)
+        if parameter and parameter.default is not inspect.Parameter.empty:
+            proxy.node.args = (parameter.default,)
+        return proxy
 
     def _specialized(self, name: str, value: Value) -> Value:
         """A structure of proxies and constants, with a placeholder each."""
@@ -169,9 +167,7 @@ class RootInputs:
         def leaf(x: Value) -> Value:
             nonlocal count
             count += 1
-            proxy = self._tracer.create_proxy(
-                "placeholder", f"{name}_{count}", self._default(name), {}
-            )
+            proxy = self._placeholder(f"{name}_{count}", name)
             if isinstance(x, PHBase):
                 mark(proxy.node, x)
                 return proxy

@@ -103,7 +103,11 @@ def root_call(
     asked = [parameters[name] for name in free if name not in concrete]
     _warn_of_is(function, asked)
     make = RootInputs(tracer, function, parameters, concrete)
-    args += [make(name) for name in (*free, *rest)]
+    # A frame has *args at its end, a signature before what is keyword-only.
+    here = function.__code__.co_argcount - len(args)
+    order = [*free[:here], varargs, *free[here:], varkw]
+    made = {name: make(name) for name in order if name}
+    args += [made[name] for name in (*free, *rest)]
     if rest or has_keyword_only:
         root_fn = _taking_all(root_fn, function, len(args))
     leaves, spec = pytree.tree_flatten(tuple(args))

@@ -25,6 +25,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 import fx
 from fx.experimental.proxy_tensor import TracingMode, make_fx
 from fx.tracing.patching import TRACES
+from tests.parity.programs.make_fx import Binds
 
 Tensor = torch.Tensor
 Parameters = dict[str, torch.Tensor]
@@ -261,6 +262,15 @@ def test_a_tensor_of_the_function_is_written_once(mode: TracingMode) -> None:
     count = torch.zeros(1)
     make_fx(lambda x: x + count.add_(torch.tensor(1.0)), tracing_mode=mode)(X)
     assert count.item() == (mode == "real")
+
+
+@pytest.mark.parametrize("mode", ["real", "fake"])
+def test_a_buffer_that_is_bound_anew_is_warned_of(mode: TracingMode) -> None:
+    net = Binds()
+    with pytest.warns(UserWarning, match="in the place of count while"):
+        make_fx(net, tracing_mode=mode)(torch.ones(2))
+    assert type(net.count) is Tensor
+    assert net.count.tolist() == ([1, 1] if mode == "real" else [0, 0])
 
 
 def test_shapes_that_depend_on_data_need_data() -> None:

@@ -71,7 +71,7 @@ def sided(x: Value, sides: Value) -> Value:
 def sources(rng: random.Random) -> tuple[str, str]:
     """Two programs with many equal calls, of which the second is an edit."""
     few = [*rng.sample(programs.STATEMENTS, 10), *PRODUCTS]
-    signature = rng.choice(programs.SIGNATURES)
+    head = f"{programs.HEADER}{programs.head(rng)}\n"
     names, lines = ["x", "y"], list[tuple[str, str]]()
     for number in range(24):
         name, near = f"v{number}", names[-5:]
@@ -81,7 +81,6 @@ def sources(rng: random.Random) -> tuple[str, str]:
         lines.append((line, other.format(**given) or line))
         names.append(name)
     result = f"        return {', '.join(names[-6:])}\n"
-    head = f"{programs.HEADER}    def forward(self, {signature}):\n"
     one, other = (
         "".join(f"        {line}\n" for line in side)
         for side in zip(*lines, strict=True)

@@ -82,6 +82,12 @@ STATEMENTS: Final = (
     "{v} = {a} * alpha",
     "{v} = {a} * beta + {a}.shape[0]",
     "{v} = {a} * math.sqrt(2.0) + math.floor(2.7)",
+    # Python around the calls
+    "{v} = functools.partial(torch.add, alpha=2)({a}, {b})",
+    "{v} = sum(block({a}) for block in self.blocks)",
+    "{v} = (lambda z, *more, k=2: z * k + more[0])({a}, {b}, k={b})",
+    "{v} = {a} * self.gain",
+    "{v} = functools.reduce(torch.maximum, self.parts, {a})",
     # operators
     "{v} = torch.ops.fx_reliability.double({a})",
     "{v} = torch.ops.fx_reliability.bump_({a}.clone())",
@@ -103,20 +109,30 @@ SIGNATURES: Final = (
     "x, y, alpha=2.0, *, beta=3.0",
     "x: torch.Tensor, y, *, alpha: float = 2.0, beta=3.0",
     "x, /, y, alpha=2.0, beta=None or 3.0",
+    "x, *rest, alpha=2.0, beta=3.0",
+    "x, *rest, beta=3.0, alpha=2.0, **more",
+    "x, y, alpha=torch.tensor([2.0]), *, beta=3.0",
 )
 
 HEADER: Final = "\nclass Program(Root):\n"
 
 _HEAD: Final = (
-    "import copy, math, torch\nimport torch.nn.functional as F\n"
+    "import copy, functools, math, torch\nimport torch.nn.functional as F\n"
     "from torch import nn\nfrom tests.reliability.subjects import *\n"
 )
+
+
+def head(rng: random.Random) -> str:
+    """How a forward of x and y begins."""
+    signature = rng.choice(SIGNATURES)
+    line = f"    def forward(self, {signature}):"
+    return f"{line}\n        (y,) = rest" if "*rest" in signature else line
 
 
 def source(rng: random.Random) -> str:
     """The text of a random program."""
     names = ["x", "y"]
-    lines = [f"    def forward(self, {rng.choice(SIGNATURES)}):"]
+    lines = [head(rng)]
     for i in range(rng.randint(2, 9)):
         a, b = rng.choice(names), rng.choice(names)
         statement = rng.choice(STATEMENTS).format(v=f"v{i}", a=a, b=b)
@@ -278,6 +294,19 @@ PART = Part(
             "        if False:\n"
             "            record = self.tracer.create_proxy\n",
             "copy.deepcopy(x) copies the graph that is being recorded",
+        ),
+        Plant(
+            "fx/tracing/concrete_args.py",
+            "            proxy.node.args = (parameter.default,)\n",
+            "            default = self._tracer.create_arg(parameter.default)\n"
+            "            proxy.node.args = (default,)\n",
+            "a tensor that is a default is a node",
+        ),
+        Plant(
+            "fx/tracing/root.py",
+            "order = [*free[:here], varargs, *free[here:], varkw]",
+            "order = [*free, *rest]",
+            "keyword-only parameters come before *args",
         ),
         Plant(
             "fx/saving/attributes.py",

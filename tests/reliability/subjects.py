@@ -99,6 +99,13 @@ class Root(nn.Module):
         self.quiet = nn.ReLU(inplace=True)
         self.scale = nn.Parameter(torch.rand(4))
         self.register_buffer("offset", torch.rand(4))
+        parts = [nn.Parameter(torch.rand(4)) for _ in range(2)]
+        self.parts = nn.ParameterList(parts)
+
+    @property
+    def gain(self) -> torch.Tensor:
+        """A value that is computed from a parameter."""
+        return self.scale * 2
 
 
 for _function in ("added", "of_pair"):

@@ -39,7 +39,9 @@ from ..dispatching.mode import CaptureMode, DecompositionTable
 from ..dispatching.reading import ReadMode
 from ..graph import NO_DEFAULT
 from ..graph_module import OWN, GraphModule
+from ..tracing.captured import replaced, warn_of_replaced
 from ..tracing.patching import TRACES, Place
+from ..tracing.state import State
 from ..usedef.protocols import PyTreeInfo
 from ..usedef.values import LEAVES, Value
 
@@ -118,6 +120,8 @@ def _capture(
         fakes = _fake_mode(inputs)
         inputs = [to_fake(fakes, value) for value in inputs]
     capture = Capture(_owned_tensors(f), fakes)
+    owner = _owner(f)
+    held = State(owner).held if isinstance(owner, nn.Module) else []
     try:
         names = _add_inputs(capture, f, inputs, in_spec)
         with (
@@ -128,8 +132,11 @@ def _capture(
         ):
             result = f(*pytree.tree_unflatten(inputs, in_spec))
         _add_output(capture, f, result, PyTreeInfo(names, in_spec, None))
+        warn_of_replaced(held, "Write into it instead (copy_)")
     finally:
         capture.forget()
+        for _, name, value, now in replaced(held if fakes else []):
+            now[name] = value
     name = getattr(f, "__name__", type(f).__name__)
     return GraphModule(capture.attributes, capture.graph, name)
 
@@ -207,12 +214,17 @@ def _add_output(
     capture.create_node("output", "output", (output,), {}, type_expr=returns)
 
 
-def _owned_tensors(f: Callable[..., Value]) -> OwnedTensors:
-    """The tensors that belong to `f`, if it is a module or a method of one."""
+def _owner(f: Callable[..., Value]) -> Value:
+    """What `f` is a method of, or `f` itself."""
     owner = inspect.unwrap(f)
     if isinstance(owner, functools.partial):
         owner = owner.func
-    owner = getattr(owner, "__self__", owner)
+    return getattr(owner, "__self__", owner)
+
+
+def _owned_tensors(f: Callable[..., Value]) -> OwnedTensors:
+    """The tensors that belong to `f`, if it is a module or a method of one."""
+    owner = _owner(f)
     found: OwnedTensors = {}
     modules = owner.named_modules() if isinstance(owner, nn.Module) else ()
     for prefix, module in modules:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable
-from typing import Final
+from typing import Final, TypeAlias
 
 import torch
 from torch import nn
@@ -32,6 +32,9 @@ STORED: Final[dict[type[object], str]] = {
 }
 """Type of what a trace stores on the root -> how its name there begins."""
 
+Held: TypeAlias = tuple[str, dict[str, Value], dict[str, Value]]
+"""The path of a module with a dot, a dict of it, and what was in that."""
+
 _OTHERS: Final = frozenset(
     (bool, int, float, str, tuple, type(None), dict, OrderedDict, set)
 )
@@ -45,6 +48,7 @@ class State:
         modules: module -> its first dotted path.
         tensors: parameter or buffer -> its first dotted path.
         constants: tensors and the like that are plain attributes -> path.
+        held: where there are buffers and constants.
     """
 
     def __init__(self, root: nn.Module) -> None:
@@ -52,6 +56,7 @@ class State:
         self.modules: dict[nn.Module, str] = {}
         self.tensors: dict[Value, str] = {}
         self.constants: dict[Value, str] = {}
+        self.held: list[Held] = []
         ahead = [("", root)]
         while ahead:
             path, module = ahead.pop()
@@ -71,7 +76,11 @@ class State:
             for name, value in attributes.items():
                 if isinstance(value, CONSTANTS):
                     self.constants[value] = prefix + name
-        for held in (module._parameters, module._buffers):
+                    self.held.append((prefix, attributes, {name: value}))
+        buffers = module._buffers
+        if buffers:
+            self.held.append((prefix, buffers, buffers.copy()))
+        for held in (module._parameters, buffers):
             for name, tensor in held.items():
                 self.tensors.setdefault(tensor, prefix + name)
         for name, child in reversed(module._modules.items()):

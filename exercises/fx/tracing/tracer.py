@@ -156,7 +156,7 @@ class Tracer(TracerBase):
                 self._captured.warn(self.root)
             finally:
                 self._is_tracing = False
-                self._captured.begin()
+                self._captured.end()
                 self.submodule_paths = None
                 self._state = None
             return self.graph
@@ -191,7 +191,7 @@ class Tracer(TracerBase):
         state = self._state = State(self.root)
         self.submodule_paths = state.modules
         self.tensor_attrs = state.constants
-        self._captured.begin(state.tensors, state.constants)
+        self._captured.begin(state)
         return function
 
     def _forget_constants(self) -> None:

@@ -253,12 +253,46 @@ def comments_and_local_annotations_are_lost(lib: Lib) -> Seen:
 @program(claims=("codegen-type-annotations",))
 def annotations_of_starred_parameters(lib: Lib) -> Seen:
     source = """
-    def f(x: int, *args: float, k: str = "a", **kwargs: bool) -> None:
-        return args[0], k
+    def f(x: int, *args: float, **kwargs: bool) -> None:
+        return args[0], kwargs["k"]
     """
     with module_of(source) as user:
         gm = lib.symbolic_trace(user.f)
-        return [*show(gm), gm(1, "b", 2.0)]
+        return [*show(gm), gm(1, 2.0, k="b")]
+
+
+@program(
+    differs="keyword-only-behind-args",
+    ours=[
+        "def forward(self, x, *args, k = 'a', **kwargs):",
+        ("b", "a"),
+    ],
+)
+def keyword_only_parameters_behind_args(lib: Lib) -> Seen:
+    @no_type_check
+    def f(x, *args, k="a", **kwargs):
+        return args[0], k
+
+    gm = lib.symbolic_trace(f)
+    return [def_line(gm), gm(1, "b", 2.0)]
+
+
+@program(differs="defaults-stay-constants", ours=["no error"] * 2)
+def a_tensor_as_default(lib: Lib) -> Seen:
+    three = torch.full((1,), 3.0)
+
+    def f(x: Value, scale: Value = three) -> Value:
+        return x * scale
+
+    def traced() -> Value:
+        gm = lib.symbolic_trace(f)
+        assert gm(2.0).tolist() == [6.0]
+        return gm
+
+    def copied() -> None:
+        assert lib.Transformer(traced()).transform()(2.0).tolist() == [6.0]
+
+    return [error(traced), error(copied)]
 
 
 @program(claims=("codegen-placeholder-signature", "create-args-for-root"))

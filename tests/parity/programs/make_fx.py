@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import warnings
 from collections.abc import Callable
 from importlib import import_module
 from typing import Any, NamedTuple, no_type_check
@@ -696,3 +697,23 @@ def a_count_of_captures(lib: Lib) -> Seen:
     count = torch.zeros(1)
     make_fx(lib)(lambda x: x + count.add_(torch.tensor(1.0)))(torch.ones(2))
     return count.item()
+
+
+class Binds(nn.Module):
+    count: torch.Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("count", torch.zeros(2))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.count = self.count + x
+        return self.count * 2
+
+
+@program(differs="capture-binds", ours=1)
+def a_buffer_bound_to_a_result(lib: Lib) -> Seen:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        make_fx(lib)(Binds())(torch.ones(2))
+    return sum("in the place of count" in str(w.message) for w in caught)

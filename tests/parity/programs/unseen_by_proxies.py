@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import warnings
 
@@ -55,6 +56,31 @@ class Counts(torch.nn.Module):
 def a_buffer_that_changes_while_it_is_traced(lib: Lib) -> Seen:
     gm, warned = traced(lib, Counts())
     return gm(ONES).tolist(), warned
+
+
+class Binds(Counts):
+    def __init__(self, fails: bool) -> None:
+        super().__init__()
+        self.fails = fails
+
+    def forward(self, x: Made) -> Made:
+        self.count = self.count + x
+        if self.fails:
+            raise ValueError
+        return x * self.count
+
+
+@program(
+    differs="writes-beside-proxies",
+    ours=["Tensor", "the code put another value", "Tensor", "Tensor"],
+)
+def a_result_is_put_in_the_place_of_a_buffer(lib: Lib) -> Seen:
+    root, failing = Binds(False), Binds(True)
+    gm, warned = traced(lib, root)
+    with contextlib.suppress(ValueError):
+        lib.symbolic_trace(failing)
+    held = root.count, *warned, gm(ONES), failing.count
+    return [v if isinstance(v, str) else type(v).__name__ for v in held]
 
 
 @program(differs="attributes-assigned", ours=([6.0, 6.0], []))

@@ -26,6 +26,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from ..recording import frames
 from ..usedef.values import Value
 from .capture import Capture
+from .reading import Args, Kwargs
 
 DecompositionTable: TypeAlias = Mapping[OpOverload, Callable[..., Value]]
 """operator -> the function that runs, and is recorded, in its place."""
@@ -68,8 +69,8 @@ class CaptureMode(_DispatchMode):
         self,
         func: Value,
         types: tuple[type, ...],
-        args: tuple[Value, ...] = (),
-        kwargs: dict[str, Value] | None = None,
+        args: Args = (),
+        kwargs: Kwargs | None = None,
     ) -> Value:
         """Decompose an operator, or run and record it."""
         kwargs = kwargs or {}
@@ -94,9 +95,7 @@ class CaptureMode(_DispatchMode):
                     return result
         return self._capture.run(func, args, kwargs)
 
-    def _is_foreign(
-        self, args: tuple[Value, ...], kwargs: dict[str, Value]
-    ) -> bool:
+    def _is_foreign(self, args: Args, kwargs: Kwargs) -> bool:
         """Whether an argument is a tensor subclass that no node has made."""
         return any(
             type(leaf) not in _PLAIN and not self._capture.knows(leaf)

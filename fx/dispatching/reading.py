@@ -22,6 +22,12 @@ from ..node import Node
 from ..recording import frames
 from ..usedef.values import Value
 
+Args: TypeAlias = tuple[Value, ...]
+"""What a call gives by position."""
+
+Kwargs: TypeAlias = dict[str, Value]
+"""What a call gives by keyword."""
+
 refer: Final[Callable[[object], Value]] = StorageWeakRef
 """A weak reference to a storage: no other one, now or later, is equal to it."""
 
@@ -121,8 +127,8 @@ class ReadMode(_FunctionMode):
         self,
         func: Callable[..., Value],
         types: tuple[type, ...],
-        args: tuple[Value, ...] = (),
-        kwargs: dict[str, Value] | None = None,
+        args: Args = (),
+        kwargs: Kwargs | None = None,
     ) -> Value:
         """Call a function of torch, unless it reads what may change."""
         kwargs = kwargs or {}
@@ -134,7 +140,7 @@ class ReadMode(_FunctionMode):
         return func(*args, **kwargs)
 
 
-_Given: TypeAlias = tuple[tuple[Value, ...], dict[str, Value]]
+_Given: TypeAlias = tuple[Args, Kwargs]
 """The arguments of a call."""
 
 

@@ -124,7 +124,7 @@ def _capture(
             _capturing(),
             fakes or contextlib.nullcontext(),
             CaptureMode(capture, table),
-            ReadMode(capture.varies),
+            ReadMode(capture.constants.varies),
         ):
             result = f(*pytree.tree_unflatten(inputs, in_spec))
         _add_output(capture, f, result, PyTreeInfo(names, in_spec, None))

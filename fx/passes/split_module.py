@@ -12,14 +12,9 @@ in an order in which they can run, and the main graph calls one after another:
 from __future__ import annotations
 
 import operator
-from collections.abc import (
-    Callable,
-    Container,
-    Hashable,
-    Iterator,
-    MutableMapping,
-)
+from collections.abc import Callable, Container, Hashable, MutableMapping
 from dataclasses import dataclass, field
+from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
 from typing import TypeAlias
 
@@ -198,6 +193,16 @@ def _connect(
 
 def _runnable_order(parts: dict[PartId, Part]) -> list[PartId]:
     """The parts, each behind those that it needs."""
+    try:
+        needs = {key: part.needs for key, part in parts.items()}
+        TopologicalSorter(needs).prepare()
+    except CycleError as error:
+        steps = [_need(parts, b, a) for a, b in pairwise(error.args[1])]
+        raise RuntimeError(
+            "cycle exists between partitions!\n"
+            + "\n".join(steps)
+            + "\nPut these calls into one part, or cut one of the parts in two."
+        ) from None
     waits = {key: len(part.needs) for key, part in parts.items()}
     ready = [key for key, count in waits.items() if not count]
     order: list[PartId] = []
@@ -208,28 +213,7 @@ def _runnable_order(parts: dict[PartId, Part]) -> list[PartId]:
             waits[user] -= 1
             if not waits[user]:
                 ready.append(user)
-    if len(order) < len(parts):
-        left = [key for key in parts if waits[key]]
-        raise RuntimeError(
-            "cycle exists between partitions!\n"
-            + "\n".join(_cycle(parts, left))
-            + "\nPut these calls into one part, or cut one of the parts in two."
-        )
     return order
-
-
-def _cycle(parts: dict[PartId, Part], left: list[PartId]) -> Iterator[str]:
-    """A line for each step of a cycle among parts that wait for each other."""
-    waiting = set(left)
-    path: list[PartId] = [left[0]]
-    while True:
-        needed = next(key for key in parts[path[-1]].needs if key in waiting)
-        if needed in path:
-            break
-        path.append(needed)
-    path = [*path[path.index(needed) :], needed]
-    for user, needed in pairwise(path):
-        yield _need(parts, user, needed)
 
 
 def _need(parts: dict[PartId, Part], user: PartId, needed: PartId) -> str:

@@ -73,8 +73,6 @@ def tensors_in(value: Value) -> list[torch.Tensor]:
     Args:
         value: a tensor, a list or tuple of results, or anything else.
     """
-    if isinstance(value, torch.Tensor):
-        return [value] if can_be_seen(value) else []
     return [one for one in pytree.tree_leaves(value) if can_be_seen(one)]
 
 

@@ -18,10 +18,10 @@ import torch
 from torch import nn
 from torch._ops import OpOverload
 
+from ..memory.effects import owned
 from ..memory.facts import Facts, builtin_name, facts_of_overloads
 from ..memory.signatures import python_signature
 from ..node import Node
-from ..text.dotted_path import PathError, find
 from ..text.qualified_names import resolves_to
 from ..usedef.arguments import parts
 from ..usedef.values import LEAVES, Argument, Value
@@ -90,7 +90,7 @@ class Normalized(Exact):
             if name:
                 return ("operator", name)
         if self.modules_by_class and node.op == "call_module":
-            return ("module", _class_of(node))
+            return ("module", type(owned(node)))
         return super().key(node)
 
     def pair(self, pattern: Node, node: Node) -> Pair | None:
@@ -122,14 +122,6 @@ class Normalized(Exact):
         return not self.compare_constants or _same_tensor(
             fetched(pattern), fetched(node)
         )
-
-
-def _class_of(node: Node) -> Value:
-    """The class of the module that a call_module node calls, if known."""
-    try:
-        return type(find(node.graph.owning_module, str(node.target)))
-    except PathError:
-        return None
 
 
 def operator_name(node: Node) -> str:

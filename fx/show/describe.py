@@ -11,7 +11,7 @@ from torch import nn
 
 from ..graph_module import GraphModule
 from ..node import Node
-from ..passes.utils.stack_frames import frames_of
+from ..recording.frames import frames_of
 from ..text import dotted_path
 from ..text.node_text import format_arg
 from ..text.qualified_names import _get_qualified_name

@@ -38,7 +38,6 @@ from typing import Final, Literal, TypeAlias
 import torch
 import torch.fx
 from torch import nn
-from torch.nn.parameter import is_lazy
 from torch.utils import _pytree as pytree
 
 from ..node import Node
@@ -342,22 +341,34 @@ def holds_with_others(
     """
     holders: dict[int, list[Node]] = {}
     for node in calls:
-        for storage in _storages(node):
-            holders.setdefault(storage, []).append(node)
+        for place in places_in(owned(node)):
+            holders.setdefault(place, []).append(node)
     others = [node for node in nodes if node not in calls] if holders else []
-    found = [holders.get(key, ()) for node in others for key in _storages(node)]
-    return {*chain.from_iterable(found)}
+    places = [place for node in others for place in places_in(owned(node))]
+    return {node for place in places for node in holders.get(place, ())}
 
 
-def _storages(node: Node) -> Iterator[int]:
-    """The memories of the tensors that a node finds in the graph's owner."""
-    held: Value = owned(node)
+def places_in(held: Value) -> set[int]:
+    """The memories of the tensors in a module, or in another value."""
     if isinstance(held, nn.Module):
         held = [*held.parameters(), *held.buffers()]
-    for tensor in pytree.tree_leaves(held):
-        if isinstance(tensor, torch.Tensor):
-            is_plain = tensor.layout is torch.strided and not is_lazy(tensor)
-            yield id(tensor.untyped_storage() if is_plain else tensor)
+    found = pytree.tree_leaves(held)
+    return {place_of(each) for each in found if isinstance(each, torch.Tensor)}
+
+
+def place_of(tensor: torch.Tensor) -> int:
+    """What tensors in one memory have in common: the address of its storage.
+
+    On the meta device, where fake tensors have theirs, a storage has no
+    address, so that its identity counts there; and that of the tensor if it
+    has no storage.
+    """
+    try:
+        storage = tensor.untyped_storage()
+        has_data = storage.device.type != "meta"
+        return (has_data and storage.data_ptr()) or id(storage)
+    except (RuntimeError, ValueError):  # a sparse, mkldnn or lazy tensor
+        return id(tensor)
 
 
 def overloads_of(node: Node) -> list[Facts]:

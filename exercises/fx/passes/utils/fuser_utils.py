@@ -9,7 +9,7 @@ from itertools import count
 from ...graph import Graph
 from ...graph_module import GraphModule
 from ...node import Node
-from ..tools_common import NodeList, sort_nodes, sorted_nodes
+from ..tools_common import NodeList, Pair, sort_nodes, sorted_nodes
 from .call_order import kept_in_order
 from .common import lift_subgraph_as_module, subgraph_of
 
@@ -218,9 +218,7 @@ def fuse_by_partitions(
 
 
 def _check(
-    graph: Graph,
-    kept: Iterable[tuple[Node, Node]],
-    partitions: Sequence[Collection[Node]],
+    graph: Graph, kept: Iterable[Pair], partitions: Sequence[Collection[Node]]
 ) -> None:
     """Raise unless there is an order with each partition as one node."""
     leader: dict[Node, Node] = {}

@@ -17,6 +17,7 @@ from torch._subclasses.fake_tensor import FakeTensor
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from ..node import Node
 from ..recording import frames
@@ -33,10 +34,14 @@ refer: Final[Callable[[object], Value]] = StorageWeakRef
 
 if TYPE_CHECKING:
 
-    class _FunctionMode(contextlib.nullcontext[None]):
-        """TorchFunctionMode, as mypy can take it: it has no annotations."""
+    class _Mode(contextlib.nullcontext[None]):
+        """A mode of torch, as mypy can take it: torch's have no annotations."""
+
+    DispatchMode = _Mode
+    FunctionMode = _Mode
 else:
-    _FunctionMode = TorchFunctionMode
+    DispatchMode = TorchDispatchMode
+    FunctionMode = TorchFunctionMode
 
 
 def value_read(func: object) -> RuntimeError:
@@ -111,7 +116,7 @@ class Claims:
 # -- functions ---------------------------------------------------------------
 
 
-class ReadMode(_FunctionMode):
+class ReadMode(FunctionMode):
     """Refuses what takes data out of a tensor and runs no operator for it."""
 
     def __init__(self, varies: Callable[[Value], bool]) -> None:

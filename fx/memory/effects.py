@@ -41,7 +41,7 @@ from torch import nn
 from torch.utils import _pytree as pytree
 
 from ..node import Node
-from ..text.dotted_path import PathError, find
+from ..text.dotted_path import PathError, find, look_up
 from ..text.qualified_names import _get_qualified_name, resolves_to
 from ..usedef.protocols import CodeGenerator
 from ..usedef.values import Argument, Value
@@ -159,9 +159,13 @@ def _effect_of_module(module: Value) -> Effect:
     nodes = _nodes_run_by(module)
     if nodes is not None:
         nothing = f"nothing in the graph of {name} has an effect"
-        return _worst(
-            nothing, chain(_effects_of_nodes(nodes), hooks_of(module))
+        tensors: dict[Node, bool] = {}
+        inside = (
+            (node.name, classify(node, tensors))
+            for node in nodes
+            if node.op not in ("placeholder", "output")
         )
+        return _worst(nothing, chain(inside, hooks_of(module)))
     parts = chain(effects_of_module(module), foreign_code(module))
     effect = _worst(f"{name} changes nothing", parts)
     return effect._replace(target=overwritten(module, effect))
@@ -184,14 +188,6 @@ def _nodes_run_by(module: Value) -> Sequence[Node] | None:
     is_edited = codegen._body_transformer is not None
     plain = call is nn.Module and "forward" not in vars(module)
     return nodes if plain and not is_edited else None
-
-
-def _effects_of_nodes(nodes: Sequence[Node]) -> Iterator[tuple[str, Effect]]:
-    """The effects of a graph's nodes, parameters and output aside."""
-    tensors: dict[Node, bool] = {}
-    for node in nodes:
-        if node.op not in ("placeholder", "output"):
-            yield node.name, classify(node, tensors)
 
 
 def _worst(pure: str, parts: Iterable[tuple[str, Effect]]) -> Effect:
@@ -306,15 +302,11 @@ _OF_POOL: Final = 6
 `return_indices`."""
 
 
-def owned(node: Node) -> object:
+def owned(node: Node) -> Value:
     """The module or value that a call_module or get_attr node names."""
-    owner = node.graph.owning_module
-    if node.op not in ("call_module", "get_attr") or owner is None:
+    if node.op not in ("call_module", "get_attr"):
         return None
-    try:
-        return find(owner, str(node.target))
-    except PathError:
-        return None
+    return look_up(node.graph.owning_module, str(node.target))
 
 
 def is_torchs_module(node: Node) -> bool:

@@ -55,6 +55,9 @@ class Part:
     needed_by: dict[PartId, None] = field(default_factory=dict)
 
 
+Parts: TypeAlias = dict[PartId, Part]
+
+
 def split_module(
     m: GraphModule,
     root_m: nn.Module,
@@ -103,7 +106,7 @@ def split_module(
     """
     affix = "" if partition_affix is None else f"{partition_affix}_"
     parts, part_of = _assign(m.graph, split_callback, f"submod_{affix}")
-    _connect(m.graph, parts, part_of)
+    connect(m.graph, parts, part_of)
     if keep_original_order:
         order = list(parts)
         _check_order(order, parts)
@@ -135,9 +138,9 @@ def split_module(
 
 def _assign(
     graph: Graph, split_callback: Callable[[Node], PartId], prefix: str
-) -> tuple[dict[PartId, Part], dict[Node, PartId]]:
+) -> tuple[Parts, dict[Node, PartId]]:
     """The parts with their calls, and the part of each call."""
-    parts: dict[PartId, Part] = {}
+    parts: Parts = {}
     part_of: dict[Node, PartId] = {}
     paths = {str(n.target) for n in graph.nodes if n.op == "get_attr"}
     taken = {path.partition(".")[0] for path in paths}
@@ -161,9 +164,7 @@ def _free(name: str, taken: Container[str]) -> str:
     return free
 
 
-def _connect(
-    graph: Graph, parts: dict[PartId, Part], part_of: dict[Node, PartId]
-) -> None:
+def connect(graph: Graph, parts: Parts, part_of: dict[Node, PartId]) -> None:
     """Find what goes from part to part, and which must run before which."""
 
     def must_precede(before: Node, after: Node) -> None:
@@ -191,7 +192,7 @@ def _connect(
 # -- the order of the parts --------------------------------------------------
 
 
-def _runnable_order(parts: dict[PartId, Part]) -> list[PartId]:
+def _runnable_order(parts: Parts) -> list[PartId]:
     """The parts, each behind those that it needs."""
     try:
         needs = {key: part.needs for key, part in parts.items()}
@@ -216,7 +217,7 @@ def _runnable_order(parts: dict[PartId, Part]) -> list[PartId]:
     return order
 
 
-def _need(parts: dict[PartId, Part], user: PartId, needed: PartId) -> str:
+def _need(parts: Parts, user: PartId, needed: PartId) -> str:
     """Why a part must run after another one."""
     before, after = parts[user].needs[needed]
     why = (
@@ -227,7 +228,7 @@ def _need(parts: dict[PartId, Part], user: PartId, needed: PartId) -> str:
     return f"  {parts[user].name} needs {parts[needed].name}: {after} {why}"
 
 
-def _check_order(order: list[PartId], parts: dict[PartId, Part]) -> None:
+def _check_order(order: list[PartId], parts: Parts) -> None:
     """Raise if a part needs one that runs later."""
     run: set[PartId] = set()
     for key in order:

@@ -162,10 +162,12 @@ def _excerpt(
 ) -> Iterator[str]:
     """The lines of the graph around what was paired and what differs."""
     nodes = list(graph.nodes)
-    shown: set[int] = set()
-    for place, node in enumerate(nodes):
-        if node in partners or node is wrong:
-            shown.update(range(place - AROUND, place + AROUND + 1))
+    shown = {
+        place + step
+        for place, node in enumerate(nodes)
+        if node in partners or node is wrong
+        for step in range(-AROUND, AROUND + 1)
+    }
     gap = False
     for place, node in enumerate(nodes):
         if place in shown:

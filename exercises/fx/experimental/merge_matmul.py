@@ -119,11 +119,8 @@ def _right_operands(graph: Graph) -> dict[Node, object]:
     """
     found: dict[Node, object] = {}
     for node in graph.nodes:
-        operands = _operands(node)
-        if operands is None:
-            continue
-        right = operands[1]
-        if _rank(right) in (1, 2):
+        _, right = _operands(node) or (None, None)
+        if right is not None and _rank(right) in (1, 2):
             tensor = _fetched(right)
             found[node] = right if tensor is None else id(tensor)
     return found

@@ -23,13 +23,14 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Final, Literal, TypeAlias, get_args
 
 import torch
 import torch.backends.mha
 from torch import nn
-from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from torch._guards import detect_fake_mode
+from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
 
@@ -40,6 +41,7 @@ from ..dispatching.reading import ReadMode
 from ..graph import NO_DEFAULT
 from ..graph_module import OWN, GraphModule
 from ..tracing.patching import TRACES, Place
+from ..tracing.state import State
 from ..usedef.protocols import PyTreeInfo
 from ..usedef.values import LEAVES, Value
 
@@ -115,7 +117,9 @@ def _capture(
     inputs, in_spec = pytree.tree_flatten(args)
     fakes = None
     if tracing_mode == "fake":
-        fakes = _fake_mode(inputs)
+        fakes = detect_fake_mode(inputs) or FakeTensorMode(
+            allow_non_fake_inputs=True, static_shapes=True
+        )
         inputs = [to_fake(fakes, value) for value in inputs]
     capture = Capture(_owned_tensors(f), fakes)
     try:
@@ -135,14 +139,6 @@ def _capture(
 
 
 # -- inputs and outputs ----------------------------------------------------
-
-
-def _fake_mode(inputs: Iterable[Value]) -> FakeTensorMode:
-    """The mode of the first fake tensor among the inputs, or a new mode."""
-    for value in inputs:
-        if isinstance(value, FakeTensor):
-            return value.fake_mode
-    return FakeTensorMode(allow_non_fake_inputs=True, static_shapes=True)
 
 
 def _add_inputs(
@@ -213,16 +209,14 @@ def _owned_tensors(f: Callable[..., Value]) -> OwnedTensors:
     if isinstance(owner, functools.partial):
         owner = owner.func
     owner = getattr(owner, "__self__", owner)
-    found: OwnedTensors = {}
-    modules = owner.named_modules() if isinstance(owner, nn.Module) else ()
-    for prefix, module in modules:
-        for held in (module._parameters, module._buffers, vars(module)):
-            for name, value in held.items():
-                path = f"{prefix}.{name}" if prefix else name
-                reserved = path.partition(".")[0] in OWN
-                if isinstance(value, torch.Tensor) and not reserved:
-                    found.setdefault(id(value), (path, value))
-    return found
+    if not isinstance(owner, nn.Module):
+        return {}
+    held = State(owner)
+    return {
+        id(value): (path, value)
+        for value, path in (held.constants | held.tensors).items()
+        if isinstance(value, torch.Tensor) and path.partition(".")[0] not in OWN
+    }
 
 
 # -- what surrounds a capture ----------------------------------------------

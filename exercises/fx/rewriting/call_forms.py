@@ -15,7 +15,6 @@ from inspect import isfunction
 from typing import Final, NamedTuple
 
 import torch
-from torch import nn
 from torch._ops import OpOverload
 
 from ..memory.effects import owned
@@ -100,10 +99,8 @@ class Normalized(Exact):
                 return None
             return side_by_side(pattern, node)
         ours = form(node) if self.normalize else None
-        theirs = form(pattern) if self.normalize else None
-        if ours is None or theirs is None:
-            return super().pair(pattern, node)
-        if (ours.name, ours.names) == (theirs.name, theirs.names):
+        theirs = form(pattern) if ours else None
+        if ours and theirs and ours[:2] == theirs[:2]:  # name and names
             return theirs.values, ours.values
         # One may pass a default explicitly where the other passes a node.
         return super().pair(pattern, node)
@@ -209,15 +206,8 @@ def _given(
     return {
         "self" if key == "input" else key: value
         for key, value in bound.items()
-        if not _is_default(value, parameters[key].default)
+        if not equal_constants(value, parameters[key].default)
     }
-
-
-def _is_default(value: Argument, default: object) -> bool:
-    """Whether an argument is equal to the parameter's default."""
-    if isinstance(value, (Node, torch.Tensor, nn.Module)):
-        return False
-    return type(value) is type(default) and value == default
 
 
 def equal_constants(sought: Argument, found: Argument) -> bool:

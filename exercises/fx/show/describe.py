@@ -12,7 +12,7 @@ from torch import nn
 from ..graph_module import GraphModule
 from ..node import Node
 from ..recording.frames import frames_of
-from ..text import dotted_path
+from ..text.dotted_path import look_up
 from ..text.node_text import format_arg
 from ..text.qualified_names import _get_qualified_name
 from ..usedef.values import Value
@@ -98,9 +98,7 @@ class _Writer:
     def _held(self, node: Node) -> Value:
         """What the module has at the node's target, if that is a path."""
         if node.op in ("call_module", "get_attr"):
-            path = str(node.target)
-            if dotted_path.exists(self._gm, path):
-                return dotted_path.find(self._gm, path)
+            return look_up(self._gm, str(node.target))
         return None
 
     def _number_of(self, path: tuple[_Group, ...]) -> int:

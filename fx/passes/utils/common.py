@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from torch import nn
 
@@ -79,7 +79,7 @@ def subgraph_of(
     nodes: Sequence[Node],
     outputs: Sequence[Node],
     *,
-    is_copied: Callable[[Node], bool] = lambda node: False,
+    fetches: bool = False,
     as_tuple: bool = False,
 ) -> tuple[Graph, list[Node]]:
     """Copy some nodes of a graph into a graph of their own.
@@ -88,8 +88,8 @@ def subgraph_of(
         nodes: in the order in which they run.
         outputs: those of them whose values the new graph returns; one alone
             is returned as it is.
-        is_copied: says of an input from outside, such as a fetched attribute,
-            that it is copied too instead of becoming a parameter.
+        fetches: fetch attributes in the new graph, instead of taking those
+            that are fetched outside as parameters.
         as_tuple: return a tuple also of one value.
 
     Returns:
@@ -103,7 +103,8 @@ def subgraph_of(
     inputs: list[Node] = []
     for node in nodes:
         for value in node.all_input_nodes:
-            if not (value in inside or value in copies or is_copied(value)):
+            is_copied = fetches and value.op == "get_attr"
+            if not (value in inside or value in copies or is_copied):
                 copies[value] = graph.placeholder(value.name, value.type)
                 copies[value].meta = value.meta.copy()
                 inputs.append(value)

@@ -45,8 +45,8 @@ def validate_partition(partition: NodeList) -> bool:
     """
     inside = set(partition)
     seen: set[Node] = set()
-    rest = [user for node in inside for user in node.users]
-    rest = [user for user in rest if user not in inside]
+    users = (user for node in inside for user in node.users)
+    rest = [user for user in users if user not in inside]
     while rest:
         node = rest.pop()
         if node in inside:

@@ -14,7 +14,7 @@ from torch.nn.utils.fusion import fuse_conv_bn_eval, fuse_linear_bn_eval
 
 from ..graph_module import GraphModule
 from ..memory.effects import classify, places_in
-from ..memory.modules import hooks_of
+from ..memory.modules import is_torchs
 from ..node import Node
 from ..text import dotted_path
 from ..usedef.values import Value
@@ -93,14 +93,9 @@ def _written(gm: GraphModule) -> set[int]:
     for node in gm.graph.find_nodes(op="call_module"):
         module = dotted_path.find(gm, str(node.target))
         known = type(module) in _WRITE_NOTHING and not module.training
-        if not (known and _is_plain(module)) and classify(node).kind != "pure":
+        if not (known and is_torchs(module)) and classify(node).kind != "pure":
             written |= places_in(module)
     return written
-
-
-def _is_plain(module: nn.Module) -> bool:
-    """Whether a call runs the forward of its class, and no hook."""
-    return "forward" not in vars(module) and not any(hooks_of(module))
 
 
 def _can_be_folded(
@@ -121,7 +116,7 @@ def _can_be_folded(
     if norm.num_features != len(layer.weight):
         return False  # it counts along another dimension
     for each in (layer, norm):
-        if not (_is_plain(each) and written.isdisjoint(places_in(each))):
+        if not (is_torchs(each) and written.isdisjoint(places_in(each))):
             return False
     noted = call.meta.get("val", call.meta.get("tensor_meta"))
     is_flat = len(getattr(noted, "shape", ())) == 2

@@ -74,7 +74,7 @@ def cut_in_stages(
     Cost: O(nodes + uses), and a run without data.
     """
     mode = FakeTensorMode(allow_non_fake_inputs=True)
-    ShapeProp(gm, mode).propagate(*map(mode.from_tensor, example))
+    ShapeProp(gm, mode).propagate(*example)
     _check_writes(gm)
     calls = [node for node in gm.graph.nodes if node.op in CALLABLE_NODE_OPS]
     crossing = _crossing(gm.graph, calls)

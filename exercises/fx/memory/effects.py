@@ -60,6 +60,7 @@ from .modules import (
     effects_of_module,
     foreign_code,
     hooks_of,
+    is_torchs,
     overwritten,
     returns_new_tensor,
 )
@@ -312,9 +313,7 @@ def owned(node: Node) -> Value:
 def is_torchs_module(node: Node) -> bool:
     """Whether a node calls a module in which only code of torch runs."""
     module = owned(node)
-    if not isinstance(module, torch.nn.Module):
-        return False
-    return next(foreign_code(module), None) is None
+    return isinstance(module, nn.Module) and is_torchs(module)
 
 
 def holds_with_others(

@@ -159,9 +159,7 @@ def sort_nodes(
 
 
 def sorted_nodes(
-    nodes: Iterable[Node],
-    pairs: Iterable[Pair] = (),
-    leader: Leaders = EMPTY,
+    nodes: Iterable[Node], pairs: Iterable[Pair] = (), leader: Leaders = EMPTY
 ) -> list[Node]:
     """Some nodes, each behind its inputs and no later than it must be.
 

@@ -9,6 +9,7 @@ from torch import nn
 from ...graph import Graph
 from ...graph_module import GraphModule
 from ...node import Node
+from ...saving.attributes import paths_in
 from .matcher_utils import SubgraphMatcher
 
 __all__ = ["HolderModule", "compare_graphs", "lift_subgraph_as_module"]
@@ -46,12 +47,8 @@ def lift_subgraph_as_module(
 
     torch.fx: passes/utils/common.py, lift_subgraph_as_module
     """
-    paths = [
-        str(node.target)
-        for node in subgraph.nodes
-        if node.op in ("call_module", "get_attr")
-    ]
     lifted = GraphModule(gm, subgraph, class_name)
+    paths = paths_in(subgraph.nodes)
     return lifted, {path: f"{comp_name}.{path}" for path in paths}
 
 

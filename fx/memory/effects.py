@@ -30,7 +30,7 @@ from __future__ import annotations
 import logging
 import operator
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from itertools import chain
 from typing import Final, Literal, TypeAlias
@@ -350,16 +350,15 @@ def places_in(held: Value) -> set[int]:
 def place_of(tensor: torch.Tensor) -> int:
     """What tensors in one memory have in common: the address of its storage.
 
-    On the meta device, where fake tensors have theirs, a storage has no
-    address, so that its identity counts there; and that of the tensor if it
-    has no storage.
+    A storage without an address, as on the meta device, where fake tensors
+    have theirs, counts by its identity; so does a tensor without a storage.
     """
-    try:
-        storage = tensor.untyped_storage()
-        has_data = storage.device.type != "meta"
-        return (has_data and storage.data_ptr()) or id(storage)
-    except (RuntimeError, ValueError):  # a sparse, mkldnn or lazy tensor
-        return id(tensor)
+    memory: object = tensor
+    with suppress(RuntimeError, ValueError):  # sparse, jagged, lazy, …
+        memory = storage = tensor.untyped_storage()
+        if storage.device.type != "meta" and storage.data_ptr():
+            return storage.data_ptr()
+    return id(memory)
 
 
 def overloads_of(node: Node) -> list[Facts]:

@@ -70,7 +70,7 @@ IN_PLACE_OPERATORS: Final = frozenset(
 ) | {"setitem", "delitem"}
 """Functions of `operator` that write into their first argument."""
 
-OF_PYTHON: Final = [
+OF_PYTHON: Final[list[tuple[str, object]]] = [
     (f"{module.__name__}.{name.strip('_')}", function)
     for module in (cmath, math, operator)
     for name, function in vars(module).items()

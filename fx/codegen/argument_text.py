@@ -1,4 +1,4 @@
-"""Stage 05, codegen: arguments written as Python, constants among them.
+"""Stage 05, codegen: arguments and types written as Python.
 
 Generated code is executed, so `repr` is not good enough for a constant.  The
 `repr` of a tensor is not an expression, and a user's class can return any
@@ -8,6 +8,10 @@ code, so that the code uses the very same object:
 
     add = torch.add(x, 1.5);                       # written out
     quantize = x.quantize(_constant_decimal);      # decimal.Decimal("0.1")
+
+So is each class in the type of a node, which becomes an annotation: those of
+parameters and of the return value are evaluated when the generated function is
+defined.  `typing.List[torch.Tensor]` is written `typing_List[torch.Tensor]`.
 """
 
 from __future__ import annotations
@@ -16,6 +20,7 @@ import ast
 import cmath
 import dataclasses
 import math
+import typing
 from collections.abc import Callable, Collection, Iterable, Mapping
 from enum import Enum
 from itertools import repeat
@@ -24,6 +29,7 @@ from types import (
     FunctionType,
     MethodDescriptorType,
     MethodType,
+    UnionType,
     WrapperDescriptorType,
 )
 from typing import ClassVar, Final, NamedTuple, TypeAlias
@@ -289,3 +295,66 @@ def _container_kind(value: Value, kind: type) -> object:
     if dataclasses.is_dataclass(kind) and holds_node(value):
         return dataclasses.dataclass
     return kind
+
+
+# -- types -------------------------------------------------------------------
+
+_ALIASES: Final[dict[object, Value]] = {
+    alias.__origin__: alias
+    for alias in (
+        getattr(typing, name)
+        for name in ("List", "Dict", "Set", "FrozenSet", "Tuple")
+    )
+}
+"""`list` -> `typing.List`, for types that were written in the old way."""
+
+_NAMED_BY_REPR: Final = frozenset((str, int, bool, bytes, type(...)))
+"""Exact types whose `repr` is a good hint for the name of a global."""
+
+
+def type_text(kind: Value, names: GlobalNames) -> str:
+    """A type, or another object that annotates something, as code.
+
+    Args:
+        kind: a class, a generic type with arguments, `int | None`, a string,
+            or any object.
+        names: where its parts get their names.
+
+    torch.fx: graph.py, type_repr
+    """
+    if isinstance(kind, list):  # the parameters of typing.Callable
+        return f"[{_join(kind, names)}]"
+    if type(kind) is tuple and not kind:
+        return "()"
+    if isinstance(kind, UnionType):
+        return "|".join(type_text(arg, names) for arg in typing.get_args(kind))
+    origin = None
+    if not isinstance(kind, type) and not hasattr(kind, "__metadata__"):
+        origin = getattr(kind, "__origin__", None)
+    return (
+        _plain(kind, names) if origin is None else _generic(kind, origin, names)
+    )
+
+
+def _join(kinds: Iterable[Value], names: GlobalNames) -> str:
+    """Type arguments."""
+    return ",".join(type_text(kind, names) for kind in kinds)
+
+
+def _generic(kind: Value, origin: Value, names: GlobalNames) -> str:
+    """`list[int]`, `typing.Union[int, str]`."""
+    if type(kind).__module__ == "typing" and hasattr(kind, "__args__"):
+        origin = _ALIASES.get(origin, origin)
+    name = names.name_of(origin, _type_repr(origin))
+    args = typing.get_args(kind) or getattr(kind, "__args__", ())
+    return f"{name}[{_join(args, names)}]" if args else name
+
+
+def _plain(kind: Value, names: GlobalNames) -> str:
+    """A class, or another object, bound as a global."""
+    if isinstance(kind, type | FunctionType):
+        return names.name_of(kind, _type_repr(kind))
+    cls = type(kind)
+    if cls in _NAMED_BY_REPR or cls.__module__ == "typing":
+        return names.bind(_type_repr(kind), kind)
+    return names.constant(kind)

@@ -18,7 +18,7 @@ from torch.utils import _pytree as pytree
 
 from ..memory.facts import facts_of
 from ..usedef.values import Value
-from .reading import refer, value_read
+from .reading import Args, Kwargs, refer, value_read
 
 _MAX_ELEMENTS: Final = 1
 """How many elements a constant may have, so that `item()` works."""
@@ -59,30 +59,25 @@ class Constants(dict[int, _Constant]):
         """Whether a value is the tensor of a node, and not constant."""
         return id(value) in self._known and id(value) not in self
 
-    def read(
-        self,
-        func: OpOverload,
-        args: tuple[Value, ...],
-        kwargs: dict[str, Value],
-    ) -> Value:
-        """The number that an operator reads out of a constant.
+    def read(self, func: OpOverload, args: Args, kwargs: Kwargs) -> Value:
+        """What an operator computes from constants: `item` reads a number.
 
         Raises:
             RuntimeError: a tensor among the arguments is not constant.
         """
-        values = self._values_of(args, kwargs)
-        if values is None:
+        if any(map(self.varies, pytree.arg_tree_leaves(*args, **kwargs))):
             raise value_read(func)
-        args, kwargs = values
+
+        def value(leaf: Value) -> Value:
+            constant = self.get(id(leaf))
+            return leaf if constant is None else constant.value
+
+        args, kwargs = pytree.tree_map(value, (args, kwargs))
         with unset_fake_temporarily():
             return func(*args, **kwargs)
 
     def fold(
-        self,
-        func: OpOverload,
-        args: tuple[Value, ...],
-        kwargs: dict[str, Value],
-        result: Value,
+        self, func: OpOverload, args: Args, kwargs: Kwargs, result: Value
     ) -> Value:
         """Compute the result of an operator from the constants it takes.
 
@@ -103,30 +98,12 @@ class Constants(dict[int, _Constant]):
         # A tensor that no node has made may change, and must not be written
         # a second time.
         if leaves and all(id(leaf) in self for leaf in leaves):
-            values = self._values_of(args, kwargs)
             random = facts is None or facts.draws
-            if values is not None and not random and _is_small(result):
-                args, kwargs = values
-                with unset_fake_temporarily():
-                    return func(*args, **kwargs)
+            if not random and _is_small(result):
+                return self.read(func, args, kwargs)
         if facts is None or facts.writes:
             self._end_written(leaves)
         return None
-
-    def _values_of(
-        self, args: tuple[Value, ...], kwargs: dict[str, Value]
-    ) -> tuple[tuple[Value, ...], dict[str, Value]] | None:
-        """Arguments with their constant values; None if one has none."""
-        if any(map(self.varies, pytree.arg_tree_leaves(*args, **kwargs))):
-            return None
-
-        def value(leaf: Value) -> Value:
-            constant = self.get(id(leaf))
-            return leaf if constant is None else constant.value
-
-        values: tuple[tuple[Value, ...], dict[str, Value]]
-        values = pytree.tree_map(value, (args, kwargs))
-        return values
 
     def _end_written(self, leaves: list[torch.Tensor]) -> None:
         """Drop the constants that share storage with one of some tensors."""

@@ -23,13 +23,14 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Final, Literal, TypeAlias, get_args
 
 import torch
 import torch.backends.mha
 from torch import nn
-from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from torch._guards import detect_fake_mode
+from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
 
@@ -117,39 +118,32 @@ def _capture(
     inputs, in_spec = pytree.tree_flatten(args)
     fakes = None
     if tracing_mode == "fake":
-        fakes = _fake_mode(inputs)
+        fakes = detect_fake_mode(inputs) or FakeTensorMode(
+            allow_non_fake_inputs=True, static_shapes=True
+        )
         inputs = [to_fake(fakes, value) for value in inputs]
-    capture = Capture(_owned_tensors(f), fakes)
-    owner = _owner(f)
-    held = State(owner).held if isinstance(owner, nn.Module) else []
+    state = _state(f)
+    capture = Capture(_tensors_in(state), fakes)
     try:
         names = _add_inputs(capture, f, inputs, in_spec)
         with (
             _capturing(),
             fakes or contextlib.nullcontext(),
             CaptureMode(capture, table),
-            ReadMode(capture.varies),
+            ReadMode(capture.constants.varies),
         ):
             result = f(*pytree.tree_unflatten(inputs, in_spec))
         _add_output(capture, f, result, PyTreeInfo(names, in_spec, None))
-        warn_of_replaced(held, "Write into it instead (copy_)")
+        warn_of_replaced(state.held, "Write into it instead (copy_)")
     finally:
         capture.forget()
-        for _, name, value, now in replaced(held if fakes else []):
+        for _, name, value, now in replaced(state.held if fakes else []):
             now[name] = value
     name = getattr(f, "__name__", type(f).__name__)
     return GraphModule(capture.attributes, capture.graph, name)
 
 
 # -- inputs and outputs ----------------------------------------------------
-
-
-def _fake_mode(inputs: Iterable[Value]) -> FakeTensorMode:
-    """The mode of the first fake tensor among the inputs, or a new mode."""
-    for value in inputs:
-        if isinstance(value, FakeTensor):
-            return value.fake_mode
-    return FakeTensorMode(allow_non_fake_inputs=True, static_shapes=True)
 
 
 def _add_inputs(
@@ -214,27 +208,22 @@ def _add_output(
     capture.create_node("output", "output", (output,), {}, type_expr=returns)
 
 
-def _owner(f: Callable[..., Value]) -> Value:
-    """What `f` is a method of, or `f` itself."""
+def _state(f: Callable[..., Value]) -> State:
+    """What the module has that `f` is, or that `f` is a method of."""
     owner = inspect.unwrap(f)
     if isinstance(owner, functools.partial):
         owner = owner.func
-    return getattr(owner, "__self__", owner)
+    owner = getattr(owner, "__self__", owner)
+    return State(owner if isinstance(owner, nn.Module) else nn.Module())
 
 
-def _owned_tensors(f: Callable[..., Value]) -> OwnedTensors:
-    """The tensors that belong to `f`, if it is a module or a method of one."""
-    owner = _owner(f)
-    found: OwnedTensors = {}
-    modules = owner.named_modules() if isinstance(owner, nn.Module) else ()
-    for prefix, module in modules:
-        for held in (module._parameters, module._buffers, vars(module)):
-            for name, value in held.items():
-                path = f"{prefix}.{name}" if prefix else name
-                reserved = path.partition(".")[0] in OWN
-                if isinstance(value, torch.Tensor) and not reserved:
-                    found.setdefault(id(value), (path, value))
-    return found
+def _tensors_in(state: State) -> OwnedTensors:
+    """The tensors that a captured module owns."""
+    return {
+        id(value): (path, value)
+        for value, path in (state.constants | state.tensors).items()
+        if isinstance(value, torch.Tensor) and path.partition(".")[0] not in OWN
+    }
 
 
 # -- what surrounds a capture ----------------------------------------------

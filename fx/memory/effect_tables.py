@@ -8,7 +8,11 @@ mention a write, random draws that depend on a flag, and modules of torch.nn.
 from __future__ import annotations
 
 import builtins
+import cmath
+import math
+import operator
 from collections.abc import Callable
+from types import BuiltinFunctionType
 from typing import Final, NamedTuple
 
 import torch
@@ -65,6 +69,15 @@ IN_PLACE_OPERATORS: Final = frozenset(
     "sub truediv xor".split()
 ) | {"setitem", "delitem"}
 """Functions of `operator` that write into their first argument."""
+
+OF_PYTHON: Final[list[tuple[str, object]]] = [
+    (f"{module.__name__}.{name.strip('_')}", function)
+    for module in (cmath, math, operator)
+    for name, function in vars(module).items()
+    if isinstance(function, BuiltinFunctionType) and name.strip("_") != "call"
+]
+"""The functions of these modules, each with its name; `operator.call` would run
+what it is given."""
 
 PURE_BUILTINS: Final = (
     "abs ascii bin bool callable chr complex divmod enumerate filter float "

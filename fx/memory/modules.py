@@ -56,6 +56,11 @@ def foreign_code(module: nn.Module) -> Iterator[tuple[str, Effect]]:
             yield path, Effect("unknown", f"{type(part).__name__} {reason}")
 
 
+def is_torchs(module: nn.Module) -> bool:
+    """Whether only code of torch runs when a module is called."""
+    return next(foreign_code(module), None) is None
+
+
 def hooks_of(module: nn.Module, path: str = "") -> Iterator[tuple[str, Effect]]:
     """The hooks that run when a module is called: its own, and global ones."""
     name = type(module).__name__
@@ -99,7 +104,7 @@ def returns_new_tensor(module: object) -> bool:
     return (
         isinstance(module, FRESH_MODULES)
         and not getattr(module, "return_indices", False)
-        and next(foreign_code(module), None) is None
+        and is_torchs(module)
     )
 
 

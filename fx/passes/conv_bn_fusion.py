@@ -6,7 +6,6 @@ A layer with other weights can do the same, so the two become one module.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from itertools import chain, count
 from typing import Final
 
@@ -14,12 +13,12 @@ from torch import nn
 from torch.nn.utils.fusion import fuse_conv_bn_eval, fuse_linear_bn_eval
 
 from ..graph_module import GraphModule
-from ..memory.effects import classify
-from ..memory.modules import hooks_of
+from ..memory.effects import classify, places_in
+from ..memory.modules import is_torchs
 from ..node import Node
 from ..text import dotted_path
 from ..usedef.values import Value
-from .utils.call_order import may_write_attributes, place_of
+from .utils.call_order import may_write_attributes
 
 LAYER_AND_NORM: Final = frozenset(
     (
@@ -84,27 +83,23 @@ def fold_conv_bn(gm: GraphModule) -> int:
     return len(folded)
 
 
-def _written(gm: GraphModule) -> set[Hashable]:
+def _written(gm: GraphModule) -> set[int]:
     """The memory of attributes and modules that the graph may write."""
-    held: list[Value] = []
+    written: set[int] = set()
     fetched = gm.graph.find_nodes(op="get_attr")
     if fetched and may_write_attributes(gm.graph):
-        held += [dotted_path.find(gm, str(node.target)) for node in fetched]
+        for node in fetched:
+            written |= places_in(dotted_path.find(gm, str(node.target)))
     for node in gm.graph.find_nodes(op="call_module"):
         module = dotted_path.find(gm, str(node.target))
         known = type(module) in _WRITE_NOTHING and not module.training
-        if not (known and _is_plain(module)) and classify(node).kind != "pure":
-            held += chain(module.parameters(), module.buffers())
-    return {place_of(one) for one in held}
-
-
-def _is_plain(module: nn.Module) -> bool:
-    """Whether a call runs the forward of its class, and no hook."""
-    return "forward" not in vars(module) and not any(hooks_of(module))
+        if not (known and is_torchs(module)) and classify(node).kind != "pure":
+            written |= places_in(module)
+    return written
 
 
 def _can_be_folded(
-    layer: Value, norm: Value, call: Node, written: set[Hashable]
+    layer: Value, norm: Value, call: Node, written: set[int]
 ) -> bool:
     """Whether a BatchNorm multiplies by and adds constants only.
 
@@ -121,10 +116,7 @@ def _can_be_folded(
     if norm.num_features != len(layer.weight):
         return False  # it counts along another dimension
     for each in (layer, norm):
-        if not _is_plain(each):
-            return False
-        held = chain(each.parameters(), each.buffers())
-        if written and not written.isdisjoint(map(place_of, held)):
+        if not (is_torchs(each) and written.isdisjoint(places_in(each))):
             return False
     noted = call.meta.get("val", call.meta.get("tensor_meta"))
     is_flat = len(getattr(noted, "shape", ())) == 2

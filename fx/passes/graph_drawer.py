@@ -21,11 +21,11 @@ from ..compat.names import _format_arg
 from ..graph_module import GraphModule
 from ..node import Node
 from ..operator_schemas import normalize_function
+from ..recording.frames import frames_of
 from ..text import dotted_path
 from ..text.qualified_names import _get_qualified_name
 from ..usedef.values import Argument, Value
 from .shape_prop import TensorMetadata
-from .utils.stack_frames import frames_of
 
 __all__ = ["FxGraphDrawer"]
 

@@ -12,7 +12,8 @@ returns, so a value that a later stage needs is handed through all in between:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate, pairwise
 
 import torch
@@ -22,27 +23,20 @@ from torch.distributed.pipelining import PipelineStage
 
 from ..graph import Graph
 from ..graph_module import GraphModule
-from ..memory.effects import Memory, effect_by_name, is_torchs_module
+from ..memory.effects import Memory, effect_by_name, is_torchs_module, owned
 from ..node import Node, map_arg
-from ..text.dotted_path import find
 from ..usedef.values import Argument
 from .shape_prop import ShapeProp, TensorMetadata
 from .tools_common import CALLABLE_NODE_OPS
-from .utils.balanced_cuts import lightest_cuts
 
 __all__ = ["by_parameters", "cut_in_stages", "pipeline_stage"]
 
 
 def by_parameters(node: Node) -> float:
     """How many numbers the parameters have that a call brings along."""
-    root = node.graph.owning_module
-    if node.op == "call_module":
-        module = find(root, str(node.target))
-        return float(sum(each.numel() for each in module.parameters()))
-    fetched = (each for each in node.all_input_nodes if each.op == "get_attr")
-    values = (find(root, str(each.target)) for each in fetched)
+    tensors = (tensor for _, tensor in _tensors(node))
     return float(
-        sum(each.numel() for each in values if isinstance(each, nn.Parameter))
+        sum(each.numel() for each in tensors if isinstance(each, nn.Parameter))
     )
 
 
@@ -80,7 +74,7 @@ def cut_in_stages(
     Cost: O(nodes + uses), and a run without data.
     """
     mode = FakeTensorMode(allow_non_fake_inputs=True)
-    ShapeProp(gm, mode).propagate(*map(mode.from_tensor, example))
+    ShapeProp(gm, mode).propagate(*example)
     _check_writes(gm)
     calls = [node for node in gm.graph.nodes if node.op in CALLABLE_NODE_OPS]
     crossing = _crossing(gm.graph, calls)
@@ -96,7 +90,7 @@ def cut_in_stages(
         for number in range(count)
         for node in calls[cuts[number] : cuts[number + 1]]
     }
-    _check_shared(gm, stage_of)
+    _check_shared(stage_of)
     stages = []
     for number, (start, end) in enumerate(pairwise(cuts)):
         gives: Argument = tuple(crossing[end])
@@ -164,19 +158,69 @@ def _fits(values: Iterable[Node], most: int | None) -> bool:
 def _outside_of_writes(graph: Graph, calls: Sequence[Node]) -> list[int]:
     """The places that are not between a memory's maker and a write into it."""
     place = {node: number for number, node in enumerate(calls)}
-    closed = [0] * (len(calls) + 1)
+    closed: set[int] = set()
     for users in Memory(graph.nodes).uses():
-        writes = [node for node in users if effect_by_name(node).target]
+        writes = [place[each] for each in users if effect_by_name(each).target]
         if writes:
             makers = [value for one in users for value in one.all_input_nodes]
             first = min(place[each] for each in makers if each in place)
-            closed[first + 1] += 1
-            closed[max(place[each] for each in writes) + 1] -= 1
-    return [
-        number
-        for number, inside in enumerate(accumulate(closed))
-        if 0 < number < len(calls) and not inside
-    ]
+            closed.update(range(first + 1, max(writes) + 1))
+    return [each for each in range(1, len(calls)) if each not in closed]
+
+
+# -- even cuts ---------------------------------------------------------------
+
+
+def lightest_cuts(
+    weights: Sequence[float], places: Sequence[int], count: int
+) -> list[int]:
+    """The cuts with which the heaviest stage is as light as can be.
+
+    Args:
+        weights: of all calls before each place; not falling.
+        places: where a cut may be, in order.
+        count: how many stages there are.
+
+    Raises:
+        ValueError: there are fewer places than cuts.
+
+    Cost: O(places + count · log places).
+    """
+    if len(places) < count - 1 or count < 1:
+        raise ValueError(
+            f"the graph can be cut at {len(places)} places, which does not "
+            f"give {count} stages: elsewhere more than tensors, or than "
+            "`most` bytes, would go through, or a write would be cut off"
+        )
+    ends = [*places, len(weights) - 1]
+    low, high = 0.0, weights[-1]
+    cuts = places[: count - 1]
+    for _ in range(60):
+        middle = (low + high) / 2
+        found = _within(weights, ends, count, middle)
+        if found is None:
+            low = middle
+        else:
+            high, cuts = middle, found
+    return list(cuts)
+
+
+def _within(
+    weights: Sequence[float], ends: Sequence[int], count: int, limit: float
+) -> list[int] | None:
+    """Cuts with which no stage weighs more than a limit, if there are any."""
+    totals = [weights[end] for end in ends]
+    cuts: list[int] = []
+    start, done = 0.0, -1
+    for left in range(count - 1, 0, -1):
+        reach = bisect_left(totals, start + limit + 1e-9 * totals[-1])
+        # Each of the stages behind this one needs an end of its own.
+        done = max(done + 1, min(reach - 1, len(ends) - 1 - left))
+        if totals[done] - start > limit * (1 + 1e-9) + 1e-9:
+            return None
+        cuts.append(ends[done])
+        start = totals[done]
+    return cuts if totals[-1] - start <= limit * (1 + 1e-9) + 1e-9 else None
 
 
 # -- what cannot be cut ------------------------------------------------------
@@ -199,11 +243,11 @@ def _check_writes(gm: GraphModule) -> None:
             )
 
 
-def _check_shared(gm: GraphModule, stage_of: dict[Node, int]) -> None:
+def _check_shared(stage_of: dict[Node, int]) -> None:
     """Raise if two stages need one tensor."""
     seen: dict[int, tuple[int, str]] = {}
     for node, stage in stage_of.items():
-        for path, tensor in _tensors(gm, node):
+        for path, tensor in _tensors(node):
             first, name = seen.setdefault(id(tensor), (stage, path))
             if first != stage:
                 also = "" if name == path else f", there as {name}"
@@ -214,18 +258,16 @@ def _check_shared(gm: GraphModule, stage_of: dict[Node, int]) -> None:
                 )
 
 
-def _tensors(gm: GraphModule, node: Node) -> Iterable[tuple[str, torch.Tensor]]:
+def _tensors(node: Node) -> Iterator[tuple[str, torch.Tensor]]:
     """The parameters and buffers that a call needs, with their paths."""
-    if node.op == "call_module":
-        path = str(node.target)
-        module = find(gm, path)
-        yield from module.named_parameters(path)
-        yield from module.named_buffers(path)
-    for value in node.all_input_nodes:
-        if value.op == "get_attr":
-            tensor = find(gm, str(value.target))
-            if isinstance(tensor, torch.Tensor):
-                yield str(value.target), tensor
+    fetched = [each for each in node.all_input_nodes if each.op == "get_attr"]
+    for each in (node, *fetched):
+        held, path = owned(each), str(each.target)
+        if isinstance(held, nn.Module):
+            yield from held.named_parameters(path)
+            yield from held.named_buffers(path)
+        elif isinstance(held, torch.Tensor):
+            yield path, held
 
 
 def _result(graph: Graph) -> Argument:

@@ -59,14 +59,8 @@ class TensorMetadata(NamedTuple):
     qparams: dict[str, Value]
 
 
-def extract_tensor_metadata(
-    result: torch.Tensor, include_contiguity: bool = True
-) -> TensorMetadata:
-    """What is known of `result`.
-
-    Args:
-        result: any tensor.
-        include_contiguity: find the memory format.
+def extract_tensor_metadata(result: torch.Tensor) -> TensorMetadata:
+    """What is known of `result`, which is any tensor.
 
     torch.fx: passes/shape_prop.py, _extract_tensor_metadata
     """
@@ -76,7 +70,7 @@ def extract_tensor_metadata(
         result.dtype,
         result.requires_grad,
         result.stride() if strided else (),
-        _memory_format(result) if strided and include_contiguity else None,
+        _memory_format(result) if strided else None,
         result.is_quantized,
         _quantization(result) if result.is_quantized else {},
     )

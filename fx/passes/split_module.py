@@ -12,14 +12,9 @@ in an order in which they can run, and the main graph calls one after another:
 from __future__ import annotations
 
 import operator
-from collections.abc import (
-    Callable,
-    Container,
-    Hashable,
-    Iterator,
-    MutableMapping,
-)
+from collections.abc import Callable, Container, Hashable, MutableMapping
 from dataclasses import dataclass, field
+from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
 from typing import TypeAlias
 
@@ -58,6 +53,9 @@ class Part:
     outputs: dict[Node, None] = field(default_factory=dict)
     needs: dict[PartId, tuple[Node, Node]] = field(default_factory=dict)
     needed_by: dict[PartId, None] = field(default_factory=dict)
+
+
+Parts: TypeAlias = dict[PartId, Part]
 
 
 def split_module(
@@ -108,7 +106,7 @@ def split_module(
     """
     affix = "" if partition_affix is None else f"{partition_affix}_"
     parts, part_of = _assign(m.graph, split_callback, f"submod_{affix}")
-    _connect(m.graph, parts, part_of)
+    connect(m.graph, parts, part_of)
     if keep_original_order:
         order = list(parts)
         _check_order(order, parts)
@@ -140,9 +138,9 @@ def split_module(
 
 def _assign(
     graph: Graph, split_callback: Callable[[Node], PartId], prefix: str
-) -> tuple[dict[PartId, Part], dict[Node, PartId]]:
+) -> tuple[Parts, dict[Node, PartId]]:
     """The parts with their calls, and the part of each call."""
-    parts: dict[PartId, Part] = {}
+    parts: Parts = {}
     part_of: dict[Node, PartId] = {}
     paths = {str(n.target) for n in graph.nodes if n.op == "get_attr"}
     taken = {path.partition(".")[0] for path in paths}
@@ -166,9 +164,7 @@ def _free(name: str, taken: Container[str]) -> str:
     return free
 
 
-def _connect(
-    graph: Graph, parts: dict[PartId, Part], part_of: dict[Node, PartId]
-) -> None:
+def connect(graph: Graph, parts: Parts, part_of: dict[Node, PartId]) -> None:
     """Find what goes from part to part, and which must run before which."""
 
     def must_precede(before: Node, after: Node) -> None:
@@ -196,8 +192,18 @@ def _connect(
 # -- the order of the parts --------------------------------------------------
 
 
-def _runnable_order(parts: dict[PartId, Part]) -> list[PartId]:
+def _runnable_order(parts: Parts) -> list[PartId]:
     """The parts, each behind those that it needs."""
+    try:
+        needs = {key: part.needs for key, part in parts.items()}
+        TopologicalSorter(needs).prepare()
+    except CycleError as error:
+        steps = [_need(parts, b, a) for a, b in pairwise(error.args[1])]
+        raise RuntimeError(
+            "cycle exists between partitions!\n"
+            + "\n".join(steps)
+            + "\nPut these calls into one part, or cut one of the parts in two."
+        ) from None
     waits = {key: len(part.needs) for key, part in parts.items()}
     ready = [key for key, count in waits.items() if not count]
     order: list[PartId] = []
@@ -208,31 +214,10 @@ def _runnable_order(parts: dict[PartId, Part]) -> list[PartId]:
             waits[user] -= 1
             if not waits[user]:
                 ready.append(user)
-    if len(order) < len(parts):
-        left = [key for key in parts if waits[key]]
-        raise RuntimeError(
-            "cycle exists between partitions!\n"
-            + "\n".join(_cycle(parts, left))
-            + "\nPut these calls into one part, or cut one of the parts in two."
-        )
     return order
 
 
-def _cycle(parts: dict[PartId, Part], left: list[PartId]) -> Iterator[str]:
-    """A line for each step of a cycle among parts that wait for each other."""
-    waiting = set(left)
-    path: list[PartId] = [left[0]]
-    while True:
-        needed = next(key for key in parts[path[-1]].needs if key in waiting)
-        if needed in path:
-            break
-        path.append(needed)
-    path = [*path[path.index(needed) :], needed]
-    for user, needed in pairwise(path):
-        yield _need(parts, user, needed)
-
-
-def _need(parts: dict[PartId, Part], user: PartId, needed: PartId) -> str:
+def _need(parts: Parts, user: PartId, needed: PartId) -> str:
     """Why a part must run after another one."""
     before, after = parts[user].needs[needed]
     why = (
@@ -243,7 +228,7 @@ def _need(parts: dict[PartId, Part], user: PartId, needed: PartId) -> str:
     return f"  {parts[user].name} needs {parts[needed].name}: {after} {why}"
 
 
-def _check_order(order: list[PartId], parts: dict[PartId, Part]) -> None:
+def _check_order(order: list[PartId], parts: Parts) -> None:
     """Raise if a part needs one that runs later."""
     run: set[PartId] = set()
     for key in order:

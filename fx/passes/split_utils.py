@@ -12,8 +12,8 @@ from ..graph_module import GraphModule
 from ..node import Node, map_arg
 from ..text.dotted_path import copy_attributes, find
 from ..usedef.values import Value
+from .split_module import Part, PartId, Parts, connect
 from .tools_common import CALLABLE_NODE_OPS
-from .utils.call_order import kept_in_order
 from .utils.common import lift_subgraph_as_module, subgraph_of
 
 __all__ = ["getattr_recursive", "setattr_recursive", "split_by_tags"]
@@ -27,12 +27,10 @@ def getattr_recursive(obj: object, name: str) -> Value:
     value = obj
     for atom in name.split("."):
         # A ModuleList has methods, too, and `append` is not a child.
-        children = value._modules if isinstance(value, nn.ModuleList) else None
-        value = (
-            getattr(value, atom, None)
-            if children is None
-            else (children.get(atom))
-        )
+        if isinstance(value, nn.ModuleList):
+            value = value._modules.get(atom)
+        else:
+            value = getattr(value, atom, None)
     return value
 
 
@@ -90,10 +88,9 @@ def split_by_tags(
 
     torch.fx: passes/split_utils.py, split_by_tags
     """
-    parts = _tagged(gm.graph, tags)
-    place = {node: n for n, tag in enumerate(tags) for node in parts[tag]}
-    _check_order(gm.graph, tags, place)
-    outputs = _outputs(gm.graph, tags, place)
+    parts, part_of = _tagged(gm.graph, tags)
+    connect(gm.graph, parts, part_of)
+    _check_order(parts)
     main, values = Graph(), dict[Node, Node]()
     main.set_codegen(gm.graph._codegen)
     for node in gm.graph.find_nodes(op="placeholder"):
@@ -104,13 +101,10 @@ def split_by_tags(
         values[node] = main.node_copy(node)
     held: dict[str, Value] = {}
     mapping: dict[str, str] = {}
-    for tag in tags:
-        made = outputs[tag]
+    for part in parts.values():
+        tag, made = part.name, [*part.outputs]
         graph, inputs = subgraph_of(
-            parts[tag],
-            made,
-            is_copied=lambda node: node.op == "get_attr",
-            as_tuple=return_tuple,
+            part.nodes, made, fetches=True, as_tuple=return_tuple
         )
         held[tag], paths = lift_subgraph_as_module(gm, graph, tag)
         mapping |= paths
@@ -136,9 +130,12 @@ def split_by_tags(
     return (new, mapping) if return_fqn_mapping else new
 
 
-def _tagged(graph: Graph, tags: Sequence[str]) -> dict[str, list[Node]]:
-    """The calls of each part."""
-    parts: dict[str, list[Node]] = {tag: [] for tag in tags}
+def _tagged(
+    graph: Graph, tags: Sequence[str]
+) -> tuple[Parts, dict[Node, PartId]]:
+    """The parts with their calls, and the part of each call."""
+    parts: Parts = {tag: Part(tag) for tag in tags}
+    part_of: dict[Node, PartId] = {}
     for node in graph.nodes:
         if node.op in CALLABLE_NODE_OPS:
             if not hasattr(node, "tag"):
@@ -146,40 +143,21 @@ def _tagged(graph: Graph, tags: Sequence[str]) -> dict[str, list[Node]]:
                     f"Node does not have tag: {node.format_node()}"
                 )
             copied: Value = node
-            parts[copied.tag].append(node)
-    return parts
+            part_of[node] = copied.tag
+            parts[copied.tag].nodes.append(node)
+    return parts, part_of
 
 
-def _check_order(
-    graph: Graph, tags: Sequence[str], place: dict[Node, int]
-) -> None:
+def _check_order(parts: Parts) -> None:
     """Raise if a part must run before one that precedes it."""
-    uses = (
-        (value, node, "uses")
-        for node in place
-        for value in node.all_input_nodes
-        if value in place
-    )
-    effects = (
-        (before, after, "must stay behind")
-        for before, after in kept_in_order(graph)
-    )
-    for before, after, why in (*uses, *effects):
-        if place[after] < place[before]:
-            raise AssertionError(
-                f"Component {tags[place[after]]} order must be >= max of its "
-                f"upstream components: {after} {why} {before}, which is in "
-                f"{tags[place[before]]}"
-            )
-
-
-def _outputs(
-    graph: Graph, tags: Sequence[str], place: dict[Node, int]
-) -> dict[str, list[Node]]:
-    """What each part returns, in the order of the first use outside."""
-    outputs: dict[str, dict[Node, None]] = {tag: {} for tag in tags}
-    for node in graph.nodes:
-        for value in node.all_input_nodes:
-            if value in place and place.get(node) != place[value]:
-                outputs[tags[place[value]]][value] = None
-    return {tag: [*values] for tag, values in outputs.items()}
+    run: set[PartId] = set()
+    for tag, part in parts.items():
+        run.add(tag)
+        for needed, (before, after) in part.needs.items():
+            if needed not in run:
+                is_use = before in after.all_input_nodes
+                why = "uses" if is_use else "must stay behind"
+                raise AssertionError(
+                    f"Component {tag} order must be >= max of its upstream "
+                    f"components: {after} {why} {before}, which is in {needed}"
+                )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import torch
@@ -49,10 +50,8 @@ class Geometry(NamedTuple):
     def fills_its_span(self) -> bool:
         """Whether each place from the first to the last has an element."""
         first, end = self.span()
-        elements = 1
-        for size in self.size:
-            elements *= size
-        return end - first == elements and not self.overlaps_itself()
+        whole = end - first == math.prod(self.size)
+        return whole and not self.overlaps_itself()
 
 
 def geometry(tensor: torch.Tensor) -> Geometry:
@@ -73,8 +72,6 @@ def tensors_in(value: Value) -> list[torch.Tensor]:
     Args:
         value: a tensor, a list or tuple of results, or anything else.
     """
-    if isinstance(value, torch.Tensor):
-        return [value] if can_be_seen(value) else []
     return [one for one in pytree.tree_leaves(value) if can_be_seen(one)]
 
 

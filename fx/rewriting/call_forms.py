@@ -15,13 +15,12 @@ from inspect import isfunction
 from typing import Final, NamedTuple
 
 import torch
-from torch import nn
 from torch._ops import OpOverload
 
+from ..memory.effects import owned
 from ..memory.facts import Facts, builtin_name, facts_of_overloads
 from ..memory.signatures import python_signature
 from ..node import Node
-from ..text.dotted_path import PathError, find
 from ..text.qualified_names import resolves_to
 from ..usedef.arguments import parts
 from ..usedef.values import LEAVES, Argument, Value
@@ -90,7 +89,7 @@ class Normalized(Exact):
             if name:
                 return ("operator", name)
         if self.modules_by_class and node.op == "call_module":
-            return ("module", _class_of(node))
+            return ("module", type(owned(node)))
         return super().key(node)
 
     def pair(self, pattern: Node, node: Node) -> Pair | None:
@@ -100,10 +99,8 @@ class Normalized(Exact):
                 return None
             return side_by_side(pattern, node)
         ours = form(node) if self.normalize else None
-        theirs = form(pattern) if self.normalize else None
-        if ours is None or theirs is None:
-            return super().pair(pattern, node)
-        if (ours.name, ours.names) == (theirs.name, theirs.names):
+        theirs = form(pattern) if ours else None
+        if ours and theirs and ours[:2] == theirs[:2]:  # name and names
             return theirs.values, ours.values
         # One may pass a default explicitly where the other passes a node.
         return super().pair(pattern, node)
@@ -122,14 +119,6 @@ class Normalized(Exact):
         return not self.compare_constants or _same_tensor(
             fetched(pattern), fetched(node)
         )
-
-
-def _class_of(node: Node) -> Value:
-    """The class of the module that a call_module node calls, if known."""
-    try:
-        return type(find(node.graph.owning_module, str(node.target)))
-    except PathError:
-        return None
 
 
 def operator_name(node: Node) -> str:
@@ -217,15 +206,8 @@ def _given(
     return {
         "self" if key == "input" else key: value
         for key, value in bound.items()
-        if not _is_default(value, parameters[key].default)
+        if not equal_constants(value, parameters[key].default)
     }
-
-
-def _is_default(value: Argument, default: object) -> bool:
-    """Whether an argument is equal to the parameter's default."""
-    if isinstance(value, (Node, torch.Tensor, nn.Module)):
-        return False
-    return type(value) is type(default) and value == default
 
 
 def equal_constants(sought: Argument, found: Argument) -> bool:

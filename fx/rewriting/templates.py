@@ -204,7 +204,8 @@ def _resolve_path(
 ) -> None:
     """Decide which object a node of a replacement is to fetch or call."""
     path = str(node.target)
-    ours, theirs = _look_up(gm, path), _look_up(root, path)
+    ours = dotted_path.look_up(gm, path)
+    theirs = dotted_path.look_up(root, path)
     if own and node.op == "get_attr" and theirs is not None:
         if ours is theirs:
             return
@@ -220,14 +221,6 @@ def _resolve_path(
         )
     elif ours is None:
         made.needed[path] = theirs
-
-
-def _look_up(root: object, path: str) -> object:
-    """The object at a path; None if there is none."""
-    if root is None or not dotted_path.exists(root, path):
-        return None
-    found: object = dotted_path.find(root, path)
-    return found
 
 
 def _free_path(gm: GraphModule, path: str) -> str:
@@ -286,7 +279,7 @@ def copy_needed(gm: GraphModule, made: Template) -> None:
     copies: dict[int, Value] = {}
     for path, found in made.needed.items():
         target = made.renamed.get(path, path)
-        if _look_up(gm, target) is not None:
+        if dotted_path.look_up(gm, target) is not None:
             continue
         new = copy.deepcopy(found, copies)
         if isinstance(new, nn.Module):

@@ -36,11 +36,6 @@ _THEMSELVES: Final = (NoneType, bool, int, float, str)
 _annotation = re.compile(r"""(?=.*\w)[\w\s.,|'"\[\]]*""")
 
 
-def _pairs(value: dict[Value, Value]) -> Iterable[Value]:
-    """The items of a dict, each as a list."""
-    return map(immutable_list, value.items())
-
-
 def _args(value: Value) -> list[Value]:
     """The arguments that make a value of a built-in class."""
     if type(value) is complex:
@@ -53,7 +48,7 @@ _DICTS: Final = (dict, immutable_dict, OrderedDict)
 _ARGS: Final = (slice, range, complex, torch.device)
 _PARTS: Final[dict[type, Callable[[Value], Iterable[Value]]]] = {
     **dict.fromkeys(_ITEMS, list),
-    **dict.fromkeys(_DICTS, _pairs),
+    **dict.fromkeys(_DICTS, lambda value: map(immutable_list, value.items())),
     **dict.fromkeys(_ARGS, _args),
 }
 """Exact type → what its values are made of."""

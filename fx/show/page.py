@@ -124,12 +124,6 @@ def show(
     return Page(title or type(module).__name__, data)
 
 
-class _Tracer(Tracer):
-    """A tracer that keeps the user's lines."""
-
-    record_stack_traces = True
-
-
 def traced(module: nn.Module) -> GraphModule:
     """A module's graph, its nodes with the lines that made them.
 
@@ -143,8 +137,9 @@ def traced(module: nn.Module) -> GraphModule:
     refuse_torchs(module)
     if isinstance(module, GraphModule):
         return module
-    graph = _Tracer().trace(module)
-    return GraphModule(module, graph, type(module).__name__)
+    tracer = Tracer()
+    tracer.record_stack_traces = True
+    return GraphModule(module, tracer.trace(module), type(module).__name__)
 
 
 def _asset(name: str) -> str:

@@ -9,11 +9,10 @@ constant as `str` writes it.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Sequence
-from typing import Final
 
 import torch
+from torch.utils._dtype_abbrs import dtype_abbrs
 
 from ..ordered.linked_list import Link
 from ..ordered.opcodes import Opcode
@@ -65,22 +64,9 @@ def arguments_text(
     return f"(args = {format_arg(args)}, kwargs = {format_arg(kwargs)})"
 
 
-_IRREGULAR: Final = {
-    torch.bool: "b8",
-    torch.bits8: "b8x1",
-    torch.bits16: "b16x1",
-}
-
-
 def dtype_text(dtype: torch.dtype) -> str:
-    """The short name of a dtype: f32, bf16, i64, u8, f8e4m3fn.
-
-    It is formed from the long name as torch.utils._dtype_abbrs does, which
-    torch has had since 2.8.
-    """
-    name = str(dtype).removeprefix("torch.").replace("_", "")
-    short = re.sub(r"^(bf|[a-z])[a-z]*", r"\1", name)
-    return _IRREGULAR.get(dtype, short)
+    """The short name of a dtype, f32 or bf16; the long one of a rare one."""
+    return dtype_abbrs.get(dtype, str(dtype).removeprefix("torch."))
 
 
 def tensor_text(meta: dict[str, Value]) -> str:

@@ -69,7 +69,7 @@ MUTANTS: Final = (
     Mutant(
         function=_RUN,
         misconception="Only a tensor literal is constant.",
-        was="constant = self._constants.fold(func, args, kwargs, result)",
+        was="constant = self.constants.fold(func, args, kwargs, result)",
         becomes="constant = None",
         told="that fold has computed from constants is one too",
     ),

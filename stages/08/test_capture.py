@@ -136,7 +136,7 @@ def test_numbers_do_not_come_out_of_tensors() -> None:
         "It appears that you're trying to get value",
         "item() asks for a number that depends on the input. The graph would "
         "hold the number of this one run, so operators that read data go to "
-        "self._constants.read, which refuses.",
+        "self.constants.read, which refuses.",
     ):
         make_fx(doubled)(torch.ones(2))
 

@@ -41,7 +41,13 @@ from fx.memory.effect_tables import (
     MODULE_EFFECTS,
     UPDATES_STATISTICS,
 )
-from fx.memory.effects import classify, has_side_effect, is_impure, must_keep
+from fx.memory.effects import (
+    classify,
+    has_side_effect,
+    is_impure,
+    must_keep,
+    place_of,
+)
 from fx.memory.function_effects import side_effect_registry
 from fx.node import Node, map_arg
 from tests.library.effect_rows import ROWS, UNKNOWN, Row
@@ -956,3 +962,19 @@ def test_every_function_of_operator_is_judged() -> None:
     assert len(in_place) == 14
     assert kinds["impure"] == in_place | {"delitem", "setitem"}
     assert kinds["unknown"] == {"contains", "countOf", "indexOf"}
+
+
+@pytest.mark.parametrize("device", ["cpu", "meta"])
+def test_tensors_in_one_memory_have_one_place(device: str) -> None:
+    x = torch.empty(4, device=device)
+    assert (
+        place_of(x) == place_of(x[1:]) == place_of(nn.Parameter(x.view(2, 2)))
+    )
+    other = torch.empty(4, device=device)
+    assert place_of(x) != place_of(other)
+
+
+def test_a_tensor_without_a_storage_is_a_place_of_its_own() -> None:
+    sparse, lazy = torch.eye(2).to_sparse(), nn.UninitializedParameter()
+    assert place_of(sparse) == place_of(sparse) != place_of(sparse.clone())
+    assert place_of(lazy) == place_of(lazy)

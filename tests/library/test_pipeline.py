@@ -13,8 +13,7 @@ import torch
 from torch import nn
 
 import fx
-from fx.passes.pipeline import cut_in_stages
-from fx.passes.utils.balanced_cuts import lightest_cuts
+from fx.passes.pipeline import cut_in_stages, lightest_cuts
 from fx.usedef.values import Value
 from tests.checks.sources import ROOT
 from tests.library.memory_programs import outcome, program, recipe_of

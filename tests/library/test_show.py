@@ -19,7 +19,7 @@ from torch import nn
 import fx
 from fx.passes.infra.pass_base import PassResult
 from fx.passes.shape_prop import ShapeProp
-from fx.passes.utils.stack_frames import frames_of
+from fx.recording.frames import frames_of
 from fx.show.__main__ import main
 from fx.show.compare import _longest_rise, rows_of
 from fx.show.measure import bytes_of, value_text
@@ -255,7 +255,8 @@ def test_frames_without_code() -> None:
         ("b c.py", 20, "<lambda>", 'x("File")'),
         ("d.py", 3, "g", ""),
     ]
-    assert frames_of(None) == []
+    assert frames_of(None) == frames_of("no frames here") == []
+    assert "\n".join(map(str, frames_of(trace))) == f"  {trace}"
 
 
 def test_sizes_that_are_not_known_count_as_nothing() -> None:

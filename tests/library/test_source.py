@@ -14,7 +14,7 @@ from functools import partial
 import pytest
 import torch
 
-from fx.codegen.failures import last_frame, line_of
+from fx.codegen.failures import line_of
 from fx.codegen.source import CompiledForward, compile_forward
 from fx.graph import Graph
 from fx.graph_module import GraphModule
@@ -190,19 +190,6 @@ class TestTextThatPythonRefuses:
         deep = "(" * 500 + ")" * 500
         with pytest.raises(RuntimeError, match="too many nested parentheses"):
             compiled(f"def forward(self):\n    return {deep}")
-
-
-class TestLastFrame:
-    def test_the_innermost_frame_is_the_last(self) -> None:
-        trace = (
-            '  File "a.py", line 1, in f\n    g(x)\n'
-            '  File "b.py", line 2, in g\n    x + 1\n'
-        )
-        assert last_frame(trace) == '  File "b.py", line 2, in g\n    x + 1'
-
-    def test_there_may_be_none(self) -> None:
-        assert last_frame("") == ""
-        assert last_frame("no frames here") == ""
 
 
 class TestManyModules:

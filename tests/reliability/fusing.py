@@ -152,8 +152,8 @@ PART = Part(
         ),
         Plant(
             FUSION,
-            "not written.isdisjoint(map(place_of, held))",
-            "not written.isdisjoint(map(id, held))",
+            "written.isdisjoint(places_in(each))",
+            "written.isdisjoint(map(id, each.parameters()))",
             "a tensor in the memory of a weight is not taken for it",
         ),
         Plant(

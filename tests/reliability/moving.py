@@ -214,8 +214,8 @@ PART = Part(
         ),
         Plant(
             "fx/memory/effects.py",
-            "id(tensor.untyped_storage() if is_plain else tensor)",
-            "id(tensor)",
+            "return storage.data_ptr()",
+            "return id(tensor)",
             "a view of what a module writes is overlooked",
         ),
     ),

@@ -407,10 +407,9 @@ PART = Part(
         ),
         Plant(
             "fx/passes/utils/common.py",
-            "        for value in node.all_input_nodes:\n"
-            "            if not (value in inside",
+            "        for value in node.all_input_nodes:\n            is_copied",
             "        for value in {*node.all_input_nodes}:\n"
-            "            if not (value in inside",
+            "            is_copied",
             "a part takes its inputs in the order of a set of nodes",
         ),
         Plant(

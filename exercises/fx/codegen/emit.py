@@ -21,7 +21,7 @@ from ..ordered.opcodes import OPCODES
 from ..recording.operators import Operator, syntax_of
 from ..usedef.liveness import last_uses
 from ..usedef.values import Argument
-from .argument_text import ArgumentPrinter
+from .argument_text import ArgumentPrinter, type_text
 from .global_names import GlobalNames
 from .local_names import LocalNames
 from .syntax import (
@@ -32,7 +32,6 @@ from .syntax import (
     quoted,
     refuse_target,
 )
-from .type_text import type_text
 
 INDENT: Final = "    "
 COUNTER: Final = "# COUNTER: "

@@ -14,6 +14,7 @@ from types import FunctionType
 from typing import Final, NamedTuple
 
 from ..node import Node
+from ..recording.frames import frames_of
 from ..usedef.protocols import PythonCode
 from ..usedef.values import Value
 
@@ -86,7 +87,7 @@ def why_refused(
         text += f"\n  line {number}: {line.strip()}"
         if node is not None:
             text += f"\n  written for Node {node}: {node.format_node()}"
-            if frame := last_frame(node.stack_trace):
+            for frame in frames_of(node.stack_trace)[-1:]:
                 text += f"\n  recorded at:\n{frame}"
     return text + (
         "\nNothing was changed by this. list(fx.lint.problems(graph)) finds "
@@ -137,18 +138,7 @@ def where_it_failed(
         *(f"{line.text}\n" for line in after),
     ]
     if failed.node is not None:
-        origin = last_frame(failed.node.stack_trace)
         said = f"That line is Node {failed.node}"
-        parts += [f"{said}, recorded at", origin] if origin else [said]
+        frames = frames_of(failed.node.stack_trace)
+        parts += [f"{said}, recorded at\n{frames[-1]}" if frames else said]
     return "\n".join(parts)
-
-
-def last_frame(stack_trace: str | None) -> str:
-    """The innermost frame of a stack trace in text; "" if it has none."""
-    lines = (stack_trace or "").rstrip().splitlines()
-    heads = [
-        index
-        for index, line in enumerate(lines)
-        if line.lstrip().startswith('File "')
-    ]
-    return "\n".join(lines[heads[-1] :]) if heads else ""

@@ -10,7 +10,6 @@ shown as its type, so that reading a graph never runs a part of it.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum
 from itertools import zip_longest
@@ -21,12 +20,12 @@ from torch._subclasses import FakeTensor
 
 from ..immutable_collections import immutable_dict, immutable_list
 from ..node import Node
+from ..recording.frames import frames_of
 from ..text.node_text import dtype_text
 from ..usedef.protocols import CodeOptions
 from ..usedef.values import LEAVES, Argument, Value
 from .argument_text import ArgumentPrinter
 from .emit import INDENT, Emitter
-from .failures import last_frame
 from .global_names import GlobalNames
 
 RED: Final = "\033[31m"
@@ -45,8 +44,6 @@ _LARGE: Final = 1 << 12
 _DEEP: Final = 8
 """The longest note, the largest int (in bits) and the deepest container that
 a comment shows whole."""
-
-_frame = re.compile(r'File "(.+)", line (\d+), in (.+)')
 
 
 class ReadableEmitter(Emitter):
@@ -254,11 +251,10 @@ def _frame_of(trace: str | None) -> str:
 
     torch.fx: graph.py, _parse_stack_trace
     """
-    head, _, below = last_frame(trace).partition("\n")
-    if not (found := _frame.fullmatch(head.strip())):
+    frames = frames_of(trace)
+    if not frames:
         return "No stacktrace found for following nodes"
-    file, number, function = found.groups()
-    code = below.partition("\n")[0].strip()
+    file, number, function, code = frames[-1]
     return f"File: {file}:{number} in {function}, code: {code}"
 
 

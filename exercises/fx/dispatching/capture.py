@@ -37,7 +37,7 @@ from ..proxy import GraphAppendingTracer, TracerBase
 from ..recording import frames
 from ..usedef.values import Argument, Value
 from .constant_tensors import Constants, copy_of_small
-from .reading import Claims
+from .reading import Args, Claims, Kwargs
 
 OwnedTensors: TypeAlias = dict[int, tuple[str, Value]]
 """id of a tensor -> its path in the captured module, and the tensor."""
@@ -71,6 +71,7 @@ class Capture(GraphAppendingTracer):
 
     Attributes:
         attributes: the values that get_attr nodes fetch, by path.
+        constants: the values of tensors that are the same in each run.
     """
 
     def __init__(
@@ -89,14 +90,14 @@ class Capture(GraphAppendingTracer):
         self._counts = {prefix: itertools.count() for _, prefix in _PREFIXES}
         self._known: dict[int, _Known] = {}
         self._claims = Claims()
-        self._constants = Constants(self._known)
+        self.constants: Constants = Constants(self._known)
         self._mode = mode
         self._fakes = mode or FakeTensorMode(allow_fallback_kernels=True)
 
     def forget(self) -> None:
         """Drop all references to tensors, when the capture has ended."""
         self._known.clear()
-        self._constants.clear()
+        self.constants.clear()
         for value in self.attributes.values():
             # `backward` without data has left a gradient without data.
             leaf = isinstance(value, torch.Tensor) and value.is_leaf
@@ -105,12 +106,7 @@ class Capture(GraphAppendingTracer):
 
     # -- one operator ------------------------------------------------------
 
-    def run(
-        self,
-        func: OpOverload,
-        args: tuple[Value, ...],
-        kwargs: dict[str, Value],
-    ) -> Value:
+    def run(self, func: OpOverload, args: Args, kwargs: Kwargs) -> Value:
         """Run an operator, add its node, and bind the result to the node.
 
         An operator that raises leaves no node, nor do its arguments. One that
@@ -133,12 +129,7 @@ class Capture(GraphAppendingTracer):
         """
         raise NotImplementedError("stage 08: Capture.run")
 
-    def _call(
-        self,
-        func: OpOverload,
-        args: tuple[Value, ...],
-        kwargs: dict[str, Value],
-    ) -> Value:
+    def _call(self, func: OpOverload, args: Args, kwargs: Kwargs) -> Value:
         """Call an operator; in fake mode without data."""
         if self._mode is None or func is _LIFT:
             return func(*args, **kwargs)
@@ -170,7 +161,7 @@ class Capture(GraphAppendingTracer):
         """
         if isinstance(value, torch.Tensor):
             self._know(value, node)
-            self._constants.note(value, constant)
+            self.constants.note(value, constant)
             return self._describe(value, node)
         if not isinstance(value, (tuple, list)):
             return None
@@ -186,7 +177,7 @@ class Capture(GraphAppendingTracer):
 
     def _know(self, tensor: torch.Tensor, node: Node) -> None:
         """Remember whose value a tensor is, as long as it lives."""
-        key, known, constants = id(tensor), self._known, self._constants
+        key, known, constants = id(tensor), self._known, self.constants
 
         def die(_: object) -> None:
             known.pop(key, None)
@@ -198,10 +189,6 @@ class Capture(GraphAppendingTracer):
     def knows(self, tensor: torch.Tensor) -> bool:
         """Whether the tensor is the value of a node."""
         return id(tensor) in self._known
-
-    def varies(self, value: Value) -> bool:
-        """Whether a value is a tensor of a node that is not constant."""
-        return self._constants.varies(value)
 
     def _describe(self, value: torch.Tensor, node: Node) -> Value:
         """Fill the meta of a tensor's node.  Returns the tensor as a fake."""

@@ -7,9 +7,8 @@ and has the capture run and record all others.
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Final, NoReturn, TypeAlias
+from typing import Final, NoReturn, TypeAlias
 
 import torch
 from torch import nn
@@ -21,11 +20,11 @@ from torch._C import (
 from torch._ops import HigherOrderOperator, OpOverload
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils import _pytree as pytree
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from ..recording import frames
 from ..usedef.values import Value
 from .capture import Capture
+from .reading import Args, DispatchMode, Kwargs
 
 DecompositionTable: TypeAlias = Mapping[OpOverload, Callable[..., Value]]
 """operator -> the function that runs, and is recorded, in its place."""
@@ -33,15 +32,8 @@ DecompositionTable: TypeAlias = Mapping[OpOverload, Callable[..., Value]]
 _PLAIN: Final = frozenset((torch.Tensor, nn.Parameter, FakeTensor))
 """Types of tensors that leave it to torch what an operator does to them."""
 
-if TYPE_CHECKING:
 
-    class _DispatchMode(contextlib.nullcontext[None]):
-        """TorchDispatchMode, as mypy can take it: it has no annotations."""
-else:
-    _DispatchMode = TorchDispatchMode
-
-
-class CaptureMode(_DispatchMode):
+class CaptureMode(DispatchMode):
     """Has a capture record each operator that runs while it is active.
 
     Attributes:
@@ -68,8 +60,8 @@ class CaptureMode(_DispatchMode):
         self,
         func: Value,
         types: tuple[type, ...],
-        args: tuple[Value, ...] = (),
-        kwargs: dict[str, Value] | None = None,
+        args: Args = (),
+        kwargs: Kwargs | None = None,
     ) -> Value:
         """Decompose an operator, or run and record it."""
         kwargs = kwargs or {}
@@ -94,9 +86,7 @@ class CaptureMode(_DispatchMode):
                     return result
         return self._capture.run(func, args, kwargs)
 
-    def _is_foreign(
-        self, args: tuple[Value, ...], kwargs: dict[str, Value]
-    ) -> bool:
+    def _is_foreign(self, args: Args, kwargs: Kwargs) -> bool:
         """Whether an argument is a tensor subclass that no node has made."""
         return any(
             type(leaf) not in _PLAIN and not self._capture.knows(leaf)

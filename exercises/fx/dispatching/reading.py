@@ -17,20 +17,31 @@ from torch._subclasses.fake_tensor import FakeTensor
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from ..node import Node
 from ..recording import frames
 from ..usedef.values import Value
+
+Args: TypeAlias = tuple[Value, ...]
+"""What a call gives by position."""
+
+Kwargs: TypeAlias = dict[str, Value]
+"""What a call gives by keyword."""
 
 refer: Final[Callable[[object], Value]] = StorageWeakRef
 """A weak reference to a storage: no other one, now or later, is equal to it."""
 
 if TYPE_CHECKING:
 
-    class _FunctionMode(contextlib.nullcontext[None]):
-        """TorchFunctionMode, as mypy can take it: it has no annotations."""
+    class _Mode(contextlib.nullcontext[None]):
+        """A mode of torch, as mypy can take it: torch's have no annotations."""
+
+    DispatchMode = _Mode
+    FunctionMode = _Mode
 else:
-    _FunctionMode = TorchFunctionMode
+    DispatchMode = TorchDispatchMode
+    FunctionMode = TorchFunctionMode
 
 
 def value_read(func: object) -> RuntimeError:
@@ -105,7 +116,7 @@ class Claims:
 # -- functions ---------------------------------------------------------------
 
 
-class ReadMode(_FunctionMode):
+class ReadMode(FunctionMode):
     """Refuses what takes data out of a tensor and runs no operator for it."""
 
     def __init__(self, varies: Callable[[Value], bool]) -> None:
@@ -121,8 +132,8 @@ class ReadMode(_FunctionMode):
         self,
         func: Callable[..., Value],
         types: tuple[type, ...],
-        args: tuple[Value, ...] = (),
-        kwargs: dict[str, Value] | None = None,
+        args: Args = (),
+        kwargs: Kwargs | None = None,
     ) -> Value:
         """Call a function of torch, unless it reads what may change."""
         kwargs = kwargs or {}
@@ -134,7 +145,7 @@ class ReadMode(_FunctionMode):
         return func(*args, **kwargs)
 
 
-_Given: TypeAlias = tuple[tuple[Value, ...], dict[str, Value]]
+_Given: TypeAlias = tuple[Args, Kwargs]
 """The arguments of a call."""
 
 

@@ -272,9 +272,7 @@ def split_const_subgraphs(
         return FoldedGraphModule(root, main)
     empty = nn.Parameter() if len(made) == 1 else nn.ParameterList()
     setattr(root, name, empty)
-    const, _ = subgraph_of(
-        [*folded], made, is_copied=lambda node: node.op == "get_attr"
-    )
+    const, _ = subgraph_of([*folded], made, fetches=True)
     new = FoldedGraphModule(root, main, const, name, device_for_folded_attrs)
     new.run_folding()
     return new

@@ -12,7 +12,7 @@ read may be written between them.
 from __future__ import annotations
 
 import operator
-from collections import Counter, deque
+from collections import Counter, OrderedDict, deque
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import permutations
 
@@ -24,7 +24,7 @@ from ..graph import Graph
 from ..graph_module import GraphModule
 from ..memory.effects import owned
 from ..node import Node
-from ..passes.tools_common import sorted_nodes
+from ..passes.tools_common import Pair, sorted_nodes
 from ..passes.utils.call_order import kept_in_order
 from ..rewriting.call_forms import form
 from ..usedef.values import Argument, Value
@@ -75,64 +75,41 @@ def merge_matmul(in_mod: nn.Module) -> GraphModule:
 # -- which products ----------------------------------------------------------
 
 
-def _at_once(
-    graph: Graph, kept: Iterable[tuple[Node, Node]]
-) -> Iterator[list[Node]]:
+def _at_once(graph: Graph, kept: Iterable[Pair]) -> Iterator[list[Node]]:
     """Products that can be computed at the same time, in order.
 
     A run is played through in which a product waits as long as anything else
-    can run.
+    can run.  Then all products of one right operand run that can: of the
+    operand that has been complete for the shortest time, if there is one.
     """
     later = {node: [*node.users] for node in graph.nodes}
     waits = {node: len(node.all_input_nodes) for node in graph.nodes}
     for one, other in kept:
         later[one].append(other)
         waits[other] += 1
-    products = _Waiting(_right_operands(graph))
+    right = _right_operands(graph)
+    missing = Counter(right.values())
+    products: OrderedDict[object, list[Node]] = OrderedDict()
     ready = deque(node for node in graph.nodes if not waits[node])
     while ready or products:
-        run = [ready.popleft()] if ready else products.take()
+        if ready:
+            run = [ready.popleft()]
+        else:
+            run = sorted(products.popitem(last=False)[1])
         if len(run) > 1:
             yield run
         for user in [each for node in run for each in later[node]]:
             waits[user] -= 1
-            if not waits[user] and not products.add(user):
+            if waits[user]:
+                continue
+            if user not in right:
                 ready.append(user)
-
-
-class _Waiting:
-    """The products that can run, by their right operand."""
-
-    def __init__(self, right: dict[Node, object]) -> None:
-        """Wait for some products, given what their right operands are."""
-        self._right = right
-        self._missing = Counter(right.values())
-        self._here: dict[object, list[Node]] = {}
-        self._complete: list[object] = []
-
-    def __bool__(self) -> bool:
-        """Whether a product can run."""
-        return bool(self._here)
-
-    def add(self, node: Node) -> bool:
-        """Note that a node can run; False if it is not such a product."""
-        if node not in self._right:
-            return False
-        operand = self._right[node]
-        self._here.setdefault(operand, []).append(node)
-        self._missing[operand] -= 1
-        if not self._missing[operand]:
-            self._complete.append(operand)
-        return True
-
-    def take(self) -> list[Node]:
-        """The products of one right operand that can run.
-
-        If there is an operand of which none is missing, then of that one.
-        """
-        complete = self._complete
-        operand = complete.pop() if complete else next(iter(self._here))
-        return sorted(self._here.pop(operand))
+                continue
+            operand = right[user]
+            products.setdefault(operand, []).append(user)
+            missing[operand] -= 1
+            if not missing[operand]:
+                products.move_to_end(operand, last=False)
 
 
 def _right_operands(graph: Graph) -> dict[Node, object]:
@@ -142,11 +119,8 @@ def _right_operands(graph: Graph) -> dict[Node, object]:
     """
     found: dict[Node, object] = {}
     for node in graph.nodes:
-        operands = _operands(node)
-        if operands is None:
-            continue
-        right = operands[1]
-        if _rank(right) in (1, 2):
+        _, right = _operands(node) or (None, None)
+        if right is not None and _rank(right) in (1, 2):
             tensor = _fetched(right)
             found[node] = right if tensor is None else id(tensor)
     return found

@@ -15,7 +15,7 @@ from torch import nn
 from .._symbolic_trace import symbolic_trace
 from ..graph import Graph
 from ..graph_module import GraphModule
-from ..memory.modules import foreign_code
+from ..memory.modules import is_torchs
 from ..node import Node
 from ..passes.conv_bn_fusion import fold_conv_bn
 from ..text.dotted_path import find
@@ -66,10 +66,7 @@ def remove_dropout(model: nn.Module) -> nn.Module:
     gm = symbolic_trace(model)
     for node in gm.graph.find_nodes(op="call_module"):
         module = find(gm, str(node.target))
-        if (
-            type(module) is nn.Dropout
-            and next(foreign_code(module), None) is None
-        ):
+        if type(module) is nn.Dropout and is_torchs(module):
             (value,) = node.all_input_nodes
             node.replace_all_uses_with(value)
             gm.graph.erase_node(node)

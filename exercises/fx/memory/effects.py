@@ -30,7 +30,7 @@ from __future__ import annotations
 import logging
 import operator
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from itertools import chain
 from typing import Final, Literal, TypeAlias
@@ -38,11 +38,10 @@ from typing import Final, Literal, TypeAlias
 import torch
 import torch.fx
 from torch import nn
-from torch.nn.parameter import is_lazy
 from torch.utils import _pytree as pytree
 
 from ..node import Node
-from ..text.dotted_path import PathError, find
+from ..text.dotted_path import PathError, find, look_up
 from ..text.qualified_names import _get_qualified_name, resolves_to
 from ..usedef.protocols import CodeGenerator
 from ..usedef.values import Argument, Value
@@ -61,6 +60,7 @@ from .modules import (
     effects_of_module,
     foreign_code,
     hooks_of,
+    is_torchs,
     overwritten,
     returns_new_tensor,
 )
@@ -160,9 +160,13 @@ def _effect_of_module(module: Value) -> Effect:
     nodes = _nodes_run_by(module)
     if nodes is not None:
         nothing = f"nothing in the graph of {name} has an effect"
-        return _worst(
-            nothing, chain(_effects_of_nodes(nodes), hooks_of(module))
+        tensors: dict[Node, bool] = {}
+        inside = (
+            (node.name, classify(node, tensors))
+            for node in nodes
+            if node.op not in ("placeholder", "output")
         )
+        return _worst(nothing, chain(inside, hooks_of(module)))
     parts = chain(effects_of_module(module), foreign_code(module))
     effect = _worst(f"{name} changes nothing", parts)
     return effect._replace(target=overwritten(module, effect))
@@ -185,14 +189,6 @@ def _nodes_run_by(module: Value) -> Sequence[Node] | None:
     is_edited = codegen._body_transformer is not None
     plain = call is nn.Module and "forward" not in vars(module)
     return nodes if plain and not is_edited else None
-
-
-def _effects_of_nodes(nodes: Sequence[Node]) -> Iterator[tuple[str, Effect]]:
-    """The effects of a graph's nodes, parameters and output aside."""
-    tensors: dict[Node, bool] = {}
-    for node in nodes:
-        if node.op not in ("placeholder", "output"):
-            yield node.name, classify(node, tensors)
 
 
 def _worst(pure: str, parts: Iterable[tuple[str, Effect]]) -> Effect:
@@ -307,23 +303,17 @@ _OF_POOL: Final = 6
 `return_indices`."""
 
 
-def owned(node: Node) -> object:
+def owned(node: Node) -> Value:
     """The module or value that a call_module or get_attr node names."""
-    owner = node.graph.owning_module
-    if node.op not in ("call_module", "get_attr") or owner is None:
+    if node.op not in ("call_module", "get_attr"):
         return None
-    try:
-        return find(owner, str(node.target))
-    except PathError:
-        return None
+    return look_up(node.graph.owning_module, str(node.target))
 
 
 def is_torchs_module(node: Node) -> bool:
     """Whether a node calls a module in which only code of torch runs."""
     module = owned(node)
-    if not isinstance(module, torch.nn.Module):
-        return False
-    return next(foreign_code(module), None) is None
+    return isinstance(module, nn.Module) and is_torchs(module)
 
 
 def holds_with_others(
@@ -342,22 +332,33 @@ def holds_with_others(
     """
     holders: dict[int, list[Node]] = {}
     for node in calls:
-        for storage in _storages(node):
-            holders.setdefault(storage, []).append(node)
+        for place in places_in(owned(node)):
+            holders.setdefault(place, []).append(node)
     others = [node for node in nodes if node not in calls] if holders else []
-    found = [holders.get(key, ()) for node in others for key in _storages(node)]
-    return {*chain.from_iterable(found)}
+    places = [place for node in others for place in places_in(owned(node))]
+    return {node for place in places for node in holders.get(place, ())}
 
 
-def _storages(node: Node) -> Iterator[int]:
-    """The memories of the tensors that a node finds in the graph's owner."""
-    held: Value = owned(node)
+def places_in(held: Value) -> set[int]:
+    """The memories of the tensors in a module, or in another value."""
     if isinstance(held, nn.Module):
         held = [*held.parameters(), *held.buffers()]
-    for tensor in pytree.tree_leaves(held):
-        if isinstance(tensor, torch.Tensor):
-            is_plain = tensor.layout is torch.strided and not is_lazy(tensor)
-            yield id(tensor.untyped_storage() if is_plain else tensor)
+    found = pytree.tree_leaves(held)
+    return {place_of(each) for each in found if isinstance(each, torch.Tensor)}
+
+
+def place_of(tensor: torch.Tensor) -> int:
+    """What tensors in one memory have in common: the address of its storage.
+
+    A storage without an address, as on the meta device, where fake tensors
+    have theirs, counts by its identity; so does a tensor without a storage.
+    """
+    memory: object = tensor
+    with suppress(RuntimeError, ValueError):  # sparse, jagged, lazy, …
+        memory = storage = tensor.untyped_storage()
+        if storage.device.type != "meta" and storage.data_ptr():
+            return storage.data_ptr()
+    return id(memory)
 
 
 def overloads_of(node: Node) -> list[Facts]:

@@ -18,12 +18,9 @@ and the tags of an operator, the signature of a function in Python), else from
 from __future__ import annotations
 
 import builtins
-import cmath
 import functools
-import math
-import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
-from types import BuiltinFunctionType, FunctionType
+from types import FunctionType
 from typing import Final, Literal, NamedTuple, ParamSpec, TypeAlias, TypeVar
 
 import torch
@@ -213,21 +210,17 @@ def _statistics_cases(
 
 def _fixed_cases() -> Iterator[tuple[object, Cases]]:
     """What is known of `operator`, `math` and the functions in the tables."""
-    for module in (cmath, math, operator):
-        for name, function in vars(module).items():
-            bare = name.strip("_")
-            text = f"{module.__name__}.{bare}"
-            if not isinstance(function, BuiltinFunctionType) or bare == "call":
-                continue
-            if bare in tables.IN_PLACE_OPERATORS:
-                target = None if bare in ("delitem", "iconcat") else _FIRST
-                reason = f"{text} works in place"
-                yield function, _always("impure", reason, target)
-            elif bare in tables.ITERATING:
-                reason = f"{text} may exhaust an iterator"
-                yield function, _always("unknown", reason)
-            else:
-                yield function, _always("pure", f"{text} returns a value")
+    for text, function in tables.OF_PYTHON:
+        name = text.rpartition(".")[2]
+        if name in tables.IN_PLACE_OPERATORS:
+            target = None if name in ("delitem", "iconcat") else _FIRST
+            reason = f"{text} works in place"
+            yield function, _always("impure", reason, target)
+        elif name in tables.ITERATING:
+            reason = f"{text} may exhaust an iterator"
+            yield function, _always("unknown", reason)
+        else:
+            yield function, _always("pure", f"{text} returns a value")
     for function in (
         *tables.PURE_TORCH,
         *map(vars(builtins).get, tables.PURE_BUILTINS),

@@ -18,6 +18,7 @@ import math
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from ..graph import Graph
 from ..graph_module import GraphModule
@@ -27,6 +28,9 @@ from ..usedef.values import Argument
 from .structure import Structure
 
 __all__ = ["Change", "Difference", "diff"]
+
+Pairs: TypeAlias = Iterator[tuple[Node, Node]]
+"""Nodes of the first graph, each with a node of the second."""
 
 
 @dataclass(frozen=True)
@@ -203,26 +207,20 @@ class _Matcher:
                 for one, other in zip(ours, theirs, strict=evenly):
                     self._pair(one, other)
 
-    def _spread(
-        self, beside: Callable[[Node, Node], Iterator[tuple[Node, Node]]]
-    ) -> None:
+    def _spread(self, beside: Callable[[Node, Node], Pairs]) -> None:
         """Pair what is beside a pair, and beside that, and so on."""
         self._new.extend(self.pairs.items())
         while self._new:
             for one, other in beside(*self._new.popleft()):
                 self._pair(one, other)
 
-    def _inputs_alike(
-        self, one: Node, other: Node
-    ) -> Iterator[tuple[Node, Node]]:
+    def _inputs_alike(self, one: Node, other: Node) -> Pairs:
         """Inputs at the same place that are of the same kind."""
         for left, right in self._inputs(one, other):
             if self._a.labels[left] == self._b.labels[right]:
                 yield left, right
 
-    def _users_alike(
-        self, one: Node, other: Node
-    ) -> Iterator[tuple[Node, Node]]:
+    def _users_alike(self, one: Node, other: Node) -> Pairs:
         """Inputs, and users, that are of the same kind on both sides."""
         yield from self._inputs_alike(one, other)
         labels, others = self._a.labels, self._b.labels
@@ -238,15 +236,13 @@ class _Matcher:
             if len(users) == len(theirs.get(key, ())):
                 yield from zip(users, theirs[key], strict=True)
 
-    def _same_place(
-        self, one: Node, other: Node
-    ) -> Iterator[tuple[Node, Node]]:
+    def _same_place(self, one: Node, other: Node) -> Pairs:
         """Inputs that have become something else of as many inputs."""
         for left, right in self._inputs(one, other):
             if len(self._a.inputs[left]) == len(self._b.inputs[right]):
                 yield left, right
 
-    def _inputs(self, one: Node, other: Node) -> Iterator[tuple[Node, Node]]:
+    def _inputs(self, one: Node, other: Node) -> Pairs:
         """The inputs at the same places that are free on both sides."""
         sides = self._a.inputs[one], self._b.inputs[other]
         for left, right in zip(*sides, strict=False):

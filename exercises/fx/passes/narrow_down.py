@@ -15,6 +15,7 @@ wherever it likes, and asks of what is left whether the difference is there.
 from __future__ import annotations
 
 import copy
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 
 import torch
@@ -170,14 +171,11 @@ class _Search:
             size: at which it differs.
             part: the calls of a part, by their number.
         """
-        small = 0
-        while size - small > 1:
-            middle = (small + size) // 2
-            if self.differs(part(middle)):
-                size = middle
-            else:
-                small = middle
-        return size
+        smaller = range(1, size)
+        found = bisect_left(
+            smaller, True, key=lambda some: self.differs(part(some))
+        )
+        return found + 1
 
     def differs(self, calls: list[Node]) -> bool:
         """Whether the two ways differ on these calls alone."""
@@ -262,9 +260,6 @@ def _alone(
     inside = set(calls)
     used = [node for node in calls if not inside.issuperset(node.users)]
     graph, needed = subgraph_of(
-        calls,
-        used or calls[-1:],
-        is_copied=lambda node: node.op == "get_attr",
-        as_tuple=True,
+        calls, used or calls[-1:], fetches=True, as_tuple=True
     )
     return GraphModule(gm, graph), needed

@@ -10,7 +10,6 @@ import torch
 from torch import nn
 
 from ..node import Node
-from ..usedef.values import Argument
 from .shape_prop import TensorMetadata
 from .tools_common import CALLABLE_NODE_OPS, get_node_target
 
@@ -91,14 +90,11 @@ class OperatorSupport(OperatorSupportBase):
             *zip(by_place, node.args, strict=False),
             *((by_name[key], node.kwargs.get(key)) for key in by_name),
         ]
-        return all(_is_one_of(allowed, value) for allowed, value in given)
-
-
-def _is_one_of(allowed: Dtypes, value: Argument) -> bool:
-    """Whether an argument, if it is a node, has one of some dtypes."""
-    if allowed is None or not isinstance(value, Node):
-        return True
-    return _dtype_of(value) in allowed
+        return all(
+            _dtype_of(value) in allowed
+            for allowed, value in given
+            if allowed is not None and isinstance(value, Node)
+        )
 
 
 def _dtype_of(node: Node) -> object:

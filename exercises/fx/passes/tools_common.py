@@ -33,7 +33,13 @@ TensorOrTensors: TypeAlias = torch.Tensor | Tensors
 CALLABLE_NODE_OPS: Final = {"call_module", "call_function", "call_method"}
 """The opcodes of calls."""
 
-EMPTY: Final[Mapping[Node, Node]] = {}
+Pair: TypeAlias = tuple[Node, Node]
+"""Two nodes, of which the first must run before the second."""
+
+Leaders: TypeAlias = Mapping[Node, Node]
+"""Node -> the node that stands for it."""
+
+EMPTY: Final[Leaders] = {}
 """No node stands for another one."""
 
 
@@ -130,9 +136,7 @@ def stable_topological_sort(gm: GraphModule) -> GraphModule:
 
 
 def sort_nodes(
-    graph: Graph,
-    pairs: Iterable[tuple[Node, Node]] = (),
-    leader: Mapping[Node, Node] = EMPTY,
+    graph: Graph, pairs: Iterable[Pair] = (), leader: Leaders = EMPTY
 ) -> None:
     """Move each node behind its inputs, and no further than it must.
 
@@ -155,9 +159,7 @@ def sort_nodes(
 
 
 def sorted_nodes(
-    nodes: Iterable[Node],
-    pairs: Iterable[tuple[Node, Node]] = (),
-    leader: Mapping[Node, Node] = EMPTY,
+    nodes: Iterable[Node], pairs: Iterable[Pair] = (), leader: Leaders = EMPTY
 ) -> list[Node]:
     """Some nodes, each behind its inputs and no later than it must be.
 
@@ -172,7 +174,7 @@ def sorted_nodes(
     Cost: O(uses + pairs + nodes · log nodes).
     """
     later: dict[Node, dict[Node, None]] = {}
-    uses: list[tuple[Node, Node]] = []
+    uses: list[Pair] = []
     for node in nodes:
         later.setdefault(leader.get(node, node), {})
         uses += [(value, node) for value in node.all_input_nodes]

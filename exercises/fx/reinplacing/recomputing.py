@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import contextlib
 import heapq
-from collections.abc import Callable, Mapping
-from typing import Final
+from collections.abc import Callable
+from typing import Final, TypeAlias
 
 import torch
 
@@ -28,15 +28,18 @@ _MOST_LOOKED_AT: Final = 100
 """Nodes that are computed again to see which depend on strides."""
 
 
+Given: TypeAlias = tuple[tuple[Argument, ...], dict[str, Argument]]
+"""The arguments of a call, by position and by keyword."""
+
+
 def _call(
     function: Value,
-    args: tuple[Argument, ...],
-    kwargs: Mapping[str, Argument],
+    given: Given,
     value_of: Callable[[Node], Value],
     mode: contextlib.AbstractContextManager[object],
 ) -> Value:
     """Call a function with values for nodes.  None if it raises."""
-    values: Value = map_arg((args, dict(kwargs)), value_of)
+    values: Value = map_arg(given, value_of)
     try:
         with mode:
             return function(*values[0], **values[1])
@@ -63,15 +66,13 @@ def _compute(
         return without_data(value) if bare and is_tensor else value
 
     mode = contextlib.nullcontext() if bare else sim.mode
-    return _call(node.target, node.args, node.kwargs, value_of, mode)
+    return _call(node.target, (node.args, node.kwargs), value_of, mode)
 
 
 # -- where a scatter writes (2c) ---------------------------------------------
 
 
-def view_arguments(
-    node: Node,
-) -> tuple[tuple[Argument, ...], dict[str, Argument]]:
+def view_arguments(node: Node) -> Given:
     """The arguments of a scatter operator without `src`: those of its view."""
     kwargs = {key: arg for key, arg in node.kwargs.items() if key != "src"}
     return (node.args[0], *node.args[2:]), kwargs
@@ -84,9 +85,8 @@ def written_by_scatter(
 
     None if the operator's view cannot be taken.
     """
-    args, kwargs = view_arguments(node)
     values = sim.values.__getitem__
-    part: Value = _call(facts.view, args, kwargs, values, sim.mode)
+    part: Value = _call(facts.view, view_arguments(node), values, sim.mode)
     return part if isinstance(part, torch.Tensor) else None
 
 

@@ -126,11 +126,10 @@ def _difference(
     wrong, found = _where(best)
     yield "pattern:"
     for node in matcher.pattern.nodes:
-        line = node.format_node()
-        if line is not None:
-            partner = best.nodes_map.get(node, "")
-            mark = _mark(node, wrong, best.nodes_map)
-            yield f"  {mark} {line}" + (f"   is  {partner}" if partner else "")
+        partner = best.nodes_map.get(node, "")
+        mark = _mark(node, wrong, best.nodes_map)
+        end = f"   is  {partner}" if partner else ""
+        yield f"  {mark} {node.format_node()}{end}"
     yield "graph:"
     partners = {n for n in best.nodes_map.values() if isinstance(n, Node)}
     yield from _excerpt(graph, found, partners)
@@ -162,10 +161,12 @@ def _excerpt(
 ) -> Iterator[str]:
     """The lines of the graph around what was paired and what differs."""
     nodes = list(graph.nodes)
-    shown: set[int] = set()
-    for place, node in enumerate(nodes):
-        if node in partners or node is wrong:
-            shown.update(range(place - AROUND, place + AROUND + 1))
+    shown = {
+        place + step
+        for place, node in enumerate(nodes)
+        if node in partners or node is wrong
+        for step in range(-AROUND, AROUND + 1)
+    }
     gap = False
     for place, node in enumerate(nodes):
         if place in shown:

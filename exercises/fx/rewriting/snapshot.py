@@ -13,27 +13,19 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from typing import NamedTuple
+from operator import attrgetter
+from typing import Final
 
 from ..graph import Graph
 from ..graph_module import GraphModule
-from ..immutable_collections import immutable_dict
 from ..node import Node
 from ..ordered.linked_list import Link
-from ..ordered.opcodes import Target
-from ..usedef.values import Argument, Value
+from ..usedef.values import Value
 
+_FIELDS: Final = ("_name", "_target", "_args", "_kwargs", "_inputs")
+"""What a rewrite may change of a node, besides its users and its place."""
 
-class _Row(NamedTuple):
-    """The fields of one node that a rewrite may change."""
-
-    node: Node
-    name: str
-    target: Target
-    args: tuple[Argument, ...]
-    kwargs: immutable_dict[str, Argument]
-    inputs: tuple[Node, ...]
-    users: tuple[Node, ...]
+_fields_of: Final[Callable[[Node], tuple[Value, ...]]] = attrgetter(*_FIELDS)
 
 
 class Snapshot:
@@ -50,18 +42,11 @@ class Snapshot:
         Cost: O(nodes + uses + attributes).
         """
         self.graph: Graph = gm.graph
-        self.rows: list[_Row] = [
-            _Row(
-                node,
-                node._name,
-                node.target,
-                node._args,
-                node._kwargs,
-                node._inputs,
-                tuple(node.users),
-            )
-            for node in self.graph.nodes
-        ]
+        nodes = self.graph.nodes
+        self.fields: dict[Node, tuple[Value, ...]] = {
+            node: _fields_of(node) for node in nodes
+        }
+        self.users: dict[Node, list[Node]] = {n: [*n.users] for n in nodes}
         names = vars(self.graph._graph_namespace)
         self.names: dict[str, Value] = {
             key: copy.copy(table) for key, table in names.items()
@@ -98,18 +83,15 @@ class Snapshot:
         """
         graph = self.graph
         graph._table.forget()
-        kept = {row.node for row in self.rows}
         for node in graph.nodes:
-            if node not in kept:
+            if node not in self.fields:
                 node._erased = True
         self._put_in_order()
-        for row in self.rows:
-            node = row.node
-            node._name, node._target = row.name, row.target
-            node._args, node._kwargs = row.args, row.kwargs
-            node._inputs = row.inputs
+        for node, fields in self.fields.items():
+            for name, value in zip(_FIELDS, fields, strict=True):
+                setattr(node, name, value)
             node.users.clear()
-            node.users.update(dict.fromkeys(row.users))
+            node.users.update(dict.fromkeys(self.users[node]))
         names = vars(graph._graph_namespace)
         for key, table in self.names.items():
             names[key] = copy.copy(table)
@@ -122,7 +104,7 @@ class Snapshot:
         """Link the nodes again in their old order."""
         root = self.graph._root
         Link.__init__(root)
-        for row in self.rows:
-            Link.__init__(row.node)
-            Link.prepend(root, row.node)
-        self.graph.nodes._len = len(self.rows)
+        for node in self.fields:
+            Link.__init__(node)
+            Link.prepend(root, node)
+        self.graph.nodes._len = len(self.fields)

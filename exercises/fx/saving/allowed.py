@@ -10,10 +10,7 @@ by giving the objects themselves.
 from __future__ import annotations
 
 import builtins
-import cmath
 import functools
-import math
-import operator
 import typing
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
@@ -29,7 +26,7 @@ from torch.amp.autocast_mode import _enter_autocast, _exit_autocast
 from torch.nn.modules.linear import NonDynamicallyQuantizableLinear as _OutProj
 from torch.overrides import get_overridable_functions
 
-from ..memory.effect_tables import PURE_TORCH
+from ..memory.effect_tables import OF_PYTHON, PURE_TORCH
 from ..memory.facts import facts_of_overloads
 from ..text.qualified_names import _type_repr, pretty_target
 from ..usedef.values import Value
@@ -61,18 +58,10 @@ _METHODS: Final = frozenset(
 def _functions() -> Mapping[str, object]:
     """Name → function, for what is not in torch.ops."""
     state = (_set_grad_enabled, _enter_autocast, _exit_autocast)
-    found = (torch._assert, *state, *PURE_TORCH, *_of_python(), *_of_torch())
+    of_python = [function for _, function in OF_PYTHON]
+    of_python += map(vars(builtins).get, _BUILTINS)
+    found = (torch._assert, *state, *PURE_TORCH, *of_python, *_of_torch())
     return {pretty_target(function): function for function in found}
-
-
-def _of_python() -> Iterator[object]:
-    """Functions of Python: builtins, `operator` and `math`."""
-    yield from map(vars(builtins).get, _BUILTINS)
-    for module in (cmath, math, operator):
-        for function in vars(module).values():
-            is_function = isinstance(function, BuiltinFunctionType)
-            if is_function and function.__name__ != "call":
-                yield function
 
 
 def _of_torch() -> Iterator[object]:

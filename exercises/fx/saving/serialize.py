@@ -98,12 +98,8 @@ def write_folder(
     _save(kept, folder / _ATTRIBUTES)
     torch.save(_state(module), folder / "state_dict.pt")
     pickled = _save_children(module, folder)
-    text = "\n".join(
-        [
-            *_header(imports),
-            *_class(module, code, pickled, loose, class_name),
-        ]
-    )
+    body = _class(module, code, pickled, loose, class_name)
+    text = "\n".join([*_header(imports), *body])
     (folder / "module.py").write_text(f"{text}\n", encoding="utf-8")
     (folder / "__init__.py").write_text(
         f"from .module import {class_name} as {class_name}\n", encoding="utf-8"

@@ -10,9 +10,9 @@ import torch
 from torch import nn
 
 from ..graph_module import GraphModule
+from ..memory.effects import owned
 from ..node import Node
-from ..passes.utils.stack_frames import frames_of
-from ..text import dotted_path
+from ..recording.frames import frames_of
 from ..text.node_text import format_arg
 from ..text.qualified_names import _get_qualified_name
 from ..usedef.values import Value
@@ -78,7 +78,7 @@ class _Writer:
         """A node; what is unknown or empty is left out."""
         value = self._facts.values.get(node)
         seconds = self._facts.seconds.get(node)
-        held = self._held(node)
+        held = owned(node)
         entry = {
             "name": node.name,
             "op": node.op,
@@ -94,14 +94,6 @@ class _Writer:
             "stack": self._stack(node),
         }
         return {key: each for key, each in entry.items() if each or each == 0}
-
-    def _held(self, node: Node) -> Value:
-        """What the module has at the node's target, if that is a path."""
-        if node.op in ("call_module", "get_attr"):
-            path = str(node.target)
-            if dotted_path.exists(self._gm, path):
-                return dotted_path.find(self._gm, path)
-        return None
 
     def _number_of(self, path: tuple[_Group, ...]) -> int:
         """The number of a module by the modules around it; -1 for the root."""

@@ -88,6 +88,14 @@ def find(root: object, path: str) -> Value:
     return value
 
 
+def look_up(root: object, path: str) -> Value:
+    """The object at `path`; None if there is none."""
+    try:
+        return find(root, path)
+    except PathError:
+        return None
+
+
 def _path_error(root: object, path: str) -> PathError:
     """The error for a path that breaks off; says where."""
     *found, (prefix, atom, _) = walk(root, path)

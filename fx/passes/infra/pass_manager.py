@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import wraps
 from graphlib import CycleError, TopologicalSorter
+from itertools import permutations
 from time import perf_counter
 from typing import Final, NamedTuple, TypeAlias
 
@@ -186,7 +187,18 @@ class PassManager:
 
         Cost: O(passes² · constraints).
         """
-        self.passes = _ordered(self.passes, self.constraints)
+        passes = self.passes
+        sorter = TopologicalSorter(dict.fromkeys(range(len(passes)), ()))
+        for after, before in _broken(passes, self.constraints):
+            sorter.add(after, before)
+        try:
+            self.passes = [passes[place] for place in sorter.static_order()]
+        except CycleError as error:
+            circle = [passes[place] for place in error.args[1]]
+            raise RuntimeError(
+                "Circular dependency detected within the following passes: "
+                f"{circle}"
+            ) from None
         self._validated = True
 
     def check(self, module: nn.Module) -> None:
@@ -286,24 +298,6 @@ def _broken(
     """The places of two passes of which the first must not run first."""
     return [
         (i, j)
-        for i, a in enumerate(passes)
-        for j, b in enumerate(passes)
-        if i != j and not all(may_precede(a, b) for may_precede in constraints)
+        for (i, a), (j, b) in permutations(enumerate(passes), 2)
+        if not all(may_precede(a, b) for may_precede in constraints)
     ]
-
-
-def _ordered(
-    passes: list[Pass], constraints: Sequence[Constraint]
-) -> list[Pass]:
-    """The passes in an order that holds all constraints."""
-    sorter = TopologicalSorter(dict.fromkeys(range(len(passes)), ()))
-    for after, before in _broken(passes, constraints):
-        sorter.add(after, before)
-    try:
-        return [passes[place] for place in sorter.static_order()]
-    except CycleError as error:
-        circle = [passes[place] for place in error.args[1]]
-        raise RuntimeError(
-            "Circular dependency detected within the following passes: "
-            f"{circle}"
-        ) from None

@@ -13,10 +13,8 @@ call made, is asked of `memory`.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
-
-import torch
 
 from ...graph import Graph
 from ...memory.effects import (
@@ -27,10 +25,10 @@ from ...memory.effects import (
     is_torchs_module,
 )
 from ...node import Node
-from ..tools_common import CALLABLE_NODE_OPS
+from ..tools_common import CALLABLE_NODE_OPS, Pair
 
 
-def kept_in_order(graph: Graph) -> Iterator[tuple[Node, Node]]:
+def kept_in_order(graph: Graph) -> Iterator[Pair]:
     """Pairs of calls, the earlier one first, that must not change places.
 
     More pairs follow from these, as the order is transitive, and from the
@@ -76,9 +74,7 @@ def _fences(
     return found - modules | holds_with_others(modules, graph.nodes)
 
 
-def _around(
-    calls: list[Node], fences: set[Node]
-) -> Iterator[tuple[Node, Node]]:
+def _around(calls: list[Node], fences: set[Node]) -> Iterator[Pair]:
     """Pairs that keep some of the calls in their place among all."""
     fence: Node | None = None
     between: list[Node] = []
@@ -106,13 +102,3 @@ def may_write_attributes(graph: Graph) -> bool:
         if effects[node].kind != "pure" and not memory.is_made_here(node)
     ]
     return bool(_fences(graph, others, effects))
-
-
-def place_of(part: object) -> Hashable:
-    """What tensors in one memory have in common; for others, their id."""
-    try:
-        if isinstance(part, torch.Tensor):
-            return part.untyped_storage().data_ptr() or id(part)
-    except (NotImplementedError, RuntimeError):
-        pass  # a sparse tensor, or one without data
-    return id(part)

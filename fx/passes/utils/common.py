@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from torch import nn
 
 from ...graph import Graph
 from ...graph_module import GraphModule
 from ...node import Node
+from ...saving.attributes import paths_in
 from .matcher_utils import SubgraphMatcher
 
 __all__ = ["HolderModule", "compare_graphs", "lift_subgraph_as_module"]
@@ -46,12 +47,8 @@ def lift_subgraph_as_module(
 
     torch.fx: passes/utils/common.py, lift_subgraph_as_module
     """
-    paths = [
-        str(node.target)
-        for node in subgraph.nodes
-        if node.op in ("call_module", "get_attr")
-    ]
     lifted = GraphModule(gm, subgraph, class_name)
+    paths = paths_in(subgraph.nodes)
     return lifted, {path: f"{comp_name}.{path}" for path in paths}
 
 
@@ -79,7 +76,7 @@ def subgraph_of(
     nodes: Sequence[Node],
     outputs: Sequence[Node],
     *,
-    is_copied: Callable[[Node], bool] = lambda node: False,
+    fetches: bool = False,
     as_tuple: bool = False,
 ) -> tuple[Graph, list[Node]]:
     """Copy some nodes of a graph into a graph of their own.
@@ -88,8 +85,8 @@ def subgraph_of(
         nodes: in the order in which they run.
         outputs: those of them whose values the new graph returns; one alone
             is returned as it is.
-        is_copied: says of an input from outside, such as a fetched attribute,
-            that it is copied too instead of becoming a parameter.
+        fetches: fetch attributes in the new graph, instead of taking those
+            that are fetched outside as parameters.
         as_tuple: return a tuple also of one value.
 
     Returns:
@@ -103,7 +100,8 @@ def subgraph_of(
     inputs: list[Node] = []
     for node in nodes:
         for value in node.all_input_nodes:
-            if not (value in inside or value in copies or is_copied(value)):
+            is_copied = fetches and value.op == "get_attr"
+            if not (value in inside or value in copies or is_copied):
                 copies[value] = graph.placeholder(value.name, value.type)
                 copies[value].meta = value.meta.copy()
                 inputs.append(value)

@@ -9,7 +9,7 @@ from itertools import count
 from ...graph import Graph
 from ...graph_module import GraphModule
 from ...node import Node
-from ..tools_common import NodeList, sort_nodes, sorted_nodes
+from ..tools_common import NodeList, Pair, sort_nodes, sorted_nodes
 from .call_order import kept_in_order
 from .common import lift_subgraph_as_module, subgraph_of
 
@@ -45,8 +45,8 @@ def validate_partition(partition: NodeList) -> bool:
     """
     inside = set(partition)
     seen: set[Node] = set()
-    rest = [user for node in inside for user in node.users]
-    rest = [user for user in rest if user not in inside]
+    users = (user for node in inside for user in node.users)
+    rest = [user for user in users if user not in inside]
     while rest:
         node = rest.pop()
         if node in inside:
@@ -218,9 +218,7 @@ def fuse_by_partitions(
 
 
 def _check(
-    graph: Graph,
-    kept: Iterable[tuple[Node, Node]],
-    partitions: Sequence[Collection[Node]],
+    graph: Graph, kept: Iterable[Pair], partitions: Sequence[Collection[Node]]
 ) -> None:
     """Raise unless there is an order with each partition as one node."""
     leader: dict[Node, Node] = {}

@@ -179,14 +179,12 @@ class SubgraphMatcher:
         refuse_torchs(graph)
         return list(Search(self, graph, node_name_match).matches())
 
-    def mismatches(
-        self, graph: Graph, node_name_match: str = ""
-    ) -> list[Mismatch]:
+    def mismatches(self, graph: Graph) -> list[Mismatch]:
         """Why each failed try to match failed, in order.
 
         Cost: as `match`, with every candidate tried.
         """
-        search = Search(self, graph, node_name_match, keep=True)
+        search = Search(self, graph, keep=True)
         for _ in search.matches():
             pass
         return search.mismatches

@@ -163,19 +163,13 @@ def _is_a(cls: type | str, source: Value) -> bool:
 def _partition(nodes: list[Node], source: Value) -> SourcePartition:
     """A partition with what goes into it and comes out of it."""
     inside = set(nodes)
+    params = [node for node in nodes if node.op == "get_attr"]
+    calls = [node for node in nodes if node.op != "get_attr"]
+    outputs = [node for node in calls if not inside.issuperset(node.users)]
     used = [value for node in nodes for value in node.all_input_nodes]
-    return SourcePartition(
-        nodes,
-        source,
-        [
-            value
-            for value in dict.fromkeys(used)
-            if value not in inside and value.op != "get_attr"
-        ],
-        [
-            node
-            for node in nodes
-            if node.op != "get_attr" and not inside.issuperset(node.users)
-        ],
-        [node for node in nodes if node.op == "get_attr"],
-    )
+    inputs = [
+        value
+        for value in dict.fromkeys(used)
+        if value not in inside and value.op != "get_attr"
+    ]
+    return SourcePartition(nodes, source, inputs, outputs, params)

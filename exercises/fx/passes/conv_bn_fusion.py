@@ -116,7 +116,9 @@ def _can_be_folded(
     if norm.num_features != len(layer.weight):
         return False  # it counts along another dimension
     for each in (layer, norm):
-        if not (is_torchs(each) and written.isdisjoint(places_in(each))):
+        if not is_torchs(each):
+            return False
+        if written and not written.isdisjoint(places_in(each)):
             return False
     noted = call.meta.get("val", call.meta.get("tensor_meta"))
     is_flat = len(getattr(noted, "shape", ())) == 2

@@ -12,9 +12,7 @@ from __future__ import annotations
 import itertools
 import linecache
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Mapping, Sequence
 from types import FunctionType
 from typing import Final, NamedTuple
 
@@ -24,7 +22,6 @@ from ..usedef.values import Value
 from .failures import why_refused
 
 _numbers: Final = itertools.count()
-_keeping: Final[ContextVar[bool]] = ContextVar("_keeping", default=False)
 
 
 class CompiledForward(NamedTuple):
@@ -99,29 +96,18 @@ def _new_key(co_fields: Mapping[str, Value]) -> str:
 # -- text that is compiled already -------------------------------------------
 
 
-@contextmanager
-def keeping_unchanged() -> Iterator[None]:
-    """A block in which `recompile` keeps functions that are up to date.
-
-    A rewrite that finds nothing must still recompile, since the user may have
-    edited the graph before.  Usually not, and then Python's `compile`, two
-    thirds of the time, would only make the same function again.
-    """
-    token = _keeping.set(True)
-    try:
-        yield
-    finally:
-        _keeping.reset(token)
-
-
 def kept(
     known: CompiledForward | None, code: PythonCode, nodes: Sequence[Node]
 ) -> CompiledForward | None:
-    """`known`, inside of the block, if compiling `code` would make it again.
+    """`known`, if compiling `code` would make it again.
 
-    That takes more than equal text. The lines must have been written for the
-    same nodes, because errors name them, and each global must be the same
-    object: two functions of one name are written alike.
+    A pass that changes nothing recompiles all the same, since the user may
+    have edited the graph before.  Usually not, and then Python's `compile`, two
+    thirds of the time, would only make the same function again.
+
+    Equal text is not enough.  The lines must have been written for the same
+    nodes, because errors name them, and each global must be the same object:
+    two functions of one name are written alike.
 
     Args:
         known: what was compiled last, if anything.
@@ -130,7 +116,7 @@ def kept(
 
     Cost: O(nodes + globals + length of the text), all of it comparisons.
     """
-    if known is None or not _keeping.get():
+    if known is None:
         return None
     forward: Value = known.forward
     names = forward.__globals__

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from ..codegen.source import keeping_unchanged
 from ..graph import Graph
 from ..graph_module import GraphModule
 from ..node import Node, map_arg
@@ -46,8 +45,7 @@ def commit(
     Cost: O(nodes + uses + size of the replacements).
     """
     if not rewrites:
-        with keeping_unchanged():
-            gm.recompile()
+        gm.recompile()
         return
     with Snapshot(gm):
         Edit(gm, carry_meta=carry_meta).apply(rewrites)

@@ -8,13 +8,20 @@ are, and the time is the mean over them.  Their tensors are on the device
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cache
 
 import torch
 from torch import nn
 
 from tests.benchmarks.measure import A_CALL, Made, Task
-from tests.benchmarks.operations import Beside, Library, at_least, benchmark
+from tests.benchmarks.operations import (
+    Beside,
+    Library,
+    at_least,
+    benchmark,
+    out_of_date,
+)
 from tests.zoo import ZOO, Inputs
 
 __all__ = ["each_network", "networks", "patch_alone"]
@@ -116,11 +123,17 @@ def networks_symbolic_trace(lib: Library, size: int) -> Task:
     beside=Beside("compile() alone", _compile_alone),
 )
 def networks_recompile(lib: Library, size: int) -> Task:
-    """GraphModule.recompile of each network."""
+    """GraphModule.recompile of each network, whose last code was another."""
     made = {module: lib.compiled(module) for module, _ in networks()}
-    return each_network(
+    task = each_network(
         lambda module: made[module].recompile(), lambda code: str(code.src)
     )
+
+    def setup() -> None:
+        for module in made.values():
+            out_of_date(module)
+
+    return replace(task, setup=setup)
 
 
 def _running(runs: Sequence[Callable[..., Made]]) -> Task:

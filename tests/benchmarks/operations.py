@@ -376,13 +376,36 @@ def python_code(lib: Library, size: int) -> Task:
     beside=Beside("compile() alone", _compile_alone),
 )
 def recompile(lib: Library, size: int) -> Task:
-    """GraphModule.recompile of the mixed chain."""
+    """GraphModule.recompile of the mixed chain, whose last code was another."""
+    module = lib.compiled(programs.Mixed(size))
+    return Task(
+        lambda _: module.recompile(),
+        len(module.graph.nodes),
+        lambda: out_of_date(module),
+        lambda _: module.code,
+    )
+
+
+@benchmark(at_least(2), full=(), needs=("codegen", "graph_module"))
+def recompile_unchanged(lib: Library, size: int) -> Task:
+    """GraphModule.recompile of the mixed chain, in which nothing has changed.
+
+    Ours keeps code that would be the same again.
+    """
     module = lib.compiled(programs.Mixed(size))
     return Task(
         lambda _: module.recompile(),
         len(module.graph.nodes),
         show=lambda _: module.code,
     )
+
+
+def out_of_date(module: Made) -> None:
+    """Let a GraphModule have other code than what its graph is."""
+    node = next(iter(module.graph.nodes)).next
+    name, node.name = node.name, "other"
+    module.recompile()
+    node.name = name
 
 
 _CALLS = 1_000
@@ -461,7 +484,7 @@ def interpreter_on_a_number(lib: Library, size: int) -> Task:
 
 
 @benchmark(
-    at_least(4),
+    None,
     needs=("interpreter",),
     beside=Beside("compile() alone", _compile_alone),
 )
@@ -484,7 +507,7 @@ def transformer(lib: Library, size: int) -> Task:
 
 
 @benchmark(
-    {1_000: at_least(5), 10_000: at_least(25), 20_000: at_least(80)},
+    None,
     sizes=(1_000, 10_000, 20_000),
     full=(),
     needs=("subgraph_rewriter",),

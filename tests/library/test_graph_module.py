@@ -857,6 +857,7 @@ class TestSize:
     def test_old_code_is_freed_by_recompile(self) -> None:
         gm = symbolic_trace(Net())
         code = weakref.ref(type(gm).forward.__code__)
+        next(iter(gm.graph.nodes)).name = "renamed"
         gm.recompile()
         gc.collect()
         assert code() is None

@@ -457,7 +457,7 @@ class _Recorder(Tracer):
     ) -> Node:
         """Add a node, with name, type and meta of the node that it repeats."""
         old = self.running
-        if old is None or old.op != kind or old.target != target:
+        if old is None or old._op != kind or old._target != target:
             return super().create_node(
                 kind, target, args, kwargs, name, type_expr
             )

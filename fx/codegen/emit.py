@@ -104,7 +104,7 @@ class Emitter:
         """Write one node: its statement, if it has one, and the line's end."""
         if self.counting:
             self.pieces.append(f"{COUNTER}{index}\n")
-        op = node.op
+        op = node._op
         if op not in OPCODES:
             raise NotImplementedError(f"node: {op} {node.target}")
         statement = getattr(self, op)(node)
@@ -141,7 +141,7 @@ class Emitter:
     def call_module(self, node: Node) -> str:
         """`linear = self.linear(x)`."""
         module = self._attribute(self._root, path_of(node))
-        arguments = self._arguments(node, node.args)
+        arguments = self._arguments(node, node._args)
         return self._assign(node, f"{module}({arguments})")
 
     def call_method(self, node: Node) -> str:
@@ -150,7 +150,7 @@ class Emitter:
         Raises:
             RuntimeError: there is no first argument, the object.
         """
-        args = node.args
+        args = node._args
         if not args:
             raise RuntimeError(
                 f"Node {node} calls the method {node.target!r} of nothing: "
@@ -166,7 +166,7 @@ class Emitter:
         An operator where Python has syntax for it, a dot for a getattr, else
         a call. If that calls a wrapped function, `wrapped` gets its name.
         """
-        target, args = node.target, node.args
+        target, args = node._target, node._args
         spelling = self._spellings.get(id(target)) or self._spell(node)
         if isinstance(spelling, Operator):
             if has_syntax(spelling, node, self._dead.get(node, ())):
@@ -209,7 +209,7 @@ class Emitter:
 
     def _spell(self, node: Node) -> str | Operator:
         """The name of the function that a node calls, or its syntax."""
-        target = node.target
+        target = node._target
         if isinstance(target, str) or not callable(target):
             refuse_target(node)
         spelling = syntax_of(target) or self.globals.name_of(target)
@@ -218,7 +218,7 @@ class Emitter:
 
     def _operator(self, node: Node, operator: Operator) -> str:
         """The operator's syntax, with the operands in it."""
-        operands = self._texts(node.args)
+        operands = self._texts(node._args)
         if operator.name == "pow" and operands[0].startswith("-"):
             operands[0] = f"({operands[0]})"  # -1 ** x is -(1 ** x)
         expression = operator.template.format(*operands)
@@ -237,7 +237,7 @@ class Emitter:
 
     def _arguments(self, node: Node, args: tuple[Argument, ...]) -> str:
         """What goes between the parentheses of a call."""
-        kwargs = node.kwargs
+        kwargs = node._kwargs
         if len(args) < 2 and not kwargs:
             return self._text(args[0]) if args else ""
         parts = self._texts(args)
@@ -278,7 +278,7 @@ class Emitter:
         those that no later node uses; a node without users frees itself,
         last. The output frees nothing, because nothing runs after it.
         """
-        if node.op == "output":
+        if node._op == "output":
             return "\n"
         dead = self._dead.get(node)
         if not node.users:

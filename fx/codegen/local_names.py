@@ -40,12 +40,12 @@ class LocalNames(dict[Node, str]):
             nodes: all nodes of the graph, in order.
             root: how the code finds the module, "self" or "self.child".
         """
-        super().__init__({node: node.name for node in nodes})
+        super().__init__({node: node._name for node in nodes})
         self.roots = frozenset(("self", root.partition(".")[0]))
         self.parameters = {
-            node: as_python_reads(exact(node.target).lstrip("*"))
+            node: as_python_reads(exact(node._target).lstrip("*"))
             for node in self
-            if node.op == "placeholder" and isinstance(node.target, str)
+            if node._op == "placeholder" and isinstance(node._target, str)
         }
         theirs = set(self.roots)
         for node, parameter in self.parameters.items():

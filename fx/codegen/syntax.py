@@ -36,8 +36,8 @@ def has_syntax(operator: Operator, node: Node, dead: Collection[Node]) -> bool:
         node: the call.
         dead: the values that no later node uses.
     """
-    args = node.args
-    if node.kwargs or len(args) != operator.arity:
+    args = node._args
+    if node._kwargs or len(args) != operator.arity:
         return False
     if operator.in_place:
         if not issubclass(type(args[0]), Node):
@@ -49,8 +49,8 @@ def has_syntax(operator: Operator, node: Node, dead: Collection[Node]) -> bool:
 
 def is_attribute_access(node: Node) -> bool:
     """Whether a call of getattr can be written with a dot."""
-    args = node.args
-    if node.kwargs or len(args) != 2:
+    args = node._args
+    if node._kwargs or len(args) != 2:
         return False
     name = args[1]
     return type(name) is str and is_attribute_name(name)
@@ -58,7 +58,7 @@ def is_attribute_access(node: Node) -> bool:
 
 def path_of(node: Node) -> str:
     """The target of a node whose opcode wants a string."""
-    target = node.target
+    target = node._target
     if type(target) is str:
         return str(target)
     if not isinstance(target, str):

@@ -194,8 +194,8 @@ MUTANTS: Final = (
     Mutant(
         function="codegen.emit.Emitter._end",
         misconception="The return statement frees what it returns.",
-        was='if node.op == "output":',
-        becomes='if node.op == "nothing":',
+        was='if node._op == "output":',
+        becomes='if node._op == "nothing":',
         told="Nothing runs behind the return statement",
     ),
     Mutant(

@@ -104,7 +104,7 @@ class Emitter:
         """Write one node: its statement, if it has one, and the line's end."""
         if self.counting:
             self.pieces.append(f"{COUNTER}{index}\n")
-        op = node.op
+        op = node._op
         if op not in OPCODES:
             raise NotImplementedError(f"node: {op} {node.target}")
         statement = getattr(self, op)(node)
@@ -182,7 +182,7 @@ class Emitter:
 
     def _spell(self, node: Node) -> str | Operator:
         """The name of the function that a node calls, or its syntax."""
-        target = node.target
+        target = node._target
         if isinstance(target, str) or not callable(target):
             refuse_target(node)
         spelling = syntax_of(target) or self.globals.name_of(target)
@@ -191,7 +191,7 @@ class Emitter:
 
     def _operator(self, node: Node, operator: Operator) -> str:
         """The operator's syntax, with the operands in it."""
-        operands = self._texts(node.args)
+        operands = self._texts(node._args)
         if operator.name == "pow" and operands[0].startswith("-"):
             operands[0] = f"({operands[0]})"  # -1 ** x is -(1 ** x)
         expression = operator.template.format(*operands)
@@ -210,7 +210,7 @@ class Emitter:
 
     def _arguments(self, node: Node, args: tuple[Argument, ...]) -> str:
         """What goes between the parentheses of a call."""
-        kwargs = node.kwargs
+        kwargs = node._kwargs
         if len(args) < 2 and not kwargs:
             return self._text(args[0]) if args else ""
         parts = self._texts(args)

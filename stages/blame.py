@@ -151,9 +151,9 @@ def told(found: Blame) -> Iterator[str]:
     yield "1 test fails." if alone else f"{len(found.failing)} tests fail."
     if found.elsewhere:
         yield (
-            "They fail even with the reference's version of all your "
-            "functions, so something else in your files has changed. "
-            "`python -m stages diff` shows what."
+            f"{'It fails' if alone else 'They fail'} even with the reference's "
+            "version of all your functions, so something else in your files "
+            "has changed. `python -m stages diff` shows what."
         )
     for group in found.guilty:
         passes = "It passes" if alone else "All of them pass"

@@ -48,8 +48,3 @@ def source_files(library: Path = LIBRARY) -> list[SourceFile]:
     read = (source_file(path, library) for path in library.rglob("*.py"))
     found = [file for file in read if file is not None]
     return sorted(found, key=lambda file: (file.stage, file.path))
-
-
-def stage_titles(library: Path = LIBRARY) -> dict[int, str]:
-    """The name of each stage, by number."""
-    return {file.stage: file.title for file in source_files(library)}

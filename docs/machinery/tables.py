@@ -21,7 +21,7 @@ from docs.machinery.claimed import (
 from docs.machinery.directives import Kind
 from docs.machinery.filtering import Filter, draw_filters, of_group
 from docs.machinery.scene import Block, Scene, after, element
-from stages.floors import stage_titles
+from stages.manifest import stages
 from tests.checks.claims import Claim, Document, Section
 
 _VERDICT = Filter(
@@ -129,8 +129,8 @@ def _all(scene: Scene) -> etree.Element:
     every = ledger().claims.values()
     of_document = Filter("document", "Said in", numbers)
     draw_filters(scene, [_VERDICT, of_document], str(len(every)))
-    for stage, title_ in stage_titles().items():
-        heading = element(scene.parent, "h2", f"{stage:02} {title_}")
+    for stage, about in stages().items():
+        heading = element(scene.parent, "h2", f"{stage:02} {about.title}")
         heading.set("id", f"stage-{stage:02}")
         box = element(scene.parent, "div", css="fx-claims")
         for row in every:

@@ -240,7 +240,7 @@ def split_const_subgraphs(
       that is a view of an attribute, if any call may write into attributes;
     - whose value may be written later, or is returned, as the caller may write
       into it: such a value must be new each time;
-    - whose value goes to a method of what may be no tensor: annotate inputs.
+    - whose value goes to a method of what may not be a tensor: annotate inputs.
 
     Args:
         module: traced, if it is not a GraphModule; it is not changed, and the

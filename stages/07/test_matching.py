@@ -762,7 +762,7 @@ def test_neighbours_do_not_leave() -> None:
 
 
 @pytest.mark.exercise(CONVEX)
-def test_a_step_outsideis_convex() -> None:
+def test_a_step_outside_and_back() -> None:
     nodes = named(graph_of(lambda x: torch.relu(torch.neg(x)) + torch.neg(x)))
     same(
         is_convex({nodes["neg"], nodes["add"]}),

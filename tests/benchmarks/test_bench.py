@@ -51,7 +51,7 @@ FEW = 2
 
 
 @pytest.fixture(autouse=True)
-def frozen() -> None:
+def frozen_again() -> None:
     """Let `measure`, which collects garbage first, not look at torch each time.
 
     `measure` itself takes this back, as test_the_collector_... says.

@@ -248,7 +248,8 @@ def _without_sets(gm: fx.GraphModule) -> fx.GraphModule:
 def _pickled(gm: fx.GraphModule, other: fx.GraphModule, rng: Draw) -> object:
     graph = _without_sets(gm).graph
     for node in graph.find_nodes(op="placeholder"):
-        node.args = ()  # torch pickles a tensor with its address
+        if any(isinstance(arg, torch.Tensor) for arg in node.args):
+            node.args = ()  # torch pickles a tensor with its address
     return _short(pickle.dumps(graph))
 
 

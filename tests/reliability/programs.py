@@ -193,10 +193,6 @@ def _saved(lib: Value, gm: Value) -> Value:
     return torch.load(file, weights_only=False)
 
 
-def _retraced(lib: Value, gm: Value) -> Value:
-    return lib.symbolic_trace(gm)
-
-
 def _unpickled_graph(lib: Value, gm: Value) -> Value:
     return lib.GraphModule(gm, copy.deepcopy(gm.graph))
 

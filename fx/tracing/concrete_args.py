@@ -55,19 +55,23 @@ ConcreteArgs = Mapping[str, Value] | tuple[Value, ...]
 
 
 class Parameters(NamedTuple):
-    """The parameters of a function, as its code object has them.
+    """The parameters of a function, as Python itself binds them.
+
+    `inspect.signature` may say something else: what is in `__signature__`.
 
     Attributes:
         names: those that take one value, positional then keyword-only.
         varargs: "*args", or None.
         varkw: "**kwargs", or None.
         has_keyword_only: whether some of `names` are keyword-only.
+        defaults: the default values of those that have one.
     """
 
     names: list[str]
     varargs: str | None
     varkw: str | None
     has_keyword_only: bool
+    defaults: dict[str, Value]
 
 
 def parameters_of(function: Callable[..., Value]) -> Parameters:
@@ -77,11 +81,15 @@ def parameters_of(function: Callable[..., Value]) -> Parameters:
     rest = iter(code.co_varnames[count:])
     has_args = code.co_flags & inspect.CO_VARARGS
     has_kwargs = code.co_flags & inspect.CO_VARKEYWORDS
+    last: tuple[Value, ...] = function.__defaults__ or ()
+    first = code.co_argcount - len(last)
+    defaults = dict(zip(code.co_varnames[first:], last, strict=False))
     return Parameters(
         list(code.co_varnames[:count]),
         f"*{next(rest)}" if has_args else None,
         f"**{next(rest)}" if has_kwargs else None,
         code.co_kwonlyargcount > 0,
+        {**defaults, **(function.__kwdefaults__ or {})},
     )
 
 
@@ -128,7 +136,7 @@ class RootInputs:
         self,
         tracer: TracerBase,
         function: Callable[..., Value],
-        parameters: Mapping[str, inspect.Parameter],
+        defaults: Mapping[str, Value],
         concrete: Mapping[str, Value],
     ) -> None:
         """Prepare to make the placeholders.
@@ -136,11 +144,11 @@ class RootInputs:
         Args:
             tracer: records the placeholders.
             function: the function, for annotations.
-            parameters: its parameters, for defaults.
+            defaults: of its parameters, by name.
             concrete: the parameters that are fixed or nested.
         """
         self._tracer = tracer
-        self._parameters = parameters
+        self._defaults = defaults
         self._annotations: dict[str, Value] = function.__annotations__
         self._concrete = concrete
 
@@ -155,9 +163,8 @@ class RootInputs:
         proxy = self._tracer.create_proxy(
             "placeholder", target, (), {}, type_expr=note
         )
-        parameter = self._parameters.get(name)
-        if parameter and parameter.default is not inspect.Parameter.empty:
-            proxy.node.args = (parameter.default,)
+        if name in self._defaults:
+            proxy.node.args = (self._defaults[name],)
         return proxy
 
     def _specialized(self, name: str, value: Value) -> Value:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import functools
 import inspect
 import operator
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Mapping
 from types import CodeType, FunctionType
 from typing import Final
 
@@ -86,7 +86,7 @@ def root_call(
         concrete_args: see `Tracer.trace`.
     """
     function = undecorated(root_fn)
-    names, varargs, varkw, has_keyword_only = parameters_of(function)
+    names, varargs, varkw, has_keyword_only, defaults = parameters_of(function)
     if owner is not None and not names:
         raise RuntimeError(
             "``self`` argument cannot be part of *args expansion!"
@@ -98,11 +98,9 @@ def root_call(
         return root_fn, [*args, *_flat_placeholders(tracer, concrete_args)]
     rest = [name for name in (varargs, varkw) if name]
     concrete = by_name(concrete_args, free, rest)
-    signature = inspect.signature(function, follow_wrapped=False)
-    parameters = signature.parameters
-    asked = [parameters[name] for name in free if name not in concrete]
-    _warn_of_is(function, asked)
-    make = RootInputs(tracer, function, parameters, concrete)
+    unfixed = {k: defaults[k] for k in defaults if k not in concrete}
+    _warn_of_is(function, unfixed)
+    make = RootInputs(tracer, function, defaults, concrete)
     # A frame has *args at its end, a signature before what is keyword-only.
     here = function.__code__.co_argcount - len(args)
     order = [*free[:here], varargs, *free[here:], varkw]
@@ -124,16 +122,14 @@ def root_call(
 
 
 def _warn_of_is(
-    function: Callable[..., Value], parameters: Iterable[inspect.Parameter]
+    function: Callable[..., Value], asked: Mapping[str, Value]
 ) -> None:
     """Warn of parameters with a default that the code compares by `is`.
 
     Args:
         function: the function that is traced, undecorated.
-        parameters: those of its parameters that are not fixed.
+        asked: the defaults of its parameters, without those that are fixed.
     """
-    missing = inspect.Parameter.empty
-    asked = {p.name: p.default for p in parameters if p.default is not missing}
     if not asked:
         return
     for name in frames.compared_by_is(function.__code__, asked):

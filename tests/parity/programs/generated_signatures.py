@@ -277,6 +277,23 @@ def keyword_only_parameters_behind_args(lib: Lib) -> Seen:
     return [def_line(gm), gm(1, "b", 2.0)]
 
 
+@program(
+    differs="signature-attribute-ignored",
+    ours=["def forward(self, x, y = 2.0, k = 3):", 6.0],
+)
+def a_signature_that_is_not_the_functions(lib: Lib) -> Seen:
+    @no_type_check
+    def f(x, y=2.0, *, k=3):
+        return x * y * k
+
+    f.__signature__ = inspect.signature(lambda value: value)
+    seen = error(lambda: lib.symbolic_trace(f))
+    if seen != "no error":
+        return [seen]
+    gm = lib.symbolic_trace(f)
+    return [def_line(gm), gm(1.0)]
+
+
 @program(differs="defaults-stay-constants", ours=["no error"] * 2)
 def a_tensor_as_default(lib: Lib) -> Seen:
     three = torch.full((1,), 3.0)

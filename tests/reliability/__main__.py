@@ -154,9 +154,10 @@ def _plants(
             )
     for key, found in in_processes(jobs, options.jobs, LIMIT):
         how = f"case {found.cases}" if found.wrong else found.broken
-        verdict = "found" if found.wrong else "NOT FOUND"
+        is_found = bool(found.wrong) or found.crashed
+        verdict = "found" if is_found else "NOT FOUND"
         console.print(escape(f"{verdict:9}  {key} ({how})"), soft_wrap=True)
-        if not found.wrong:
+        if not is_found:
             missed.append(key)
     console.print(f"{len(jobs)} faults planted, {len(missed)} not found")
     return int(bool(missed))

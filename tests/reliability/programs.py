@@ -293,9 +293,9 @@ PART = Part(
         ),
         Plant(
             "fx/tracing/concrete_args.py",
-            "            proxy.node.args = (parameter.default,)\n",
-            "            default = self._tracer.create_arg(parameter.default)\n"
-            "            proxy.node.args = (default,)\n",
+            "            proxy.node.args = (self._defaults[name],)\n",
+            "            default = self._defaults[name]\n"
+            "            proxy.node.args = (self._tracer.create_arg(default),)\n",
             "a tensor that is a default is a node",
         ),
         Plant(

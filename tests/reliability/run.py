@@ -50,6 +50,7 @@ class Found:
         theirs: how many torch.fx got wrong; None if it was not asked.
         seconds: that the run took.
         broken: the traceback, if the part itself failed.
+        crashed: whether a signal ended it, as when memory is used wrongly.
         plants: the faults that it must find.
     """
 
@@ -60,6 +61,7 @@ class Found:
     theirs: int | None = None
     seconds: float = 0.0
     broken: str = ""
+    crashed: bool = False
     plants: tuple[Plant, ...] = ()
 
     def add(self, outcome: Outcome) -> None:
@@ -189,8 +191,9 @@ def _result(one: _Running, results: Connection) -> Found:
         return Found(one.key, broken="it did not come to its end")
     except EOFError:
         one.process.join()
-        died = f"its process died: exit code {one.process.exitcode}"
-        return Found(one.key, broken=died)
+        code = one.process.exitcode or 0
+        died = f"its process died: exit code {code}"
+        return Found(one.key, broken=died, crashed=code < 0)
     finally:
         results.close()
         one.process.kill()

@@ -604,7 +604,8 @@ PART = Part(
             "fx/saving/allowed.py",
             "        if found is None:\n            raise",
             '        if found is None and name.startswith("torch."):\n'
-            "            found = operator.attrgetter(name[6:])(torch)\n"
+            '            path = name.split(".")[1:]\n'
+            "            found = functools.reduce(getattr, path, torch)\n"
             "        if found is None:\n            raise",
             "a function is allowed by a prefix of its name",
         ),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tests.process import python
@@ -23,10 +25,18 @@ def test_nothing_is_wrong(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", PARTS)
-def test_each_fault_can_be_planted(name: str) -> None:
-    for plant in run.load(name).plants:
+def test_each_fault_can_be_planted(name: str, tmp_path: Path) -> None:
+    """Once, and without a name that the file does not have.
+
+    A NameError would look like a refusal to the search.
+    """
+    for number, plant in enumerate(run.load(name).plants):
         text = (run.ROOT / plant.file).read_text()
         assert text.count(plant.was) == 1, plant
+        file = tmp_path / f"plant_{number}.py"
+        file.write_text(text.replace(plant.was, plant.becomes))
+    done = python("-m", "ruff", "check", "-q", "--select=F821", str(tmp_path))
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_planted_faults_are_found() -> None:

@@ -107,8 +107,12 @@ class Browser:
         return float(values["ThreadTime"])
 
     def open(self, path: str) -> None:
-        """Go to a page of the site."""
+        """Go to a page of the site, and wait until it is whole.
+
+        On a busy machine `get` returns before the page's scripts have run.
+        """
         self.driver.get(self.site + path)
+        self.wait("return document.readyState === 'complete'")
 
     def run(self, script: str, *arguments: object) -> Answer:
         """Run a script in the page."""

@@ -106,8 +106,8 @@ def kept(
     thirds of the time, would only make the same function again.
 
     Equal text is not enough.  The lines must have been written for the same
-    nodes, because errors name them, and each global must be the same object:
-    two functions of one name are written alike.
+    nodes, because errors name them, `linecache` must still have them, and each
+    global must be the same object: two functions of one name are written alike.
 
     Args:
         known: what was compiled last, if anything.
@@ -124,6 +124,7 @@ def kept(
         known.code.src == code.src
         and known.code._lineno_map == code._lineno_map
         and known.nodes == nodes
+        and forward.__code__.co_filename in linecache.cache
         # `names` stands for "missing": no global of the code is that dict.
         and all(names.get(k, names) is v for k, v in code.globals.items())
     )

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import inspect
+import linecache
 import sys
 from collections.abc import Callable
 from types import FrameType
@@ -241,6 +243,9 @@ class TestWithoutAMatch:
         assert type(gm).forward is forward and gm.code is code
         gm.recompile()
         assert type(gm).forward is forward
+        del linecache.cache[forward.__code__.co_filename]
+        gm.recompile()
+        assert inspect.getsource(type(gm).forward) in code
 
     def test_edits_of_before_are_compiled(self) -> None:
         gm = traced(lambda x: torch.neg(x))

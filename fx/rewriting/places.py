@@ -62,7 +62,7 @@ def _respect(
     if end < _last_input(rewrite):
         rewrite.refused = f"an input of the replacement comes after {end}"
     else:
-        inside = set(rewrite.operations)
+        inside = rewrite.operations
         rewrite.refused = written_between(inside, before, writes=writes)
 
 
@@ -94,8 +94,7 @@ def find_place(
     first = min(users)
     if len(returned) > 1 and first < _last_input(rewrite):
         # A user inside of the match will be erased: its place is of no use.
-        inside = set(rewrite.operations)
-        outside = [node for node in users if node not in inside]
+        outside = [node for node in users if node not in rewrite.operations]
         return min(outside, default=max(returned).next)
     return first
 
@@ -108,8 +107,7 @@ def _returned(rewrite: Rewrite) -> Sequence[Node]:
 
 def _computed(rewrite: Rewrite) -> Iterator[Node]:
     """What the match returns, without inputs that it returns as they are."""
-    inside = set(rewrite.operations)
-    return (node for node in _returned(rewrite) if node in inside)
+    return (n for n in _returned(rewrite) if n in rewrite.operations)
 
 
 def _last_input(rewrite: Rewrite) -> Node:
@@ -119,7 +117,7 @@ def _last_input(rewrite: Rewrite) -> Node:
     for one, value in zip(made.placeholders, values, strict=True):
         if one.users:
             map_arg(value, found.append)
-    graph = rewrite.operations[0].graph
+    graph = next(iter(rewrite.operations)).graph
     return max(found, default=next(iter(graph.nodes)).prev)
 
 
@@ -133,7 +131,7 @@ def _late_users(rewrite: Rewrite, dead: Container[Node] = ()) -> list[Node]:
     if len(rest) < 2:
         return []
     last = _last_input(rewrite)
-    inside = set(rewrite.operations)
+    inside = rewrite.operations
     late: set[Node] = set()
     while rest:
         for user in rest.pop().users:

@@ -107,7 +107,7 @@ class Edit:
             _carry_meta(rewrite, outputs)
         for gone, came in zip(match.returning_nodes, outputs, strict=True):
             self.replace(gone, came)
-        self.dead.update(dict.fromkeys(rewrite.operations))
+        self.dead.update(rewrite.operations)
 
     def current(self, arg: Argument) -> Argument:
         """An argument, with each replaced node in it replaced.

@@ -76,6 +76,8 @@ class Rewrite:
             user comes later.
         refused: why the rewrite must not be carried out; "" if it may.
         made: the new nodes, once they are inserted.
+        operations: the nodes of the graph that are replaced, and will be
+            erased, as keys.
     """
 
     match: InternalMatch
@@ -84,11 +86,11 @@ class Rewrite:
     stay: bool = False
     refused: str = ""
     made: list[Node] = field(default_factory=list)
+    operations: dict[Node, None] = field(init=False)
 
-    @cached_property
-    def operations(self) -> list[Node]:
-        """The nodes of the graph that are replaced, and will be erased."""
-        return self.match.operations()
+    def __post_init__(self) -> None:
+        """Look up the operations of the match."""
+        self.operations = dict.fromkeys(self.match.operations())
 
 
 def graph_of(program: Program) -> Graph:

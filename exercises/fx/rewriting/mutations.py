@@ -9,7 +9,7 @@ writes itself must not pass over a node that may read what it writes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 from ..graph import Graph
@@ -44,7 +44,10 @@ def effects_before(graph: Graph) -> dict[Node, Counts]:
 
 
 def written_between(
-    nodes: set[Node], before: Mapping[Node, Counts], *, writes: bool = False
+    nodes: Collection[Node],
+    before: Mapping[Node, Counts],
+    *,
+    writes: bool = False,
 ) -> str:
     """Why some nodes cannot all be computed where the last of them is.
 

@@ -44,27 +44,27 @@ from ..text.dotted_path import MISSING
 from ..usedef.values import Value
 
 
-class Place(NamedTuple):
+class Place:
     """Where Python looks a function up, and where it can be replaced.
 
     Attributes:
         holder: a class, or the globals of a Python module.
         name: the attribute or global.
+        key: tells this place from others (a dict of globals has no hash).
     """
 
-    holder: Value
-    name: str
+    __slots__ = ("_held", "holder", "key", "name")
 
-    @property
-    def key(self) -> tuple[int, str]:
-        """Tells this place from others (a dict of globals has no hash)."""
-        return id(self.holder), self.name
+    def __init__(self, holder: Value, name: str) -> None:
+        """Name a place; nothing is looked up yet."""
+        self.holder = holder
+        self.name = name
+        self.key = id(holder), name
+        self._held = vars(holder) if isinstance(holder, type) else holder
 
     def look(self) -> Value:
         """What the place itself holds, or MISSING."""
-        is_class = isinstance(self.holder, type)
-        held = vars(self.holder) if is_class else self.holder
-        return held.get(self.name, MISSING)
+        return self._held.get(self.name, MISSING)
 
     def put(self, value: Value) -> None:
         """Make the place hold `value`; MISSING empties it."""

@@ -55,6 +55,10 @@ class Place:
 
     __slots__ = ("_held", "holder", "key", "name")
 
+    holder: Value
+    name: str
+    key: tuple[int, str]
+
     def __init__(self, holder: Value, name: str) -> None:
         """Name a place; nothing is looked up yet."""
         self.holder = holder

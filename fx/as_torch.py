@@ -6,9 +6,9 @@ The import statements of the program, and of the libraries that it imports,
 are rewritten while they are compiled: `torch.fx` is `fx` for them, and dead
 code is removed as torch.fx would.  A module that torch.fx has and fx lacks,
 such as `torch.fx.passes.graph_transform_observer`, is torch's own source,
-which then works on fx's classes.  PyTorch itself, `torch.ao` apart, is left alone: Dynamo,
-export and Inductor make torch.fx's graphs as ever, and `fx.from_torch` converts
-them.
+which then works on fx's classes.  PyTorch itself, `torch.ao` apart, is left
+alone: Dynamo, export and Inductor make torch.fx's graphs as ever, and
+`fx.from_torch` converts them.
 """
 
 from __future__ import annotations

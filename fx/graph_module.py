@@ -23,6 +23,7 @@ from functools import partial
 from pathlib import Path
 from typing import ClassVar, Final, Self, TypeAlias, TypeVar
 
+import torch
 from torch import nn
 from torch.utils import _pytree as pytree
 
@@ -205,7 +206,10 @@ class GraphModule(nn.Module):
             self._in_spec = codegen.pytree_info.in_spec
             self._out_spec = codegen.pytree_info.out_spec
         self._wrapped_call.compiled = compiled
-        type(self).forward = compiled.forward
+        # Not on a class that another library has put below (parametrizations).
+        mro: Value = type(self).__mro__
+        own = next(c for c in mro if "_wrapped_call" in vars(c))
+        own.forward = compiled.forward
         return compiled.code
 
     def _compile(self) -> CompiledForward:
@@ -496,6 +500,17 @@ class _WrappedCall:
             raise
 
 
+_FRAMES: Final[Value] = torch._C._dynamo.eval_frame  # noqa: SLF001
+_SKIP: Final = _FRAMES._FrameExecStrategy(  # noqa: SLF001
+    _FRAMES._FrameAction.SKIP,  # noqa: SLF001
+    _FRAMES._FrameAction.DEFAULT,  # noqa: SLF001
+)
+"""Tells torch.compile to leave a function alone, and not those that it calls.
+What it compiles is kept with the code of a function, and is not made anew when
+`recompile` sets another `forward`.  So it has to begin at `forward`, whose code
+is new then, and not at what calls it, whose code all modules share."""
+
+
 def _base_of(cls: type[GraphModule]) -> Value:
     """The class that a user wrote: `cls`, or the one that it is below.
 
@@ -514,6 +529,8 @@ def _class_below(base: Value) -> Value:
     def call_wrapped(self: GraphModule, *args: Value, **kwargs: Value) -> Value:
         return bound(self, *args, **kwargs)
 
+    for function in (call_wrapped, _WrappedCall.__call__):
+        _FRAMES.set_code_exec_strategy(function.__code__, _SKIP)
     members = {
         "__module__": __name__,
         "__qualname__": f"GraphModule.__new__.<locals>.{_IMPL}",

@@ -435,8 +435,12 @@ class Proxy(_Like):
             node: the node.
             tracer: what records; by default, a tracer that adds to the
                 node's own graph.
+
+        Raises:
+            TypeError: without a tracer, for a node of torch.fx.
         """
         if tracer is None:
+            refuse_torchs(node)
             tracer = GraphAppendingTracer(node.graph)
         self.node, self.tracer = node, tracer
 

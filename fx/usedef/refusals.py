@@ -137,6 +137,7 @@ def not_erasable(node: AnyNode, graph: object) -> RuntimeError:
 
 def not_a_node(found: object, node: AnyNode) -> TypeError:
     """The error for a replacement of `node` that is a constant."""
+    refuse_torchs(found)
     return TypeError(
         f"uses of Node {node} can go to another Node only, not to "
         f"{found!r}: assign args or kwargs to put a constant there"
@@ -204,6 +205,7 @@ def _inside(value: Value) -> Iterable[Value]:
 
 def not_a_value(leaf: object, node: AnyNode) -> TypeError:
     """The error for a Proxy among the arguments, or a Node of torch.fx."""
+    refuse_torchs(leaf)
     return TypeError(
         f"Node {node} has a {_type_repr(type(leaf))} among its arguments, "
         "which is not a value: give a Node of the same Graph; that of a Proxy "

@@ -15,7 +15,7 @@ import warnings
 import weakref
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple, no_type_check
+from typing import NamedTuple, cast, no_type_check
 
 import pytest
 import torch
@@ -415,6 +415,23 @@ class TestCalling:
         compiled = torch.compile(gm, backend="eager")
         assert torch.equal(compiled(X), gm(X))
 
+    def test_torch_compile_sees_each_recompile(self) -> None:
+        """What it has compiled goes by the code of the functions that run."""
+        gm = symbolic_trace(lambda x: x.relu())
+        compiled = torch.compile(gm, backend="eager")
+        for method in ("neg", "sin", "cos", "tan"):
+            gm.graph.find_nodes(op="call_method")[0].target = method
+            gm.recompile()
+            assert torch.equal(compiled(X), getattr(X, method)())
+
+    def test_torch_compile_takes_as_many_as_there_are(self) -> None:
+        """It gives up a function of which it has eight versions."""
+        for count in range(10):
+            module = nn.Sequential(*[nn.ReLU() for _ in range(count + 1)])
+            gm = symbolic_trace(module)
+            compiled = torch.compile(gm, backend="eager", fullgraph=True)
+            assert torch.equal(compiled(X), module(X))
+
     @pytest.mark.parametrize("direct", [True, False])
     def test_torch_compile_takes_one_inside_that_nobody_has_called(
         self, direct: bool
@@ -430,6 +447,19 @@ class TestCalling:
         gm = symbolic_trace(net)
         gm.compile(backend="eager", fullgraph=True)
         assert torch.equal(gm(X), net(X))
+
+    def test_code_made_under_another_class_stays_when_that_goes(self) -> None:
+        gm = symbolic_trace(Net())
+        before = gm(X)
+        own = type(gm)
+        gm.__class__ = cast("Value", type("Below", (own,), {}))
+        output = gm.graph.output_node()
+        with gm.graph.inserting_before(output):
+            output.args = (gm.graph.call_function(torch.neg, output.args),)
+        gm.recompile()
+        assert torch.equal(gm(X), -before)
+        gm.__class__ = cast("Value", own)
+        assert torch.equal(gm(X), -before)
 
     @pytest.mark.claims("graphmodule-is-module")
     def test_torchscript_takes_it(self) -> None:

@@ -136,6 +136,13 @@ MEETINGS: dict[str, Callable[[Value], object]] = {
         gm, lambda x: x + 1, lambda x: x + 2
     ),
     "proxy": lambda gm: fx.symbolic_trace(lambda x: x + _torch_proxy()),
+    "Proxy": lambda gm: fx.Proxy(next(iter(gm.graph.nodes))),
+    "args": lambda gm: fx.Graph().output(next(iter(gm.graph.nodes))),
+    "replace_all_uses_with": lambda gm: (
+        fx.Graph()
+        .placeholder("x")
+        .replace_all_uses_with(next(iter(gm.graph.nodes)))
+    ),
 }
 
 

@@ -1,4 +1,4 @@
-"""Stage 04, module patching: modes of torch, which a graph does not keep.
+"""Stage 04, module patching: modes and backwards, which no graph keeps.
 
     with torch.no_grad():
         y = x * self.scale
@@ -7,6 +7,9 @@ The product is recorded.  That gradients were off is not: a mode belongs to the
 thread, and no call says it.  The graph runs in the mode in which it is called.
 So a trace replaces the functions that switch modes, too, and warns of calls
 that it has recorded in another mode than the one in which it began.
+
+A `torch.autograd.Function` is traced through: the graph has the calls of its
+forward, but not the backward that it defines.  That is warned of, too.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ import torch
 from ..recording import frames
 from ..usedef.values import Value
 from .patching import Place
+from .wrapping import find_proxy
 
 if TYPE_CHECKING:
     from .trace_run import TraceRun
@@ -32,6 +36,13 @@ SWITCHES: Final = (
     Place(vars(torch), "set_autocast_enabled"),
 )
 """Where torch's Python code looks up what switches a mode, on or back."""
+
+APPLY: Final = Place(
+    vars(torch._functorch.utils),  # noqa: SLF001
+    "unwrap_dead_wrappers",
+)
+"""What `apply` of a function with its own backward gives its arguments to.
+Programs bind `apply` to names of their own, so it cannot be replaced itself."""
 
 _DEVICES: Final = ("cpu", "cuda")
 """The devices whose autocast is looked at."""
@@ -74,6 +85,22 @@ def switch(
 ) -> Value:
     """Answer the switch of a mode in a trace."""
     run.modes.warn()
+    return function(*args, **kwargs)
+
+
+def apply(
+    run: TraceRun,
+    function: Callable[..., Value],
+    args: tuple[Value, ...],
+    kwargs: dict[str, Value],
+) -> Value:
+    """Answer that a function with its own backward is called."""
+    if find_proxy(args) is not None:
+        frames.warn(
+            "a torch.autograd.Function is traced through: the graph does not "
+            "keep its backward, so gradients are those of the calls that its "
+            "forward makes. Call it in a function marked with fx.wrap"
+        )
     return function(*args, **kwargs)
 
 

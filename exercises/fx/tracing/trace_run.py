@@ -17,7 +17,7 @@ from torch import nn
 
 from ..proxy import Proxy
 from ..usedef.values import Value
-from .modes import SWITCHES, Modes, switch
+from .modes import APPLY, SWITCHES, Modes, apply, switch
 from .patching import TRACES, Place
 from .questions import (
     QUESTIONS,
@@ -65,6 +65,7 @@ class TraceRun:
         TRACES.patch(TORCH_FX_FLAG, make_flag)
         for place in SWITCHES:
             TRACES.patch(place, _mode_switch)
+        TRACES.patch(APPLY, _apply)
         take_over()
         for place, leaf in all_wrapped_globals():
             self._patch_leaf(place, leaf)
@@ -218,3 +219,4 @@ _module_getattr: Final = _replacing(TraceRun.read_attribute)
 _function_call: Final = _replacing(TraceRun.call_function)
 _question: Final = _replacing(TraceRun.answer)
 _mode_switch: Final = _replacing(switch)
+_apply: Final = _replacing(apply)

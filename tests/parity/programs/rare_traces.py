@@ -125,6 +125,52 @@ def calls_in_modes_that_no_graph_keeps(lib: Lib) -> Seen:
     ]
 
 
+class Rounded(torch.autograd.Function):
+    """Rounds, and lets the gradient pass."""
+
+    @staticmethod
+    def forward(ctx: Value, x: Value) -> Value:
+        return x.round()
+
+    @staticmethod
+    def backward(ctx: Value, *gradients: Value) -> Value:
+        return gradients[0]
+
+
+apply_rounded: Value = Rounded.apply
+
+
+@program(
+    differs="backward-warned-of",
+    ours=[
+        [0.0],
+        ["a torch.autograd.Function is traced thro"],
+        [],
+        [1.0],
+    ],
+)
+def a_function_with_its_own_backward(lib: Lib) -> Seen:
+    def gradient(of: Callable[..., Value]) -> list[float]:
+        x = torch.tensor([1.5], requires_grad=True)
+        of(x).sum().backward()
+        found: list[float] = x.grad.tolist() if x.grad is not None else []
+        return found
+
+    def f(x: Value) -> Value:
+        return apply_rounded(x)
+
+    return [
+        gradient(lib.symbolic_trace(f)),
+        warned(lambda: lib.symbolic_trace(f)),
+        warned(
+            lambda: lib.symbolic_trace(
+                lambda x: x + apply_rounded(torch.ones(1))
+            )
+        ),
+        gradient(apply_rounded),
+    ]
+
+
 @program(
     differs="root-calls-warned-of",
     ours=["the root has a forward of its own, and o"],

@@ -23,8 +23,12 @@ from functools import partial
 from pathlib import Path
 from typing import ClassVar, Final, Self, TypeAlias, TypeVar
 
-import torch
 from torch import nn
+from torch._C._dynamo.eval_frame import (
+    _FrameAction,
+    _FrameExecStrategy,
+    set_code_exec_strategy,
+)
 from torch.utils import _pytree as pytree
 
 from .codegen.failures import refuse_call, where_it_failed
@@ -500,11 +504,7 @@ class _WrappedCall:
             raise
 
 
-_FRAMES: Final[Value] = torch._C._dynamo.eval_frame  # noqa: SLF001
-_SKIP: Final = _FRAMES._FrameExecStrategy(  # noqa: SLF001
-    _FRAMES._FrameAction.SKIP,  # noqa: SLF001
-    _FRAMES._FrameAction.DEFAULT,  # noqa: SLF001
-)
+_SKIP: Final = _FrameExecStrategy(_FrameAction.SKIP, _FrameAction.DEFAULT)
 """Tells torch.compile to leave a function alone, and not those that it calls.
 What it compiles is kept with the code of a function, and is not made anew when
 `recompile` sets another `forward`.  So it has to begin at `forward`, whose code
@@ -530,7 +530,7 @@ def _class_below(base: Value) -> Value:
         return bound(self, *args, **kwargs)
 
     for function in (call_wrapped, _WrappedCall.__call__):
-        _FRAMES.set_code_exec_strategy(function.__code__, _SKIP)
+        set_code_exec_strategy(function.__code__, _SKIP)
     members = {
         "__module__": __name__,
         "__qualname__": f"GraphModule.__new__.<locals>.{_IMPL}",

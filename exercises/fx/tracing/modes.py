@@ -19,6 +19,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 import torch
+from torch._functorch import utils as functorch
 
 from ..recording import frames
 from ..usedef.values import Value
@@ -37,10 +38,7 @@ SWITCHES: Final = (
 )
 """Where torch's Python code looks up what switches a mode, on or back."""
 
-APPLY: Final = Place(
-    vars(torch._functorch.utils),  # noqa: SLF001
-    "unwrap_dead_wrappers",
-)
+APPLY: Final = Place(vars(functorch), "unwrap_dead_wrappers")
 """What `apply` of a function with its own backward gives its arguments to.
 Programs bind `apply` to names of their own, so it cannot be replaced itself."""
 

@@ -205,11 +205,12 @@ def _inside(value: Value) -> Iterable[Value]:
 
 def not_a_value(leaf: object, node: AnyNode) -> TypeError:
     """The error for a Proxy among the arguments, or a Node of torch.fx."""
-    refuse_torchs(leaf)
+    is_torchs = isinstance(leaf, _OF_TORCH)
+    convert = "; a graph of torch.fx is converted by fx.from_torch"
     return TypeError(
         f"Node {node} has a {_type_repr(type(leaf))} among its arguments, "
         "which is not a value: give a Node of the same Graph; that of a Proxy "
-        "is `proxy.node`"
+        f"is `proxy.node`{convert if is_torchs else ''}"
     )
 
 

@@ -1,4 +1,4 @@
-"""Stage 04, module patching: modes and backwards, which no graph keeps.
+"""Stage 04, module patching: warn of modes and gradients that a graph loses.
 
     with torch.no_grad():
         y = x * self.scale

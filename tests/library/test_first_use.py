@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import statistics
 from pathlib import Path
+from typing import Final
 
 import pytest
 
@@ -10,19 +12,23 @@ from fx.compat.first_use import importer
 from tests.benchmarks import start
 from tests.process import printed
 
+BESIDE: Final = 4.0
+"""How many times as long as asyncio fx may take to import, whatever the
+machine: it is the goal of `make bench` on two cores of their own.  A collection
+of garbage would add as much again."""
 
-def test_import_takes_no_more_than_twice_the_goal() -> None:
-    # `make bench` asks for the goal itself. A machine whose cores are shared
-    # took 1.8 times as long; a collection of garbage would add 100 ms.
-    assert start.times(5)[0] <= 2 * start.GOAL
+
+def test_import_takes_no_longer_than_the_goal() -> None:
+    ratios = [ours / asyncio for ours, asyncio in start.times(7)]
+    assert statistics.median(ratios) < BESIDE
 
 
 def test_what_import_takes_is_noticed(tmp_path: Path) -> None:
     (tmp_path / "fx").mkdir()
     (tmp_path / "fx/__init__.py").write_text("sum(range(10**7))\n")
-    found = start.times(1, tmp_path)
-    assert found[0] > start.GOAL
-    assert "MISSED" in start.line(found)
+    [found] = start.times(1, tmp_path)
+    assert found[0] > max(start.GOAL, BESIDE * found[1])
+    assert "MISSED" in start.line([found])
 
 
 def test_names_are_found_at_first_use_in_either_order() -> None:

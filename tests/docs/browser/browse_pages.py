@@ -12,9 +12,13 @@ PAGES = sorted(
     path.relative_to(DOCS).with_suffix("").as_posix()
     for path in DOCS.rglob("*.md")
 )
-SECONDS = 2.0
-"""The processor time that a page may take: other programs do not count, but a
-core that is shared is slower: there the longest page has taken 1.4 s."""
+PLAIN = "404.html"
+"""The page that has the frame of all pages, and one heading in it."""
+
+TIMES = 10
+"""How many times as much of the processor a page may take as the plain one.
+The seconds are of the machine: the longest page took one on two cores of its
+own, and 1.5 on shared ones."""
 
 _LOADED = "return performance.getEntriesByType('navigation')[0].loadEventEnd"
 
@@ -40,16 +44,25 @@ def test_no_request_leaves_this_machine(browser: Browser, page: str) -> None:
     assert browser.run("return document.title")
 
 
+def taken(browser: Browser, address: str) -> float:
+    """Open a page; the seconds of the processor until it is there."""
+    browser.driver.get("about:blank")
+    before = browser.seconds()
+    browser.open(address)
+    browser.wait(_LOADED)
+    return browser.seconds() - before
+
+
 @pytest.mark.parametrize("page", PAGES)
 def test_it_is_soon_there(browser: Browser, page: str) -> None:
-    taken: list[float] = []
-    while len(taken) < 5 and min(taken, default=SECONDS) >= SECONDS:
-        browser.driver.get("about:blank")
-        before = browser.seconds()
-        browser.open(url_of(page))
-        browser.wait(_LOADED)
-        taken.append(browser.seconds() - before)
-    assert 0 < min(taken) < SECONDS, taken
+    plain: list[float] = []
+    found: list[float] = []
+    while len(found) < 5:
+        plain.append(taken(browser, PLAIN))
+        found.append(taken(browser, url_of(page)))
+        if 0 < min(found) < TIMES * min(plain):
+            return
+    pytest.fail(f"{min(found)} s, and the plain page {min(plain)}")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

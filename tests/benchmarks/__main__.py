@@ -8,14 +8,15 @@ import io
 import pstats
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import date
 from itertools import chain
 from pathlib import Path
 
 import torch
 
-from tests.benchmarks import growth, recorded, start
-from tests.benchmarks.measure import A_CALL, Rounds, collector_off
+from tests.benchmarks import growth, instructions, recorded, start
+from tests.benchmarks.measure import Rounds, collector_off
 from tests.benchmarks.operations import OURS, Benchmark, select
 from tests.benchmarks.report import (
     CLOSE,
@@ -54,10 +55,12 @@ def main(
         chosen = select(options.only, benchmarks)
     except ValueError as problem:
         parser.error(str(problem))
-    ready = [bench for bench in chosen if not bench.missing()]
     if options.list:
         print(captions(chosen))
         return 0
+    ready = [bench for bench in chosen if not bench.missing()]
+    if options.instructions:
+        ready = _counted(ready, options, parser)
     # One thread: that is what the clock sees, and what is compared.
     torch.set_num_threads(1)
     if options.growth:
@@ -106,6 +109,11 @@ def _parser() -> argparse.ArgumentParser:
     )
     add("--size", type=int, metavar="N", help="this size instead of all")
     add("--rounds", type=int, metavar="N", help="at most so many (9)")
+    add(
+        "--instructions",
+        action="store_true",
+        help="thousands of instructions, which vary little, not µs (Linux)",
+    )
     add("--json", type=Path, metavar="FILE", help="write all rounds to it")
     add(
         "--check",
@@ -134,11 +142,27 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _counted(
+    benchmarks: Sequence[Benchmark],
+    options: argparse.Namespace,
+    parser: argparse.ArgumentParser,
+) -> list[Benchmark]:
+    """The benchmarks in instructions, or the end if that cannot be done."""
+    if options.record or options.compare or options.growth:
+        parser.error("--instructions is for the tables, and counts no growth")
+    try:
+        return [instructions.counted(bench) for bench in benchmarks]
+    except OSError as problem:
+        parser.error(str(problem))
+
+
 def _run(
     benchmarks: Sequence[Benchmark], options: argparse.Namespace
 ) -> tuple[list[Row], bool]:
     """Measure and print row by row; whether some could not be compared."""
-    rounds = Rounds(most=options.rounds) if options.rounds else Rounds()
+    rounds = instructions.ROUNDS if options.instructions else Rounds()
+    if options.rounds:
+        rounds = replace(rounds, most=options.rounds)
     rows: list[Row] = []
     different = False
     print(header())
@@ -175,7 +199,7 @@ def _run_table(
 
 def _sizes(bench: Benchmark, options: argparse.Namespace) -> Sequence[int]:
     """The sizes to measure an operation at."""
-    if options.size and bench.unit is not A_CALL:
+    if options.size and not bench.unit.name.endswith("/call"):
         return (options.size,)
     return (*bench.sizes, *(bench.full if options.full else ()))
 

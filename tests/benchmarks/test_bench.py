@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 import json
+import platform
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +14,7 @@ import pytest
 import torch
 
 import fx
-from tests.benchmarks import alone, bare, growth, networks
+from tests.benchmarks import alone, bare, growth, instructions, networks
 from tests.benchmarks.__main__ import main
 from tests.benchmarks.measure import (
     A_CALL,
@@ -478,3 +480,45 @@ def test_bytes_have_one_goal_and_calls_no_size() -> None:
     assert BENCHMARKS["memory"].unit is BYTES
     assert BENCHMARKS["memory"].goal(10_000) == at_most(700)
     assert BENCHMARKS["call"].sizes == (1,)
+
+
+@pytest.fixture
+def can_count() -> None:
+    """Skip where the kernel does not count instructions."""
+    try:
+        instructions.clock()
+    except OSError as problem:
+        pytest.skip(str(problem))
+
+
+@pytest.mark.usefixtures("can_count")
+def test_twice_the_work_is_twice_the_instructions() -> None:
+    once = Task(lambda _: sum(range(100_000)), 1)
+    twice = Task(lambda _: sum(range(200_000)), 1)
+    clock = instructions.clock()
+    found = [seconds(task, clock=clock) for task in (once, twice, twice)]
+    assert found[1] / found[0] == pytest.approx(2, rel=0.1)
+    assert found[1] == pytest.approx(found[2], rel=0.1)
+
+
+@pytest.mark.usefixtures("can_count")
+def test_the_tables_can_count_instructions(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    of = ["--only", "each-erase", "--only", "call", "--size", "40"]
+    assert main(["--instructions", "--rounds", "1", *of]) == 0
+    table = capsys.readouterr().out
+    assert re.search(r"^each-erase +40 .* k/node$", table, re.MULTILINE)
+    assert re.search(r"^call +1 .* M/call$", table, re.MULTILINE)
+
+
+def test_where_nothing_can_count_instructions_it_is_said(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(platform, "system", lambda: "Darwin")
+    with pytest.raises(SystemExit):
+        main(["--instructions", "--only", "each-erase"])
+    assert "on Linux only" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main(["--instructions", "--record"])
+    assert "counts no growth" in capsys.readouterr().err

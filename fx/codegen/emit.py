@@ -88,7 +88,7 @@ class Emitter:
         self._write_output = write_output
         self._text = ArgumentPrinter(self.variables, self.globals).text
         self._spellings: dict[int, str | Operator] = {}
-        self._parts: dict[str, str] = {}
+        self._owners: dict[tuple[str, str], str] = {}
         self._dead = last_uses(nodes)
 
     def run(self) -> None:
@@ -137,11 +137,11 @@ class Emitter:
 
     def get_attr(self, node: Node) -> str:
         """`weight = self.linear.weight`."""
-        return self._assign(node, self._part(path_of(node)))
+        return self._assign(node, self._attribute(self._root, path_of(node)))
 
     def call_module(self, node: Node) -> str:
         """`linear = self.linear(x)`."""
-        module = self._part(path_of(node))
+        module = self._attribute(self._root, path_of(node))
         arguments = self._arguments(node, node._args)
         return self._assign(node, f"{module}({arguments})")
 
@@ -157,9 +157,7 @@ class Emitter:
                 f"Node {node} calls the method {node.target!r} of nothing: "
                 "its first argument must be the object"
             )
-        method = self._primary(args[0])
-        for name in path_of(node).split("."):
-            method = self._attribute(method, name)
+        method = self._attribute(self._primary(args[0]), path_of(node))
         arguments = self._arguments(node, args[1:])
         return self._assign(node, f"{method}({arguments})")
 
@@ -260,17 +258,15 @@ class Emitter:
         text = self._text(arg)
         return f"({text})" if text[0] in "-0123456789" else text
 
-    def _part(self, path: str) -> str:
-        """What is at a path in the module: `self.layers` for "layers"."""
-        text = self._parts.get(path)
-        if text is None:
-            owner, dot, name = path.rpartition(".")
-            within = self._part(owner) if dot else self._root
-            text = self._parts[path] = self._attribute(within, name)
-        return text
-
-    def _attribute(self, owner: str, name: str) -> str:
+    def _attribute(self, owner: str, path: str) -> str:
         """`self.layers`, or `getattr(self, "0")` if a dot is impossible."""
+        before, dot, name = path.rpartition(".")
+        if dot:
+            written = self._owners.get((owner, before))
+            if written is None:
+                written = self._attribute(owner, before)
+                self._owners[owner, before] = written
+            owner = written
         if is_attribute_name(name):
             return f"{owner}.{name}"
         getattr_ = self.globals.builtin("getattr")

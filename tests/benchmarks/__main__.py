@@ -151,9 +151,10 @@ def _counted(
     if options.record or options.compare or options.growth:
         parser.error("--instructions is for the tables, and counts no growth")
     try:
-        return [instructions.counted(bench) for bench in benchmarks]
+        clock = instructions.clock()
     except OSError as problem:
         parser.error(str(problem))
+    return [instructions.counted(bench, clock) for bench in benchmarks]
 
 
 def _run(

@@ -15,6 +15,7 @@ import ctypes
 import os
 import platform
 import struct
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -31,10 +32,18 @@ ROUNDS: Final = Rounds(most=3, sample=0.0)
 _PERF_EVENT_OPEN: Final = {"x86_64": 298, "aarch64": 241}
 """Processor -> the number of the system call."""
 
-_HARDWARE, _INSTRUCTIONS, _NOT_THE_KERNELS = 0, 1, 1 << 5 | 1 << 6
+_HARDWARE, _INSTRUCTIONS = 0, 1
+_PINNED, _NOT_THE_KERNELS = 1 << 2, 1 << 5 | 1 << 6
 
 _ASKED: Final = struct.pack(
-    "IIQQQQQ72x", _HARDWARE, 112, _INSTRUCTIONS, 0, 0, 0, _NOT_THE_KERNELS
+    "IIQQQQQ72x",
+    _HARDWARE,
+    112,
+    _INSTRUCTIONS,
+    0,
+    0,
+    0,
+    _PINNED | _NOT_THE_KERNELS,
 )
 """A `perf_event_attr`, of 112 bytes."""
 
@@ -62,23 +71,27 @@ def clock() -> Callable[[], float]:
         )
 
     def read() -> float:
-        (count,) = struct.unpack("Q", os.read(file, 8))
-        return float(count)
+        count = os.read(file, 8)
+        if not count:
+            raise OSError("other programs use all counters of the processor")
+        return float(int.from_bytes(count, sys.byteorder))
 
     return read
 
 
-def counted(bench: Benchmark) -> Benchmark:
+def counted(bench: Benchmark, clock: Callable[[], float]) -> Benchmark:
     """The same benchmark in instructions; bytes stay bytes.
 
     They are thousands for a node, and millions for a call.
 
-    Raises:
-        OSError: see `clock`.
+    Args:
+        bench: measures seconds, or bytes.
+        clock: what `clock` returned. A processor has few counters, and each
+            call takes one, so all benchmarks share it.
     """
     if bench.unit is BYTES:
         return bench
     of_node = bench.unit is A_NODE
     name, scale = ("k/node", 1e-3) if of_node else ("M/call", 1e-6)
-    sample = partial(seconds, clock=clock())
+    sample = partial(seconds, clock=clock)
     return replace(bench, unit=Unit(name, scale, sample))

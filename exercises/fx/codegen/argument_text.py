@@ -108,7 +108,9 @@ class ArgumentPrinter:
         scalar = self._SCALARS.get(kind)
         if scalar is not None:
             return scalar(self, value)
-        container = self._CONTAINERS.get(_container_kind(value, kind))
+        container = self._CONTAINERS.get(kind)
+        if container is None:
+            container = self._CONTAINERS.get(_made_with(value, kind))
         if container is None:
             return self._named(value)
         if depth > MAX_DEPTH:
@@ -288,13 +290,13 @@ Writer: TypeAlias = Callable[[ArgumentPrinter, Value, int], str]
 """Writes a value that is inside so many containers."""
 
 
-def _container_kind(value: Value, kind: type) -> object:
-    """The exact type of a value, or what its class was made with."""
+def _made_with(value: Value, kind: type) -> object:
+    """What the class of a value was made with, if it holds arguments."""
     if issubclass(kind, tuple) and hasattr(kind, "_fields"):
         return NamedTuple
     if dataclasses.is_dataclass(kind) and holds_node(value):
         return dataclasses.dataclass
-    return kind
+    return None
 
 
 # -- types -------------------------------------------------------------------

@@ -88,6 +88,7 @@ class Emitter:
         self._write_output = write_output
         self._text = ArgumentPrinter(self.variables, self.globals).text
         self._spellings: dict[int, str | Operator] = {}
+        self._owners: dict[tuple[str, str], str] = {}
         self._dead = last_uses(nodes)
 
     def run(self) -> None:
@@ -232,15 +233,17 @@ class Emitter:
 
     def _attribute(self, owner: str, path: str) -> str:
         """`self.layers`, or `getattr(self, "0")` if a dot is impossible."""
-        if is_attribute_name(path):
-            return f"{owner}.{path}"
-        for name in path.split("."):
-            if is_attribute_name(name):
-                owner = f"{owner}.{name}"
-            else:
-                getattr_ = self.globals.builtin("getattr")
-                owner = f"{getattr_}({owner}, {quoted(name)})"
-        return owner
+        before, dot, name = path.rpartition(".")
+        if dot:
+            written = self._owners.get((owner, before))
+            if written is None:
+                written = self._attribute(owner, before)
+                self._owners[owner, before] = written
+            owner = written
+        if is_attribute_name(name):
+            return f"{owner}.{name}"
+        getattr_ = self.globals.builtin("getattr")
+        return f"{getattr_}({owner}, {quoted(name)})"
 
     # -- freeing -----------------------------------------------------------
 

@@ -106,3 +106,22 @@ def nested_inputs(lib: Lib) -> Seen:
     pair = {"a": torch.ones(1), "b": torch.ones(1)}
     said = error(lambda: cut(pair))
     return cut(pair).tolist() if said == "no error" else said
+
+
+@program(differs="split-modes", ours=([True, False], 0))
+def a_part_in_another_grad_mode(lib: Lib) -> Seen:
+    graph: Value = lib.Graph()
+    x = graph.placeholder("x")
+    one = graph.call_function(torch.sin, (x,))
+    switch = torch._C._set_grad_enabled
+    graph.call_function(switch, (False,))
+    two = graph.call_function(torch.cos, (x,))
+    three = graph.call_function(torch.exp, (two,))
+    on = graph.call_function(switch, (True,))
+    graph.output((one, three))
+    gm = lib.GraphModule(nn.Module(), graph)
+    module = importlib.import_module(f"{lib.__name__}.passes.split_module")
+    cut = module.split_module(gm, gm, lambda node: int(node in (three, on)))
+    found = [y.requires_grad for y in cut(torch.ones(1, requires_grad=True))]
+    switches = str(cut.submod_1.code).count("(False)")
+    return found, switches

@@ -177,7 +177,7 @@ def _less(samples: Iterable[float], floor: Iterable[float]) -> list[float]:
 
 # -- text ------------------------------------------------------------------
 
-_LAYOUT = "{:<20}{:>8}{:>9}{:>9}{:>9}{:>8}  {:<7}{}"
+_LAYOUT = "{:<30}{:>7}{:>11}{:>10}{:>8}{:>8}  {:<7}{}"
 
 
 def header() -> str:
@@ -186,7 +186,7 @@ def header() -> str:
     title = _LAYOUT.format(*columns).rstrip()
     return (
         "µs a node, or as said; ratio is torch/ours, the median of rounds\n"
-        f"in which both run in turn\n\n{title}\n{'-' * 78}"
+        f"in which both run in turn\n\n{title}\n{'-' * 86}"
     )
 
 

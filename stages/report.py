@@ -433,7 +433,8 @@ def _done(
         )
         return
     names = " and ".join(f"{number:02d}" for number in numbers)
-    yield f"Stage {names} is done."
+    several = len(numbers) > 1
+    yield f"Stage{'s' * several} {names} {'are' if several else 'is'} done."
     later = [number for number in stages() if number > max(numbers)]
     if later:
         yield (

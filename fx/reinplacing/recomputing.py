@@ -83,8 +83,11 @@ def written_by_scatter(
 ) -> torch.Tensor | None:
     """The part of its first argument that a scatter operator would write.
 
-    None if the operator's view cannot be taken.
+    None if the operator's view cannot be taken, or it has no positional
+    argument.
     """
+    if not node.args:
+        return None
     values = sim.values.__getitem__
     part: Value = _call(facts.view, view_arguments(node), values, sim.mode)
     return part if isinstance(part, torch.Tensor) else None

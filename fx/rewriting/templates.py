@@ -9,7 +9,7 @@ it replaces a `Rewrite`.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TypeAlias
@@ -23,7 +23,7 @@ from ..passes.utils.matcher_utils import InternalMatch, SubgraphMatcher
 from ..text import dotted_path
 from ..tracing.tracer import Tracer
 from ..usedef import lint
-from ..usedef.arguments import map_aggregate
+from ..usedef.arguments import map_aggregate, parts
 from ..usedef.values import Argument, Value
 from .mutations import has_effect
 
@@ -45,6 +45,7 @@ class Template:
         placeholders: its inputs.
         body: its operations.
         outputs: what it returns, one after the other.
+        keys: those of each dict in what it returns.
         needed: path -> an object that the rewritten module has to get.
         renamed: path in the replacement -> path in the rewritten module,
             where they differ.
@@ -54,6 +55,7 @@ class Template:
     placeholders: list[Node]
     body: list[Node]
     outputs: list[Argument]
+    keys: list[tuple[Value, ...]]
     needed: dict[str, object] = field(default_factory=dict)
     renamed: dict[str, str] = field(default_factory=dict)
     root: object = None
@@ -193,12 +195,21 @@ def make_template(
         [node for node in nodes if node.op == "placeholder"],
         [node for node in nodes if node.op not in ("placeholder", "output")],
         outputs,
+        [*_keys(nodes[-1].args[0])],
         root=root,
     )
     for node in made.body:
         if node.op in BY_PATH:
             _resolve_path(gm, root, node, made, own=own_constants)
     return made
+
+
+def _keys(returned: Argument) -> Iterator[tuple[Value, ...]]:
+    """The keys of each dict in what a graph returns, in order."""
+    if isinstance(returned, dict):
+        yield tuple(returned)
+    for part in parts(returned):
+        yield from _keys(part)
 
 
 def _resolve_path(
@@ -240,7 +251,7 @@ def _check_fit(match: InternalMatch, made: Template, pattern: Graph) -> None:
         AssertionError: the numbers of inputs or outputs disagree.
         RuntimeError: the replacement uses an input that the match does not
             know; or the pattern returns an input, and the replacement
-            something else in its place.
+            something else in its place; or they return other keys.
     """
     inputs, outputs = match.placeholder_nodes, match.returning_nodes
     if len(inputs) != len(made.placeholders):
@@ -254,6 +265,12 @@ def _check_fit(match: InternalMatch, made: Template, pattern: Graph) -> None:
             f"Returning nodes count mismatch: {len(outputs)} vs "
             f"{len(made.outputs)}: pattern and replacement must return "
             "equally many values"
+        )
+    keys = [*_keys(pattern.output_node().args[0])]
+    if keys and made.keys and keys != made.keys:
+        raise RuntimeError(
+            f"the pattern returns dicts with the keys {keys}, and the "
+            f"replacement with {made.keys}: give the same keys in one order"
         )
     sought = [node for node in pattern.nodes if node.op == "placeholder"]
     partner = dict(zip(sought, made.placeholders, strict=True))

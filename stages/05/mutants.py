@@ -83,6 +83,13 @@ MUTANTS: Final = (
     # -- call_function -------------------------------------------------------
     Mutant(
         function="codegen.emit.Emitter.call_function",
+        misconception="An operator may always change its operand.",
+        was="has_syntax(spelling, node, self._dead.get(node, ()))",
+        becomes="has_syntax(spelling, node, node.all_input_nodes)",
+        told="what no later line reads",
+    ),
+    Mutant(
+        function="codegen.emit.Emitter.call_function",
         misconception="An operator can always be written as syntax.",
         was="has_syntax(spelling, node, self._dead.get(node, ()))",
         becomes="node.args",

@@ -484,6 +484,20 @@ class TestAnOperatorWithoutItsSyntax:
             "syntax depends on the arguments, and `has_syntax` knows.",
         )
 
+    def test_in_place_on_what_is_read_later(self) -> None:
+        graph, (n,) = graph_with("n")
+        node = graph.call_function(operator.iadd, (n, 1))
+        graph.call_function(operator.mul, (n, node))
+        emitter = emitter_of(graph)
+        emitter.globals = PlainNames(())
+        same(
+            emitter.call_function(node),
+            "iadd = _iadd(n, 1)",
+            "mul reads n after this line, and after `n += 1` a number would "
+            "be another one. Give `has_syntax` what no later line reads: "
+            "`self._dead.get(node, ())`.",
+        )
+
     def test_one_operator_with_and_without(self) -> None:
         graph, (x, y) = graph_with("x", "y")
         nodes = [

@@ -47,6 +47,13 @@ MUTANTS: Final = (
     ),
     Mutant(
         function=_RUN,
+        misconception="Only positional arguments can be tensors.",
+        was="{key: self.create_arg(arg) for key, arg in kwargs.items()}",
+        becomes="dict(kwargs)",
+        told="by its name, too",
+    ),
+    Mutant(
+        function=_RUN,
         misconception="Operators take positional arguments.",
         was="{key: self.create_arg(arg) for key, arg in kwargs.items()}",
         becomes="{}",
@@ -256,6 +263,13 @@ MUTANTS: Final = (
         was="scatter = users.pop()",
         becomes="users.pop()",
         told="rule_2_later_uses has to return it",
+    ),
+    Mutant(
+        function=_RULE_2,
+        misconception="Only the call's own result can be needed too late.",
+        was="_check_copy(sim, call, scatter, limit)",
+        becomes="_check_copy(sim, call, None, limit)",
+        told="tell _check_copy of the scatter",
     ),
     Mutant(
         function=_RULE_2,

@@ -67,6 +67,20 @@ def test_the_operator_is_recorded() -> None:
 
 
 @pytest.mark.exercise(RUN)
+def test_a_tensor_given_by_name_becomes_a_node() -> None:
+    x, order = torch.ones(2), torch.tensor([0, 1])
+    capture = capture_of(x=x, order=order)
+    capture.run(aten.searchsorted.Tensor, (x, x), {"sorter": order})
+    node = list(capture.graph.nodes)[-1]
+    same(
+        str(node.kwargs),
+        "{'sorter': order}",
+        "An argument given by its name, too, is what create_arg makes of it: "
+        "else each run would have this one tensor.",
+    )
+
+
+@pytest.mark.exercise(RUN)
 def test_the_result_is_known_from_now_on() -> None:
     x = torch.ones(2)
     capture = capture_of(x=x)

@@ -1048,6 +1048,21 @@ def test_the_result_is_needed_after_the_copy() -> None:
     )
 
 
+@pytest.mark.exercise(RULE_2)
+def test_the_scatter_is_needed_after_the_copy() -> None:
+    def program(x: torch.Tensor) -> object:
+        row = aten.select.int(x, 0, 0)
+        put = aten.select_scatter.default(x, aten.add.Tensor(row, 1), 0, 0)
+        aten.copy_.default(x, aten.mul.Tensor(put, 2))
+        return put
+
+    check(
+        reason(free_until_copied, program, "add_tensor", SQUARE),
+        "Without the scatter, its result is x itself, which copy_ overwrites "
+        "before it is returned: tell _check_copy of the scatter, too.",
+    )
+
+
 def smaller(
     function: Function, *inputs: torch.Tensor
 ) -> tuple[list[str], bool]:

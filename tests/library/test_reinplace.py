@@ -495,3 +495,26 @@ def test_a_copy_with_a_keyword_is_a_write() -> None:
     gm = graph_module(build)
     reinplace(gm, x4())
     assert calls(gm) == ["add.Tensor", "copy_.default"]
+
+
+def test_a_scatter_that_reaches_beyond_its_argument_is_kept() -> None:
+    aten: Any = torch.ops.aten
+
+    def program(x: torch.Tensor) -> torch.Tensor:
+        new = aten.add.Tensor(x, 0.0)
+        half = aten.slice.Tensor(new, 0, 4, 8)
+        read = aten.slice.Tensor(new, 0, 0, 4, 2)
+        into = aten.as_strided_scatter.default
+        result: torch.Tensor = into(half, read, [2], [2], 2)
+        return result
+
+    def into_an_input(x: torch.Tensor) -> torch.Tensor:
+        half, ones = aten.slice.Tensor(x, 0, 0, 4), aten.ones.default([4])
+        new = aten.as_strided_scatter.default(half, ones, [4], [1], 4)
+        aten.copy_.default(aten.slice.Tensor(x, 0, 0, 4), new)
+        return x
+
+    for function in program, into_an_input:
+        gm = reinplace(fx.symbolic_trace(function), torch.arange(8.0))
+        expected = fx.symbolic_trace(function)(torch.arange(8.0))
+        assert torch.equal(gm(torch.arange(8.0)), expected)

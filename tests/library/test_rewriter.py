@@ -786,3 +786,19 @@ def test_what_cannot_be_folded_stays() -> None:
     read = type("Read", (nn.Sequential,), {"forward": forward})
     shared = read(nn.Conv2d(1, 2, 3), nn.BatchNorm2d(2)).eval()
     assert fold_conv_bn(symbolic_trace(shared)) == 0
+
+
+def test_dicts_are_replaced_key_by_key() -> None:
+    def returned(*keys: str) -> Code:
+        def pattern(x: torch.Tensor) -> dict[str, torch.Tensor]:
+            found = {"r": torch.relu(x), "s": torch.sigmoid(x)}
+            return {key: found[key] for key in keys}
+
+        return pattern
+
+    gm = traced(lambda x: torch.relu(x) - torch.sigmoid(x))
+    code = gm.code
+    with pytest.raises(RuntimeError, match="same keys in one order"):
+        replace_pattern(gm, returned("r", "s"), returned("s", "r"))
+    assert gm.code == code
+    assert replace_pattern(gm, returned("s", "r"), returned("s", "r"))

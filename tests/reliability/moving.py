@@ -10,6 +10,7 @@ calls and the state afterwards; a cut that is refused is no fault.
 
 from __future__ import annotations
 
+import operator
 import random
 import warnings
 from collections.abc import Callable, Iterator
@@ -54,6 +55,8 @@ class Owner(nn.Module):
         self.kept = mean.view(2)
         self.inner = nn.Sequential(nn.Linear(2, 2), self.norm)
         self.adds, self.binds = Counts(True), Counts(False)
+        self.relu = nn.ReLU(inplace=True)
+        self.relus = nn.Sequential(nn.ReLU(inplace=True))
         self.weight = nn.Parameter(torch.ones(2))
         self.view = self.weight.detach()[:1]
         self.requires_grad_(False)
@@ -62,6 +65,7 @@ class Owner(nn.Module):
 MODULES: Final = (
     *("norm", "norm", "norm", "reads", "reads", "again"),
     *("other", "inner", "adds", "binds"),
+    *("relu", "relu", "relus"),
 )
 READ: Final = (
     *("norm.running_mean", "again.running_mean", "inner.1.running_var"),
@@ -73,7 +77,9 @@ READ: Final = (
 def graph_of(lib: Anything, rng: random.Random) -> Anything:
     """A random graph; all calls take and give two columns."""
     graph = lib.Graph()
-    values = [graph.placeholder("x", torch.Tensor)]
+    # A write into a value is followed only where the value is a tensor.
+    values = [graph.placeholder("x", rng.choice((torch.Tensor, None)))]
+    add = rng.choice((torch.add, operator.add))
     found = []
     modules, read = rng.sample(MODULES, 2), rng.sample(READ, 1)
     for _ in range(rng.randint(3, 9)):
@@ -88,7 +94,7 @@ def graph_of(lib: Anything, rng: random.Random) -> Anything:
             found.append(graph.call_function(torch.neg, (fetched,)))
         else:
             other = rng.choice((*values, *found))
-            values.append(graph.call_function(torch.add, (value, other)))
+            values.append(graph.call_function(add, (value, other)))
     found.append(graph.call_function(torch.add, (values[-1], 1)))
     graph.output((*found, *values[1:]))
     return graph
@@ -148,7 +154,7 @@ PASSES: Final[tuple[Pass, ...]] = (
 
 def history(gm: Anything, owner: Owner) -> str:
     """What two calls of a module return, and the state that they leave."""
-    x = torch.arange(6.0).reshape(3, 2)
+    x = torch.arange(-3.0, 3.0).reshape(3, 2)
     seen = [gm(x), gm(x * 2), owner.state_dict().values()]
     state = [owner.adds.count, owner.binds.count]
     return str([[t.tolist() for t in some] for some in (*seen, state)])

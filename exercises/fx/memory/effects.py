@@ -316,6 +316,14 @@ def is_torchs_module(node: Node) -> bool:
     return isinstance(module, nn.Module) and is_torchs(module)
 
 
+def changes_only_itself(node: Node) -> bool:
+    """Whether a node calls a module of torch that writes into no input."""
+    if not is_torchs_module(node):
+        return False
+    parts = owned(node).modules()
+    return not any(getattr(part, "inplace", False) for part in parts)
+
+
 def holds_with_others(
     calls: Collection[Node], nodes: Iterable[Node]
 ) -> set[Node]:

@@ -23,7 +23,7 @@ from torch.distributed.pipelining import PipelineStage
 
 from ..graph import Graph
 from ..graph_module import GraphModule
-from ..memory.effects import Memory, effect_by_name, is_torchs_module, owned
+from ..memory.effects import Memory, changes_only_itself, effect_by_name, owned
 from ..node import Node, map_arg
 from ..usedef.values import Argument
 from .shape_prop import ShapeProp, TensorMetadata
@@ -230,7 +230,7 @@ def _check_writes(gm: GraphModule) -> None:
     """Raise if a call writes into memory that no call of the graph has made."""
     memory = Memory(gm.graph.nodes)
     for node in gm.graph.nodes:
-        if node.op not in CALLABLE_NODE_OPS or is_torchs_module(node):
+        if node.op not in CALLABLE_NODE_OPS or changes_only_itself(node):
             continue
         effect = effect_by_name(node)
         if effect.target is None and effect.kind != "impure":

@@ -47,7 +47,8 @@ def reinplace(gm: GraphModule, *sample_args: Value) -> GraphModule:
 
         (1a) The result must have the size, dtype and device of "a", and no
         two elements of "a" may share memory (`expand`). Autograd must not
-        record operations on "a", as it may need the old value.
+        record operations on "a", as it may need the old value. A scatter must
+        write within "a": `as_strided_scatter` can reach beyond it.
 
         (1b) "a" must not be, or alias, an input or a tensor of the module.
         Except: an input that `copy_` overwrites later, as functionalization
@@ -138,6 +139,7 @@ def _simulate(gm: GraphModule, sample_args: tuple[Value, ...]) -> Simulation:
 def _decide(sim: Simulation, call: Call) -> None:
     """Do a call in place, unless a rule raises `Kept`."""
     rule_1a_metadata(sim, call)
+    rule_1a_reach(sim, call)
     limit = rule_1b_inputs(sim, call)
     rule_1c_arguments(sim, call)
     scatter = rule_2_later_uses(sim, call, limit)
@@ -158,6 +160,24 @@ def rule_1a_metadata(sim: Simulation, call: Call) -> None:
             the two requires a gradient, even if this run does not record.
     """
     raise NotImplementedError("stage 08: rule_1a_metadata")
+
+
+def rule_1a_reach(sim: Simulation, call: Call) -> None:
+    """Rule 1a: a scatter must not write outside of "a".
+
+    Raises:
+        Kept: it does, or where it writes is not known.
+    """
+    facts = facts_of(call.node.target)
+    if facts is None or facts.view is None or facts.source is None:
+        return
+    part = written_by_scatter(sim, call.node, facts)
+    if part is None:
+        raise Kept("1a", f"where {call.node} writes is not known")
+    start, end = geometry(sim.values[call.base]).span()
+    first, last = geometry(part).span()
+    if first < start or end < last:
+        raise Kept("1a", f"{call.node} writes outside of {call.base}")
 
 
 def rule_1b_inputs(sim: Simulation, call: Call) -> int:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 import inspect
 import operator
+from collections.abc import Callable
 from inspect import isfunction
 from typing import Final, NamedTuple
 
@@ -110,7 +111,8 @@ class Normalized(Exact):
         found = form(pattern) if self.normalize else None
         if found is None or len(found.values) != 2:
             return False
-        return found.name in COMMUTATIVE
+        sizes = any(isinstance(one, tuple | list) for one in found.values)
+        return found.name in COMMUTATIVE and not sizes
 
     def same_value(self, pattern: Node, node: Node) -> bool:
         """Whether two get_attr nodes fetch tensors of one class, or equal."""
@@ -139,7 +141,23 @@ def _name_of_function(target: Value) -> str:
     elif not found:
         found = _name_in_torch(target)
     found = SAME_AS.get(found, found)
-    return found if _overloads(found) else ""
+    overloads = _overloads(found)
+    if overloads and isfunction(target) and _means_more(target, overloads):
+        return f"torch.nn.functional.{found}"
+    return found if overloads else ""
+
+
+def _means_more(function: Callable[..., Value], overloads: list[Facts]) -> bool:
+    """Whether a function of Python is another one than its operator.
+
+    `F.kl_div` takes the mean, which `torch.kl_div` does not. And
+    `F.adaptive_max_pool1d` leaves out the indices.
+    """
+    own = python_signature(function)
+    if own is None or "reduction" in own.parameters:
+        return own is not None
+    one = all(facts.returns_one_tensor for facts in overloads)
+    return not one and "return_indices" in own.parameters
 
 
 def _name_in_torch(target: Value) -> str:

@@ -191,3 +191,21 @@ def nothing_is_found_before_and_after_an_edit(lib: Lib) -> Seen:
     before = type(gm).forward
     gm.recompile()
     return [*seen, type(gm).forward is before]
+
+
+@program(differs="rewrite-dicts", ours=(0.0, "RuntimeError"))
+def dicts_that_are_returned(lib: Lib) -> Seen:
+    def pattern(a: Made) -> Made:
+        return {"s": torch.sigmoid(a), "r": torch.relu(a)}
+
+    def swapped(a: Made) -> Made:
+        return dict(reversed(pattern(a).items()))
+
+    gm = lib.symbolic_trace(lambda x: torch.relu(x) - torch.sigmoid(x))
+    act = rewriter(lib).replace_pattern
+    refused = kind(lambda: act(gm, pattern, swapped))
+    if refused == "no error":
+        return kind(lambda: gm(A)), refused
+    before = gm(A)
+    act(gm, pattern, pattern)
+    return float((gm(A) - before).abs().sum()), refused

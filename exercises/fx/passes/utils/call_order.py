@@ -20,9 +20,9 @@ from ...graph import Graph
 from ...memory.effects import (
     Effect,
     Memory,
+    changes_only_itself,
     effect_by_name,
     holds_with_others,
-    is_torchs_module,
 )
 from ...node import Node
 from ..tools_common import CALLABLE_NODE_OPS, Pair
@@ -70,7 +70,7 @@ def _fences(
     that it alone has.
     """
     found = {node for node in others if not effects[node].only_draws}
-    modules = {node for node in found if is_torchs_module(node)}
+    modules = {node for node in found if changes_only_itself(node)}
     return found - modules | holds_with_others(modules, graph.nodes)
 
 

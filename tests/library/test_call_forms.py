@@ -1,0 +1,144 @@
+"""Calls of one form give one value, so that a rewrite may exchange them."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from typing import Any, Final, TypeAlias
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from fx import Graph, replace_pattern, symbolic_trace
+from fx.node import Node
+from fx.rewriting.call_forms import form
+
+Value: TypeAlias = Any
+
+X: Final = torch.tensor([[1.5, -2.25, 0.5], [3.0, 0.75, -1.0]])
+Y: Final = torch.tensor([[0.3, 1.75, 2.0], [-1.0, 0.25, 0.875]])
+
+OTHERS: Final = (
+    *((), (1,), (0,), (2,), (True,), (0.5,), (1, True), (0, 1), ((1, 0),)),
+    *((Y,), (Y, 1), (Y, 0.5), (Y, Y), (Y, "sum")),
+)
+NAMED: Final[tuple[dict[str, Value], ...]] = (
+    *({}, {"dim": 1}, {"dim": 1, "keepdim": True}, {"alpha": 2}, {"p": 1}),
+    *({"reduction": "sum"}, {"dtype": torch.float64}, {"unbiased": False}),
+    *({"rounding_mode": "floor"}, {"approximate": "tanh"}, {"diagonal": 1}),
+)
+
+DRAWS: Final = (
+    "rand",
+    "bernoulli",
+    "multinomial",
+    "normal",
+    "dropout",
+    "rrelu",
+)
+KEPT_OUT: Final = {
+    "kl_div",  # torch's own default is another than its schema says
+    *("empty_like", "new_empty", "resize", "share_memory", "numpy"),
+    *("poisson", "set_", "is_set_to", "data_ptr", "gumbel_softmax"),
+}
+
+
+def spellings() -> Iterator[tuple[str, Value]]:
+    """Names, and what is called by them: a function, or a name of a method."""
+    for name in sorted({*dir(torch), *dir(F), *dir(Tensor)}):
+        private = name.startswith("_") or name.endswith("_")
+        drawn = any(word in name for word in DRAWS)
+        if private or drawn or name in KEPT_OUT:
+            continue
+        yield from ((name, getattr(one, name, None)) for one in (torch, F))
+        yield name, name if hasattr(Tensor, name) else None
+
+
+def calls(graph: Graph) -> Iterator[Node]:
+    """Calls on X of all that has an operator, with many arguments."""
+    for _, target in spellings():
+        if not callable(target) and not isinstance(target, str):
+            continue
+        if isinstance(target, type):
+            continue
+        make = graph.call_method if isinstance(target, str) else None
+        for args, kwargs in itertools.product(OTHERS, NAMED):
+            of = (X, *args)
+            if make is not None:
+                yield make(str(target), of, dict(kwargs))
+            else:
+                yield graph.call_function(target, of, dict(kwargs))
+
+
+def plain(value: Value) -> Value:
+    """A value that can be compared; what is not a number is not equal."""
+    if isinstance(value, Tensor):
+        strided = value.layout is torch.strided
+        numbers = str(value.tolist()) if strided else ""
+        return str(value.dtype), tuple(value.shape), numbers
+    if isinstance(value, tuple | list):
+        return [*map(plain, value)]
+    return str(value)
+
+
+def value_of(node: Node) -> Value:
+    """What a call gives; None if it cannot be made."""
+    of, args = X.clone(), list(node.args[1:])
+    target: Value = node.target
+    try:
+        if node.op == "call_method":
+            target = getattr(of, target)
+        else:
+            args.insert(0, of)
+        return plain(target(*args, **node.kwargs))
+    except Exception:  # most calls are not legal
+        return None
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_calls_of_one_form_give_one_value() -> None:
+    values: dict[object, dict[str, str]] = {}
+    for node in calls(Graph()):
+        found = form(node)
+        value = None if found is None else value_of(node)
+        if found is not None and value is not None:
+            given = str([*map(plain, found.values)])
+            key = (found.name, found.names, given)
+            written = f"{node.op} {node.target} {node.args[1:]} {node.kwargs}"
+            values.setdefault(key, {})[str(value)] = written
+    assert len(values) > 500
+    assert [found for found in values.values() if len(found) > 1] == []
+
+
+def rewritten(
+    function: Callable[..., Value], pattern: Callable[..., Value]
+) -> int:
+    """How many matches of a pattern there are by meaning."""
+    gm = symbolic_trace(function)
+    return len(replace_pattern(gm, pattern, pattern, normalize=True))
+
+
+def test_what_torch_nn_functional_does_otherwise_is_not_found() -> None:
+    def mean(a: Value, b: Value) -> Value:
+        return F.kl_div(a, b)
+
+    def by_name(a: Value, b: Value) -> Value:
+        return F.kl_div(target=b, input=a)
+
+    assert not rewritten(lambda a, b: torch.kl_div(a, b), mean)
+    assert rewritten(by_name, mean)
+    pool = F.max_pool2d
+    assert rewritten(lambda x: torch.max_pool2d(x, 2), lambda x: pool(x, 2))
+
+
+def test_tuples_cannot_be_exchanged() -> None:
+    def behind(x: Value) -> Value:
+        return x.shape + (5,)  # noqa: RUF005
+
+    def in_front(sizes: Value) -> Value:
+        return (5,) + sizes  # noqa: RUF005
+
+    assert not rewritten(behind, in_front)
+    assert rewritten(lambda x: x + 5, lambda x: 5 + x)

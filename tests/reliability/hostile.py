@@ -373,8 +373,8 @@ PART = Part(
         ),
         Plant(
             "fx/codegen/emit.py",
-            "        if is_attribute_name(path):",
-            "        if path:",
+            "        if is_attribute_name(name):",
+            "        if name:",
             "an attribute is written as it is called",
         ),
     ),

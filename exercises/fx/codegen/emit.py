@@ -234,12 +234,18 @@ class Emitter:
     def _attribute(self, owner: str, path: str) -> str:
         """`self.layers`, or `getattr(self, "0")` if a dot is impossible."""
         before, dot, name = path.rpartition(".")
-        if dot:
-            written = self._owners.get((owner, before))
-            if written is None:
-                written = self._attribute(owner, before)
-                self._owners[owner, before] = written
-            owner = written
+        if not dot:
+            return self._dotted(owner, name)
+        within = self._owners.get((owner, before))
+        if within is None:
+            within = owner
+            for part in before.split("."):
+                within = self._dotted(within, part)
+            self._owners[owner, before] = within
+        return self._dotted(within, name)
+
+    def _dotted(self, owner: str, name: str) -> str:
+        """One attribute of what is written already."""
         if is_attribute_name(name):
             return f"{owner}.{name}"
         getattr_ = self.globals.builtin("getattr")

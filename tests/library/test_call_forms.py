@@ -45,31 +45,26 @@ KEPT_OUT: Final = {
 }
 
 
-def spellings() -> Iterator[tuple[str, Value]]:
-    """Names, and what is called by them: a function, or a name of a method."""
+def targets() -> Iterator[Value]:
+    """What may have an operator: functions of torch, and names of methods."""
     for name in sorted({*dir(torch), *dir(F), *dir(Tensor)}):
         private = name.startswith("_") or name.endswith("_")
         drawn = any(word in name for word in DRAWS)
         if private or drawn or name in KEPT_OUT:
             continue
-        yield from ((name, getattr(one, name, None)) for one in (torch, F))
-        yield name, name if hasattr(Tensor, name) else None
+        found = [getattr(one, name, None) for one in (torch, F)]
+        yield from (f for f in found if callable(f) and not isinstance(f, type))
+        if hasattr(Tensor, name):
+            yield name
 
 
 def calls(graph: Graph) -> Iterator[Node]:
     """Calls on X of all that has an operator, with many arguments."""
-    for _, target in spellings():
-        if not callable(target) and not isinstance(target, str):
-            continue
-        if isinstance(target, type):
-            continue
-        make = graph.call_method if isinstance(target, str) else None
+    for target in targets():
+        is_method = isinstance(target, str)
+        make: Value = graph.call_method if is_method else graph.call_function
         for args, kwargs in itertools.product(OTHERS, NAMED):
-            of = (X, *args)
-            if make is not None:
-                yield make(str(target), of, dict(kwargs))
-            else:
-                yield graph.call_function(target, of, dict(kwargs))
+            yield make(target, (X, *args), dict(kwargs))
 
 
 def plain(value: Value) -> Value:

@@ -154,10 +154,9 @@ def _means_more(function: Callable[..., Value], overloads: list[Facts]) -> bool:
     `F.adaptive_max_pool1d` leaves out the indices.
     """
     own = python_signature(function)
-    if own is None or "reduction" in own.parameters:
-        return own is not None
+    names = own.parameters if own is not None else ()
     one = all(facts.returns_one_tensor for facts in overloads)
-    return not one and "return_indices" in own.parameters
+    return "reduction" in names or ("return_indices" in names and not one)
 
 
 def _name_in_torch(target: Value) -> str:

@@ -59,20 +59,20 @@ def structure_problems(graph: OrderedGraph[Node]) -> Iterator[Problem]:
 
     Cost: O(nodes + uses).
     """
-    return chain(_nodes(graph), _uses(graph), _users(graph))
+    nodes = list(graph._nodes)
+    return chain(_nodes(graph, nodes), _uses(graph, nodes), _users(nodes))
 
 
-def _nodes(graph: OrderedGraph[Node]) -> Iterator[Problem]:
+def _nodes(graph: OrderedGraph[Node], nodes: list[Node]) -> Iterator[Problem]:
     """Each node has a legal opcode, this graph, and a name of its own."""
     names: dict[str, Node] = {}
-    count = sum(1 for _ in graph._nodes)
-    if count != len(graph._nodes):
+    if len(nodes) != len(graph._nodes):
         message = (
-            f"the Graph counts {len(graph._nodes)} nodes but has {count}: a "
-            "Node made by hand was put among them; use graph.create_node"
+            f"the Graph counts {len(graph._nodes)} nodes but has {len(nodes)}: "
+            "a Node made by hand was put among them; use graph.create_node"
         )
         yield Problem(None, message)
-    for node in graph._nodes:
+    for node in nodes:
         if node._op not in OPCODES:
             message = f"Node {node} had unknown opcode {node.op}!"
             yield Problem(node, message)
@@ -87,9 +87,9 @@ def _nodes(graph: OrderedGraph[Node]) -> Iterator[Problem]:
             yield Problem(node, message)
 
 
-def _uses(graph: OrderedGraph[Node]) -> Iterator[Problem]:
+def _uses(graph: OrderedGraph[Node], nodes: list[Node]) -> Iterator[Problem]:
     """Each value is defined before it is used, and knows who uses it."""
-    for node in graph._nodes:
+    for node in nodes:
         for arg in node._inputs:
             if arg.graph is not graph or arg._erased:
                 yield Problem(node, str(refusals.not_in_graph(arg, node)))
@@ -100,10 +100,10 @@ def _uses(graph: OrderedGraph[Node]) -> Iterator[Problem]:
                 yield Problem(node, message)
 
 
-def _users(graph: OrderedGraph[Node]) -> Iterator[Problem]:
+def _users(nodes: list[Node]) -> Iterator[Problem]:
     """The users of each value are nodes of the graph that use it."""
     many: dict[Node, set[Node]] = {}
-    for node in graph._nodes:
+    for node in nodes:
         for user in node.users:
             inputs: Container[Node] = user._inputs
             if len(user._inputs) > 8:  # to look through them is quadratic

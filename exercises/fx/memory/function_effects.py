@@ -85,21 +85,13 @@ def effect_of_function(target: object, args: Args, kwargs: Kwargs) -> Effect:
     Cost: O(1) once a target has been seen.
     """
     if not is_in(side_effect_registry, target):
-        effect = _effect_by_cases(target, args, kwargs)
+        known = _known.get(id(target))
+        cases = known[1] if known else _cases_of_function(target, args)
+        effect = _first_that_fits(cases, args, kwargs)
         # What is impure anyway has its reason already.
         if effect.kind == "impure" or not is_in(torchs_registry, target):
             return effect
     return Effect("impure", f"{pretty_target(target)} {_REGISTERED}")
-
-
-def _effect_by_cases(target: object, args: Args, kwargs: Kwargs) -> Effect:
-    """The effect of a call of a function that nobody has registered."""
-    known = _known.get(id(target))
-    if known is not None:
-        return _first_that_fits(known[1], args, kwargs)
-    if isinstance(target, HigherOrderOperator):
-        return _effect_of_higher_order(target, args)
-    return _first_that_fits(_cases_of_function(target), args, kwargs)
 
 
 def effect_of_method(name: str, args: Args, kwargs: Kwargs) -> Effect:
@@ -239,8 +231,13 @@ users, so that these can be freed, and no operators of libraries, for which an
 effect can be registered at any time."""
 
 
-def _cases_of_function(target: object) -> Cases:
-    """What is known of a function that is not in `_known`."""
+def _cases_of_function(target: object, args: Args) -> Cases:
+    """What is known of a function that is not in `_known`.
+
+    Operators that call others are given them as arguments.
+    """
+    if isinstance(target, HigherOrderOperator):
+        return (Case((), _effect_of_higher_order(target, args)),)
     # torch itself wraps functions: importing torch.compile's parts replaces
     # torch.manual_seed.
     if is_in(side_effect_registry, getattr(target, "__wrapped__", None)):

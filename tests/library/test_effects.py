@@ -712,6 +712,29 @@ def test_a_graph_without_a_module_has_unknown_modules() -> None:
     assert node not in graph.nodes
 
 
+def test_a_graph_module_in_another_module_is_read_through_its_graph() -> None:
+    graph = Graph()
+    x = graph.placeholder("x")
+    write = graph.call_method("add_", (x, 1))
+    graph.output(x)
+    inner = GraphModule({}, graph)
+    modules = {"deep": nn.Sequential(nn.Sequential(nn.ReLU(), inner))}
+    outer = Graph()
+    seen = outer.placeholder("x")
+    node = outer.call_module("deep", (seen,))
+    outer.output(seen)
+    owner = GraphModule(modules, outer)
+    effect = classify(node)
+    assert effect.kind == "impure"
+    assert effect.reason.startswith("0.1: add_: ")
+    assert not owner.graph.eliminate_dead_code()
+    inner.graph.erase_node(write)
+    assert classify(node).kind == "impure"  # the code runs until `recompile`
+    inner.recompile()
+    assert classify(node).kind == "unknown"
+    assert owner.graph.eliminate_dead_code()
+
+
 def test_a_module_is_read_as_it_is_now() -> None:
     owner = modules("self.dropout(")
     graph = Graph(owner)

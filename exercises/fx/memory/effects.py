@@ -167,9 +167,24 @@ def _effect_of_module(module: Value) -> Effect:
             if node.op not in ("placeholder", "output")
         )
         return _worst(nothing, chain(inside, hooks_of(module)))
-    parts = chain(effects_of_module(module), foreign_code(module))
+    parts = chain(
+        effects_of_module(module),
+        _effects_of_graphs_in(module),
+        foreign_code(module),
+    )
     effect = _worst(f"{name} changes nothing", parts)
     return effect._replace(target=overwritten(module, effect))
+
+
+def _effects_of_graphs_in(
+    module: nn.Module, path: str = ""
+) -> Iterator[tuple[str, Effect]]:
+    """What the outermost GraphModules inside a module do, path by path."""
+    for name, child in module.named_children():
+        if _nodes_run_by(child) is None:
+            yield from _effects_of_graphs_in(child, f"{path}{name}.")
+        else:
+            yield f"{path}{name}", _effect_of_module(child)
 
 
 def _nodes_run_by(module: Value) -> Sequence[Node] | None:

@@ -329,6 +329,19 @@ MUTANTS: Final = (
     ),
     Mutant(
         function="codegen.codegen.CodeGen._gen_python_code",
+        misconception="The parameters can be checked when all is written.",
+        was="        self._check(nodes)\n"
+        "        emitter = self._emitter(nodes, root_module, options)\n"
+        "        self._spelled = emitter.globals.spelled\n"
+        "        emitter.run()\n",
+        becomes="        emitter = self._emitter(nodes, root_module, options)\n"
+        "        self._spelled = emitter.globals.spelled\n"
+        "        emitter.run()\n"
+        "        self._check(nodes)\n",
+        told="Call `_check` first",
+    ),
+    Mutant(
+        function="codegen.codegen.CodeGen._gen_python_code",
         misconception="The body is what the emitter has written, joined.",
         was="body, origins = self._body(emitter)",
         becomes='body = "    " + "    ".join('

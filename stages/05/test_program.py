@@ -166,6 +166,31 @@ class TestTheText:
         ):
             graph.python_code("self")
 
+    def test_parameters_are_checked_before_anything_is_written(self) -> None:
+        written: list[object] = []
+
+        class Watching(CodeGen):
+            def generate_output(self, *args: Value, **named: Value) -> str:
+                written.append(args)
+                return "return"
+
+        graph = Graph()
+        graph.placeholder("x", default_value=1)
+        graph.output(graph.placeholder("y"))
+        graph.set_codegen(Watching())
+        with raising(
+            RuntimeError,
+            "has no default",
+            "The parameters are wrong, whoever writes the return statement.",
+        ):
+            graph.python_code("self")
+        check(
+            not written,
+            "The parameters are wrong, and still a subclass was asked for the "
+            "return statement, which may fail for another reason and hide this "
+            "one. Call `_check` first.",
+        )
+
 
 @ASSEMBLY
 class TestTheGlobals:

@@ -438,6 +438,9 @@ def test_watch_answers_a_save(tmp_path: Path) -> None:
         cwd=ROOT,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
+        # What a shell starts in the background ignores Ctrl-C, and so do its
+        # children, `make test &` among them.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     assert process.stdout is not None
     said = process.stdout.fileno()

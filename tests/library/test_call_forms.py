@@ -26,8 +26,9 @@ OTHERS: Final = (
 )
 NAMED: Final[tuple[dict[str, Value], ...]] = (
     *({}, {"dim": 1}, {"dim": 1, "keepdim": True}, {"alpha": 2}, {"p": 1}),
-    *({"reduction": "sum"}, {"dtype": torch.float64}, {"unbiased": False}),
+    *({"reduction": "sum"}, {"reduction": 1}, {"dtype": torch.float64}),
     *({"rounding_mode": "floor"}, {"approximate": "tanh"}, {"diagonal": 1}),
+    {"unbiased": False},
 )
 
 DRAWS: Final = (
@@ -39,7 +40,6 @@ DRAWS: Final = (
     "rrelu",
 )
 KEPT_OUT: Final = {
-    "kl_div",  # torch's own default is another than its schema says
     *("empty_like", "new_empty", "resize", "share_memory", "numpy"),
     *("poisson", "set_", "is_set_to", "data_ptr", "gumbel_softmax"),
 }
@@ -135,5 +135,16 @@ def test_tuples_cannot_be_exchanged() -> None:
     def in_front(sizes: Value) -> Value:
         return (5,) + sizes  # noqa: RUF005
 
+    def halves(x: Value, y: Value) -> Value:
+        return torch.split(x, 1) + y.chunk(2)
+
+    def exchanged(x: Value, y: Value) -> Value:
+        return y.chunk(2) + torch.split(x, 1)
+
     assert not rewritten(behind, in_front)
+    assert not rewritten(halves, exchanged)
+    assert not rewritten(
+        lambda x, y: x.shape + y.size(), lambda x, y: y.size() + x.shape
+    )
     assert rewritten(lambda x: x + 5, lambda x: 5 + x)
+    assert rewritten(lambda x: x + x.relu(), lambda x: x.relu() + x)

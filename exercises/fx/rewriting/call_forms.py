@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 import torch
 from torch._ops import OpOverload
 
-from ..memory.effects import owned
+from ..memory.effects import overloads_of, owned
 from ..memory.facts import Facts, builtin_name, facts_of_overloads
 from ..memory.signatures import python_signature
 from ..node import Node
@@ -111,8 +111,8 @@ class Normalized(Exact):
         found = form(pattern) if self.normalize else None
         if found is None or len(found.values) != 2:
             return False
-        sizes = any(isinstance(one, tuple | list) for one in found.values)
-        return found.name in COMMUTATIVE and not sizes
+        tuples = any(map(_may_be_tuple, found.values))
+        return found.name in COMMUTATIVE and not tuples
 
     def same_value(self, pattern: Node, node: Node) -> bool:
         """Whether two get_attr nodes fetch tensors of one class, or equal."""
@@ -121,6 +121,14 @@ class Normalized(Exact):
         return not self.compare_constants or _same_tensor(
             fetched(pattern), fetched(node)
         )
+
+
+def _may_be_tuple(value: Argument) -> bool:
+    """Whether an operand is a tuple or list, or a call that may give one."""
+    if not isinstance(value, Node):
+        return isinstance(value, tuple | list)
+    one = all(facts.returns_one_tensor for facts in overloads_of(value))
+    return not one or value.target is getattr  # x.shape
 
 
 def operator_name(node: Node) -> str:
@@ -142,9 +150,14 @@ def _name_of_function(target: Value) -> str:
         found = _name_in_torch(target)
     found = SAME_AS.get(found, found)
     overloads = _overloads(found)
-    if overloads and isfunction(target) and _means_more(target, overloads):
-        return f"torch.nn.functional.{found}"
-    return found if overloads else ""
+    if not overloads or isinstance(target, OpOverload):
+        return found if overloads else ""
+    if isfunction(target):
+        more = _means_more(target, overloads)
+        return f"torch.nn.functional.{found}" if more else found
+    # Its default for `reduction` is another one than its schema says.
+    reduces = any("reduction" in facts.parameters for facts in overloads)
+    return "" if reduces else found
 
 
 def _means_more(function: Callable[..., Value], overloads: list[Facts]) -> bool:

@@ -291,14 +291,15 @@ CONSTANTS: Final = LEAVES - {torch.Tensor}
 
 def _lower_tuple(tracer: TracerBase, a: tuple[Value, ...]) -> Argument:
     """A tuple of what its items become."""
-    lower = tracer.create_arg
-    return tuple([lower(item) for item in a])
+    return tuple(_lower_list(tracer, a))
 
 
-def _lower_list(tracer: TracerBase, a: list[Value]) -> Argument:
+def _lower_list(tracer: TracerBase, a: Iterable[Value]) -> list[Argument]:
     """A list of what its items become."""
-    lower = tracer.create_arg
-    return [lower(item) for item in a]
+    lowered = []
+    for item in a:  # a comprehension takes half as long again
+        lowered.append(tracer.create_arg(item))
+    return lowered
 
 
 def _lower_dict(tracer: TracerBase, a: dict[Value, Value]) -> Argument:
@@ -517,7 +518,7 @@ class Proxy(_Like):
         """
         kwargs = kwargs or {}
         tracer = _common_tracer(orig_method, args, kwargs)
-        if isinstance(orig_method, torch._C.ScriptMethod):
+        if type(orig_method) is torch._C.ScriptMethod:
             args = (orig_method.owner, *args)
             return tracer.create_proxy(
                 "call_method", orig_method.name, args, kwargs
@@ -525,8 +526,7 @@ class Proxy(_Like):
         if _is_tensor_method(orig_method):
             name = orig_method.__name__
             return tracer.create_proxy("call_method", name, args, kwargs)
-        if isinstance(orig_method, HigherOrderOperator):
-            refusals.refuse_functions(orig_method, args, kwargs)
+        refusals.refuse_functions(orig_method, args, kwargs)
         return tracer.create_proxy("call_function", orig_method, args, kwargs)
 
     def __getstate__(self) -> dict[str, Value]:

@@ -8,7 +8,7 @@ import threading
 import torch
 from torch import nn
 
-from fx.tracing.patching import Patches, Place
+from fx.tracing.patching import Patches
 from fx.tracing.tracer import Tracer
 from fx.usedef.values import Value
 
@@ -38,9 +38,8 @@ def put_back() -> None:
 
     names: Value = {"a": lambda: "a", "b": lambda: "b"}
     patches = Patches()
-    patches.patch(Place(names, "a"), shout)
-    patches.patch(Place(names, "b"), shout)
-    patches.patch(Place(names, "a"), shout)
+    patches.patch(names, ["a"], shout)
+    patches.patch(names, ["a", "b"], shout)
     print(names["a"](), names["b"]())
     names["b"] = lambda: "other"
     patches._undo()

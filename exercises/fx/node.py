@@ -359,8 +359,8 @@ class Node(NamedNode["Graph"]):
     def _drop_inputs(self) -> None:
         """Replace each argument node by None, because this node is erased."""
         if self._inputs:
-            args = map_arg(self._args, lambda _: None)
-            kwargs = self._kwargs and map_arg(self._kwargs, lambda _: None)
+            args = map_arg(self._args, _no_value)
+            kwargs = self._kwargs and map_arg(self._kwargs, _no_value)
             self._connect(args, kwargs, ())
 
     def update_arg(self, idx: int, arg: Argument) -> None:
@@ -576,6 +576,10 @@ class Node(NamedNode["Graph"]):
     def _packed(self) -> Packed:
         """What the node does, without its inputs."""
         return pack((self._name, self.op, self.target, self.type), ())
+
+
+def _no_value(node: Node) -> None:
+    """What an erased node has in place of an input."""
 
 
 def _swapped(a: T, old: Node, new: Node) -> T:

@@ -234,7 +234,10 @@ class Emitter:
     def _texts(self, args: tuple[Argument, ...]) -> list[str]:
         """Arguments as Python."""
         names, text = self.variables, self._text
-        return [names[a] if type(a) is Node else text(a) for a in args]
+        texts = []
+        for a in args:
+            texts.append(names[a] if type(a) is Node else text(a))
+        return texts
 
     def _arguments(self, node: Node, args: tuple[Argument, ...]) -> str:
         """What goes between the parentheses of a call."""

@@ -41,7 +41,7 @@ from ..dispatching.reading import ReadMode
 from ..graph import NO_DEFAULT
 from ..graph_module import OWN, GraphModule
 from ..tracing.captured import replaced, warn_of_replaced
-from ..tracing.patching import TRACES, Place
+from ..tracing.patching import TRACES
 from ..tracing.state import State
 from ..usedef.protocols import PyTreeInfo
 from ..usedef.values import LEAVES, Value
@@ -221,7 +221,7 @@ def _tensors_in(state: State) -> OwnedTensors:
     """The tensors that a captured module owns."""
     return {
         id(value): (path, value)
-        for value, path in (state.constants | state.tensors).items()
+        for path, value in state.named()
         if isinstance(value, torch.Tensor) and path.partition(".")[0] not in OWN
     }
 
@@ -244,7 +244,7 @@ def _capturing() -> Iterator[None]:
         # The cache would supply a cast of a parameter that no node has made.
         torch.set_autocast_cache_enabled(False)
         with TRACES.during(_CAPTURING):
-            TRACES.patch(_FAST_PATH, _fast_path)
+            TRACES.patch(*_FAST_PATH, _fast_path)
             yield
     finally:
         torch.set_autocast_cache_enabled(cache)
@@ -256,7 +256,7 @@ _CAPTURING: Final = object()
 """The trace of a thread that captures operators: it records no call itself,
 so modules and functions run as they do outside of traces."""
 
-_FAST_PATH: Final = Place(vars(torch.backends.mha), "get_fastpath_enabled")
+_FAST_PATH: Final = vars(torch.backends.mha), ["get_fastpath_enabled"]
 """What attention and transformer layers ask before they use one fused kernel,
 which no pass could look into."""
 

@@ -98,18 +98,17 @@ def _is_builtin(name: str, obj: object | None) -> bool:
 
 def _parse(candidate: str) -> tuple[str, str, int]:
     """A candidate as an identifier, split: ("a_7", "a", 7), ("b", "b", -1)."""
-    if not (candidate.isidentifier() and candidate.isascii()):
-        path = candidate.replace(".", "_") if ".." not in candidate else ""
-        if path.isidentifier() and path.isascii():
-            candidate = path
-        else:
-            candidate = _not_identifier.sub("_", candidate) or "_unnamed"
-        if candidate[0].isdigit():
-            candidate = f"_{candidate}"
-    base, _, tail = candidate.rpartition("_")
+    name = candidate
+    if not (name.isidentifier() and name.isascii()):
+        name = candidate.replace(".", "_")
+        if ".." in candidate or not (name.isidentifier() and name.isascii()):
+            name = _not_identifier.sub("_", candidate) or "_unnamed"
+            if name[0].isdigit():
+                name = f"_{name}"
+    base, _, tail = name.rpartition("_")
     if base and tail.isdigit() and len(tail) <= _MOST_DIGITS:
-        return candidate, base, int(tail)
-    return candidate, candidate, -1
+        return name, base, int(tail)
+    return name, name, -1
 
 
 def is_parameter_name(name: object) -> bool:
@@ -159,7 +158,7 @@ def target_to_str(target: Target) -> str:
     torch.fx: graph.py, Graph._target_to_str
     """
     if isinstance(target, str):
-        if target.startswith("__") and target.endswith("__"):
+        if "__" in target and target[:2] == target[-2:] == "__":
             target = target[2:-2]
         return snake_case(target)
     if not callable(target):
@@ -167,7 +166,7 @@ def target_to_str(target: Target) -> str:
             f"Expected target to be str, got {type(target)}: give a callable "
             "for call_function, and a string for all other opcodes"
         )
-    return snake_case(getattr(target, "__name__", type(target).__name__))
+    return snake_case(getattr(target, "__name__", "") or type(target).__name__)
 
 
 def snake_case(name: str) -> str:

@@ -154,7 +154,7 @@ class Edit:
                 for hook in [*hooks]:
                     hook(old=old, new=str(self.current(old)), user=user)
         for user in users:
-            user.args = tuple([self.current(arg) for arg in user.args])
+            user.args = tuple(map(self.current, user.args))
             if user.kwargs:
                 user.kwargs = map_arg(user.kwargs, self.current)
 
@@ -165,7 +165,9 @@ class Edit:
             node = ready.pop()
             inputs = node.all_input_nodes
             self.graph.erase_node(node)
-            ready += [n for n in inputs if not n.users and n in self.dead]
+            for one in inputs:
+                if not one.users and one in self.dead:
+                    ready.append(one)
 
 
 def show_inputs(rewrite: Rewrite, values: list[Value]) -> None:

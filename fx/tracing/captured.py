@@ -50,8 +50,7 @@ class Captured:
         # Lazy parameters refuse questions, and subclasses may answer anything.
         self._before = [
             (path, tensor, tensor._version)  # noqa: SLF001
-            for group in (state.tensors, state.constants)
-            for tensor, path in group.items()
+            for path, tensor in state.named()
             if type(tensor) in _PLAIN and not tensor.is_inference()
         ]
 

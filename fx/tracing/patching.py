@@ -5,8 +5,8 @@ calls an nn.Module, `self.weight` reads an attribute of one, `math.sqrt(x)`
 calls a global.  While traces run, the places where Python looks these
 functions up hold *replacements*:
 
-    Place(nn.Module, "__call__")     an attribute of a class
-    Place(module.__dict__, "sqrt")   a global of a Python module
+    nn.Module, "__call__"     an attribute of a class
+    vars(math), "sqrt"        a global of a Python module
 
 The places belong to the whole process, but a trace belongs to one thread or
 task.  So a replacement asks which trace runs **where it is called**, and
@@ -35,57 +35,31 @@ import builtins
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Final, NamedTuple
+from typing import Final, TypeAlias
 
 from ..text.dotted_path import MISSING
 from ..usedef.values import Value
 
-
-class Place:
-    """Where Python looks a function up, and where it can be replaced.
-
-    Attributes:
-        holder: a class, or the globals of a Python module.
-        name: the attribute or global.
-        key: tells this place from others (a dict of globals has no hash).
-    """
-
-    __slots__ = ("_held", "holder", "key", "name")
-
-    holder: Value
-    name: str
-    key: tuple[int, str]
-
-    def __init__(self, holder: Value, name: str) -> None:
-        """Name a place; nothing is looked up yet."""
-        self.holder = holder
-        self.name = name
-        self.key = id(holder), name
-        self._held = vars(holder) if isinstance(holder, type) else holder
-
-    def look(self) -> Value:
-        """What the place itself holds, or MISSING."""
-        return self._held.get(self.name, MISSING)
-
-    def put(self, value: Value) -> None:
-        """Make the place hold `value`; MISSING empties it."""
-        if isinstance(self.holder, type):
-            setattr(self.holder, self.name, value)
-        elif value is MISSING:
-            self.holder.pop(self.name, None)
-        else:
-            self.holder[self.name] = value
+_Patch: TypeAlias = tuple[Value, Callable[..., Value]]
+"""What a place held at first, and what it holds while traces run."""
 
 
-class _Patch(NamedTuple):
-    """A place, what it held, and what it holds while traces run."""
+def names_of(holder: Value) -> Mapping[str, Value]:
+    """The names that a holder itself has, and what it has under them."""
+    return vars(holder) if isinstance(holder, type) else holder
 
-    place: Place
-    original: Value
-    replacement: Callable[..., Value]
+
+def put(holder: Value, name: str, value: Value) -> None:
+    """Make a place hold `value`; MISSING empties it."""
+    if isinstance(holder, type):
+        setattr(holder, name, value)
+    elif value is MISSING:
+        holder.pop(name, None)
+    else:
+        holder[name] = value
 
 
 class Patches:
@@ -100,7 +74,7 @@ class Patches:
         self._current: ContextVar[object] = ContextVar("fx trace", default=None)
         self._open: dict[object, int] = {}
         self._undoing: dict[object, int] = {}
-        self._patches: dict[tuple[int, str], _Patch] = {}
+        self._patches: dict[int, tuple[Value, dict[str, _Patch]]] = {}
 
     @property
     def current(self) -> object:
@@ -109,10 +83,11 @@ class Patches:
 
     def patch(
         self,
-        place: Place,
+        holder: Value,
+        names: Iterable[str],
         make: Callable[[Value], Callable[..., Value]],
     ) -> None:
-        """Replace what is in `place` until the last open trace ends.
+        """Replace what is in some places until the last open trace ends.
 
         Patching a place a second time has no effect, unless the original is
         there again: then the same replacement is put back. The first original
@@ -121,20 +96,23 @@ class Patches:
         both go on with one patch.
 
         Args:
-            place: where to put the replacement.
+            holder: a class, or the globals of a Python module.
+            names: its attributes or globals that are to be replaced.
             make: makes the replacement from what is called there: the
                 original or, if the place is empty, the builtin of its name.
         """
-        known = self._patches.get(place.key)
-        if known is None:
-            original = place.look()
-            called = original
-            if original is MISSING:
-                called = getattr(builtins, place.name)
-            fresh = _Patch(place, original, make(called))
-            known = self._patches.setdefault(place.key, fresh)
-        if place.look() is known.original:
-            place.put(known.replacement)
+        held = names_of(holder)
+        _, known = self._patches.setdefault(id(holder), (holder, {}))
+        for name in names:
+            if name not in known:
+                original = held.get(name, MISSING)
+                called = original
+                if original is MISSING:
+                    called = getattr(builtins, name)
+                known.setdefault(name, (original, make(called)))
+            original, replacement = known[name]
+            if held.get(name, MISSING) is original:
+                put(holder, name, replacement)
 
     @contextmanager
     def during(self, trace: object) -> Iterator[None]:
@@ -186,9 +164,11 @@ class Patches:
         when its place is right, and not before: an interrupted call can be
         made again.
         """
-        for key, patch in list(self._patches.items()):
-            if patch.place.look() is patch.replacement:
-                patch.place.put(patch.original)
+        for key, (holder, known) in list(self._patches.items()):
+            held = names_of(holder)
+            for name, (original, replacement) in list(known.items()):
+                if held.get(name, MISSING) is replacement:
+                    put(holder, name, original)
             self._patches.pop(key, None)
 
 

@@ -18,7 +18,7 @@ from torch import nn
 from ..proxy import Proxy
 from ..usedef.values import Value
 from .modes import APPLY, SWITCHES, Modes, apply, switch
-from .patching import TRACES, Place
+from .patching import TRACES
 from .questions import (
     QUESTIONS,
     TORCH_FX_FLAG,
@@ -60,15 +60,15 @@ class TraceRun:
 
     def patch(self, function: FunctionType) -> None:
         """Replace what a trace of `function` has to see."""
-        TRACES.patch(Place(nn.Module, "__call__"), _module_call)
-        TRACES.patch(Place(nn.Module, "__getattr__"), _module_getattr)
-        TRACES.patch(TORCH_FX_FLAG, make_flag)
-        for place in SWITCHES:
-            TRACES.patch(place, _mode_switch)
-        TRACES.patch(APPLY, _apply)
+        TRACES.patch(nn.Module, ["__call__"], _module_call)
+        TRACES.patch(nn.Module, ["__getattr__"], _module_getattr)
+        TRACES.patch(*TORCH_FX_FLAG, make_flag)
+        for holder, names in SWITCHES:
+            TRACES.patch(holder, names, _mode_switch)
+        TRACES.patch(*APPLY, _apply)
         take_over()
-        for place, leaf in all_wrapped_globals():
-            self._patch_leaf(place, leaf)
+        for namespace, name, leaf in all_wrapped_globals():
+            self._patch_leaf(namespace, name, leaf)
         self._visit(function.__globals__)
         for module in self._tracer._autowrap_search:
             self._visit(vars(module))
@@ -76,24 +76,28 @@ class TraceRun:
         for kind in dict.fromkeys(map(type, modules)):
             self._patch_own_call(kind)
 
-    def _patch_leaf(self, place: Place, leaf: Function) -> None:
+    def _patch_leaf(
+        self, namespace: dict[str, Value], name: str, leaf: Function
+    ) -> None:
         """Replace a leaf function in one place."""
         self._leaves.add(id(leaf))
-        TRACES.patch(place, _function_call)
+        TRACES.patch(namespace, [name], _function_call)
 
     def _visit(self, namespace: dict[str, Value] | None) -> None:
         """Replace the leaf functions among the globals of a module, once."""
         if namespace is None or id(namespace) in self._visited:
             return
         self._visited.add(id(namespace))
-        for place, leaf in wrapped_globals(namespace, must_exist=True):
-            self._patch_leaf(place, leaf)
+        for name, leaf in wrapped_globals(namespace, must_exist=True):
+            self._patch_leaf(namespace, name, leaf)
         leaves = self._tracer._autowrap_function_ids
-        for name, value in namespace.copy().items():
-            if id(value) in leaves and not name.startswith("_"):
-                TRACES.patch(Place(namespace, name), _function_call)
-        for name in QUESTIONS - namespace.keys():
-            TRACES.patch(Place(namespace, name), _question)
+        wanted = [
+            name
+            for name, value in namespace.copy().items()
+            if id(value) in leaves and not name.startswith("_")
+        ]
+        TRACES.patch(namespace, wanted, _function_call)
+        TRACES.patch(namespace, QUESTIONS - namespace.keys(), _question)
 
     def _visit_forward(self, module: nn.Module) -> None:
         """Visit the globals that the forward of a module reads."""
@@ -108,7 +112,7 @@ class TraceRun:
         for base in kind.__mro__:
             if "__call__" in vars(base):
                 if base is not nn.Module:
-                    TRACES.patch(Place(base, "__call__"), _own_call)
+                    TRACES.patch(base, ["__call__"], _own_call)
                 return
 
     def call_module(

@@ -10,45 +10,42 @@ MUTANTS: Final = (
     Mutant(
         function="tracing.patching.Patches.patch",
         misconception="Each trace puts its own replacement over what is there.",
-        was="""        known = self._patches.get(place.key)
-        if known is None:
-            original = place.look()
+        was="""            if name not in known:
+                original = held.get(name, MISSING)
+                called = original
+                if original is MISSING:
+                    called = getattr(builtins, name)
+                known.setdefault(name, (original, make(called)))
+""",
+        becomes="""            original = held.get(name, MISSING)
             called = original
             if original is MISSING:
-                called = getattr(builtins, place.name)
-            fresh = _Patch(place, original, make(called))
-            known = self._patches.setdefault(place.key, fresh)
-""",
-        becomes="""        original = place.look()
-        called = original
-        if original is MISSING:
-            called = getattr(builtins, place.name)
-        known = _Patch(place, original, make(called))
-        self._patches[place.key] = known
+                called = getattr(builtins, name)
+            known[name] = original, make(called)
 """,
         told="the place has a replacement of the replacement",
     ),
     Mutant(
         function="tracing.patching.Patches.patch",
         misconception="The place of a builtin held the builtin.",
-        was="                called = getattr(",
-        becomes="                original = called = getattr(",
+        was="                    called = getattr(",
+        becomes="                    original = called = getattr(",
         told="the builtin is only what the replacement is made from",
     ),
     Mutant(
         function="tracing.patching.Patches.patch",
         misconception="The builtin is what an empty place holds.",
-        was="""            called = original
-            if original is MISSING:
-                called = getattr(builtins, place.name)
-            fresh = _Patch(place, original, make(called))
-            known = self._patches.setdefault(place.key, fresh)
-        if place.look() is known.original:""",
-        becomes="""            if original is MISSING:
-                original = getattr(builtins, place.name)
-            fresh = _Patch(place, original, make(original))
-            known = self._patches.setdefault(place.key, fresh)
-        if place.look() in (known.original, MISSING):""",
+        was="""                called = original
+                if original is MISSING:
+                    called = getattr(builtins, name)
+                known.setdefault(name, (original, make(called)))
+            original, replacement = known[name]
+            if held.get(name, MISSING) is original:""",
+        becomes="""                if original is MISSING:
+                    original = getattr(builtins, name)
+                known.setdefault(name, (original, make(original)))
+            original, replacement = known[name]
+            if held.get(name, MISSING) in (original, MISSING):""",
         told="The builtin was remembered as the original of an empty place",
     ),
     Mutant(
@@ -61,39 +58,37 @@ MUTANTS: Final = (
     Mutant(
         function="tracing.patching.Patches.patch",
         misconception="A place that is known has its replacement.",
-        was="""        if place.look() is known.original:
-            place.put(known.replacement)""",
-        becomes="            place.put(known.replacement)",
+        was="""            original, replacement = known[name]
+            if held.get(name, MISSING) is original:
+                put(holder, name, replacement)""",
+        becomes="                put(holder, name, known[name][1])",
         told="a place that is known but has its original again",
     ),
     Mutant(
         function="tracing.patching.Patches.patch",
         misconception="A name tells a place from others.",
-        was="known = self._patches.get(place.key)",
-        becomes=(
-            "known = next((old for (_, name), old in self._patches.items() "
-            "if name == place.name), None)"
-        ),
+        was="setdefault(id(holder), (holder, {}))",
+        becomes="setdefault(0, (holder, {}))",
         told="The same name in another module",
     ),
     Mutant(
         function="tracing.patching.Patches.patch",
         misconception="What is not the replacement has to become it.",
-        was="if place.look() is known.original:",
-        becomes="if place.look() is not known.replacement:",
+        was="if held.get(name, MISSING) is original:",
+        becomes="if held.get(name, MISSING) is not replacement:",
         told="A second patch must leave it",
     ),
     Mutant(
         function="tracing.patching.Patches.patch",
         misconception="Between two lines of mine nothing happens.",
-        was="known = self._patches.setdefault(place.key, fresh)",
-        becomes="known = self._patches[place.key] = fresh",
+        was="known.setdefault(name, (original, make(called)))",
+        becomes="known[name] = original, make(called)",
         told="another one patched the place",
     ),
     Mutant(
         function="tracing.patching.Patches._undo",
         misconception="Nobody else writes to a place while it is patched.",
-        was="if patch.place.look() is patch.replacement:",
+        was="if held.get(name, MISSING) is replacement:",
         becomes="if True:",
         told="Other code put a function there meanwhile",
     ),
@@ -107,10 +102,10 @@ MUTANTS: Final = (
     Mutant(
         function="tracing.patching.Patches._undo",
         misconception="An empty place needs nothing to be put back.",
-        was="if patch.place.look() is patch.replacement:",
+        was="if held.get(name, MISSING) is replacement:",
         becomes=(
-            "if patch.place.look() is patch.replacement "
-            "and patch.original is not MISSING:"
+            "if held.get(name, MISSING) is replacement "
+            "and original is not MISSING:"
         ),
         told="The module had no global `len`, and must have none again",
     ),
@@ -118,18 +113,17 @@ MUTANTS: Final = (
         function="tracing.patching.Patches._undo",
         misconception="Only what was put back is done with.",
         was="            self._patches.pop(key, None)",
-        becomes="                self._patches.pop(key, None)",
+        becomes="                    self._patches.pop(key, None)",
         told="Forget a patch whether or not something was put back",
     ),
     Mutant(
         function="tracing.patching.Patches._undo",
         misconception="Between two lines of mine nothing is raised.",
-        was="""            if patch.place.look() is patch.replacement:
-                patch.place.put(patch.original)
-            self._patches.pop(key, None)""",
+        was="""            held = names_of(holder)
+            for name""",
         becomes="""            self._patches.pop(key, None)
-            if patch.place.look() is patch.replacement:
-                patch.place.put(patch.original)""",
+            held = names_of(holder)
+            for name""",
         told="Forget a patch only after its place is right",
     ),
     Mutant(

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from fx.text.dotted_path import MISSING
-from fx.tracing.patching import TRACES, Patches, Place, _Patch
+from fx.tracing.patching import TRACES, Patches
 from fx.tracing.trace_run import TraceRun
 from fx.tracing.tracer import Tracer
 from fx.usedef.values import Value
@@ -45,6 +45,12 @@ def loudly(original: Function) -> Function:
     return replacement
 
 
+def remembered(patches: Patches) -> list[tuple[Value, Function]]:
+    """The original and the replacement of each place that is patched."""
+    known = [names for _, names in patches._patches.values()]
+    return [patch for names in known for patch in names.values()]
+
+
 def trace() -> TraceRun:
     """Something that `Patches` takes for a running trace."""
     return TraceRun(Tracer())
@@ -70,7 +76,7 @@ class Interrupting(dict[str, Value]):
 @pytest.mark.exercise(PATCH)
 def test_a_global_has_a_replacement() -> None:
     namespace: dict[str, Value] = {"greet": greet}
-    Patches().patch(Place(namespace, "greet"), loudly)
+    Patches().patch(namespace, ["greet"], loudly)
     check(
         namespace["greet"] is not greet,
         "The place still has its original: put the replacement there.",
@@ -88,7 +94,7 @@ def test_an_attribute_of_a_class_has_a_replacement() -> None:
         def greet(self) -> str:
             return "good day"
 
-    Patches().patch(Place(Person, "greet"), loudly)
+    Patches().patch(Person, ["greet"], loudly)
     same(
         Person().greet(),
         "good day!",
@@ -100,9 +106,9 @@ def test_an_attribute_of_a_class_has_a_replacement() -> None:
 def test_a_place_is_patched_once() -> None:
     namespace: dict[str, Value] = {"greet": greet}
     patches = Patches()
-    patches.patch(Place(namespace, "greet"), loudly)
+    patches.patch(namespace, ["greet"], loudly)
     first = namespace["greet"]
-    patches.patch(Place(namespace, "greet"), loudly)
+    patches.patch(namespace, ["greet"], loudly)
     same(
         namespace["greet"](),
         "hello!",
@@ -121,12 +127,12 @@ def test_two_places_are_two_patches() -> None:
     other: dict[str, Value] = {"greet": lambda: "hi"}
     patches = Patches()
     for holder, name in ((one, "greet"), (other, "greet"), (one, "leave")):
-        patches.patch(Place(holder, name), loudly)
+        patches.patch(holder, [name], loudly)
     same(
         (one["greet"](), other["greet"](), one["leave"]()),
         ("hello!", "hi!", "bye!"),
         "The same name in another module, and another name in the same "
-        "module, are other places: `place.key` tells them apart.",
+        "module, are other places: remember each under its holder and name.",
     )
 
 
@@ -140,20 +146,20 @@ def test_a_builtin_is_patched_where_it_is_looked_up() -> None:
         return loudly(original)
 
     patches = Patches()
-    patches.patch(Place(namespace, "len"), make)
+    patches.patch(namespace, ["len"], make)
     check(
         made and made[0] is builtins.len,
         "The place is empty, as `len` is a builtin: the replacement is made "
         f"from the builtin; `make` was given {made!r}.",
     )
-    for known in patches._patches.values():
+    for original, _ in remembered(patches):
         check(
-            known.original is MISSING,
+            original is MISSING,
             "The builtin was remembered as the original of an empty place, and "
             "would be left there when the patch is undone. What the place held "
             "is MISSING; the builtin is only what the replacement is made "
             "from.",
-            picture=f"remembered: {known.original!r}",
+            picture=f"remembered: {original!r}",
         )
     check(
         "len" in namespace,
@@ -167,7 +173,7 @@ def test_a_builtin_is_patched_where_it_is_looked_up() -> None:
 @pytest.mark.exercise(PATCH)
 def test_a_global_with_the_name_of_a_builtin() -> None:
     namespace: dict[str, Value] = {"len": greet}
-    Patches().patch(Place(namespace, "len"), lambda original: original)
+    Patches().patch(namespace, ["len"], lambda original: original)
     check(
         namespace["len"] is greet,
         "The module has a `len` of its own. The replacement is made from that: "
@@ -179,9 +185,9 @@ def test_a_global_with_the_name_of_a_builtin() -> None:
 def test_an_original_that_is_back_is_patched_again() -> None:
     namespace: dict[str, Value] = {"greet": greet}
     patches = Patches()
-    patches.patch(Place(namespace, "greet"), loudly)
+    patches.patch(namespace, ["greet"], loudly)
     namespace["greet"] = greet
-    patches.patch(Place(namespace, "greet"), loudly)
+    patches.patch(namespace, ["greet"], loudly)
     same(
         namespace["greet"](),
         "hello!",
@@ -194,9 +200,9 @@ def test_an_original_that_is_back_is_patched_again() -> None:
 def test_what_other_code_put_over_the_replacement_stays() -> None:
     namespace: dict[str, Value] = {"greet": greet}
     patches = Patches()
-    patches.patch(Place(namespace, "greet"), loudly)
+    patches.patch(namespace, ["greet"], loudly)
     namespace["greet"] = len
-    patches.patch(Place(namespace, "greet"), loudly)
+    patches.patch(namespace, ["greet"], loudly)
     check(
         namespace["greet"] is len,
         "The place is known, and other code has put a function over the "
@@ -208,7 +214,6 @@ def test_what_other_code_put_over_the_replacement_stays() -> None:
 @pytest.mark.exercise(PATCH)
 def test_two_traces_at_the_same_moment() -> None:
     namespace: dict[str, Value] = {"greet": greet}
-    place = Place(namespace, "greet")
     patches = Patches()
     made: list[Function] = []
 
@@ -216,18 +221,17 @@ def test_two_traces_at_the_same_moment() -> None:
         made.append(loudly(original))
         mine = made[-1]
         if len(made) == 1:  # another thread comes here in the meantime
-            patches.patch(place, make)
+            patches.patch(namespace, ["greet"], make)
         return mine
 
-    patches.patch(place, make)
+    patches.patch(namespace, ["greet"], make)
     check(
         namespace["greet"] is made[-1],
         "While this trace made its replacement, another one patched the place. "
         "Go on with the patch that is remembered, which `setdefault` gives.",
     )
-    remembered = [patch.replacement for patch in patches._patches.values()]
     check(
-        len(remembered) == 1 and remembered[0] is made[-1],
+        [replacement for _, replacement in remembered(patches)] == made[-1:],
         "While this trace made its replacement, another one patched the place. "
         "Its patch was overwritten, so its replacement will never be taken "
         "away: remember a patch by `setdefault`.",
@@ -246,8 +250,8 @@ def test_originals_are_put_back() -> None:
     method = vars(Person)["greet"]
     namespace: dict[str, Value] = {"greet": greet}
     patches = Patches()
-    patches.patch(Place(namespace, "greet"), loudly)
-    patches.patch(Place(Person, "greet"), loudly)
+    patches.patch(namespace, ["greet"], loudly)
+    patches.patch(Person, ["greet"], loudly)
     patches._undo()
     check(
         namespace["greet"] is greet and vars(Person)["greet"] is method,
@@ -258,9 +262,8 @@ def test_originals_are_put_back() -> None:
 @pytest.mark.exercise(UNDO)
 def test_an_empty_place_is_empty_again() -> None:
     namespace: dict[str, Value] = {"len": greet}
-    place = Place(namespace, "len")
     patches = Patches()
-    patches._patches[place.key] = _Patch(place, MISSING, greet)
+    patches._patches[id(namespace)] = namespace, {"len": (MISSING, greet)}
     patches._undo()
     same(
         dict(namespace),
@@ -273,7 +276,7 @@ def test_an_empty_place_is_empty_again() -> None:
 def test_what_other_code_put_there_stays() -> None:
     namespace: dict[str, Value] = {"greet": greet}
     patches = Patches()
-    patches.patch(Place(namespace, "greet"), loudly)
+    patches.patch(namespace, ["greet"], loudly)
     namespace["greet"] = len
     patches._undo()
     check(
@@ -287,10 +290,10 @@ def test_what_other_code_put_there_stays() -> None:
 def test_the_patches_are_forgotten() -> None:
     namespace: dict[str, Value] = {"greet": greet}
     patches = Patches()
-    patches.patch(Place(namespace, "greet"), loudly)
+    patches.patch(namespace, ["greet"], loudly)
     patches._undo()
     namespace["greet"] = lambda: "hi"
-    patches.patch(Place(namespace, "greet"), loudly)
+    patches.patch(namespace, ["greet"], loudly)
     same(
         namespace["greet"](),
         "hi!",
@@ -303,10 +306,10 @@ def test_the_patches_are_forgotten() -> None:
 def test_a_patch_that_was_not_ours_to_undo_is_forgotten() -> None:
     namespace: dict[str, Value] = {"greet": greet}
     patches = Patches()
-    patches.patch(Place(namespace, "greet"), loudly)
+    patches.patch(namespace, ["greet"], loudly)
     namespace["greet"] = lambda: "hi"
     patches._undo()
-    patches.patch(Place(namespace, "greet"), loudly)
+    patches.patch(namespace, ["greet"], loudly)
     same(
         namespace["greet"](),
         "hi!",
@@ -321,13 +324,13 @@ def test_undoing_that_is_interrupted_can_be_done_again() -> None:
     namespace = Interrupting(a=greet, b=greet, c=greet)
     patches = Patches()
     for name in "abc":
-        patches.patch(Place(namespace, name), loudly)
+        patches.patch(namespace, [name], loudly)
     namespace.interrupting = "b"
     with suppress(KeyboardInterrupt):
         patches._undo()
     check(
         not namespace.interrupting,
-        "Each original must be put back by `patch.place.put`.",
+        "Each original must be put back by `put`.",
     )
     patches._undo()
     left = [name for name in "abc" if namespace[name] is not greet]
@@ -344,9 +347,9 @@ def test_the_last_open_trace_puts_back() -> None:
     namespace: dict[str, Value] = {"greet": greet}
     patches = Patches()
     with patches.during(trace()):
-        patches.patch(Place(namespace, "greet"), loudly)
+        patches.patch(namespace, ["greet"], loudly)
         with patches.during(trace()):
-            patches.patch(Place(namespace, "greet"), loudly)
+            patches.patch(namespace, ["greet"], loudly)
         same(
             namespace["greet"](),
             "hello!",
@@ -365,7 +368,7 @@ def test_originals_are_back_after_an_error() -> None:
     patches = Patches()
     try:
         with patches.during(trace()):
-            patches.patch(Place(namespace, "greet"), loudly)
+            patches.patch(namespace, ["greet"], loudly)
             raise ValueError("in the middle of a trace")
     except ValueError:
         pass
@@ -439,13 +442,12 @@ def test_a_trace_is_current_while_it_runs() -> None:
 def test_a_trace_waits_for_a_thread_that_undoes() -> None:
     namespace = Slow(greet=greet)
     patches = Patches()
-    place = Place(namespace, "greet")
     begun = threading.Event()
     announced: list[bool] = []
 
     def first() -> None:
         with patches.during(trace()):
-            patches.patch(place, loudly)
+            patches.patch(namespace, ["greet"], loudly)
             namespace.waits = True
 
     def second() -> None:
@@ -533,12 +535,11 @@ def test_a_trace_is_announced_before_it_looks() -> None:
 def test_a_trace_of_another_thread_keeps_the_patches() -> None:
     namespace: dict[str, Value] = {"greet": greet}
     patches = Patches()
-    place = Place(namespace, "greet")
     entered, leave = threading.Event(), threading.Event()
 
     def other() -> None:
         with patches.during(trace()):
-            patches.patch(place, loudly)
+            patches.patch(namespace, ["greet"], loudly)
             entered.set()
             leave.wait(2)
 
@@ -546,7 +547,7 @@ def test_a_trace_of_another_thread_keeps_the_patches() -> None:
     thread.start()
     entered.wait(2)
     with patches.during(trace()):
-        patches.patch(place, loudly)
+        patches.patch(namespace, ["greet"], loudly)
     still = namespace["greet"]
     leave.set()
     thread.end()
@@ -567,7 +568,7 @@ def test_a_trace_of_a_dead_thread_does_not_count() -> None:
     patches = Patches()
     patches._open["left over"] = NO_THREAD
     with patches.during(trace()):
-        patches.patch(Place(namespace, "greet"), loudly)
+        patches.patch(namespace, ["greet"], loudly)
     check(
         namespace["greet"] is greet,
         "A trace of a thread that has ended can never end, so it must not "
@@ -614,7 +615,7 @@ def test_the_undoing_is_over_also_after_an_interrupt() -> None:
     namespace = Interrupting(greet=greet)
     patches = Patches()
     with suppress(KeyboardInterrupt), patches.during(trace()):
-        patches.patch(Place(namespace, "greet"), loudly)
+        patches.patch(namespace, ["greet"], loudly)
         namespace.interrupting = "greet"
     check(
         not patches._undoing,
@@ -646,7 +647,7 @@ def test_an_undoing_that_is_given_up() -> None:
     namespace = Stubborn(greet=greet)
     patches = Patches()
     with suppress(KeyboardInterrupt), patches.during(trace()):
-        patches.patch(Place(namespace, "greet"), loudly)
+        patches.patch(namespace, ["greet"], loudly)
         namespace.interrupts = True
     check(
         not patches._undoing,

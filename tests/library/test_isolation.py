@@ -402,11 +402,10 @@ def test_an_undoing_given_up_for_good_is_finished_by_the_next_trace() -> None:
     """An undoing is tried twice; interrupted twice, nobody waits for it."""
     patches = patching.Patches()
     names = Stubborn(sqrt=math.sqrt)
-    place = patching.Place(names, "sqrt")
 
     def trace(refusals: int = 0) -> None:
         with patches.during(object()):
-            patches.patch(place, lambda original: lambda x: 0)
+            patches.patch(names, ["sqrt"], lambda original: lambda x: 0)
             assert names["sqrt"] is not math.sqrt
             names.refusals = refusals
 

@@ -792,8 +792,8 @@ PART = Part(
         ),
         Plant(
             "fx/tracing/trace_run.py",
-            "        for name in QUESTIONS - namespace.keys():\n",
-            "        for name in ():\n",
+            "TRACES.patch(namespace, QUESTIONS - namespace.keys(), _question)",
+            "pass",
             "callable(x) is true",
         ),
     ),

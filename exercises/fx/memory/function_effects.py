@@ -66,10 +66,17 @@ class Effect(NamedTuple):
 
 
 class Case(NamedTuple):
-    """The effect of calls that set all of some parameters."""
+    """The effect of calls that set all of some parameters.
+
+    Attributes:
+        needs: the parameters.
+        effect: what such calls do.
+        by_keyword: whether only a call with keywords can set them.
+    """
 
     needs: tuple[Parameter, ...]
     effect: Effect
+    by_keyword: bool = False
 
 
 Cases: TypeAlias = Sequence[Case]
@@ -104,7 +111,9 @@ def effect_of_method(name: str, args: Args, kwargs: Kwargs) -> Effect:
 
 def _first_that_fits(cases: Cases, args: Args, kwargs: Kwargs) -> Effect:
     """The effect of one call, given what is known of its target."""
-    for needs, effect in cases:
+    for needs, effect, by_keyword in cases:
+        if by_keyword and not kwargs:
+            continue
         for parameter in needs:
             if not _is_set(parameter.of(args, kwargs)):
                 break
@@ -167,7 +176,7 @@ _FIRST: Final = Parameter("self", 0)
 def _keyword_case(name: str) -> Case:
     """Calls that give `out=` or another keyword that is written into."""
     reason = tables.FLAGS.get(name, f"writes into what `{name}=` names")
-    return Case((Parameter(name),), Effect("impure", reason))
+    return Case((Parameter(name),), Effect("impure", reason), by_keyword=True)
 
 
 def _impure_case(

@@ -52,14 +52,23 @@ _PLAIN_FUNCTIONS: Final = (
 
 
 def refuse_functions(
-    higher_order: HigherOrderOperator,
-    args: Sequence[Value],
-    kwargs: Mapping[str, Value],
+    called: object, args: Sequence[Value], kwargs: Mapping[str, Value]
 ) -> None:
-    """Raise if a higher-order operator is given a function to look into."""
+    """Raise if a higher-order operator is given a function to look into.
+
+    Args:
+        called: what is called, which may be any function of torch.
+        args: positional arguments.
+        kwargs: keyword arguments.
+    """
+    # What is called most often is told by its type, which is quickly asked.
+    if isinstance(called, _PLAIN_FUNCTIONS) or not isinstance(
+        called, HigherOrderOperator
+    ):
+        return
     for leaf in pytree.tree_leaves((args, kwargs)):
         if isinstance(leaf, _PLAIN_FUNCTIONS):
-            name = higher_order._name  # noqa: SLF001
+            name = called._name  # noqa: SLF001
             raise RuntimeError(
                 "Unable to symbolically trace the HigherOrderOperator "
                 f"{name} because it received an arbitrary "

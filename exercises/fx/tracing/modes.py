@@ -23,7 +23,6 @@ from torch._functorch import utils as functorch
 
 from ..recording import frames
 from ..usedef.values import Value
-from .patching import Place
 from .wrapping import find_proxy
 
 if TYPE_CHECKING:
@@ -31,14 +30,13 @@ if TYPE_CHECKING:
     from .tracer import Tracer
 
 SWITCHES: Final = (
-    Place(vars(torch._C), "_set_grad_enabled"),
-    Place(torch.inference_mode, "__enter__"),
-    Place(torch.inference_mode, "__exit__"),
-    Place(vars(torch), "set_autocast_enabled"),
+    (vars(torch._C), ["_set_grad_enabled"]),
+    (torch.inference_mode, ["__enter__", "__exit__"]),
+    (vars(torch), ["set_autocast_enabled"]),
 )
 """Where torch's Python code looks up what switches a mode, on or back."""
 
-APPLY: Final = Place(vars(functorch), "unwrap_dead_wrappers")
+APPLY: Final = vars(functorch), ["unwrap_dead_wrappers"]
 """What `apply` of a function with its own backward gives its arguments to.
 Programs bind `apply` to names of their own, so it cannot be replaced itself."""
 

@@ -17,7 +17,7 @@ from torch.fx import _symbolic_trace as torch_tracing
 from ..proxy import Proxy
 from ..recording import frames
 from ..usedef.values import Value
-from .patching import TRACES, Place
+from .patching import TRACES
 
 QUESTIONS: Final = frozenset(("callable", "hasattr", "isinstance"))
 """Builtins that ask what an object is, which a graph cannot record."""
@@ -66,5 +66,5 @@ class _Flag:
 make_flag: Final[Callable[[Value], Value]] = _Flag
 """Makes what replaces torch.fx's flag."""
 
-TORCH_FX_FLAG: Final = Place(vars(torch_tracing), "_is_fx_tracing_flag")
+TORCH_FX_FLAG: Final = vars(torch_tracing), ["_is_fx_tracing_flag"]
 """Where the flag is."""

@@ -46,7 +46,8 @@ class State:
 
     Attributes:
         modules: module -> its first dotted path.
-        tensors: parameter or buffer -> its first dotted path.
+        tensors: id of a parameter or buffer -> its first dotted path, and it
+            itself.
         constants: tensors and the like that are plain attributes -> path.
         held: where there are buffers and constants.
     """
@@ -54,7 +55,7 @@ class State:
     def __init__(self, root: nn.Module) -> None:
         """Walk through the modules of `root`, each once."""
         self.modules: dict[nn.Module, str] = {}
-        self.tensors: dict[Value, str] = {}
+        self.tensors: dict[int, tuple[str, torch.Tensor | None]] = {}
         self.constants: dict[Value, str] = {}
         self.held: list[Held] = []
         ahead = [("", root)]
@@ -62,30 +63,34 @@ class State:
             path, module = ahead.pop()
             if module not in self.modules:
                 self.modules[module] = path
-                self._note(module, f"{path}." if path else "", ahead)
+                self._note(vars(module), path and path + ".", ahead)
 
     def _note(
         self,
-        module: nn.Module,
+        attributes: dict[str, Value],
         prefix: str,
         ahead: list[tuple[str, nn.Module]],
     ) -> None:
         """Note what one module holds, and put its children ahead."""
-        attributes = vars(module)
         if not _OTHERS.issuperset(map(type, attributes.values())):
             for name, value in attributes.items():
                 if isinstance(value, CONSTANTS):
                     self.constants[value] = prefix + name
                     self.held.append((prefix, attributes, {name: value}))
-        buffers = module._buffers
+        buffers = attributes["_buffers"]
         if buffers:
             self.held.append((prefix, buffers, buffers.copy()))
-        for held in (module._parameters, buffers):
+        for held in (attributes["_parameters"], buffers):
             for name, tensor in held.items():
-                self.tensors.setdefault(tensor, prefix + name)
-        for name, child in reversed(module._modules.items()):
+                self.tensors.setdefault(id(tensor), (prefix + name, tensor))
+        for name, child in reversed(attributes["_modules"].items()):
             if child is not None:
                 ahead.append((prefix + name, child))
+
+    def named(self) -> list[tuple[str, Value]]:
+        """The tensors and constants, each once, with their paths."""
+        constants = [(path, value) for value, path in self.constants.items()]
+        return [*self.tensors.values(), *constants]
 
 
 def path_among(value: Value, named: Iterable[tuple[str, Value]]) -> str | None:

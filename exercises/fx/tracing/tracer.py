@@ -318,8 +318,8 @@ class Tracer(TracerBase):
 
     def _tensor_path(self, tensor: torch.Tensor) -> str | None:
         """The dotted path of a parameter or buffer, if it is in the root."""
-        if self._state is not None and tensor in self._state.tensors:
-            return self._state.tensors[tensor]
+        if self._state is not None and id(tensor) in self._state.tensors:
+            return self._state.tensors[id(tensor)][0]
         if isinstance(tensor, nn.Parameter):
             return path_among(tensor, self.root.named_parameters())
         return path_among(tensor, self.root.named_buffers())

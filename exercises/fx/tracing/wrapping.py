@@ -19,7 +19,7 @@ from typing import Final, NamedTuple, TypeVar, overload
 
 from ..proxy import Proxy, proxies_in
 from ..usedef.values import Value
-from .patching import TRACES, Place
+from .patching import TRACES
 
 F = TypeVar("F", bound=Callable[..., Value])
 
@@ -141,8 +141,8 @@ def _check_function(function: Value, name: str, where: str) -> None:
 
 def wrapped_globals(
     namespace: dict[str, Value], *, must_exist: bool
-) -> Iterator[tuple[Place, Callable[..., Value]]]:
-    """The leaf functions of one module: where they are, and they themselves.
+) -> Iterator[tuple[str, Callable[..., Value]]]:
+    """The leaf functions of one module: their names, and they themselves.
 
     Args:
         namespace: the module's globals.
@@ -158,7 +158,7 @@ def wrapped_globals(
         if function is not None:
             original = original_of(function)
             _check_function(original, name, where)
-            yield Place(namespace, name), original
+            yield name, original
         elif must_exist:
             module = namespace.get("__name__", "the module")
             raise NameError(
@@ -167,10 +167,13 @@ def wrapped_globals(
             )
 
 
-def all_wrapped_globals() -> Iterator[tuple[Place, Callable[..., Value]]]:
+def all_wrapped_globals() -> Iterator[
+    tuple[dict[str, Value], str, Callable[..., Value]]
+]:
     """The leaf functions of all modules, except names not yet defined."""
     for namespace in list(_MODULES.values()):
-        yield from wrapped_globals(namespace, must_exist=False)
+        for name, leaf in wrapped_globals(namespace, must_exist=False):
+            yield namespace, name, leaf
 
 
 def original_of(function: Value) -> Value:
@@ -179,9 +182,9 @@ def original_of(function: Value) -> Value:
     Any global can hold a replacement, because another thread may be tracing.
     """
     held = getattr(function, "__dict__", {})
+    original = held.get(ORIGINAL, function)
     # functools.wraps copies the attribute to what decorates a replacement.
-    own = held.get("__wrapped__") is held.get(ORIGINAL)
-    return held.get(ORIGINAL, function) if own else function
+    return original if held.get("__wrapped__") is original else function
 
 
 def find_proxy(*values: Value) -> Proxy | None:

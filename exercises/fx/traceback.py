@@ -56,6 +56,7 @@ class _State(NamedTuple):
 
 _state: ContextVar[_State] = ContextVar("fx node meta")
 _OFF: Final = _State(False, {})
+_NO_NOTES: Final = nullcontext()
 
 
 def has_preserved_node_meta() -> bool:
@@ -108,7 +109,7 @@ def set_current_meta(
     torch.fx: traceback.py, set_current_meta
     """
     if not has_preserved_node_meta() or not node.meta:
-        return nullcontext()
+        return _NO_NOTES
     meta = dict(node.meta)
     sources = list(meta.get("from_node", ()))
     meta["from_node"] = [*sources, (node.name, pass_name)]

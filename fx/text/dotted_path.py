@@ -8,7 +8,7 @@ their children under such names.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
 import torch
@@ -224,6 +224,10 @@ def _holder(
 
 def _look(holder: object, atom: str) -> object:
     """What `holder` has under `atom`, or MISSING."""
+    # `getattr` takes long to find a child, which a class attribute may hide.
+    children: Mapping[str, object] = getattr(holder, "_modules", {})
+    if atom in children:
+        return children[atom]
     return getattr(holder, atom, MISSING)
 
 

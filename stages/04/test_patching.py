@@ -343,6 +343,33 @@ def test_undoing_that_is_interrupted_can_be_done_again() -> None:
 
 
 @pytest.mark.exercise(UNDO)
+def test_a_trace_in_the_middle_of_an_undoing() -> None:
+    patches = Patches()
+
+    class Finalizing(dict[str, Value]):
+        """Globals of a module; what is freed when they are written traces."""
+
+        traces = False
+
+        def __setitem__(self, name: str, value: Value) -> None:
+            if self.traces:
+                self.traces = False
+                with patches.during(trace()):
+                    patches.patch(self, ["leave"], loudly)
+            super().__setitem__(name, value)
+
+    namespace = Finalizing(greet=greet, leave=greet)
+    patches.patch(namespace, ["greet"], loudly)
+    namespace.traces = True
+    patches._undo()
+    check(
+        namespace["greet"] is greet and namespace["leave"] is greet,
+        "In the middle of an undoing, a finalizer has traced something, and "
+        "patched another name of the same module. All originals must be back.",
+    )
+
+
+@pytest.mark.exercise(UNDO)
 def test_the_last_open_trace_puts_back() -> None:
     namespace: dict[str, Value] = {"greet": greet}
     patches = Patches()

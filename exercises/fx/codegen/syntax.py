@@ -60,7 +60,7 @@ def path_of(node: Node) -> str:
     """The target of a node whose opcode wants a string."""
     target = node._target
     if type(target) is str:
-        return str(target)
+        return target
     if not isinstance(target, str):
         refuse_target(node)
     return exact(target)

@@ -140,6 +140,29 @@ def the_source_of_a_traced_lambda_can_be_read(lib: Lib) -> Seen:
     ]
 
 
+class Shadowed(nn.Module):
+    """A module of which a child is hidden by an attribute of its class."""
+
+    act = staticmethod(torch.sigmoid)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.add_module("linear", nn.Identity())
+        self.act = nn.ReLU()
+
+    def forward(self, x: Value) -> Value:
+        for child in self.children():
+            x = child(x)
+        return x
+
+
+@program(differs="children-first", ours=["ReLU", True])
+def a_child_that_an_attribute_of_the_class_hides(lib: Lib) -> Seen:
+    model, x = Shadowed(), torch.linspace(-1, 1, 6)
+    gm = lib.symbolic_trace(model)
+    return [type(gm.act).__name__, torch.equal(gm(x), model(x))]
+
+
 @program(claims=("recompile-key",))
 def every_compilation_has_a_key_of_its_own(lib: Lib) -> Seen:
     def key(gm: Value) -> str:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from tests.benchmarks import programs
 from tests.benchmarks.growth import without_compile
 from tests.benchmarks.measure import A_CALL, Made, Task
-from tests.benchmarks.networks import networks, patch_alone
+from tests.benchmarks.networks import SIZES, patch_alone
 from tests.benchmarks.operations import (
     BENCHMARKS,
     OURS,
@@ -69,25 +69,22 @@ def replace_pattern_alone(lib: Library, size: int) -> Task:
     return _alone("replace-pattern", lib, size)
 
 
-_NETWORKS = (len(networks()),)
 _PATCHING = Beside("patching nn.Module", patch_alone, subtract=True)
 
 
-@benchmark(at_least(3), sizes=_NETWORKS, full=(), unit=A_CALL, beside=_PATCHING)
+@benchmark(at_least(3), sizes=SIZES, full=(), unit=A_CALL, beside=_PATCHING)
 def networks_trace_alone(lib: Library, size: int) -> Task:
     """networks-trace, less replacing the two methods of nn.Module."""
     return BENCHMARKS["networks-trace"].make(lib, size)
 
 
-@benchmark(
-    at_least(2.2), sizes=_NETWORKS, full=(), unit=A_CALL, beside=_PATCHING
-)
+@benchmark(at_least(2.2), sizes=SIZES, full=(), unit=A_CALL, beside=_PATCHING)
 def networks_symbolic_trace_alone(lib: Library, size: int) -> Task:
     """networks-symbolic-trace, less that, and without compile()."""
     return _alone("networks-symbolic-trace", lib, size)
 
 
-@benchmark(at_least(2), sizes=_NETWORKS, full=(), unit=A_CALL)
+@benchmark(at_least(2), sizes=SIZES, full=(), unit=A_CALL)
 def networks_graph_module_alone(lib: Library, size: int) -> Task:
     """GraphModule(network, graph) of each network, without compile()."""
     return _alone("networks-graph-module", lib, size)

@@ -14,7 +14,7 @@ import pytest
 import torch
 
 import fx
-from tests.benchmarks import alone, bare, growth, instructions, networks
+from tests.benchmarks import bare, growth, instructions, networks
 from tests.benchmarks.__main__ import main
 from tests.benchmarks.measure import (
     A_CALL,
@@ -65,9 +65,9 @@ def frozen_again() -> None:
 def few_networks() -> Iterator[None]:
     """Measure the smallest networks: tests/parity compares all of them."""
     patch = pytest.MonkeyPatch()
-    few = sorted(networks.networks(), key=lambda one: len([*one[0].modules()]))
-    for module in (networks, alone):
-        patch.setattr(module, "networks", lambda: few[:FEW])
+    zoo = networks.networks(networks.SIZES[0])
+    few = sorted(zoo, key=lambda one: len([*one[0].modules()]))
+    patch.setattr(networks, "networks", lambda size: few[:FEW])
     yield
     patch.undo()
 

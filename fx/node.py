@@ -196,7 +196,7 @@ class Node(NamedNode["Graph"]):
 
     @name.setter
     def name(self, name: str) -> None:
-        for hook in self.graph._hooks("_replace_hooks"):
+        for hook in [*getattr(self.graph.owning_module, "_replace_hooks", ())]:
             for user in self.users:
                 hook(old=self, new=name, user=user)
         self._name = name
@@ -476,7 +476,7 @@ class Node(NamedNode["Graph"]):
         torch.fx: node.py, Node.replace_input_with
         """
         self._check_node(new_input)
-        for hook in self.graph._hooks("_replace_hooks"):
+        for hook in [*getattr(self.graph.owning_module, "_replace_hooks", ())]:
             hook(old=old_input, new=new_input._name, user=self)
         args: list[Argument] = []
         inputs: dict[Node, None] = {}

@@ -278,14 +278,9 @@ class Graph(OrderedGraph[Node]):
             "output", "output", (result,), type_expr=type_expr
         )
 
-    def _hooks(self, kind: str) -> list[Callable[..., object]]:
-        """The owning module's hooks: a copy, as a hook may remove itself."""
-        owner = self.owning_module
-        return [] if owner is None else [*getattr(owner, kind, ())]
-
-    def _tell_owner(self, kind: str, node: Node) -> None:
+    def _tell_owner(self, hooks: str, node: Node) -> None:
         """Call the owning module's hooks for a node made or erased."""
-        for hook in self._hooks(kind):
+        for hook in [*getattr(self.owning_module, hooks, ())]:
             hook(node)
 
     @property

@@ -196,7 +196,7 @@ class Node(NamedNode["Graph"]):
 
     @name.setter
     def name(self, name: str) -> None:
-        for hook in self.graph._hooks("_replace_hooks"):
+        for hook in [*getattr(self.graph.owning_module, "_replace_hooks", ())]:
             for user in self.users:
                 hook(old=self, new=name, user=user)
         self._name = name

@@ -112,8 +112,7 @@ class Emitter:
         if op == "placeholder":
             self.write_line(statement, index)
             return
-        self.pieces.append(statement)
-        self.pieces.append(self._end(node))
+        self.pieces += (statement, self._end(node))
         self.origins.append(index)
         if op == "output":
             self.origins += [index] * statement.count("\n")

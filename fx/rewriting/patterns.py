@@ -65,8 +65,7 @@ class Exact:
 
         That is the target, or the opcode where the target does not matter.
         """
-        op = node.op
-        return op if op in BY_OPCODE else node.target
+        return node.op if node.op in BY_OPCODE else node.target
 
     def pair(self, pattern: Node, node: Node) -> Pair | None:
         """The arguments of both calls, or None if the calls differ.

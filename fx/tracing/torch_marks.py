@@ -15,16 +15,22 @@ import torch.fx
 from torch.fx._symbolic_trace import _wrapped_fns_to_patch
 
 from ..usedef.values import Value
-from .wrapping import MARK, Wrapped, lookup, note_wrapped, original_of, wrap
+from .wrapping import (
+    MARK,
+    Globals,
+    Wrapped,
+    lookup,
+    note_wrapped,
+    original_of,
+    wrap,
+)
 
 _WHERE: Final = "torch.fx.wrap"
 """What our registry has in place of the line of the call, which torch.fx does
 not keep."""
 
-_Globals = dict[str, Value]
 
-
-def _marks() -> list[tuple[str, _Globals]]:
+def _marks() -> list[tuple[str, Globals]]:
     """What torch.fx has marked: names, each with the globals it is in."""
     known = list(_wrapped_fns_to_patch.items())
     return [(name, namespace) for (_, name), namespace in known]

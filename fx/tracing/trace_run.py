@@ -28,6 +28,7 @@ from .questions import (
 from .torch_marks import take_over
 from .wrapping import (
     ORIGINAL,
+    Globals,
     all_wrapped_globals,
     find_proxy,
     original_of,
@@ -76,14 +77,12 @@ class TraceRun:
         for kind in dict.fromkeys(map(type, modules)):
             self._patch_own_call(kind)
 
-    def _patch_leaf(
-        self, namespace: dict[str, Value], name: str, leaf: Function
-    ) -> None:
+    def _patch_leaf(self, there: Globals, name: str, leaf: Function) -> None:
         """Replace a leaf function in one place."""
         self._leaves.add(id(leaf))
-        TRACES.patch(namespace, [name], _function_call)
+        TRACES.patch(there, [name], _function_call)
 
-    def _visit(self, namespace: dict[str, Value] | None) -> None:
+    def _visit(self, namespace: Globals | None) -> None:
         """Replace the leaf functions among the globals of a module, once."""
         if namespace is None or id(namespace) in self._visited:
             return
@@ -91,11 +90,8 @@ class TraceRun:
         for name, leaf in wrapped_globals(namespace, must_exist=True):
             self._patch_leaf(namespace, name, leaf)
         leaves = self._tracer._autowrap_function_ids
-        wanted = [
-            name
-            for name, value in namespace.copy().items()
-            if id(value) in leaves and not name.startswith("_")
-        ]
+        here = namespace.copy().items()
+        wanted = [n for n, f in here if id(f) in leaves and n[:1] != "_"]
         TRACES.patch(namespace, wanted, _function_call)
         TRACES.patch(namespace, QUESTIONS - namespace.keys(), _question)
 

@@ -144,9 +144,7 @@ class Edit:
             node = ready.pop()
             inputs = node.all_input_nodes
             self.graph.erase_node(node)
-            for one in inputs:
-                if not one.users and one in self.dead:
-                    ready.append(one)
+            ready += [n for n in inputs if not n.users and n in self.dead]
 
 
 def show_inputs(rewrite: Rewrite, values: list[Value]) -> None:

@@ -15,13 +15,16 @@ import functools
 import sys
 import types
 from collections.abc import Callable, Iterator
-from typing import Final, NamedTuple, TypeVar, overload
+from typing import Final, NamedTuple, TypeAlias, TypeVar, overload
 
 from ..proxy import Proxy, proxies_in
 from ..usedef.values import Value
 from .patching import TRACES
 
 F = TypeVar("F", bound=Callable[..., Value])
+
+Globals: TypeAlias = dict[str, Value]
+"""The globals of a Python module."""
 
 MARK: Final = "__fx_wrapped__"
 """The global in which a Python module keeps what was wrapped in it."""
@@ -42,7 +45,7 @@ class Wrapped(NamedTuple):
     where: str
 
 
-_MODULES: Final[dict[int, dict[str, Value]]] = {}
+_MODULES: Final[dict[int, Globals]] = {}
 """Registry: the globals in which something is wrapped, by their id."""
 
 
@@ -98,7 +101,7 @@ def wrap(fn_or_name: str | Callable[..., Value]) -> Value:
     return fn_or_name
 
 
-def note_wrapped(namespace: dict[str, Value], wrapped: Wrapped) -> None:
+def note_wrapped(namespace: Globals, wrapped: Wrapped) -> None:
     """Register a leaf function of a module.
 
     Args:
@@ -112,7 +115,7 @@ def note_wrapped(namespace: dict[str, Value], wrapped: Wrapped) -> None:
         _MODULES[id(namespace)] = namespace
 
 
-def lookup(namespace: dict[str, Value], name: str) -> Value:
+def lookup(namespace: Globals, name: str) -> Value:
     """The global or builtin of this name, or None if there is none yet."""
     return namespace.get(name, getattr(builtins, name, None))
 
@@ -140,7 +143,7 @@ def _check_function(function: Value, name: str, where: str) -> None:
 
 
 def wrapped_globals(
-    namespace: dict[str, Value], *, must_exist: bool
+    namespace: Globals, *, must_exist: bool
 ) -> Iterator[tuple[str, Callable[..., Value]]]:
     """The leaf functions of one module: their names, and they themselves.
 
@@ -167,9 +170,7 @@ def wrapped_globals(
             )
 
 
-def all_wrapped_globals() -> Iterator[
-    tuple[dict[str, Value], str, Callable[..., Value]]
-]:
+def all_wrapped_globals() -> Iterator[tuple[Globals, str, Value]]:
     """The leaf functions of all modules, except names not yet defined."""
     for namespace in list(_MODULES.values()):
         for name, leaf in wrapped_globals(namespace, must_exist=False):

@@ -59,8 +59,6 @@ def is_attribute_access(node: Node) -> bool:
 def path_of(node: Node) -> str:
     """The target of a node whose opcode wants a string."""
     target = node._target
-    if type(target) is str:
-        return target
     if not isinstance(target, str):
         refuse_target(node)
     return exact(target)

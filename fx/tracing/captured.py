@@ -110,7 +110,7 @@ def replaced(
     """What another value stands in the place of: path, name, it, holder."""
     for prefix, now, before in held:
         for name, value in before.items():
-            if now.get(name, value) is not value:
+            if name in now and now[name] is not value:
                 yield prefix + name, name, value, now
 
 

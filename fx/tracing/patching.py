@@ -160,9 +160,9 @@ class Patches:
     def _undo(self) -> None:
         """Restore all originals, in any order: a place is patched once.
 
-        What other code has put over a replacement stays. A patch is forgotten
-        when its place is right, and not before: an interrupted call can be
-        made again.
+        What other code has put over a replacement stays. The patches of a
+        holder are forgotten when all its places are right, and not before:
+        an interrupted call can be made again.
         """
         for key, (holder, known) in list(self._patches.items()):
             held = names_of(holder)

@@ -56,6 +56,19 @@ class Root(nn.Module):
         self.weight = nn.Parameter(torch.ones(2))
 
 
+class Hidden(nn.Module):
+    """A module with children that attributes hide, and one that is nothing."""
+
+    act = staticmethod(torch.sigmoid)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.act = nn.ReLU()
+        self.scale = nn.Identity()
+        self.__dict__["scale"] = torch.ones(2)
+        self.register_module("none", None)
+
+
 PRESENT = (
     "weight",
     "block",
@@ -128,6 +141,28 @@ def test_what_is_missing_is_named(path: str) -> None:
     assert f"'{path}'" in str(error)
     assert where in str(error)
     assert f"has no attribute '{atom}'" in str(error)
+
+
+def test_a_child_is_found_where_its_class_has_the_name_too() -> None:
+    hidden = Hidden()
+    root = nn.Sequential(hidden)
+    assert find(root, "0.act") is hidden._modules["act"]
+    assert find(root, "0.scale") is hidden.scale  # of the instance, not hidden
+    assert find(root, "0.none") is None
+    copy = nn.Module()
+    copy_attributes(root, copy, ["0.act", "0.scale"])
+    assert find(copy, "0.act") is hidden._modules["act"]
+    assert find(copy, "0.scale") is hidden.scale
+
+
+def test_a_plain_object_may_call_anything_modules() -> None:
+    settings = Settings()
+    settings._modules = None  # type: ignore[attr-defined]  # no module's
+    root = Root()
+    root.block.settings = settings
+    copy = nn.Module()
+    copy_attribute(root, copy, "block.settings.scale")
+    assert find(copy, "block.settings.scale") == 2.0
 
 
 def test_the_error_says_what_was_asked_of_what() -> None:

@@ -63,33 +63,39 @@ class State:
             path, module = ahead.pop()
             if module not in self.modules:
                 self.modules[module] = path
-                self._note(vars(module), path and path + ".", ahead)
+                self._note(module, path and path + ".", ahead)
 
     def _note(
         self,
-        attributes: dict[str, Value],
+        module: nn.Module,
         prefix: str,
         ahead: list[tuple[str, nn.Module]],
     ) -> None:
         """Note what one module holds, and put its children ahead."""
+        attributes = vars(module)
         if not _OTHERS.issuperset(map(type, attributes.values())):
             for name, value in attributes.items():
                 if isinstance(value, CONSTANTS):
                     self.constants[value] = prefix + name
                     self.held.append((prefix, attributes, {name: value}))
-        buffers = attributes["_buffers"]
+        # A ScriptModule finds all three elsewhere, and they are no dicts.
+        buffers = module._buffers
         if buffers:
-            self.held.append((prefix, buffers, buffers.copy()))
-        for held in (attributes["_parameters"], buffers):
+            self.held.append((prefix, buffers, dict(buffers.items())))
+        for held in (module._parameters, buffers):
             for name, tensor in held.items():
                 self.tensors.setdefault(id(tensor), (prefix + name, tensor))
-        for name, child in reversed(attributes["_modules"].items()):
+        for name, child in reversed(module._modules.items()):
             if child is not None:
                 ahead.append((prefix + name, child))
 
     def named(self) -> list[tuple[str, Value]]:
         """The tensors and constants, each once, with their paths."""
-        constants = [(path, value) for value, path in self.constants.items()]
+        constants = [
+            (path, value)
+            for value, path in self.constants.items()
+            if id(value) not in self.tensors
+        ]
         return [*self.tensors.values(), *constants]
 
 

@@ -163,6 +163,14 @@ def a_child_that_an_attribute_of_the_class_hides(lib: Lib) -> Seen:
     return [type(gm.act).__name__, torch.equal(gm(x), model(x))]
 
 
+@program()
+def a_child_that_an_attribute_of_the_instance_hides(lib: Lib) -> Seen:
+    inner = Root(lambda self, x: x * self.scale, scale=nn.ReLU())
+    inner.__dict__["scale"] = torch.full((2,), 3.0)
+    gm = lib.symbolic_trace(Root(lambda self, x: self.sub(x) + 1, sub=inner))
+    return [gm.code, type(gm.sub.scale).__name__, gm(torch.ones(2))]
+
+
 @program(claims=("recompile-key",))
 def every_compilation_has_a_key_of_its_own(lib: Lib) -> Seen:
     def key(gm: Value) -> str:

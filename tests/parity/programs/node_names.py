@@ -75,6 +75,16 @@ def kinds_of_nodes_share_one_namespace(lib: Lib) -> Seen:
 
 
 @program(claims=("node-name-candidate",))
+def a_function_may_be_called_nothing(lib: Lib) -> Seen:
+    def call(x: object) -> object:
+        return x
+
+    call.__name__ = ""
+    g = lib.Graph()
+    return names(g.call_function(call, ()) for _ in range(2))
+
+
+@program(claims=("node-name-candidate",))
 def an_explicit_name_decides(lib: Lib) -> Seen:
     g = lib.Graph()
     x = g.placeholder("x")

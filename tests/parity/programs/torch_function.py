@@ -144,6 +144,27 @@ def a_scripted_submodule_is_called_as_a_method(lib: Lib) -> Seen:
     return [lines(gm.graph), gm.code, gm(torch.tensor([-1.0, 1.0]))]
 
 
+@program()
+@no_type_check
+def other_modules_of_torchscript_are_called_as_methods(lib):
+    class Scripted(torch.jit.ScriptModule):
+        def __init__(self):
+            super().__init__()
+            self.scale = nn.Parameter(torch.full((2,), 3.0))
+
+        @torch.jit.script_method
+        def forward(self, x):
+            return x * self.scale
+
+    x = torch.tensor([[-1.0, 1.0], [2.0, 0.5]])
+    seen = []
+    norm = nn.BatchNorm1d(2).eval()
+    for sub in (torch.jit.trace(norm, x), torch.jit.script(norm), Scripted()):
+        gm = lib.symbolic_trace(Root(lambda self, x: self.sub(x) + 1, sub=sub))
+        seen.append([lines(gm.graph), gm.code, gm(x)])
+    return seen
+
+
 @program(claims=("torch-function-higher-order",))
 def higher_order_operators_refuse_arbitrary_callables(lib: Lib) -> Seen:
     p = proxy(lib)

@@ -6,7 +6,10 @@ either, and hide what fx itself takes: see `growth`.
 
 from __future__ import annotations
 
+import copy
 from dataclasses import replace
+
+import torch
 
 from tests.benchmarks import programs
 from tests.benchmarks.growth import without_compile
@@ -59,10 +62,34 @@ def transformer_alone(lib: Library, size: int) -> Task:
     return _alone("transformer", lib, size)
 
 
+def edits_and_code(size: int) -> Task:
+    """The same edits by hand, and our code for the graph.
+
+    Nothing is compared with a pattern, and nothing can be put back.
+    """
+    module = OURS.compiled(programs.Matches(size))
+
+    def run(fresh: Made) -> Made:
+        graph = fresh.graph
+        found = graph.find_nodes(op="call_function", target=torch.relu)
+        for first in found:
+            (last,) = first.users
+            with graph.inserting_before(last):
+                new = graph.call_function(torch.sigmoid, first.args)
+            last.replace_all_uses_with(new)
+            graph.erase_node(last)
+            graph.erase_node(first)
+        graph.python_code("self")
+        return fresh
+
+    return Task(run, len(module.graph.nodes), lambda: copy.deepcopy(module))
+
+
 @benchmark(
     {1_000: at_least(3.5), 10_000: at_least(30), 20_000: at_least(60)},
     sizes=(1_000, 10_000, 20_000),
     full=(),
+    beside=Beside("the same edits by hand and our code", edits_and_code),
 )
 def replace_pattern_alone(lib: Library, size: int) -> Task:
     """replace_pattern with n/4 matches in n nodes, without compile()."""

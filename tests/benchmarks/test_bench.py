@@ -14,7 +14,7 @@ import pytest
 import torch
 
 import fx
-from tests.benchmarks import bare, growth, instructions, networks
+from tests.benchmarks import alone, bare, growth, instructions, networks
 from tests.benchmarks.__main__ import main
 from tests.benchmarks.measure import (
     A_CALL,
@@ -138,6 +138,14 @@ def test_the_floor_of_nested_modules_records_what_fx_does() -> None:
         for name in ("op", "name", "target", "args", "kwargs", "meta", "users"):
             assert str(getattr(node, name)) == str(getattr(plain, name))
     assert bare_tracer.node_name_to_scope == tracer.node_name_to_scope
+
+
+def test_the_edits_by_hand_are_those_of_replace_pattern() -> None:
+    by_hand = alone.edits_and_code(TINY)
+    rewritten = ready("replace-pattern").make(OURS, TINY)
+    gm = by_hand.run(by_hand.setup())
+    gm.recompile()
+    assert gm.code == rewritten.run(rewritten.setup()).code
 
 
 @pytest.mark.parametrize("lib", [TORCH, OURS], ids=lambda lib: lib.name)

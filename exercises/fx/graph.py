@@ -506,7 +506,7 @@ class Graph(OrderedGraph[Node]):
         output = new._copy_body(self, copies)
         if output is not None:
             copies[output] = new.node_copy(output, copies.__getitem__)
-        memo.update({id(node): made for node, made in copies.items()})
+        memo.update(zip(map(id, copies), copies.values(), strict=True))
         move_metas(copies)
         new._pytree_info = self._pytree_info
         new._co_fields = self._co_fields

@@ -166,7 +166,8 @@ def target_to_str(target: Target) -> str:
             f"Expected target to be str, got {type(target)}: give a callable "
             "for call_function, and a string for all other opcodes"
         )
-    return snake_case(getattr(target, "__name__", type(target).__name__))
+    name = getattr(target, "__name__", None)
+    return snake_case(name if isinstance(name, str) else type(target).__name__)
 
 
 def snake_case(name: str) -> str:

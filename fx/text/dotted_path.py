@@ -8,7 +8,7 @@ their children under such names.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
 import torch
@@ -64,7 +64,7 @@ def walk(root: object, path: str) -> Iterator[Step]:
     """
     value, prefix = root, ""
     for atom in path.split("."):
-        value = _look(value, atom)
+        value = getattr(value, atom, MISSING)
         yield Step(prefix, atom, value)
         if value is MISSING:
             return
@@ -81,7 +81,7 @@ def find(root: object, path: str) -> Value:
     """
     value: Value = root
     for atom in path.split("."):
-        found = _look(value, atom)
+        found = getattr(value, atom, MISSING)
         if found is MISSING:
             raise _path_error(root, path)
         value = found
@@ -223,13 +223,13 @@ def _holder(
 
 
 def _look(holder: object, atom: str) -> object:
-    """What `holder` has under `atom`, or MISSING.
+    """What is to be copied from `holder`, or MISSING.
 
     A child is found although an attribute of the class of `holder` hides it,
     and in less time than `getattr` takes.
     """
     if isinstance(holder, nn.Module) and atom not in vars(holder):
-        children = holder._modules
+        children: Mapping[str, object] = getattr(holder, "_modules", {})
         if atom in children:
             return children[atom]
     return getattr(holder, atom, MISSING)
@@ -237,8 +237,8 @@ def _look(holder: object, atom: str) -> object:
 
 def _enter(holder: object, atom: str) -> object:
     """What `holder` has under `atom`: an empty new module, if nothing."""
-    value = _look(holder, atom)
-    if value is MISSING or value is None:
+    value: object = getattr(holder, atom, None)
+    if value is None:
         value = nn.Module()
         _set_child(holder, atom, value)
     return value

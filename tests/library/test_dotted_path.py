@@ -143,16 +143,23 @@ def test_what_is_missing_is_named(path: str) -> None:
     assert f"has no attribute '{atom}'" in str(error)
 
 
-def test_a_child_is_found_where_its_class_has_the_name_too() -> None:
+def test_a_child_is_copied_although_its_class_has_the_name_too() -> None:
     hidden = Hidden()
     root = nn.Sequential(hidden)
-    assert find(root, "0.act") is hidden._modules["act"]
-    assert find(root, "0.scale") is hidden.scale  # of the instance, not hidden
-    assert find(root, "0.none") is None
     copy = nn.Module()
-    copy_attributes(root, copy, ["0.act", "0.scale"])
+    copy_attributes(root, copy, ["0.act", "0.scale", "0.none"])
     assert find(copy, "0.act") is hidden._modules["act"]
-    assert find(copy, "0.scale") is hidden.scale
+    assert find(copy, "0.scale") is hidden.scale  # of the instance, not hidden
+    assert find(copy, "0.none") is None
+
+
+def test_lint_finds_what_the_code_would_call() -> None:
+    """And not the child that the class's attribute hides from it."""
+    graph = fx.Graph()
+    graph.output(graph.call_module("act", (graph.placeholder("x"),)))
+    graph.owning_module = Hidden()  # type: ignore[assignment]  # no GraphModule
+    with pytest.raises(RuntimeError, match="act"):
+        graph.lint()
 
 
 def test_a_plain_object_may_call_anything_modules() -> None:

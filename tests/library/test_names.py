@@ -11,6 +11,7 @@ import fx.graph
 import fx.tensor_type
 from fx._compatibility import compatibility
 from fx._lazy_graph_module import _make_graph_module
+from fx.ordered.namespace import target_to_str
 from fx.usedef.values import Value
 
 
@@ -106,3 +107,13 @@ def test_a_note_on_where_a_node_is_from_takes_our_nodes() -> None:
     node = graph.find_nodes(op="placeholder")[0]
     assert source(node, "a pass").to_dict()["name"] == "x"
     assert fx.tensor_type.is_consistent(fx.tensor_type.Dyn, node.type)
+
+
+def test_a_callable_whose_name_is_no_string_is_named_by_its_class() -> None:
+    class Adder:
+        __name__ = None
+
+        def __call__(self, x: int) -> int:
+            return x + 1
+
+    assert target_to_str(Adder()) == "adder"

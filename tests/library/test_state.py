@@ -109,6 +109,16 @@ def test_it_is_traced_and_captured(root: nn.Module) -> None:
         assert torch.equal(gm(X), root(X))
 
 
+def test_what_is_not_used_is_deleted(root: nn.Module) -> None:
+    graph = fx.Graph()
+    graph.output(graph.call_module("child", (graph.placeholder("x"),)))
+    gm = fx.GraphModule(root, graph)
+    gm.add_module("unused", nn.ReLU())
+    gm.delete_all_unused_submodules()
+    assert [name for name, _ in gm.named_children()] == ["child"]
+    assert torch.equal(gm(X).relu(), root(X))
+
+
 def test_each_tensor_has_one_name() -> None:
     """A registered one, where a plain attribute has the tensor too."""
     root = norm()

@@ -86,7 +86,8 @@ def _used_children(
             found = step.value
         if isinstance(found, nn.Module):
             for _, module in found.named_modules(seen):
-                used.update((id(module), name) for name in module._modules)
+                names = [name for name, _ in module._modules.items()]
+                used.update((id(module), name) for name in names)
     return used
 
 

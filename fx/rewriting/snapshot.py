@@ -16,6 +16,8 @@ from collections.abc import Callable
 from operator import attrgetter
 from typing import Final
 
+from torch.jit import ScriptModule
+
 from ..graph import Graph
 from ..graph_module import GraphModule
 from ..node import Node
@@ -52,11 +54,11 @@ class Snapshot:
             key: copy.copy(table) for key, table in names.items()
         }
         self.insert: Callable[[Node], None] = self.graph._insert
-        held = ("_modules", "_parameters", "_buffers")
         self.attributes: list[tuple[Value, dict[str, Value]]] = [
-            (vars(module)[name], dict(vars(module)[name]))
-            for module in gm.modules()
-            for name in held
+            (table, dict(table))
+            for m in gm.modules()
+            if not isinstance(m, ScriptModule)  # which nothing is added to
+            for table in (m._modules, m._parameters, m._buffers)
         ]
 
     def __enter__(self) -> None:

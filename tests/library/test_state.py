@@ -14,6 +14,7 @@ from torch.nn.utils.prune import l1_unstructured
 
 import fx
 from fx.experimental.proxy_tensor import make_fx
+from fx.rewriting.snapshot import Snapshot
 from fx.tracing.state import State
 
 X = torch.tensor([[1.0, -2.0], [3.0, 0.5]])
@@ -117,6 +118,22 @@ def test_what_is_not_used_is_deleted(root: nn.Module) -> None:
     gm.delete_all_unused_submodules()
     assert [name for name, _ in gm.named_children()] == ["child"]
     assert torch.equal(gm(X).relu(), root(X))
+
+
+def test_a_rewrite_beside_it_is_carried_out(root: nn.Module) -> None:
+    graph = fx.Graph()
+    called = graph.call_module("child", (graph.placeholder("x"),))
+    graph.output(graph.call_function(torch.relu, (called,)))
+    gm = fx.GraphModule(root, graph)
+    before = dict(gm.named_modules())
+    with pytest.raises(ValueError, match="no replacement"), Snapshot(gm):
+        gm.add_module("new", nn.ReLU())
+        raise ValueError("no replacement")
+    assert dict(gm.named_modules()) == before
+    assert fx.replace_pattern(
+        gm, lambda x: torch.relu(x), lambda x: x.clamp(min=0)
+    )
+    assert torch.equal(gm(X), root(X))
 
 
 def test_each_tensor_has_one_name() -> None:

@@ -86,8 +86,8 @@ def _used_children(
             found = step.value
         if isinstance(found, nn.Module):
             for _, module in found.named_modules(seen):
-                names = [name for name, _ in module._modules.items()]
-                used.update((id(module), name) for name in names)
+                children = module._modules.items()
+                used.update((id(module), name) for name, _ in children)
     return used
 
 

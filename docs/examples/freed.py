@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import fx
-from fx.usedef.liveness import last_uses
+from fx.usedef.liveness import last_users
 from stages.residual import Residual
 
 
 def main() -> None:
     """Print the table of Residual, and the code that is made with it."""
     module = fx.symbolic_trace(Residual())
-    last = last_uses(module.graph.nodes)
-    for node in module.graph.nodes:
-        freed = ", ".join(map(str, last.get(node, ()))) or "nothing"
-        print(f"behind {node.name:<7} free {freed}")
+    for value, user in last_users(module.graph.nodes).items():
+        print(f"behind {user.name:<7} free {value.name}")
     print(module.code)
 
 

@@ -9,7 +9,7 @@ import torch
 from fx.graph import Graph
 from fx.node import Node
 from fx.usedef.lint import problems
-from fx.usedef.liveness import last_uses
+from fx.usedef.liveness import last_users
 
 
 def residual() -> tuple[Graph, Node, Node, Node, Node]:
@@ -68,8 +68,8 @@ def moved_back() -> None:
 
 def read_last() -> None:
     graph, *_ = residual()
-    for reader, values in reversed(last_uses(graph.nodes).items()):
-        print(f"{reader}: {values}")
+    for value, reader in last_users(graph.nodes).items():
+        print(f"{value}: {reader}")
 
 
 def walked_forwards() -> None:

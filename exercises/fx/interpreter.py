@@ -18,6 +18,7 @@ are proxies, running the graph records another one: that is a `Transformer`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import cached_property
 from operator import attrgetter
 from typing import TypeAlias
 
@@ -31,7 +32,7 @@ from .ordered.opcodes import Opcode, Target
 from .proxy import Proxy
 from .text.dotted_path import MISSING, walk
 from .tracing.tracer import Tracer
-from .usedef.liveness import last_uses
+from .usedef.liveness import last_users
 from .usedef.refusals import refuse_torchs
 from .usedef.values import LEAVES, Argument, Value
 
@@ -89,11 +90,29 @@ class Interpreter:
         self.name = "Interpreter"
         self.garbage_collect_values = garbage_collect_values
         self.extra_traceback = True
-        self.user_to_last_uses: dict[Node, list[Node]] = {}
         self.args_iter: Iterator[Value] = iter(())
         self._keywords: dict[str, Value] = {}
         own = type(self).map_nodes_to_values
         self._maps_differently = own is not Interpreter.map_nodes_to_values
+
+    @cached_property
+    def user_to_last_uses(self) -> dict[Node, list[Node]]:
+        """For each node, the values that it is the last to use.
+
+        A node that is not the last user of any value has no entry.  It is
+        made when it is first asked for, and describes the graph of then;
+        `run` does not read it.
+
+        Cost: O(nodes + uses), once.
+
+        torch.fx: interpreter.py, Interpreter.__init__
+        """
+        last = last_users(self.graph.nodes)
+        frees = {
+            user: [node for node in user._inputs if last[node] is user]
+            for user in self.graph.nodes
+        }
+        return {user: nodes for user, nodes in frees.items() if nodes}
 
     # -- running -----------------------------------------------------------
 
@@ -127,8 +146,6 @@ class Interpreter:
         if enable_io_processing:
             args = self.graph.process_inputs(*args)
         self._bind(args, kwargs)
-        if self.garbage_collect_values:
-            self.user_to_last_uses = last_uses(self.graph.nodes)
         result = self._run_nodes()
         if enable_io_processing:
             return self.graph.process_outputs(result)

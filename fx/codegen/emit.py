@@ -19,7 +19,7 @@ from ..node import Node
 from ..ordered.linked_list import LinkedList
 from ..ordered.opcodes import OPCODES
 from ..recording.operators import Operator, syntax_of
-from ..usedef.liveness import last_uses
+from ..usedef.liveness import last_users
 from ..usedef.values import Argument
 from .argument_text import ArgumentPrinter, type_text
 from .global_names import GlobalNames
@@ -89,7 +89,7 @@ class Emitter:
         self._text = ArgumentPrinter(self.variables, self.globals).text
         self._spellings: dict[int, str | Operator] = {}
         self._owners: dict[tuple[str, str], str] = {}
-        self._dead = last_uses(nodes)
+        self._last_users = last_users(nodes)
 
     def run(self) -> None:
         """Write all nodes.
@@ -170,7 +170,7 @@ class Emitter:
         target, args = node._target, node._args
         spelling = self._spellings.get(id(target)) or self._spell(node)
         if isinstance(spelling, Operator):
-            if has_syntax(spelling, node, self._dead.get(node, ())):
+            if has_syntax(spelling, node, self._last_users):
                 return self._operator(node, spelling)
             spelling = self.globals.name_of(target)
         if target is getattr and is_attribute_access(node):
@@ -292,9 +292,10 @@ class Emitter:
         """
         if node._op == "output":
             return "\n"
-        dead = self._dead.get(node)
+        last = self._last_users
+        dead = [used for used in node._inputs if last[used] is node]
         if not node.users:
-            dead = [*dead, node] if dead else [node]
+            dead.append(node)
         if not dead:
             return "\n"
         names = " = ".join(map(self.variables.__getitem__, dead))

@@ -8,7 +8,7 @@ import torch
 
 from fx.graph import Graph
 from fx.usedef.lint import problems
-from fx.usedef.liveness import last_uses
+from fx.usedef.liveness import last_users
 
 
 def residual() -> Graph:
@@ -24,11 +24,11 @@ def residual() -> Graph:
 
 def show_edges(graph: Graph) -> None:
     """Print both ends of each edge, and where each value is last used."""
-    last = last_uses(graph.nodes)
+    last = last_users(graph.nodes)
     for node in graph.nodes:
         print(
             f"  {node.name:<7} inputs {node.all_input_nodes!s:<12} "
-            f"users {list(node.users)!s:<14} last to use {last.get(node, [])}"
+            f"users {list(node.users)!s:<14} last used by {last.get(node)}"
         )
 
 

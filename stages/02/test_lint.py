@@ -11,7 +11,7 @@ import torch
 from fx.graph import Graph
 from fx.node import Node
 from fx.usedef.lint import Problem, problems
-from fx.usedef.liveness import last_uses
+from fx.usedef.liveness import last_users
 from stages.checking import check, same
 
 
@@ -207,30 +207,25 @@ def test_a_value_must_know_its_user() -> None:
 # -- last uses ---------------------------------------------------------------
 
 
-def freed(graph: Graph, *, in_order: bool = False) -> dict[str, list[str]]:
-    """What `last_uses` returns, by name; lists are sorted unless `in_order`."""
-    found = last_uses(graph.nodes)
-    lists = {
-        user.name: [node.name for node in found[user]]
-        for user in graph.nodes
-        if user in found
+def last(graph: Graph) -> dict[str, str]:
+    """What `last_users` returns, by name."""
+    found = last_users(graph.nodes)
+    return {
+        node.name: found[node].name for node in graph.nodes if node in found
     }
-    if in_order:
-        return lists
-    return {user: sorted(used) for user, used in lists.items()}
 
 
-@pytest.mark.exercise("usedef.liveness.last_uses")
-def test_the_last_uses_of_residual() -> None:
+@pytest.mark.exercise("usedef.liveness.last_users")
+def test_the_last_users_of_residual() -> None:
     same(
-        freed(residual()),
-        {"add": ["linear", "x"], "relu": ["add"], "output": ["relu"]},
-        "linear uses x and then add does, so add is the last. linear itself "
-        "is not the last user of any value, so it must not have an entry.",
+        last(residual()),
+        {"x": "add", "linear": "add", "add": "relu", "relu": "output"},
+        "linear uses x and then add does, so add is the last. The output is a "
+        "user like any other.",
     )
 
 
-@pytest.mark.exercise("usedef.liveness.last_uses")
+@pytest.mark.exercise("usedef.liveness.last_users")
 def test_the_last_user_is_the_last_in_the_program() -> None:
     graph = residual()
     x, linear = find(graph, "x"), find(graph, "linear")
@@ -238,53 +233,41 @@ def test_the_last_user_is_the_last_in_the_program() -> None:
         neg = graph.call_function(torch.neg, (x,))
     find(graph, "relu").args = (find(graph, "add"), neg)
     same(
-        freed(graph),
-        {"add": ["linear", "x"], "relu": ["add", "neg"], "output": ["relu"]},
+        last(graph)["x"],
+        "add",
         "neg was made last, but put before linear. So it is the last of "
         "x.users, but not the last user of x to run. What counts is the order "
         "of the program.",
     )
 
 
-@pytest.mark.exercise("usedef.liveness.last_uses")
-def test_a_value_that_its_last_user_uses_twice() -> None:
-    graph = Graph()
-    x = graph.placeholder("x")
-    mul = graph.call_function(torch.mul, (x, x))
-    graph.output([mul, mul])
-    same(
-        freed(graph),
-        {"mul": ["x"], "output": ["mul"]},
-        "mul(x, x) uses x twice, but x must be in its list once.",
-    )
-
-
-@pytest.mark.exercise("usedef.liveness.last_uses")
+@pytest.mark.exercise("usedef.liveness.last_users")
 def test_a_value_without_users() -> None:
     graph = residual()
     graph.placeholder("unused")
-    used = [name for names in freed(graph).values() for name in names]
+    found = last(graph)
     check(
-        "unused" not in used and "output" not in used,
-        "A value without users has no last user, so it must not be in a list.",
+        "unused" not in found and "output" not in found,
+        "A value without users has no last user, so it must not have an entry.",
     )
 
 
-@pytest.mark.exercise("usedef.liveness.last_uses")
-def test_each_value_is_in_exactly_one_list() -> None:
+@pytest.mark.exercise("usedef.liveness.last_users")
+def test_values_inside_lists() -> None:
     graph = Graph()
     a, b, c = (graph.placeholder(name) for name in "abc")
     one = graph.call_function(torch.cat, ([c, a, b],))
-    two = graph.call_function(torch.cat, ([b, one, a],))
+    two = graph.call_function(torch.cat, ([b, one, a],), {"out": c})
     graph.output((two, a))
     same(
-        freed(graph),
-        {"cat": ["c"], "cat_1": ["b", "cat"], "output": ["a", "cat_1"]},
-        "Each value must be in exactly one list, that of its last user.",
-    )
-    same(
-        freed(graph, in_order=True),
-        {"cat": ["c"], "cat_1": ["b", "cat"], "output": ["cat_1", "a"]},
-        "Each list has the right values, but they must be in the order of the "
-        "user's inputs.",
+        last(graph),
+        {
+            "a": "output",
+            "b": "cat_1",
+            "c": "cat_1",
+            "cat": "cat_1",
+            "cat_1": "output",
+        },
+        "A node uses what is inside a list or in its kwargs too: `_inputs` has "
+        "all that it uses.",
     )

@@ -84,21 +84,22 @@ MUTANTS: Final = (
     Mutant(
         function="codegen.emit.Emitter.call_function",
         misconception="An operator may always change its operand.",
-        was="has_syntax(spelling, node, self._dead.get(node, ()))",
-        becomes="has_syntax(spelling, node, node.all_input_nodes)",
-        told="what no later line reads",
+        was="has_syntax(spelling, node, self._last_users)",
+        becomes="has_syntax("
+        "spelling, node, dict.fromkeys(node.all_input_nodes, node))",
+        told="mul reads n after this line",
     ),
     Mutant(
         function="codegen.emit.Emitter.call_function",
         misconception="An operator can always be written as syntax.",
-        was="has_syntax(spelling, node, self._dead.get(node, ()))",
+        was="has_syntax(spelling, node, self._last_users)",
         becomes="node.args",
         told="`has_syntax` says no",
     ),
     Mutant(
         function="codegen.emit.Emitter.call_function",
         misconception="Functions are called by their names, operators too.",
-        was="has_syntax(spelling, node, self._dead.get(node, ()))",
+        was="has_syntax(spelling, node, self._last_users)",
         becomes="not node.args",
         told="so the line has its syntax",
     ),
@@ -194,7 +195,7 @@ MUTANTS: Final = (
     Mutant(
         function="codegen.emit.Emitter._end",
         misconception="Any user of a value may free it.",
-        was="dead = self._dead.get(node)",
+        was="dead = [used for used in node._inputs if last[used] is node]",
         becomes="dead = list(node._inputs)",
         told="not after its first",
     ),
@@ -215,8 +216,8 @@ MUTANTS: Final = (
     Mutant(
         function="codegen.emit.Emitter._end",
         misconception="An unused value frees itself, and nothing else.",
-        was="[*dead, node] if dead else [node]",
-        becomes="[node]",
+        was="dead.append(node)",
+        becomes="dead = [node]",
         told="its line frees both",
     ),
     Mutant(
@@ -225,14 +226,6 @@ MUTANTS: Final = (
         was="map(self.variables.__getitem__, dead)",
         becomes="[node.name for node in dead]",
         told="what is freed is `self.variables[node]`",
-    ),
-    Mutant(
-        function="codegen.emit.Emitter._end",
-        misconception="The list that was looked up may be added to.",
-        was="dead = [*dead, node] if dead else [node]",
-        becomes="dead = self._dead.setdefault(node, [])\n"
-        "            dead.append(node)",
-        told="add it to a copy",
     ),
     # -- bind ----------------------------------------------------------------
     Mutant(

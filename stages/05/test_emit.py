@@ -494,8 +494,8 @@ class TestAnOperatorWithoutItsSyntax:
             emitter.call_function(node),
             "iadd = _iadd(n, 1)",
             "mul reads n after this line, and after `n += 1` a number would "
-            "be another one. Give `has_syntax` what no later line reads: "
-            "`self._dead.get(node, ())`.",
+            "be another one. `has_syntax` sees this if you give it "
+            "`self._last_users`.",
         )
 
     def test_one_operator_with_and_without(self) -> None:
@@ -710,20 +710,6 @@ class TestTheEndOfALine:
             ";  list_1 = None\n",
             "Node `list` got the variable list_1, because list is a builtin: "
             "what is freed is `self.variables[node]`.",
-        )
-
-    def test_the_lists_stay_as_they_are(self) -> None:
-        graph, (x, y) = graph_with("x", "y")
-        node = graph.call_function(torch.sigmoid, (x,))
-        graph.output(y)
-        emitter = emitter_of(graph)
-        first, again = emitter._end(node), emitter._end(node)
-        check(
-            first == again,
-            "Asked twice for the end of the same line, `_end` gives two "
-            "answers. The lists in `self._dead` say what is read last, and "
-            "sigmoid does not read itself: add it to a copy.",
-            picture=f"first: {first!r}\nagain: {again!r}",
         )
 
 

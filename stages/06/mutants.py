@@ -163,9 +163,10 @@ MUTANTS: Final = (
     Mutant(
         function="interpreter.Interpreter._run_nodes",
         misconception="A loop that copies env changes nothing.",
-        was="env, frees = self.env, self.user_to_last_uses",
+        was="env, run, collect = self.env, self._step(), "
+        "self.garbage_collect_values",
         becomes="self.env = env = dict(self.env)\n"
-        "        frees = self.user_to_last_uses",
+        "        run, collect = self._step(), self.garbage_collect_values",
         told="the values go into that dict",
     ),
     Mutant(
@@ -196,10 +197,9 @@ MUTANTS: Final = (
     Mutant(
         function="interpreter.Interpreter._run_nodes",
         misconception="A value is dropped when it has been used.",
-        was="for dead in frees.get(node, ()):\n"
-        "                        del env[dead]",
-        becomes="for dead in node.all_input_nodes:\n"
-        "                        env.pop(dead, None)",
+        was="if last.get(used) is node:\n"
+        "                            del env[used]",
+        becomes="env.pop(used, None)",
         told="Drop it when its *last* user has run, not its first",
     ),
     # -- ShapeProp.run_node --------------------------------------------------

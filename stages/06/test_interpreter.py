@@ -51,8 +51,7 @@ def freeing() -> Iterator[None]:
             False,
             "A value was dropped from env while a later node still uses it. "
             "Drop it when its *last* user has run, not its first: "
-            "`user_to_last_uses` says for each node which values it is the "
-            "last to use.",
+            "`last_users(self.graph.nodes)` says which node that is.",
             picture=f"%{gone[1]} uses %{gone[2]}, which has no value any more",
         )
 
@@ -493,7 +492,7 @@ class TestFreeing:
             """,
             "Before each node, env must hold the values that are still "
             "needed and no others. After a node ran, drop what it was the "
-            "last to read (`user_to_last_uses`), and its own value if nobody "
+            "last to read (see `last_users`), and its own value if nobody "
             "uses it.",
         )
 

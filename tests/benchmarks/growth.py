@@ -174,18 +174,13 @@ def _verified(nodes: list[_Bare]) -> None:
 
 def _interpreted(nodes: list[_Bare]) -> None:
     """What no `Interpreter` can do without: values, freed when last used."""
-    seen: set[_Bare] = set()
-    frees: dict[_Bare, list[_Bare]] = {}
-    for user in reversed(nodes):
-        for node in user.inputs:
-            if node not in seen:
-                seen.add(node)
-                frees.setdefault(user, []).append(node)
+    last = {node: user for user in nodes for node in user.inputs}
     values: dict[_Bare, float] = {}
     for node in nodes:
         values[node] = sum(values[value] for value in node.inputs)
-        for dead in frees.get(node, ()):
-            del values[dead]
+        for used in node.inputs:
+            if last[used] is node:
+                del values[used]
 
 
 def _copied(nodes: list[_Bare]) -> None:

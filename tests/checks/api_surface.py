@@ -33,7 +33,7 @@ import textwrap
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Final, Literal, TypeAlias, TypeVar, get_args
@@ -109,6 +109,8 @@ def describe(found: Object) -> Item:
         return Item("class")
     if isinstance(found, staticmethod | classmethod):
         found = found.__func__
+    if isinstance(found, cached_property):
+        return Item("data")  # which inspect takes for a method
     if inspect.isroutine(found):
         return Item("function", parameters(found))
     return Item("data")

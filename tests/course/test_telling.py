@@ -52,10 +52,9 @@ def test_a_failure_inside_another_exercise_is_not_told_again(
     learner.write_all()
     learner.write(
         "Interpreter._run_nodes",
-        """for dead in frees.get(node, ()):
-                        del env[dead]""",
-        """for dead in node.all_input_nodes:
-                        env.pop(dead, None)""",
+        """if last.get(used) is node:
+                            del env[used]""",
+        "env.pop(used, None)",
     )
     result = learner.check(6)
     assert result.status == 1
@@ -69,13 +68,15 @@ def test_a_failure_inside_another_exercise_is_not_told_again(
 
 
 def test_changes_are_each_another_function() -> None:
-    one = find_function("last_uses")
+    one = find_function("eliminate_dead_code")
     made = [*changes(one)]
     assert len({change.source for change in made}) == len(made) > 10
     names = [change.name for change in made]
-    assert "reversed(nodes) → nodes" in names
-    assert "node not in seen → In" in names
-    assert "seen.add(node) → (dropped)" in names
+    assert "reversed(self._nodes) → self._nodes" in names
+    assert "changed = True → True is False" in names
+    assert "self.erase_node(node) → (dropped)" in names
+    loop = find_function("_run_nodes")
+    assert "node not in env → In" in [change.name for change in changes(loop)]
 
 
 def test_what_is_equivalent_is_a_change_with_a_reason() -> None:

@@ -89,6 +89,20 @@ def test_the_peak_of_memory_is_that_of_the_code() -> None:
     assert peak(run=True) == peak(run=False)
 
 
+def test_a_node_may_change_the_nodes_after_it() -> None:
+    """`run_node` edits the graph that runs: new nodes run, and free nothing."""
+
+    class Doubling(fx.Interpreter):
+        def run_node(self, n: fx.Node) -> Value:
+            if n.op == "placeholder":
+                with self.graph.inserting_after(n):
+                    double = self.graph.call_function(operator.mul, (n, 2))
+                n.replace_all_uses_with(double, lambda user: user is not double)
+            return super().run_node(n)
+
+    assert Doubling(chain(2)).run(5) == 12
+
+
 def test_without_collection_every_value_is_kept() -> None:
     run = fx.Interpreter(chain(5), garbage_collect_values=False)
     run.run(0)

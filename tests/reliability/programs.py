@@ -319,8 +319,8 @@ PART = Part(
         ),
         Plant(
             "fx/usedef/liveness.py",
-            "    for user in reversed(nodes):\n",
-            "    for user in nodes:\n",
+            "for user in nodes for",
+            "for user in reversed(nodes) for",
             "values are freed after their first use",
         ),
     ),

@@ -19,7 +19,7 @@ from ..node import Node
 from ..ordered.linked_list import LinkedList
 from ..ordered.opcodes import OPCODES
 from ..recording.operators import Operator, syntax_of
-from ..usedef.liveness import last_uses
+from ..usedef.liveness import last_users
 from ..usedef.values import Argument
 from .argument_text import ArgumentPrinter, type_text
 from .global_names import GlobalNames
@@ -89,7 +89,7 @@ class Emitter:
         self._text = ArgumentPrinter(self.variables, self.globals).text
         self._spellings: dict[int, str | Operator] = {}
         self._owners: dict[tuple[str, str], str] = {}
-        self._dead = last_uses(nodes)
+        self._last_users = last_users(nodes)
 
     def run(self) -> None:
         """Write all nodes.

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import functools
 import keyword
-from collections.abc import Collection
+from collections.abc import Mapping
 from operator import setitem
 from typing import Final, NoReturn
 
 from ..node import Node
 from ..ordered.opcodes import check_target
 from ..recording.operators import Operator
+from ..usedef.values import Value
 from .local_names import as_python_reads, exact
 
 _KEYWORDS: Final = frozenset(keyword.kwlist)
@@ -23,7 +24,9 @@ _INDEXED: Final = (Node, tuple, list, dict, str, bytes)
 """Types of what may come before brackets; Python warns of `1[0]`."""
 
 
-def has_syntax(operator: Operator, node: Node, dead: Collection[Node]) -> bool:
+def has_syntax(
+    operator: Operator, node: Node, last_users: Mapping[Node, Node]
+) -> bool:
     """Whether a call of an operator can be written with its syntax.
 
     Python warns of brackets behind a value that cannot have any. The left side
@@ -34,16 +37,17 @@ def has_syntax(operator: Operator, node: Node, dead: Collection[Node]) -> bool:
     Args:
         operator: the syntax.
         node: the call.
-        dead: the values that no later node uses.
+        last_users: for each value, the last node to use it.
     """
     args = node._args
     if node._kwargs or len(args) != operator.arity:
         return False
     if operator.in_place:
-        if not issubclass(type(args[0]), Node):
+        left: Value = args[0]
+        if not issubclass(type(left), Node):
             return False
         is_item = operator.function is setitem
-        return not node.users if is_item else args[0] in dead
+        return not node.users if is_item else last_users[left] is node
     return operator.name != "getitem" or issubclass(type(args[0]), _INDEXED)
 
 

@@ -222,6 +222,18 @@ def what_is_left_in_env(lib: Lib) -> Seen:
     return left
 
 
+@program()
+def what_each_node_is_the_last_to_use(lib: Lib) -> Seen:
+    @no_type_check
+    def f(x, y, z):
+        both = torch.cat([y, x, y])
+        torch.relu(z)
+        return torch.cat([z, both, x])
+
+    frees = lib.Interpreter(lib.symbolic_trace(f)).user_to_last_uses
+    return sorted((str(user), str(used)) for user, used in frees.items())
+
+
 @program(
     claims=(
         "interp-get-attr",

@@ -122,7 +122,8 @@ def replace_pattern(
         AssertionError: they have different numbers of inputs or outputs.
         ValueError: the pattern has no operation.
         RuntimeError: the replacement names an attribute that does not exist,
-            or returns a dict with other keys than the pattern's.
+            calls as a module what is not one, or returns a dict with other
+            keys than the pattern's.
         In each case `gm` is as it was.
 
     Cost: O(nodes + uses + candidates · size of the pattern).

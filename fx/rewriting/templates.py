@@ -234,6 +234,13 @@ def _resolve_path(
         )
     elif ours is None:
         made.needed[path] = theirs
+    found: object = theirs if ours is None else ours
+    if node.op == "call_module" and not isinstance(found, nn.Module):
+        raise RuntimeError(
+            f"node {node} of the replacement calls the module {path!r}, but "
+            f"{path!r} is a {type(found).__name__}: give the module another "
+            "name"
+        )
 
 
 def _free_path(gm: GraphModule, path: str) -> str:

@@ -24,6 +24,7 @@ from fx.passes.utils.matcher_utils import InternalMatch
 from fx.rewriting.rules import DoesNotEndError, Rule, rewrite_until_stable
 from fx.subgraph_rewriter import replace_pattern, replace_pattern_with_filters
 from fx.usedef.protocols import PythonCode
+from fx.usedef.values import Value
 from tests.library.random_graphs import (
     Recipe,
     all_matches,
@@ -360,6 +361,23 @@ def missing_module() -> Graph:
     return graph
 
 
+HALF = "half"
+"""The name of a method of every module."""
+
+
+class HiddenByAMethod(nn.Module):
+    """A replacement with a child that `getattr` does not lead to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = nn.Module()
+        setattr(self.inner, HALF, nn.ReLU())
+
+    def forward(self, x: torch.Tensor) -> Value:
+        (child,) = self.inner.children()
+        return child(x)
+
+
 @pytest.mark.parametrize(
     ("pattern", "new", "kind", "message"),
     [
@@ -367,6 +385,12 @@ def missing_module() -> Graph:
         (relu_of_neg, lambda x, y: x, AssertionError, "Placeholder count"),
         (relu_of_neg, lambda x: (x, x), AssertionError, "Returning nodes"),
         (relu_of_neg, missing_module(), RuntimeError, "nowhere"),
+        (
+            relu_of_neg,
+            HiddenByAMethod(),
+            RuntimeError,
+            "'inner.half' is a method",
+        ),
         (relu_of_neg, Graph(), RuntimeError, "no output"),
         (relu_of_neg, None, AssertionError, "Must provide either"),
         (
@@ -384,7 +408,10 @@ def missing_module() -> Graph:
     ],
 )
 def test_bad_input_changes_nothing(
-    pattern: Traced, new: Traced, kind: type[Exception], message: str
+    pattern: Traced,
+    new: Traced | nn.Module,
+    kind: type[Exception],
+    message: str,
 ) -> None:
     gm = traced(three_matches)
     before = state(gm)

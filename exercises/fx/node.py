@@ -358,10 +358,14 @@ class Node(NamedNode["Graph"]):
 
     def _drop_inputs(self) -> None:
         """Replace each argument node by None, because this node is erased."""
-        if self._inputs:
-            args = map_arg(self._args, _no_value)
-            kwargs = self._kwargs and map_arg(self._kwargs, _no_value)
-            self._connect(args, kwargs, ())
+        for node in self._inputs:
+            node.users.pop(self, None)
+        if self._inputs is self._args:  # nodes, and nothing else
+            self._args = (None,) * len(self._args)
+        elif self._inputs:
+            self._args = map_arg(self._args, _no_value)
+            self._kwargs = self._kwargs and map_arg(self._kwargs, _no_value)
+        self._inputs = ()
 
     def update_arg(self, idx: int, arg: Argument) -> None:
         """Make `arg` the positional argument at `idx`.

@@ -72,6 +72,19 @@ def test_a_function_that_fx_marks_too_keeps_our_line(library: Value) -> None:
     assert 'torch.fx._symbolic_trace.wrap("library_size_of")' in code
 
 
+def test_what_torch_fx_has_traced_does_not_change_our_code() -> None:
+    """Its generated code marks math.sqrt, and that mark is never removed."""
+
+    def root(x: Value) -> Value:
+        return x / math.sqrt(x)
+
+    before = fx.symbolic_trace(root).code
+    theirs = torch.fx.symbolic_trace(root)
+    assert 'wrap("math_sqrt")' in theirs.code
+    assert '\nwrap("math_sqrt")' in before
+    assert fx.symbolic_trace(root).code == before
+
+
 def test_a_marked_class_is_traced_through(library: Value) -> None:
     """While it is replaced, nothing would be an instance of it."""
     source = """

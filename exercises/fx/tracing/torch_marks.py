@@ -53,14 +53,17 @@ def take_over() -> None:
 def wrap_for(function: Value) -> Callable[..., Value]:
     """What marks a leaf function again: torch.fx.wrap if that marked it.
 
-    Where both did, it is `fx.wrap`.
+    Where both did, it is `fx.wrap`. The code that torch.fx generates marks
+    functions too, which nobody need have marked before; it has no module name.
 
     Cost: O(functions that are marked).
     """
     for name, namespace in _marks():
         mark = namespace.get(MARK, {}).get(name)
-        if original_of(lookup(namespace, name)) is function and (
-            mark is None or mark.where == _WHERE
+        if (
+            original_of(lookup(namespace, name)) is function
+            and (mark is None or mark.where == _WHERE)
+            and "__name__" in namespace
         ):
             return torch.fx.wrap
     return wrap

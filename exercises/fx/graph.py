@@ -533,7 +533,7 @@ class Graph(OrderedGraph[Node]):
                 [(n._name, n._op, n._target, n.type) for n in nodes], ()
             ),
             "held": pack(held, nodes),
-            "names": (sorted(names._used), names._counts),
+            "names": (list(names._used), names._counts),
             "tracer": (importable(self._tracer_cls), self._tracer_extras),
             "pytree_info": self._pytree_info,
             "codegen": vars(self).get("_codegen"),
@@ -557,7 +557,7 @@ class Graph(OrderedGraph[Node]):
             node.users = dict.fromkeys(users)  # in their order
         names = self._graph_namespace
         used, names._counts = state["names"]
-        names._used = {*used}
+        names._used = dict.fromkeys(used)
         self._pytree_info = state["pytree_info"]
         self._co_fields = state["co_fields"]
         if state["codegen"] is not None:

@@ -175,8 +175,8 @@ MUTANTS: Final = (
     Mutant(
         function="ordered.namespace.Namespace.create_name",
         misconception="the candidate, not the name returned, is in use now",
-        was="        used.add(name)",
-        becomes="        used.add(candidate)",
+        was="        used[name] = None",
+        becomes="        used[candidate] = None",
         told="it is in use like any other name",
     ),
     Mutant(

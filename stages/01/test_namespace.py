@@ -153,14 +153,14 @@ def test_a_builtin_may_have_its_own_name() -> None:
     )
 
 
-class Counting(set[str]):
-    """A set that counts how often `in` is used on it."""
+class Counting(dict[str, None]):
+    """A dict that counts how often `in` is used on it."""
 
     asked = 0
 
-    def __contains__(self, item: object) -> bool:
+    def __contains__(self, key: object) -> bool:
         self.asked += 1
-        return super().__contains__(item)
+        return super().__contains__(key)
 
 
 @pytest.mark.exercise("ordered.namespace.Namespace.create_name")

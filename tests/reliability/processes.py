@@ -417,12 +417,6 @@ PART = Part(
             "a part takes its inputs in the order of a set of nodes",
         ),
         Plant(
-            "fx/graph.py",
-            '"names": (sorted(names._used), names._counts),',
-            '"names": (names._used, names._counts),',
-            "a pickled graph has its names in the order of a set",
-        ),
-        Plant(
             "fx/codegen/argument_text.py",
             '", ".join(in_order(value, items))',
             '", ".join(items)',

@@ -46,7 +46,7 @@ class Namespace:
     def __init__(self) -> None:
         """Make a namespace that has not created a name yet."""
         self._names: dict[object, str] = {}
-        self._used: set[str] = set()
+        self._used: dict[str, None] = {}  # smaller than a set of strings
         self._counts: dict[str, int] = {}
 
     def create_name(self, candidate: str, obj: object | None = None) -> str:

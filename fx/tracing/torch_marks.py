@@ -8,6 +8,7 @@ which of the two libraries marked a function.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Final
 
@@ -15,6 +16,7 @@ import torch.fx
 from torch.fx._symbolic_trace import _wrapped_fns_to_patch
 
 from ..usedef.values import Value
+from .state import path_among
 from .wrapping import (
     MARK,
     Globals,
@@ -53,17 +55,18 @@ def take_over() -> None:
 def wrap_for(function: Value) -> Callable[..., Value]:
     """What marks a leaf function again: torch.fx.wrap if that marked it.
 
-    Where both did, it is `fx.wrap`. The code that torch.fx generates marks
-    functions too, which nobody need have marked before; it has no module name.
+    Where both did, it is `fx.wrap`. It is for a function of math, too: either
+    library takes those for leaves, and torch.fx marks them in the code that it
+    generates, so that the answer would depend on what it has traced before.
 
     Cost: O(functions that are marked).
     """
+    if path_among(function, vars(math).items()):
+        return wrap
     for name, namespace in _marks():
         mark = namespace.get(MARK, {}).get(name)
-        if (
-            original_of(lookup(namespace, name)) is function
-            and (mark is None or mark.where == _WHERE)
-            and "__name__" in namespace
+        if original_of(lookup(namespace, name)) is function and (
+            mark is None or mark.where == _WHERE
         ):
             return torch.fx.wrap
     return wrap

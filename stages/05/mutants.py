@@ -201,6 +201,20 @@ MUTANTS: Final = (
     ),
     Mutant(
         function="codegen.emit.Emitter._end",
+        misconception="`users` is in the order of the program.",
+        was="if last[used] is node",
+        becomes="if [*used.users][-1] is node",
+        told="x is used once more after it",
+    ),
+    Mutant(
+        function="codegen.emit.Emitter._end",
+        misconception="Variables are sorted by name.",
+        was="for used in node._inputs if",
+        becomes="for used in sorted(node._inputs, key=str) if",
+        told="in the order of the node's `_inputs`",
+    ),
+    Mutant(
+        function="codegen.emit.Emitter._end",
         misconception="The return statement frees what it returns.",
         was='if node._op == "output":',
         becomes='if node._op == "nothing":',

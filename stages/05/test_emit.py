@@ -650,6 +650,30 @@ class TestTheEndOfALine:
             "A value is dead after its last use, not after its first.",
         )
 
+    def test_the_last_user_is_the_last_in_the_program(self) -> None:
+        graph, (x,) = graph_with("x")
+        relu = graph.call_function(torch.relu, (x,))
+        with graph.inserting_before(relu):
+            graph.call_function(torch.neg, (x,))
+        graph.output(relu)
+        same(
+            ends_of(graph),
+            {"neg": ";  neg = None\n", "relu": ";  x = None\n", "output": "\n"},
+            "neg was made last and put in front of relu, so it is the last of "
+            "x.users, but x is used once more after it: look up the last user "
+            "in `self._last_users`.",
+        )
+
+    def test_in_the_order_of_the_inputs(self) -> None:
+        graph, (b, a) = graph_with("b", "a")
+        node = graph.call_function(torch.add, (b, a))
+        graph.output(node)
+        same(
+            ends_of(graph)["add"],
+            ";  b = a = None\n",
+            "The variables stand in the order of the node's `_inputs`.",
+        )
+
     def test_several_values_at_once(self) -> None:
         ends = ends_of(residual_graph())
         same(

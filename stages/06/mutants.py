@@ -202,6 +202,38 @@ MUTANTS: Final = (
         becomes="env.pop(used, None)",
         told="Drop it when its *last* user has run, not its first",
     ),
+    Mutant(
+        function="interpreter.Interpreter._run_nodes",
+        misconception="`users` is in the order of the program.",
+        was="if last.get(used) is node:",
+        becomes="if [*used.users][-1] is node:",
+        told="not the last user of relu to run",
+    ),
+    Mutant(
+        function="interpreter.Interpreter._run_nodes",
+        misconception="What a node uses stands in its args.",
+        was="for used in node._inputs:",
+        becomes="for used in {a for a in node.args if isinstance(a, Node)}:",
+        told="also if it is inside a list or in kwargs",
+    ),
+    Mutant(
+        function="interpreter.Interpreter._run_nodes",
+        misconception="A graph stays as it is between two runs.",
+        was="                    for used in node._inputs:\n"
+        "                        if last.get(used) is node:\n"
+        "                            del env[used]\n",
+        becomes="                    frees = self.user_to_last_uses\n"
+        "                    for used in frees.get(node, ()):\n"
+        "                        del env[used]\n",
+        told="edited after the first run: ask in each run",
+    ),
+    Mutant(
+        function="interpreter.Interpreter._run_nodes",
+        misconception="To ask who is the last user costs next to nothing.",
+        was="if last.get(used) is node:",
+        becomes="if last_users(self.graph.nodes).get(used) is node:",
+        told="so ask it once, before the loop",
+    ),
     # -- ShapeProp.run_node --------------------------------------------------
     Mutant(
         function="passes.shape_prop.ShapeProp.run_node",

@@ -19,7 +19,7 @@ from fx.interpreter import Interpreter
 from fx.node import Node
 from fx.ordered.opcodes import Target
 from fx.usedef.values import Argument, Value
-from stages.checking import check, raising, same, same_text
+from stages.checking import check, linear, raising, same, same_text
 from stages.residual import Residual
 
 
@@ -39,8 +39,8 @@ def interpreter_of(module: nn.Module) -> Interpreter:
 
 
 @contextmanager
-def freeing() -> Iterator[None]:
-    """Say what is wrong if a value is gone that is still needed."""
+def freeing(why: str = "") -> Iterator[None]:
+    """Say what is wrong, and why, if a value is gone that is still needed."""
     try:
         yield
     except RuntimeError as error:
@@ -51,7 +51,7 @@ def freeing() -> Iterator[None]:
             False,
             "A value was dropped from env while a later node still uses it. "
             "Drop it when its *last* user has run, not its first: "
-            "`last_users(self.graph.nodes)` says which node that is.",
+            f"`last_users(self.graph.nodes)` says which node that is.{why}",
             picture=f"%{gone[1]} uses %{gone[2]}, which has no value any more",
         )
 
@@ -519,6 +519,69 @@ class TestFreeing:
             f"{max(counts)} were alive: their last reader has run, and the "
             "loop still holds them, in env or in a local variable, such as one "
             "with the value of the node before.",
+        )
+
+    @freeing(
+        " Here neg was made last and put in front of sigmoid: it is the last "
+        "of relu.users, but not the last user of relu to run."
+    )
+    def test_the_last_user_is_the_last_in_the_program(self) -> None:
+        module = chain()
+        _, relu, sigmoid, *_ = module.graph.nodes
+        with module.graph.inserting_before(sigmoid):
+            module.graph.call_function(torch.neg, (relu,))
+        alive = Alive(module)
+        alive.run(torch.ones(2))
+        same(
+            alive.lines[3],
+            "sigmoid: x relu",
+            "When sigmoid runs, it needs x and relu, which add uses later.",
+        )
+
+    def test_inputs_inside_lists_are_dropped_too(self) -> None:
+        graph = Graph()
+        x, y, z = (graph.placeholder(name) for name in "xyz")
+        cat = graph.call_function(torch.cat, ([x, y],), {"out": z})
+        graph.output(graph.call_function(torch.neg, (cat,)))
+        alive = Alive(module_of(graph))
+        alive.run(torch.ones(1), torch.ones(1), torch.ones(2))
+        same(
+            alive.lines[4],
+            "neg: cat",
+            "cat was the last to use x, y and z. What a node uses is in "
+            "`_inputs`, also if it is inside a list or in kwargs.",
+        )
+
+    @freeing(" Here the graph was edited after the first run: ask in each run.")
+    def test_the_graph_may_be_edited_between_two_runs(self) -> None:
+        graph = Graph()
+        x = graph.placeholder("x")
+        neg = graph.call_function(operator.neg, (x,))
+        output = graph.output(neg)
+        interpreter = Interpreter(nn.Module(), graph=graph)
+        interpreter.run(1)
+        with graph.inserting_after(neg):
+            output.args = (graph.call_function(operator.add, (neg, x)),)
+        same(
+            interpreter.run(1),
+            0,
+            "-1 + 1 is 0: the second run is of the graph as it is now.",
+        )
+
+    def test_the_last_users_are_found_once(self) -> None:
+        def run(size: int) -> None:
+            graph = Graph()
+            value = graph.placeholder("x")
+            for _ in range(size):
+                value = graph.call_function(operator.neg, (value,))
+            graph.output(value)
+            Interpreter(nn.Module(), graph=graph).run(1)
+
+        linear(
+            run,
+            "A run of four times as many nodes should take four times as "
+            "many steps: `last_users` walks over the whole graph, so ask it "
+            "once, before the loop.",
         )
 
     @freeing()

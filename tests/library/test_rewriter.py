@@ -361,8 +361,8 @@ def missing_module() -> Graph:
     return graph
 
 
-HALF = "half"
-"""The name of a method of every module."""
+HALF, TRAINING = "half", "training"
+"""The names of a method and of an attribute of every module."""
 
 
 class HiddenByAMethod(nn.Module):
@@ -378,6 +378,19 @@ class HiddenByAMethod(nn.Module):
         return child(x)
 
 
+class InTheWay(nn.Module):
+    """A replacement whose child cannot be put where it has it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        inner = nn.Sequential(nn.ReLU())
+        setattr(self, TRAINING, inner)
+
+    def forward(self, x: torch.Tensor) -> Value:
+        (relu,) = getattr(self, TRAINING).children()
+        return relu(x)
+
+
 @pytest.mark.parametrize(
     ("pattern", "new", "kind", "message"),
     [
@@ -389,8 +402,9 @@ class HiddenByAMethod(nn.Module):
             relu_of_neg,
             HiddenByAMethod(),
             RuntimeError,
-            "'inner.half' is a method",
+            "the replacement has there is a method",
         ),
+        (relu_of_neg, InTheWay(), RuntimeError, "its 'training' is a bool"),
         (relu_of_neg, Graph(), RuntimeError, "no output"),
         (relu_of_neg, None, AssertionError, "Must provide either"),
         (

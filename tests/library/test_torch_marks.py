@@ -85,6 +85,36 @@ def test_what_torch_fx_has_traced_does_not_change_our_code() -> None:
     assert fx.symbolic_trace(root).code == before
 
 
+@pytest.mark.parametrize("convert", [fx.symbolic_trace, fx.from_torch])
+def test_a_leaf_of_another_tracer_of_torch_fx_stays_one(
+    library: Value, convert: Callable[[Value], fx.GraphModule]
+) -> None:
+    """Only the code that torch.fx generated marks it."""
+    exec(
+        "def kind(x): return 1 if isinstance(x, torch.Tensor) else 2\n"
+        "def root(x): return x * kind(x)",
+        library.__dict__,
+    )
+    tracer = torch.fx.Tracer(autowrap_functions=(library.kind,))
+    graph = tracer.trace(library.root)
+    ours = convert(torch.fx.GraphModule(torch.nn.Module(), graph))
+    assert float(torch.fx.symbolic_trace(ours)(torch.ones(()))) == 1
+
+
+def test_a_function_marked_in_globals_without_a_name_stays_a_leaf(
+    library: Value,
+) -> None:
+    here: dict[str, Value] = {"rounded": library.rounded}
+    source = """
+import torch.fx
+torch.fx.wrap("rounded")
+def root(x): return rounded(x, 0.5)
+"""
+    exec(source, here)
+    code = fx.symbolic_trace(here["root"]).code
+    assert 'torch.fx._symbolic_trace.wrap("library_rounded")' in code
+
+
 def test_a_marked_class_is_traced_through(library: Value) -> None:
     """While it is replaced, nothing would be an instance of it."""
     source = """

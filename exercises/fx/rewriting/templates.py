@@ -233,14 +233,29 @@ def _resolve_path(
             f"that is rewritten: node {node} of the replacement needs it"
         )
     elif ours is None:
+        _check_way(gm, node, path)
         made.needed[path] = theirs
     found: object = theirs if ours is None else ours
     if node.op == "call_module" and not isinstance(found, nn.Module):
+        where = "replacement" if ours is None else "module that is rewritten"
         raise RuntimeError(
             f"node {node} of the replacement calls the module {path!r}, but "
-            f"{path!r} is a {type(found).__name__}: give the module another "
-            "name"
+            f"what the {where} has there is a {type(found).__name__}: give "
+            "the module another name"
         )
+
+
+def _check_way(gm: GraphModule, node: Node, path: str) -> None:
+    """Raise if what is on the way to a new path is not a module."""
+    for prefix, atom, value in dotted_path.walk(gm, path):
+        way = f"{prefix}.{atom}" if prefix else atom
+        free = value is None or value is dotted_path.MISSING
+        if not free and not isinstance(value, nn.Module):
+            raise RuntimeError(
+                f"node {node} of the replacement needs {path!r}, which cannot "
+                f"be put into the module that is rewritten: its {way!r} is a "
+                f"{type(value).__name__}, and not a module"
+            )
 
 
 def _free_path(gm: GraphModule, path: str) -> str:

@@ -297,6 +297,14 @@ def a_graph_edited_behind_an_interpreter(lib: Lib) -> Seen:
     return [raised, *(float(result) for result in results)]
 
 
+@program(differs="interpreter-sees-edits", ours=["output"])
+def a_table_of_last_uses_that_is_assigned(lib: Lib) -> Seen:
+    interpreter = lib.Interpreter(lib.symbolic_trace(lambda x: torch.relu(x)))
+    interpreter.user_to_last_uses = {}
+    interpreter.run(torch.ones(1))
+    return [str(node) for node in interpreter.env]
+
+
 @program(differs="transformer-keeps", ours=["no error", None])
 def a_graph_that_returns_nothing_is_transformed(lib: Lib) -> Seen:
     gm = lib.symbolic_trace(lambda x: None)

@@ -195,8 +195,8 @@ MUTANTS: Final = (
     Mutant(
         function="codegen.emit.Emitter._end",
         misconception="Any user of a value may free it.",
-        was="dead = [used for used in node._inputs if last[used] is node]",
-        becomes="dead = list(node._inputs)",
+        was="if last[used] is node",
+        becomes="if used in last",
         told="not after its first",
     ),
     Mutant(
@@ -209,8 +209,8 @@ MUTANTS: Final = (
     Mutant(
         function="codegen.emit.Emitter._end",
         misconception="Variables are sorted by name.",
-        was="for used in node._inputs if",
-        becomes="for used in sorted(node._inputs, key=str) if",
+        was="for used in node._inputs:",
+        becomes="for used in sorted(node._inputs, key=str):",
         told="in the order of the node's `_inputs`",
     ),
     Mutant(
@@ -230,15 +230,15 @@ MUTANTS: Final = (
     Mutant(
         function="codegen.emit.Emitter._end",
         misconception="An unused value frees itself, and nothing else.",
-        was="dead.append(node)",
-        becomes="dead = [node]",
+        was="freed.append(variables[node])",
+        becomes="freed = [variables[node]]",
         told="its line frees both",
     ),
     Mutant(
         function="codegen.emit.Emitter._end",
         misconception="The variable of a node is its name.",
-        was="map(self.variables.__getitem__, dead)",
-        becomes="[node.name for node in dead]",
+        was="freed.append(variables[used])",
+        becomes="freed.append(used.name)",
         told="what is freed is `self.variables[node]`",
     ),
     # -- bind ----------------------------------------------------------------

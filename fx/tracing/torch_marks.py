@@ -55,9 +55,9 @@ def take_over() -> None:
 def wrap_for(function: Value) -> Callable[..., Value]:
     """What marks a leaf function again: torch.fx.wrap if that marked it.
 
-    Where both did, it is `fx.wrap`. It is for a function of math, too: either
-    library takes those for leaves, and torch.fx marks them in the code that it
-    generates, so that the answer would depend on what it has traced before.
+    Where both did, it is `fx.wrap`. So it is for a function of math: both
+    libraries take those for leaves, and the code that torch.fx generates marks
+    them, so the answer would depend on what it has traced before.
 
     Cost: O(functions that are marked).
     """

@@ -127,7 +127,6 @@ class Node(NamedNode["Graph"]):
         "_args",
         "_inputs",
         "_kwargs",
-        "_repr_fn",
         "meta",
         "type",
         "users",
@@ -136,7 +135,7 @@ class Node(NamedNode["Graph"]):
     _args: tuple[Argument, ...]
     _kwargs: immutable_dict[str, Argument]
     _inputs: tuple[Node, ...]
-    _repr_fn: Callable[[Node], str] | None
+    _repr_fn: Callable[[Node], str] | None = None
     users: dict[Node, None]
     type: Value
     meta: dict[str, Value]
@@ -175,7 +174,6 @@ class Node(NamedNode["Graph"]):
         self._args = ()
         self._kwargs = NO_KWARGS
         self._inputs = ()
-        self._repr_fn = None
         self.users = {}
         self.type = return_type
         self.meta = {}

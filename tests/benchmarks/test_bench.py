@@ -487,7 +487,7 @@ def test_a_wrong_name_is_a_wrong_command(
 
 def test_bytes_have_one_goal_and_calls_no_size() -> None:
     assert BENCHMARKS["memory"].unit is BYTES
-    assert BENCHMARKS["memory"].goal(10_000) == at_most(700)
+    assert BENCHMARKS["memory"].goal(10_000) == at_most(680)
     assert BENCHMARKS["call"].sizes == (1,)
 
 

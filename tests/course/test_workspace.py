@@ -216,7 +216,7 @@ def older(learner: Learner, tmp_path: Path) -> Learner:
     )
     _replace(
         library / "ordered/linked_list.py",
-        "GAP: Final = 1 << 20",
+        "GAP: Final = 1 << 16",
         "GAP: Final = 8",
     )
     (library / "memory/effects.py").unlink()
@@ -270,7 +270,7 @@ def test_update_shows_where_both_changed_the_same(older: Learner) -> None:
     text = older.file("ordered/linked_list.py").read_text().splitlines()
     assert text[lines[0] - 1].startswith("<<<<<<< ")
     assert "GAP: Final = 9" in text
-    assert "GAP: Final = 1 << 20" in text
+    assert "GAP: Final = 1 << 16" in text
     assert done.backup is not None
     assert (done.backup / "ordered/linked_list.py").read_text() == mine
     result = older.check(1)

@@ -22,7 +22,7 @@ from typing import Final, Generic, Self, TypeVar
 
 LinkT = TypeVar("LinkT", bound="Link")
 
-GAP: Final = 1 << 20
+GAP: Final = 1 << 16
 """The distance between the order keys of links appended one by one."""
 
 

@@ -717,13 +717,17 @@ def assert_fn(x: object) -> None:
 
 
 def proxies_in(values: Iterable[Value]) -> list[Proxy]:
-    """The proxies in some values, at any depth, from left to right."""
+    """The proxies in some values, at any depth, from left to right.
+
+    What a dataclass holds does not count: a function may write into it, and a
+    node would be given a copy.
+    """
     found: list[Proxy] = []
     for value in values:
         kind = type(value)
         if kind is Proxy or issubclass(kind, Proxy):
             found.append(value)
-        elif kind not in LEAVES:
+        elif kind not in LEAVES and not dataclasses.is_dataclass(kind):
             found += proxies_in(parts(value))
     return found
 

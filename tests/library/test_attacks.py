@@ -321,6 +321,35 @@ def test_a_node_in_a_field_that_no_constructor_takes_is_refused() -> None:
         relu.args = (hidden,)
 
 
+@dataclasses.dataclass
+class Steps:
+    """What a function writes into."""
+
+    x: object
+    count: int = 0
+    above: object = None
+
+
+def advance(steps: Value) -> None:
+    """Write into a dataclass."""
+    steps.x = steps.x + 1
+    steps.count += 1
+
+
+fx.wrap("advance")
+
+
+def test_a_leaf_function_that_writes_into_a_dataclass_runs() -> None:
+    def forward(x: Value) -> Value:
+        steps = Steps(x)
+        steps.above = steps  # nor is it looked through, which would not end
+        advance(steps)
+        advance(steps)
+        return steps.x, steps.count
+
+    assert fx.symbolic_trace(forward)(1) == forward(1) == (3, 2)
+
+
 def test_a_node_in_a_dataclass_survives_pickle() -> None:
     graph, x, relu, _ = chain()
     relu.args = (Box(x, [x, torch.ops.aten.add.Tensor]), Box(1, [2]))

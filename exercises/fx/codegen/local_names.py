@@ -53,15 +53,17 @@ class LocalNames(dict[Node, str]):
                 theirs.add(parameter)
         names = set(self.values())
         if not (_are_legal(names, len(self)) and names.isdisjoint(theirs)):
-            self._rename(theirs)
+            self._rename()
 
-    def _rename(self, theirs: set[str]) -> None:
+    def _rename(self) -> None:
         """Change as few names as possible, from the first node to the last."""
         namespace = Namespace()
+        parameters = set(self.parameters.values())
         for node in self:
+            own = self.parameters.get(node)
             wish = exact(node.name)
             name = namespace.create_name(wish)
-            while name in theirs:
+            while name in self.roots or (name in parameters and name != own):
                 name = namespace.create_name(wish)
             self[node] = name
 

@@ -95,6 +95,15 @@ def parameters_whose_variables_are_named_crosswise(lib: Lib) -> Seen:
     return lib.GraphModule({}, g)(5, 3)
 
 
+@program(differs="parameters-that-swap-names", ours=2)
+def parameters_whose_variables_have_one_name(lib: Lib) -> Seen:
+    g = lib.Graph()
+    a, b = g.placeholder("a"), g.placeholder("b")
+    g.output(g.call_function(operator.sub, (a, b)))
+    a.name = "b"
+    return lib.GraphModule({}, g)(5, 3)
+
+
 @program(
     differs="class-of-an-instance",
     ours=["no error", True],

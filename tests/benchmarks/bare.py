@@ -1,4 +1,4 @@
-"""A tracer of modules that checks nothing: a floor for trace-modules.
+"""A graph and a tracer of modules that check nothing: floors.
 
 It has the methods that a user of torch.fx may override, and keeps what that
 keeps: names, users, the order, and in which modules each node was recorded.
@@ -33,10 +33,11 @@ class Node:
         self.prev = self.next = self
         self.meta: dict[str, Made] = {}
         self.users: dict[Node, None] = {}
-        self.inputs: dict[Node, None] = {}
-        for arg in (*args, *kwargs.values()):
-            if isinstance(arg, Node):
-                self.inputs[arg] = arg.users[self] = None
+        values = (*args, *kwargs.values())
+        nodes = [arg for arg in values if isinstance(arg, Node)]
+        self.inputs = tuple(dict.fromkeys(nodes))
+        for node in nodes:
+            node.users[self] = None
 
     def __repr__(self) -> str:
         return self.name

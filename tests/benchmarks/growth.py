@@ -14,12 +14,12 @@ import contextlib
 import pickle
 import statistics
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 from unittest import mock
 
-from tests.benchmarks import programs
+from tests.benchmarks import bare, programs
 from tests.benchmarks.measure import Made, Task, collector_off, seconds
 from tests.benchmarks.operations import BENCHMARKS, OURS, TORCH, Library
 
@@ -139,30 +139,20 @@ def _wide(size: int) -> Task:
     return Task(run, 2 * size)
 
 
-class _Bare:
-    """A node without a graph: what a floor reads."""
-
-    __slots__ = ("inputs", "name", "users")
-
-    def __init__(self, name: str, inputs: tuple[_Bare, ...]) -> None:
-        self.name = name
-        self.inputs = inputs
-        self.users: dict[_Bare, None] = {}
-        for node in inputs:
-            node.users[self] = None
+def _bare_graph(root: Made) -> bare.Graph:
+    """The graph of a module, made of bare nodes."""
+    graph = bare.Graph()
+    new: dict[Made, bare.Node] = {}
+    for node in OURS.trace(root).nodes:
+        args = tuple([new[value] for value in node.all_input_nodes])
+        new[node] = graph.create_node(node.op, node.name, args, {})
+    return graph
 
 
-def _bare_chain(size: int) -> list[_Bare]:
-    """Bare nodes, each of which has the one before as its input."""
-    nodes = [_Bare("x", ())]
-    for number in range(1, size):
-        nodes.append(_Bare(f"add_{number}", (nodes[-1],)))
-    return nodes
-
-
-def _verified(nodes: list[_Bare]) -> None:
+def _verified(graph: bare.Graph) -> None:
     """What no `lint` can do without: names in a table, both ends of a use."""
-    names: dict[str, _Bare] = {}
+    nodes = graph.nodes()
+    names: dict[str, bare.Node] = {}
     for node in nodes:
         assert names.setdefault(node.name, node) is node
     for node in nodes:
@@ -172,10 +162,11 @@ def _verified(nodes: list[_Bare]) -> None:
             assert node in user.inputs
 
 
-def _interpreted(nodes: list[_Bare]) -> None:
+def _interpreted(graph: bare.Graph) -> None:
     """What no `Interpreter` can do without: values, freed when last used."""
+    nodes = graph.nodes()
     last = {node: user for user in nodes for node in user.inputs}
-    values: dict[_Bare, float] = {}
+    values: dict[bare.Node, float] = {}
     for node in nodes:
         values[node] = sum(values[value] for value in node.inputs)
         for used in node.inputs:
@@ -183,29 +174,76 @@ def _interpreted(nodes: list[_Bare]) -> None:
                 del values[used]
 
 
-def _copied(nodes: list[_Bare]) -> None:
+def _copied(graph: bare.Graph) -> bare.Graph:
     """What no copy can do without: each new node, by its old one and its id."""
-    copies: dict[_Bare, _Bare] = {}
-    for node in nodes:
-        inputs = tuple([copies[value] for value in node.inputs])
-        copies[node] = _Bare(node.name, inputs)
+    new = bare.Graph()
+    copies: dict[bare.Node, bare.Node] = {}
+    for node in graph.nodes():
+        args = tuple([copies[value] for value in node.inputs])
+        copies[node] = new.create_node(node.op, node.target, args, {})
     dict(zip(map(id, copies), copies.values(), strict=True))
+    return new
 
 
-_FLOORS: Final = {
+def _eliminated(graph: bare.Graph) -> bare.Graph:
+    """What no removal of dead code can do without: users lose a node."""
+    node = graph.root.prev
+    while node is not graph.root:
+        if not node.users and node.op != "output":
+            for value in node.inputs:
+                del value.users[node]
+            node.prev.next, node.next.prev = node.next, node.prev
+        node = node.prev
+    return graph
+
+
+def _saved(graph: bare.Graph) -> bytes:
+    """What no file can do without: what each node is, and which it uses."""
+    nodes = graph.nodes()
+    places = {node: place for place, node in enumerate(nodes)}
+    return pickle.dumps(
+        [
+            (node.op, node.target, tuple([places[v] for v in node.inputs]))
+            for node in nodes
+        ]
+    )
+
+
+def _loaded(data: bytes) -> bare.Graph:
+    """What no reading of a file can do without: new nodes, by their place."""
+    graph = bare.Graph()
+    nodes: list[bare.Node] = []
+    for op, target, places in pickle.loads(data):
+        args = tuple([nodes[place] for place in places])
+        nodes.append(graph.create_node(op, target, args, {}))
+    return graph
+
+
+_FLOORS: Final[Mapping[str, Callable[[Made], Made]]] = {
     "deepcopy": _copied,
     "lint": _verified,
+    "eliminate-dead-code": _eliminated,
     "interpreter-on-a-number": _interpreted,
+    "save": _saved,
+    "load": _loaded,
 }
-"""What the tables of a million nodes, which no cache holds, cost by
-themselves."""
+"""What a million nodes and their tables, which no cache holds, cost by
+themselves: the same programs, without any check."""
 
 
 def _bare(size: int) -> Iterator[tuple[str, Task]]:
     """The floors at one size; afterwards their nodes are freed."""
-    nodes = _bare_chain(size)
+    mixed = _bare_graph(programs.Mixed(size))
+    operators = _bare_graph(programs.Operators(size))
+    data = _saved(mixed)
+    setups: dict[str, Callable[[], Made]] = {
+        "eliminate-dead-code": lambda: _bare_graph(programs.HalfDead(size)),
+        "interpreter-on-a-number": lambda: operators,
+        "load": lambda: data,
+    }
     for name, floor in _FLOORS.items():
-        yield _floor_of(name), Task(floor, size, lambda: nodes)
+        setup = setups.get(name, lambda: mixed)
+        yield _floor_of(name), Task(floor, size, setup)
 
 
 def _scaled(size: int) -> Iterator[tuple[str, Task]]:

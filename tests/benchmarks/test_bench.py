@@ -38,7 +38,7 @@ from tests.benchmarks.operations import (
     at_most,
     select,
 )
-from tests.benchmarks.programs import Matches, Nested
+from tests.benchmarks.programs import HalfDead, Matches, Mixed, Nested
 from tests.benchmarks.report import DifferentWork, check_same_work, measured
 from tests.benchmarks.tables import BENCHMARKS
 
@@ -165,16 +165,33 @@ def test_scale_is_of_each_operation_at_each_size() -> None:
     lines = list(growth.scale_table((TINY, 2 * TINY)))
     rows = [line for line in lines if f" {2 * TINY} " in line]
     assert len(rows) == len([line for line in lines if f" {TINY} " in line])
-    assert [row[:31].strip() for row in rows[:5]] == [
+    assert [row[:31].strip() for row in rows[:8]] == [
         "deepcopy, floor",
         "lint, floor",
+        "eliminate-dead-code, floor",
         "interpreter-on-a-number, floor",
+        "save, floor",
+        "load, floor",
         "trace-functions",
         "trace-mixed",
     ]
     assert all(float(row[41:50]) > 0 for row in rows)
     told = {row[:31].strip(): row.split()[-1] for row in rows}
     assert told["lint"] in ("met", "MISSED")
+
+
+def test_the_floors_of_growth_do_what_they_are_floors_of() -> None:
+    graph = growth._bare_graph(Mixed(TINY))
+    assert len(graph.nodes()) == len(OURS.trace(Mixed(TINY)).nodes)
+    lines = [(node.op, node.name, str(node.args)) for node in graph.nodes()]
+    for made in (growth._copied(graph), growth._loaded(growth._saved(graph))):
+        assert [(n.op, n.name, str(n.args)) for n in made.nodes()] == lines
+    swept = growth._eliminated(growth._bare_graph(HalfDead(TINY)))
+    expected = OURS.trace(HalfDead(TINY))
+    expected.eliminate_dead_code()
+    assert [node.name for node in swept.nodes()] == [
+        node.name for node in expected.nodes
+    ]
 
 
 @pytest.mark.parametrize(

@@ -671,19 +671,22 @@ def assert_fn(x: object) -> None:
 # -- calls of torch --------------------------------------------------------
 
 
-def proxies_in(values: Iterable[Value]) -> list[Proxy]:
+def proxies_in(values: Iterable[Value], *, fields: bool) -> list[Proxy]:
     """The proxies in some values, at any depth, from left to right.
 
-    What a dataclass holds does not count: a function may write into it, and a
-    node would be given a copy.
+    Args:
+        values: to look through.
+        fields: look into dataclasses, too.
     """
     found: list[Proxy] = []
     for value in values:
         kind = type(value)
         if kind is Proxy or issubclass(kind, Proxy):
             found.append(value)
-        elif kind not in LEAVES and not dataclasses.is_dataclass(kind):
-            found += proxies_in(parts(value))
+        elif kind not in LEAVES and (
+            fields or not dataclasses.is_dataclass(kind)
+        ):
+            found += proxies_in(parts(value), fields=fields)
     return found
 
 
@@ -691,7 +694,8 @@ def _common_tracer(
     function: object, args: tuple[Value, ...], kwargs: dict[str, Value]
 ) -> TracerBase:
     """The tracer of all the proxies among the arguments of a call."""
-    found = proxies_in((*args, *kwargs.values()) if kwargs else args)
+    values = (*args, *kwargs.values()) if kwargs else args
+    found = proxies_in(values, fields=True)
     first = found[0].tracer
     for proxy in found:
         if proxy.tracer is not first:

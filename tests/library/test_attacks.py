@@ -350,6 +350,18 @@ def test_a_leaf_function_that_writes_into_a_dataclass_runs() -> None:
     assert fx.symbolic_trace(forward)(1) == forward(1) == (3, 2)
 
 
+def read(steps: Value) -> Value:
+    """Let a proxy inside a dataclass answer for the call."""
+    return torch.overrides.handle_torch_function(read, (steps.x,), steps)
+
+
+def test_a_proxy_inside_a_dataclass_can_answer_for_a_call() -> None:
+    graph = fx.Tracer().trace(lambda x: read(Steps(x)))
+    (called,) = graph.find_nodes(op="call_function", target=read)
+    (made,) = called.all_input_nodes
+    assert made.target is Steps
+
+
 def test_a_node_in_a_dataclass_survives_pickle() -> None:
     graph, x, relu, _ = chain()
     relu.args = (Box(x, [x, torch.ops.aten.add.Tensor]), Box(1, [2]))

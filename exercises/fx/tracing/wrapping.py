@@ -189,8 +189,11 @@ def original_of(function: Value) -> Value:
 
 
 def find_proxy(*values: Value) -> Proxy | None:
-    """The first proxy in some values, at any depth."""
-    return next(iter(proxies_in(values)), None)
+    """The first proxy in some values, at any depth but in no dataclass.
+
+    A function may write into a dataclass, and a node would be given a copy.
+    """
+    return next(iter(proxies_in(values, fields=False)), None)
 
 
 def record_leaf(

@@ -1,9 +1,9 @@
-"""A graph and a tracer of modules that check nothing: floors.
+"""A graph and a tracer that check nothing: floors for growth and trace-modules.
 
-It has the methods that a user of torch.fx may override, and keeps what that
-keeps: names, users, the order, and in which modules each node was recorded.
-But it refuses nothing, replaces nothing except two methods of nn.Module, and
-knows no other calls than those of modules.
+The graph keeps what that of torch.fx keeps: names, users and the order. The
+tracer has the methods that a user of torch.fx may override, and notes in which
+modules each node was recorded. But it refuses nothing, replaces nothing except
+two methods of nn.Module, and knows no other calls than those of modules.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Node:
         values = (*args, *kwargs.values())
         nodes = [arg for arg in values if isinstance(arg, Node)]
         self.inputs = tuple(dict.fromkeys(nodes))
-        for node in nodes:
+        for node in self.inputs:
             node.users[self] = None
 
     def __repr__(self) -> str:

@@ -39,7 +39,7 @@ from .ordered.opcodes import Opcode, Target
 from .recording import frames, refusals
 from .recording.assigned import Assigned
 from .recording.scope import Scope, ScopeContextManager
-from .usedef.arguments import parts
+from .usedef.arguments import constructed, parts
 from .usedef.refusals import refuse_torchs
 from .usedef.values import LEAVES, Argument, Recorded, Value, base_types
 
@@ -209,6 +209,7 @@ class TracerBase:
         Raises:
             NotImplementedError: a value of another type.
             RuntimeError: a proxy inside a key of a dict.
+            TypeError: a dataclass whose constructor does not keep its fields.
 
         Cost: O(size of `a`).
 
@@ -242,9 +243,12 @@ class TracerBase:
             if isinstance(a, base):
                 return LOWER[base](self, a)
         if dataclasses.is_dataclass(a) and not isinstance(a, type):
+            specs = dataclasses.fields(a)
+            constructed(type(a), {f.name: getattr(a, f.name) for f in specs})
             fields = {
-                field.name: self.create_arg(getattr(a, field.name))
-                for field in dataclasses.fields(a)
+                f.name: self.create_arg(getattr(a, f.name))
+                for f in specs
+                if f.init
             }
             return self.create_node("call_function", type(a), (), fields)
         if isinstance(a, (*base_types, enum.Enum, HigherOrderOperator)):

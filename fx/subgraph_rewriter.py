@@ -186,7 +186,6 @@ def replace_pattern_with_filters(
     commit(gm, rewrites, carry_meta=options.get("carry_meta", False))
     if isinstance(replacement, nn.Module):
         gm.delete_all_unused_submodules()
-        gm.graph.lint()
     return [
         ReplacedPatterns(
             rewrite.match.anchors[0], rewrite.match.nodes_map, rewrite.made

@@ -48,7 +48,8 @@ def map_aggregate(a: object, fn: Callable[[Argument], Argument]) -> Argument:
 
     Raises:
         TypeError: a Node is in a key of a dict, or in a field of a dataclass
-            that its constructor does not take.
+            that its constructor does not take; or the constructor of a
+            dataclass with a Node inside does not keep what it is given.
 
     Cost: O(size of `a`).
 
@@ -123,12 +124,32 @@ def _map_dataclass(a: Value, fn: Callable[[Argument], Argument]) -> Argument:
         return fn(a)
     fields = {}
     for field in dataclasses.fields(a):
+        fn_of_field = fn if field.init else _refuse_link
         value = getattr(a, field.name, None)
-        if field.init:
-            fields[field.name] = map_aggregate(value, fn)
-        else:
-            map_aggregate(value, _refuse_link)
-    return type(a)(**fields)
+        fields[field.name] = map_aggregate(value, fn_of_field)
+    return constructed(type(a), fields)
+
+
+def constructed(kind: Callable[..., Value], fields: dict[str, Value]) -> Value:
+    """A dataclass with these fields, made by its constructor.
+
+    Raises:
+        TypeError: the constructor does not take the fields as they are, or
+            changes one, and so would change it again in each copy.
+    """
+    specs = dataclasses.fields(cast("Value", kind))
+    made = kind(**{f.name: fields[f.name] for f in specs if f.init})
+    for name, value in fields.items():
+        found = getattr(made, name, None)
+        plain = type(found) is type(value) and type(value) in (int, float, str)
+        if found is not value and not (plain and found == value):
+            raise TypeError(
+                f"{kind.__qualname__} has {value!r} in its field {name!r}, and "
+                "does not have it after it is constructed again, which copies "
+                "of a node and generated code do: let the constructor store "
+                "what it is given, or pass the fields themselves"
+            )
+    return made
 
 
 _REBUILD: Final[dict[type, Callable[[Value, Value], Argument]]] = {

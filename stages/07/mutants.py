@@ -126,7 +126,7 @@ MUTANTS: Final = (
     Mutant(
         function=_MATCH_NODE,
         misconception="Operands have one order.",
-        was="if commutes and len(pairs) > 1:",
+        was="if commutes and len(pairs) == 2:",
         becomes="if False:",
         told="a sum may have its",
     ),
@@ -423,9 +423,20 @@ MUTANTS: Final = (
     Mutant(
         function=_MATCH_NODE,
         misconception="With normalize, operands may be exchanged.",
-        was="commutes and len(pairs) > 1",
-        becomes="len(pairs) > 1",
+        was="commutes and len(pairs) == 2",
+        becomes="len(pairs) == 2",
         told="Only where asked.commutes",
+    ),
+    Mutant(
+        function=_MATCH_NODE,
+        misconception="Operands commute whatever is beside them.",
+        was="""        if commutes and len(pairs) == 2:
+            other = [*self.stack, *_exchanged(pairs)]
+""",
+        becomes="""        if commutes and len(pairs) > 1:
+            other = [*self.stack, *pairs[:-2], *_exchanged(pairs[-2:])]
+""",
+        told="there is a third argument",
     ),
     Mutant(
         function=_IS_CONVEX,
@@ -454,14 +465,14 @@ MUTANTS: Final = (
         was="""        self.bind(sought, found)
         pairs = list(zip(*pair, strict=True))
         pairs.reverse()
-        if commutes and len(pairs) > 1:
-            other = [*self.stack, *pairs[:-2], *_exchanged(pairs)]
+        if commutes and len(pairs) == 2:
+            other = [*self.stack, *_exchanged(pairs)]
             self.choices.append((other, len(self.nodes_map)))
 """,
         becomes="""        pairs = list(zip(*pair, strict=True))
         pairs.reverse()
-        if commutes and len(pairs) > 1:
-            other = [*self.stack, *pairs[:-2], *_exchanged(pairs)]
+        if commutes and len(pairs) == 2:
+            other = [*self.stack, *_exchanged(pairs)]
             self.choices.append((other, len(self.nodes_map)))
         self.bind(sought, found)
 """,
@@ -470,8 +481,8 @@ MUTANTS: Final = (
     Mutant(
         function=_MATCH_NODE,
         misconception="A choice is about the operands of one node.",
-        was="other = [*self.stack, *pairs",
-        becomes="other = [*pairs",
+        was="other = [*self.stack, ",
+        becomes="other = [",
         told="A choice is the whole stack",
     ),
     Mutant(

@@ -733,6 +733,27 @@ def test_operands_may_be_exchanged() -> None:
 
 
 @pytest.mark.exercise(MATCH_NODE)
+def test_operands_beside_a_third_have_their_order() -> None:
+    one, pattern, graph = search(
+        lambda a, b: torch.add(torch.relu(a), b, alpha=1),
+        lambda x, y: torch.add(y, torch.relu(x), alpha=2),
+        normalize=True,
+        ignore_literals=True,
+    )
+    sentence = (
+        "Pattern add(relu(a), b, alpha=1), graph add(y, relu(x), alpha=2), "
+        "and constants are ignored: alpha multiplies the second operand, so "
+        "where there is a third argument, the operands keep their order."
+    )
+    try:
+        found = one.match_from(pattern["add"], graph["add"])
+    except (TypeError, ValueError) as error:
+        check(False, sentence, picture=f"yours: {error!r}")
+    else:
+        check(not found, sentence)
+
+
+@pytest.mark.exercise(MATCH_NODE)
 def test_a_choice_keeps_what_was_still_to_be_compared() -> None:
     one, pattern, graph = search(
         lambda a, b, c: (torch.relu(a) + b) - torch.neg(c),

@@ -322,6 +322,45 @@ def test_a_node_in_a_field_that_no_constructor_takes_is_refused() -> None:
 
 
 @dataclasses.dataclass
+class Doubling:
+    """A dataclass whose constructor changes what it is given."""
+
+    held: object
+    scale: float = 1
+
+    def __post_init__(self) -> None:
+        self.scale = 2 * self.scale
+
+
+@dataclasses.dataclass
+class Derived:
+    """A dataclass with a field that follows from the others."""
+
+    held: object
+    size: int
+    scale: float = dataclasses.field(init=False)
+
+    def __post_init__(self) -> None:
+        self.scale = self.size**-0.5
+
+
+def test_a_dataclass_that_changes_when_it_is_made_again_is_refused() -> None:
+    _, x, relu, _ = chain()
+    before = relu.args
+    later = Late(x)
+    later.late = [2.5]
+    for changing in (Doubling(x), later):
+        with pytest.raises(TypeError, match="does not have it after it is"):
+            relu.args = (changing,)
+    assert relu.args == before
+    relu.args = (Derived(x, 7),)
+    assert relu.args == (Derived(x, 7),)
+    assert fx.symbolic_trace(lambda x: Derived(x, 7))(1) == Derived(1, 7)
+    with pytest.raises(TypeError, match="has 2 in its field 'scale'"):
+        fx.symbolic_trace(lambda x: Doubling(x))
+
+
+@dataclasses.dataclass
 class Steps:
     """What a function writes into."""
 

@@ -101,6 +101,39 @@ def test_nested_inputs_run() -> None:
     assert call_nested(keywords, 1, 2, 3) == {"all": [1, 2, 3]}
     assert graph.process_inputs([1, 2], 3) == [1, 2, 3]
     assert graph.process_outputs([1, 2, 3]) == {"all": [1, 2, 3]}
+    assert keywords.process_inputs(1, 2, 3) == [1, 2, 3]
+
+
+def difference(x: Value, y: int = 3) -> Value:
+    """The difference of two entries."""
+    return x["a"] - x["b"], y
+
+
+class Difference(torch.nn.Module):
+    """The same as a module, which is in the spec and not among the inputs."""
+
+    def forward(self, x: Value, y: int = 3) -> Value:
+        return difference(x, y)
+
+
+@pytest.mark.parametrize("root", [Difference(), difference])
+def test_an_interpreter_reads_dicts_by_their_keys_as_the_module_does(
+    root: Value,
+) -> None:
+    nested = {"x": {"a": fx.PH, "b": fx.PH}}
+    gm = fx.symbolic_trace(root, concrete_args=nested)
+    interpreter = fx.Interpreter(gm)
+    for given in ({"b": 1, "a": 5}, {"c": 9, "b": 1, "a": 5}):
+        assert interpreter.run(given) == gm(given) == (4, 3)
+        assert interpreter.run(given, 7) == gm(given, 7) == (4, 7)
+    assert interpreter.run(5, 1) == (4, 3)
+
+
+def test_an_interpreter_reads_keywords_by_their_keys() -> None:
+    inputs = ((1,), {"k": {"a": 2, "b": 3}})
+    graph = pytree_graph(fx, ["x", "k"], inputs, ["a", "b", "c"])
+    interpreter = fx.Interpreter(fx.GraphModule({}, graph))
+    assert interpreter.run(1, {"b": 3, "a": 2}) == {"all": [1, 2, 3]}
 
 
 def test_nested_inputs_whose_names_are_taken() -> None:

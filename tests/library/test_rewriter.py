@@ -510,6 +510,34 @@ def test_identities_between_outputs_that_interleave() -> None:
 # -- options -----------------------------------------------------------------
 
 
+@pytest.mark.parametrize("ignore_literals", [False, True])
+def test_operands_stay_in_their_places_beside_a_third(
+    ignore_literals: bool,
+) -> None:
+    @no_type_check
+    def target(a, b):
+        return torch.add(b, torch.relu(a), alpha=2)
+
+    gm = traced(target)
+    done = replace_pattern_with_filters(
+        gm,
+        lambda x, y: torch.add(torch.relu(x), y, alpha=1),
+        lambda x, y: torch.add(y, x.clamp(min=0)),
+        ignore_literals=ignore_literals,
+        normalize=True,
+    )
+    assert not done
+
+
+def test_a_fault_elsewhere_does_not_end_a_rewrite_that_is_done() -> None:
+    gm = traced(lambda x, y: torch.relu(x) + y)
+    gm.graph.call_function(torch.neg, (gm.graph.output_node().prev,))
+    with pytest.raises(RuntimeError, match="comes after the output"):
+        gm.graph.lint()
+    assert len(replace_pattern(gm, lambda x: torch.relu(x), nn.ReLU6())) == 1
+    assert torch.equal(gm(X, Y), X.clamp(0, 6) + Y)
+
+
 def test_a_rewrite_is_not_moved_across_a_mutation_on_request() -> None:
     @no_type_check
     def target(x):

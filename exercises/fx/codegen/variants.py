@@ -13,7 +13,7 @@ from typing import Final
 
 from torch.utils import _pytree as pytree
 
-from .._pytree import child_specs
+from .._pytree import child_specs, tree_flatten_spec
 from ..graph import Graph
 from ..usedef.protocols import PyTreeInfo
 from ..usedef.values import Argument, Value
@@ -47,8 +47,19 @@ class _PyTreeCodeGen(CodeGen):
         self.pytree_info = pytree_info
 
     def process_inputs(self, *inputs: Value) -> Value:
-        """The leaves of the inputs."""
-        return pytree.arg_tree_leaves(*inputs)
+        """The leaves of the inputs, which may be leaves already."""
+        if all(pytree.tree_structure(each).is_leaf() for each in inputs):
+            return list(inputs)
+        names = self.pytree_info.orig_args
+        specs = child_specs(self.pytree_info.in_spec)
+        if self._keywords(names) is not None:
+            specs = [each for spec in specs for each in child_specs(spec)]
+        if names[:1] == ["self"] and len(inputs) < len(specs):
+            specs = specs[1:]  # the module, which callers do not give
+        leaves = []
+        for given, spec in zip(inputs, specs, strict=False):
+            leaves += tree_flatten_spec(given, spec)
+        return leaves
 
     def process_outputs(self, out: Value) -> Value:
         """The outputs, nested as the traced function's."""
@@ -105,21 +116,27 @@ class _PyTreeCodeGen(CodeGen):
         )
 
     def _inputs(self, names: list[str]) -> str:
-        """The inputs as the spec has them: a list, or args and kwargs.
+        """The inputs as the spec has them: a list, or args and kwargs."""
+        keys = self._keywords(names)
+        if keys is None:
+            return f"[{', '.join(names)}]"
+        args = ", ".join(names[: len(names) - len(keys)])
+        kwargs = ", ".join([f"{key!r}:{key}" for key in keys])
+        return f"([{args}], {{{kwargs}}})"
 
-        A trace by torch.export has a spec of the second kind.
+    def _keywords(self, names: list[str]) -> list[str] | None:
+        """The parameters in the second half of a spec of args and kwargs.
+
+        A trace by torch.export has such a spec; None for others.
         """
         spec = self.pytree_info.in_spec
         if spec.type is tuple and spec.num_children == 2:
             args, kwargs = child_specs(spec)
-            count = args.num_children
             if args.type is tuple and kwargs.type is dict:
                 keys = list(kwargs.context)
-                if names[count:] == keys:
-                    pairs = [f"{key!r}:{key}" for key in keys]
-                    named = f"{{{', '.join(pairs)}}}"
-                    return f"([{', '.join(names[:count])}], {named})"
-        return f"[{', '.join(names)}]"
+                if names[args.num_children :] == keys:
+                    return keys
+        return None
 
     def generate_output(
         self,

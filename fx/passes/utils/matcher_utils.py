@@ -326,7 +326,8 @@ class Search:
         A node has one partner. A wildcard takes any node, whatever that
         node's arguments are. Otherwise both must be the same call, and the
         node found must have no more users than the pattern allows. An operation
-        that commutes adds a choice, with its operands exchanged.
+        that commutes adds a choice, with its operands exchanged; but not if a
+        third argument, such as `alpha`, belongs to one of them.
 
         Args:
             sought: a node of the pattern. If it is an anchor, a node that has
@@ -358,8 +359,8 @@ class Search:
         self.bind(sought, found)
         pairs = list(zip(*pair, strict=True))
         pairs.reverse()
-        if commutes and len(pairs) > 1:
-            other = [*self.stack, *pairs[:-2], *_exchanged(pairs)]
+        if commutes and len(pairs) == 2:
+            other = [*self.stack, *_exchanged(pairs)]
             self.choices.append((other, len(self.nodes_map)))
         self.stack += pairs
         return ""
@@ -486,8 +487,8 @@ def is_convex(nodes: set[Node]) -> bool:
 
 
 def _exchanged(pairs: list[Comparison]) -> list[Comparison]:
-    """The last two pairs with the graph's operands exchanged."""
-    (second, found_second), (first, found_first) = pairs[-2:]
+    """Two pairs, with the graph's operands exchanged."""
+    (second, found_second), (first, found_first) = pairs
     return [(second, found_first), (first, found_second)]
 
 

@@ -266,6 +266,17 @@ def the_graph_knows_how_to_flatten_its_inputs(lib: Lib) -> Seen:
     ]
 
 
+@program(differs="interpreter-reads-by-key", ours=[3, 3, 3])
+def an_interpreter_gets_a_dict_in_another_order(lib: Lib) -> Seen:
+    inputs = {"a": lib.PH, "b": lib.PH}
+    gm = lib.symbolic_trace(
+        lambda x: x["a"] - x["b"], concrete_args={"x": inputs}
+    )
+    given = {"b": 2, "a": 5}
+    run = lib.Interpreter(gm).run
+    return [gm(given), run(given), run(5, 2)]
+
+
 @program(claims=("concrete-args",))
 def annotated_parameters_that_are_taken_apart(lib: Lib) -> Seen:
     def f(x: dict[str, torch.Tensor], n: int) -> torch.Tensor:

@@ -122,11 +122,10 @@ class Graph(OrderedGraph[Node]):
             type_expr: the type of the value, for annotations.
 
         Raises:
-            AssertionError: the opcode is unknown, args is not a tuple, or
-                kwargs not a dict.
+            AssertionError: the opcode is unknown, args is not a tuple, kwargs
+                is not a dict, or the insert point is beside an erased node.
             ValueError: wrong type of target; an illegal keyword or parameter.
             RuntimeError: an argument node is erased or of another graph.
-            AssertionError: the insert point is beside an erased node.
 
         If it raises, or a hook does, the graph is as before (but a name may be
         used up).
@@ -717,7 +716,3 @@ class Graph(OrderedGraph[Node]):
                 codegen._body_transformer = old
 
         return restore()
-
-    def _target_to_str(self, target: Target) -> str:
-        """The name that a node with this target asks for."""
-        return target_to_str(target)

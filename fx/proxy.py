@@ -533,10 +533,6 @@ class Proxy(_Like):
         refusals.refuse_functions(orig_method, args, kwargs)
         return tracer.create_proxy("call_function", orig_method, args, kwargs)
 
-    def __getstate__(self) -> dict[str, Value]:
-        """The attributes, for copy and pickle."""
-        return vars(self)
-
     def __setstate__(self, state: dict[str, Value]) -> None:
         """Restore the attributes of a copy, which has none of its own yet."""
         vars(self).update(state)

@@ -113,8 +113,7 @@ class Node(NamedNode["Graph"]):
         target: what is called, fetched or bound.
         users: the nodes that use this one's value, as keys, in order of
             their first use.  `y in x.users` exactly when x is among the
-            inputs of y: assigning `y.args` or `y.kwargs` is the only way to
-            change either, and it changes both.
+            inputs of y: what assigns arguments or erases a node changes both.
         type: the Python type of the value, for annotations; or None.
         meta: for passes to leave notes in; copied with the node.
 

@@ -273,7 +273,7 @@ def _types_fit(
 def _signature_by_name(function: Function) -> list[Signature]:
     """The signature of a Python function, if arguments can be given by name.
 
-    None if it takes `*args`, `**kwargs` or arguments by position only.
+    An empty list if it takes `*args`, `**kwargs` or arguments by position only.
     """
     signature = python_signature(function)
     nameable = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)

@@ -495,10 +495,6 @@ class Proxy(_Like):
         """
         raise NotImplementedError("stage 03: Proxy.__torch_function__")
 
-    def __getstate__(self) -> dict[str, Value]:
-        """The attributes, for copy and pickle."""
-        return vars(self)
-
     def __setstate__(self, state: dict[str, Value]) -> None:
         """Restore the attributes of a copy, which has none of its own yet."""
         vars(self).update(state)

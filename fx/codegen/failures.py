@@ -39,12 +39,10 @@ class Line(NamedTuple):
     """A line of generated text.
 
     Attributes:
-        number: its number, from 1 on.
         text: its characters, without the line end.
         node: the node for which it was written; None for the def line, say.
     """
 
-    number: int
     text: str
     node: Node | None
 
@@ -64,8 +62,8 @@ def line_of(code: PythonCode, nodes: Sequence[Node], number: int) -> Line:
     index = (code._lineno_map or {}).get(number - code._prologue_start)
     # A user's own code generator may map lines to nodes that do not exist.
     if index is None or index >= len(nodes):
-        return Line(number, text, None)
-    return Line(number, text, nodes[index])
+        return Line(text, None)
+    return Line(text, nodes[index])
 
 
 def why_refused(
@@ -83,7 +81,7 @@ def why_refused(
     text = f"Python refuses the generated code: {type(error).__name__}: {what}"
     number = _number_in(error, key)
     if number is not None:
-        _, line, node = line_of(code, nodes, number)
+        line, node = line_of(code, nodes, number)
         text += f"\n  line {number}: {line.strip()}"
         if node is not None:
             text += f"\n  written for Node {node}: {node.format_node()}"

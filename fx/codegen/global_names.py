@@ -16,9 +16,8 @@ provided that the path leads to them; everything else is bound in the dict.
 
 from __future__ import annotations
 
-import builtins
 import math
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable
 from types import BuiltinFunctionType, MethodType, ModuleType
 from typing import Final
 
@@ -26,15 +25,13 @@ import torch
 from torch.utils import _pytree as pytree
 
 from .. import _pytree as fx_pytree
-from ..ordered.namespace import Namespace, target_to_str
+from ..ordered.namespace import BUILTINS, Namespace, target_to_str
 from ..text.qualified_names import (
     _get_qualified_name,
     is_from_torch,
     resolves_to,
 )
 from ..usedef.values import Value
-
-_BUILTINS: Final[Mapping[str, object]] = vars(builtins)
 
 PREFILLED: Final[dict[str, object]] = {
     "inf": math.inf,
@@ -109,7 +106,7 @@ class GlobalNames:
         if text.startswith("torch.") and is_from_torch(obj):
             if resolves_to(text, obj):
                 return self.in_torch(text)
-        elif text in _BUILTINS:  # a bare name is that of a builtin itself
+        elif text in BUILTINS:  # a bare name is that of a builtin itself
             name = self.builtin(text)
             self.values[name] = obj
             return name
@@ -123,7 +120,7 @@ class GlobalNames:
         """The name by which the code finds a builtin of Python."""
         if name not in self._taken:
             return name
-        return self.bind(name, _BUILTINS[name])
+        return self.bind(name, BUILTINS[name])
 
     def bind(self, hint: str, obj: Value) -> str:
         """Make `obj` a global, under a name as close to `hint` as can be.

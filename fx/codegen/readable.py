@@ -34,9 +34,6 @@ BLUE: Final = "\033[34m"
 DIM: Final = "\033[2m"
 PLAIN: Final = "\033[0m"
 
-CALLS: Final = frozenset(("call_function", "call_method", "call_module"))
-"""The opcodes that run something worth measuring."""
-
 _PROFILER: Final = "torch._C._profiler._RecordFunctionFast"
 _INPUTS: Final = "ENTER_GRAPH_PLACEHOLDER_KEY"
 _LONG: Final = 40
@@ -87,7 +84,7 @@ class ReadableEmitter(Emitter):
         """Write one node, with a comment and a profiler range around it."""
         if self._options.verbose and node.op not in ("placeholder", "output"):
             self._comment(node)
-        if not (self._options.record_func and node.op in CALLS):
+        if not (self._options.record_func and node.op.startswith("call_")):
             return super().write(index, node)
         suffix = f"_{self.variables[node]}"
         self._enter(suffix, str(index), index)

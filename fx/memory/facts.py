@@ -162,7 +162,8 @@ class Facts:
     def view(self) -> Overload | None:
         """For a scatter operator, the view that it is the inverse of.
 
-        That is `select(self, ...)` for `select_scatter(self, src, ...)`.
+        That is `select(self, ...)` for `select_scatter(self, src, ...)`, which
+        writes its parameter `src`.
         """
         base, _, scatter = self.base.rpartition("_")
         given = [*self.parameters.values()]
@@ -173,11 +174,6 @@ class Facts:
             if other.views == taken[:1] and _fit([given[0], *given[2:]], taken):
                 return other.overload
         return None
-
-    @property
-    def source(self) -> Parameter | None:
-        """For a scatter operator, the parameter that it writes."""
-        return None if self.view is None else self.parameters["src"]
 
     def _namesakes(self, base: str) -> list[Facts]:
         """The facts of the operator `base` in the same namespace.

@@ -21,8 +21,10 @@ RESERVED: Final[frozenset[str]] = frozenset(
 )
 """Names that generated code uses for its own globals."""
 
-_BUILTINS: Final[Mapping[str, object]] = vars(builtins)
-TAKEN: Final = frozenset(keyword.kwlist) | set(_BUILTINS) | RESERVED
+BUILTINS: Final[Mapping[str, object]] = vars(builtins)
+"""What Python has without an import: `len`, `print`, `int`."""
+
+TAKEN: Final = frozenset(keyword.kwlist) | set(BUILTINS) | RESERVED
 """Names that a node cannot have: keywords, builtins, and the reserved ones."""
 
 _MOST_DIGITS: Final = 640
@@ -93,7 +95,7 @@ class Namespace:
 
 def _is_builtin(name: str, obj: object | None) -> bool:
     """Whether `obj` is the builtin of that name."""
-    return obj is not None and _BUILTINS.get(name) is obj
+    return obj is not None and BUILTINS.get(name) is obj
 
 
 def _parse(candidate: str) -> tuple[str, str, int]:

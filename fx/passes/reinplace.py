@@ -185,7 +185,7 @@ def rule_1a_reach(sim: Simulation, call: Call) -> None:
         Kept: it does, or where it writes is not known.
     """
     facts = facts_of(call.node.target)
-    if facts is None or facts.view is None or facts.source is None:
+    if facts is None or facts.view is None:
         return
     part = written_by_scatter(sim, call.node, facts)
     if part is None:
@@ -306,9 +306,10 @@ def is_redundant_scatter(sim: Simulation, call: Call, user: Node) -> bool:
         user: the node in question, which need not be a scatter.
     """
     facts = facts_of(user.target)
-    if facts is None or facts.view is None or facts.source is None:
+    if facts is None or facts.view is None:
         return False
-    into, source = (*user.args, 0)[0], facts.source.of(user.args, user.kwargs)
+    into = (*user.args, 0)[0]
+    source = facts.parameters["src"].of(user.args, user.kwargs)
     if not isinstance(into, Node) or not isinstance(source, Node):
         return False
     if sim.storages.alias_sets(into) != [call.memory]:
@@ -378,13 +379,13 @@ def _step_3_in_place(node: Node) -> bool:
     facts = facts_of(node.target)
     if facts is None:
         raise AssertionError(f"{node} is not a call of an operator")
-    if facts.source is None or facts.view is None:
+    if facts.view is None:
         # (3b) `foo(a, args...)` becomes `foo_(a, args...)`.
         node.target = facts.twin or node.target
         return False
     # (3a) `{view}_scatter(a, b, args...)` becomes
     # `{view}(a, args...).copy_(b)`.
-    source = facts.source.of(node.args, node.kwargs)
+    source = facts.parameters["src"].of(node.args, node.kwargs)
     with node.graph.inserting_before(node):
         args, kwargs = view_arguments(node)
         view = node.graph.call_function(facts.view, args, kwargs)

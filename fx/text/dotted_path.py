@@ -23,7 +23,7 @@ may be a value."""
 
 
 class Step(NamedTuple):
-    """One atom of a path, followed.
+    """One atom of a path, and what was found there.
 
     Attributes:
         prefix: the path walked so far, "" at the root.

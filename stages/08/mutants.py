@@ -323,8 +323,8 @@ MUTANTS: Final = (
     Mutant(
         function=_REDUNDANT,
         misconception="Each user is an operator.",
-        was="if facts is None or facts.view is None or facts.source is None:",
-        becomes="if facts.view is None or facts.source is None:",
+        was="if facts is None or facts.view is None:",
+        becomes="if facts.view is None:",
         told="a node without facts is not a scatter",
     ),
     Mutant(

@@ -152,13 +152,13 @@ class TestTheLines:
         nodes = some_nodes()
         program = compiled(lines={1: 0, 2: 1}, nodes=nodes)
         line = partial(line_of, program.code, program.nodes)
-        assert line(5) == (5, "    doubled = x * 2", nodes[0])
+        assert line(5) == ("    doubled = x * 2", nodes[0])
         assert line(6).node is nodes[1]
-        assert line(4) == (4, "def forward(self, x):", None)
+        assert line(4) == ("def forward(self, x):", None)
         odd = compiled(lines={1: 7}, nodes=nodes)
         assert line_of(odd.code, odd.nodes, 5).node is None
-        assert line(99) == (99, "", None)
-        assert line(0) == (0, "", None)
+        assert line(99) == ("", None)
+        assert line(0) == ("", None)
 
 
 class TestTextThatPythonRefuses:

@@ -22,7 +22,6 @@ class Operator(NamedTuple):
         name: its name in the module `operator`: "add", "and_", "iadd".
         function: `operator.add`, what nodes have as their target.
         template: its syntax, with `{}` for each operand.
-        reflected: whether it has a reflected method, `__radd__`.
         in_place: whether the syntax is a statement that changes, or binds
             again, the first operand.
     """
@@ -30,7 +29,6 @@ class Operator(NamedTuple):
     name: str
     function: Callable[..., object]
     template: str
-    reflected: bool
     in_place: bool
 
     @property
@@ -109,7 +107,6 @@ OPERATORS: Final[tuple[Operator, ...]] = tuple(
         name,
         getattr(operator, name),
         syntax,
-        name in reflectable_magic_methods,
         name in inplace_methods,
     )
     for name, syntax in {**magic_methods, **inplace_methods}.items()

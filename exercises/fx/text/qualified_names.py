@@ -9,11 +9,9 @@ and some have a wrong one, so code that *executes* the text first asks
 
 from __future__ import annotations
 
-import builtins
 import inspect
 import re
 import sys
-from collections.abc import Mapping
 from functools import lru_cache
 from types import BuiltinFunctionType, FunctionType
 from typing import Final
@@ -21,7 +19,7 @@ from typing import Final
 import torch
 from torch.nn import functional
 
-_BUILTINS: Final[Mapping[str, object]] = vars(builtins)
+from ..ordered.namespace import BUILTINS
 
 _RESPELLED: Final = {
     "torch.segment_reduce": "torch._segment_reduce",
@@ -70,7 +68,7 @@ def _qualified_name(func: object) -> str:
     name = getattr(func, "__name__", None)
     if not isinstance(name, str):
         return _of_type(type(func))
-    if _BUILTINS.get(name) is func:
+    if BUILTINS.get(name) is func:
         return name
     if _is_tensor_method(func, name):
         return f"torch.Tensor.{name}"
@@ -139,7 +137,7 @@ def resolves_to(text: str, obj: object) -> bool:
     """
     head, *atoms = text.split(".")
     if not atoms:
-        return head in _BUILTINS and _BUILTINS[head] is obj
+        return head in BUILTINS and BUILTINS[head] is obj
     found: object = sys.modules.get(head)
     try:
         for atom in atoms:

@@ -20,6 +20,7 @@ import copy
 import inspect
 import math
 from collections.abc import Callable
+from functools import partial
 from types import FunctionType, ModuleType
 from typing import TypeAlias
 
@@ -306,14 +307,11 @@ class Tracer(TracerBase):
 
     def _state_proxy(self, path: str, value: torch.Tensor) -> Proxy:
         """A proxy of a new get_attr node."""
-        if not (self.param_shapes_constant and isinstance(value, nn.Parameter)):
-            return self.create_proxy("get_attr", path, (), {})
-
-        def known(node: Node) -> Proxy:
-            return ParameterProxy(self, node, path, value)
-
+        make = None
+        if self.param_shapes_constant and isinstance(value, nn.Parameter):
+            make = partial(ParameterProxy, self, name=path, param=value)
         return self.create_proxy(
-            "get_attr", path, (), {}, proxy_factory_fn=known
+            "get_attr", path, (), {}, proxy_factory_fn=make
         )
 
     def _tensor_path(self, tensor: torch.Tensor) -> str | None:

@@ -78,7 +78,7 @@ else:
         },
     )
 
-_names.set_all(to_torch)
+_names.set_all()
 
 __all__ = [
     "CodeGen",

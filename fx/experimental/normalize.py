@@ -99,14 +99,15 @@ class NormalizeArgs(Transformer):
 
         torch.fx: experimental/normalize.py, NormalizeArgs.call_function
         """
-        types, named = self._types
+        types = self._types[0] if arg_types is None else arg_types
+        named = self._types[1] if kwarg_types is None else kwarg_types
         if callable(target):
             found = normalize_function(
                 target,
                 args,
                 kwargs,
-                types if arg_types is None else arg_types,
-                named if kwarg_types is None else kwarg_types,
+                types,
+                named,
                 self.normalize_to_only_use_kwargs,
             )
             if found and _is_the_same(target, args, kwargs, found):

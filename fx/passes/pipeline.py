@@ -12,7 +12,7 @@ returns, so a value that a later stage needs is handed through all in between:
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate, pairwise
 
@@ -210,17 +210,18 @@ def _within(
 ) -> list[int] | None:
     """Cuts with which no stage weighs more than a limit, if there are any."""
     totals = [weights[end] for end in ends]
+    limit = limit * (1 + 1e-9) + 1e-9
     cuts: list[int] = []
     start, done = 0.0, -1
     for left in range(count - 1, 0, -1):
-        reach = bisect_left(totals, start + limit + 1e-9 * totals[-1])
+        reach = bisect_right(totals, start + limit) - 1
         # Each of the stages behind this one needs an end of its own.
-        done = max(done + 1, min(reach - 1, len(ends) - 1 - left))
-        if totals[done] - start > limit * (1 + 1e-9) + 1e-9:
+        done = max(done + 1, min(reach, len(ends) - 1 - left))
+        if totals[done] - start > limit:
             return None
         cuts.append(ends[done])
         start = totals[done]
-    return cuts if totals[-1] - start <= limit * (1 + 1e-9) + 1e-9 else None
+    return cuts if totals[-1] - start <= limit else None
 
 
 # -- what cannot be cut ------------------------------------------------------
@@ -274,9 +275,7 @@ def _result(graph: Graph) -> Argument:
     """What the graph returns."""
     result = graph.output_node().args[0]
     values = result if isinstance(result, tuple | list) else (result,)
-    if not _fits((v for v in values if isinstance(v, Node)), None) or not all(
-        isinstance(value, Node) for value in values
-    ):
+    if not all(isinstance(v, Node) and _fits([v], None) for v in values):
         raise ValueError(
             f"the result {result} cannot be sent: return a tensor, or a tuple "
             "of them"

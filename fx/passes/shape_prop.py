@@ -127,9 +127,6 @@ class ShapeProp(Interpreter):
             with FakeCopyMode(self.fake_mode):
                 self.fake_module = copy.deepcopy(gm)
             self.module: nn.Module = self.fake_module
-            self.submodules: dict[str, nn.Module] = dict(
-                self.fake_module.named_modules()
-            )
 
     def propagate(self, *args: Value) -> Value:
         """Run the module on sample inputs and annotate its nodes.

@@ -143,11 +143,10 @@ def operator_name(node: Node) -> str:
 @functools.lru_cache(maxsize=4096)
 def _name_of_function(target: Value) -> str:
     """The name of the operator that a function calls, or ""."""
-    found = PYTHON_OPERATORS.get(target, "")
-    if not found and isinstance(target, OpOverload):
+    if isinstance(target, OpOverload):
         found = target._schema.name.removeprefix("aten::")
-    elif not found:
-        found = _name_in_torch(target)
+    else:
+        found = PYTHON_OPERATORS.get(target) or _name_in_torch(target)
     found = SAME_AS.get(found, found)
     overloads = _overloads(found)
     if not overloads or isinstance(target, OpOverload):

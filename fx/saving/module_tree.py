@@ -221,18 +221,12 @@ class Tree:
 
     def _made(self, path: str, record: dict[str, Value]) -> nn.Module:
         """A module of a record, with its state."""
-        new, module = "root" not in record, self._root
-        if new:
-            module = _make(record, self._codec)
-        elif (module := _module_at(self._root, path.split("."))) is None:
-            raise ValueError(
-                "the file does not say how to make the module "
-                f"({record['root']}): give a module that has it, as in "
-                "`load(path, root)`"
-            )
-        record.pop("root", None)
-        if not new:
-            self._note(module)
+        new = "root" not in record
+        module = (
+            _make(record, self._codec)
+            if new
+            else self._of_root(path, record.pop("root"))
+        )
         for kind in _TENSORS:
             self._fill(module, kind, record.pop(kind, {}), is_new=new)
         module.training = record.pop("training", True) is True
@@ -249,14 +243,26 @@ class Tree:
         module._non_persistent_buffers_set = set(map(str, passing))
         return module
 
-    def _note(self, module: nn.Module) -> None:
-        """Remember what will be set in a module of the root."""
+    def _of_root(self, path: str, why: Value) -> nn.Module:
+        """A module of the root, noted as it is now.
+
+        Args:
+            path: where it is.
+            why: why the file does not say how to make it.
+        """
+        module = _module_at(self._root, path.split("."))
+        if module is None:
+            raise ValueError(
+                f"the file does not say how to make the module ({why}): give "
+                "a module that has it, as in `load(path, root)`"
+            )
         held = vars(module)
         names = ("training", "_non_persistent_buffers_set")
         was = {name: held[name] for name in names}
         for table in ("_modules", *_TENSORS.values()):
             was |= held[table]
         self._was += [(module, name, was[name]) for name in was]
+        return module
 
     def undo(self) -> None:
         """Give the modules of the root back what they had."""

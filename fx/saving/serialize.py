@@ -149,7 +149,7 @@ def _import(name: str, value: Value) -> str:
         imported = sys.modules.get(value.__name__) is value
         return _from("", value.__name__, name) if imported else ""
     module, attribute = _home(value)
-    held = getattr(sys.modules.get(module), attribute, _home)
+    held = getattr(sys.modules.get(module), attribute, None)
     # Another thread's trace may have patched the name.
     same = original_of(held) is value and is_attribute_name(attribute)
     return _from(module, attribute, name) if same else ""

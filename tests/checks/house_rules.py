@@ -217,7 +217,7 @@ def _docstring_fault(node: Definition) -> str | None:
 # --- importing a module does nothing else ----------------------------------
 
 REGISTRATIONS = {
-    "fx/__init__.py": r"_names\.set_all\(to_torch\)",
+    "fx/__init__.py": r"_names\.set_all\(\)",
     "fx/codegen/variants.py": r"Graph\._make_codegen = ",
     "fx/immutable_collections.py": r"[\w.]*register_pytree_node\(",
 }

@@ -334,6 +334,17 @@ def why_not(target: Traced, pattern: Traced) -> str:
     return explain(symbolic_trace(target), pattern, print_output=False)
 
 
+def test_an_explanation_counts_the_matches_that_it_does_not_list() -> None:
+    def target(x: torch.Tensor) -> torch.Tensor:
+        for _ in range(7):
+            x = torch.relu(x)
+        return x
+
+    lines = why_not(target, lambda x: torch.relu(x)).splitlines()
+    assert lines[0].startswith("7 match(es)")
+    assert lines[5:7] == ["  matched: relu_4", "  and 2 more"]
+
+
 def test_explain_marks_the_first_difference(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

@@ -47,6 +47,19 @@ def calls(x: Value, y: Value) -> Value:
     return x.add(1), c, torch.eq(d, 1), torch.floor_divide(x, 2), torch.neg(x)
 
 
+def test_types_that_are_given_count_and_not_those_of_the_node() -> None:
+    class Powers(ours.NormalizeArgs):
+        def call_method(
+            self, target: Value, args: Value, kwargs: Value
+        ) -> Value:
+            types = (int, torch.Tensor)
+            return self.call_function(torch.pow, (2, *args), kwargs, types)
+
+    new = Powers(fx.symbolic_trace(lambda x: x.exp2())).transform()
+    assert "torch.pow(self = 2, exponent = x)" in new.code
+    assert new(torch.tensor(3.0)) == 8
+
+
 @pytest.mark.parametrize("only_kwargs", [True, False])
 def test_arguments_as_torch_fx(only_kwargs: bool) -> None:
     inputs = torch.rand(2, 3), torch.rand(2, 3)

@@ -6,13 +6,13 @@ torch.fx look for it there all the same.  The package root therefore
 sets such names last, from the one table here.
 
 A few are torch.fx's own objects. They are about the text of a stack trace,
-TorchScript's types or notes in `meta`, so that they work with either library.
+TorchScript's types, notes in `meta` or unpickling, so that they work with
+either library.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from types import ModuleType
 from typing import Final
 
@@ -46,6 +46,7 @@ from ..tracing import questions
 from ..usedef import protocols, values
 from ..usedef.values import Argument, Value
 from .first_use import importer
+from .torch_graphs import to_torch
 
 
 def _format_arg(arg: Argument, max_list_len: float = math.inf) -> str:
@@ -103,12 +104,8 @@ _NAMES: Final[dict[ModuleType, dict[str, Value]]] = {
 """Module of fx -> the names that it gets, and what they mean."""
 
 
-def set_all(to_torch: Callable[..., Value]) -> None:
-    """Set the names; the package root does so when it is imported.
-
-    Args:
-        to_torch: becomes a method of graphs and of graph modules.
-    """
+def set_all() -> None:
+    """Set the names; the package root does so when it is imported."""
     Graph.to_torch = GraphModule.to_torch = to_torch
     for holder, names in _NAMES.items():
         for name, value in names.items():

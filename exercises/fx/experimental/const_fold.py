@@ -82,11 +82,12 @@ class FoldedGraphModule(GraphModule):
         self.has_folding_been_run: bool = False
         self.fx_const_folded_attrs_name = fx_const_folded_attrs_name
         self.device_for_folded_attrs = device_for_folded_attrs
+        # Kept alive, so that no id in the stamp comes to mean another object.
         self._folded_from: list[object] = []
         self._stamp: Hashable = None
 
     def __call__(self, *args: Value, **kwargs: Value) -> Value:
-        """Fold, unless the folded values are those of now; then run.
+        """Fold if the folded values are missing or out of date; then run.
 
         A trace takes the folded values that there are.
         """

@@ -54,11 +54,10 @@ def merge_matmul(in_mod: nn.Module) -> GraphModule:
 
     torch.fx: experimental/merge_matmul.py, merge_matmul
     """
-    traced = isinstance(in_mod, GraphModule)
     gm = in_mod if isinstance(in_mod, GraphModule) else symbolic_trace(in_mod)
     kept = [*kept_in_order(gm.graph)]
     merged = {group[0]: group for group in _at_once(gm.graph, kept)}
-    if not merged and not traced:
+    if not merged and gm is not in_mod:
         return gm
     leader = {node: first for first, all_ in merged.items() for node in all_}
     new = Graph()

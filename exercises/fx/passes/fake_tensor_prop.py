@@ -70,7 +70,7 @@ class FakeTensorProp(Interpreter):
         return result
 
     def _keep(self, value: Argument) -> Argument:
-        """What meta keeps of a leaf; a detached tensor, its shape of now."""
+        """What meta keeps of a leaf; of a tensor, a detached one."""
         if isinstance(value, torch.Tensor):
             if not isinstance(value, FakeTensor):
                 value = self._mode.from_tensor(value, static_shapes=True)

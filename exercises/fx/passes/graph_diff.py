@@ -155,8 +155,9 @@ class _Matcher:
         more than a common input, as a node has many users.
         """
         a, b = self._a, self._b
-        for outputs in zip(_outputs(a), _outputs(b), strict=False):
-            self._pair(*outputs)
+        ends = (each.graph.find_nodes(op="output") for each in (a, b))
+        for pair in zip(*ends, strict=False):
+            self._pair(*pair)
         above, other_above = a.above(), b.above()
         self._by_key(a.around(above), b.around(other_above))
         if len(self.pairs) == len(a.labels) == len(b.labels):
@@ -297,11 +298,6 @@ class _Matcher:
             partner = self.pairs.get(first)
             if partner is not None and position[partner] > position[after]:
                 yield f"moved in front of {partner.name}"
-
-
-def _outputs(structure: Structure) -> list[Node]:
-    """The output of a graph, if it has one."""
-    return [node for node in structure.labels if node.op == "output"]
 
 
 def _own_name(node: Node) -> str:

@@ -1,7 +1,7 @@
 """Stage 06, interpreter: Profiler, which measures time and memory of each node.
 
 It is also the shortest example of an interpreter with a purpose: it overrides
-one method to watch the graph run.
+`run_node` to watch the graph run.
 """
 
 from __future__ import annotations

@@ -12,7 +12,13 @@ in an order in which they can run, and the main graph calls one after another:
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Container, Hashable, MutableMapping
+from collections.abc import (
+    Callable,
+    Container,
+    Hashable,
+    Iterator,
+    MutableMapping,
+)
 from dataclasses import dataclass, field
 from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
@@ -109,7 +115,7 @@ def split_module(
     connect(m.graph, parts, part_of)
     if keep_original_order:
         order = list(parts)
-        _check_order(order, parts)
+        _check_order(parts)
     else:
         order = _runnable_order(parts)
     modules: dict[str, Value] = {}
@@ -127,7 +133,7 @@ def split_module(
             paths = {f"{part.name}.{name}": held[name] for name in held}
             qualname_map.update(paths)
     graph = _main_graph(m.graph, [parts[key] for key in order], tuple_return)
-    fetched = [str(n.target) for n in graph.nodes if n.op == "get_attr"]
+    fetched = [str(n.target) for n in graph.find_nodes(op="get_attr")]
     new = GraphModule({p: find(m, p) for p in fetched} | modules, graph)
     copy_attributes(m, new, fetched)  # says which buffers are persistent
     return new
@@ -142,8 +148,8 @@ def _assign(
     """The parts with their calls, and the part of each call."""
     parts: Parts = {}
     part_of: dict[Node, PartId] = {}
-    paths = {str(n.target) for n in graph.nodes if n.op == "get_attr"}
-    taken = {path.partition(".")[0] for path in paths}
+    fetched = graph.find_nodes(op="get_attr")
+    taken = {str(node.target).partition(".")[0] for node in fetched}
     for node in graph.nodes:
         if node.op.startswith("call"):
             key = part_of[node] = split_callback(node)
@@ -174,7 +180,7 @@ def connect(graph: Graph, parts: Parts, part_of: dict[Node, PartId]) -> None:
             parts[first].needed_by[second] = None
 
     for node in graph.nodes:
-        user = parts.get(part_of[node]) if node in part_of else None
+        user = parts[part_of[node]] if node in part_of else None
         for value in node.all_input_nodes:
             maker = parts[part_of[value]] if value in part_of else None
             if maker is user:
@@ -228,18 +234,22 @@ def _need(parts: Parts, user: PartId, needed: PartId) -> str:
     return f"  {parts[user].name} needs {parts[needed].name}: {after} {why}"
 
 
-def _check_order(order: list[PartId], parts: Parts) -> None:
+def _check_order(parts: Parts) -> None:
     """Raise if a part needs one that runs later."""
+    for key, needed in out_of_order(parts):
+        raise RuntimeError(
+            "the parts cannot run in the order of their first calls:\n"
+            f"{_need(parts, key, needed)}\n"
+            "Leave out keep_original_order, or split in another way."
+        )
+
+
+def out_of_order(parts: Parts) -> Iterator[tuple[PartId, PartId]]:
+    """Each part that needs a later one, and that one."""
     run: set[PartId] = set()
-    for key in order:
+    for key, part in parts.items():
         run.add(key)
-        for needed in parts[key].needs:
-            if needed not in run:
-                raise RuntimeError(
-                    "the parts cannot run in the order of their first calls:\n"
-                    f"{_need(parts, key, needed)}\n"
-                    "Leave out keep_original_order, or split in another way."
-                )
+        yield from ((key, needed) for needed in part.needs if needed not in run)
 
 
 # -- the graphs --------------------------------------------------------------

@@ -12,7 +12,7 @@ from ..graph_module import GraphModule
 from ..node import Node, map_arg
 from ..text.dotted_path import copy_attributes, find
 from ..usedef.values import Value
-from .split_module import Part, PartId, Parts, connect
+from .split_module import Part, PartId, Parts, connect, out_of_order
 from .tools_common import CALLABLE_NODE_OPS
 from .utils.common import lift_subgraph_as_module, subgraph_of
 
@@ -150,14 +150,10 @@ def _tagged(
 
 def _check_order(parts: Parts) -> None:
     """Raise if a part must run before one that precedes it."""
-    run: set[PartId] = set()
-    for tag, part in parts.items():
-        run.add(tag)
-        for needed, (before, after) in part.needs.items():
-            if needed not in run:
-                is_use = before in after.all_input_nodes
-                why = "uses" if is_use else "must stay behind"
-                raise AssertionError(
-                    f"Component {tag} order must be >= max of its upstream "
-                    f"components: {after} {why} {before}, which is in {needed}"
-                )
+    for tag, needed in out_of_order(parts):
+        before, after = parts[tag].needs[needed]
+        why = "uses" if before in after.all_input_nodes else "must stay behind"
+        raise AssertionError(
+            f"Component {tag} order must be >= max of its upstream "
+            f"components: {after} {why} {before}, which is in {needed}"
+        )

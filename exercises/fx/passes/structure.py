@@ -96,7 +96,7 @@ class Structure:
         self.before: dict[Node, list[Node]] = {}
         for node in self.graph.nodes:
             self._add(node)
-        places = [n for n in self.graph.nodes if n.op == "placeholder"]
+        places = self.graph.find_nodes(op="placeholder")
         for pairs in (pairwise(places), kept_in_order(self.graph)):
             for first, second in pairs:
                 self.before[second].append(first)

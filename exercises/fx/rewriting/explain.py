@@ -21,6 +21,9 @@ from .templates import Program, Rewrite, template_maker
 AROUND = 2
 """How many nodes of the graph are shown around each that matters."""
 
+MOST_MATCHES = 5
+"""How many matches are listed."""
+
 
 def explain(
     gm: GraphModule | Graph,
@@ -75,9 +78,11 @@ def _report(matcher: SubgraphMatcher, graph: Graph) -> Iterator[str]:
     matches = matcher.match(graph)
     tries = matcher.mismatches(graph)
     yield f"{len(matches)} match(es), {len(tries)} other place(s) tried"
-    for match in matches[:AROUND]:
+    for match in matches[:MOST_MATCHES]:
         ends = ", ".join(str(node) for node in match.returning_nodes)
         yield f"  matched: {ends}"
+    if len(matches) > MOST_MATCHES:
+        yield f"  and {len(matches) - MOST_MATCHES} more"
     if tries:
         best = max(tries, key=lambda one: len(one.nodes_map))
         yield from _difference(matcher, graph, best)

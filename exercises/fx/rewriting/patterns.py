@@ -212,7 +212,7 @@ def prepare(
             sum(user in reached for user in node.users) if inner else -1,
             comparison.commutes(node),
         )
-    placeholders = [node for node in pattern.nodes if node.op == "placeholder"]
+    placeholders = pattern.find_nodes(op="placeholder")
     return PreparedPattern(comparison, nodes, anchors, placeholders, returning)
 
 

@@ -127,10 +127,9 @@ def template_maker(
         AssertionError: neither is given.
     """
     if callback is not None:
-        make = callback
 
         def made_for(match: InternalMatch) -> Template:
-            graph = make(match, gm.graph, matcher.pattern)
+            graph = callback(match, gm.graph, matcher.pattern)
             made = make_template(gm, graph, graph.owning_module)
             _check_fit(match, made, matcher.pattern)
             return made
@@ -294,7 +293,7 @@ def _check_fit(match: InternalMatch, made: Template, pattern: Graph) -> None:
             f"the pattern returns dicts with the keys {keys}, and the "
             f"replacement with {made.keys}: give the same keys in one order"
         )
-    sought = [node for node in pattern.nodes if node.op == "placeholder"]
+    sought = pattern.find_nodes(op="placeholder")
     partner = dict(zip(sought, made.placeholders, strict=True))
     for one, other in partner.items():
         if one not in match.nodes_map and other.users:

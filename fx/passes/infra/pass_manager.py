@@ -283,7 +283,7 @@ def _name(run: Pass) -> str:
     return run.__name__ if inspect.isfunction(run) else type(run).__name__
 
 
-def _nodes(module: Value) -> Counter[tuple[str, str, object]]:
+def _nodes(module: Value) -> Counter[tuple[str, str, str]]:
     """The nodes of a module, in a form that a copied graph shares."""
     if not isinstance(module, GraphModule):
         return Counter()

@@ -13,7 +13,7 @@ call made, is asked of `memory`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from itertools import pairwise
 
 from ...graph import Graph
@@ -56,20 +56,18 @@ def kept_in_order(graph: Graph) -> Iterator[Pair]:
     for users in memory.uses():
         mine = [node for node in users if node in effects]
         yield from _around(mine, local.intersection(mine))
-    others = [node for node in impure if node not in local]
+    others = {node: effects[node] for node in impure if node not in local}
     yield from pairwise(others)
-    yield from _around(calls, _fences(graph, others, effects))
+    yield from _around(calls, _fences(graph, others))
 
 
-def _fences(
-    graph: Graph, others: Iterable[Node], effects: Mapping[Node, Effect]
-) -> set[Node]:
+def _fences(graph: Graph, others: Mapping[Node, Effect]) -> set[Node]:
     """Those of some calls with an effect that calls without one may notice.
 
     They do not notice draws, nor what a module of torch.nn does to a state
     that it alone has.
     """
-    found = {node for node in others if not effects[node].only_draws}
+    found = {node for node in others if not others[node].only_draws}
     modules = {node for node in found if changes_only_itself(node)}
     return found - modules | holds_with_others(modules, graph.nodes)
 
@@ -94,11 +92,11 @@ def may_write_attributes(graph: Graph) -> bool:
     Cost: O(nodes + uses).
     """
     memory = Memory(graph.nodes)
-    calls = [node for node in graph.nodes if node.op in CALLABLE_NODE_OPS]
-    effects = {node: effect_by_name(node) for node in calls}
-    others = [
-        node
-        for node in calls
-        if effects[node].kind != "pure" and not memory.is_made_here(node)
-    ]
-    return bool(_fences(graph, others, effects))
+    others = {
+        node: effect
+        for node in graph.nodes
+        if node.op in CALLABLE_NODE_OPS
+        and (effect := effect_by_name(node)).kind != "pure"
+        and not memory.is_made_here(node)
+    }
+    return bool(_fences(graph, others))

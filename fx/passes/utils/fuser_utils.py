@@ -124,7 +124,7 @@ def insert_subgm(
 
     Args:
         gm: changed, but not recompiled.
-        sub_gm: the module; it gets the name of its class.
+        sub_gm: the module, which is added under the name of its class.
         orig_inputs: what it is called with.
         orig_outputs: the nodes whose users use its results instead.
         insertion_point: the node behind which it is called; by default the

@@ -79,7 +79,7 @@ class InternalMatch:
     name_node_map: dict[str, Node] = field(default_factory=dict)
 
     def __copy__(self) -> InternalMatch:
-        """A match whose containers can be changed without changing these."""
+        """A match with its own map and lists, but the same `anchors`."""
         return InternalMatch(
             self.anchors,
             self.nodes_map.copy(),

@@ -117,6 +117,25 @@ def test_a_layer_that_is_used_elsewhere_keeps_its_path() -> None:
     assert {"conv", "conv_folded"} == {n for n, _ in found.named_children()}
 
 
+class LeafTracer(fx.Tracer):
+    """Records the call of a Sequential, and calls of what is in it."""
+
+    def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:
+        return True
+
+
+def test_a_layer_in_a_sequential_that_is_called_as_a_whole() -> None:
+    def forward(self: Value, x: Value) -> Value:
+        return self.norm(self.inner[0](x)), self.inner(x)
+
+    model = layers(forward)
+    expected, held = model(X), [*model.inner]
+    gm = fx.GraphModule(model, LeafTracer().trace(model))
+    assert fold_conv_bn(gm) == 1
+    torch.testing.assert_close(gm(X), expected)
+    assert [*model.inner] == held
+
+
 def test_a_weight_that_the_graph_writes() -> None:
     def forward(self: Value, x: Value) -> Value:
         self.conv.weight.data.mul_(0.5)

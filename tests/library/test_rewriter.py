@@ -23,6 +23,7 @@ from fx.passes.conv_bn_fusion import fold_conv_bn
 from fx.passes.utils.matcher_utils import InternalMatch
 from fx.rewriting.rules import DoesNotEndError, Rule, rewrite_until_stable
 from fx.subgraph_rewriter import replace_pattern, replace_pattern_with_filters
+from fx.tracing.tracer import Tracer
 from fx.usedef.protocols import PythonCode
 from fx.usedef.values import Value
 from tests.library.random_graphs import (
@@ -379,7 +380,7 @@ class HiddenByAMethod(nn.Module):
 
 
 class InTheWay(nn.Module):
-    """A replacement whose child cannot be put where it has it."""
+    """A replacement with a child where a module has something else."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -404,7 +405,6 @@ class InTheWay(nn.Module):
             RuntimeError,
             "the replacement has there is a method",
         ),
-        (relu_of_neg, InTheWay(), RuntimeError, "its 'training' is a bool"),
         (relu_of_neg, Graph(), RuntimeError, "no output"),
         (relu_of_neg, None, AssertionError, "Must provide either"),
         (
@@ -479,6 +479,83 @@ def test_constants_of_a_traced_replacement_come_along() -> None:
     gm = traced(lambda x: torch.relu(x) + old)
     replace_pattern(gm, lambda x: torch.relu(x), lambda x: x * new)
     assert gm(torch.ones(3)).tolist() == [8.0, 8.0, 8.0]
+
+
+def test_constants_with_the_names_of_others_stay_apart() -> None:
+    one, two, three, four = (torch.full((3,), n) for n in (1.0, 2.0, 3.0, 4.0))
+    gm = traced(lambda x: torch.relu(x) * one + two)
+    replace_pattern(gm, lambda x: torch.relu(x), lambda x: x * three + four)
+    assert torch.equal(gm(X.float()), (X.float() * three + four) * one + two)
+
+
+class Weighted(nn.Module):
+    """Multiplies by its weight."""
+
+    def __init__(self, value: float) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.tensor(value))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x * self.weight
+
+
+@pytest.mark.parametrize("until_stable", [False, True])
+@pytest.mark.parametrize("shared", [False, True])
+def test_each_replacement_of_a_callback_keeps_its_weights(
+    until_stable: bool, shared: bool
+) -> None:
+    made: list[GraphModule] = []
+
+    def make(match: InternalMatch, graph: Graph, pattern: Graph) -> Graph:
+        if not (shared and made):
+            made.append(symbolic_trace(Weighted(10.0 ** (len(made) + 1))))
+        return made[-1].graph
+
+    gm = traced(lambda x: (torch.relu(x), torch.relu(x + 1), torch.relu(x + 2)))
+    if until_stable:
+        rule = Rule(lambda x: torch.relu(x), make=make)
+        rewrite_until_stable(gm, [rule])
+    else:
+        replace_pattern_with_filters(
+            gm, lambda x: torch.relu(x), replacement_callback=make
+        )
+    assert len([*gm.parameters()]) == len(made) == (1 if shared else 3)
+    factors = (10.0, 10.0, 10.0) if shared else (10.0, 100.0, 1000.0)
+    expected = [(X + i) * factor for i, factor in enumerate(factors)]
+    torch.testing.assert_close(list(gm(X)), expected)
+
+
+class LeafTracer(Tracer):
+    """Records the call of each module."""
+
+    def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:
+        return True
+
+
+class Steps(nn.Module):
+    """Calls its steps as a whole, or the last one alone."""
+
+    def __init__(self, *steps: nn.Module) -> None:
+        super().__init__()
+        self.steps = nn.Sequential(*steps)
+
+    def forward(self, x: torch.Tensor) -> Value:
+        if len(self.steps) == 1:
+            return self.steps(x) + torch.relu(x)
+        return self.steps[1](x)
+
+
+def test_nothing_is_put_into_a_module_of_the_users() -> None:
+    model, new = Steps(nn.Tanh()), Steps(nn.Tanh(), nn.Softplus())
+    gm = GraphModule(model, LeafTracer().trace(model))
+    replacement = GraphModule(new, LeafTracer().trace(new))
+    replace_pattern(gm, lambda x: torch.relu(x), replacement)
+    expected = X.tanh() + nn.functional.softplus(X)
+    torch.testing.assert_close(gm(X), expected)
+    assert len(model.steps) == 1
+    hidden = traced(lambda x: torch.relu(x))
+    replace_pattern(hidden, lambda x: torch.relu(x), InTheWay())
+    torch.testing.assert_close(hidden(X), torch.relu(X))
 
 
 def test_unused_inputs() -> None:

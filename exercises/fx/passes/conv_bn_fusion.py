@@ -46,8 +46,9 @@ def fold_conv_bn(gm: GraphModule) -> int:
     or the layer has hooks, if the layer's result has other users, or if the
     graph may write into the memory of the two: it fetches a tensor there, or
     calls a module that has one and is not known to be pure. The new
-    layer gets the path of the old one, with `_folded` appended if that is
-    still used; modules that nothing uses any more are removed.
+    layer gets the path of the old one; if that is still used, a path at the
+    root, such as `body_0_folded`. Modules that nothing uses any more are
+    removed.
 
     Args:
         gm: the module, changed in place and recompiled. Weights that change
@@ -126,9 +127,10 @@ def _can_be_folded(
 
 
 def _new_path(gm: GraphModule, old: str) -> str:
-    """A path beside another one, where nothing is yet."""
+    """A path at the root, where nothing is yet."""
+    name = old.replace(".", "_")  # beside it, a Sequential would call it, too
     endings = chain([""], map("_{}".format, count(1)))
-    paths = (f"{old}_folded{ending}" for ending in endings)
+    paths = (f"{name}_folded{ending}" for ending in endings)
     return next(path for path in paths if not dotted_path.exists(gm, path))
 
 

@@ -12,6 +12,7 @@ import copy
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import accumulate, count
 from typing import TypeAlias
 
 from torch import nn
@@ -37,6 +38,67 @@ BY_PATH = ("get_attr", "call_module")
 """Opcodes whose target is a path in the owning module."""
 
 
+class Copies:
+    """The copies that a module has got of what replacements need.
+
+    Attributes:
+        origins: path in the module -> the object that was copied.
+    """
+
+    def __init__(self) -> None:
+        """Begin with none."""
+        self.origins: dict[str, object] = {}
+        self._paths: dict[tuple[str, int], str] = {}
+        self._memo: dict[int, Value] = {}
+        self._numbers: dict[str, Iterator[int]] = {}
+
+    def has(self, path: str) -> bool:
+        """Whether what the module has at a path came from a replacement."""
+        ways = accumulate(path.split("."), "{}.{}".format)
+        return not self.origins.keys().isdisjoint(ways)
+
+    def put(self, gm: GraphModule, made: Template, path: str) -> str:
+        """The path of the copy of what a template needs at `path`.
+
+        Weights that two of the objects share stay shared, and a buffer that
+        the state dict leaves out stays so.
+        """
+        found = made.needed[path]
+        key = (path, id(found))  # `origins` keeps the object alive
+        if key in self._paths:
+            return self._paths[key]
+        new = copy.deepcopy(found, self._memo)
+        if dotted_path.look_up(gm, path) is new:
+            return path  # it came with the module that has it
+        target = self._paths[key] = self._free_path(gm, path)
+        self.origins[target] = found
+        if isinstance(new, nn.Module):
+            gm.add_submodule(target, new)
+        else:
+            saved = dotted_path.is_persistent(made.root, path)
+            dotted_path.assign(gm, target, new, persistent=saved)
+        return target
+
+    def _free_path(self, gm: GraphModule, path: str) -> str:
+        """`path`, or one like it that the module does not use yet.
+
+        What is to go into a module of the user's gets a path at the root: a
+        Sequential would call it, and it may be in another model, too.
+        """
+        holder = path.rpartition(".")[0]
+        for step in dotted_path.walk(gm, holder) if holder else ():
+            free = step.value is None or step.value is dotted_path.MISSING
+            if not free and type(step.value) is not nn.Module:
+                path = path.replace(".", "_")
+                break
+        if dotted_path.look_up(gm, path) is None:
+            return path
+        stem = path.rstrip("0123456789")
+        numbers = self._numbers.setdefault(stem, count())
+        paths = (f"{stem}{number}" for number in numbers)
+        return next(each for each in paths if not dotted_path.exists(gm, each))
+
+
 @dataclass
 class Template:
     """A replacement that has been checked.
@@ -48,8 +110,9 @@ class Template:
         keys: those of each dict in what it returns.
         needed: path -> an object that the rewritten module has to get.
         renamed: path in the replacement -> path in the rewritten module,
-            where they differ.
+            where they differ; known when the needed objects are there.
         root: where the needed objects are.
+        copies: what the rewritten module has got already.
     """
 
     placeholders: list[Node]
@@ -59,6 +122,7 @@ class Template:
     needed: dict[str, object] = field(default_factory=dict)
     renamed: dict[str, str] = field(default_factory=dict)
     root: object = None
+    copies: Copies = field(default_factory=Copies)
 
     @cached_property
     def has_effect(self) -> bool:
@@ -127,10 +191,11 @@ def template_maker(
         AssertionError: neither is given.
     """
     if callback is not None:
+        copies = Copies()
 
         def made_for(match: InternalMatch) -> Template:
             graph = callback(match, gm.graph, matcher.pattern)
-            made = make_template(gm, graph, graph.owning_module)
+            made = make_template(gm, graph, graph.owning_module, copies=copies)
             _check_fit(match, made, matcher.pattern)
             return made
 
@@ -163,6 +228,7 @@ def make_template(
     root: object,
     *,
     own_constants: bool = False,
+    copies: Copies | None = None,
 ) -> Template:
     """Check a replacement.
 
@@ -173,6 +239,7 @@ def make_template(
         own_constants: its get_attr targets were made up by tracing, so that
             they mean the replacement's own objects, whatever `gm` has under
             the same names.
+        copies: what `gm` has got from other replacements; none by default.
 
     Raises:
         RuntimeError: the graph is broken, has no output, or names a module
@@ -196,6 +263,7 @@ def make_template(
         outputs,
         [*_keys(nodes[-1].args[0])],
         root=root,
+        copies=copies or Copies(),
     )
     for node in made.body:
         if node.op in BY_PATH:
@@ -218,51 +286,25 @@ def _resolve_path(
     path = str(node.target)
     ours = dotted_path.look_up(gm, path)
     theirs = dotted_path.look_up(root, path)
-    if own and node.op == "get_attr" and theirs is not None:
-        if ours is theirs:
-            return
-        if ours is not None:
-            made.renamed[path] = _free_path(gm, path)
-        made.needed[path] = theirs
-    elif ours is None and theirs is None:
+    is_own = (own and node.op == "get_attr") or made.copies.has(path)
+    is_needed = theirs is not None and (ours is None or is_own)
+    if ours is None and theirs is None:
         raise RuntimeError(
             f'Attempted to create a "{node.op}" node during subgraph '
             f"rewriting with target {path}, but the referenced attribute "
             "does not exist in the replacement GraphModule, nor in the one "
             f"that is rewritten: node {node} of the replacement needs it"
         )
-    elif ours is None:
-        _check_way(gm, node, path)
+    if is_needed and ours is not theirs:
         made.needed[path] = theirs
-    found: object = theirs if ours is None else ours
+    found: object = theirs if is_needed else ours
     if node.op == "call_module" and not isinstance(found, nn.Module):
-        where = "replacement" if ours is None else "module that is rewritten"
+        where = "replacement" if is_needed else "module that is rewritten"
         raise RuntimeError(
             f"node {node} of the replacement calls the module {path!r}, but "
             f"what the {where} has there is a {type(found).__name__}: give "
             "the module another name"
         )
-
-
-def _check_way(gm: GraphModule, node: Node, path: str) -> None:
-    """Raise if what is on the way to a new path is not a module."""
-    for prefix, atom, value in dotted_path.walk(gm, path):
-        way = f"{prefix}.{atom}" if prefix else atom
-        free = value is None or value is dotted_path.MISSING
-        if not free and not isinstance(value, nn.Module):
-            raise RuntimeError(
-                f"node {node} of the replacement needs {path!r}, which cannot "
-                f"be put into the module that is rewritten: its {way!r} is a "
-                f"{type(value).__name__}, and not a module"
-            )
-
-
-def _free_path(gm: GraphModule, path: str) -> str:
-    """A path like `path` that the module does not use yet."""
-    stem, number = path.rstrip("0123456789"), 0
-    while dotted_path.exists(gm, f"{stem}{number}"):
-        number += 1
-    return f"{stem}{number}"
 
 
 def _check_fit(match: InternalMatch, made: Template, pattern: Graph) -> None:
@@ -311,19 +353,6 @@ def _check_fit(match: InternalMatch, made: Template, pattern: Graph) -> None:
 
 
 def copy_needed(gm: GraphModule, made: Template) -> None:
-    """Copy into a module what a template needs and the module lacks.
-
-    Weights that two of the objects share stay shared, and a buffer that the
-    state dict leaves out stays so.
-    """
-    copies: dict[int, Value] = {}
-    for path, found in made.needed.items():
-        target = made.renamed.get(path, path)
-        if dotted_path.look_up(gm, target) is not None:
-            continue
-        new = copy.deepcopy(found, copies)
-        if isinstance(new, nn.Module):
-            gm.add_submodule(target, new)
-        else:
-            saved = dotted_path.is_persistent(made.root, path)
-            dotted_path.assign(gm, target, new, persistent=saved)
+    """Copy into a module what a template needs and the module lacks."""
+    for path in made.needed:
+        made.renamed[path] = made.copies.put(gm, made, path)

@@ -56,7 +56,8 @@ class Interpreter:
     Attributes:
         module: where get_attr and call_module targets are looked up.
         graph: the graph that is run, as it is at that moment.
-        env: node -> value, for the values that are still needed.
+        env: node -> value, for the values that are still needed; not to be
+            set to another dict while a run goes on.
         submodules: dotted path -> module.
 
     torch.fx: interpreter.py, Interpreter
@@ -92,8 +93,7 @@ class Interpreter:
         self.extra_traceback = True
         self.args_iter: Iterator[Value] = iter(())
         self._keywords: dict[str, Value] = {}
-        own = type(self).map_nodes_to_values
-        self._maps_differently = own is not Interpreter.map_nodes_to_values
+        self._maps_differently = self._overrides("map_nodes_to_values")
 
     @cached_property
     def user_to_last_uses(self) -> dict[Node, list[Node]]:
@@ -146,6 +146,7 @@ class Interpreter:
         if enable_io_processing:
             args = self.graph.process_inputs(*args)
         self._bind(args, kwargs)
+        self._maps_differently = self._overrides("map_nodes_to_values")
         result = self._run_nodes()
         if enable_io_processing:
             return self.graph.process_outputs(result)
@@ -178,20 +179,24 @@ class Interpreter:
     def _bind(self, args: tuple[Value, ...], kwargs: dict[str, Value]) -> None:
         """Keep the inputs for `placeholder`; raise if one has no place."""
         self.args_iter, self._keywords = iter(args), dict(kwargs)
-        if type(self).placeholder is not Interpreter.placeholder:
+        if self._overrides("placeholder"):
             return
         places = [node for node in self.graph.nodes if node.op == "placeholder"]
         names = [str(node.target) for node in places if node not in self.env]
         known = ", ".join(names) or "none"
         plain = [name for name in names if not name.startswith("*")]
-        free = len([name for name in plain if name not in kwargs])
-        if len(args) > free and len(plain) == len(names):
+        rest = [name for name in names if name.lstrip("*") == name[1:]]
+        if len(args) > len(plain) and not rest:
             raise RuntimeError(
-                f"Interpreter.run expected at most {free} positional "
+                f"Interpreter.run expected at most {len(plain)} positional "
                 f"arguments but received {len(args)} (extra arguments); the "
                 f"placeholders are {known}"
             )
         for name in kwargs:
+            if name in plain[: len(args)]:
+                raise RuntimeError(
+                    f"Interpreter.run got the input {name!r} by position, too"
+                )
             if name not in plain and not any(n[:2] == "**" for n in names):
                 raise RuntimeError(
                     f"Interpreter.run got the input {name!r}, which no "
@@ -225,9 +230,17 @@ class Interpreter:
         If `run_node` is not overridden and no notes are inherited, it does
         what `_call` does, and the run can go without the calls in between.
         """
-        ours = getattr(self.run_node, "__func__", None) is Interpreter.run_node
-        quick = ours and not fx_traceback.has_preserved_node_meta()
-        return self._call if quick else self.run_node
+        if (
+            self._overrides("run_node")
+            or fx_traceback.has_preserved_node_meta()
+        ):
+            return self.run_node
+        return self._call
+
+    def _overrides(self, name: str) -> bool:
+        """Whether the class or the instance has a method of its own."""
+        method = getattr(self, name)
+        return getattr(method, "__func__", None) is not vars(Interpreter)[name]
 
     def run_node(self, n: Node) -> Value:
         """Run one node and return its value.
@@ -284,7 +297,7 @@ class Interpreter:
         torch.fx: interpreter.py, Interpreter.placeholder
         """
         name = str(target)
-        if name.startswith("**") and self._keywords:
+        if name.startswith("**"):
             return dict(self._keywords)
         if name.startswith("*"):
             return list(self.args_iter)

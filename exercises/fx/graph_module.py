@@ -518,7 +518,7 @@ def _base_of(cls: type[GraphModule]) -> Value:
     copy is not at the end of an ever longer chain.
     """
     mro: Value = cls.__mro__
-    return next(c for c in mro if not c.__qualname__.endswith(_IMPL))
+    return next(c for c in mro if "_wrapped_call" not in vars(c))
 
 
 def _class_below(base: Value) -> Value:

@@ -114,6 +114,8 @@ def _can_be_folded(
         return False
     if norm.training or norm.running_var is None:
         return False
+    if norm.weight is None and isinstance(layer, nn.Linear):
+        return False  # torch has no formula for it
     if norm.num_features != len(layer.weight):
         return False  # it counts along another dimension
     for each in (layer, norm):

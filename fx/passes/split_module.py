@@ -27,7 +27,7 @@ from typing import TypeAlias
 from torch import nn
 
 from ..graph import Graph
-from ..graph_module import GraphModule
+from ..graph_module import OWN, GraphModule
 from ..node import Node, map_arg
 from ..text.dotted_path import copy_attributes, find
 from ..usedef.values import Argument, Value
@@ -273,7 +273,10 @@ def _part_graph(
         if node.op == "call_module":
             path = str(target)
             if path not in names:
-                names[path] = _free(path.replace(".", "_"), held)
+                wish = path.replace(".", "_")
+                # `add.module` must not become a method of each module.
+                wish = f"{wish}_" if wish in OWN else wish
+                names[path] = _free(wish, held)
                 held[names[path]] = path
             target = names[path]
         copy = graph.create_node(

@@ -943,3 +943,16 @@ class TestSymbolicTrace:
         after.recompile()
         assert before.code == after.code
         assert " * buffer" in after.code
+
+
+class TinyGraphModuleImpl(GraphModule):
+    """A user's class with a name like those that fx makes."""
+
+    def hello(self) -> str:
+        """Say hello."""
+        return "hello"
+
+
+def test_a_users_class_may_have_any_name() -> None:
+    gm = TinyGraphModuleImpl({}, symbolic_trace(lambda x: x).graph)
+    assert gm.hello() == copy.deepcopy(gm).hello() == "hello"

@@ -196,6 +196,41 @@ def test_map_nodes_to_values_is_honoured_for_flat_arguments() -> None:
     assert Doubles(chain(1)).run(5) == 12
 
 
+def test_methods_of_one_instance_are_honoured() -> None:
+    interpreter: Value = fx.Interpreter(fx.symbolic_trace(lambda x: x + 1))
+    interpreter.map_nodes_to_values = lambda args, n: args and (1000, 1)
+    assert interpreter.run(1) == 1000  # the first argument of the output
+    other: Value = fx.Interpreter(fx.symbolic_trace(lambda x: x + 1))
+    other.placeholder = lambda target, args, kwargs: 2
+    assert other.run(1, 1) == 3  # it may take any inputs
+
+
+def test_keywords_are_a_dict_though_there_are_none() -> None:
+    def scaled(x: Value, **options: Value) -> Value:
+        return take(x, options)
+
+    interpreter = fx.Interpreter(fx.symbolic_trace(scaled))
+    assert interpreter.run(3) == 6
+    assert interpreter.run(3, scale=5) == 15
+    with pytest.raises(RuntimeError, match="extra arguments"):
+        interpreter.run(3, 4)
+
+
+def take(x: Value, options: dict[str, int]) -> Value:
+    """Read an option that may be missing."""
+    return x * options.get("scale", 2)
+
+
+fx.wrap("take")
+
+
+def test_an_input_by_position_and_by_name_is_refused() -> None:
+    interpreter = fx.Interpreter(fx.symbolic_trace(lambda x, y: x - y))
+    with pytest.raises(RuntimeError, match="the input 'x' by position, too"):
+        interpreter.run(1, x=5)
+    assert interpreter.run(1, y=5) == -4
+
+
 def test_a_transformer_method_may_return_any_value() -> None:
     class Folds(fx.Transformer):
         def call_function(

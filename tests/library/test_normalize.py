@@ -61,6 +61,23 @@ def test_types_that_are_given_count_and_not_those_of_the_node() -> None:
 
 
 @pytest.mark.parametrize("only_kwargs", [True, False])
+@pytest.mark.parametrize(
+    "function", [torch.add, torch.sub, torch.mul, torch.div]
+)
+def test_functions_of_two_numbers_stay_what_they_are(
+    function: Value, only_kwargs: bool
+) -> None:
+    gm = fx.symbolic_trace(lambda x: (function(x.size(0), 2), x))
+    inputs = torch.rand(4)
+    ShapeProp(gm).propagate(inputs)
+    args = ours.NormalizeArgs(gm, only_kwargs).transform()
+    for new in (args, ours.NormalizeOperators(gm).transform()):
+        found, expected = new(inputs)[0], gm(inputs)[0]
+        assert type(found) is type(expected)
+        assert found == expected
+
+
+@pytest.mark.parametrize("only_kwargs", [True, False])
 def test_arguments_as_torch_fx(only_kwargs: bool) -> None:
     inputs = torch.rand(2, 3), torch.rand(2, 3)
     gm, beside = fx.symbolic_trace(calls), torch.fx.symbolic_trace(calls)

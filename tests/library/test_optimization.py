@@ -136,6 +136,16 @@ def test_a_layer_in_a_sequential_that_is_called_as_a_whole() -> None:
     assert [*model.inner] == held
 
 
+def test_a_norm_without_weights_stays_behind_a_linear_layer() -> None:
+    model = layers(lambda self, x: self.flat(self.linear(x)))
+    model.flat.weight = model.flat.bias = None
+    gm = fx.symbolic_trace(model)
+    x = torch.rand(4, 3)
+    ShapeProp(gm).propagate(x)
+    assert fold_conv_bn(gm) == 0
+    assert torch.equal(gm(x), model(x))
+
+
 def test_a_weight_that_the_graph_writes() -> None:
     def forward(self: Value, x: Value) -> Value:
         self.conv.weight.data.mul_(0.5)

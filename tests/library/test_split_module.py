@@ -130,6 +130,19 @@ def test_names_are_kept_with_any_number_of_inputs() -> None:
     torch.testing.assert_close(split(x, k=2, z=4), forward(x, k=2, z=4))
 
 
+@pytest.mark.parametrize("path", ["add.module", "state.dict"])
+def test_a_path_that_would_become_the_name_of_a_method(path: str) -> None:
+    parent, child = path.split(".")
+    root: Value = nn.Module()
+    setattr(root, parent, nn.Module())
+    getattr(root, parent).add_module(child, nn.Linear(2, 2))
+    graph = fx.Graph()
+    graph.output(graph.call_module(path, (graph.placeholder("x"),)))
+    gm = fx.GraphModule(root, graph)
+    x = torch.ones(2)
+    assert torch.equal(split_module(gm, gm, lambda node: 0)(x), gm(x))
+
+
 def test_an_attribute_that_is_called_like_a_part() -> None:
     class Model(nn.Module):
         def __init__(self) -> None:

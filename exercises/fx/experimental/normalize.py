@@ -16,7 +16,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from types import BuiltinFunctionType
-from typing import ClassVar
+from typing import ClassVar, Final
 
 import torch
 from torch._ops import OpOverload, OpOverloadPacket
@@ -34,6 +34,7 @@ from ..operator_schemas import (
     normalize_module,
 )
 from ..ordered.opcodes import Target
+from ..proxy import Proxy
 from ..rewriting.call_forms import PYTHON_OPERATORS
 from ..usedef.values import LEAVES, Argument, Value
 from .schema_type_annotation import AnnotateTypesWithSchema
@@ -151,11 +152,18 @@ def _is_the_same(
 ) -> bool:
     """Whether a function does the same with other arguments.
 
-    Operators do.  Others may share a default between calls, or be decorated
-    with a function that takes arguments in one way only.
+    Operators do, and functions of torch, if the schema is not one of numbers
+    alone, which TorchScript has and Python does not.  Others may share a
+    default between calls, or be decorated with a function that takes arguments
+    in one way only.
     """
-    if facts_of_overloads(target) is not None:
-        return True
+    overloads = facts_of_overloads(target)
+    if overloads is not None:
+        return not isinstance(target, BuiltinFunctionType) or any(
+            found.kwargs.keys() <= {"input", *facts.parameters}
+            for facts in overloads
+            if "Tensor" in str(facts.schema)
+        )
     given = {id(each) for each in (*args, *kwargs.values())}
     filled = [
         each
@@ -211,7 +219,8 @@ class NormalizeOperators(AnnotateTypesWithSchema):
     """Writes functions of torch as the operators of Python that call them.
 
     A function with a keyword, such as `torch.add(x, y, alpha=2)`, is left
-    alone.  Types are noted as the class above does.
+    alone, and one of two numbers, since it gives a tensor.  Types are noted as
+    the class above does.
 
     Attributes:
         binary_magic_method_remap: function -> operator.
@@ -231,5 +240,21 @@ class NormalizeOperators(AnnotateTypesWithSchema):
         """A call of the function, or of the operator that calls it."""
         if isinstance(target, BuiltinFunctionType) and len(args) == 2:
             known = self.binary_magic_method_remap.get(target)
-            target = known if known and not kwargs else target
+            if known and not kwargs and not all(map(_is_number, args)):
+                target = known
         return super().call_function(target, args, kwargs)
+
+
+_GIVE_NUMBERS: Final = frozenset("dim item nelement numel size".split())
+"""Methods of tensors that give a number; `size()` gives a torch.Size."""
+
+
+def _is_number(operand: Value) -> bool:
+    """Whether an operand is known to be a number, and not a tensor."""
+    if not isinstance(operand, Proxy):
+        return isinstance(operand, int | float | complex)
+    node = operand.node
+    kind = node.meta.get("type", node.type)
+    if isinstance(kind, type):
+        return issubclass(kind, (int, float, complex))
+    return node.op == "call_method" and node.target in _GIVE_NUMBERS

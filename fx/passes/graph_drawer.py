@@ -12,7 +12,7 @@ import hashlib
 import importlib
 from collections.abc import Iterable, Iterator
 from itertools import chain
-from typing import Final
+from typing import Final, TypeAlias
 
 import torch
 from torch import nn
@@ -28,6 +28,9 @@ from ..usedef.values import Argument, Value
 from .shape_prop import TensorMetadata
 
 __all__ = ["FxGraphDrawer"]
+
+BoxShape: TypeAlias = str | None
+"""The name that Graphviz has for a shape; None for a record with fields."""
 
 _COLORS: Final = {
     "placeholder": '"AliceBlue"',
@@ -60,7 +63,7 @@ class FxGraphDrawer:
         ignore_parameters_and_buffers: bool = False,
         skip_node_names_in_args: bool = True,
         parse_stack_trace: bool = False,
-        dot_graph_shape: str | None = None,
+        dot_graph_shape: BoxShape = None,
         normalize_args: bool = False,
     ) -> None:
         """Draw a module as it is now.

@@ -110,6 +110,13 @@ def keywords_of_operators(lib: Lib) -> Seen:
     return [each.item() for each in new.transform()(torch.ones(1))]
 
 
+@program(differs="normalize-numbers", ours=["Tensor"])
+def a_function_of_two_numbers(lib: Lib) -> Seen:
+    gm = lib.symbolic_trace(lambda x: torch.div(x.size(0), 3))
+    new = module(lib, "experimental.normalize").NormalizeOperators(gm)
+    return [type(new.transform()(torch.ones(4))).__name__]
+
+
 @program(differs="normalize-self", ours=[3.0])
 def an_argument_that_is_named_self(lib: Lib) -> Seen:
     add = torch.ops.aten.add.Tensor

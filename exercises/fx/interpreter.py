@@ -185,8 +185,8 @@ class Interpreter:
         names = [str(node.target) for node in places if node not in self.env]
         known = ", ".join(names) or "none"
         plain = [name for name in names if not name.startswith("*")]
-        rest = [name for name in names if name.lstrip("*") == name[1:]]
-        if len(args) > len(plain) and not rest:
+        stars = [name.count("*") for name in names]
+        if len(args) > len(plain) and 1 not in stars:
             raise RuntimeError(
                 f"Interpreter.run expected at most {len(plain)} positional "
                 f"arguments but received {len(args)} (extra arguments); the "
@@ -197,7 +197,7 @@ class Interpreter:
                 raise RuntimeError(
                     f"Interpreter.run got the input {name!r} by position, too"
                 )
-            if name not in plain and not any(n[:2] == "**" for n in names):
+            if name not in plain and 2 not in stars:
                 raise RuntimeError(
                     f"Interpreter.run got the input {name!r}, which no "
                     f"placeholder takes; they are {known}"

@@ -197,15 +197,17 @@ def _renamed(
         return kwargs
     is_operator = isinstance(target, OpOverload | OpOverloadPacket)
     kind = kinds.get(id(kwargs.get("input")))
-    is_number = isinstance(kind, type) and issubclass(
-        kind, (int, float, complex)
-    )
-    if not (is_operator or is_number):
+    if not (is_operator or _of_numbers(kind)):
         return kwargs
     return {
         "self" if name == "input" else name: value
         for name, value in kwargs.items()
     }
+
+
+def _of_numbers(kind: Value) -> bool:
+    """Whether a type is one of numbers."""
+    return isinstance(kind, type) and issubclass(kind, (int, float, complex))
 
 
 def _is_constant(value: Value) -> bool:
@@ -256,5 +258,5 @@ def _is_number(operand: Value) -> bool:
     node = operand.node
     kind = node.meta.get("type", node.type)
     if isinstance(kind, type):
-        return issubclass(kind, (int, float, complex))
+        return _of_numbers(kind)
     return node.op == "call_method" and node.target in _GIVE_NUMBERS

@@ -109,8 +109,8 @@ class Template:
         outputs: what it returns, one after the other.
         keys: those of each dict in what it returns.
         needed: path -> an object that the rewritten module has to get.
-        renamed: path in the replacement -> path in the rewritten module,
-            where they differ; known when the needed objects are there.
+        renamed: path in the replacement -> path in the rewritten module, of
+            what is needed, once it is there.
         root: where the needed objects are.
         copies: what the rewritten module has got already.
     """

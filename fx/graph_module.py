@@ -417,7 +417,7 @@ class GraphModule(nn.Module):
         return _blank, (known, type(self).__name__), self.__getstate__()
 
     def __getstate__(self) -> dict[str, Value]:
-        """All attributes but those that `recompile` makes, and the graph."""
+        """The graph, and all attributes that `recompile` does not make."""
         return {**attributes.state_of(self), "_graph": self._graph}
 
     def __setstate__(self, state: dict[str, Value]) -> None:
@@ -561,7 +561,14 @@ def _take_targets(module: GraphModule, root: object, graph: Graph) -> None:
     """Share with `module` what the nodes' targets name in `root`."""
     paths = paths_in(graph.nodes)
     for path, node in paths.items():
-        _check_path(path, node)
+        name = path.partition(".")[0]
+        if name in OWN:
+            raise RuntimeError(
+                f"Node {node} needs '{path}', but '{name}' is an attribute of "
+                "every GraphModule: rename the one that was traced, or give "
+                f"the node another path, as in node.target = 'my_{path}', and "
+                f"pass {{'my_{path}': …}} as root"
+            )
     if isinstance(root, nn.Module):
         module.training = getattr(root, "training", True)
         dotted_path.copy_attributes(root, module, paths)
@@ -579,18 +586,6 @@ def _take_targets(module: GraphModule, root: object, graph: Graph) -> None:
         raise RuntimeError(
             f"Unsupported type {root} passed for root! Pass the nn.Module "
             "that the graph was traced from, or a dict of paths to objects"
-        )
-
-
-def _check_path(path: str, node: Node) -> None:
-    """Raise if a path would hide an attribute that a GraphModule needs."""
-    name = path.partition(".")[0]
-    if name in OWN:
-        raise RuntimeError(
-            f"Node {node} needs '{path}', but '{name}' is an attribute of "
-            "every GraphModule: rename the one that was traced, or give the "
-            f"node another path, as in node.target = 'my_{path}', and pass "
-            f"{{'my_{path}': …}} as root"
         )
 
 

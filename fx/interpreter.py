@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import cached_property
 from operator import attrgetter
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
 from torch import nn
 
@@ -123,7 +123,7 @@ class Interpreter:
         enable_io_processing: bool = True,
         **kwargs: Value,
     ) -> Value:
-        """Run the graph and return what its output yields.
+        """Run the graph and return the value of its output.
 
         Args:
             *args: the inputs, in the order of the placeholders.
@@ -225,7 +225,7 @@ class Interpreter:
         return None
 
     def _step(self) -> Callable[[Node], Value]:
-        """What the run calls for each node: `run_node`, or less.
+        """What the run calls for each node: `run_node`, or what does the same.
 
         If `run_node` is not overridden and no notes are inherited, it does
         what `_call` does, and the run can go without the calls in between.
@@ -285,6 +285,8 @@ class Interpreter:
 
     def placeholder(self, target: Target, args: Args, kwargs: Value) -> Value:
         """The next input; `*rest` takes all remaining ones, as a list.
+
+        `**options` takes the keywords that are left, as a dict.
 
         Args:
             target: the parameter's name.
@@ -393,10 +395,8 @@ class Interpreter:
         kwargs: dict[str, Value] = {}
         if n._kwargs:
             for key, arg in n._kwargs.items():
-                constant = type(arg) in LEAVES
-                kwargs[key] = (
-                    arg if constant else self.map_nodes_to_values(arg, n)
-                )
+                leaf = type(arg) in LEAVES
+                kwargs[key] = arg if leaf else self.map_nodes_to_values(arg, n)
         return tuple(args), kwargs
 
     def map_nodes_to_values(self, args: Argument, n: Node) -> Argument:
@@ -472,6 +472,7 @@ class _Recorder(Tracer):
         self.graph = graph
         self.root = root
         self.running: Node | None = None
+        self.repeated: dict[Node, Node] = {}
 
     def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:
         """Every module: the graph's call_module nodes stay what they are."""
@@ -497,6 +498,7 @@ class _Recorder(Tracer):
             kind, target, args, kwargs, old.name, type_expr or old.type
         )
         new.meta.update(old.meta)
+        self.repeated[new] = old
         return new
 
 
@@ -512,7 +514,9 @@ class Transformer(Interpreter):
         new = Swap(gm).transform()
 
     Its methods get proxies as values, and what they do with them is recorded.
-    A node that is recorded again as it was keeps its name, type and meta.
+    A node that is recorded again as it was keeps its name, type and meta.  If
+    its arguments are others, or were computed in another way, it loses the
+    notes on its value, such as "tensor_meta".
 
     Attributes:
         new_graph: the graph that is recorded.
@@ -520,6 +524,9 @@ class Transformer(Interpreter):
 
     torch.fx: interpreter.py, Transformer
     """
+
+    _keeps_values: ClassVar[bool] = False
+    """Whether each node has its old value, whatever its arguments are."""
 
     def __init__(self, module: GraphModule) -> None:
         """Make a transformer of a GraphModule, whose graph stays as it is."""
@@ -540,10 +547,11 @@ class Transformer(Interpreter):
         with fx_traceback.preserve_node_meta():
             result = self.run(enable_io_processing=False)
         if self.graph.is_finished:
-            old = self.graph.output_node()
+            self._recorder.running = self.graph.output_node()
             value = self.tracer.create_arg(result)
-            new = self.new_graph.output(value, type_expr=old.type)
-            new.meta.update(old.meta)
+            self._recorder.create_node("output", "output", (value,), {})
+        if not self._keeps_values:
+            fx_traceback.forget_changed_values(self._recorder.repeated)
         return GraphModule(self.module, self.new_graph)
 
     def run_node(self, n: Node) -> Value:

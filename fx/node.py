@@ -376,7 +376,7 @@ class Node(NamedNode["Graph"]):
                 raise refusals.illegal_keyword(key, self)
 
     def _drop_inputs(self) -> None:
-        """Replace each argument node by None, because this node is erased."""
+        """Replace each argument node by None: this node is in no graph."""
         for node in self._inputs:
             node.users.pop(self, None)
         if self._inputs is self._args:  # nodes, and nothing else
@@ -499,7 +499,7 @@ class Node(NamedNode["Graph"]):
     def stack_trace(self) -> str | None:
         """Where in the user's code the node was recorded, innermost frame last.
 
-        None unless the tracer had `record_stack_traces` set.
+        Recorded if the tracer has `record_stack_traces` set; else None.
 
         torch.fx: node.py, Node.stack_trace
         """

@@ -225,9 +225,9 @@ class TracerBase:
         return self.lower_other(a) if lower is None else lower(self, a)
 
     def lower_other(self, a: Value) -> Argument:
-        """Turn a value whose exact type is in no table; for `create_arg`.
+        """Do what `create_arg` does, for types that are in no table.
 
-        Subclasses of the types in the tables come here, and tensors.
+        They are subclasses of those in the tables, tensors and dataclasses.
         """
         if isinstance(a, Proxy):
             return a.node
@@ -327,8 +327,7 @@ def _refuse_key(node: Node) -> None:
 
 def _lower_slice(tracer: TracerBase, a: slice) -> Argument:
     """A slice of what its ends become."""
-    lower = tracer.create_arg
-    return slice(lower(a.start), lower(a.stop), lower(a.step))
+    return slice(*_lower_list(tracer, (a.start, a.stop, a.step)))
 
 
 LOWER: Final[dict[type, Callable[[TracerBase, Value], Argument]]] = {
@@ -469,18 +468,13 @@ class Proxy(_Like):
 
     def __iter__(self) -> Iterator[Value]:
         """The items, if the code says how many there are: `a, b = x`."""
-        caller = sys._getframe(1)
-        count = frames.unpack_count(caller)
+        count = frames.unpack_count(sys._getframe(1))
         if count is None:
             return self.tracer.iter(self)
         return iter([self[i] for i in range(count)])
 
     def __bool__(self) -> bool:
-        """Ask the tracer for the truth value; record an assert instead.
-
-        Only with `trace_asserts` is an assert recorded; by default the tracer
-        raises a TraceError for it as for any other condition.
-        """
+        """Ask the tracer; with `trace_asserts`, record `assert proxy`."""
         if self.tracer.trace_asserts and frames.is_asserting(sys._getframe(1)):
             self.tracer.create_proxy("call_function", assert_fn, (self,), {})
             return True
@@ -688,9 +682,7 @@ class ParameterProxy(Proxy):
         """How many elements it has."""
         return self.param.numel()
 
-    def nelement(self) -> int:
-        """How many elements it has: the same as `numel`."""
-        return self.numel()
+    nelement = numel
 
     def size(self) -> torch.Size:  # type: ignore[override]  # takes less
         """The parameter's shape."""

@@ -110,7 +110,7 @@ class Graph(OrderedGraph[Node]):
     ) -> Node:
         """Make a node and put it at the insert point.
 
-        The six methods below, tracing and copying all make nodes with it.
+        The six methods below, tracing and `node_copy` all use it.
 
         Args:
             op: one of the six opcodes.
@@ -323,7 +323,8 @@ class Graph(OrderedGraph[Node]):
         Raises:
             AssertionError: call_function without a target.
 
-        Cost: O(found), but the first time O(nodes).
+        Cost: O(found), or O(found log found) if they were not made in order;
+        the first time O(nodes).
 
         torch.fx: graph.py, Graph.find_nodes
         """
@@ -571,8 +572,8 @@ class Graph(OrderedGraph[Node]):
         around it.  For all of them: `list(fx.lint.problems(graph))`.
 
         Raises:
-            RuntimeError: any fault but the next.
             ValueError: a target of the wrong type.
+            RuntimeError: any other fault.
 
         Cost: O(nodes + uses).
 
@@ -625,15 +626,16 @@ class Graph(OrderedGraph[Node]):
         Args:
             root_module: how the code calls the module, usually "self".
             verbose: comments saying where nodes come from, and shapes.
+            additional_meta: keys of node.meta to show in the comments.
             include_stride: strides beside the shapes.
             include_device: devices beside the shapes.
             colored: ANSI colours.
-            expanded_def: one parameter a line.
             record_func: profiler ranges around each call.
-            additional_meta: keys of node.meta to show in the comments.
+            expanded_def: one parameter a line.
 
         Raises:
             RuntimeError: the graph cannot be written as Python.
+            NotImplementedError: a node has an unknown opcode.
 
         Cost: O(nodes + size of their arguments).
 
@@ -669,7 +671,7 @@ class Graph(OrderedGraph[Node]):
         make_transformer: Callable[
             [TransformCodeFunc | None], TransformCodeFunc
         ],
-    ) -> contextlib.AbstractContextManager[None]:
+    ) -> contextlib.AbstractContextManager[object]:
         """Edit generated code before it is compiled.
 
         Args:
@@ -685,12 +687,6 @@ class Graph(OrderedGraph[Node]):
         codegen = self._codegen
         old = codegen._body_transformer
         codegen._body_transformer = make_transformer(old)
-
-        @contextlib.contextmanager
-        def restore() -> Iterator[None]:
-            try:
-                yield
-            finally:
-                codegen._body_transformer = old
-
-        return restore()
+        restore = contextlib.ExitStack()
+        restore.callback(setattr, codegen, "_body_transformer", old)
+        return restore

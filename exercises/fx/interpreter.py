@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import cached_property
 from operator import attrgetter
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
 from torch import nn
 
@@ -123,7 +123,7 @@ class Interpreter:
         enable_io_processing: bool = True,
         **kwargs: Value,
     ) -> Value:
-        """Run the graph and return what its output yields.
+        """Run the graph and return the value of its output.
 
         Args:
             *args: the inputs, in the order of the placeholders.
@@ -208,7 +208,7 @@ class Interpreter:
         raise NotImplementedError("stage 06: Interpreter._run_nodes")
 
     def _step(self) -> Callable[[Node], Value]:
-        """What the run calls for each node: `run_node`, or less.
+        """What the run calls for each node: `run_node`, or what does the same.
 
         If `run_node` is not overridden and no notes are inherited, it does
         what `_call` does, and the run can go without the calls in between.
@@ -267,6 +267,8 @@ class Interpreter:
 
     def placeholder(self, target: Target, args: Args, kwargs: Value) -> Value:
         """The next input; `*rest` takes all remaining ones, as a list.
+
+        `**options` takes the keywords that are left, as a dict.
 
         Args:
             target: the parameter's name.
@@ -367,10 +369,8 @@ class Interpreter:
         kwargs: dict[str, Value] = {}
         if n._kwargs:
             for key, arg in n._kwargs.items():
-                constant = type(arg) in LEAVES
-                kwargs[key] = (
-                    arg if constant else self.map_nodes_to_values(arg, n)
-                )
+                leaf = type(arg) in LEAVES
+                kwargs[key] = arg if leaf else self.map_nodes_to_values(arg, n)
         return tuple(args), kwargs
 
     def map_nodes_to_values(self, args: Argument, n: Node) -> Argument:
@@ -440,6 +440,7 @@ class _Recorder(Tracer):
         self.graph = graph
         self.root = root
         self.running: Node | None = None
+        self.repeated: dict[Node, Node] = {}
 
     def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:
         """Every module: the graph's call_module nodes stay what they are."""
@@ -465,6 +466,7 @@ class _Recorder(Tracer):
             kind, target, args, kwargs, old.name, type_expr or old.type
         )
         new.meta.update(old.meta)
+        self.repeated[new] = old
         return new
 
 
@@ -480,7 +482,9 @@ class Transformer(Interpreter):
         new = Swap(gm).transform()
 
     Its methods get proxies as values, and what they do with them is recorded.
-    A node that is recorded again as it was keeps its name, type and meta.
+    A node that is recorded again as it was keeps its name, type and meta.  If
+    its arguments are others, or were computed in another way, it loses the
+    notes on its value, such as "tensor_meta".
 
     Attributes:
         new_graph: the graph that is recorded.
@@ -488,6 +492,9 @@ class Transformer(Interpreter):
 
     torch.fx: interpreter.py, Transformer
     """
+
+    _keeps_values: ClassVar[bool] = False
+    """Whether each node has its old value, whatever its arguments are."""
 
     def __init__(self, module: GraphModule) -> None:
         """Make a transformer of a GraphModule, whose graph stays as it is."""

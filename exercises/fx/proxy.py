@@ -207,9 +207,9 @@ class TracerBase:
         raise NotImplementedError("stage 03: TracerBase.create_arg")
 
     def lower_other(self, a: Value) -> Argument:
-        """Turn a value whose exact type is in no table; for `create_arg`.
+        """Do what `create_arg` does, for types that are in no table.
 
-        Subclasses of the types in the tables come here, and tensors.
+        They are subclasses of those in the tables, tensors and dataclasses.
         """
         if isinstance(a, Proxy):
             return a.node
@@ -309,8 +309,7 @@ def _refuse_key(node: Node) -> None:
 
 def _lower_slice(tracer: TracerBase, a: slice) -> Argument:
     """A slice of what its ends become."""
-    lower = tracer.create_arg
-    return slice(lower(a.start), lower(a.stop), lower(a.step))
+    return slice(*_lower_list(tracer, (a.start, a.stop, a.step)))
 
 
 LOWER: Final[dict[type, Callable[[TracerBase, Value], Argument]]] = {
@@ -452,11 +451,7 @@ class Proxy(_Like):
         raise NotImplementedError("stage 03: Proxy.__iter__")
 
     def __bool__(self) -> bool:
-        """Ask the tracer for the truth value; record an assert instead.
-
-        Only with `trace_asserts` is an assert recorded; by default the tracer
-        raises a TraceError for it as for any other condition.
-        """
+        """Ask the tracer; with `trace_asserts`, record `assert proxy`."""
         raise NotImplementedError("stage 03: Proxy.__bool__")
 
     def __len__(self) -> int:
@@ -643,9 +638,7 @@ class ParameterProxy(Proxy):
         """How many elements it has."""
         return self.param.numel()
 
-    def nelement(self) -> int:
-        """How many elements it has: the same as `numel`."""
-        return self.numel()
+    nelement = numel
 
     def size(self) -> torch.Size:  # type: ignore[override]  # takes less
         """The parameter's shape."""

@@ -17,7 +17,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import Final, NamedTuple
 
-from .node import Node
+from .node import Node, map_arg
 from .usedef.values import Value
 
 __all__ = [
@@ -45,6 +45,9 @@ INHERITED: Final = (
     "partitioner_tag",
 )
 """The keys of meta that a recorded node takes over, besides stack_trace."""
+
+OF_VALUE: Final = frozenset(["val", "tensor_meta", "example_value", "type"])
+"""The keys of meta that say of which type and shape a node's value is."""
 
 
 class _State(NamedTuple):
@@ -163,3 +166,27 @@ def inherit(node: Node) -> None:
             # For a dict, copy.copy takes ten times as long as its own copy.
             plain = type(note) in (dict, OrderedDict)
             node.meta[key] = note.copy() if plain else copy.copy(note)
+
+
+def forget_changed_values(repeated: dict[Node, Node]) -> None:
+    """Drop notes on values from nodes that may have other values now.
+
+    Args:
+        repeated: new nodes, in order, each with the old node whose opcode,
+            target and meta it has.  If its arguments are others, or one of
+            them is no repetition, what the old one noted of its value need
+            not be true.
+
+    Cost: O(nodes with their arguments); O(nodes) if there are no such notes.
+    """
+    if not any(OF_VALUE & old.meta.keys() for old in repeated.values()):
+        return
+    unchanged: dict[Node, Node] = {}
+    for new, old in repeated.items():
+        given = map_arg((new.args, new.kwargs), unchanged.get)
+        # As text, 2 differs from 2.0.
+        if repr(given) == repr((old.args, old.kwargs)):
+            unchanged[new] = old
+        else:
+            for key in OF_VALUE & new.meta.keys():
+                del new.meta[key]

@@ -88,7 +88,6 @@ class Emitter:
         self._write_output = write_output
         self._text = ArgumentPrinter(self.variables, self.globals).text
         self._spellings: dict[int, str | Operator] = {}
-        self._owners: dict[tuple[str, str], str] = {}
         self._last_users = last_users(nodes)
 
     def run(self) -> None:
@@ -263,23 +262,13 @@ class Emitter:
 
     def _attribute(self, owner: str, path: str) -> str:
         """`self.layers`, or `getattr(self, "0")` if a dot is impossible."""
-        before, dot, name = path.rpartition(".")
-        if not dot:
-            return self._dotted(owner, name)
-        within = self._owners.get((owner, before))
-        if within is None:
-            within = owner
-            for part in before.split("."):
-                within = self._dotted(within, part)
-            self._owners[owner, before] = within
-        return self._dotted(within, name)
-
-    def _dotted(self, owner: str, name: str) -> str:
-        """One attribute of what is written already."""
-        if is_attribute_name(name):
-            return f"{owner}.{name}"
-        getattr_ = self.globals.builtin("getattr")
-        return f"{getattr_}({owner}, {quoted(name)})"
+        for name in path.split("."):
+            if is_attribute_name(name):
+                owner = f"{owner}.{name}"
+            else:
+                getattr_ = self.globals.builtin("getattr")
+                owner = f"{getattr_}({owner}, {quoted(name)})"
+        return owner
 
     # -- freeing -----------------------------------------------------------
 

@@ -80,7 +80,9 @@ def to_torch(
 ) -> torch.fx.GraphModule | torch.fx.Graph:
     """The same graph or module in torch.fx; `source` stays as it is.
 
-    What `from_torch` says holds here too, the other way round.
+    What `from_torch` says holds here too, the other way round.  Parameters of a
+    function with nested inputs lose their defaults, which torch.fx cannot
+    write.  Its code has some constants wrong: `(-1) ** x` becomes `-1 ** x`.
 
     Args:
         source: a graph of fx, or a module that has one.
@@ -100,6 +102,9 @@ def to_torch(
         )
     graph = _graph_to_torch(source.graph)
     module = torch.fx.GraphModule(source, graph, type(source).__name__)
+    for path, part in module.named_modules():
+        unsaved = source.get_submodule(path)._non_persistent_buffers_set
+        part._non_persistent_buffers_set |= unsaved & part._buffers.keys()
     module.meta.update(source.meta)
     return module
 
@@ -119,6 +124,9 @@ def _graph_to_torch(old: Graph) -> torch.fx.Graph:
     """A graph of torch.fx with the same nodes."""
     new = torch.fx.Graph()
     _copy_nodes(old, new, map_arg)
+    if isinstance(old._codegen, _PyTreeCodeGen):
+        for node in new.find_nodes(op="placeholder"):
+            node.args = ()  # torch.fx writes a default into an assignment
     kinds = {ours: theirs for theirs, ours in _CODEGENS.items()}
     new.set_codegen(_like(old._codegen, kinds))
     return new

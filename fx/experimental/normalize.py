@@ -58,6 +58,8 @@ class NormalizeArgs(Transformer):
     torch.fx: experimental/normalize.py, NormalizeArgs
     """
 
+    _keeps_values = True
+
     def __init__(
         self, module: GraphModule, normalize_to_only_use_kwargs: bool = True
     ) -> None:

@@ -30,6 +30,8 @@ class AnnotateTypesWithSchema(Transformer):
     torch.fx: experimental/schema_type_annotation.py, AnnotateTypesWithSchema
     """
 
+    _keeps_values = True
+
     def __init__(
         self,
         module: GraphModule,

@@ -10,19 +10,25 @@ proxy, too, is recorded, and the tensor is fetched by a get_attr node:
     return t * 2           # done while tracing, before any write: zeros
 
 So a recorded write into such a tensor comes too late for what the trace reads
-from it, and it is still there at the graph's next call.  And that the code puts
-another tensor in the place of a buffer is not recorded.  The trace warns.
+from it, and it is still there at the graph's next call.  A write that is done
+while tracing comes too early for what was recorded before it.  And that the
+code puts another tensor in the place of a buffer is not recorded.  The trace
+warns.
 """
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator
+from types import EllipsisType
 from typing import Final
 
 import torch
 from torch import nn
 from torch.utils import _pytree as pytree
 
+from ..memory import effect_tables as tables
+from ..memory.effects import overloads_of
 from ..memory.facts import facts_of_overloads
 from ..node import Node
 from ..proxy import Proxy
@@ -31,7 +37,11 @@ from ..usedef.values import Argument, Value
 from .state import Held, State
 
 _PLAIN: Final = (torch.Tensor, nn.Parameter)
-"""Exact types of the tensors of a root that are watched for writes."""
+"""Exact types of the tensors that are watched for writes: lazy parameters
+refuse questions, and subclasses may answer anything."""
+
+_OF_VIEWS: Final = (int, slice, EllipsisType, type(None))
+"""Types in an index that gives a view; one with lists or tensors copies."""
 
 
 class Captured:
@@ -47,7 +57,6 @@ class Captured:
         """Begin a trace with what its root holds."""
         self._nodes.clear()
         self._held = state.held
-        # Lazy parameters refuse questions, and subclasses may answer anything.
         self._before = [
             (path, tensor, tensor._version)  # noqa: SLF001
             for path, tensor in state.named()
@@ -63,8 +72,11 @@ class Captured:
         self._before.clear()
         self._held = []
 
-    def note(self, node: Node) -> Node:
-        """Note a new get_attr node, and the user's line; return the node."""
+    def note(self, node: Node, value: Value) -> Node:
+        """Note a get_attr node of `value`, and the line; return the node."""
+        if type(value) is torch.Tensor and not value.is_inference():
+            version: int = value._version  # noqa: SLF001
+            self._before.append((str(node.target), value, version))
         self._nodes.append((node, frames.user_line()))
         return node
 
@@ -76,17 +88,19 @@ class Captured:
 
         Cost: O(users of the nodes + tensors of the root).
         """
-        changed = [
+        changed = dict.fromkeys(
             path
             for path, tensor, version in self._before
             if tensor._version != version  # noqa: SLF001
-        ]
+        )
         if changed:
             frames.warn(
                 f"the code wrote to {', '.join(changed)} while it was traced, "
                 "with nothing of an input: that was done once, and the graph "
                 "does not do it again. Set proxy_buffer_attributes on the "
-                "tracer, or move the code into a leaf module"
+                "tracer, or move the code into a leaf module. A tensor that "
+                "forward makes (a _tensor_constant) can be made of an input: "
+                "torch.zeros_like(x), x.new_ones(…)"
             )
         warn_of_replaced(
             self._held,
@@ -95,9 +109,9 @@ class Captured:
         )
         warned: set[object] = set()
         for node, line in self._nodes:
-            for user in node.users:
+            for user, one in _uses(node):
                 written = pytree.tree_leaves([*_written_by(user, root)])
-                if node.target not in warned and node in written:
+                if node.target not in warned and one in written:
                     warned.add(node.target)
                     frames.warn(
                         f"{user} writes into {node.target!r}, {_ADVICE}", line
@@ -132,6 +146,28 @@ _ADVICE: Final = (
     "torch.zeros_like(x), x.new_zeros(…). If it is a buffer, set "
     "proxy_buffer_attributes on the tracer"
 )
+
+
+def _uses(node: Node) -> Iterator[tuple[Node, Node]]:
+    """The users of a tensor and of its views, each with what it uses."""
+    views = [node]
+    for view in views:
+        for user in view.users:
+            yield user, view
+            if user.args[:1] == (view,) and _may_return_first(user):
+                views.append(user)
+
+
+def _may_return_first(node: Node) -> bool:
+    """Whether a call may return its first argument, a tensor, or a view."""
+    if node.target is operator.getitem:
+        index = node.args[1]
+        parts = index if isinstance(index, tuple) else (index,)
+        return all(isinstance(part, _OF_VIEWS) for part in parts)
+    if node.op == "call_method":
+        return str(node.target) not in tables.FRESH
+    overloads = overloads_of(node)
+    return bool(overloads) and overloads[0].base not in tables.FRESH
 
 
 def _written_by(node: Node, root: nn.Module) -> Iterator[Argument]:

@@ -97,10 +97,11 @@ def root_call(
     if takes_rest and concrete_args and isinstance(concrete_args, tuple):
         return root_fn, [*args, *_flat_placeholders(tracer, concrete_args)]
     rest = [name for name in (varargs, varkw) if name]
+    known = {*names, *(name.lstrip("*") for name in rest)}
     concrete = by_name(concrete_args, free, rest)
     unfixed = {k: defaults[k] for k in defaults if k not in concrete}
     _warn_of_is(function, unfixed)
-    make = RootInputs(tracer, function, defaults, concrete)
+    make = RootInputs(tracer, function, defaults, concrete, known)
     # A frame has *args at its end, a signature before what is keyword-only.
     here = function.__code__.co_argcount - len(args)
     order = [*free[:here], varargs, *free[here:], varkw]
@@ -111,6 +112,14 @@ def root_call(
     leaves, spec = pytree.tree_flatten(tuple(args))
     if len(leaves) == len(args) and all(map(operator.is_, leaves, args)):
         return root_fn, args
+    if rest:
+        raise RuntimeError(
+            f"{function.__qualname__} takes {' and '.join(rest)}, and its "
+            "concrete_args are nested: generated code can take a structure "
+            "apart only if each parameter has a name. Trace a function that "
+            "names them"
+        )
+    names = names if owner is None else ["self", *free]
 
     def flat(*leaves: Value) -> Value:
         nested = pytree.tree_unflatten(list(leaves), spec)

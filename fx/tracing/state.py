@@ -74,7 +74,7 @@ class State:
         """Note what one module holds, and put its children ahead."""
         attributes = vars(module)
         if not _OTHERS.issuperset(map(type, attributes.values())):
-            for name, value in attributes.items():
+            for name, value in [*attributes.items()]:  # other threads' traces
                 if isinstance(value, CONSTANTS):
                     self.constants[value] = prefix + name
                     self.held.append((prefix, attributes, {name: value}))

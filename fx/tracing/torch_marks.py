@@ -17,15 +17,7 @@ from torch.fx._symbolic_trace import _wrapped_fns_to_patch
 
 from ..usedef.values import Value
 from .state import path_among
-from .wrapping import (
-    MARK,
-    Globals,
-    Wrapped,
-    lookup,
-    note_wrapped,
-    original_of,
-    wrap,
-)
+from .wrapping import MARK, Globals, lookup, note_wrapped, original_of, wrap
 
 _WHERE: Final = "torch.fx.wrap"
 """What our registry has in place of the line of the call, which torch.fx does
@@ -49,7 +41,7 @@ def take_over() -> None:
     for name, namespace in _marks():
         marked = namespace.get(MARK, {})
         if name not in marked and not isinstance(lookup(namespace, name), type):
-            note_wrapped(namespace, Wrapped(name, _WHERE))
+            note_wrapped(namespace, name, _WHERE)
 
 
 def wrap_for(function: Value) -> Callable[..., Value]:
@@ -66,7 +58,7 @@ def wrap_for(function: Value) -> Callable[..., Value]:
     for name, namespace in _marks():
         mark = namespace.get(MARK, {}).get(name)
         if original_of(lookup(namespace, name)) is function and (
-            mark is None or mark.where == _WHERE
+            mark is None or mark == _WHERE
         ):
             return torch.fx.wrap
     return wrap

@@ -78,7 +78,7 @@ def _map_tuple(
     )
     if type(a) is tuple or not hasattr(a, "_fields"):
         return items
-    named: tuple[Argument, ...] = cast("Value", type(a))(*items)
+    named: tuple[Argument, ...] = cast("Value", type(a))._make(items)
     return named
 
 

@@ -367,8 +367,8 @@ MUTANTS: Final = (
     Mutant(
         function="tracing.tracer.Tracer._state_node",
         misconception="A path that is empty is no path.",
-        was="return None if path is None else self._fetch(path)",
-        becomes="return self._fetch(path) if path else None",
+        was="return None if path is None else self._fetch(path, a)",
+        becomes="return self._fetch(path, a) if path else None",
         told='has the path "", which is a path',
     ),
     Mutant(
@@ -381,7 +381,7 @@ MUTANTS: Final = (
     Mutant(
         function="tracing.tracer.Tracer._state_node",
         misconception="What is put among the arguments is a Proxy.",
-        was="self._fetch(path)",
+        was="self._fetch(path, a)",
         becomes='self.create_proxy("get_attr", path, (), {})',
         told="A parameter as an argument becomes a Node",
     ),

@@ -319,16 +319,17 @@ MUTANTS: Final = (
     ),
     Mutant(
         function="interpreter.Transformer.transform",
-        misconception="The output has neither a type nor notes.",
-        was="new.meta.update(old.meta)",
-        becomes="new.meta.clear()",
+        misconception="The output has a type and no notes.",
+        was='self._recorder.create_node("output", "output", (value,), {})',
+        becomes="self.new_graph.output(value, self.graph.output_node().type)",
         told="must not be lost",
     ),
     Mutant(
         function="interpreter.Transformer.transform",
         misconception="The return annotation comes by itself.",
-        was=", type_expr=old.type",
-        becomes="",
+        was='self._recorder.create_node("output", "output", (value,), {})',
+        becomes="self.new_graph.output(value).meta.update("
+        "self.graph.output_node().meta)",
         told="The return annotation is the type of the output node",
     ),
     Mutant(
@@ -341,8 +342,10 @@ MUTANTS: Final = (
     Mutant(
         function="interpreter.Transformer.transform",
         misconception="To take notes over is to take the dict over.",
-        was="new.meta.update(old.meta)",
-        becomes="new.meta = old.meta",
+        was='self._recorder.create_node("output", "output", (value,), {})',
+        becomes="self._recorder.create_node("
+        "'output', 'output', (value,), {}).meta = "
+        "self.graph.output_node().meta",
         told="both have the same dict",
     ),
     Mutant(
@@ -351,5 +354,26 @@ MUTANTS: Final = (
         was="if self.graph.is_finished:",
         becomes="if self.graph is not None:",
         told="Ask `is_finished` before",
+    ),
+    Mutant(
+        function="interpreter.Transformer.transform",
+        misconception="The node that runs last is the output.",
+        was="self._recorder.running = self.graph.output_node()",
+        becomes="pass",
+        told="the output is `running` before",
+    ),
+    Mutant(
+        function="interpreter.Transformer.transform",
+        misconception="What was noted of a value stays true.",
+        was="if not self._keeps_values:",
+        becomes="if False:",
+        told="need not be true",
+    ),
+    Mutant(
+        function="interpreter.Transformer.transform",
+        misconception="No class knows whether it changes values.",
+        was="if not self._keeps_values:",
+        becomes="if True:",
+        told="says that it keeps the values",
     ),
 )

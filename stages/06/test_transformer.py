@@ -10,6 +10,7 @@ from fx._symbolic_trace import symbolic_trace
 from fx.graph import Graph
 from fx.graph_module import GraphModule
 from fx.interpreter import Transformer
+from fx.node import Node
 from fx.ordered.opcodes import Target
 from fx.tracing import concrete_args
 from fx.usedef.values import Argument, Value
@@ -141,6 +142,22 @@ class TestTransform:
             "What passes have noted on the output must not be lost.",
         )
 
+    def test_a_run_node_of_its_own(self) -> None:
+        class Own(Transformer):
+            def run_node(self, n: Node) -> Value:
+                args, kwargs = self.fetch_args_kwargs_from_env(n)
+                return getattr(self, n.op)(n.target, args, kwargs)
+
+        graph = Graph()
+        graph.output(graph.placeholder("x"), torch.Tensor)
+        new = Own(GraphModule(nn.Module(), graph)).transform()
+        same(
+            new.graph.output_node().type,
+            torch.Tensor,
+            "A class may run nodes in its own way: tell the recorder that "
+            "the output is `running` before it makes the new one.",
+        )
+
     def test_both_outputs_have_notes_of_their_own(self) -> None:
         graph = Graph()
         output = graph.output(graph.placeholder("x"))
@@ -150,6 +167,41 @@ class TestTransform:
             "note" not in output.meta,
             "What is noted on the new output is seen on the old one: both "
             "have the same dict. Copy the notes into the new node's meta.",
+        )
+
+    def test_what_was_noted_of_another_value_is_dropped(self) -> None:
+        graph = Graph()
+        x = graph.placeholder("x")
+        double = graph.call_function(torch.mul, (x, 2))
+        graph.output(graph.call_function(torch.relu, (double,)))
+        for node in graph.nodes:
+            node.meta["type"] = torch.Tensor
+
+        class Float(Transformer):
+            def call_function(
+                self, target: Target, args: tuple[Argument, ...], kwargs: Value
+            ) -> Value:
+                if target is torch.mul:
+                    args = (args[0], 2.0)
+                return super().call_function(target, args, kwargs)
+
+        class SameValues(Float):
+            _keeps_values = True
+
+        module = GraphModule(nn.Module(), graph)
+        new = Float(module).transform()
+        same(
+            [node.name for node in new.graph.nodes if "type" in node.meta],
+            ["x"],
+            "mul gets 2.0 for 2, so that what was noted of its value, and of "
+            "all that follows, need not be true: give the recorder's "
+            "`repeated` to `fx_traceback.forget_changed_values`.",
+        )
+        same(
+            "type" in SameValues(module).transform().graph.output_node().meta,
+            True,
+            "The class says that it keeps the values (`_keeps_values`), so "
+            "all notes stay true.",
         )
 
     def test_a_graph_without_output(self) -> None:

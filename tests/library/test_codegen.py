@@ -435,6 +435,13 @@ def test_operators_that_their_syntax_does_not_fit_are_called() -> None:
     ]
 
 
+def test_a_member_of_an_enum_that_python_reads_as_another() -> None:
+    kind = enum.Enum("Ligature", {"\ufb01": 1, "fi": 2})  # type: ignore[misc]
+    graph = fx.Graph()
+    graph.output(kind["\ufb01"])
+    assert fx.GraphModule(nn.Module(), graph)() is kind["\ufb01"]
+
+
 def test_methods_and_attributes_of_numbers() -> None:
     graph = Graph()
     bits = graph.call_method("bit_length", (5,))

@@ -9,6 +9,7 @@ import weakref
 import pytest
 import torch
 import torch.fx
+from hypothesis import given
 from torch import nn
 from torch.fx.passes.fake_tensor_prop import FakeTensorProp as TorchProp
 
@@ -19,6 +20,7 @@ from fx.passes.fake_tensor_prop import FakeTensorProp
 from fx.passes.profiling import Profiler
 from fx.passes.shape_prop import ShapeProp, TensorMetadata
 from fx.usedef.values import Value
+from tests.library.random_graphs import Recipe, build, recipes
 from tests.library.same_graph import assert_same_graph
 from tests.zoo import ZOO, Network, borrow
 
@@ -243,6 +245,47 @@ def test_a_transformer_method_may_return_any_value() -> None:
     new = Folds(chain(3)).transform()
     assert [node.op for node in new.graph.nodes] == ["placeholder", "output"]
     assert new(7) == 7
+
+
+def test_a_transformer_calls_modules_as_leaves() -> None:
+    class Twice(fx.Transformer):
+        def call_module(
+            self, target: Target, args: tuple[Value, ...], kwargs: Value
+        ) -> Value:
+            child = self.fetch_attr(str(target))
+            return self.tracer.call_module(child, child.forward, args, kwargs)
+
+    inner = fx.symbolic_trace(lambda x: x + 1)
+    graph = fx.Graph()
+    graph.output(graph.call_module("inner", (graph.placeholder("x"),)))
+    new = Twice(fx.GraphModule({"inner": inner}, graph)).transform()
+    assert [node.op for node in new.graph.nodes][1] == "call_module"
+
+
+class Tall(fx.Transformer):
+    """Gives the relus a dimension more, which all that follows then has."""
+
+    def call_function(
+        self, target: Target, args: tuple[Value, ...], kwargs: Value
+    ) -> Value:
+        """The call, a relu's of an argument with a dimension more."""
+        if target is torch.relu:
+            args = (torch.stack([args[0], args[0]]),)
+        return super().call_function(target, args, kwargs)
+
+
+@given(recipes)
+def test_a_transformer_leaves_no_note_that_is_not_true(recipe: Recipe) -> None:
+    gm = fx.GraphModule(nn.Module(), build(recipe))
+    inputs = torch.ones(2, 3), torch.ones(2, 3)
+    ShapeProp(gm).propagate(*inputs)
+    new = Tall(gm).transform()
+    noted = [node.meta.get("tensor_meta") for node in new.graph.nodes]
+    ShapeProp(new).propagate(*inputs)
+    for node, note in zip(new.graph.nodes, noted, strict=True):
+        assert note in (None, node.meta["tensor_meta"]), node
+    same = fx.Transformer(gm).transform()
+    assert all("tensor_meta" in node.meta for node in same.graph.nodes)
 
 
 def test_provenance_of_nodes_that_replace_others() -> None:

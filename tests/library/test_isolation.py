@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 import math
 import os
@@ -150,6 +151,35 @@ def test_eight_threads_trace_while_two_run_eager_modules() -> None:
         for thread in runners:
             thread.join()
     assert errors == []
+
+
+def test_two_threads_that_trace_one_root_name_constants_apart() -> None:
+    class Shared(nn.Module):
+        def forward(self, x: torch.Tensor, n: int) -> torch.Tensor:
+            return x + torch.full((1,), float(n))
+
+    both = threading.Barrier(2)
+
+    class AtOnce(fx.Tracer):
+        def get_fresh_qualname(self, prefix: str) -> str:
+            name = super().get_fresh_qualname(prefix)
+            with contextlib.suppress(threading.BrokenBarrierError):
+                both.wait(1)
+            return name
+
+    shared = Shared()
+    graphs: dict[int, fx.Graph] = {}
+
+    def trace(n: int) -> None:
+        graphs[n] = AtOnce().trace(shared, {"n": n})
+
+    threads = [threading.Thread(target=trace, args=(n,)) for n in (1, 2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for n, graph in graphs.items():
+        assert fx.GraphModule(shared, graph)(torch.zeros(1), n) == n
 
 
 def test_traces_that_end_in_the_order_they_began() -> None:

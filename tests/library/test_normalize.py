@@ -283,3 +283,16 @@ def test_functions_of_a_user(f: Callable[..., Value], stays: bool) -> None:
     if f is collects:
         assert (second - first).tolist() == [1, 1]
     torch.testing.assert_close(new(ones), f(ones) - int(f is collects))
+
+
+def test_notes_stay_true_and_stay() -> None:
+    gm = fx.symbolic_trace(lambda x: torch.relu(torch.add(x, 2)).sum())
+    ShapeProp(gm).propagate(torch.ones(2))
+    new = ours.NormalizeArgs(gm).transform()
+    (add,) = new.graph.find_nodes(op="call_function", target=torch.add)
+    assert list(add.kwargs) == ["input", "other", "alpha"]
+    assert all("tensor_meta" in node.meta for node in new.graph.nodes)
+    new = ours.NormalizeOperators(gm).transform()
+    assert [
+        node.name for node in new.graph.nodes if "tensor_meta" not in node.meta
+    ] == ["add"]

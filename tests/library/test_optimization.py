@@ -13,6 +13,7 @@ from torch.fx.experimental import optimization as theirs
 
 import fx
 from fx.experimental import optimization as ours
+from fx.ordered.opcodes import Target
 from fx.passes.conv_bn_fusion import fold_conv_bn
 from fx.passes.shape_prop import ShapeProp
 from fx.usedef.values import Value
@@ -347,3 +348,19 @@ def test_what_helpers_refuse() -> None:
     with pytest.raises(AssertionError, match="Expected str target"):
         ours.replace_node_module(function, {}, nn.Identity())
     assert not ours.matches_module_pattern((nn.Conv2d,), neg, {})
+
+
+def test_a_shape_that_a_transformer_has_changed_is_not_believed() -> None:
+    class Expands(fx.Transformer):
+        def call_module(
+            self, target: Target, args: tuple[Value, ...], kwargs: Value
+        ) -> Value:
+            if target == "linear":
+                args = (args[0].expand(5, 3, 3),)
+            return super().call_module(target, args, kwargs)
+
+    gm = fx.symbolic_trace(layers(lambda self, x: self.flat(self.linear(x))))
+    x = torch.linspace(-1, 1, 9).view(3, 3)
+    ShapeProp(gm).propagate(x)
+    new = Expands(gm).transform()
+    torch.testing.assert_close(ours.fuse(new, no_trace=True)(x), new(x))

@@ -160,6 +160,16 @@ def test_defaults_beside_nested_inputs() -> None:
     assert call_nested(graph, [1, 2], 3) == [1, 2, 3]
 
 
+def test_a_part_of_an_input_has_no_default() -> None:
+    def f(a: Value, b: Value = (10, 20)) -> Value:
+        return a, b[0]
+
+    gm = fx.symbolic_trace(f, concrete_args={"b": (fx.PH, fx.PH)})
+    with pytest.raises(RuntimeError, match="parameter b_1"):
+        fx.Interpreter(gm).run(1)
+    assert fx.Interpreter(gm).run(1, (2, 3)) == gm(1, (2, 3)) == (1, 2)
+
+
 def test_defaults_in_front_of_parameters_without_one() -> None:
     graph = Graph()
     y = graph.placeholder("y", default_value=5)

@@ -199,7 +199,9 @@ class TestWhatIsWritten:
         new = write(symbolic_trace(uses_leaf), "Foo").package.Foo()
         assert type(new).__name__ == "Foo"
 
-    @pytest.mark.parametrize("name", ["class", "a b", "", "Foo; import os"])
+    @pytest.mark.parametrize(
+        "name", ["class", "a b", "", "Foo; import os", "torch", "getattr"]
+    )
     def test_a_name_that_is_none_is_refused(
         self, name: str, tmp_path: Path
     ) -> None:

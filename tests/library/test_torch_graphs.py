@@ -87,6 +87,30 @@ def test_nested_inputs_stay_nested() -> None:
     _same(back(batch), _nested(batch))
 
 
+def test_defaults_beside_nested_inputs_are_dropped() -> None:
+    shape = {"pair": (fx.PH, fx.PH)}
+    ours = fx.symbolic_trace(lambda pair, k=2: pair[0] * k, concrete_args=shape)
+    assert ours((3, 4)) == fx.to_torch(ours)((3, 4), 2) == 6
+
+
+def test_buffers_that_are_not_saved_stay_so() -> None:
+    def holder() -> nn.Module:
+        module = nn.Module()
+        module.register_buffer("once", torch.ones(1), persistent=False)
+        return module
+
+    graph = fx.Graph()
+    names = ["once", "inner.once"]
+    graph.output(tuple([graph.get_attr(name) for name in names]))
+    root = holder()
+    root.inner = holder()
+    ours = fx.GraphModule(root, graph)
+    theirs = fx.to_torch(ours)
+    assert [*dict(theirs.named_buffers())] == names
+    assert not theirs.state_dict()
+    assert not fx.from_torch(theirs).state_dict()
+
+
 def test_a_name_that_fx_would_not_give_is_kept() -> None:
     theirs = torch.fx.Graph()
     x = theirs.placeholder("x")

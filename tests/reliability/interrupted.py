@@ -61,7 +61,9 @@ def interrupted(
 
     def on_call(frame: FrameType, event: str, arg: object) -> Value:
         inside = str(frame.f_globals.get("__name__", "")).startswith(package)
-        return on_line if inside else None
+        # An exception in a finalizer, which may run at any time, is lost.
+        called = frame.f_back and frame.f_back.f_globals.get("__name__")
+        return on_line if inside and called != "weakref" else None
 
     before = sys.gettrace()
     sys.settrace(on_call)

@@ -148,6 +148,55 @@ def aten_in_place_then_read(self: Subject, x: Value) -> Value:
 
 
 @body
+def recorded_then_in_place(self: Subject, x: Value) -> Value:
+    total, factor = x, torch.ones(2)
+    for _ in range(3):
+        total = total + x * factor
+        factor *= 0.5
+    return total
+
+
+@body
+def recorded_then_out(self: Subject, x: Value) -> Value:
+    t = torch.zeros(2)
+    y = x + t
+    torch.ones(2, out=t)
+    return y
+
+
+ALIASES: Final[dict[str, Callable[[Value, Value], Value]]] = {
+    "to": lambda t, x: t.to(x.device),
+    "to_dtype": lambda t, x: t.to(dtype=x.dtype),
+    "type_as": lambda t, x: t.type_as(x),
+    "view_as": lambda t, x: t.view_as(x),
+    "reshape": lambda t, x: t.reshape(x.size(0)),
+    "expand": lambda t, x: t.expand(x.size(0)),
+    "narrow": lambda t, x: t.narrow(0, 0, x.size(0)),
+    "torch_narrow": lambda t, x: torch.narrow(t, 0, 0, x.size(0)),
+    "then_item": lambda t, x: t.to(x.device)[:],
+    "then_method": lambda t, x: torch.squeeze(t.to(x.device)).view(2),
+    "unbind": lambda t, x: t.expand(x.size(0), 2).unbind()[0],
+}
+"""Ways to another tensor in the memory of one, all of which are recorded."""
+
+
+def _into_alias(held: bool, alias: Callable[[Value, Value], Value]) -> Body:
+    """A program that writes into an alias of a tensor without a proxy."""
+
+    def into_alias(self: Subject, x: Value) -> Value:
+        t = self.total if held else torch.zeros(2)
+        alias(t, x).add_(x)
+        return t * 1
+
+    return into_alias
+
+
+for _name, _alias in ALIASES.items():
+    BODIES[f"made_{_name}"] = _into_alias(False, _alias)
+    BODIES[f"held_{_name}"] = _into_alias(True, _alias)
+
+
+@body
 def buffer_then_read(self: Subject, x: Value) -> Value:
     self.total.add_(x)
     return self.total * 2
@@ -756,7 +805,7 @@ PART = Part(
     plants=(
         Plant(
             "fx/tracing/tracer.py",
-            "                self._captured.warn(self.root)\n",
+            "            self._captured.warn(self.root)\n",
             "",
             "a recorded write into a tensor of the trace is lost",
         ),
@@ -765,6 +814,18 @@ PART = Part(
             "        if other and len(nodes) > seen:\n",
             "        if False:\n",
             "gradients are off, or autocast is on, in a part of the code",
+        ),
+        Plant(
+            "fx/tracing/captured.py",
+            "                views.append(user)\n",
+            "                pass\n",
+            "a write into a view of a tensor is lost",
+        ),
+        Plant(
+            "fx/tracing/captured.py",
+            "self._before.append((str(node.target), value, version))",
+            "pass",
+            "a tensor is written after a node that reads it",
         ),
         Plant(
             "fx/tracing/captured.py",

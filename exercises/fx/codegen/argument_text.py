@@ -38,12 +38,12 @@ import torch
 
 from ..immutable_collections import immutable_dict, immutable_list
 from ..node import Node
-from ..ordered.namespace import is_parameter_name
 from ..text.node_text import in_order
 from ..text.qualified_names import _type_repr, resolves_to
 from ..usedef.arguments import holds_node
-from ..usedef.values import Value
+from ..usedef.values import Value, constructor_of
 from .global_names import GlobalNames
+from .syntax import is_attribute_name
 
 MAX_DEPTH: Final = 180
 """How many brackets are written inside each other.  Python reads 200, and the
@@ -208,9 +208,10 @@ class ArgumentPrinter:
         return f"{self._names.in_torch('torch.Size')}([{self.items(value)}])"
 
     def _named_tuple(self, value: tuple[Value, ...], depth: int) -> str:
-        """A call of the named tuple's class."""
-        cls = self._names.name_of(type(value))
-        return f"{cls}{self._tuple(value, depth)}"
+        """A call of the named tuple's class, or of its `_make`."""
+        cls, items = self._names.name_of(type(value)), self._tuple(value, depth)
+        takes_tuple = constructor_of(type(value))[1]
+        return f"{cls}._make({items})" if takes_tuple else f"{cls}{items}"
 
     def _dataclass(self, value: Value, depth: int) -> str:
         """A call of the dataclass, with a keyword for each field."""
@@ -251,7 +252,7 @@ class ArgumentPrinter:
     def _enum(self, value: Enum) -> str:
         """A member of an Enum; combined flags are not members."""
         cls, name = type(value), value._name_
-        if cls.__members__.get(name) is value and is_parameter_name(name):
+        if cls.__members__.get(name) is value and is_attribute_name(name):
             return f"{self._names.name_of(cls, cls.__name__)}.{name}"
         return self._names.constant(value)
 

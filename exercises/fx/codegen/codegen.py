@@ -9,8 +9,8 @@
             return relu
 
 The emitter writes the body.  `CodeGen` adds what comes before it, such as the
-def line.  Users derive from it to change the signature, the
-return statement, and how a caller's inputs and outputs become the graph's.
+def line.  Users derive from it to change the signature, the return statement,
+and how a caller's inputs and outputs become the graph's.
 """
 
 from __future__ import annotations

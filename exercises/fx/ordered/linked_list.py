@@ -113,9 +113,10 @@ def _key_between(before: Link, after: Link) -> int:
 def _make_room(start: Link) -> None:
     """Spread the keys after `start`, to free one right after its own.
 
-    Finds the shortest run of n links whose keys span more than n², and spaces
-    them evenly.  An insertion then costs O(log n), amortised (Dietz and
-    Sleator, "Two algorithms for maintaining order in a list", 1987).
+    Finds the shortest run of n links with more than (n + 1)² keys from `start`
+    to the link after it, and spaces them evenly.  An insertion then costs
+    O(log n), amortised (Dietz and Sleator, "Two algorithms for maintaining
+    order in a list", 1987).
     """
     raise NotImplementedError("stage 01: _make_room")
 

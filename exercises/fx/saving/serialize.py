@@ -133,7 +133,8 @@ def _attributes(
 
 def _check_class_name(name: str, taken: Mapping[str, Value]) -> None:
     """Raise unless the class can be called `name`."""
-    if not is_attribute_name(name) or name in taken:
+    is_taken = name in taken or name == "torch" or hasattr(builtins, name)
+    if is_taken or not is_attribute_name(name):
         raise ValueError(
             f"module_name {name!r} cannot be the name of the class: it must "
             "be an identifier that neither Python nor the code uses"

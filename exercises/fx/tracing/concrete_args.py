@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import inspect
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
+from itertools import count
 from typing import Final, NamedTuple
 
 import torch
@@ -138,6 +139,7 @@ class RootInputs:
         function: Callable[..., Value],
         defaults: Mapping[str, Value],
         concrete: Mapping[str, Value],
+        taken: Collection[str],
     ) -> None:
         """Prepare to make the placeholders.
 
@@ -146,35 +148,42 @@ class RootInputs:
             function: the function, for annotations.
             defaults: of its parameters, by name.
             concrete: the parameters that are fixed or nested.
+            taken: the names of all parameters.
         """
         self._tracer = tracer
         self._defaults = defaults
         self._annotations: dict[str, Value] = function.__annotations__
         self._concrete = concrete
+        self._taken = taken
 
     def __call__(self, name: str) -> Value:
         """The value that stands for a parameter: a proxy, or a structure."""
         if name in self._concrete:
             return self._specialized(name, self._concrete[name])
-        return self._placeholder(name, name, self._annotations.get(name))
+        default = (self._defaults[name],) if name in self._defaults else ()
+        return self._placeholder(name, default, self._annotations.get(name))
 
-    def _placeholder(self, target: str, name: str, note: Value = None) -> Proxy:
-        """A placeholder with the default of a parameter, if it has one."""
+    def _placeholder(
+        self, target: str, default: tuple[Value, ...], note: Value = None
+    ) -> Proxy:
+        """A placeholder with a default value, if there is one."""
         proxy = self._tracer.create_proxy(
             "placeholder", target, (), {}, type_expr=note
         )
-        if name in self._defaults:
-            proxy.node.args = (self._defaults[name],)
+        proxy.node.args = default
         return proxy
 
     def _specialized(self, name: str, value: Value) -> Value:
         """A structure of proxies and constants, with a placeholder each."""
-        count = 0
+        numbers = count(1)
+        # The default is one of the structure, not of a part of it.
+        whole = name in self._defaults and pytree.tree_is_leaf(value)
+        default = (self._defaults[name],) if whole else ()
 
         def leaf(x: Value) -> Value:
-            nonlocal count
-            count += 1
-            proxy = self._placeholder(f"{name}_{count}", name)
+            names = (f"{name}_{number}" for number in numbers)
+            target = next(each for each in names if each not in self._taken)
+            proxy = self._placeholder(target, default)
             if isinstance(x, PHBase):
                 mark(proxy.node, x)
                 return proxy

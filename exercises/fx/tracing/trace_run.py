@@ -194,7 +194,7 @@ def _replacing(
     """
 
     def make(called: Function) -> Function:
-        # Who saved a replacement during a trace may have put it back since.
+        # Someone may have saved a replacement and put it back since.
         original = original_of(called)
 
         @functools.wraps(original)
@@ -207,7 +207,7 @@ def _replacing(
         vars(replacement)[ORIGINAL] = original
         return replacement
 
-    # Each trace replaces the functions of math, and some of builtins.
+    # Kept, because each trace replaces the functions of math anew.
     keep = functools.lru_cache(maxsize=256)(make)
 
     return lambda f: (keep if type(f) is BuiltinFunctionType else make)(f)

@@ -32,7 +32,7 @@ from ..node import Node
 from ..ordered.opcodes import Opcode, Target
 from ..proxy import ParameterProxy, Proxy, TraceError, TracerBase
 from ..recording import frames
-from ..usedef.values import Argument, Value
+from ..usedef.values import Argument, Value, constructor_of
 from .captured import Captured
 from .patching import TRACES
 from .questions import QUESTIONS
@@ -121,13 +121,13 @@ class Tracer(TracerBase):
             TraceError: the code does what a graph cannot express.
             TypeError: `concrete_args` names no parameter.
             AssertionError: `root` is neither a module nor a function.
-            What the code itself raises. Also then, the patches are undone,
+            Whatever the code raises. In each case the patches are undone,
             and the constants that the trace has stored on `root` removed.
 
-        Warns if the root has a forward of its own or hooks: what is traced
-        is the forward of its class; and of code that decides by what a proxy
-        is, writes into a tensor that is not a proxy, or switches gradients,
-        inference mode or autocast. A thread that forward starts is not traced.
+        Warns if the root has a forward of its own or hooks, which are not
+        traced. Also of code that asks what a proxy is, writes into a tensor
+        that is not a proxy, or switches gradients, inference mode or
+        autocast. A thread that forward starts is not traced.
 
         Cost: O(operations recorded), besides running the Python code.
 
@@ -135,35 +135,32 @@ class Tracer(TracerBase):
         """
         function = self._start(root)
         try:
-            try:
-                # A user's call_module may not run a module by `forward`.
-                ours = self.call_module == Tracer.call_module.__get__(self)
-                run = TraceRun(self, calls_forward=ours)
-                call, inputs = self.create_args_for_root(
-                    function, isinstance(root, nn.Module), concrete_args
-                )
-                with TRACES.during(run):
-                    run.patch(function)
-                    self._is_tracing = True
-                    result = self.create_arg(frames.run_traced(call, inputs))
-                    run.modes.warn()
-                returns = None
-                if self.graph._pytree_info is None:
-                    notes = inspect.get_annotations(undecorated(call))
-                    returns = notes.get("return")
-                self.create_node(
-                    "output", "output", (result,), {}, type_expr=returns
-                )
-                self._captured.warn(self.root)
-            finally:
-                self._is_tracing = False
-                self._captured.end()
-                self.submodule_paths = None
-                self._state = None
+            # A user's call_module may not run a module by `forward`.
+            ours = self.call_module == Tracer.call_module.__get__(self)
+            run = TraceRun(self, calls_forward=ours)
+            call, inputs = self.create_args_for_root(
+                function, isinstance(root, nn.Module), concrete_args
+            )
+            with TRACES.during(run):
+                run.patch(function)
+                self._is_tracing = True
+                result = self.create_arg(frames.run_traced(call, inputs))
+                run.modes.warn()
+            returns = None
+            if self.graph._pytree_info is None:
+                notes = inspect.get_annotations(undecorated(call))
+                returns = notes.get("return")
+            self.create_node("output", "output", (result,), {}, None, returns)
+            self._captured.warn(self.root)
             return self.graph
         except BaseException:
             self._forget_constants()
             raise
+        finally:
+            self._is_tracing = False
+            self._captured.end()
+            self.submodule_paths = None
+            self._state = None
 
     def _start(self, root: Root) -> FunctionType:
         """Prepare for a trace, and return the function to run."""
@@ -344,12 +341,14 @@ class Tracer(TracerBase):
         kind = type(a)
         if isinstance(a, tuple) and hasattr(a, "_fields"):
             items = tuple([self.create_arg(item) for item in a])
-            return self.create_node("call_function", kind, items, {})
+            make, takes_tuple = constructor_of(kind)
+            args = (items,) if takes_tuple else items
+            return self.create_node("call_function", make, args, {})
         if isinstance(a, tuple(STORED)):
-            return self._fetch(self._constant_path(a))
+            return self._fetch(self._constant_path(a), a)
         if type(kind) is ProxyableClassMeta:
-            name = self.get_fresh_qualname(f"_{kind.__name__}_constant_")
-            return self._fetch(self._store(name, a))
+            path = self._store(f"_{kind.__name__}_constant_", a)
+            return self._fetch(path, a)
         return super().lower_other(a)
 
     def _state_node(self, a: Value) -> Node | None:
@@ -359,25 +358,27 @@ class Tracer(TracerBase):
         """
         raise NotImplementedError("stage 04: Tracer._state_node")
 
-    def _fetch(self, path: str) -> Node:
+    def _fetch(self, path: str, value: Value) -> Node:
         """A new get_attr node, for a value that code has without a proxy."""
         if not path:
             raise TraceError(root_argument())
         node = self.create_node("get_attr", path, (), {})
-        return self._captured.note(node)
+        return self._captured.note(node, value)
 
     def _constant_path(self, a: Value) -> str:
         """The path of a constant, which is stored on the root if it is new."""
         path = self.tensor_attrs.get(a)
         if path is None:
             prefix = next(STORED[t] for t in STORED if isinstance(a, t))
-            path = self._store(self.get_fresh_qualname(prefix), a)
-            self.tensor_attrs[a] = path
+            path = self.tensor_attrs[a] = self._store(prefix, a)
         return path
 
-    def _store(self, name: str, value: Value) -> str:
+    def _store(self, prefix: str, value: Value) -> str:
         """Put a constant on the root; its name there."""
-        setattr(self.root, name, value)
+        name = self.get_fresh_qualname(prefix)
+        # Another thread may trace the same root, and have taken the name.
+        while vars(self.root).setdefault(name, value) is not value:
+            name = self.get_fresh_qualname(prefix)
         self._added.append(name)
         return name
 
@@ -403,11 +404,7 @@ class Tracer(TracerBase):
 
     def __deepcopy__(self, memo: dict[int, Value]) -> Tracer:
         """A copy that shares the Python modules, which cannot be copied."""
-        new = object.__new__(type(self))
-        memo[id(self)] = new
-        for key, value in vars(self).items():
-            shared = key == "_autowrap_search"
-            new.__dict__[key] = (
-                copy.copy(value) if shared else copy.deepcopy(value, memo)
-            )
+        memo.update((id(module), module) for module in self._autowrap_search)
+        new = memo[id(self)] = object.__new__(type(self))
+        vars(new).update(copy.deepcopy(vars(self), memo))
         return new

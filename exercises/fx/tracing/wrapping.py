@@ -15,7 +15,7 @@ import functools
 import sys
 import types
 from collections.abc import Callable, Iterator
-from typing import Final, NamedTuple, TypeAlias, TypeVar, overload
+from typing import Final, TypeAlias, TypeVar, overload
 
 from ..proxy import Proxy, proxies_in
 from ..usedef.values import Value
@@ -31,18 +31,6 @@ MARK: Final = "__fx_wrapped__"
 
 ORIGINAL: Final = "__fx_original__"
 """The attribute in which a replacement keeps its original."""
-
-
-class Wrapped(NamedTuple):
-    """A global that `wrap` was called for.
-
-    Attributes:
-        name: the global.
-        where: file and line of the call of `wrap`.
-    """
-
-    name: str
-    where: str
 
 
 _MODULES: Final[dict[int, Globals]] = {}
@@ -97,18 +85,19 @@ def wrap(fn_or_name: str | Callable[..., Value]) -> Value:
     where = f"{frame.f_code.co_filename}:{frame.f_lineno}"
     if function is not None:
         _check_function(function, name, where)
-    note_wrapped(namespace, Wrapped(name, where))
+    note_wrapped(namespace, name, where)
     return fn_or_name
 
 
-def note_wrapped(namespace: Globals, wrapped: Wrapped) -> None:
+def note_wrapped(namespace: Globals, name: str, where: str) -> None:
     """Register a leaf function of a module.
 
     Args:
         namespace: the module's globals.
-        wrapped: which of them.
+        name: which of them.
+        where: file and line of the call of `wrap`.
     """
-    namespace.setdefault(MARK, {})[wrapped.name] = wrapped
+    namespace.setdefault(MARK, {})[name] = where
     if "__name__" in namespace:
         # Code without a module, such as generated code, is reached through
         # its own functions only, and this registry must not keep it alive.
@@ -156,7 +145,7 @@ def wrapped_globals(
             builtin.
         TypeError: it is not a function.
     """
-    for name, where in list(namespace.get(MARK, {}).values()):
+    for name, where in list(namespace.get(MARK, {}).items()):
         function = lookup(namespace, name)
         if function is not None:
             original = original_of(function)

@@ -74,11 +74,9 @@ def _nodes(graph: OrderedGraph[Node], nodes: list[Node]) -> Iterator[Problem]:
         yield Problem(None, message)
     for node in nodes:
         if node._op not in OPCODES:
-            message = f"Node {node} had unknown opcode {node.op}!"
-            yield Problem(node, message)
+            yield Problem(node, f"Node {node} had unknown opcode {node.op}!")
         if node.graph is not graph:
-            message = f"Node '{node}' does not belong to this Graph!"
-            yield Problem(node, message)
+            yield Problem(node, f"Node '{node}' does not belong to this Graph!")
         name = node._name
         if names.setdefault(name, node) is not node:
             yield Problem(node, f"Node redefined name {name}!")
@@ -139,7 +137,6 @@ def _output(graph: OrderedGraph[Node]) -> Iterator[Problem]:
 
 def _targets(graph: OrderedGraph[Node]) -> Iterator[Problem]:
     """Targets are of the right type, and exist in the owning module."""
-    checked: set[tuple[str, object]] = set()
     for node in graph._nodes:
         op, target = node._op, node._target
         called = op == "call_function"
@@ -154,9 +151,7 @@ def _targets(graph: OrderedGraph[Node]) -> Iterator[Problem]:
             continue
         owner = node.graph.owning_module
         if op in ("get_attr", "call_module") and owner is not None:
-            key = (op, target)
-            yield from () if key in checked else _path(node, owner)
-            checked.add(key)
+            yield from _path(node, owner)
 
 
 def _path(node: Node, owner: object) -> Iterator[Problem]:
@@ -164,19 +159,13 @@ def _path(node: Node, owner: object) -> Iterator[Problem]:
     target = str(node.target)
     for prefix, atom, value in walk(owner, target):
         if value is MISSING or value is None:
-            yield Problem(
-                node,
-                f"Node {node} target {target} references nonexistent "
-                f"attribute {atom} of {prefix}",
-            )
-            return
-        if node.op == "call_module" and not isinstance(value, torch.nn.Module):
-            yield Problem(
-                node,
-                f"Node {node} target {target} {atom} of {prefix} does not "
-                "reference an nn.Module",
-            )
-            return
+            fault = f"references nonexistent attribute {atom} of {prefix}"
+        elif node.op == "get_attr" or isinstance(value, torch.nn.Module):
+            continue
+        else:
+            fault = f"{atom} of {prefix} does not reference an nn.Module"
+        yield Problem(node, f"Node {node} target {target} {fault}")
+        return
 
 
 def excerpt(

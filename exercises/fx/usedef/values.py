@@ -41,6 +41,17 @@ base_types: Final[tuple[type, ...]] = get_args(BaseArgumentTypes)
 """BaseArgumentTypes as a tuple, for `isinstance`."""
 
 
+def constructor_of(kind: Value) -> tuple[Value, bool]:
+    """What makes a named tuple of its items, and whether it takes one tuple.
+
+    That is the class, or `_make` if the class has a `__new__` of its own, which
+    may take something else.
+    """
+    of_namedtuple = next(c for c in kind.__mro__ if "_fields" in vars(c))
+    own = kind.__new__ is not of_namedtuple.__new__
+    return (kind._make, True) if own else (kind, False)
+
+
 class Recorded:
     """Stands for a value while a program is recorded: stage 03's Proxy."""
 

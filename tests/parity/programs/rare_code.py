@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import importlib
 import io
 import operator
+from collections import namedtuple
 from typing import no_type_check
 
 import torch
@@ -84,6 +86,59 @@ def a_nested_input_with_a_default(lib: Lib) -> Seen:
     made: list[Made] = []
     raised = error(lambda: made.append(lib.GraphModule({}, graph)), chars=0)
     return raised, code, made[0](1, (2, 3)) if made else None
+
+
+class Nested(torch.nn.Module):
+    @no_type_check
+    def forward(this, x, d):
+        return x - d["a"]
+
+
+@program(
+    differs="names-of-nested-inputs",
+    ours=[-19, 3, "RuntimeError: a_nested_input_beside_names_like_it"],
+)
+def a_nested_input_beside_names_like_it(lib: Lib) -> Seen:
+    @no_type_check
+    def numbered(d, d_1):
+        return d["a"] - d_1 * 10
+
+    @no_type_check
+    def with_rest(d, *rest):
+        return d["a"]
+
+    shape = {"d": {"a": lib.PH}}
+    found: list[object] = []
+    for root, inputs in [
+        (numbered, ({"a": 1}, 2)),
+        (Nested(), (5, {"a": 2})),
+        (with_rest, ({"a": 1},)),
+    ]:
+        try:
+            gm = lib.symbolic_trace(root, concrete_args=shape)
+            found.append(gm(*inputs))
+        except Exception as raised:
+            words = str(raised).partition(".")[0]
+            found.append(f"{type(raised).__name__}: {words}")
+    return found
+
+
+class Span(namedtuple("Span", "first last")):
+    __slots__ = ()
+
+    @no_type_check
+    def __new__(cls, first, count):
+        return super().__new__(cls, first, first + count)
+
+
+@program(differs="named-tuples-with-new", ours=[11, [(1, 11)], (1, 11)])
+def a_named_tuple_with_a_constructor_of_its_own(lib: Lib) -> Seen:
+    g = lib.Graph()
+    g.output(g.call_function(operator.getitem, ((Span(1, 10),), 0)))
+    arg = copy.deepcopy(g).output_node().args[0].args[0]
+    gm = lib.GraphModule({}, g)
+    result = lib.symbolic_trace(lambda x: Span(x, 10))(1)
+    return [result.last, [tuple(each) for each in arg], tuple(gm())]
 
 
 @program(differs="parameters-that-swap-names", ours=2)

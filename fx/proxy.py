@@ -129,14 +129,8 @@ class TracerBase:
 
         torch.fx: proxy.py, TracerBase.create_proxy
         """
-        lowered = self.create_arg(args)
-        named = self.create_arg(kwargs) if kwargs else {}
-        if not isinstance(lowered, tuple) or not isinstance(named, dict):
-            raise AssertionError(
-                "create_arg must turn a tuple into a tuple and a dict into a "
-                f"dict, but {type(self).__name__}.create_arg gave "
-                f"{type(lowered).__name__} and {type(named).__name__}"
-            )
+        lowered: Value = self.create_arg(args)
+        named: Value = self.create_arg(kwargs) if kwargs else {}
         node = self.create_node(kind, target, lowered, named, name, type_expr)
         if proxy_factory_fn is None:
             return self.proxy(node)

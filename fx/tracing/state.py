@@ -61,33 +61,32 @@ class State:
         ahead = [("", root)]
         while ahead:
             path, module = ahead.pop()
-            if module not in self.modules:
-                self.modules[module] = path
-                self._note(module, path and path + ".", ahead)
+            if module in self.modules:
+                continue
+            self.modules[module] = path
+            prefix = path and path + "."
+            attributes = vars(module)
+            if not _OTHERS.issuperset(map(type, attributes.values())):
+                self._note_constants(prefix, attributes)
+            # A ScriptModule finds all three elsewhere, and they are no dicts.
+            buffers = module._buffers
+            if buffers:
+                self.held.append((prefix, buffers, dict(buffers.items())))
+            for held in (module._parameters, buffers):
+                for name, tensor in held.items():
+                    self.tensors.setdefault(id(tensor), (prefix + name, tensor))
+            for name, child in reversed(module._modules.items()):
+                if child is not None:
+                    ahead.append((prefix + name, child))
 
-    def _note(
-        self,
-        module: nn.Module,
-        prefix: str,
-        ahead: list[tuple[str, nn.Module]],
+    def _note_constants(
+        self, prefix: str, attributes: dict[str, Value]
     ) -> None:
-        """Note what one module holds, and put its children ahead."""
-        attributes = vars(module)
-        if not _OTHERS.issuperset(map(type, attributes.values())):
-            for name, value in [*attributes.items()]:  # other threads' traces
-                if isinstance(value, CONSTANTS):
-                    self.constants[value] = prefix + name
-                    self.held.append((prefix, attributes, {name: value}))
-        # A ScriptModule finds all three elsewhere, and they are no dicts.
-        buffers = module._buffers
-        if buffers:
-            self.held.append((prefix, buffers, dict(buffers.items())))
-        for held in (module._parameters, buffers):
-            for name, tensor in held.items():
-                self.tensors.setdefault(id(tensor), (prefix + name, tensor))
-        for name, child in reversed(module._modules.items()):
-            if child is not None:
-                ahead.append((prefix + name, child))
+        """Note the tensors and the like among a module's attributes."""
+        for name, value in [*attributes.items()]:  # other threads' traces
+            if isinstance(value, CONSTANTS):
+                self.constants[value] = prefix + name
+                self.held.append((prefix, attributes, {name: value}))
 
     def named(self) -> list[tuple[str, Value]]:
         """The tensors and constants, each once, with their paths."""

@@ -107,8 +107,8 @@ MUTANTS: Final = (
     Mutant(
         function="proxy.TracerBase.create_proxy",
         misconception="Arguments are lowered one by one.",
-        was="""lowered = self.create_arg(args)
-        named = self.create_arg(kwargs) if kwargs else {}""",
+        was="""lowered: Value = self.create_arg(args)
+        named: Value = self.create_arg(kwargs) if kwargs else {}""",
         becomes="""lowered = tuple([self.create_arg(arg) for arg in args])
         named = {key: self.create_arg(kwargs[key]) for key in kwargs}""",
         told="It must be asked once for the whole of it",

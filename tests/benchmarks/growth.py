@@ -43,6 +43,9 @@ minutes, its fourth hours."""
 _GROWTH: Final = 1.3
 """How many times as long a node may take as in the smallest graph."""
 
+_WIDE: Final = "replace an input, wide"
+"""Each user of one node gets another input."""
+
 _CAPTION: Final = """\
 replace_pattern of relu(x) + 1 by sigmoid(x) in a chain of relu, + 1, tanh, * 2:
 n/4 matches in n nodes. Python's compile() is left aside. Each run has a module
@@ -186,7 +189,11 @@ def _copied(graph: bare.Graph) -> bare.Graph:
 
 
 def _eliminated(graph: bare.Graph) -> bare.Graph:
-    """What no removal of dead code can do without: users lose a node."""
+    """What no removal of dead code can do without: users lose a node.
+
+    And nothing is removed from a graph that is broken, so it looks first.
+    """
+    _verified(graph)
     node = graph.root.prev
     while node is not graph.root:
         if not node.users and node.op != "output":
@@ -194,6 +201,28 @@ def _eliminated(graph: bare.Graph) -> bare.Graph:
                 del value.users[node]
             node.prev.next, node.next.prev = node.next, node.prev
         node = node.prev
+    return graph
+
+
+def _bare_fan(size: int) -> bare.Graph:
+    """Two inputs, and so many users of the first."""
+    graph = bare.Graph()
+    x, _ = [graph.create_node("placeholder", n, (), {}) for n in "xy"]
+    for _ in range(size):
+        graph.create_node("call_function", "abs", (x,), {})
+    return graph
+
+
+def _redirected(graph: bare.Graph) -> bare.Graph:
+    """What no new input can do without: each node leaves and joins users."""
+    x, y, *nodes = graph.nodes()
+    for old, new in ((x, y), (y, x)):
+        for node in nodes:
+            node.args = node.inputs = tuple(
+                [new if arg is old else arg for arg in node.args]
+            )
+            del old.users[node]
+            new.users[node] = None
     return graph
 
 
@@ -226,6 +255,7 @@ _FLOORS: Final[Mapping[str, Callable[[Made], Made]]] = {
     "interpreter-on-a-number": _interpreted,
     "save": _saved,
     "load": _loaded,
+    _WIDE: _redirected,
 }
 """What a million nodes and their tables, which no cache holds, cost by
 themselves: the same programs, without any check."""
@@ -235,15 +265,17 @@ def _bare(size: int) -> Iterator[tuple[str, Task]]:
     """The floors at one size; afterwards their nodes are freed."""
     mixed = _bare_graph(programs.Mixed(size))
     operators = _bare_graph(programs.Operators(size))
-    data = _saved(mixed)
+    data, fan = _saved(mixed), _bare_fan(size)
     setups: dict[str, Callable[[], Made]] = {
         "eliminate-dead-code": lambda: _bare_graph(programs.HalfDead(size)),
         "interpreter-on-a-number": lambda: operators,
         "load": lambda: data,
+        _WIDE: lambda: fan,
     }
     for name, floor in _FLOORS.items():
         setup = setups.get(name, lambda: mixed)
-        yield _floor_of(name), Task(floor, size, setup)
+        count = 2 * size if name == _WIDE else size
+        yield _floor_of(name), Task(floor, count, setup)
 
 
 def _scaled(size: int) -> Iterator[tuple[str, Task]]:
@@ -254,7 +286,7 @@ def _scaled(size: int) -> Iterator[tuple[str, Task]]:
     save, load = _stored(size)
     yield "save", save
     yield "load", load
-    yield "replace an input, wide", _wide(size)
+    yield _WIDE, _wide(size)
 
 
 def _floor_of(name: str) -> str:

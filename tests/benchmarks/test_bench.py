@@ -165,13 +165,14 @@ def test_scale_is_of_each_operation_at_each_size() -> None:
     lines = list(growth.scale_table((TINY, 2 * TINY)))
     rows = [line for line in lines if f" {2 * TINY} " in line]
     assert len(rows) == len([line for line in lines if f" {TINY} " in line])
-    assert [row[:31].strip() for row in rows[:8]] == [
+    assert [row[:31].strip() for row in rows[:9]] == [
         "deepcopy, floor",
         "lint, floor",
         "eliminate-dead-code, floor",
         "interpreter-on-a-number, floor",
         "save, floor",
         "load, floor",
+        "replace an input, wide, floor",
         "trace-functions",
         "trace-mixed",
     ]
@@ -186,6 +187,10 @@ def test_the_floors_of_growth_do_what_they_are_floors_of() -> None:
     lines = [(node.op, node.name, str(node.args)) for node in graph.nodes()]
     for made in (growth._copied(graph), growth._loaded(growth._saved(graph))):
         assert [(n.op, n.name, str(n.args)) for n in made.nodes()] == lines
+    fan = growth._redirected(growth._bare_fan(TINY))
+    x, y, *users = fan.nodes()
+    assert [*x.users] == users and not y.users
+    assert all(user.args == (x,) for user in users)
     swept = growth._eliminated(growth._bare_graph(HalfDead(TINY)))
     expected = OURS.trace(HalfDead(TINY))
     expected.eliminate_dead_code()

@@ -206,7 +206,7 @@ class Interpreter:
     def _run_nodes(self) -> Value:
         """Run the nodes in order, and return the value of the output."""
         env, run, collect = self.env, self._step(), self.garbage_collect_values
-        last = last_users(self.graph.nodes) if collect else {}
+        last = last_users(self.graph.nodes)
         for node in self.graph.nodes:
             if node not in env:
                 try:

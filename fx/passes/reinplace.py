@@ -308,7 +308,7 @@ def is_redundant_scatter(sim: Simulation, call: Call, user: Node) -> bool:
     facts = facts_of(user.target)
     if facts is None or facts.view is None:
         return False
-    into = (*user.args, 0)[0]
+    into = facts.parameters["self"].of(user.args, user.kwargs)
     source = facts.parameters["src"].of(user.args, user.kwargs)
     if not isinstance(into, Node) or not isinstance(source, Node):
         return False

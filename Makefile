@@ -67,6 +67,7 @@ fuzz: $(STAMP) ## Search for silent faults at length; then plant some.
 	$(BIN)/python -m tests.reliability --long --write
 	$(BIN)/python -m tests.reliability --long --plants
 	$(BIN)/python -m pytest -q -m hypothesis --hypothesis-profile=fuzz
+	$(BIN)/python -m stages.mutate
 
 matrix: $(STAMP) ## Run the tests on other versions of torch and Python (20 GB).
 	@test -x build/matrix/uv/bin/uv || ($(PYTHON) -m venv build/matrix/uv && \

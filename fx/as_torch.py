@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import ast
 import importlib
-import subprocess
 import sys
 from collections.abc import Sequence
 from importlib.abc import MetaPathFinder
@@ -27,7 +26,7 @@ from typing import Final
 from .memory.effects import RULE
 from .usedef.values import Value
 
-__all__ = ["install", "main", "run"]
+__all__ = ["install", "main"]
 
 _OURS: Final = Path(__file__).parent
 _HOLDER: Final = "__torch_fx__"
@@ -59,7 +58,7 @@ def _ours(module: str) -> str | None:
 
 
 class _Renamed(ast.NodeTransformer):
-    """Has a module's code say `fx` where it says `torch.fx`."""
+    """Makes a module's code say `fx` where it says `torch.fx`."""
 
     def visit_Import(self, node: ast.Import) -> list[ast.stmt]:
         """`import torch.fx.node as n`, or without `as`: that binds torch."""
@@ -151,7 +150,7 @@ class _Finder(MetaPathFinder):
 def install() -> None:
     """Let `torch.fx` mean fx in what is imported from now on.
 
-    It cannot be undone; `run` does it in a process of its own.
+    It cannot be undone.
 
     Raises:
         RuntimeError: `torch._dynamo` is loaded: much has been imported that
@@ -169,26 +168,6 @@ def install() -> None:
         package.__path__.extend(theirs.__path__)
     sys.meta_path.insert(0, _Finder())
     RULE.set("torch")
-
-
-def run(
-    program: str | Path, *arguments: str
-) -> subprocess.CompletedProcess[str]:
-    """Run a program with `torch.fx` meaning fx, in a fresh process.
-
-    Args:
-        program: the path of a Python file.
-        arguments: what it finds in `sys.argv`.
-
-    Returns:
-        The finished process, with what it printed.
-    """
-    return subprocess.run(
-        [sys.executable, "-m", "fx.as_torch", str(program), *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
 
 
 def main(arguments: Sequence[str]) -> None:

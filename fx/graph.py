@@ -350,7 +350,7 @@ class Graph(OrderedGraph[Node]):
         torch.fx: graph.py, Graph.erase_node
         """
         if to_erase._erased and to_erase.graph is self:
-            warnings.warn(refusals.erased_already(to_erase), stacklevel=2)
+            warnings.warn(f"{to_erase} is erased already", stacklevel=2)
             return
         self._check_erasable(to_erase)
         if self.owning_module is not None:

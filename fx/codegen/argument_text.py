@@ -32,7 +32,7 @@ from types import (
     UnionType,
     WrapperDescriptorType,
 )
-from typing import ClassVar, Final, NamedTuple, TypeAlias
+from typing import ClassVar, Final, NamedTuple
 
 import torch
 
@@ -160,7 +160,7 @@ class ArgumentPrinter:
     # -- containers --------------------------------------------------------
 
     def _tuple(self, value: tuple[Value, ...], depth: int) -> str:
-        """A tuple; torch.fx's text for named ones begins like this too."""
+        """A tuple, or what follows the class of a named one."""
         comma = "," if len(value) == 1 else ""
         return f"({self.items(value, depth)}{comma})"
 
@@ -272,7 +272,9 @@ class ArgumentPrinter:
     }
     """Exact type -> how it is written: what has no arguments in it."""
 
-    _CONTAINERS: ClassVar[dict[object, Writer]] = {
+    _CONTAINERS: ClassVar[
+        dict[object, Callable[[ArgumentPrinter, Value, int], str]]
+    ] = {
         tuple: _tuple,
         list: _list,
         immutable_list: _list,
@@ -285,10 +287,6 @@ class ArgumentPrinter:
         dataclasses.dataclass: _dataclass,
     }
     """Kind of container -> how it is written: what has arguments in it."""
-
-
-Writer: TypeAlias = Callable[[ArgumentPrinter, Value, int], str]
-"""Writes a value that is inside so many containers."""
 
 
 def _made_with(value: Value, kind: type) -> object:
@@ -310,9 +308,6 @@ _ALIASES: Final[dict[object, Value]] = {
     )
 }
 """`list` -> `typing.List`, for types that were written in the old way."""
-
-_NAMED_BY_REPR: Final = frozenset((str, int, bool, bytes, type(...)))
-"""Exact types whose `repr` is a good hint for the name of a global."""
 
 
 def type_text(kind: Value, names: GlobalNames) -> str:
@@ -358,6 +353,6 @@ def _plain(kind: Value, names: GlobalNames) -> str:
     if isinstance(kind, type | FunctionType):
         return names.name_of(kind, _type_repr(kind))
     cls = type(kind)
-    if cls in _NAMED_BY_REPR or cls.__module__ == "typing":
+    if cls in _BY_REPR or kind is ... or cls.__module__ == "typing":
         return names.bind(_type_repr(kind), kind)
     return names.constant(kind)

@@ -32,7 +32,7 @@ def _refuse_call(self: object, *args: Value, **kwargs: Value) -> None:
 
 
 refuse_call: Final[Value] = _refuse_call
-"""The same, for where a plain function is asked for."""
+"""The same, for where mypy asks for a FunctionType."""
 
 
 class Line(NamedTuple):

@@ -1,5 +1,6 @@
-"""Passes: what programs need that use torch.fx and fx side by side.
+"""Passes: what programs need that were written for torch.fx, or use it too.
 
-In comes a graph or a module of the one library, out comes the same of the
-other.  No stage knows of this room, and none of them needs it.
+`torch_graphs` turns a graph or a module of one library into the same of the
+other.  `names` sets names where torch.fx has them, and `first_use` imports
+modules when they are first named.  No stage knows of this room or needs it.
 """

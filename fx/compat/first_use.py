@@ -1,8 +1,8 @@
 """Passes: modules and names that a package imports when they are first used.
 
 `import torch` loads nearly all of torch.fx, and programs rely on it: they write
-`torch.fx.passes.shape_prop` without having imported that.  To load as much at
-every `import fx` would take as long as all the rest of it.
+`torch.fx.passes.shape_prop` without having imported that.  Loading as much
+at every `import fx` would take as long as everything else in it.
 """
 
 from __future__ import annotations

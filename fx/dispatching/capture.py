@@ -48,7 +48,7 @@ _PREFIXES: Final = (
     (torch.Generator, "_opaque_obj"),
     (torch.ScriptObject, "_torchbind_obj"),
 )
-"""How the name of an attribute begins that the captured module did not have."""
+"""What the names of attributes that the captured module lacked begin with."""
 
 _FETCHED: Final = tuple([kind for kind, _ in _PREFIXES])
 """Types of values that no node can hold, and a get_attr node fetches."""

@@ -10,9 +10,9 @@ and with the reason:
 
 What a function or a method does is worked out in `function_effects`, and what
 a module of torch.nn does in `modules`; here is what follows for nodes.  A graph
-says what is called, and not on what: `x.add(1)` may be a method of a tensor or
-of a set.  So a value counts as a tensor only if something proves it, for
-instance that an operator returned it.
+says which method is called, but not on what: `x.add(1)` may be a method of a
+tensor or of a set.  So a value counts as a tensor only if something proves
+it, for instance that an operator returned it.
 
 A call with an effect must stay, with one exception: a write into memory that
 nobody looks at afterwards.
@@ -95,11 +95,9 @@ def classify(node: Node, tensors: dict[Node, bool] | None = None) -> Effect:
     effect = effect_by_name(node)
     if node.op != "call_method" or effect.kind != "pure":
         return effect
-    receiver = node.args[0] if node.args else None
-    if is_tensor(receiver, {} if tensors is None else tensors):
+    if is_tensor(_first(node), {} if tensors is None else tensors):
         return effect
-    reason = f"`.{node.target}()` of what may be no tensor"
-    return Effect("unknown", reason)
+    return Effect("unknown", f"`.{node.target}()` of what may be no tensor")
 
 
 def effect_by_name(node: Node) -> Effect:
@@ -248,16 +246,16 @@ def is_tensor(value: Argument, tensors: dict[Node, bool]) -> bool:
 
     Cost: O(length of the chain) the first time, then O(1).
     """
-    chain: list[Node] = []
+    asked: list[Node] = []
     answer = None
     while answer is None and isinstance(value, Node):
         answer = tensors.get(value)
         if answer is None:
             tensors[value] = False  # ends the walk if the graph is a circle
-            chain.append(value)
+            asked.append(value)
             answer = _by_itself(value)
             value = _first(value)
-    for node in chain:
+    for node in asked:
         tensors[node] = bool(answer)
     return bool(answer)
 
@@ -342,7 +340,7 @@ def changes_only_itself(node: Node) -> bool:
 def holds_with_others(
     calls: Collection[Node], nodes: Iterable[Node]
 ) -> set[Node]:
-    """Those calls of modules a tensor of which other nodes hold, too.
+    """The calls whose modules share a tensor with other nodes.
 
     A batch norm in training changes its statistics: a get_attr node, another
     path and another module can lead to them as well.
@@ -438,7 +436,7 @@ _MOST: Final = 8
 
 
 Rule: TypeAlias = Literal["sound", "torch"]
-"""By which effects a node stays: those that somebody may see, or those that
+"""Which effects keep a node: those that somebody may see, or those that
 torch.fx knows."""
 
 RULE: Final[ContextVar[Rule]] = ContextVar("RULE", default="sound")
@@ -496,8 +494,8 @@ def must_keep(
 ) -> Callable[[Node], bool]:
     """The predicate by which dead code elimination keeps unused nodes.
 
-    It must be asked from the last node of a graph to the first, and the graph
-    may change meanwhile only in that the nodes that are not kept are erased.
+    Ask it from the last node of a graph to the first.  Meanwhile the graph may
+    change in one way only: nodes that are not kept are erased.
 
     Args:
         unknown: "drop" keeps what is impure, as torch.fx does; "keep" keeps

@@ -99,11 +99,9 @@ class DisjointSets:
             parent[number] = number = parent[parent[number]]
         return number
 
-    def merge(self, one: int, other: int) -> int:
-        """Merge two sets, and return the representative: that of `one`."""
-        one, other = self.find(one), self.find(other)
-        self._parent[other] = one
-        return one
+    def merge(self, one: int, other: int) -> None:
+        """Merge two sets; the representative is that of `one`."""
+        self._parent[self.find(other)] = self.find(one)
 
 
 class Storages:
@@ -173,7 +171,7 @@ class Storages:
 
         That is true of views, of the items of a list of views, and of
         operators all of whose results were found in the storage of `of`.
-        Such a node does not read the elements. Any other node may, also one
+        Such a node does not read the elements. Any other node may, even one
         without a schema.
         """
         facts = facts_of(node.target)

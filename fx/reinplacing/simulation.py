@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensorMode
 
 from ..graph_module import GraphModule
 from ..memory.facts import Facts, facts_of
@@ -50,7 +49,7 @@ class Verdict(NamedTuple):
 class Kept(Exception):
     """A call must stay as it is: `Kept(rule, reason)`.
 
-    The rule is one of `reinplace`, by its number; the reason is in words.
+    `rule` is the number of a rule of `reinplace`; `reason` says it in words.
     """
 
 
@@ -157,8 +156,6 @@ class Simulation:
         self.places: dict[Node, int] = {
             node: i for i, node in enumerate(self.nodes)
         }
-        self.mode: FakeTensorMode
-        self.values: dict[Node, Value]
         self.mode, self.values = propagate(gm, sample_args)
         self.storages: Storages = Storages(self.values)
         count = len(self.storages.all)

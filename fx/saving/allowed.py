@@ -70,7 +70,7 @@ def _of_torch() -> Iterator[object]:
     for owner, functions in get_overridable_functions().items():
         if isinstance(owner, ModuleType):  # not Tensor
             yield from (f for f in functions if isinstance(f, plain))
-    for module in (torch, _nn, nn.functional):
+    for module in (torch, _nn):
         for function in vars(module).values():
             if isinstance(function, BuiltinFunctionType) and _safe(function):
                 yield function
@@ -102,7 +102,8 @@ _ATTRIBUTES: Final = frozenset(
     "residuals result sign singular_values solution tau values".split()
 )
 """Attributes that a graph may fetch: of tensors, `torch.finfo` and slices, and
-of the tuples that functions of torch return.  None is a method."""
+of the tuples that functions of torch return.  Those that are methods of tensors
+too, such as `max`, only compute."""
 
 
 _NAMES: Final = {

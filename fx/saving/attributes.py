@@ -10,6 +10,7 @@ import copy
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
+import torch
 from torch import nn
 
 from ..codegen.variants import SPECS, _PyTreeCodeGen
@@ -92,6 +93,14 @@ def _used_children(
 
 
 # -- copies ------------------------------------------------------------------
+
+
+def bare(tensor: torch.Tensor) -> torch.Tensor:
+    """The tensor, without the attributes that a user may have given it."""
+    grad = tensor.requires_grad
+    if isinstance(tensor, nn.Parameter):
+        return nn.Parameter(tensor.detach(), grad)
+    return tensor.detach().requires_grad_(grad)
 
 
 def state_of(gm: GraphModule) -> dict[str, Value]:

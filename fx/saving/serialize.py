@@ -35,7 +35,7 @@ from ..codegen.variants import SPECS
 from ..tracing.wrapping import original_of
 from ..usedef.protocols import PythonCode
 from ..usedef.values import Value
-from .attributes import paths_in
+from .attributes import bare, paths_in
 
 _GLOBALS: Final = "module.globals.pt"
 _BESIDE: Final = f"__file__.removesuffix('module.py') + {_GLOBALS!r}"
@@ -210,10 +210,7 @@ def _state(module: nn.Module) -> dict[str, Value]:
     once: dict[torch.Tensor, torch.Tensor] = {}
     for name, held in state.items():
         if isinstance(held, torch.Tensor):
-            bare = held.detach().requires_grad_(held.requires_grad)
-            if isinstance(held, nn.Parameter):
-                bare = nn.Parameter(bare, held.requires_grad)
-            state[name] = once.setdefault(held, bare)
+            state[name] = once.setdefault(held, bare(held))
     return state
 
 
@@ -234,7 +231,7 @@ def _save_children(module: nn.Module, folder: Path) -> dict[str, str]:
     """Pickle the children that have no Python form: name -> file."""
     files: dict[str, str] = {}
     for index, (name, child) in enumerate(_unwritable(module).items()):
-        # A dot keeps the number apart from names: they have none.
+        # No child has a name with a dot, so this is not another one's file.
         stem = name if _file_name.fullmatch(name) else f"child.{index}"
         files[name] = f"{stem}.pt"
         torch.save(child, folder / files[name])

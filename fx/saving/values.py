@@ -29,6 +29,7 @@ from ..node import Node
 from ..text.qualified_names import _type_repr
 from ..usedef.values import Value
 from .allowed import Allowed
+from .attributes import bare
 
 _THEMSELVES: Final = (NoneType, bool, int, float, str)
 
@@ -194,14 +195,7 @@ class Weights(dict[str, torch.Tensor]):
         key = wish
         while key in self:
             key += "'"
-        bare, grad = tensor.detach(), tensor.requires_grad
-        is_parameter = type(tensor) is nn.Parameter
-        # Without the attributes that a user may have given the tensor.
-        self[key] = (
-            nn.Parameter(bare, grad)
-            if is_parameter
-            else bare.requires_grad_(grad)
-        )
+        self[key] = bare(tensor)
         self._keys[tensor] = key
         return key
 

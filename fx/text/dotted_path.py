@@ -39,16 +39,9 @@ class Step(NamedTuple):
 class PathError(AttributeError):
     """A path leads nowhere.
 
-    Attributes:
-        path: the whole path.
-        prefix: the part that was found, "" if nothing was.
-        atom: the first attribute that is missing.  Python knows it as `name`
-            and what was asked for it as `obj`, and suggests similar names.
+    Its `name` is the first attribute that is missing, and its `obj` what was
+    asked for that.  By these, Python suggests similar names.
     """
-
-    path: str
-    prefix: str
-    atom: str
 
 
 def walk(root: object, path: str) -> Iterator[Step]:
@@ -101,14 +94,12 @@ def _path_error(root: object, path: str) -> PathError:
     *found, (prefix, atom, _) = walk(root, path)
     last = found[-1].value if found else root
     where = f"'{prefix}'" if prefix else "the root"
-    error = PathError(
+    return PathError(
         f"'{path}' leads nowhere: {where}, "
         f"a {type(last).__qualname__}, has no attribute '{atom}'",
         name=atom,
         obj=last,
     )
-    error.path, error.prefix, error.atom = path, prefix, atom
-    return error
 
 
 def exists(root: object, path: str) -> bool:

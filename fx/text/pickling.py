@@ -1,11 +1,11 @@
 """Stage 02, use-def: values that hold nodes, pickled without following them.
 
 Pickle follows references.  If it followed those from node to node, a chain of
-1,000 nodes would be a recursion 1,000 calls deep; and a node could not be
-made before its inputs are.  So a graph pickles what its nodes hold with
-`pack`, which writes a node of the graph as its number, wherever it stands: in
-a list, in a set, in an attribute of a user's object.  `unpack` gets the nodes
-that were made meanwhile, and puts them back.
+1,000 nodes would be a recursion 1,000 calls deep, and no node could be made
+before its inputs.  So a graph pickles what its nodes hold with `pack`, which
+writes a node of the graph as its number, wherever it stands: in a list, in a
+set, in an attribute of a user's object.  `unpack` gets the nodes that were made
+meanwhile, and puts them back.
 
 A deep copy of a graph has the same problem with `meta`, where any object can
 hold nodes: `moved` packs what does, and unpacks it with the nodes of the copy.
@@ -227,12 +227,8 @@ class _Pickler(pickle.Pickler):
         if isinstance(obj, Link):
             number = self._number.get(obj)
             return None if number is None else ("node", number)
-        if isinstance(obj, OpOverload):
-            name = obj._schema.name.partition("::")
-            return ("operator", name[0], name[2], obj._overloadname)
-        if isinstance(obj, OpOverloadPacket):
-            name = obj._qualified_op_name.partition("::")
-            return ("operator", name[0], name[2])
+        if isinstance(obj, (OpOverload, OpOverloadPacket)):
+            return ("operator", *str(obj).split("."))
         if isinstance(obj, FakeTensor):
             return ("fake", self._place(obj, _Fake.of))
         if isinstance(obj, (*_BY_REFERENCE, OrderedGraph)):

@@ -133,7 +133,7 @@ IMPURE = [
     Row("print(x)", "impure", "builtins.print is registered"),
     # called for the effect
     Row("torch._assert(False, 'no')", "impure", "torch._assert is registered"),
-    Row("torch._assert_async(no)", "impure", "registered"),
+    Row("torch._assert_async(no)", "impure", "returns nothing"),
     Row("aten._assert_async.msg(no, 'no')", "impure", "returns nothing"),
     Row("aten._assert_tensor_metadata(x, [9])", "impure", "returns nothing"),
     Row(
@@ -158,7 +158,7 @@ IMPURE = [
     Row(
         "torch.ops.profiler._record_function_enter_new('range', None)",
         "impure",
-        "profiler::_record_function_enter_new is registered",
+        "profiler._record_function_enter_new is registered",
     ),
     Row("register(log)", "impure", "register is registered as having"),
     # operators of libraries

@@ -105,7 +105,7 @@ def _plain(program: Path, *arguments: str) -> str:
 def test_a_program_does_the_same_with_fx(program: Path) -> None:
     """Also where Python has the library's code in its cache."""
     theirs = _plain(program, "a", "b")
-    finished = as_torch.run(program, "a", "b")
+    finished = python("-m", "fx.as_torch", str(program), "a", "b")
     assert not finished.returncode, finished.stderr
     ours = finished.stdout
     heads = [line.split()[-1] for line in theirs.splitlines()[:8]]

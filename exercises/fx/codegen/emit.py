@@ -17,7 +17,7 @@ from typing import Final
 
 from ..node import Node
 from ..ordered.linked_list import LinkedList
-from ..ordered.opcodes import OPCODES
+from ..ordered.opcodes import OPCODES, check_target
 from ..recording.operators import Operator, syntax_of
 from ..usedef.liveness import last_users
 from ..usedef.values import Argument
@@ -30,7 +30,6 @@ from .syntax import (
     is_attribute_name,
     path_of,
     quoted,
-    refuse_target,
 )
 
 INDENT: Final = "    "
@@ -183,8 +182,7 @@ class Emitter:
     def _spell(self, node: Node) -> str | Operator:
         """The name of the function that a node calls, or its syntax."""
         target = node._target
-        if isinstance(target, str) or not callable(target):
-            refuse_target(node)
+        check_target(node.op, target, node.name)
         spelling = syntax_of(target) or self.globals.name_of(target)
         self._spellings[id(target)] = spelling
         return spelling

@@ -11,7 +11,7 @@ import functools
 import keyword
 from collections.abc import Mapping
 from operator import setitem
-from typing import Final, NoReturn
+from typing import Final
 
 from ..node import Node
 from ..ordered.opcodes import check_target
@@ -62,16 +62,10 @@ def is_attribute_access(node: Node) -> bool:
 
 def path_of(node: Node) -> str:
     """The target of a node whose opcode wants a string."""
-    target = node._target
+    target: Value = node._target
     if not isinstance(target, str):
-        refuse_target(node)
+        check_target(node.op, target, node.name)  # raises
     return exact(target)
-
-
-def refuse_target(node: Node) -> NoReturn:
-    """Raise the error for a target of the wrong type."""
-    check_target(node.op, node.target, node.name)
-    raise RuntimeError(f"Node {node} has a target that cannot be written")
 
 
 @functools.lru_cache(maxsize=4096)

@@ -1,4 +1,4 @@
-"""Stage 08, reinplace: data that leaves a tensor, and no operator took it.
+"""Stage 08, reinplace: data that leaves a tensor without an operator.
 
 A capture sees operators.  `x.numpy()` is not one, nor is `nn.Parameter(x)`: the
 graph would keep the data of the one run.  So a `ReadMode` refuses functions

@@ -17,10 +17,8 @@ from typing import Final, NamedTuple
 
 import torch
 import torch._C._functorch as _functorch
-from torch import _assert, _assert_async, nn
-from torch._C import _set_grad_enabled
+from torch import nn
 from torch._functorch import predispatch
-from torch.amp.autocast_mode import _enter_autocast, _exit_autocast
 from torch.autograd import forward_ad
 from torch.nn.modules.batchnorm import _NormBase
 from torch.nn.modules.conv import _ConvNd
@@ -42,11 +40,6 @@ CALLED_FOR_EFFECT: Final[tuple[Callable[..., Value], ...]] = (
     builtins.next,
     builtins.print,
     builtins.setattr,
-    _assert,
-    _assert_async,
-    _enter_autocast,
-    _exit_autocast,
-    _set_grad_enabled,
     torch.autograd.backward,
     torch.manual_seed,
     torch.save,
@@ -61,7 +54,8 @@ CALLED_FOR_EFFECT: Final[tuple[Callable[..., Value], ...]] = (
         if name.endswith(("_nesting", "_dual_level"))
     ),
 )
-"""Functions without a schema whose calls change something."""
+"""Functions without a schema whose calls change something, besides those that
+torch.fx registers, such as `torch._assert`."""
 
 IN_PLACE_OPERATORS: Final = frozenset(
     f"i{name}"
@@ -92,24 +86,11 @@ ITERATING: Final = frozenset(
 )
 """Functions of `operator` and `math` that iterate over an argument."""
 
-PURE_TORCH: Final[tuple[object, ...]] = (
-    torch.Size,
-    torch.as_tensor,
-    torch.asarray,
-    torch.device,
-    torch.finfo,
-    torch.from_numpy,
-    torch.get_default_dtype,
-    torch.iinfo,
-    torch.is_grad_enabled,
-    torch.is_tensor,
-    torch.sym_float,
-    torch.sym_int,
-    torch.sym_ite,
-    torch.sym_max,
-    torch.sym_min,
-    torch.sym_not,
-    torch.tensor,
+PURE_TORCH: Final[tuple[object, ...]] = tuple(
+    getattr(torch, name)
+    for name in "Size as_tensor asarray device finfo from_numpy "
+    "get_default_dtype iinfo is_grad_enabled is_tensor sym_float sym_int "
+    "sym_ite sym_max sym_min sym_not tensor".split()
 )
 """Functions of torch that no schema speaks for."""
 
@@ -164,7 +145,7 @@ FRESH_OPERATORS: Final = frozenset(
     "abs add and_ eq floordiv ge gt inv invert le lshift lt matmul mod mul ne "
     "neg or_ pow rshift sub truediv xor".split()
 )
-"""The same of `operator`, if an operand is a tensor."""
+"""Functions of `operator` that do the same if an operand is a tensor."""
 
 PLAIN_ATTRIBUTES: Final = frozenset("device dtype layout ndim shape".split())
 """Attributes of tensors that are not memory."""
@@ -181,15 +162,14 @@ FRESH_MODULES: Final = (
     *(nn.GroupNorm, nn.LayerNorm, nn.RMSNorm),
     *(nn.LogSoftmax, nn.Softmax, nn.Upsample),
 )
-"""Modules that return one new tensor, or with `inplace=True` their input; for
-pools, without `return_indices`.  Observed too."""
+"""Modules that return one new tensor, or with `inplace=True` their input; a
+pool only without `return_indices`.  They are found by observation, too."""
 
 EFFECTFUL_OPERATORS: Final = frozenset(
     "_c10d_functional::batch_p2p_ops _c10d_functional::irecv "
     "_c10d_functional::isend _c10d_functional::wait_tensor ao::wait_tensor "
-    "higher_order::triton_kernel_wrapper_mutation inductor::accumulate_grad_ "
-    "profiler::_record_function_enter "
-    "profiler::_record_function_enter_new".split()
+    "higher_order::triton_kernel_wrapper_mutation "
+    "inductor::accumulate_grad_".split()
 )
 """Operators that are called for their effect, though they return something
 and their schema declares no write."""

@@ -136,7 +136,7 @@ class Facts:
 
     @cached_property
     def signature(self) -> Signature:
-        """The schema as a signature of Python."""
+        """The schema as a Python signature."""
         return signature_of_schema(self.schema)
 
     @cached_property

@@ -28,11 +28,11 @@ HOOKS: Final = (
 """Where a module keeps functions that run when it is called."""
 
 _OF_TORCH: Final = ("torch.nn.modules.", "torch.nn.utils.")
-"""Where the classes of modules are defined that do what they are told."""
+"""Where torch defines the modules that do what their class and flags say."""
 
 _PARAMETRIZED: Final = "torch.nn.utils.parametrize.Parametrized"
-"""How the classes begin that parametrize makes, each for one instance, below
-the class that the instance had."""
+"""How the names of parametrize's classes begin.  It makes one for each
+instance, a subclass of the class that the instance had."""
 
 _INPUT: Final = Parameter("input", 0)
 """What a module with `inplace=True` writes into."""

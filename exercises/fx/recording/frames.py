@@ -132,10 +132,9 @@ def _expression(frame: FrameType) -> str:
 
 
 def compared_by_is(code: CodeType, names: Iterable[str]) -> list[str]:
-    """Those of a function's parameters that its code compares by `is`.
+    """Those of a function's parameters that it compares with constants by `is`.
 
-    With a constant, as in `mask is None`: this asks nothing of an object, so
-    that a proxy cannot answer.
+    `mask is None` asks nothing of the object, so a proxy cannot answer.
 
     Cost: O(code).
     """

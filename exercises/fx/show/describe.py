@@ -106,7 +106,7 @@ class _Writer:
         return {"name": name, "kind": kind, "in": self._number_of(path[:-1])}
 
     def _stack(self, node: Node) -> int | None:
-        """The number of a node's stack trace; an input's is about the trace."""
+        """The number of a node's stack trace; an input has none of its own."""
         if not node.stack_trace or node.op == "placeholder":
             return None
         return self._stacks.setdefault(node.stack_trace, len(self._stacks))

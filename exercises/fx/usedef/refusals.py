@@ -104,11 +104,6 @@ def meta_is_taken(meta: dict[str, Value]) -> AssertionError:
     )
 
 
-def erased_already(node: AnyNode) -> str:
-    """The warning for a node that is erased a second time."""
-    return f"{node} is erased already"
-
-
 def no_state(path: str) -> str:
     """The warning for a path that the owning module has nothing at."""
     return (
@@ -144,11 +139,10 @@ def not_a_node(found: object, node: AnyNode) -> TypeError:
     )
 
 
-def wrong_containers(args: object, kwargs: object, node: AnyNode) -> Exception:
-    """The error for args that are not a tuple, or kwargs that are not a dict.
-
-    An AssertionError, as torch.fx raises.
-    """
+def wrong_containers(
+    args: object, kwargs: object, node: AnyNode
+) -> AssertionError:
+    """The error for args that are no tuple, or kwargs that are no dict."""
     return AssertionError(
         f"args must be a tuple, got {type(args)}, and kwargs a dict, "
         f"got {type(kwargs)}, in Node {node}"

@@ -376,10 +376,17 @@ MUTANTS: Final = (
         function=_REDUNDANT,
         misconception="A scatter that has another base is redundant as well.",
         was="""        return False
-    moved = {""",
+    whole = """,
         becomes="""        return True
-    moved = {""",
+    whole = """,
         told="another tensor, which has to be made",
+    ),
+    Mutant(
+        function=_REDUNDANT,
+        misconception="Each element has a place of its own.",
+        was="if any(geometry(one).overlaps_itself() for one in whole):",
+        becomes="if False:",
+        told="the same three elements",
     ),
     Mutant(
         function=_RUN,

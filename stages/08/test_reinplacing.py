@@ -815,6 +815,21 @@ def test_a_scatter_to_another_place() -> None:
 
 
 @pytest.mark.exercise(REDUNDANT)
+def test_a_scatter_into_an_expanded_tensor() -> None:
+    def program(x: torch.Tensor) -> object:
+        whole = aten.expand.default(aten.neg.default(x[0]), [3, 3])
+        row = aten.add.Tensor(aten.select.int(whole, 0, 0), 1)
+        return aten.select_scatter.default(whole, row, 0, 0)
+
+    check(
+        not redundant(program, "add_tensor", "select_scatter_default"),
+        "All three rows are the same three elements in memory. The scatter "
+        "changes one row of a copy, and a write in place would change all: "
+        "the scatter is needed if its first argument overlaps itself.",
+    )
+
+
+@pytest.mark.exercise(REDUNDANT)
 def test_a_scatter_of_something_else() -> None:
     def program(x: torch.Tensor) -> object:
         whole = aten.neg.default(x)

@@ -49,6 +49,8 @@ def random_inputs(seed: int) -> list[Tensor]:
         else:
             other = torch.randint(-4, 5, size).to(dtype)
             inputs.append(laid_out(other, rng))
+    if dtype.is_floating_point and rng.random() < 0.25:
+        inputs[-1] = inputs[-1].detach().requires_grad_()
     return inputs
 
 
@@ -283,6 +285,9 @@ class Builder:
         a = self.any()
         if self.rng.random() < 0.6:
             a = self.call(aten.clone.default, a) or a
+        elif self.rng.random() < 0.3:
+            size = [2, *self.values[a].shape]
+            a = self.call(aten.expand.default, a, size) or a
         view, inverse, rest = self.partial_view(a)
         part = self.call(view, a, *rest)
         if part is None:

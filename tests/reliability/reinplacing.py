@@ -76,7 +76,13 @@ def difference(seed: int, gm: Module, in_place: Callable[..., Module]) -> str:
     return ""
 
 
-SEEN = ("the results", "the inputs", "the layouts", "the shared memories")
+SEEN = (
+    "the results",
+    "the inputs",
+    "the layouts",
+    "the shared memories",
+    "the gradients",
+)
 
 
 def seen(gm: Module, seed: int) -> Seen:
@@ -93,7 +99,25 @@ def seen(gm: Module, seed: int) -> Seen:
             for pair in itertools.combinations(range(len(around)), 2)
             if not around[pair[0]].isdisjoint(around[pair[1]])
         ],
+        gradients(results, inputs),
     )
+
+
+def gradients(results: list[Tensor], inputs: list[Tensor]) -> list[str]:
+    """Those of the inputs for the sum of the results, or what was raised."""
+    parts = [one.to_dense().sum() for one in results if one.requires_grad]
+    leaves = [one for one in inputs if one.requires_grad and one.is_leaf]
+    if not parts or not leaves:
+        return []
+    try:
+        found = torch.autograd.grad(sum(parts), leaves, allow_unused=True)
+    except RuntimeError as error:
+        return [str(error)[:60]]
+    # A zero may come without memory.
+    return [
+        "" if one is None else text(torch.zeros(one.shape) + one)
+        for one in found
+    ]
 
 
 def text(tensor: Tensor) -> str:
@@ -165,6 +189,18 @@ PART = Part(
             "if geometry(base).overlaps_itself():",
             "if False:",
             "rule 1a: an expanded tensor is written",
+        ),
+        Plant(
+            REINPLACE,
+            "if any(geometry(one).overlaps_itself() for one in whole):",
+            "if False:",
+            "a scatter into an expanded tensor is dropped",
+        ),
+        Plant(
+            SIMULATION,
+            "elif any(one.requires_grad for one in",
+            "elif False and any(one.requires_grad for one in",
+            "autograd has saved what is written",
         ),
         Plant(
             REINPLACE,

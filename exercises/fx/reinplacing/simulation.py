@@ -20,7 +20,7 @@ from ..memory.facts import Facts, facts_of
 from ..node import Node
 from ..usedef.values import Value
 from .aliasing import DisjointSets, Storages, is_item, nodes_in, propagate
-from .geometry import geometry
+from .geometry import geometry, tensors_in
 
 INPUTS: Final = ("placeholder", "get_attr")
 """Opcodes of nodes whose memory others may have, too."""
@@ -193,6 +193,9 @@ class Simulation:
         if not self.storages.hidden.isdisjoint(around):
             blocked = around
             reason = f"{node} takes or returns hidden memory, which may be it"
+        elif any(one.requires_grad for one in tensors_in(self.values[node])):
+            blocked = around
+            reason = f"autograd may need it for {node}: call under no_grad()"
         elif facts is not None:
             given = [one.of(node.args, node.kwargs) for one in facts.writes]
             blocked = nodes_in(given)

@@ -314,8 +314,7 @@ def is_redundant_scatter(sim: Simulation, call: Call, user: Node) -> bool:
         return False
     if sim.storages.alias_sets(into) != [call.memory]:
         return False
-    whole = tensors_in(sim.values[into])
-    if any(geometry(one).overlaps_itself() for one in whole):
+    if geometry(sim.values[into]).overlaps_itself():
         return False  # the write is seen in other places of it, too
     moved = {call.node: sim.values[call.base]}
     found = through_views(sim, source, moved)

@@ -376,15 +376,15 @@ MUTANTS: Final = (
         function=_REDUNDANT,
         misconception="A scatter that has another base is redundant as well.",
         was="""        return False
-    whole = """,
+    if geometry""",
         becomes="""        return True
-    whole = """,
+    if geometry""",
         told="another tensor, which has to be made",
     ),
     Mutant(
         function=_REDUNDANT,
         misconception="Each element has a place of its own.",
-        was="if any(geometry(one).overlaps_itself() for one in whole):",
+        was="if geometry(sim.values[into]).overlaps_itself():",
         becomes="if False:",
         told="the same three elements",
     ),

@@ -110,7 +110,9 @@ def gradients(results: list[Tensor], inputs: list[Tensor]) -> list[str]:
     if not parts or not leaves:
         return []
     try:
-        found = torch.autograd.grad(sum(parts), leaves, allow_unused=True)
+        found: Any = torch.autograd.grad(
+            torch.stack(parts).sum(), leaves, allow_unused=True
+        )
     except RuntimeError as error:
         return [str(error)[:60]]
     # A zero may come without memory.
@@ -192,7 +194,7 @@ PART = Part(
         ),
         Plant(
             REINPLACE,
-            "if any(geometry(one).overlaps_itself() for one in whole):",
+            "if geometry(sim.values[into]).overlaps_itself():",
             "if False:",
             "a scatter into an expanded tensor is dropped",
         ),

@@ -528,6 +528,10 @@ class Transformer(Interpreter):
     _keeps_values: ClassVar[bool] = False
     """Whether each node has its old value, whatever its arguments are."""
 
+    def __init_subclass__(cls) -> None:
+        """Let no class inherit what it may not keep."""
+        cls._keeps_values = vars(cls).get("_keeps_values", False)
+
     def __init__(self, module: GraphModule) -> None:
         """Make a transformer of a GraphModule, whose graph stays as it is."""
         super().__init__(module)

@@ -49,6 +49,9 @@ INHERITED: Final = (
 OF_VALUE: Final = frozenset(["val", "tensor_meta", "example_value", "type"])
 """The keys of meta that say of which type and shape a node's value is."""
 
+_CHANGED: Final = object()
+"""What stands for an argument whose value may have changed."""
+
 
 class _State(NamedTuple):
     """The notes for new nodes, and whether nodes inherit them."""
@@ -183,7 +186,9 @@ def forget_changed_values(repeated: dict[Node, Node]) -> None:
         return
     unchanged: dict[Node, Node] = {}
     for new, old in repeated.items():
-        given = map_arg((new.args, new.kwargs), unchanged.get)
+        given = map_arg(
+            (new.args, new.kwargs), lambda node: unchanged.get(node, _CHANGED)
+        )
         # As text, 2 differs from 2.0.
         if repr(given) == repr((old.args, old.kwargs)):
             unchanged[new] = old

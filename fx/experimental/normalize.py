@@ -232,6 +232,8 @@ class NormalizeOperators(AnnotateTypesWithSchema):
     torch.fx: experimental/normalize.py, NormalizeOperators
     """
 
+    _keeps_values = True
+
     binary_magic_method_remap: ClassVar[
         dict[Callable[..., Value], Callable[..., Value]]
     ] = {

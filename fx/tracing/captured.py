@@ -30,6 +30,7 @@ from torch.utils import _pytree as pytree
 from ..memory import effect_tables as tables
 from ..memory.effects import overloads_of
 from ..memory.facts import facts_of_overloads
+from ..memory.modules import returns_new_tensor
 from ..node import Node
 from ..proxy import Proxy
 from ..recording import frames
@@ -109,7 +110,7 @@ class Captured:
         )
         warned: set[object] = set()
         for node, line in self._nodes:
-            for user, one in _uses(node):
+            for user, one in _uses(node, root):
                 written = pytree.tree_leaves([*_written_by(user, root)])
                 if node.target not in warned and one in written:
                     warned.add(node.target)
@@ -148,18 +149,22 @@ _ADVICE: Final = (
 )
 
 
-def _uses(node: Node) -> Iterator[tuple[Node, Node]]:
+def _uses(node: Node, root: nn.Module) -> Iterator[tuple[Node, Node]]:
     """The users of a tensor and of its views, each with what it uses."""
     views = [node]
     for view in views:
         for user in view.users:
             yield user, view
-            if user.args[:1] == (view,) and _may_return_first(user):
+            if user.args[:1] == (view,) and _may_return_first(user, root):
                 views.append(user)
 
 
-def _may_return_first(node: Node) -> bool:
+def _may_return_first(node: Node, root: nn.Module) -> bool:
     """Whether a call may return its first argument, a tensor, or a view."""
+    if node.op == "call_module":
+        return not returns_new_tensor(root.get_submodule(str(node.target)))
+    if node.target is getattr:
+        return node.args[1] not in tables.PLAIN_ATTRIBUTES
     if node.target is operator.getitem:
         index = node.args[1]
         parts = index if isinstance(index, tuple) else (index,)
@@ -176,7 +181,7 @@ def _written_by(node: Node, root: nn.Module) -> Iterator[Argument]:
     if node.op == "call_method":
         name = str(node.target)
         in_place = name.endswith("_") and not name.endswith("__")
-        if in_place or name == "__setitem__":
+        if in_place or name in tables.IN_PLACE_METHODS:
             yield args[:1]
     elif node.op == "call_module":
         if getattr(root.get_submodule(str(node.target)), "inplace", False):

@@ -288,6 +288,25 @@ def test_a_transformer_leaves_no_note_that_is_not_true(recipe: Recipe) -> None:
     assert all("tensor_meta" in node.meta for node in same.graph.nodes)
 
 
+def test_none_that_becomes_a_node_is_a_change() -> None:
+    class Clamps(fx.Transformer):
+        def call_function(
+            self, target: Target, args: tuple[Value, ...], kwargs: Value
+        ) -> Value:
+            if target is torch.clamp:
+                args = (args[0], torch.zeros_like(args[0][None]))
+            return super().call_function(target, args, kwargs)
+
+    gm = fx.symbolic_trace(lambda x: torch.clamp(x, None, 1))
+    ShapeProp(gm).propagate(torch.ones(2))
+    (clamp,) = (
+        Clamps(gm)
+        .transform()
+        .graph.find_nodes(op="call_function", target=torch.clamp)
+    )
+    assert "tensor_meta" not in clamp.meta
+
+
 def test_provenance_of_nodes_that_replace_others() -> None:
     class Swaps(fx.Transformer):
         def call_function(

@@ -292,6 +292,20 @@ def test_notes_stay_true_and_stay() -> None:
     (add,) = new.graph.find_nodes(op="call_function", target=torch.add)
     assert list(add.kwargs) == ["input", "other", "alpha"]
     assert all("tensor_meta" in node.meta for node in new.graph.nodes)
+
+    class Changes(ours.NormalizeArgs):
+        """Also gives the tensor a dimension more."""
+
+        def call_function(
+            self, target: Value, args: Value, kwargs: Value, *types: Value
+        ) -> Value:
+            if target is torch.relu:
+                args = (args[0][None],)
+            return super().call_function(target, args, kwargs, *types)
+
+    new = Changes(gm).transform()
+    (relu,) = new.graph.find_nodes(op="call_function", target=torch.relu)
+    assert "tensor_meta" not in relu.meta
     new = ours.NormalizeOperators(gm).transform()
     assert [
         node.name for node in new.graph.nodes if "tensor_meta" not in node.meta

@@ -43,6 +43,7 @@ class Subject(nn.Module):
         self.register_buffer("count", torch.zeros(()))
         self.plain = torch.zeros(2)
         self.relu = nn.ReLU(inplace=True)
+        self.same = nn.Identity()
         self.compiled = torch.compile(_plus_one, backend="eager")
 
     def forward(self, x: torch.Tensor) -> Value:
@@ -176,6 +177,7 @@ ALIASES: Final[dict[str, Callable[[Value, Value], Value]]] = {
     "then_item": lambda t, x: t.to(x.device)[:],
     "then_method": lambda t, x: torch.squeeze(t.to(x.device)).view(2),
     "unbind": lambda t, x: t.expand(x.size(0), 2).unbind()[0],
+    "attribute": lambda t, x: t.view_as(x).T,
 }
 """Ways to another tensor in the memory of one, all of which are recorded."""
 
@@ -189,6 +191,18 @@ def _into_alias(held: bool, alias: Callable[[Value, Value], Value]) -> Body:
         return t * 1
 
     return into_alias
+
+
+@body
+def into_what_a_leaf_returns(self: Subject, x: Value) -> Value:
+    self.same(self.total).add_(x)
+    return self.total * 1
+
+
+@body
+def magic_method_in_place(self: Subject, x: Value) -> Value:
+    self.total.view_as(x).__iadd__(x)
+    return self.total * 1
 
 
 for _name, _alias in ALIASES.items():

@@ -294,7 +294,7 @@ def test_none_that_becomes_a_node_is_a_change() -> None:
             self, target: Target, args: tuple[Value, ...], kwargs: Value
         ) -> Value:
             if target is torch.clamp:
-                args = (args[0], torch.zeros_like(args[0][None]))
+                args = (args[0], torch.zeros_like(args[0][None]), args[2])
             return super().call_function(target, args, kwargs)
 
     gm = fx.symbolic_trace(lambda x: torch.clamp(x, None, 1))

@@ -16,7 +16,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from types import BuiltinFunctionType
-from typing import ClassVar, Final
+from typing import ClassVar
 
 import torch
 from torch._ops import OpOverload, OpOverloadPacket
@@ -35,7 +35,7 @@ from ..operator_schemas import (
 )
 from ..ordered.opcodes import Target
 from ..proxy import Proxy
-from ..rewriting.call_forms import PYTHON_OPERATORS
+from ..rewriting.call_forms import PYTHON_OPERATORS, is_no_tensor
 from ..usedef.values import LEAVES, Argument, Value
 from .schema_type_annotation import AnnotateTypesWithSchema
 
@@ -246,21 +246,11 @@ class NormalizeOperators(AnnotateTypesWithSchema):
         """A call of the function, or of the operator that calls it."""
         if isinstance(target, BuiltinFunctionType) and len(args) == 2:
             known = self.binary_magic_method_remap.get(target)
-            if known and not kwargs and not all(map(_is_number, args)):
+            if known and not kwargs and not all(map(_is_no_tensor, args)):
                 target = known
         return super().call_function(target, args, kwargs)
 
 
-_GIVE_NUMBERS: Final = frozenset("dim item nelement numel size".split())
-"""Methods of tensors that give a number; `size()` gives a torch.Size."""
-
-
-def _is_number(operand: Value) -> bool:
-    """Whether an operand is known to be a number, and not a tensor."""
-    if not isinstance(operand, Proxy):
-        return isinstance(operand, int | float | complex)
-    node = operand.node
-    kind = node.meta.get("type", node.type)
-    if isinstance(kind, type):
-        return _of_numbers(kind)
-    return node.op == "call_method" and node.target in _GIVE_NUMBERS
+def _is_no_tensor(operand: Value) -> bool:
+    """Whether an operand is known to be a number or a tuple of numbers."""
+    return is_no_tensor(operand.node if isinstance(operand, Proxy) else operand)

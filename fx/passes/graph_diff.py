@@ -91,9 +91,10 @@ def diff(a: Graph | GraphModule, b: Graph | GraphModule) -> Difference:
     and calls of which nothing is known.  Types and `meta` do not count, and
     of a parameter of forward only its place, its default and its stars.
 
-    Of two modules, submodules count by their class and settings (their
-    `extra_repr`), and child graph modules by their graph; of graphs, only the
-    paths.  Tensors count by dtype and shape.
+    Of two modules, submodules count by their class and by what their
+    `extra_repr` says, which is neither the training mode nor hooks, and child
+    graph modules by their graph; of graphs, only the paths.  Tensors count by
+    dtype and shape.
 
     Calls that do not lead to the output and are equal in all respects, their
     users included, are paired in their order; only if such calls are wired to

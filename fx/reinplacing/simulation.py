@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 from ..graph_module import GraphModule
 from ..memory.facts import Facts, facts_of
@@ -156,6 +157,8 @@ class Simulation:
         self.places: dict[Node, int] = {
             node: i for i, node in enumerate(self.nodes)
         }
+        self.mode: FakeTensorMode
+        self.values: dict[Node, Value]
         self.mode, self.values = propagate(gm, sample_args)
         self.storages: Storages = Storages(self.values)
         count = len(self.storages.all)

@@ -54,11 +54,14 @@ class Snapshot:
             key: copy.copy(table) for key, table in names.items()
         }
         self.insert: Callable[[Node], None] = self.graph._insert
-        self.attributes: list[tuple[Value, dict[str, Value]]] = [
-            (table, dict(table))
+        self.attributes: list[tuple[Value, Value]] = [
+            (table, copy.copy(table))
             for m in gm.modules()
             if not isinstance(m, ScriptModule)  # which nothing is added to
-            for table in (m._modules, m._parameters, m._buffers)
+            for table in (
+                *(m._modules, m._parameters, m._buffers),
+                m._non_persistent_buffers_set,
+            )
         ]
 
     def __enter__(self) -> None:

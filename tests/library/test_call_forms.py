@@ -148,3 +148,16 @@ def test_tuples_cannot_be_exchanged() -> None:
     )
     assert rewritten(lambda x: x + 5, lambda x: 5 + x)
     assert rewritten(lambda x: x + x.relu(), lambda x: x.relu() + x)
+
+
+def test_operators_of_python_on_numbers_are_not_those_of_torch() -> None:
+    def add(a: Value, b: Value) -> Value:
+        return torch.add(a, b)
+
+    def remainder(a: Value, b: Value) -> Value:
+        return torch.remainder(a, b)
+
+    assert not rewritten(lambda x: x.new_ones(x.shape + x.size()), add)
+    assert not rewritten(lambda x: (2 * x.size(0) % 3) * x, remainder)
+    assert rewritten(lambda x: x.size(0) + x, add)
+    assert rewritten(lambda x: x % 3, remainder)

@@ -364,3 +364,15 @@ def test_a_shape_that_a_transformer_has_changed_is_not_believed() -> None:
     ShapeProp(gm).propagate(x)
     new = Expands(gm).transform()
     torch.testing.assert_close(ours.fuse(new, no_trace=True)(x), new(x))
+
+
+def test_a_fold_that_fails_changes_nothing() -> None:
+    gm = fx.symbolic_trace(layers(lambda self, x: self.norm(self.conv(x))))
+    conv = dict(gm.named_modules())["conv"].train()
+    weight = vars(conv)["_parameters"]["weight"]
+    vars(conv)["_parameters"]["weight"] = weight * 1  # which has no deep copy
+    code = gm.code
+    with pytest.raises(RuntimeError, match="deepcopy"):
+        fold_conv_bn(gm)
+    assert (gm.code, conv.training) == (code, True)
+    assert [*dict(gm.named_children())] == ["conv", "norm"]

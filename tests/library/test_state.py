@@ -136,6 +136,14 @@ def test_a_rewrite_beside_it_is_carried_out(root: nn.Module) -> None:
     assert torch.equal(gm(X), root(X))
 
 
+def test_what_is_not_saved_is_forgotten_with_its_buffer() -> None:
+    gm = fx.symbolic_trace(nn.Linear(2, 2))
+    with pytest.raises(ValueError, match="no"), Snapshot(gm):
+        gm.register_buffer("passing", torch.ones(1), persistent=False)
+        raise ValueError("no")
+    assert not gm._non_persistent_buffers_set
+
+
 def test_each_tensor_has_one_name() -> None:
     """A registered one, where a plain attribute has the tensor too."""
     root = norm()

@@ -40,6 +40,9 @@ STATE = {"one": torch.ones(1), "four": torch.arange(4.0)}
 STATE["view"] = STATE["four"].view(2, 2)
 
 
+PLACES = torch.tensor([[1, 3]])
+
+
 def renewed() -> list[Tensor]:
     """The tensors of `STATE`, as they are at first."""
     STATE["one"].data = torch.ones(1)
@@ -77,6 +80,10 @@ FUNCTIONS: tuple[Callable[[Tensor], Anything], ...] = (
     lambda x: torch.tensor(x) + 1,
     lambda x: torch.as_tensor([x[1], x[0]]),
     lambda x: torch.asarray([x[1], x[0]]),
+    lambda x: x.new([x[1], x[0]]),
+    lambda x: x[[x.argmax(), x.argmin()]],
+    lambda x: _put(x.clone(), [x.argmax()], 9.0),
+    lambda x: torch.sparse_coo_tensor(PLACES, [x[0], x[1]]).to_dense(),
     lambda x: x.new_tensor([x[0], 1.0]),
     lambda x: x.new_tensor(x * 2),
     lambda x: torch.Tensor(x) + 1,

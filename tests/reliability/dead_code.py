@@ -442,8 +442,8 @@ PART = Part(
         ),
         Plant(
             "fx/memory/effects.py",
-            "    if is_tensor(receiver, {} if tensors is None else tensors):",
-            "    if node.args:",
+            "is_tensor(_first(node), {} if tensors is None else tensors):",
+            "node.args:",
             "a method of anything is taken for a tensor's",
         ),
         Plant(

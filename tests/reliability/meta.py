@@ -269,7 +269,7 @@ PART = Part(
         ),
         Plant(
             "fx/text/pickling.py",
-            "        if isinstance(obj, OpOverload):\n",
+            "        if isinstance(obj, (OpOverload, OpOverloadPacket)):\n",
             "        if False:\n",
             "operators cannot be pickled",
         ),

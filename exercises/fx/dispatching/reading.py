@@ -165,6 +165,13 @@ def _but_first(given: _Given) -> Value:
     return given[0][1:], given[1]
 
 
+def _in_index(given: _Given) -> Value:
+    """What is in lists inside of an index."""
+    index = given[0][1]
+    parts = index if isinstance(index, tuple) else (index,)
+    return [one for one in parts if isinstance(one, list)]
+
+
 _SET_DATA: Final[Value] = vars(torch._C.TensorBase)["data"].__set__
 
 _READ: Final[dict[Callable[..., Value], Callable[[_Given], Value]]] = {
@@ -182,13 +189,22 @@ _READ: Final[dict[Callable[..., Value], Callable[[_Given], Value]]] = {
     ),
     **dict.fromkeys(
         (
+            torch.Tensor.new,
             torch.Tensor.new_tensor,
             torch.as_tensor,
             torch.asarray,
+            torch.sparse_bsc_tensor,
+            torch.sparse_bsr_tensor,
+            torch.sparse_compressed_tensor,
+            torch.sparse_coo_tensor,
+            torch.sparse_csc_tensor,
+            torch.sparse_csr_tensor,
             torch.tensor,
         ),
         _in_lists,
     ),
+    torch.Tensor.__getitem__: _in_index,
+    torch.Tensor.__setitem__: _in_index,
     torch.Tensor.tensor_split: _but_first,
     torch.tensor_split: _but_first,
 }

@@ -16,6 +16,7 @@ from ..graph_module import GraphModule
 from ..memory.effects import classify, places_in
 from ..memory.modules import is_torchs
 from ..node import Node
+from ..rewriting.snapshot import Snapshot
 from ..text import dotted_path
 from ..usedef.values import Value
 from .utils.call_order import may_write_attributes
@@ -57,10 +58,18 @@ def fold_conv_bn(gm: GraphModule) -> int:
     Returns:
         How many BatchNorms were folded.
 
+    If it raises, `gm` is as it was.
+
     Cost: O(nodes + tensors of the modules + weights that are folded).
 
     torch.fx: experimental/optimization.py, fuse
     """
+    with Snapshot(gm):
+        return _folded(gm)
+
+
+def _folded(gm: GraphModule) -> int:
+    """Fold all pairs, and say how many there were."""
     folded: dict[str, str] = {}
     written = _written(gm)
     for node in gm.graph.find_nodes(op="call_module"):
@@ -142,8 +151,10 @@ def _fused(layer: Value, norm: Value) -> nn.Module:
     fuse: Value = fuse_linear_bn_eval if is_linear else fuse_conv_bn_eval
     # Training state does not matter to a layer, but fusing asks for it.
     was_training = layer.training
-    fused: nn.Module = fuse(layer.eval(), norm)
-    layer.train(was_training)
+    try:
+        fused: nn.Module = fuse(layer.eval(), norm)
+    finally:
+        layer.train(was_training)
     return fused.train(was_training)
 
 

@@ -57,6 +57,15 @@ SIZES: Final = frozenset(
 """Methods that take sizes one by one as well as in a tuple."""
 
 
+_NO_TENSORS: Final = (int, float, complex, tuple)
+
+_OF_SIZES: Final = frozenset("dim item nelement numel size".split())
+"""Methods of tensors that give a number or a tuple of numbers."""
+
+_MOST_STEPS: Final = 32
+"""How far back it is asked where an operand comes from."""
+
+
 class Form(NamedTuple):
     """The canonical form of a call, which equivalent calls share.
 
@@ -131,9 +140,47 @@ def _may_be_tuple(value: Argument) -> bool:
     return not one or value.target is getattr  # x.shape
 
 
+def is_no_tensor(value: Argument) -> bool:
+    """Whether an operand is known to be a number or a tuple of numbers.
+
+    Known are sizes and the like, and what Python's operators make of them.
+
+    Cost: O(1): of a long calculation, only some steps are looked at.
+    """
+    ahead: list[Value] = [value]
+    for _ in range(_MOST_STEPS):
+        if not ahead:
+            return True
+        one = ahead.pop()
+        is_node = isinstance(one, Node)
+        kind = one.meta.get("type", one.type) if is_node else type(one)
+        if isinstance(kind, type):
+            known = issubclass(kind, _NO_TENSORS)
+        elif one.target in PYTHON_OPERATORS:
+            known = True
+            ahead += one.args
+        elif one.target is operator.getitem:
+            known = True
+            ahead += one.args[:1]
+        elif one.target is getattr:
+            known = one.args[1:] in (("shape",), ("ndim",))
+        else:
+            known = one.op == "call_method" and one.target in _OF_SIZES
+        if not known:
+            return False
+    return False
+
+
 def operator_name(node: Node) -> str:
-    """The name of the operator that a node calls, "" if there is none."""
+    """The name of the operator of torch that a node calls, or "".
+
+    Python's operators on numbers and tuples are not those of torch.
+    """
     if node.op == "call_function":
+        if node.target in PYTHON_OPERATORS and all(
+            map(is_no_tensor, node.args)
+        ):
+            return ""
         return _name_of_function(node.target)
     if node.op == "call_method":
         return _name_of_method(str(node.target))

@@ -65,7 +65,7 @@ def structure_problems(graph: OrderedGraph[Node]) -> Iterator[Problem]:
 
 def _nodes(graph: OrderedGraph[Node], nodes: list[Node]) -> Iterator[Problem]:
     """Each node has a legal opcode, this graph, and a name of its own."""
-    names: dict[str, Node] = {}
+    names: set[str] = set()
     if len(nodes) != len(graph._nodes):
         message = (
             f"the Graph counts {len(graph._nodes)} nodes but has {len(nodes)}: "
@@ -78,11 +78,12 @@ def _nodes(graph: OrderedGraph[Node], nodes: list[Node]) -> Iterator[Problem]:
         if node.graph is not graph:
             yield Problem(node, f"Node '{node}' does not belong to this Graph!")
         name = node._name
-        if names.setdefault(name, node) is not node:
+        if name in names:
             yield Problem(node, f"Node redefined name {name}!")
         elif not is_parameter_name(name):
             message = f"Node has the name {name!r}, which is not an identifier"
             yield Problem(node, message)
+        names.add(name)
 
 
 def _uses(graph: OrderedGraph[Node], nodes: list[Node]) -> Iterator[Problem]:

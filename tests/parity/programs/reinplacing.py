@@ -781,3 +781,18 @@ def dead_code_elimination_keeps_the_writes(lib: Lib) -> Seen:
     gm.graph.eliminate_dead_code()
     gm.recompile()
     return [before, str(gm.graph), gm(x22())]
+
+
+@program(differs="reinplace-autograd", ours=[2.0, 2.0])
+def what_autograd_has_saved_is_not_written(lib: Lib) -> Seen:
+    def f(x: Value, w: Value) -> Value:
+        a = aten.mul(x, 2)
+        flat = aten._unsafe_view(a, [-1])
+        return aten.mul(flat, w), aten.add(a, 100)
+
+    x, w = torch.ones(1, 2), torch.ones(2, requires_grad=True)
+    gm = captured(lib, f, x, w)
+    reinplace_of(lib)(gm, x, w)
+    gm(x, w)[0].sum().backward()
+    assert w.grad is not None
+    return w.grad.tolist()

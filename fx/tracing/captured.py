@@ -28,7 +28,7 @@ from torch import nn
 from torch.utils import _pytree as pytree
 
 from ..memory import effect_tables as tables
-from ..memory.effects import overloads_of
+from ..memory.effects import is_new, overloads_of
 from ..memory.facts import facts_of_overloads
 from ..memory.modules import returns_new_tensor
 from ..node import Node
@@ -155,24 +155,23 @@ def _uses(node: Node, root: nn.Module) -> Iterator[tuple[Node, Node]]:
     for view in views:
         for user in view.users:
             yield user, view
-            if user.args[:1] == (view,) and _may_return_first(user, root):
+            if user.args[:1] == (view,) and _may_return(view, user, root):
                 views.append(user)
 
 
-def _may_return_first(node: Node, root: nn.Module) -> bool:
+def _may_return(first: Node, node: Node, root: nn.Module) -> bool:
     """Whether a call may return its first argument, a tensor, or a view."""
     if node.op == "call_module":
         return not returns_new_tensor(root.get_submodule(str(node.target)))
-    if node.target is getattr:
-        return node.args[1] not in tables.PLAIN_ATTRIBUTES
     if node.target is operator.getitem:
         index = node.args[1]
         parts = index if isinstance(index, tuple) else (index,)
         return all(isinstance(part, _OF_VIEWS) for part in parts)
-    if node.op == "call_method":
-        return str(node.target) not in tables.FRESH
-    overloads = overloads_of(node)
-    return bool(overloads) and overloads[0].base not in tables.FRESH
+    # A function that is not torch's is taken to return something new.
+    known = node.op == "call_method" or node.target is getattr
+    return (known or bool(overloads_of(node))) and not is_new(
+        node, {first: True}
+    )
 
 
 def _written_by(node: Node, root: nn.Module) -> Iterator[Argument]:

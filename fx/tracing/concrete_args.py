@@ -95,7 +95,7 @@ def parameters_of(function: Callable[..., Value]) -> Parameters:
 
 
 def by_name(
-    concrete_args: ConcreteArgs | None, names: list[str], rest: list[str]
+    concrete_args: ConcreteArgs | None, names: list[str], known: Collection[str]
 ) -> Mapping[str, Value]:
     """Concrete arguments by the parameter they are for.
 
@@ -105,7 +105,7 @@ def by_name(
     Args:
         concrete_args: by name, or one for each parameter in order.
         names: the parameters that take one value.
-        rest: "*args" and "**kwargs", if there are such.
+        known: these, and those that take the rest, without stars.
 
     Raises:
         RuntimeError: a tuple of the wrong length.
@@ -120,7 +120,6 @@ def by_name(
                 f"{len(concrete_args)} concrete arguments"
             )
         return dict(zip(names, concrete_args, strict=True))
-    known = {*names, *(name.lstrip("*") for name in rest)}
     for name in concrete_args:
         if name not in known:
             raise TypeError(
@@ -160,30 +159,27 @@ class RootInputs:
         """The value that stands for a parameter: a proxy, or a structure."""
         if name in self._concrete:
             return self._specialized(name, self._concrete[name])
-        default = (self._defaults[name],) if name in self._defaults else ()
-        return self._placeholder(name, default, self._annotations.get(name))
+        return self._placeholder(name, name, self._annotations.get(name))
 
-    def _placeholder(
-        self, target: str, default: tuple[Value, ...], note: Value = None
-    ) -> Proxy:
-        """A placeholder with a default value, if there is one."""
+    def _placeholder(self, target: str, name: str, note: Value = None) -> Proxy:
+        """A placeholder with the default of a parameter, if it has one."""
         proxy = self._tracer.create_proxy(
             "placeholder", target, (), {}, type_expr=note
         )
-        proxy.node.args = default
+        if name in self._defaults:
+            proxy.node.args = (self._defaults[name],)
         return proxy
 
     def _specialized(self, name: str, value: Value) -> Value:
         """A structure of proxies and constants, with a placeholder each."""
         numbers = count(1)
         # The default is one of the structure, not of a part of it.
-        whole = name in self._defaults and pytree.tree_is_leaf(value)
-        default = (self._defaults[name],) if whole else ()
+        owner = name if pytree.tree_is_leaf(value) else ""
 
         def leaf(x: Value) -> Value:
             names = (f"{name}_{number}" for number in numbers)
             target = next(each for each in names if each not in self._taken)
-            proxy = self._placeholder(target, default)
+            proxy = self._placeholder(target, owner)
             if isinstance(x, PHBase):
                 mark(proxy.node, x)
                 return proxy

@@ -97,8 +97,8 @@ def root_call(
     if takes_rest and concrete_args and isinstance(concrete_args, tuple):
         return root_fn, [*args, *_flat_placeholders(tracer, concrete_args)]
     rest = [name for name in (varargs, varkw) if name]
-    known = {*names, *(name.lstrip("*") for name in rest)}
-    concrete = by_name(concrete_args, free, rest)
+    known = {*free, *(name.lstrip("*") for name in rest)}
+    concrete = by_name(concrete_args, free, known)
     unfixed = {k: defaults[k] for k in defaults if k not in concrete}
     _warn_of_is(function, unfixed)
     make = RootInputs(tracer, function, defaults, concrete, known)

@@ -142,7 +142,7 @@ def not_a_node(found: object, node: AnyNode) -> TypeError:
 def wrong_containers(
     args: object, kwargs: object, node: AnyNode
 ) -> AssertionError:
-    """The error for args that are no tuple, or kwargs that are no dict."""
+    """The error for arguments that are not a tuple and a dict."""
     return AssertionError(
         f"args must be a tuple, got {type(args)}, and kwargs a dict, "
         f"got {type(kwargs)}, in Node {node}"

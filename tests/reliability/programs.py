@@ -293,8 +293,9 @@ PART = Part(
         ),
         Plant(
             "fx/tracing/concrete_args.py",
-            "        proxy.node.args = default\n",
-            "        proxy.node.args = self._tracer.create_arg(default)\n",
+            "            proxy.node.args = (self._defaults[name],)\n",
+            "            make = self._tracer.create_arg\n"
+            "            proxy.node.args = (make(self._defaults[name]),)\n",
             "a tensor that is a default is a node",
         ),
         Plant(

@@ -41,7 +41,7 @@ from ..node import Node
 from ..text.node_text import in_order
 from ..text.qualified_names import _type_repr, resolves_to
 from ..usedef.arguments import holds_node
-from ..usedef.values import Value, constructor_of
+from ..usedef.values import Value, overrides_new
 from .global_names import GlobalNames
 from .syntax import is_attribute_name
 
@@ -210,8 +210,9 @@ class ArgumentPrinter:
     def _named_tuple(self, value: tuple[Value, ...], depth: int) -> str:
         """A call of the named tuple's class, or of its `_make`."""
         cls, items = self._names.name_of(type(value)), self._tuple(value, depth)
-        takes_tuple = constructor_of(type(value))[1]
-        return f"{cls}._make({items})" if takes_tuple else f"{cls}{items}"
+        if overrides_new(type(value)):
+            return f"{cls}._make({items})"
+        return f"{cls}{items}"
 
     def _dataclass(self, value: Value, depth: int) -> str:
         """A call of the dataclass, with a keyword for each field."""

@@ -32,7 +32,7 @@ from ..node import Node
 from ..ordered.opcodes import Opcode, Target
 from ..proxy import ParameterProxy, Proxy, TraceError, TracerBase
 from ..recording import frames
-from ..usedef.values import Argument, Value, constructor_of
+from ..usedef.values import Argument, Value, overrides_new
 from .captured import Captured
 from .patching import TRACES
 from .questions import QUESTIONS
@@ -341,9 +341,9 @@ class Tracer(TracerBase):
         kind = type(a)
         if isinstance(a, tuple) and hasattr(a, "_fields"):
             items = tuple([self.create_arg(item) for item in a])
-            make, takes_tuple = constructor_of(kind)
-            args = (items,) if takes_tuple else items
-            return self.create_node("call_function", make, args, {})
+            if overrides_new(kind):
+                kind, items = kind._make, (items,)
+            return self.create_node("call_function", kind, items, {})
         if isinstance(a, tuple(STORED)):
             return self._fetch(self._constant_path(a), a)
         if type(kind) is ProxyableClassMeta:

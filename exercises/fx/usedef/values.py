@@ -41,15 +41,13 @@ base_types: Final[tuple[type, ...]] = get_args(BaseArgumentTypes)
 """BaseArgumentTypes as a tuple, for `isinstance`."""
 
 
-def constructor_of(kind: Value) -> tuple[Value, bool]:
-    """What makes a named tuple of its items, and whether it takes one tuple.
+def overrides_new(kind: Value) -> bool:
+    """Whether a class of named tuples may be called with other than its items.
 
-    That is the class, or `_make` if the class has a `__new__` of its own, which
-    may take something else.
+    It overrides the `__new__` that `namedtuple` wrote; `_make` takes the items.
     """
     of_namedtuple = next(c for c in kind.__mro__ if "_fields" in vars(c))
-    own = kind.__new__ is not of_namedtuple.__new__
-    return (kind._make, True) if own else (kind, False)
+    return kind.__new__ is not of_namedtuple.__new__
 
 
 class Recorded:

@@ -182,6 +182,27 @@ def test_numbers_do_not_go_through() -> None:
         cut_in_stages(gm, 3, [torch.ones(2)])
 
 
+def test_something_goes_through_each_cut() -> None:
+    class FromAWeight(nn.Module):
+        """Its input is of no use: nothing goes into `exp`."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.weight = nn.Parameter(torch.ones(2))
+
+        def forward(self, x: Value) -> Value:
+            x.neg()
+            return self.weight.exp().cos()
+
+    gm = fx.symbolic_trace(FromAWeight())
+    example = [torch.ones(2)]
+    stages = cut_in_stages(gm, 2, example, weigh=lambda node: 1)
+    assert names(stages) == [["neg", "exp"], ["cos"]]
+    torch.testing.assert_close(in_turn(stages, *example), gm(*example))
+    with pytest.raises(ValueError, match="can be cut at 1 places"):
+        cut_in_stages(gm, 3, example)
+
+
 def test_a_write_stays_with_the_memory() -> None:
     def forward(x: Value) -> Value:
         y = torch.add(x, 1)

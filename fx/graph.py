@@ -146,10 +146,11 @@ class Graph(OrderedGraph[Node]):
             node._name = self._graph_namespace.create_name(wish)
             if self.owning_module is not None:
                 self._tell_owner("_create_node_hooks", node)
-            self._add(node)
             self._table.add(node)
+            self._add(node)
         except BaseException:
             node._drop_inputs()  # else they would have a user in no graph
+            self._table.forget()
             raise
         return node
 

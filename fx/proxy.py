@@ -126,11 +126,17 @@ class TracerBase:
 
         Raises:
             NotImplementedError: a node cannot hold one of the arguments.
+            AssertionError: `create_arg` gave None for the arguments.
 
         torch.fx: proxy.py, TracerBase.create_proxy
         """
         lowered: Value = self.create_arg(args)
         named: Value = self.create_arg(kwargs) if kwargs else {}
+        if lowered is None or named is None:  # a graph takes these for ()
+            raise AssertionError(
+                f"{type(self).__name__}.create_arg gave None for the "
+                f"arguments of {target}: return what a node can hold"
+            )
         node = self.create_node(kind, target, lowered, named, name, type_expr)
         if proxy_factory_fn is None:
             return self.proxy(node)
@@ -385,7 +391,7 @@ if TYPE_CHECKING:
         """To a type checker a Proxy is a tensor: torch's functions take it.
 
         (At run time `isinstance` tells the two apart.) The attributes below
-        are those for which a Proxy gives something else than a tensor does.
+        are those for which a Proxy gives something other than a tensor does.
         """
 
         __eq__: Value

@@ -119,8 +119,9 @@ def replace_pattern(
 
     Raises:
         TraceError: pattern or replacement cannot be traced.
-        AssertionError: they have different numbers of inputs or outputs.
         ValueError: the pattern has no operation.
+        AssertionError: they have different numbers of inputs or outputs; this
+            and what follows is found at the first match.
         RuntimeError: the replacement names an attribute that does not exist,
             calls as a module what is not one, or returns a dict with other
             keys than the pattern's.

@@ -126,6 +126,7 @@ class TracerBase:
 
         Raises:
             NotImplementedError: a node cannot hold one of the arguments.
+            AssertionError: `create_arg` gave None for the arguments.
 
         torch.fx: proxy.py, TracerBase.create_proxy
         """
@@ -371,7 +372,7 @@ if TYPE_CHECKING:
         """To a type checker a Proxy is a tensor: torch's functions take it.
 
         (At run time `isinstance` tells the two apart.) The attributes below
-        are those for which a Proxy gives something else than a tensor does.
+        are those for which a Proxy gives something other than a tensor does.
         """
 
         __eq__: Value

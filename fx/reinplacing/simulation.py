@@ -256,7 +256,7 @@ class Simulation:
             Kept: the operator has no in-place variant, or its first argument
                 is not a tensor.
         """
-        if node.op in ("placeholder", "get_attr", "output") or is_item(node):
+        if node.op in (*INPUTS, "output") or is_item(node):
             return None
         facts = facts_of(node.target)
         if facts is None:

@@ -27,7 +27,7 @@ CARRIED = ("stack_trace", "nn_module_stack", "source_fn_stack")
 
 
 def commit(
-    gm: GraphModule, rewrites: Sequence[Rewrite], *, carry_meta: bool = False
+    gm: GraphModule, rewrites: Sequence[Rewrite], *, carry_meta: bool
 ) -> None:
     """Carry the rewrites out and recompile, or change nothing.
 

@@ -122,7 +122,7 @@ class Captured:
 def replaced(
     held: list[Held],
 ) -> Iterator[tuple[str, str, Value, dict[str, Value]]]:
-    """What another value stands in the place of: path, name, it, holder."""
+    """Attributes that have another value now: path, name, old value, holder."""
     for prefix, now, before in held:
         for name, value in before.items():
             if name in now and now[name] is not value:

@@ -42,8 +42,8 @@ def map_aggregate(a: object, fn: Callable[[Argument], Argument]) -> Argument:
     """Rebuild `a` with each leaf, Node or constant, replaced by `fn(leaf)`.
 
     Args:
-        a: an argument. Lists and dicts come back immutable, tuples and named
-            tuples as what they are, dict keys as they are.
+        a: an argument. Lists and dicts come back immutable, named tuples keep
+            their class, other tuples are plain, dict keys are what they were.
         fn: called once for each leaf, from left to right.
 
     Raises:

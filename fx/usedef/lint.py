@@ -109,8 +109,8 @@ def _users(nodes: list[Node]) -> Iterator[Problem]:
                 inputs = many.get(user) or many.setdefault(
                     user, set(user._inputs)
                 )
-            in_no_list = user._erased or user._next is user
-            if node not in inputs or in_no_list:
+            is_here = user.graph is node.graph and user._next is not user
+            if node not in inputs or not is_here or user._erased:
                 message = (
                     f"Node {node} lists {user} as a user, but {user} does "
                     "not take it as an input"

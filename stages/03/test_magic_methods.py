@@ -484,6 +484,32 @@ def test_a_row_of_arguments_is_lowered_as_a_whole() -> None:
             tracer.create_proxy("call_method", "relu", (x,), {"k": 1})
 
 
+@pytest.mark.exercise("proxy.TracerBase.create_proxy")
+@pytest.mark.parametrize("row", [tuple, dict])
+def test_a_row_of_arguments_does_not_vanish(row: type) -> None:
+    class Forgetful(GraphAppendingTracer):
+        """Has no answer for rows of arguments of one type."""
+
+        def create_arg(self, a: Value) -> Argument:
+            return None if isinstance(a, row) else super().create_arg(a)
+
+    graph, (x,) = begin("x")
+    with raising(
+        AssertionError,
+        "gave None",
+        f"The tracer's create_arg makes None of a {row.__name__}, which a "
+        "graph takes for no arguments at all: the inputs would be lost "
+        "without an error. Look at what came back, and raise.",
+    ):
+        Forgetful(graph).create_proxy("call_method", "relu", (x,), {"k": 1})
+    same(
+        [node.name for node in graph.nodes],
+        ["x"],
+        "create_proxy refused the arguments and left a node in the graph: "
+        "look at what came back before you call create_node.",
+    )
+
+
 # -- and so the operators ----------------------------------------------------
 
 

@@ -165,6 +165,37 @@ def test_lint_sees_a_user_that_is_in_no_list() -> None:
     assert "lists ghost as a user" in problem.message
 
 
+def test_lint_sees_a_user_in_another_graph() -> None:
+    graph, x, _, _ = chain()
+    _, other, _, _ = chain()
+    x.users[other] = None
+    other._inputs = (x,)
+    (problem,) = fx.usedef.lint.problems(graph)
+    assert f"lists {other} as a user" in problem.message
+
+
+def test_no_node_stays_whose_target_cannot_be_hashed() -> None:
+    class Broken:
+        """Calls nothing, and raises where a table asks for its hash."""
+
+        def __call__(self, x: Value) -> Value:
+            return x
+
+        def __hash__(self) -> int:
+            raise RuntimeError("no hash")
+
+    graph, x, _, _ = chain()
+    before, users = [*graph.nodes], [*x.users]
+    graph.find_nodes(op="placeholder")
+    with pytest.raises(RuntimeError, match="no hash"):
+        graph.call_function(Broken(), (x,))
+    assert [*graph.nodes] == before
+    assert len(graph.nodes) == len(before)
+    assert [*x.users] == users
+    assert graph.find_nodes(op="placeholder") == [x]
+    graph.lint()
+
+
 def unused(gm: fx.GraphModule) -> Node:
     """A new node that nobody uses."""
     with gm.graph.inserting_before(gm.graph.output_node()):

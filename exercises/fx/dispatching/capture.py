@@ -35,6 +35,7 @@ from ..node import Node
 from ..passes.shape_prop import extract_tensor_metadata
 from ..proxy import GraphAppendingTracer, TracerBase
 from ..recording import frames
+from ..tracing.state import STORED
 from ..usedef.values import Argument, Value
 from .constant_tensors import Constants, copy_of_small
 from .reading import Args, Claims, Kwargs
@@ -42,11 +43,9 @@ from .reading import Args, Claims, Kwargs
 OwnedTensors: TypeAlias = dict[int, tuple[str, Value]]
 """id of a tensor -> its path in the captured module, and the tensor."""
 
-_PREFIXES: Final = (
+_PREFIXES: Final[tuple[tuple[type[object], str], ...]] = (
     (nn.Parameter, "_param_constant"),
-    (torch.Tensor, "_tensor_constant"),
-    (torch.Generator, "_opaque_obj"),
-    (torch.ScriptObject, "_torchbind_obj"),
+    *STORED.items(),
 )
 """What the names of attributes that the captured module lacked begin with."""
 

@@ -1,8 +1,8 @@
 """Stage 08, reinplace: the dispatch mode, which sees each operator that runs.
 
 While a `CaptureMode` is active, torch's dispatcher hands it every operator,
-below autograd and below functorch.  The mode takes composite operators apart,
-and has the capture run and record all others.
+below autograd and functorch (`torch.vmap`, `torch.func.grad`).  The mode takes
+composite operators apart, and has the capture run and record all others.
 """
 
 from __future__ import annotations

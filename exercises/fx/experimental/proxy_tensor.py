@@ -5,7 +5,7 @@
 `symbolic_trace` records what the Python code says: `x + y`, `self.linear(x)`.
 `make_fx` records the operators that torch runs to do it.  It runs the
 function on tensors, and torch's dispatcher hands each ATen operator, once
-autograd and functorch have done their part, to a dispatch mode:
+autograd and functorch (`torch.func`) have done their part, to a dispatch mode:
 
     f            user's code, torch.func.grad, vmap, functionalize, backward()
     ↓ operators of ATen

@@ -50,7 +50,7 @@ def cut_in_stages(
 ) -> list[GraphModule]:
     """Cut a module into stages, the heaviest of which is as light as can be.
 
-    A cut is made only where nothing but tensors goes through it, and not
+    A cut is made only where tensors, and nothing else, go through it, and not
     between a call that makes memory and one that writes into it.
 
     Args:
@@ -81,7 +81,7 @@ def cut_in_stages(
     places = [
         place
         for place in _outside_of_writes(gm.graph, calls)
-        if _fits(crossing[place], most)
+        if crossing[place] and _fits(crossing[place], most)
     ]
     weights = [0.0, *accumulate(weigh(node) for node in calls)]
     cuts = [0, *lightest_cuts(weights, places, count), len(calls)]
@@ -189,8 +189,9 @@ def lightest_cuts(
     if len(places) < count - 1 or count < 1:
         raise ValueError(
             f"the graph can be cut at {len(places)} places, which does not "
-            f"give {count} stages: elsewhere more than tensors, or than "
-            "`most` bytes, would go through, or a write would be cut off"
+            f"give {count} stages: elsewhere nothing, more than tensors or "
+            "more than `most` bytes would go through, or a write would be cut "
+            "off"
         )
     ends = [*places, len(weights) - 1]
     low, high = 0.0, weights[-1]

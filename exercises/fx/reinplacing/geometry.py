@@ -98,7 +98,7 @@ def hides_memory(value: Value) -> bool:
 
 def without_data(tensor: torch.Tensor) -> torch.Tensor:
     """A tensor on the meta device that lies in its storage as `tensor` does."""
-    size, stride, offset = geometry(tensor)[:3]
-    end = geometry(tensor).span()[1]
+    place = geometry(tensor)
+    end = place.span()[1]
     memory = torch.empty(end, dtype=tensor.dtype, device="meta")
-    return memory.as_strided(size, stride, offset)
+    return memory.as_strided(place.size, place.stride, place.offset)

@@ -84,7 +84,7 @@ class Exact:
 
         Raises:
             AssertionError: a graph has no owner to look into.
-            RuntimeError: the pattern fetches something else than a tensor.
+            RuntimeError: the pattern fetches something other than a tensor.
         """
         theirs, ours = fetched(pattern), fetched(node)
         if type(theirs) is not type(ours):

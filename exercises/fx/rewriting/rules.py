@@ -93,10 +93,10 @@ def rewrite_until_stable(
 
 
 class ReadyRule:
-    """A rule whose pattern and replacement are traced and checked."""
+    """A rule with its pattern prepared and its replacement traced."""
 
     def __init__(self, gm: GraphModule, rule: Rule) -> None:
-        """Trace and check pattern and replacement."""
+        """Trace both; the replacement is checked at the first match."""
         self.rule = rule
         self.matcher: SubgraphMatcher = matcher_for(
             rule.pattern, ignore_literals=False, options=rule.options

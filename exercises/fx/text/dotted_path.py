@@ -1,8 +1,8 @@
 """Stage 02, use-def: walk, read, write, copy and delete `a.b.c` in modules.
 
 The target of a get_attr or call_module node is a path of attribute names, its
-*components*, from the root module down: "encoder.layers.0.weight".  A number
-is a component like any other, because `nn.Sequential` and `nn.ModuleList` keep
+*atoms*, from the root module down: "encoder.layers.0.weight".  A number
+is an atom like any other, because `nn.Sequential` and `nn.ModuleList` keep
 their children under such names.
 """
 
@@ -112,12 +112,12 @@ def exists(root: object, path: str) -> bool:
 
 def is_state(root: object, path: str) -> bool:
     """Whether `path` is a module, a parameter or a buffer below `root`."""
-    holder, found, component = root, root, ""
+    holder, found, atom = root, root, ""
     for step in walk(root, path):
-        holder, found, component = found, step.value, step.atom
+        holder, found, atom = found, step.value, step.atom
     if isinstance(found, (nn.Module, nn.Parameter)):
         return True
-    return found is not MISSING and component in getattr(holder, "_buffers", {})
+    return found is not MISSING and atom in getattr(holder, "_buffers", {})
 
 
 def is_persistent(root: object, path: str) -> bool:

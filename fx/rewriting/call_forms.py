@@ -11,14 +11,16 @@ from __future__ import annotations
 import functools
 import inspect
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from inspect import isfunction
+from types import BuiltinFunctionType
 from typing import Final, NamedTuple
 
 import torch
+from torch import nn
 from torch._ops import OpOverload
 
-from ..memory.effects import overloads_of, owned
+from ..memory.effects import by_itself, first_of, overloads_of, owned
 from ..memory.facts import Facts, builtin_name, facts_of_overloads
 from ..memory.signatures import python_signature
 from ..node import Node
@@ -57,10 +59,22 @@ SIZES: Final = frozenset(
 """Methods that take sizes one by one as well as in a tuple."""
 
 
-_NO_TENSORS: Final = (int, float, complex, tuple)
+_NO_TENSORS: Final = (int, float, complex, str, tuple, list, dict)
 
-_OF_SIZES: Final = frozenset("dim item nelement numel size".split())
-"""Methods of tensors that give a number or a tuple of numbers."""
+_GIVE_TUPLES: Final = (nn.RNNBase, nn.MultiheadAttention)
+
+_CASTS: Final = frozenset(
+    "bfloat16 bool byte cdouble cfloat char double float half int long "
+    "short".split()
+)
+"""Methods of tensors that have no operator of their own."""
+
+_OF_PYTHON: Final = ("inplace", "training", "_stacklevel")
+"""Keywords of torch.nn.functional that schemas lack, and that do not change
+what is returned."""
+
+_VIEWS: Final = [(name,) for name in "T mT H mH real imag data grad".split()]
+"""Attributes of tensors that are tensors."""
 
 _MOST_STEPS: Final = 32
 """How far back it is asked where an operand comes from."""
@@ -118,10 +132,11 @@ class Normalized(Exact):
     def commutes(self, pattern: Node) -> bool:
         """Whether it is a commutative operator with its two operands."""
         found = form(pattern) if self.normalize else None
-        if found is None or len(found.values) != 2:
-            return False
-        tuples = any(map(_may_be_tuple, found.values))
-        return found.name in COMMUTATIVE and not tuples
+        return (
+            found is not None
+            and len(found.values) == 2
+            and found.name in COMMUTATIVE
+        )
 
     def same_value(self, pattern: Node, node: Node) -> bool:
         """Whether two get_attr nodes fetch tensors of one class, or equal."""
@@ -132,43 +147,96 @@ class Normalized(Exact):
         )
 
 
-def _may_be_tuple(value: Argument) -> bool:
-    """Whether an operand is a tuple or list, or a call that may give one."""
-    if not isinstance(value, Node):
-        return isinstance(value, tuple | list)
-    one = all(facts.returns_one_tensor for facts in overloads_of(value))
-    return not one or value.target is getattr  # x.shape
+def is_torchs(operands: Iterable[Argument]) -> bool:
+    """Whether Python's operator, given these, is that of torch.
 
+    It is if there is a tensor among them, and no tuple or list. Inputs count as
+    tensors, and so does what a module returns, if nothing is known of them.
 
-def is_no_tensor(value: Argument) -> bool:
-    """Whether an operand is known to be a number or a tuple of numbers.
-
-    Known are sizes and the like, and what Python's operators make of them.
-
-    Cost: O(1): of a long calculation, only some steps are looked at.
+    Cost: O(operands).
     """
-    ahead: list[Value] = [value]
+    given = [*operands]
+    return any(map(_is_tensor, given)) and not any(map(_is_tuple, given))
+
+
+def _is_tensor(value: Argument) -> bool:
+    """Whether a value is a tensor, as far as can be seen in some steps."""
+    ahead = [value]
     for _ in range(_MOST_STEPS):
         if not ahead:
-            return True
-        one = ahead.pop()
-        is_node = isinstance(one, Node)
-        kind = one.meta.get("type", one.type) if is_node else type(one)
-        if isinstance(kind, type):
-            known = issubclass(kind, _NO_TENSORS)
-        elif one.target in PYTHON_OPERATORS:
-            known = True
-            ahead += one.args
-        elif one.target is operator.getitem:
-            known = True
-            ahead += one.args[:1]
-        elif one.target is getattr:
-            known = one.args[1:] in (("shape",), ("ndim",))
-        else:
-            known = one.op == "call_method" and one.target in _OF_SIZES
-        if not known:
             return False
-    return False
+        one = ahead.pop()
+        known = _by_itself(one)
+        if known:
+            return True
+        if known is None and isinstance(one, Node):
+            ahead += one.args if _is_operator(one) else [first_of(one)]
+    return True
+
+
+def _by_itself(value: Argument) -> bool | None:
+    """Whether a value is a tensor; None if that depends on its inputs."""
+    if not isinstance(value, Node):
+        return isinstance(value, torch.Tensor)
+    noted = value.meta.get("type", value.type)
+    if isinstance(noted, type) and issubclass(noted, torch.Tensor):
+        return True
+    if isinstance(noted, type) and issubclass(noted, _NO_TENSORS):
+        return False
+    if value.op in ("placeholder", "get_attr", "call_module"):
+        return not isinstance(owned(value), _GIVE_TUPLES)
+    if _is_like_first(value):
+        return None
+    if value.target is operator.getitem and _gives_tensors(value.args[0]):
+        return isinstance(value.args[1], int)
+    fitting = _fitting(value)
+    one = all(facts.returns_one_tensor for facts in fitting)
+    return True if fitting and one else by_itself(value)
+
+
+def _is_operator(node: Node) -> bool:
+    """Whether a node calls one of Python's operators that torch has, too."""
+    is_builtin = isinstance(node.target, BuiltinFunctionType)
+    return is_builtin and node.target in PYTHON_OPERATORS
+
+
+def _is_like_first(node: Node) -> bool:
+    """Whether a call that no schema speaks for gives a tensor for a tensor."""
+    if node.target is getattr:
+        return node.args[1:] in _VIEWS
+    return node.op == "call_method" and node.target in _CASTS
+
+
+def _is_tuple(value: Argument) -> bool:
+    """Whether a value is known to be a tuple or list."""
+    if not isinstance(value, Node):
+        return isinstance(value, tuple | list)
+    return (
+        value.meta.get("type", value.type) in (tuple, list, torch.Size)
+        or (value.target is getattr and value.args[1:] == ("shape",))
+        or (value.target == "size" and len(value.args) == 1)
+        or _gives_tensors(value)
+    )
+
+
+def _gives_tensors(value: Argument) -> bool:
+    """Whether a value is a tuple or list of tensors, as `split` gives."""
+    several = [
+        facts.returns_tensors and not facts.returns_one_tensor
+        for facts in (_fitting(value) if isinstance(value, Node) else ())
+    ]
+    return bool(several) and all(several)
+
+
+def _fitting(node: Node) -> list[Facts]:
+    """The overloads of an operator of torch that take a call's arguments."""
+    is_method = node.op == "call_method"
+    kwargs = {k: v for k, v in node.kwargs.items() if k not in _OF_PYTHON}
+    return [
+        facts
+        for facts in overloads_of(node)
+        if _given(facts.signature, node.args, kwargs, is_method=is_method)
+    ]
 
 
 def operator_name(node: Node) -> str:
@@ -177,9 +245,7 @@ def operator_name(node: Node) -> str:
     Python's operators on numbers and tuples are not those of torch.
     """
     if node.op == "call_function":
-        if node.target in PYTHON_OPERATORS and all(
-            map(is_no_tensor, node.args)
-        ):
+        if _is_operator(node) and not is_torchs(node.args):
             return ""
         return _name_of_function(node.target)
     if node.op == "call_method":
@@ -249,12 +315,13 @@ def form(node: Node) -> Form | None:
     if not name:
         return None
     args, kwargs = node.args, node.kwargs
-    if node.op == "call_method" and name in SIZES and len(args) > 2:
+    is_method = node.op == "call_method"
+    if is_method and name in SIZES and len(args) > 2:
         args = (args[0], args[1:])
     own = python_signature(node.target) if isfunction(node.target) else None
     declared = (facts.signature for facts in _overloads(name))
     for signature in (own,) if own else declared:
-        given = _given(signature, args, kwargs)
+        given = _given(signature, args, kwargs, is_method=is_method)
         if given is not None:
             return Form(name, tuple(given), tuple(given.values()))
     return None
@@ -264,14 +331,30 @@ def _given(
     signature: inspect.Signature,
     args: tuple[Argument, ...],
     kwargs: dict[str, Argument],
+    *,
+    is_method: bool,
 ) -> dict[str, Argument] | None:
     """The arguments by name, without those that are the default anyway.
 
-    None if they do not fit. The first is called `input` in some places and
+    None if they do not fit. The tensor is called `input` in some places and
     `self` in others: here `self`.
+
+    Args:
+        signature: what they are to fit.
+        args: positional arguments.
+        kwargs: keyword arguments.
+        is_method: the first argument is `self`, wherever the schema has that:
+            `x.where(c, y)` is `where(c, x, y)`.
     """
     parameters = signature.parameters
     named = dict(kwargs)
+    itself = [name for name in parameters if name in ("self", "input")]
+    place = [*parameters].index(itself[0]) if itself else 0
+    if is_method and place:
+        first, *rest = args
+        args = (*rest[:place], first, *rest[place:])
+        if len(rest) < place:
+            args, named["self"] = (*rest,), first
     for one, other in (("input", "self"), ("self", "input")):
         if one in named and one not in parameters and other in parameters:
             named[other] = named.pop(one)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import collections
 import copy
 import dataclasses
+import inspect
 import operator
 import pickle
 import threading
@@ -439,6 +440,23 @@ def test_a_node_in_a_dataclass_survives_pickle() -> None:
     assert new.all_input_nodes == [new_x]
     add = torch.ops.aten.add.Tensor
     assert new.args == (Box(new_x, [new_x, add]), Box(1, [2]))
+
+
+@pytest.mark.parametrize(
+    "holder", [torch, torch.nn.functional, torch.nn.init, torch.special]
+)
+def test_functions_of_torch_survive_pickle(holder: types.ModuleType) -> None:
+    """Some call themselves `boolean_dispatch.<locals>.fn`."""
+    graph = fx.Graph()
+    x = graph.placeholder("x")
+    functions = [f for f in vars(holder).values() if inspect.isroutine(f)]
+    for function in functions:
+        graph.call_function(function, (x,))
+    graph.output(x)
+    called = [node.target for node in again(graph).nodes][1:-1]
+    assert len(called) > 10
+    for function, loaded in zip(functions, called, strict=True):
+        assert loaded is function
 
 
 def test_nodes_anywhere_in_meta_survive_pickle() -> None:

@@ -9,9 +9,9 @@ from typing import Any, Final, TypeAlias
 import pytest
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 
-from fx import Graph, replace_pattern, symbolic_trace
+from fx import Graph, replace_pattern, symbolic_trace, wrap
 from fx.node import Node
 from fx.rewriting.call_forms import form
 
@@ -22,7 +22,7 @@ Y: Final = torch.tensor([[0.3, 1.75, 2.0], [-1.0, 0.25, 0.875]])
 
 OTHERS: Final = (
     *((), (1,), (0,), (2,), (True,), (0.5,), (1, True), (0, 1), ((1, 0),)),
-    *((Y,), (Y, 1), (Y, 0.5), (Y, Y), (Y, "sum")),
+    *((Y,), (Y, 1), (Y, 0.5), (Y, Y), (Y, "sum"), (X > 0, Y)),
 )
 NAMED: Final[tuple[dict[str, Value], ...]] = (
     *({}, {"dim": 1}, {"dim": 1, "keepdim": True}, {"alpha": 2}, {"p": 1}),
@@ -107,6 +107,29 @@ def test_calls_of_one_form_give_one_value() -> None:
     assert [found for found in values.values() if len(found) > 1] == []
 
 
+def test_the_object_of_a_method_is_self() -> None:
+    objects: dict[str, Value] = {}
+    for node in calls(Graph()):
+        found = form(node) if node.op == "call_method" else None
+        if found is not None and "self" in found.names:
+            place = found.names.index("self")
+            objects[str(node.target)] = found.values[place]
+    assert {"where", "polygamma", "add"} < objects.keys()
+    assert [name for name, found in objects.items() if found is not X] == []
+
+
+def test_methods_whose_function_has_another_order() -> None:
+    def method(x: Value, y: Value) -> Value:
+        return x.where(x > 0, y) + x.where(other=y, condition=y > 0)
+
+    def function(c: Value, a: Value, b: Value) -> Value:
+        return torch.where(c, a, b)
+
+    gm = symbolic_trace(method)
+    assert len(replace_pattern(gm, function, function, normalize=True)) == 2
+    assert torch.equal(gm(X, Y), method(X, Y))
+
+
 def rewritten(
     function: Callable[..., Value], pattern: Callable[..., Value]
 ) -> int:
@@ -154,10 +177,71 @@ def test_operators_of_python_on_numbers_are_not_those_of_torch() -> None:
     def add(a: Value, b: Value) -> Value:
         return torch.add(a, b)
 
+    def add_one(a: Value) -> Value:
+        return torch.add(a, 1)
+
     def remainder(a: Value, b: Value) -> Value:
         return torch.remainder(a, b)
 
     assert not rewritten(lambda x: x.new_ones(x.shape + x.size()), add)
+    assert not rewritten(lambda x: x.unbind(0) + x.split(1), add)
     assert not rewritten(lambda x: (2 * x.size(0) % 3) * x, remainder)
     assert rewritten(lambda x: x.size(0) + x, add)
     assert rewritten(lambda x: x % 3, remainder)
+    for number in NUMBERS:
+        assert not rewritten(_times(_plus_one(number)), add_one)
+        assert rewritten(_plus_one(_times(number)), add_one)
+    for tensor in TENSORS:
+        assert rewritten(_plus_one(tensor), add_one)
+
+
+def _plus_one(f: Callable[[Value], Value]) -> Callable[[Value], Value]:
+    return lambda x: f(x) + 1
+
+
+def _times(f: Callable[[Value], Value]) -> Callable[[Value], Value]:
+    return lambda x: f(x) * x
+
+
+def known_length(x: Value) -> int:
+    """How many items there are: a function that no schema speaks for."""
+    return len(x)
+
+
+wrap(known_length)
+
+NUMBERS: Final[tuple[Callable[[Value], Value], ...]] = (
+    *(lambda x: x.stride(0), lambda x: x.dim(), lambda x: x.numel()),
+    *(lambda x: x.get_device(), lambda x: x.element_size()),
+    *(lambda x: x.storage_offset(), lambda x: x.nbytes, lambda x: x.ndim),
+    *(lambda x: x.tolist()[0][0], lambda x: x.sum().item()),
+    *(lambda x: x.shape[0], lambda x: x.size()[0]),
+    lambda x: known_length(x),
+)
+"""Ways to a number."""
+
+TENSORS: Final[tuple[Callable[[Value], Value], ...]] = (
+    *(lambda x: x, lambda x: x.relu(), lambda x: x.float(), lambda x: x.T),
+    *(lambda x: F.relu(x), lambda x: x.split(1)[0], lambda x: x.half()[0]),
+    *(lambda x: -x, lambda x: x.shape[0] * x, lambda x: x.sort(0)[0]),
+    *(lambda x: x.mean(), lambda x: torch.max(x), lambda x: x.to("cpu")),
+)
+"""Ways to a tensor."""
+
+
+@pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU])
+def test_modules_that_return_tuples(kind: type[nn.RNN]) -> None:
+    class Both(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.one, self.two = kind(3, 3), kind(3, 3)
+            self.act = nn.ReLU()
+
+        def forward(self, x: Value) -> Value:
+            return self.one(x) + self.two(x), self.act(x) + self.act(x)
+
+    gm = symbolic_trace(Both())
+    found = replace_pattern(
+        gm, lambda a, b: torch.add(a, b), lambda a, b: a + b, normalize=True
+    )
+    assert len(found) == 1

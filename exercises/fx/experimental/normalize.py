@@ -35,7 +35,7 @@ from ..operator_schemas import (
 )
 from ..ordered.opcodes import Target
 from ..proxy import Proxy
-from ..rewriting.call_forms import PYTHON_OPERATORS, is_no_tensor
+from ..rewriting.call_forms import PYTHON_OPERATORS, is_torchs
 from ..usedef.values import LEAVES, Argument, Value
 from .schema_type_annotation import AnnotateTypesWithSchema
 
@@ -223,8 +223,8 @@ class NormalizeOperators(AnnotateTypesWithSchema):
     """Writes functions of torch as the operators of Python that call them.
 
     A function with a keyword, such as `torch.add(x, y, alpha=2)`, is left
-    alone, and one of two numbers, since it gives a tensor.  Types are noted as
-    the class above does.
+    alone, and one without a tensor in sight (`is_torchs`), since it gives a
+    tensor.  Types are noted as the class above does.
 
     Attributes:
         binary_magic_method_remap: function -> operator.
@@ -246,11 +246,7 @@ class NormalizeOperators(AnnotateTypesWithSchema):
         """A call of the function, or of the operator that calls it."""
         if isinstance(target, BuiltinFunctionType) and len(args) == 2:
             known = self.binary_magic_method_remap.get(target)
-            if known and not kwargs and not all(map(_is_no_tensor, args)):
+            operands = [a.node if isinstance(a, Proxy) else a for a in args]
+            if known and not kwargs and is_torchs(operands):
                 target = known
         return super().call_function(target, args, kwargs)
-
-
-def _is_no_tensor(operand: Value) -> bool:
-    """Whether an operand is known to be a number or a tuple of numbers."""
-    return is_no_tensor(operand.node if isinstance(operand, Proxy) else operand)

@@ -95,7 +95,7 @@ def classify(node: Node, tensors: dict[Node, bool] | None = None) -> Effect:
     effect = effect_by_name(node)
     if node.op != "call_method" or effect.kind != "pure":
         return effect
-    if is_tensor(_first(node), {} if tensors is None else tensors):
+    if is_tensor(first_of(node), {} if tensors is None else tensors):
         return effect
     return Effect("unknown", f"`.{node.target}()` of what may be no tensor")
 
@@ -253,14 +253,14 @@ def is_tensor(value: Argument, tensors: dict[Node, bool]) -> bool:
         if answer is None:
             tensors[value] = False  # ends the walk if the graph is a circle
             asked.append(value)
-            answer = _by_itself(value)
-            value = _first(value)
+            answer = by_itself(value)
+            value = first_of(value)
     for node in asked:
         tensors[node] = bool(answer)
     return bool(answer)
 
 
-def _first(node: Node) -> Argument:
+def first_of(node: Node) -> Argument:
     """The object of a method; of a function, the first argument of several.
 
     `2 * x` is a tensor because of x.
@@ -270,8 +270,8 @@ def _first(node: Node) -> Argument:
     return next((arg for arg in node.args if isinstance(arg, Node)), None)
 
 
-def _by_itself(node: Node) -> bool | None:
-    """Whether a node's value is a tensor; None if that depends on `_first`."""
+def by_itself(node: Node) -> bool | None:
+    """Whether a node's value is a tensor; None if `first_of` decides."""
     is_annotated = node.type is torch.Tensor or node.type is torch.nn.Parameter
     if is_annotated or isinstance(node.meta.get("val"), torch.Tensor):
         return True
@@ -285,7 +285,7 @@ def _by_itself(node: Node) -> bool | None:
 
 def _function_returns_tensor(node: Node) -> bool | None:
     """Whether a function is known to return one tensor."""
-    target, first = node.target, _first(node)
+    target, first = node.target, first_of(node)
     if target is operator.getitem and isinstance(first, Node):
         overloads = overloads_of(first) if first.op == "call_function" else []
         if overloads and not overloads[0].returns_one_tensor:
@@ -413,7 +413,7 @@ def is_new(node: Node, tensors: dict[Node, bool]) -> bool:
         return not in_place and returns_new_tensor(module)
     if node.op == "call_method":
         base = str(node.target)
-        return base in tables.FRESH and is_tensor(_first(node), tensors)
+        return base in tables.FRESH and is_tensor(first_of(node), tensors)
     if node.op != "call_function":
         return False
     if node.target is getattr:

@@ -17,6 +17,7 @@ import functools
 import gc
 import io
 import pickle
+import pkgutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import NamedTuple, TypeVar
@@ -28,7 +29,7 @@ from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from ..ordered.linked_list import Link
 from ..ordered.ordered_graph import OrderedGraph
 from ..usedef.values import LEAVES, Value
-from .qualified_names import _type_repr
+from .qualified_names import _get_qualified_name, _type_repr, resolves_to
 
 ClassT = TypeVar("ClassT", bound=type)
 LinkT = TypeVar("LinkT", bound=Link)
@@ -232,7 +233,8 @@ class _Pickler(pickle.Pickler):
         if isinstance(obj, FakeTensor):
             return ("fake", self._place(obj, _Fake.of))
         if isinstance(obj, (*_BY_REFERENCE, OrderedGraph)):
-            return ("outside", self._place(obj))
+            name = _name_in_torch(obj)
+            return ("named", name) if name else ("outside", self._place(obj))
         return None
 
     def _place(
@@ -272,6 +274,8 @@ class _Unpickler(pickle.Unpickler):
         kind, *key = mark
         if kind == "fake":
             return self._fake(key[0])
+        if kind == "named":
+            return pkgutil.resolve_name(key[0])
         if kind != "operator":
             return self._found[kind][key[0]]
         found: Value = torch.ops
@@ -285,6 +289,18 @@ class _Unpickler(pickle.Unpickler):
             with self._mode():
                 self._fakes[index] = self._found["outside"][index].make()
         return self._fakes[index]
+
+
+def _name_in_torch(obj: object) -> str:
+    """The name under which torch has a function, "" for all else.
+
+    Pickle would look for `F.max_pool2d` by what it calls itself, `fn`.
+    """
+    if not isinstance(obj, (FunctionType, BuiltinFunctionType)):
+        return ""
+    name = _get_qualified_name(obj)
+    found = name.startswith("torch.") and resolves_to(name, obj)
+    return name if found else ""
 
 
 def importable(cls: ClassT | None) -> ClassT | None:

@@ -61,6 +61,29 @@ def constants_of_equal_roots_have_equal_names(lib: Lib) -> Seen:
     return [stored() == first, stored() == first]
 
 
+@program()
+def a_tracer_whose_create_proxy_takes_less(lib: Lib) -> Seen:
+    class Older(lib.Tracer):  # type: ignore[misc]
+        """Overrides create_proxy as it was before proxy_factory_fn."""
+
+        def create_proxy(
+            self,
+            kind: Value,
+            target: Value,
+            args: Value,
+            kwargs: Value,
+            name: Value = None,
+            type_expr: Value = None,
+            *_: Value,
+        ) -> Value:
+            return super().create_proxy(
+                kind, target, args, kwargs, name, type_expr
+            )
+
+    root = Root(lambda self, x: x + self.w, w=nn.Parameter(torch.ones(2)))
+    return str(Older().trace(root))
+
+
 @program(
     differs="shapes-constant-and-buffers",
     ours="no error",

@@ -28,6 +28,22 @@ def is_user(frame: FrameType) -> bool:
     return not f"{frame.f_globals.get('__name__')}.".startswith(_OURS)
 
 
+def is_users(function: object) -> bool:
+    """Whether a function or method is defined neither in fx nor in torch."""
+    return not f"{getattr(function, '__module__', None)}.".startswith(_OURS)
+
+
+def is_method_of(frame: FrameType, *kinds: type) -> bool:
+    """Whether a frame runs a method of an object of some class."""
+    code = frame.f_code
+    name = code.co_varnames[0] if code.co_argcount else ""
+    first = frame.f_locals.get(name)
+    method = getattr(type(first), code.co_name, None)
+    return (
+        isinstance(first, kinds) and getattr(method, "__code__", None) is code
+    )
+
+
 def run_traced(function: Callable[..., object], inputs: list[object]) -> object:
     """Call the function that is traced: `user_stack` begins above this call."""
     return function(*inputs)

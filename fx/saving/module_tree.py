@@ -113,7 +113,8 @@ def _recipe(module: nn.Module, codec: Codec) -> dict[str, Value]:
 
 def _every_modules(module: nn.Module) -> Set[str]:
     """The attributes that each module has, or each graph module."""
-    return OWN if isinstance(module, GraphModule) else _COMMON
+    own = OWN if isinstance(module, GraphModule) else _COMMON
+    return own | {"__overloads__"}  # a note that torch.jit.script leaves
 
 
 def _check_new(module: nn.Module, name: str) -> None:

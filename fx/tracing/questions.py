@@ -14,13 +14,16 @@ from typing import Final
 import torch
 from torch.fx import _symbolic_trace as torch_tracing
 
-from ..proxy import Proxy
+from ..proxy import Proxy, TracerBase
 from ..recording import frames
 from ..usedef.values import Value
 from .patching import TRACES
 
 QUESTIONS: Final = frozenset(("callable", "hasattr", "isinstance"))
 """Builtins that ask what an object is, which a graph cannot record."""
+
+OF_TORCH: Final = vars(torch), ["is_tensor"]
+"""Where torch has a function that asks the same."""
 
 _A_TENSOR: Final = torch.empty(0)
 
@@ -31,13 +34,16 @@ def warn_unless_a_tensor_agrees(
     """Warn if a question about a proxy has another answer for a tensor.
 
     Args:
-        function: one of QUESTIONS.
+        function: one of QUESTIONS, or of OF_TORCH.
         args: what it was called with.
         result: its answer.
     """
     asked = args[0] if args else None
     if not isinstance(asked, Proxy) or isinstance(result, Proxy):
         return
+    frame = frames.user_frame()
+    if frame is not None and frames.is_method_of(frame, Proxy, TracerBase):
+        return  # it is no code of the program that is traced
     if result is not function(_A_TENSOR, *args[1:]):
         frames.warn(
             f"{function.__name__} of {asked} is {result}, because it is a "

@@ -448,6 +448,15 @@ def test_a_users_module_that_is_allowed_is_made(tmp_path: Path) -> None:
     assert type(back.get_submodule("m")) is Block
 
 
+@pytest.mark.filterwarnings("ignore:.*script.* is deprecated")
+def test_what_torchscript_has_looked_at_is_saved(tmp_path: Path) -> None:
+    gm = fx.symbolic_trace(nn.Sequential(nn.Linear(2, 2)))
+    torch.jit.script(gm)
+    fx.save(gm, tmp_path / "saved")
+    x = torch.ones(1, 2)
+    assert torch.equal(fx.load(tmp_path / "saved")(x), gm(x))
+
+
 def test_a_module_with_hooks_comes_from_the_root(tmp_path: Path) -> None:
     module = nn.Linear(4, 4)
     module.register_forward_hook(lambda *_: X)

@@ -111,6 +111,17 @@ def test_buffers_that_are_not_saved_stay_so() -> None:
     assert not fx.from_torch(theirs).state_dict()
 
 
+def test_hooks_are_missed_with_a_warning() -> None:
+    theirs = torch.fx.symbolic_trace(nn.Sequential(nn.ReLU()))
+    ours = fx.from_torch(theirs)
+    for module in (theirs, ours):
+        module.register_forward_hook(lambda m, args, out: out * 0)
+    with pytest.warns(UserWarning, match="Sequential has _forward_hooks"):
+        fx.from_torch(theirs)
+    with pytest.warns(UserWarning, match="Sequential has _forward_hooks"):
+        ours.to_torch()
+
+
 def test_a_name_that_fx_would_not_give_is_kept() -> None:
     theirs = torch.fx.Graph()
     x = theirs.placeholder("x")

@@ -18,7 +18,10 @@ from ..codegen.codegen import CodeGen
 from ..codegen.variants import _BoxedCodeGen, _PyTreeCodeGen
 from ..graph import Graph
 from ..graph_module import GraphModule
+from ..memory.modules import HOOKS
 from ..node import map_arg
+from ..recording import frames
+from ..recording.frames import is_users
 from ..usedef.protocols import PyTreeInfo
 from ..usedef.values import Value
 
@@ -47,7 +50,8 @@ def from_torch(
     Nodes keep their order, names, types and meta (a shallow copy), the graph
     keeps its code generator, nested inputs included.  The module has what the
     nodes fetch and call, the same objects, and the notes in `meta`.  A child
-    that is a torch.fx GraphModule stays one.
+    that is a torch.fx GraphModule stays one.  Hooks of the module are left out,
+    with a warning.
 
     Args:
         source: a graph of torch.fx, or a module that has one.
@@ -65,6 +69,7 @@ def from_torch(
             "from_torch takes a torch.fx.Graph or torch.fx.GraphModule, not "
             f"{type(source).__qualname__}"
         )
+    _warn_of_hooks(source)
     graph = _graph_from_torch(source.graph)
     module = GraphModule(source, graph, type(source).__name__)
     module.meta.update(source.meta)
@@ -82,7 +87,8 @@ def to_torch(
 
     What `from_torch` says holds here too, the other way round.  Parameters of a
     function with nested inputs lose their defaults, which torch.fx cannot
-    write.  Its code has some constants wrong: `(-1) ** x` becomes `-1 ** x`.
+    write.  Its code has some constants wrong, `(-1) ** x` becomes `-1 ** x`, and a
+    path with a keyword of Python in it is a SyntaxError there.
 
     Args:
         source: a graph of fx, or a module that has one.
@@ -100,6 +106,7 @@ def to_torch(
             "to_torch takes an fx.Graph or fx.GraphModule, not "
             f"{type(source).__qualname__}"
         )
+    _warn_of_hooks(source)
     graph = _graph_to_torch(source.graph)
     module = torch.fx.GraphModule(source, graph, type(source).__name__)
     for path, part in module.named_modules():
@@ -107,6 +114,20 @@ def to_torch(
         part._non_persistent_buffers_set |= unsaved & part._buffers.keys()
     module.meta.update(source.meta)
     return module
+
+
+def _warn_of_hooks(source: torch.nn.Module) -> None:
+    """Warn of a module's own hooks, but not of those that torch.export sets."""
+    found = [
+        path
+        for path in HOOKS
+        if any(map(is_users, getattr(source, path, {}).values()))
+    ]
+    if found:
+        frames.warn(
+            f"{type(source).__name__} has {' and '.join(found)}, which the new "
+            "module does not get: register them there, too"
+        )
 
 
 def _graph_from_torch(old: torch.fx.Graph) -> Graph:

@@ -53,6 +53,8 @@ def method_of(root: nn.Module, name: str) -> Value:
     unseen = [f"a {name} of its own"] if name in held else []
     if name == "forward":
         unseen += [hooks[1:] for hooks in HOOKS if held.get(hooks)]
+        if frames.is_users(type(root).__call__):
+            unseen.append("a __call__ in its class")
     if unseen:
         frames.warn(
             f"the root has {' and '.join(unseen)}, and only the {name} of its "

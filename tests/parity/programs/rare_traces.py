@@ -215,6 +215,26 @@ def a_root_with_hooks(lib: Lib) -> Seen:
     return warned(lambda: lib.symbolic_trace(root))
 
 
+@program(
+    differs="root-calls-warned-of",
+    ours=["the root has a __call__ in its class, an"],
+)
+def a_root_whose_class_has_a_call_of_its_own(lib: Lib) -> Seen:
+    class Around(Inner):
+        """Adds something to what forward gives."""
+
+        def __call__(self, *args: Value) -> Value:
+            return super().__call__(*args) + 10
+
+    return warned(lambda: lib.symbolic_trace(Around()))
+
+
+@program()
+def a_graph_module_has_no_call_of_its_own(lib: Lib) -> Seen:
+    gm = lib.symbolic_trace(Inner())
+    return warned(lambda: lib.symbolic_trace(gm))
+
+
 @program()
 def a_root_with_hooks_inside_another_module(lib: Lib) -> Seen:
     root = Inner()

@@ -120,6 +120,7 @@ def nothing_is_compared_by_is(lib: Lib) -> Seen:
         "callable of Proxy(x) is True,",
         "isinstance of Proxy(x) is False,",
         "hasattr of Proxy(x) is True,",
+        "is_tensor of Proxy(x) is False,",
     ],
 )
 def asked_what_it_is(lib: Lib) -> Seen:
@@ -129,9 +130,38 @@ def asked_what_it_is(lib: Lib) -> Seen:
         isinstance(x, list)
         hasattr(x, "nowhere")
         hasattr(x, "relu")
+        torch.is_tensor(x)
         return x
 
     return traced(lib, f)[1]
+
+
+@program()
+def a_tracer_may_ask_what_its_proxies_are(lib: Lib) -> Seen:
+    class Noting(lib.Proxy):  # type: ignore[misc]
+        """A proxy that carries a note."""
+
+        note: Made = None
+
+        def asks(self) -> bool:
+            return isinstance(self, torch.Tensor)
+
+    class Notes(lib.Tracer):  # type: ignore[misc]
+        """Makes a note on each proxy."""
+
+        def proxy(self, node: Made) -> Made:
+            return Noting(node, self)
+
+        def create_proxy(self, *args: Made, **kwargs: Made) -> Made:
+            made = super().create_proxy(*args, **kwargs)
+            if isinstance(made, Noting) and not made.asks():
+                made.note = args[0]
+            return made
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        graph = Notes().trace(lambda x: torch.relu(x) + 1)
+    return str(graph), [str(warning.message) for warning in caught]
 
 
 @program(

@@ -87,8 +87,8 @@ def to_torch(
 
     What `from_torch` says holds here too, the other way round.  Parameters of a
     function with nested inputs lose their defaults, which torch.fx cannot
-    write.  Its code has some constants wrong, `(-1) ** x` becomes `-1 ** x`, and a
-    path with a keyword of Python in it is a SyntaxError there.
+    write.  Its code has some constants wrong, `(-1) ** x` becomes `-1 ** x`,
+    and a path with a keyword of Python in it is a SyntaxError there.
 
     Args:
         source: a graph of fx, or a module that has one.

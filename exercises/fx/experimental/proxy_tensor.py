@@ -64,6 +64,8 @@ def make_fx(
 
     The graph holds the operators of this one run: control flow, shapes and
     Python values are fixed, and so is which inputs are the same tensor.
+    Gradients of the module's results are those of its operators: `no_grad`,
+    hooks of tensors and the backward of an `autograd.Function` leave no trace.
     `node.meta["val"]` is each value as a fake tensor. A tensor that is neither
     an input nor a result becomes a get_attr. Its path is the one it has in
     `f`, if `f` is a module, else `_param_constant0`, `_tensor_constant0` and

@@ -551,4 +551,125 @@ MUTANTS: Final = (
         becomes='problem = ""',
         told="what `compare` answers must end the search",
     ),
+    Mutant(
+        function=_PAIR,
+        misconception="Arguments side by side must be of one number.",
+        was="""        if pair is not None and len(pair[0]) == len(pair[1]):
+            return pair""",
+        becomes="""        if pair is not None:
+            return pair if len(pair[0]) == len(pair[1]) else None""",
+        told="leave room for what the schema fills in",
+    ),
+    Mutant(
+        function=_COMPARE,
+        misconception="An input without a partner has None.",
+        was="known = self.nodes_map.setdefault(sought, found)",
+        becomes="""known = self.nodes_map.get(sought)
+                if known is None:
+                    known = self.nodes_map[sought] = found""",
+        told="None is a constant like any other",
+    ),
+    Mutant(
+        function=_COMPARE,
+        misconception="What is no node is a constant.",
+        was="not holds_node((sought, found))",
+        becomes="not isinstance(found, Node)",
+        told="A slice with a node in it is no constant",
+    ),
+    Mutant(
+        function=_COMPARE,
+        misconception="Literals are single values.",
+        was="not holds_node((sought, found))",
+        becomes="(type(sought) is type(found) and not holds_node("
+        "(sought, found)))",
+        told="A tuple of numbers is a constant, too",
+    ),
+    Mutant(
+        function=_COMPARE,
+        misconception="An input is a wildcard.",
+        was='sought.op == "placeholder"',
+        becomes="self.pattern.nodes[sought].wildcard",
+        told="it takes a constant all the same",
+    ),
+    Mutant(
+        function=_COMPARE,
+        misconception="A stack is a list to append to.",
+        was="reversed(list(zip(sought, found, strict=True)))",
+        becomes="zip(sought, found, strict=True)",
+        told="The first items are compared first",
+    ),
+    Mutant(
+        function=_MATCH_NODE,
+        misconception="A partner is never None.",
+        was="if sought in self.nodes_map:",
+        becomes="if self.nodes_map.get(sought) is not None:",
+        told="what is there may be None",
+    ),
+    Mutant(
+        function=_INSERT,
+        misconception="Inputs of one name belong together.",
+        was="known = dict(zip(made.placeholders, values, strict=True))",
+        becomes="""names = [one.name for one in rewrite.inputs]
+        known = {
+            one: values[
+                names.index(one.name) if one.name in names else place
+            ]
+            for place, one in enumerate(made.placeholders)
+        }""",
+        told="whatever they are called",
+    ),
+    Mutant(
+        function=_FILTERS,
+        misconception="Filters may be asked at the end.",
+        was="rewrites = plan_rewrites(gm, matcher, matches, make)",
+        becomes="""rewrites = [
+        one for one in plan_rewrites(gm, matcher, found, make)
+        if one.match in matches
+    ]""",
+        told="it is not called for that one",
+    ),
+    Mutant(
+        function=_FILTERS,
+        misconception="A module that replaces is a GraphModule.",
+        was="if isinstance(replacement, nn.Module):",
+        becomes="if isinstance(replacement, GraphModule):",
+        told="a module need not be a GraphModule",
+    ),
+    Mutant(
+        function=_FILTERS,
+        misconception="Without a match there is nothing to do.",
+        was="if isinstance(replacement, nn.Module):",
+        becomes="if rewrites and isinstance(replacement, nn.Module):",
+        told="Unused submodules go in either case",
+    ),
+    Mutant(
+        function=_FILTERS,
+        misconception="A rewritten graph is to be checked.",
+        was="gm.delete_all_unused_submodules()",
+        becomes="gm.delete_all_unused_submodules()\n        gm.graph.lint()",
+        told="do not lint the graph",
+    ),
+    Mutant(
+        function=_LOOK_AGAIN,
+        misconception="What waits already has been gone through.",
+        was="if user not in touched:",
+        becomes="if user not in touched and user not in self.waiting:",
+        told="go on below it all the same",
+    ),
+    Mutant(
+        function=_LOOK_AGAIN,
+        misconception="An input is a node or a constant.",
+        was="map_arg(tuple(done.match.placeholder_nodes), lost_a_user)",
+        becomes="""for one in done.match.placeholder_nodes:
+            if isinstance(one, Node):
+                lost_a_user(one)""",
+        told="`map_arg` finds nodes at any depth",
+    ),
+    Mutant(
+        function=_LOOK_AGAIN,
+        misconception="All inputs are to be looked at.",
+        was="if len(node.users) <= self.reach:",
+        becomes="if True:",
+        told="no pattern has so many nodes",
+    ),
 )

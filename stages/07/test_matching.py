@@ -167,6 +167,21 @@ def test_a_schema_fills_in_defaults() -> None:
 
 
 @pytest.mark.exercise(PAIR)
+def test_a_default_may_be_given_by_position() -> None:
+    aten_sum = torch.ops.aten.sum.dim_IntList
+    found = paired(
+        lambda a: aten_sum(a, [1]), lambda x: aten_sum(x, [1], False)
+    )
+    same(
+        found and [side[2] for side in found],
+        ["False", "False"],
+        "aten.sum.dim_IntList(a, [1]) and aten.sum.dim_IntList(x, [1], False) "
+        "are one call: two lists of different lengths leave room for what the "
+        "schema fills in.",
+    )
+
+
+@pytest.mark.exercise(PAIR)
 def test_keywords_in_another_order_are_not_exchanged() -> None:
     found = paired(
         lambda a, b: torch.sub(input=a, other=b),
@@ -243,11 +258,13 @@ def search(
     ignore_literals: bool = False,
     normalize: bool = False,
     respect_mutations: bool = False,
+    match_placeholder: bool = False,
     name: str = "",
 ) -> tuple[Search, dict[str, Node], dict[str, Node]]:
     """A search that has not begun, the pattern's nodes, and the graph's."""
     matcher = SubgraphMatcher(
         graph_of(pattern),
+        match_placeholder=match_placeholder,
         ignore_literals=ignore_literals,
         normalize=normalize,
         respect_mutations=respect_mutations,
@@ -305,6 +322,28 @@ def test_an_input_takes_a_constant() -> None:
         3,
         "compare said that input b may be 3 and did not write it down: the "
         "replacement will ask nodes_map what b is.",
+    )
+
+
+@pytest.mark.exercise(COMPARE)
+def test_an_input_that_takes_placeholders_takes_a_constant_too() -> None:
+    one, pattern, _ = search(relu_of_sum, relu_of_sum, match_placeholder=True)
+    same(
+        one.compare(pattern["b"], 3),
+        "",
+        "With match_placeholder an input is no wildcard for nodes, but it takes "
+        "a constant all the same: ask for its opcode.",
+    )
+
+
+@pytest.mark.exercise(COMPARE)
+def test_an_input_may_be_none() -> None:
+    one, pattern, _ = search(relu_of_sum, relu_of_sum)
+    one.compare(pattern["b"], None)
+    check(
+        one.compare(pattern["b"], 3),
+        "Input b was None and is met again as 3: None is a constant like any "
+        "other. Ask whether b is *in* nodes_map.",
     )
 
 
@@ -394,6 +433,12 @@ def test_the_items_of_lists_are_compared_next() -> None:
         "The items of two lists go on the stack pairwise; nothing else "
         "compares them.",
     )
+    same(
+        [str(pair) for pair in one.stack],
+        ["(2, 5)", "(a, x)"],
+        "The first items are compared first, and the last pair of the stack is "
+        "compared next: put them on it in reversed order.",
+    )
 
 
 @pytest.mark.exercise(COMPARE)
@@ -446,6 +491,20 @@ def test_literals_may_be_ignored() -> None:
         "The pattern has the constant 1 and the graph a node. ignore_literals "
         "lets a constant be another constant, but not a value that is "
         "computed: `holds_node` tells them apart.",
+    )
+    inside = slice(None, pattern["add"])
+    for sought, found in ((inside, 3), (3, inside)):
+        check(
+            one.compare(sought, found),
+            f"The pattern has {sought!r} and the graph {found!r}. A slice with "
+            "a node in it is no constant, on either side: the node would have "
+            "no partner.",
+        )
+    same(
+        one.compare((0, 1), 3),
+        "",
+        "The pattern has the constant (0, 1) and the graph 3. A tuple of "
+        "numbers is a constant, too, and ignore_literals takes any other.",
     )
 
 
@@ -549,6 +608,12 @@ def test_an_input_takes_any_node() -> None:
         one.match_node(pattern["a"], graph["x"]),
         "Input a is neg already and is met again at x: it stands for one "
         "value.",
+    )
+    one.compare(pattern["b"], None)
+    check(
+        one.match_node(pattern["b"], graph["x"]),
+        "Input b is the constant None already and is met again at x. Ask "
+        "whether b is *in* nodes_map: what is there may be None.",
     )
 
 
@@ -1113,6 +1178,23 @@ def test_one_difference_is_enough() -> None:
     )
 
 
+@pytest.mark.exercise(MATCH_FROM)
+def test_each_way_that_fails_is_noted() -> None:
+    one, pattern, graph = search(
+        lambda a, b: torch.relu(a) + torch.neg(b),
+        lambda x, y: torch.sin(x) + torch.cos(y),
+        normalize=True,
+    )
+    one.keep = True
+    one.match_from(pattern["add"], graph["add"])
+    same(
+        len(one.mismatches),
+        2,
+        "The operands of a sum are tried in both orders, and neither matches: "
+        "`note` keeps why for each, also where there is a choice left.",
+    )
+
+
 def reason_of(pattern: Function, program: Function) -> str:
     """Why the first try to match failed."""
     found = SubgraphMatcher(graph_of(pattern)).mismatches(graph_of(program))
@@ -1146,6 +1228,22 @@ def test_the_reasons_for_nodes() -> None:
         reason_of(lambda a: torch.sum(a, 1), lambda x: torch.sum(x)),
         "other arguments, or other constants",
         f"{TOLD} (It is the answer of `_difference`.)",
+    )
+
+
+@pytest.mark.exercise(MATCH_NODE)
+def test_the_call_is_compared_before_the_users() -> None:
+    def product_is_read_twice(x: torch.Tensor) -> torch.Tensor:
+        product = x * x
+        return torch.relu(product) + product
+
+    reason = reason_of(relu_of_sum, product_is_read_twice)
+    check(
+        "users" not in reason,
+        "The pattern adds, and the program multiplies and uses the product "
+        "twice. It is another call, whoever uses it: that is the reason to "
+        "name.",
+        picture=f"yours: {reason}",
     )
 
 

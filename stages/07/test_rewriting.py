@@ -193,6 +193,27 @@ def test_an_input_may_be_a_constant() -> None:
 
 
 @pytest.mark.exercise(INSERT)
+def test_inputs_are_paired_by_place() -> None:
+    gm = symbolic_trace(lambda p, q: torch.sub(p, q))
+    rewrite = rewrite_of(
+        gm,
+        lambda x, y: torch.sub(x, y),
+        lambda y, x: y * 10 - x,
+        x="p",
+        y="q",
+        sub="sub",
+    )
+    Edit(gm, carry_meta=False).insert(rewrite)
+    same(
+        [str(node.args) for node in rewrite.made],
+        ["(p, 10)", "(mul, q)"],
+        "The first input of the replacement is the first of the pattern, "
+        "whatever they are called: here it is called y, as the second one of "
+        "the pattern is.",
+    )
+
+
+@pytest.mark.exercise(INSERT)
 def test_a_replacement_may_return_its_input() -> None:
     gm = symbolic_trace(lambda x: torch.neg(torch.neg(x)) * 2)
     rewrite = rewrite_of(
@@ -473,15 +494,38 @@ def test_a_callback_makes_each_replacement() -> None:
 
 
 @pytest.mark.exercise(FILTERS)
-def test_there_must_be_a_replacement() -> None:
+def test_a_callback_is_asked_for_what_the_filters_take() -> None:
+    asked: list[str] = []
+
+    def noted(match: InternalMatch, graph: Graph, pattern: Graph) -> Graph:
+        asked.append(str(match.returning_nodes[0]))
+        return graph_of(clamp_of_sum)
+
+    replace_pattern_with_filters(
+        symbolic_trace(two_sums),
+        relu_of_sum,
+        match_filters=[is_sum_of_inputs],
+        replacement_callback=noted,
+    )
+    same(
+        asked,
+        ["relu"],
+        "The filter refuses the second match. A callback may rely on what the "
+        "filters have asked, so it is not called for that one.",
+    )
+
+
+@pytest.mark.exercise(FILTERS)
+@pytest.mark.parametrize("pattern", [relu_of_sum, lambda a: torch.tanh(a)])
+def test_there_must_be_a_replacement(pattern: Function) -> None:
     gm = symbolic_trace(Residual())
     with raising(
         AssertionError,
         "Must provide",
         "Neither a replacement nor a callback was given: template_maker "
-        "raises, and there is nothing to rewrite with.",
+        "raises, whether there is a match or not.",
     ):
-        replace_pattern_with_filters(gm, relu_of_sum)
+        replace_pattern_with_filters(gm, pattern)
 
 
 @pytest.mark.exercise(FILTERS)
@@ -530,6 +574,38 @@ def test_modules_that_nothing_calls_go() -> None:
         "Both are modules, and after the rewriting nothing calls `linear`: "
         "with a module for a replacement the unused submodules go.",
     )
+
+
+@pytest.mark.exercise(FILTERS)
+@pytest.mark.parametrize("sought", [torch.relu, torch.tanh])
+def test_unused_modules_go_for_any_module_and_any_count(
+    sought: Function,
+) -> None:
+    root = Residual()
+    root.spare = torch.nn.Identity()
+    gm = GraphModule(root, symbolic_trace(root).graph)
+    gm.add_submodule("spare", root.spare)
+    replace_pattern_with_filters(gm, lambda a: sought(a), torch.nn.ReLU6())
+    same(
+        "spare" in dict(gm.named_children()),
+        False,
+        f"The replacement is an nn.Module and the pattern {sought.__name__}(a), "
+        "which is there once or not at all. Unused submodules go in either "
+        "case, and a module need not be a GraphModule.",
+    )
+
+
+@pytest.mark.exercise(FILTERS)
+def test_a_fault_elsewhere_does_not_end_a_rewrite() -> None:
+    gm = symbolic_trace(lambda x: torch.relu(x))
+    gm.graph.call_function(torch.neg, (gm.graph.output_node().prev,))
+    with working(
+        "Another node of the graph comes after its output, which lint would "
+        "refuse. The rewrite is done by then: do not lint the graph."
+    ):
+        replace_pattern_with_filters(
+            gm, lambda a: torch.relu(a), torch.nn.ReLU6()
+        )
 
 
 @pytest.mark.exercise(FILTERS)
@@ -613,6 +689,16 @@ def test_nothing_is_carried_or_deleted_unasked() -> None:
         "The replacement is a function, so that no submodule can have lost its "
         "use: `spare`, which nothing calls, has to stay.",
     )
+    replace_pattern_with_filters(
+        gm,
+        clamp_of_sum,
+        replacement_callback=lambda *found: graph_of(relu_of_sum),
+    )
+    same(
+        [name for name, _ in gm.named_children()],
+        ["linear", "spare"],
+        "A callback made the replacement, as a graph: `spare` has to stay.",
+    )
 
 
 @pytest.mark.exercise(FILTERS)
@@ -661,10 +747,20 @@ def targets_of(gm: GraphModule) -> list[str]:
     ]
 
 
-def waiting_after(gm: GraphModule, rules: list[Rule], name: str) -> set[str]:
-    """What is to be looked at again after a rule was applied at one node."""
+def waiting_after(
+    gm: GraphModule, rules: list[Rule], name: str, *before: str
+) -> set[str]:
+    """What is to be looked at again after a rule was applied at one node.
+
+    Args:
+        gm: the module to rewrite.
+        rules: all rules.
+        name: of the node.
+        before: names of nodes that are waiting before.
+    """
     work = Worklist(gm, [ReadyRule(gm, rule) for rule in rules])
     work.waiting.clear()
+    work.waiting.update(dict.fromkeys(named(gm.graph)[one] for one in before))
     applied = work.apply(named(gm.graph)[name])
     check(applied is not None, f"The rule did not match at %{name}.")
     return {node.name for node in work.waiting}
@@ -715,6 +811,57 @@ def test_matches_may_end_below_what_is_new() -> None:
         "two users below, at %exp: a match ends up to a pattern's size "
         "below what is new.",
         picture=f"waiting: {sorted(waiting)}",
+    )
+
+
+@pytest.mark.exercise(LOOK_AGAIN)
+def test_the_way_leads_through_what_is_waiting() -> None:
+    gm = symbolic_trace(lambda x: torch.neg(torch.exp(torch.relu(x))))
+    large = Rule(
+        lambda a: torch.neg(torch.exp(torch.abs(a))), lambda a: torch.cos(a)
+    )
+    waiting = waiting_after(gm, [large, RELU_TO_ABS], "relu", "exp")
+    check(
+        "neg" in waiting,
+        "relu(x) became abs(x), and a match may end two users below, at %neg. "
+        "%exp, on the way, was waiting already for another reason: go on "
+        "below it all the same.",
+        picture=f"waiting: {sorted(waiting)}",
+    )
+
+
+@pytest.mark.exercise(LOOK_AGAIN)
+def test_an_input_of_many_users_is_left_alone() -> None:
+    def program(x: torch.Tensor) -> list[torch.Tensor]:
+        first = torch.relu(x)
+        return [first, *(torch.sin(x) for _ in range(10))]
+
+    gm = symbolic_trace(program)
+    constant = Rule(lambda a: torch.relu(a), lambda a: 0)
+    waiting = waiting_after(gm, [NEG_NEG, constant], "relu")
+    same(
+        waiting,
+        set(),
+        "relu was erased and %x lost a user. It has ten more, and no pattern "
+        "has so many nodes: no match can have begun to fit because of that.",
+    )
+
+
+@pytest.mark.exercise(LOOK_AGAIN)
+def test_an_input_may_be_in_a_list() -> None:
+    def program(x: torch.Tensor, y: torch.Tensor) -> list[torch.Tensor]:
+        once = torch.relu(x)
+        return [torch.neg(once), torch.cat([once, y])]
+
+    gm = symbolic_trace(program)
+    inner = Rule(lambda a: torch.neg(torch.relu(a)), lambda a: torch.clamp(a))
+    joined = Rule(lambda a: torch.cat(a), lambda a: torch.zeros(2))
+    same(
+        rewrite_until_stable(gm, [inner, joined]),
+        2,
+        "cat([relu, y]) was replaced, and the input a of its pattern is the "
+        "whole list: relu, which is in it, has lost a user, and neg(relu(x)) "
+        "matches now. `map_arg` finds nodes at any depth.",
     )
 
 

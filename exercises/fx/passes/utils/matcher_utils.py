@@ -314,7 +314,8 @@ class Search:
         node's arguments are. Otherwise both must be the same call, and the
         node found must have no more users than the pattern allows. An operation
         that commutes adds a choice, with its operands exchanged; but not if a
-        third argument, such as `alpha`, belongs to one of them.
+        third argument, such as `alpha`, belongs to one of them, or if the two
+        are paired for a name alone.
 
         Args:
             sought: a node of the pattern. If it is an anchor, a node that has
@@ -332,8 +333,9 @@ class Search:
         """Compare two arguments of which at most one is a node.
 
         Lists and tuples are compared item by item, other containers as
-        constants; that is the rule of torch.fx. A placeholder that is met
-        again must have its first value, or an equal one (`equal_constants`).
+        constants; that is the rule of torch.fx. Any placeholder takes a
+        constant; if it is met again, it must have its first value, or an equal
+        one (`equal_constants`).
 
         Returns:
             "" if they match, or why they do not: "add is not 3" for a node of

@@ -213,7 +213,7 @@ def progress(chosen: argparse.Namespace) -> int:
     if not chosen.stage:
         CONSOLE.print(f"\noptional: break it, and capstones: {_capstones()}")
     CONSOLE.print()
-    _print_next(states, verdicts)
+    _print_next(states, verdicts, chosen.stage)
     return 0
 
 
@@ -269,14 +269,17 @@ def _verdicts(states: dict[str, State]) -> dict[str, str]:
     }
 
 
-def _print_next(states: dict[str, State], verdicts: dict[str, str]) -> None:
-    """Say what to do next."""
+def _print_next(
+    states: dict[str, State], verdicts: dict[str, str], stage: int | None
+) -> None:
+    """Say what to do next, in one stage if there is something."""
     if not verdicts:
         CONSOLE.print(
             "· to write   w written (`python -m stages progress --check` "
             "runs the tests)"
         )
     known = _from_here(dict.fromkeys(pieces().values()))
+    known.sort(key=lambda piece: piece.stage != stage)
     wrong = [one for one in known if verdicts.get(one.title) == "✗"]
     left = [one for one in known if not is_written(one, states)]
     for piece in (*wrong, *left)[:1]:

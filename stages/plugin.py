@@ -494,7 +494,9 @@ class _Written(pytest.Item):
     @classmethod
     def of(cls, session: pytest.Session, one: Exercise, tree: Tree) -> _Written:
         """Make the item."""
-        item = cls.from_parent(session, name=f"{one.qualname} is written")
+        name = f"{one.qualname} is written"
+        place = f"{_short(tree.root)}::{name}"  # what pytest lists it under
+        item = cls.from_parent(session, name=name, nodeid=place)
         assert isinstance(item, _Written)
         item.one, item.tree = one, tree
         item.add_marker(pytest.mark.exercise(one.name))
@@ -522,7 +524,8 @@ class _Types(pytest.Item):
     @classmethod
     def of(cls, session: pytest.Session, check: TypesCheck) -> _Types:
         """Make the item."""
-        item = cls.from_parent(session, name="types")
+        place = f"{_short(EXERCISES)}::types"
+        item = cls.from_parent(session, name="types", nodeid=place)
         assert isinstance(item, _Types)
         item.check = check
         return item

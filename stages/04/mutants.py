@@ -519,5 +519,74 @@ MUTANTS: Final = (
         becomes="self._current.set(None)",
         told="the outer one runs again",
     ),
+    Mutant(
+        function="tracing.patching.Patches._end",
+        misconception="Who looks without itself need not withdraw first.",
+        was="""            self._open.pop(trace, None)
+            if not _threads_of(self._open):
+                self._undo()
+        finally:
+""",
+        becomes="""            others = {k: v for k, v in self._open.items() if k is not trace}
+            if not _threads_of(others):
+                self._undo()
+        finally:
+            self._open.pop(trace, None)
+""",
+        told="both left the undoing to the other",
+    ),
+    Mutant(
+        function="tracing.patching.Patches._end",
+        misconception="Two must not undo at once.",
+        was="if not _threads_of(self._open):",
+        becomes="if not _threads_of(self._open) and len(self._undoing) == 1:",
+        told="both left the undoing to the other",
+    ),
+    Mutant(
+        function="tracing.patching.Patches.patch",
+        misconception="Nobody else comes to this module now.",
+        was="_, known = self._patches.setdefault(id(holder), (holder, {}))",
+        becomes="""if id(holder) not in self._patches:
+            self._patches[id(holder)] = (holder, {})
+        known = self._patches[id(holder)][1]""",
+        told="`setdefault` is for the module, too",
+    ),
+    Mutant(
+        function="tracing.patching.Patches.patch",
+        misconception="An empty place has no original.",
+        was="if held.get(name, MISSING) is original:",
+        becomes="if original is not MISSING and held.get(name) is original:",
+        told="is empty again",
+    ),
+    Mutant(
+        function="tracing.tracer.Tracer.getattr",
+        misconception="A parameter is what is trained.",
+        was="wanted = isinstance(attr_val, nn.Parameter)",
+        becomes="wanted = attr_val.requires_grad",
+        told="A parameter whose requires_grad is False is a parameter",
+    ),
+    Mutant(
+        function="tracing.tracer.Tracer.path_of_module",
+        misconception="Paths stay what they are.",
+        was="            paths = {m: name for name, m in self.root.named_modules()}",
+        becomes="            paths = self.submodule_paths = {\n"
+        "                m: name for name, m in self.root.named_modules()\n"
+        "            }",
+        told="what a search has found may be old",
+    ),
+    Mutant(
+        function="tracing.tracer.Tracer.call_module",
+        misconception="A call is known by its key.",
+        was="scope, here = self.scope, (path, type(m))",
+        becomes="scope, here = self.scope, (call, type(m))",
+        told="a pair of the path, without @1, and the class",
+    ),
+    Mutant(
+        function="tracing.tracer.Tracer.call_module",
+        misconception="The root is called once.",
+        was="self.num_calls[path] = calls + 1",
+        becomes="self.num_calls[path] = calls + (path != '')",
+        told="and that of the root neither",
+    ),
 )
 """Each is made in the reference, alone, and must be found."""

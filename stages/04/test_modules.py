@@ -12,7 +12,14 @@ from torch import nn
 from fx.proxy import Proxy
 from fx.tracing.tracer import Tracer
 from fx.usedef.values import Value
-from stages.checking import check, raising, same, same_graph, uses_intact
+from stages.checking import (
+    check,
+    raising,
+    same,
+    same_graph,
+    uses_intact,
+    working,
+)
 from stages.residual import Residual
 
 LEAF = "tracing.tracer.Tracer.is_leaf_module"
@@ -155,13 +162,15 @@ def test_a_subclass_of_the_user_is_traced_through() -> None:
 
 
 @pytest.mark.exercise(LEAF)
-def test_quantized_layers_of_torch_are_leaves() -> None:
-    place = {"__module__": "torch.ao.nn.quantized.modules.linear"}
-    quantized: Callable[[], nn.Module] = type("Linear", (nn.Module,), place)
-    check(
-        Tracer().is_leaf_module(quantized(), "layer"),
-        "Modules of torch.ao.nn are leaves as those of torch.nn are.",
-    )
+def test_layers_of_quantization_are_leaves() -> None:
+    for kind in ("quantized", "qat"):
+        place = {"__module__": f"torch.ao.nn.{kind}.modules.linear"}
+        layer: Callable[[], nn.Module] = type("Linear", (nn.Module,), place)
+        check(
+            Tracer().is_leaf_module(layer(), "layer"),
+            "Modules of torch.ao.nn are leaves as those of torch.nn are, and "
+            f"one of torch.ao.nn.{kind} is not to you.",
+        )
 
 
 @pytest.mark.exercise(LEAF)
@@ -217,6 +226,12 @@ def test_the_path_after_a_trace() -> None:
         "Without `submodule_paths` the root's modules, nested ones too, "
         "must be searched.",
     )
+    net.add_module("late", nn.ReLU())
+    with working(
+        "The trace is over, and the root has got another module since. Search "
+        "again at each question: what a search has found may be old."
+    ):
+        tracer.path_of_module(net.get_submodule("late"))
 
 
 @pytest.mark.exercise(PATH)
@@ -486,10 +501,11 @@ def test_each_call_has_a_key_of_its_own() -> None:
     x = placeholder(tracer)
     for module in (net.first.linear, net.rest[0], net.first.linear):
         tracer.call_module(module, lambda value: value + 1, (x,), {})
-    keys = [
-        list(node.meta.get("nn_module_stack", ()))
+    stacks = [
+        node.meta.get("nn_module_stack", {})
         for node in list(tracer.graph.nodes)[1:]
     ]
+    keys = [list(stack) for stack in stacks]
     same(
         keys,
         [["first.linear"], ["rest.0"], ["first.linear@1"]],
@@ -497,27 +513,35 @@ def test_each_call_has_a_key_of_its_own() -> None:
         "the first. The key in `self.module_stack` is the path, and path@1 "
         "for the second call of that path in the trace.",
     )
+    same(
+        [path for stack in stacks for path, _ in stack.values()],
+        ["first.linear", "rest.0", "first.linear"],
+        "What is under a key is a pair of the path, without @1, and the class.",
+    )
 
 
 @pytest.mark.exercise(CALL)
-def test_a_module_can_be_open_twice() -> None:
+@pytest.mark.parametrize("path", ["first", ""])
+def test_a_module_can_be_open_twice(path: str) -> None:
     net = Net()
     tracer = started(net)
     x = placeholder(tracer)
+    module = net.get_submodule(path)
     depths: list[int] = []
 
     def forward(value: Proxy, depth: int) -> None:
         depths.append(len(tracer.module_stack))
         if depth:
-            tracer.call_module(net.first, forward, (value, depth - 1), {})
+            tracer.call_module(module, forward, (value, depth - 1), {})
             depths.append(len(tracer.module_stack))
 
-    tracer.call_module(net.first, forward, (x, 1), {})
+    tracer.call_module(module, forward, (x, 2), {})
     same(
         depths,
-        [1, 2, 1],
-        "A module that calls itself is open twice: the two calls need two "
-        "entries in `self.module_stack`, so the path alone cannot be the key.",
+        [1, 2, 3, 2, 1],
+        f"The module at {path!r} calls itself and is open three times: the "
+        "calls need entries of their own in `self.module_stack`, so the path "
+        "alone cannot be the key, and that of the root neither.",
     )
 
 

@@ -12,6 +12,7 @@ import pytest
 import torch
 
 from fx.text.dotted_path import MISSING
+from fx.tracing import patching
 from fx.tracing.patching import TRACES, Patches
 from fx.tracing.trace_run import TraceRun
 from fx.tracing.tracer import Tracer
@@ -197,6 +198,20 @@ def test_an_original_that_is_back_is_patched_again() -> None:
 
 
 @pytest.mark.exercise(PATCH)
+def test_a_place_that_is_empty_again_is_patched_again() -> None:
+    namespace: dict[str, Value] = {}
+    patches = Patches()
+    patches.patch(namespace, ["len"], loudly)
+    namespace.clear()
+    patches.patch(namespace, ["len"], loudly)
+    check(
+        "len" in namespace,
+        "The place of `len` was empty at first, and is empty again: that is "
+        "its original, so it needs the replacement.",
+    )
+
+
+@pytest.mark.exercise(PATCH)
 def test_what_other_code_put_over_the_replacement_stays() -> None:
     namespace: dict[str, Value] = {"greet": greet}
     patches = Patches()
@@ -235,6 +250,34 @@ def test_two_traces_at_the_same_moment() -> None:
         "While this trace made its replacement, another one patched the place. "
         "Its patch was overwritten, so its replacement will never be taken "
         "away: remember a patch by `setdefault`.",
+    )
+
+
+@pytest.mark.exercise(PATCH)
+def test_two_traces_that_come_to_a_module_at_once() -> None:
+    namespace: dict[str, Value] = {"greet": greet}
+    patches = Patches()
+
+    class Raced(dict[int, Value]):
+        """Has another thread patch the same module before an entry is set."""
+
+        entered = False
+
+        def __setitem__(self, key: int, value: Value) -> None:
+            """Let the other one go first, once."""
+            if not self.entered:
+                self.entered = True
+                patches.patch(namespace, ["greet"], loudly)
+            super().__setitem__(key, value)
+
+    patches._patches = Raced()
+    patches.patch(namespace, ["greet"], loudly)
+    same(
+        namespace["greet"](),
+        "hello!",
+        "Two traces patch a module for the first time, and the second one has "
+        "forgotten what the first had noted of it: the place is replaced "
+        "twice. `setdefault` is for the module, too.",
     )
 
 
@@ -586,6 +629,42 @@ def test_a_trace_of_another_thread_keeps_the_patches() -> None:
     check(
         namespace["greet"] is greet,
         "The last trace of all threads has ended: the original must be back.",
+    )
+
+
+@pytest.mark.exercise(END)
+def test_two_traces_end_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    namespace: dict[str, Value] = {"greet": greet}
+    patches = Patches()
+    inside, both = threading.Barrier(3), threading.Barrier(2)
+    look = patching._threads_of
+
+    def together(traces: dict[object, int]) -> set[int]:
+        found = look(traces)
+        with suppress(threading.BrokenBarrierError):
+            both.wait(1)
+        return found
+
+    def run() -> None:
+        with patches.during(trace()):
+            patches.patch(namespace, ["greet"], loudly)
+            inside.wait(2)
+            inside.wait(2)
+
+    threads = [Elsewhere(run), Elsewhere(run)]
+    for thread in threads:
+        thread.start()
+    inside.wait(2)
+    monkeypatch.setattr(patching, "_threads_of", together)
+    inside.wait(2)
+    for thread in threads:
+        thread.end()
+    check(
+        namespace["greet"] is greet,
+        "Two threads ended their traces together. Each looked who else is "
+        "there before the other was gone, both left the undoing to the other, "
+        "and the replacement stays for good. Withdraw your trace *before* you "
+        "look, and look at the open traces alone.",
     )
 
 

@@ -84,6 +84,18 @@ def test_a_parameter_that_is_read_is_a_proxy() -> None:
 
 
 @pytest.mark.exercise(READ)
+def test_a_frozen_parameter_is_a_parameter() -> None:
+    pair = Pair()
+    pair.scale.requires_grad_(False)
+    check(
+        type(started(pair).getattr("scale", pair.scale, {})) is Proxy,
+        "A parameter whose requires_grad is False is a parameter, too, and "
+        "reading it gives a Proxy: else what is done with it would be done "
+        "once, while tracing.",
+    )
+
+
+@pytest.mark.exercise(READ)
 def test_a_parameter_has_its_whole_path() -> None:
     pair = Pair()
     tracer = started(pair)

@@ -128,6 +128,13 @@ def test_progress_lists_the_exercises_of_a_stage(said: io.StringIO) -> None:
         assert f"· {one.title}" in " ".join(said.getvalue().split())
 
 
+def test_progress_of_a_stage_ends_with_that_stage(said: io.StringIO) -> None:
+    assert cli.main(["progress", "04"]) == 0
+    title = stages()[4].pieces[0].title
+    assert f"next: write {title}" in said.getvalue()
+    assert "pytest stages/04" in said.getvalue()
+
+
 def test_steps_split_an_exercise(learner: Learner, said: io.StringIO) -> None:
     learner.write("Link._unlink")
     assert cli.main(["steps", "ring"]) == 0

@@ -527,7 +527,8 @@ MUTANTS: Final = (
                 self._undo()
         finally:
 """,
-        becomes="""            others = {k: v for k, v in self._open.items() if k is not trace}
+        becomes="""            others = dict(self._open)
+            others.pop(trace, None)
             if not _threads_of(others):
                 self._undo()
         finally:
@@ -568,10 +569,8 @@ MUTANTS: Final = (
     Mutant(
         function="tracing.tracer.Tracer.path_of_module",
         misconception="Paths stay what they are.",
-        was="            paths = {m: name for name, m in self.root.named_modules()}",
-        becomes="            paths = self.submodule_paths = {\n"
-        "                m: name for name, m in self.root.named_modules()\n"
-        "            }",
+        was="paths = {m: name",
+        becomes="paths = self.submodule_paths = {m: name",
         told="what a search has found may be old",
     ),
     Mutant(

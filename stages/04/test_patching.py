@@ -646,17 +646,22 @@ def test_two_traces_end_together(monkeypatch: pytest.MonkeyPatch) -> None:
         return found
 
     def run() -> None:
-        with patches.during(trace()):
-            patches.patch(namespace, ["greet"], loudly)
-            inside.wait(2)
-            inside.wait(2)
+        try:
+            with patches.during(trace()):
+                patches.patch(namespace, ["greet"], loudly)
+                inside.wait(2)
+                inside.wait(2)
+        except BaseException:
+            inside.abort()
+            raise
 
     threads = [Elsewhere(run), Elsewhere(run)]
     for thread in threads:
         thread.start()
-    inside.wait(2)
-    monkeypatch.setattr(patching, "_threads_of", together)
-    inside.wait(2)
+    with suppress(threading.BrokenBarrierError):
+        inside.wait(2)
+        monkeypatch.setattr(patching, "_threads_of", together)
+        inside.wait(2)
     for thread in threads:
         thread.end()
     check(

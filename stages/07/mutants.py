@@ -640,7 +640,7 @@ MUTANTS: Final = (
         misconception="Without a match there is nothing to do.",
         was="if isinstance(replacement, nn.Module):",
         becomes="if rewrites and isinstance(replacement, nn.Module):",
-        told="Unused submodules go in either case",
+        told="submodules go in either case",
     ),
     Mutant(
         function=_FILTERS,

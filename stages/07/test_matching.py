@@ -331,8 +331,8 @@ def test_an_input_that_takes_placeholders_takes_a_constant_too() -> None:
     same(
         one.compare(pattern["b"], 3),
         "",
-        "With match_placeholder an input is no wildcard for nodes, but it takes "
-        "a constant all the same: ask for its opcode.",
+        "With match_placeholder an input is no wildcard for nodes, but it "
+        "takes a constant all the same: ask for its opcode.",
     )
 
 

@@ -589,9 +589,10 @@ def test_unused_modules_go_for_any_module_and_any_count(
     same(
         "spare" in dict(gm.named_children()),
         False,
-        f"The replacement is an nn.Module and the pattern {sought.__name__}(a), "
-        "which is there once or not at all. Unused submodules go in either "
-        "case, and a module need not be a GraphModule.",
+        "The replacement is an nn.Module, and the pattern is "
+        f"{sought.__name__}(a), which is there once or not at all. Unused "
+        "submodules go in either case, and a module need not be a "
+        "GraphModule.",
     )
 
 

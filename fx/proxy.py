@@ -33,6 +33,7 @@ from torch._ops import HigherOrderOperator
 from . import traceback as fx_traceback
 from .graph import Graph
 from .immutable_collections import immutable_dict, immutable_list
+from .memory.function_effects import has_side_effect
 from .node import Node, map_arg
 from .operator_schemas import check_for_mutable_operation
 from .ordered.opcodes import Opcode, Target
@@ -693,6 +694,7 @@ class ParameterProxy(Proxy):
         return len(self.size())
 
 
+@has_side_effect
 def assert_fn(x: object) -> None:
     """The function that a recorded assert calls.
 

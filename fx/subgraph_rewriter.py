@@ -174,13 +174,11 @@ def replace_pattern_with_filters(
     """
     matcher = matcher_for(pattern, ignore_literals, options)
     found = matcher.match(gm.graph, node_name_match)
+    filters = list(match_filters or ())
     matches = [
         match
         for match in found
-        if all(
-            wanted(match, gm.graph, matcher.pattern)
-            for wanted in match_filters or ()
-        )
+        if all(wanted(match, gm.graph, matcher.pattern) for wanted in filters)
     ]
     make = template_maker(gm, matcher, replacement, replacement_callback)
     rewrites = plan_rewrites(gm, matcher, matches, make)

@@ -18,10 +18,9 @@ from ..codegen.codegen import CodeGen
 from ..codegen.variants import _BoxedCodeGen, _PyTreeCodeGen
 from ..graph import Graph
 from ..graph_module import GraphModule
-from ..memory.modules import HOOKS
+from ..memory.modules import HOOKS, beside_forward
 from ..node import map_arg
 from ..recording import frames
-from ..recording.frames import is_users
 from ..usedef.protocols import PyTreeInfo
 from ..usedef.values import Value
 
@@ -59,6 +58,7 @@ def from_torch(
     Raises:
         TypeError: `source` is neither; the graph has a code generator of its
             own class, which fx could not call.
+        RuntimeError: a node is used before it is defined.
 
     Cost: O(nodes + size of their arguments).
     """
@@ -96,6 +96,7 @@ def to_torch(
     Raises:
         TypeError: `source` is neither; the graph has a code generator of its
             own class.
+        RuntimeError: a node is used before it is defined.
 
     Cost: O(nodes + size of their arguments).
     """
@@ -117,16 +118,14 @@ def to_torch(
 
 
 def _warn_of_hooks(source: torch.nn.Module) -> None:
-    """Warn of a module's own hooks, but not of those that torch.export sets."""
-    found = [
-        path
-        for path in HOOKS
-        if any(map(is_users, getattr(source, path, {}).values()))
-    ]
-    if found:
+    """Warn of what runs besides the graph, but not of torch.export's hooks."""
+    hooks = [hook for path in HOOKS for hook in vars(source)[path].values()]
+    exports = [f"{h.__module__}".startswith("torch.export") for h in hooks]
+    if "forward" in vars(source) or not all(exports):
         frames.warn(
-            f"{type(source).__name__} has {' and '.join(found)}, which the new "
-            "module does not get: register them there, too"
+            f"{type(source).__name__} has "
+            f"{' and '.join(beside_forward(source))}, which the new module "
+            "does not get: set it there, too"
         )
 
 
@@ -156,9 +155,18 @@ def _graph_to_torch(old: Graph) -> torch.fx.Graph:
 def _copy_nodes(old: Value, new: Value, map_arg: Callable[..., Value]) -> None:
     """Make the nodes of a graph of one library in a graph of the other."""
     copies: dict[object, Value] = {}
+
+    def copy_of(node: object) -> Value:
+        if node not in copies:
+            raise RuntimeError(
+                f"Argument '{node}' is used before it is defined: put the "
+                "nodes in order first"
+            )
+        return copies[node]
+
     for node in old.nodes:
-        args = map_arg(node.args, copies.__getitem__)
-        kwargs = dict(map_arg(node.kwargs, copies.__getitem__))
+        args = map_arg(node.args, copy_of)
+        kwargs = dict(map_arg(node.kwargs, copy_of))
         copy = new.create_node(
             node.op, node.target, args, kwargs, node.name, node.type
         )

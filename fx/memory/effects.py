@@ -44,6 +44,7 @@ from ..node import Node
 from ..text.dotted_path import PathError, find, look_up
 from ..text.qualified_names import _get_qualified_name, resolves_to
 from ..usedef.protocols import CodeGenerator
+from ..usedef.refusals import refuse_torchs
 from ..usedef.values import Argument, Value
 from . import effect_tables as tables
 from .facts import Facts, facts_of_overloads
@@ -92,6 +93,7 @@ def classify(node: Node, tensors: dict[Node, bool] | None = None) -> Effect:
     chain of calls that it ends) if `tensors` is empty; for a module,
     O(submodules), or O(nodes) if it has a graph.
     """
+    refuse_torchs(node)
     effect = effect_by_name(node)
     if node.op != "call_method" or effect.kind != "pure":
         return effect

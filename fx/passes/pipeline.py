@@ -15,12 +15,14 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate, pairwise
+from typing import NamedTuple
 
 import torch
 from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.distributed.pipelining import PipelineStage
 
+from ..codegen.variants import _PyTreeCodeGen
 from ..graph import Graph
 from ..graph_module import GraphModule
 from ..memory.effects import Memory, changes_only_itself, effect_by_name, owned
@@ -69,20 +71,24 @@ def cut_in_stages(
     Raises:
         ValueError: there are not that many places for a cut; two stages would
             need the same parameter or buffer; a call writes into memory that
-            no call has made; or the result is not a tensor or a tuple of them.
+            no call has made; the inputs are nested; or the result is not a
+            tensor or a tuple of them.
 
-    Cost: O(nodes + uses), and a run without data.
+    Cost: O(nodes + uses + count · values), and a run without data.
     """
+    if isinstance(gm.graph._codegen, _PyTreeCodeGen):
+        raise ValueError(
+            "the module takes nested inputs apart, which its first stage would "
+            "not do: trace it with a parameter for each tensor"
+        )
     mode = FakeTensorMode(allow_non_fake_inputs=True)
     ShapeProp(gm, mode).propagate(*example)
     _check_writes(gm)
     calls = [node for node in gm.graph.nodes if node.op in CALLABLE_NODE_OPS]
-    crossing = _crossing(gm.graph, calls)
-    places = [
-        place
-        for place in _outside_of_writes(gm.graph, calls)
-        if crossing[place] and _fits(crossing[place], most)
-    ]
+    spans = _spans(gm.graph, calls)
+    fitting = _fitting(spans, len(calls), most)
+    outside = _outside_of_writes(gm.graph, calls)
+    places = [place for place in outside if fitting[place]]
     weights = [0.0, *accumulate(weigh(node) for node in calls)]
     cuts = [0, *lightest_cuts(weights, places, count), len(calls)]
     stage_of = {
@@ -93,12 +99,11 @@ def cut_in_stages(
     _check_shared(stage_of)
     stages = []
     for number, (start, end) in enumerate(pairwise(cuts)):
-        gives: Argument = tuple(crossing[end])
+        takes = _through(spans, start) if number else ()
+        through = _through(spans, end)
+        gives: Argument = through[0] if len(through) == 1 else tuple(through)
         if number == count - 1:
             gives = _result(gm.graph)
-        elif len(crossing[end]) == 1:
-            (gives,) = crossing[end]
-        takes = crossing[start] if number else ()
         stages.append(_stage(gm, calls[start:end], takes, gives))
     return stages
 
@@ -131,28 +136,61 @@ def pipeline_stage(
 # -- where to cut ------------------------------------------------------------
 
 
-def _crossing(graph: Graph, calls: Sequence[Node]) -> list[list[Node]]:
-    """For each place between calls, the values that go through a cut there."""
+class _Span(NamedTuple):
+    """The cuts that a value goes through, from its maker to its last user."""
+
+    value: Node
+    first: int
+    last: int
+
+
+def _spans(graph: Graph, calls: Sequence[Node]) -> list[_Span]:
+    """The values of a graph, each with the places between calls it crosses."""
     place = {node: number for number, node in enumerate(calls)}
-    through: list[list[Node]] = [[] for _ in range(len(calls) + 1)]
+    spans = []
     for node in graph.nodes:
         if node.op in ("get_attr", "output") or not node.users:
             continue
         last = max(place.get(user, len(calls)) for user in node.users)
-        for number in range(place.get(node, -1) + 1, last + 1):
-            through[number].append(node)
-    return through
+        spans.append(_Span(node, place.get(node, -1) + 1, last))
+    return spans
 
 
-def _fits(values: Iterable[Node], most: int | None) -> bool:
-    """Whether values are tensors, of not too many bytes."""
-    size = 0
-    for value in values:
-        noted = value.meta.get("tensor_meta")
-        if not isinstance(noted, TensorMetadata):
-            return False
-        size += noted.shape.numel() * noted.dtype.itemsize
-    return most is None or size <= most
+def _through(spans: Iterable[_Span], place: int) -> list[Node]:
+    """The values that go through a cut, in order."""
+    return [one.value for one in spans if one.first <= place <= one.last]
+
+
+def _fitting(
+    spans: Iterable[_Span], count: int, most: int | None
+) -> list[bool]:
+    """For each place, whether tensors, and nothing else, go through a cut.
+
+    Args:
+        spans: of all values.
+        count: how many calls there are.
+        most: how many bytes may go through.
+    """
+    values, others, sizes = ([0] * (count + 2) for _ in range(3))
+    for value, first, last in spans:
+        size = _bytes(value)
+        counts = (values, 1), (others, int(size is None)), (sizes, size or 0)
+        for column, amount in counts:
+            column[first] += amount
+            column[last + 1] -= amount
+    sums = zip(*map(accumulate, (values, others, sizes)), strict=True)
+    return [
+        some > 0 and other == 0 and (most is None or size <= most)
+        for some, other, size in sums
+    ]
+
+
+def _bytes(value: Node) -> int | None:
+    """How large a tensor is; None for another value."""
+    noted = value.meta.get("tensor_meta")
+    if not isinstance(noted, TensorMetadata):
+        return None
+    return noted.shape.numel() * noted.dtype.itemsize
 
 
 def _outside_of_writes(graph: Graph, calls: Sequence[Node]) -> list[int]:
@@ -276,7 +314,7 @@ def _result(graph: Graph) -> Argument:
     """What the graph returns."""
     result = graph.output_node().args[0]
     values = result if isinstance(result, tuple | list) else (result,)
-    if not all(isinstance(v, Node) and _fits([v], None) for v in values):
+    if not all(isinstance(v, Node) and _bytes(v) is not None for v in values):
         raise ValueError(
             f"the result {result} cannot be sent: return a tensor, or a tuple "
             "of them"

@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 import inspect
 import operator
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from inspect import isfunction
 from types import BuiltinFunctionType
 from typing import Final, NamedTuple
@@ -137,6 +137,16 @@ class Normalized(Exact):
             and len(found.values) == 2
             and found.name in COMMUTATIVE
         )
+
+    def conflict(self, paired: Mapping[Node, Value]) -> str:
+        """Say if one module of the pattern stands for two of the graph."""
+        partners: dict[int, Value] = {}
+        calls = [n for n in paired if n.op == "call_module"]
+        for node in calls if self.modules_by_class else ():
+            module = owned(paired[node])
+            if partners.setdefault(id(owned(node)), module) is not module:
+                return f"{node.target} stands for another module already"
+        return ""
 
     def same_value(self, pattern: Node, node: Node) -> bool:
         """Whether two get_attr nodes fetch tensors of one class, or equal."""
@@ -264,6 +274,8 @@ def _name_of_function(target: Value) -> str:
     overloads = _overloads(found)
     if not overloads or isinstance(target, OpOverload):
         return found if overloads else ""
+    if isfunction(target) and target.__module__ == "torch.functional":
+        return f"torch.{found}"  # as stft, which is not aten.stft
     if isfunction(target):
         more = _means_more(target, overloads)
         return f"torch.nn.functional.{found}" if more else found
@@ -299,6 +311,8 @@ def _name_of_method(name: str) -> str:
     if not hasattr(torch.Tensor, name):
         return ""
     name = SAME_AS.get(name, name)
+    if isfunction(getattr(torch.functional, name, None)):
+        return f"torch.{name}"
     return name if _overloads(name) else ""
 
 
@@ -319,7 +333,8 @@ def form(node: Node) -> Form | None:
     if is_method and name in SIZES and len(args) > 2:
         args = (args[0], args[1:])
     own = python_signature(node.target) if isfunction(node.target) else None
-    declared = (facts.signature for facts in _overloads(name))
+    overloads = _overloads(name.removeprefix("torch."))
+    declared = (facts.signature for facts in overloads)
     for signature in (own,) if own else declared:
         given = _given(signature, args, kwargs, is_method=is_method)
         if given is not None:
@@ -375,6 +390,8 @@ def equal_constants(sought: Argument, found: Argument) -> bool:
         return False
     if isinstance(sought, torch.Tensor) and isinstance(found, torch.Tensor):
         return _same_tensor(sought, found)
+    if isinstance(sought, (float, complex)):
+        return repr(sought) == repr(found)  # 0.0 is not -0.0
     if type(sought) in LEAVES:
         return bool(sought == found)
     if isinstance(sought, dict) and isinstance(found, dict):
@@ -393,6 +410,13 @@ def equal_constants(sought: Argument, found: Argument) -> bool:
 
 def _same_tensor(one: torch.Tensor, other: torch.Tensor) -> bool:
     """Whether two tensors are equal in all but how they lie in memory."""
-    return (one.dtype, one.device) == (other.dtype, other.device) and (
-        torch.equal(one, other)
-    )
+    if (one.dtype, one.device) != (other.dtype, other.device):
+        return False
+    try:
+        signs = [
+            torch.signbit(torch.view_as_real(t) if t.is_complex() else t)
+            for t in (one, other)
+        ]
+        return torch.equal(one, other) and torch.equal(*signs)
+    except NotImplementedError:  # no data, or a layout that is not compared
+        return one is other

@@ -10,7 +10,7 @@ calls.
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Collection, Container, Mapping, Sequence
 from typing import NamedTuple, TypeAlias, TypedDict
 
 import torch
@@ -54,6 +54,17 @@ class MatchOptions(TypedDict, total=False):
     respect_mutations: bool
 
 
+def check_options(options: Collection[str]) -> None:
+    """Raise TypeError if an option has a name that none has."""
+    known = [*MatchOptions.__annotations__, "carry_meta"]
+    for name in options:
+        if name not in known:
+            raise TypeError(
+                f"there is no option {name!r}: the options are "
+                f"{', '.join(known)}"
+            )
+
+
 class Exact:
     """Two calls are the same if opcode, target and arguments agree.
 
@@ -89,6 +100,14 @@ class Exact:
     def commutes(self, pattern: Node) -> bool:
         """Whether the first two operands may be exchanged: never, here."""
         return False
+
+    def conflict(self, paired: Mapping[Node, Value]) -> str:
+        """Why pairs that match one by one do not match together; here "".
+
+        Args:
+            paired: node of the pattern -> what it is paired with.
+        """
+        return ""
 
     def same_value(self, pattern: Node, node: Node) -> bool:
         """Whether two get_attr nodes fetch tensors of one class.
@@ -160,7 +179,7 @@ class PatternNode(NamedTuple):
         wildcard: it is a placeholder that takes anything.
         user_count: how many users it has in the pattern, if its partner may
             have no others; -1 if the partner may have any number.
-        commutes: its first two operands may be exchanged.
+        commutes: its first two operands may be exchanged, and that can help.
     """
 
     key: Key
@@ -221,10 +240,21 @@ def prepare(
             comparison.key(node),
             node.op == "placeholder" and not match_placeholder,
             sum(user in reached for user in node.users) if inner else -1,
-            comparison.commutes(node),
+            comparison.commutes(node) and not _has_free_operands(node),
         )
     placeholders = pattern.find_nodes(op="placeholder")
     return PreparedPattern(comparison, nodes, anchors, placeholders, returning)
+
+
+def _has_free_operands(node: Node) -> bool:
+    """Whether its operands are two inputs that nothing else reads.
+
+    Then they match in either order, and to try both would double the ways.
+    """
+    inputs = node.all_input_nodes
+    return len(inputs) == 2 and all(
+        value.op == "placeholder" and len(value.users) == 1 for value in inputs
+    )
 
 
 def upstream(anchor: Node, stop: Container[Node]) -> dict[Node, Node | None]:

@@ -28,7 +28,9 @@ from torch.overrides import get_overridable_functions
 
 from ..memory.effect_tables import OF_PYTHON, PURE_TORCH
 from ..memory.facts import facts_of_overloads
+from ..proxy import assert_fn
 from ..text.qualified_names import _type_repr, pretty_target
+from ..tracing.concrete_args import _assert_is_none
 from ..usedef.values import Value
 
 _BUILTINS: Final = (
@@ -60,7 +62,8 @@ def _functions() -> Mapping[str, object]:
     state = (_set_grad_enabled, _enter_autocast, _exit_autocast)
     of_python = [function for _, function in OF_PYTHON]
     of_python += map(vars(builtins).get, _BUILTINS)
-    found = (torch._assert, *state, *PURE_TORCH, *of_python, *_of_torch())
+    checks = (torch._assert, assert_fn, _assert_is_none)
+    found = (*checks, *state, *PURE_TORCH, *of_python, *_of_torch())
     return {pretty_target(function): function for function in found}
 
 

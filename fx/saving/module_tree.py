@@ -57,6 +57,8 @@ def module_records(
                     f"the module cannot be saved: {error}"
                 ) from error
             record["root"] = str(error)
+        if "root" in record:
+            record["is a"] = type(module).__name__
         yield path, module, record
         prefix = f"{path}." if path else ""
         for name, child in reversed(module._modules.items()):
@@ -89,6 +91,8 @@ def _recipe(module: nn.Module, codec: Codec) -> dict[str, Value]:
     for name, hooks in vars(module).items():
         if name.endswith("_hooks") and hooks:
             raise ValueError(f"it has {name.strip('_')}, which are code")
+    if "forward" in vars(module):
+        raise ValueError("it has a forward of its own, which is code")
     if None in module._modules.values():
         raise ValueError("one of its modules is None")
     kind = type(module)
@@ -226,7 +230,7 @@ class Tree:
         module = (
             _make(record, self._codec)
             if new
-            else self._of_root(path, record.pop("root"))
+            else self._of_root(path, record.pop("root"), record.pop("is a"))
         )
         for kind in _TENSORS:
             self._fill(module, kind, record.pop(kind, {}), is_new=new)
@@ -244,18 +248,24 @@ class Tree:
         module._non_persistent_buffers_set = set(map(str, passing))
         return module
 
-    def _of_root(self, path: str, why: Value) -> nn.Module:
+    def _of_root(self, path: str, why: Value, kind: Value) -> nn.Module:
         """A module of the root, noted as it is now.
 
         Args:
             path: where it is.
             why: why the file does not say how to make it.
+            kind: the name of the class that was saved.
         """
         module = _module_at(self._root, path.split("."))
         if module is None:
             raise ValueError(
                 f"the file does not say how to make the module ({why}): give "
                 "a module that has it, as in `load(path, root)`"
+            )
+        if type(module).__name__ != kind:
+            raise ValueError(
+                f"a {kind} was saved, and the root has a "
+                f"{type(module).__name__} there"
             )
         held = vars(module)
         names = ("training", "_non_persistent_buffers_set")

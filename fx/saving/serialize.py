@@ -32,6 +32,8 @@ from torch.utils import _pytree as pytree
 from ..codegen.source import CompiledForward
 from ..codegen.syntax import is_attribute_name
 from ..codegen.variants import SPECS
+from ..memory.modules import beside_forward
+from ..recording import frames
 from ..tracing.wrapping import original_of
 from ..usedef.protocols import PythonCode
 from ..usedef.values import Value
@@ -78,11 +80,13 @@ def write_folder(
         RuntimeError: an object is neither importable nor picklable. Nothing
             is written then.
 
-    Warns which child modules had to be pickled.
+    Warns which child modules had to be pickled, and of hooks of `module` and a
+    forward set on it, which are not written.
 
     torch.fx: graph_module.py, GraphModule.to_folder
     """
     code = compiled.code
+    lost = beside_forward(module)
     named = _named_in(code)
     _check_class_name(class_name, named)
     imports = {name: _import(name, value) for name, value in named.items()}
@@ -104,6 +108,11 @@ def write_folder(
     (folder / "__init__.py").write_text(
         f"from .module import {class_name} as {class_name}\n", encoding="utf-8"
     )
+    if lost:
+        frames.warn(
+            f"{type(module).__name__} has {' and '.join(lost)}, which "
+            f"{class_name} does not get"
+        )
     if pickled:
         warnings.warn(
             "Was not able to save the following children modules as reprs -"

@@ -46,6 +46,7 @@ def problems(graph: OrderedGraph[Node]) -> Iterator[Problem]:
 
     Cost: O(nodes + uses).
     """
+    refusals.refuse_torchs(graph)
     structural = list(structure_problems(graph))
     yield from structural
     if not structural:

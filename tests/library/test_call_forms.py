@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from fx import Graph, replace_pattern, symbolic_trace, wrap
 from fx.node import Node
-from fx.rewriting.call_forms import form
+from fx.rewriting.call_forms import _same_tensor, form, operator_name
 
 Value: TypeAlias = Any
 
@@ -193,6 +193,33 @@ def test_operators_of_python_on_numbers_are_not_those_of_torch() -> None:
         assert rewritten(_plus_one(_times(number)), add_one)
     for tensor in TENSORS:
         assert rewritten(_plus_one(tensor), add_one)
+
+
+def test_functions_of_python_are_not_their_operators() -> None:
+    """`torch.stft` pads the input, and `aten.stft` does not."""
+    graph, aten = Graph(), torch.ops.aten
+    x = graph.placeholder("x")
+    for name in ("stft", "unique_consecutive", "norm"):
+        calls_of = (
+            graph.call_function(getattr(aten, name), (x,)),
+            graph.call_function(getattr(torch, name), (x,)),
+            graph.call_method(name, (x,)),
+        )
+        operator, function, method = map(operator_name, calls_of)
+        assert function == method == f"torch.{name}" != operator
+
+
+def test_zeros_have_signs() -> None:
+    def divided(by: Value) -> Callable[[Value], Value]:
+        return lambda x: x / by
+
+    for one, other in ((0.0, -0.0), (0j, -0j)):
+        assert not rewritten(divided(one), divided(other))
+        assert rewritten(divided(one), divided(one))
+    zero, minus = torch.tensor(0.0), torch.tensor(-0.0)
+    assert not _same_tensor(zero, minus)
+    assert _same_tensor(minus, -zero)
+    assert not _same_tensor(zero.to("meta"), zero.to("meta"))
 
 
 def _plus_one(f: Callable[[Value], Value]) -> Callable[[Value], Value]:

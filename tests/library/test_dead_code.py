@@ -19,6 +19,18 @@ import fx
 Anything: TypeAlias = Any
 
 
+def test_checks_that_fx_records_are_kept() -> None:
+    gm = fx.symbolic_trace(lambda x, m: x.neg(), concrete_args={"m": None})
+    with gm.graph.inserting_before(gm.graph.output_node()):
+        (x, *_) = gm.graph.nodes
+        gm.graph.call_function(fx.proxy.assert_fn, (x,))
+    before = str(gm.graph)
+    gm.graph.eliminate_dead_code()
+    assert str(gm.graph) == before
+    assert "assert_fn" in before
+    assert "_assert_is_none" in before
+
+
 def users_function(x: torch.Tensor) -> torch.Tensor:
     """A function of which fx knows nothing."""
     return x

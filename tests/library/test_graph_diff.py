@@ -390,6 +390,25 @@ def test_modules_count_by_class_settings_and_graph() -> None:
     )
 
 
+def test_how_inputs_are_nested_counts() -> None:
+    def traced(forward: Value, *keys: str) -> fx.GraphModule:
+        nested = {"q": dict.fromkeys(keys, fx.PH)}
+        return fx.symbolic_trace(forward, concrete_args=nested)
+
+    one = traced(lambda q: {"r": q["a"] - q["b"]}, "a", "b")
+    others = (
+        traced(lambda q: {"r": q["b"] - q["a"]}, "b", "a"),
+        traced(lambda q: [q["a"] - q["b"]], "a", "b"),
+        fx.symbolic_trace(lambda a, b: a - b),
+    )
+    again = traced(lambda q: {"r": q["a"] - q["b"]}, "a", "b")
+    assert not fx.diff(one, again)
+    assert structure_hash(one) == structure_hash(again)
+    for other in others:
+        assert fx.diff(one, other)
+        assert structure_hash(one) != structure_hash(other)
+
+
 def test_the_hash_is_the_same_in_every_process() -> None:
     program = (
         "import torch, fx\n"

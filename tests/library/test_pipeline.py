@@ -7,12 +7,14 @@ import os
 import random
 import subprocess
 import sys
+import tracemalloc
 
 import pytest
 import torch
 from torch import nn
 
 import fx
+from fx.passes import pipeline
 from fx.passes.pipeline import cut_in_stages, lightest_cuts
 from fx.usedef.values import Value
 from tests.checks.sources import ROOT
@@ -252,6 +254,35 @@ def test_results_that_cannot_be_sent(result: Value) -> None:
     gm = fx.symbolic_trace(lambda x: (x.exp().neg(), result))
     with pytest.raises(ValueError, match="cannot be sent"):
         cut_in_stages(gm, 2, [torch.ones(2)])
+
+
+def test_nested_inputs_are_refused() -> None:
+    gm = fx.symbolic_trace(
+        lambda d: d["x"].exp().neg(), concrete_args={"d": {"x": fx.PH}}
+    )
+    with pytest.raises(ValueError, match="takes nested inputs apart"):
+        cut_in_stages(gm, 2, [torch.ones(2)])
+
+
+def test_long_ways_are_counted_and_not_listed() -> None:
+    graph = fx.Graph()
+    value = graph.placeholder("x")
+    made = []
+    for _ in range(1500):
+        made.append(value := graph.call_function(torch.relu, (value,)))
+    for one in reversed(made):
+        value = graph.call_function(torch.add, (value, one))
+    graph.output(value)
+    calls = [node for node in graph.nodes if node.op == "call_function"]
+    tracemalloc.start()
+    try:
+        spans = pipeline._spans(graph, calls)
+        fitting = pipeline._fitting(spans, len(calls), None)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert len(fitting) > 3000
+    assert most < 1000 * len(calls)
 
 
 @pytest.mark.parametrize("seed", range(3))

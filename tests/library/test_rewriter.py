@@ -20,7 +20,8 @@ from fx.graph import Graph
 from fx.graph_module import GraphModule
 from fx.node import Node
 from fx.passes.conv_bn_fusion import fold_conv_bn
-from fx.passes.utils.matcher_utils import InternalMatch
+from fx.passes.utils.matcher_utils import InternalMatch, SubgraphMatcher
+from fx.rewriting.explain import explain
 from fx.rewriting.rules import DoesNotEndError, Rule, rewrite_until_stable
 from fx.subgraph_rewriter import replace_pattern, replace_pattern_with_filters
 from fx.tracing.tracer import Tracer
@@ -613,6 +614,73 @@ def test_a_fault_elsewhere_does_not_end_a_rewrite_that_is_done() -> None:
         gm.graph.lint()
     assert len(replace_pattern(gm, lambda x: torch.relu(x), nn.ReLU6())) == 1
     assert torch.equal(gm(X, Y), X.clamp(0, 6) + Y)
+
+
+def test_an_option_that_is_misspelt_is_refused() -> None:
+    wrong: Any = {"respect_mutation": True}
+    for act in (
+        lambda gm: replace_pattern(
+            gm, lambda x: torch.relu(x), lambda x: x, **wrong
+        ),
+        lambda gm: explain(gm, lambda x: torch.relu(x), **wrong),
+        lambda gm: rewrite_until_stable(
+            gm,
+            [Rule(lambda x: torch.relu(x), lambda x: x, options=wrong)],
+        ),
+    ):
+        with pytest.raises(TypeError, match="no option 'respect_mutation'"):
+            act(traced(lambda x: torch.relu(x)))
+
+
+def test_filters_may_be_an_iterator() -> None:
+    gm = traced(lambda x: (torch.relu(x), torch.relu(x + 1)))
+    never: Any = (lambda *found: False for _ in range(1))
+    done = replace_pattern_with_filters(
+        gm, lambda x: torch.relu(x), lambda x: torch.neg(x), never
+    )
+    assert done == []
+
+
+def test_a_module_of_the_pattern_is_one_module() -> None:
+    class Shared(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.m = nn.Linear(2, 2)
+
+        def forward(self, x: Value, y: Value) -> Value:
+            return self.m(x) - self.m(y)
+
+    class Two(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.p, self.q = nn.Linear(2, 2), nn.Linear(2, 2)
+
+        def forward(self, x: Value, y: Value) -> Value:
+            return self.p(x) - self.q(y)
+
+    for root, count in ((Two(), 0), (Shared(), 1)):
+        gm = traced(root)
+        found = replace_pattern(
+            gm, Shared(), lambda x, y: x - y, modules_by_class=True
+        )
+        assert len(found) == count
+
+
+def test_operands_that_match_either_way_are_tried_once() -> None:
+    def products(count: int, last: Value, *more: Value) -> GraphModule:
+        graph = Graph()
+        inputs = [graph.placeholder(f"p{i}") for i in range(2 * count + 1)]
+        value = graph.call_function(last, (inputs[-1],))
+        for pair in zip(inputs[::2], inputs[1::2], strict=False):
+            product = graph.call_function(torch.mul, pair)
+            value = graph.call_function(torch.add, (product, value))
+        other = [graph.call_function(f, (inputs[0],)) for f in more]
+        graph.output((value, *other) if other else value)
+        return GraphModule({}, graph)
+
+    matcher = SubgraphMatcher(products(40, torch.neg).graph, normalize=True)
+    graph = products(40, torch.relu, torch.neg).graph
+    assert len(matcher.mismatches(graph)) < 2000
 
 
 def test_a_rewrite_is_not_moved_across_a_mutation_on_request() -> None:

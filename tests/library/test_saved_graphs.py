@@ -8,7 +8,7 @@ import operator
 import os
 from collections import OrderedDict
 from pathlib import Path
-from typing import NamedTuple, Optional, Union, no_type_check
+from typing import NamedTuple, Optional, Union, cast, no_type_check
 
 import pytest
 import torch
@@ -406,7 +406,8 @@ def test_a_users_module_comes_from_the_root(tmp_path: Path) -> None:
         fx.load(tmp_path / "gm")
     with pytest.raises(fx.LoadError, match="give a module that has it"):
         fx.load(tmp_path / "gm", nn.Module())
-    other = nn.ModuleDict({"m": nn.ModuleDict({"inner": nn.ReLU()})})
+    other = nn.ModuleDict({"m": Block()})
+    other["m"].register_parameter("more", nn.Parameter(torch.ones(1)))
     with pytest.raises(fx.LoadError, match="it has the parameters"):
         fx.load(tmp_path / "gm", other)
 
@@ -446,6 +447,61 @@ def test_a_link_to_a_folder_stays_one(tmp_path: Path) -> None:
 def test_a_users_module_that_is_allowed_is_made(tmp_path: Path) -> None:
     back = again(leaf(Block(4)), tmp_path, allow=(Block,))
     assert type(back.get_submodule("m")) is Block
+
+
+def test_what_is_no_graph_module_replaces_nothing(tmp_path: Path) -> None:
+    gm = fx.symbolic_trace(nn.ReLU())
+    fx.save(gm, tmp_path / "saved")
+    theirs = torch.fx.symbolic_trace(nn.ReLU())
+    for wrong, message in (
+        (nn.Linear(2, 2), "not Linear"),
+        (theirs, "torch.fx"),
+    ):
+        with pytest.raises(TypeError, match=message):
+            fx.save(cast("Value", wrong), tmp_path / "saved")
+    assert str(fx.load(tmp_path / "saved").graph) == str(gm.graph)
+
+
+def test_a_forward_of_its_own_is_code(tmp_path: Path) -> None:
+    gm = fx.symbolic_trace(nn.ReLU())
+    vars(gm)["forward"] = lambda x: x
+    with pytest.raises(ValueError, match="a forward of its own, which is code"):
+        fx.save(gm, tmp_path / "saved")
+
+
+def test_checks_of_inputs_come_back_and_stay(tmp_path: Path) -> None:
+    gm = fx.symbolic_trace(lambda x, m: x.neg(), concrete_args={"m": None})
+    fx.save(gm, tmp_path / "saved")
+    loaded = fx.load(tmp_path / "saved")
+    loaded.graph.eliminate_dead_code()
+    loaded.recompile()
+    with pytest.raises(AssertionError, match="specialized to have value None"):
+        loaded(torch.ones(1), 2)
+
+
+def test_the_root_must_have_a_module_of_the_class(tmp_path: Path) -> None:
+    class Other(Twice):
+        """Another class, with the same tensors."""
+
+    class All(fx.Tracer):
+        def is_leaf_module(
+            self, m: nn.Module, module_qualified_name: str
+        ) -> bool:
+            return True
+
+    root = nn.Sequential(Twice())
+    fx.save(fx.GraphModule(root, All().trace(root)), tmp_path / "saved")
+    x = torch.ones(1)
+    assert torch.equal(fx.load(tmp_path / "saved", root)(x), root(x))
+    with pytest.raises(fx.LoadError, match=r"a Twice was saved.* a Other"):
+        fx.load(tmp_path / "saved", nn.Sequential(Other()))
+
+
+class Twice(nn.Module):
+    """A module of a user's own."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x * 2
 
 
 @pytest.mark.filterwarnings("ignore:.*script.* is deprecated")

@@ -152,6 +152,25 @@ def test_times_are_the_least_of_a_few_runs(
     assert [nodes[n]["ms"] for n in ("x", "neg")] == [2000.0, 1000.0]
 
 
+def test_times_are_taken_of_copies() -> None:
+    norm, x = nn.BatchNorm1d(2), torch.zeros(4, 2)
+    gm = fx.symbolic_trace(nn.Sequential(norm, nn.Dropout()))
+    torch.manual_seed(0)
+    side_of(gm, x, times=True)
+    side_of(fx.symbolic_trace(lambda x: x.add_(1)), x, times=True)
+    drawn = torch.rand(1)
+    torch.manual_seed(0)
+    assert torch.equal(drawn, torch.rand(1))
+    assert norm.num_batches_tracked == 0
+    assert torch.equal(x, torch.zeros(4, 2))
+
+
+def test_times_of_what_does_not_run_are_said() -> None:
+    gm = fx.symbolic_trace(nn.Linear(2, 2))
+    side = side_of(gm, torch.ones(1, 3), times=True)
+    assert "RuntimeError" in side["problem"]
+
+
 def test_a_called_module_is_shown_with_its_settings() -> None:
     nodes = by_name(side_of(Net()))
     conv = nodes["blocks_0_conv"]

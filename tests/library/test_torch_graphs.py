@@ -116,10 +116,25 @@ def test_hooks_are_missed_with_a_warning() -> None:
     ours = fx.from_torch(theirs)
     for module in (theirs, ours):
         module.register_forward_hook(lambda m, args, out: out * 0)
-    with pytest.warns(UserWarning, match="Sequential has _forward_hooks"):
+    with pytest.warns(UserWarning, match="Sequential has forward_hooks"):
         fx.from_torch(theirs)
-    with pytest.warns(UserWarning, match="Sequential has _forward_hooks"):
+    with pytest.warns(UserWarning, match="Sequential has forward_hooks"):
         ours.to_torch()
+
+
+def test_a_forward_of_its_own_is_missed_with_a_warning() -> None:
+    gm = fx.symbolic_trace(nn.ReLU())
+    vars(gm)["forward"] = lambda x: x
+    with pytest.warns(UserWarning, match="has a forward of its own"):
+        gm.to_torch()
+
+
+def test_a_graph_out_of_order_is_named() -> None:
+    graph = torch.fx.symbolic_trace(lambda x: x.relu().neg()).graph
+    _, relu, neg, _ = graph.nodes
+    neg.append(relu)
+    with pytest.raises(RuntimeError, match="'relu' is used before"):
+        fx.from_torch(graph)
 
 
 def test_a_name_that_fx_would_not_give_is_kept() -> None:

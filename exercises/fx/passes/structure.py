@@ -22,6 +22,7 @@ from typing import Final
 import torch
 from torch import nn
 
+from ..codegen.codegen import CodeGen
 from ..graph import Graph
 from ..graph_module import GraphModule
 from ..node import Node
@@ -58,6 +59,16 @@ def structure_hash(graph: Graph | GraphModule) -> str:
     shape = Structure(graph, lambda value: "")
     keys = sorted(shape.around(shape.above()).values())
     return hashlib.blake2b("".join(keys).encode(), digest_size=16).hexdigest()
+
+
+def _nesting(graph: Graph) -> str:
+    """How inputs come in and results go out, if not one by one."""
+    codegen = graph._codegen
+    if type(codegen) is CodeGen:
+        return ""
+    info = getattr(codegen, "pytree_info", None)
+    specs = f" {info.in_spec} -> {info.out_spec}" if info else ""
+    return f"{type(codegen).__name__}{' '.join(specs.split())}"
 
 
 class Structure:
@@ -125,7 +136,7 @@ class Structure:
             case "placeholder":
                 return "*" * (len(str(target)) - len(str(target).lstrip("*")))
             case "output":
-                return ""
+                return _nesting(node.graph)
             case "call_function":
                 return self._of_function(target)
             case "call_method":

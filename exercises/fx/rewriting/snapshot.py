@@ -22,6 +22,7 @@ from ..graph import Graph
 from ..graph_module import GraphModule
 from ..node import Node
 from ..ordered.linked_list import Link
+from ..usedef.refusals import refuse_torchs
 from ..usedef.values import Value
 
 _FIELDS: Final = ("_name", "_target", "_args", "_kwargs", "_inputs")
@@ -43,6 +44,7 @@ class Snapshot:
 
         Cost: O(nodes + uses + attributes).
         """
+        refuse_torchs(gm)
         self.graph: Graph = gm.graph
         nodes = self.graph.nodes
         self.fields: dict[Node, tuple[Value, ...]] = {

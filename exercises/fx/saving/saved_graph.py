@@ -30,6 +30,7 @@ from ..graph_module import GraphModule
 from ..node import Node
 from ..ordered.namespace import is_parameter_name
 from ..usedef.protocols import _pytree_info
+from ..usedef.refusals import refuse_torchs
 from ..usedef.values import Value
 from .allowed import Allowed
 from .module_tree import Tree, check_path, module_records
@@ -65,8 +66,9 @@ def save(
 
     Names, types, code, nested inputs, tied weights, buffers, dtypes,
     `requires_grad` and `training` survive, and so do notes in `meta` of known
-    types, such as those of ShapeProp.  Modules of torch.nn are described; of
-    others only the tensors are written, and `load` needs a root that has them.
+    types; for those of ShapeProp give `allow=[TensorMetadata]`.  Modules of
+    torch.nn are described; of others only the tensors are written, and `load`
+    needs a root that has them.
 
     Args:
         gm: the module to save.
@@ -75,6 +77,7 @@ def save(
             those of `fx/saving/allowed.py`; a string is the name of a method.
 
     Raises:
+        TypeError: `gm` is not an fx.GraphModule.
         ValueError: a node or the module cannot be saved.  Says which, and why.
         RuntimeError: `lint` finds that a graph is broken.
         FileExistsError: the folder has other files in it, or is one that
@@ -86,6 +89,12 @@ def save(
 
     Cost: O(nodes + size of their arguments + tensors).
     """
+    refuse_torchs(gm)
+    if not isinstance(gm, GraphModule):
+        raise TypeError(
+            f"save takes a GraphModule, not {type(gm).__name__}: trace the "
+            "module first, fx.symbolic_trace(module)"
+        )
     writer = _Writer(Allowed(allow))
     lines = [f"{json.dumps(record)}\n" for record in writer.records(gm)]
     _write(Path(path).resolve(), lines, writer.codec.weights)

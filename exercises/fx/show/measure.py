@@ -38,7 +38,7 @@ class Facts(NamedTuple):
 
 
 def measure(gm: GraphModule, inputs: Sequence[Value], times: bool) -> Facts:
-    """Find out about the values of a graph; its `meta` stays as it is.
+    """Find out about the values of a graph; all that is given stays as it is.
 
     Args:
         gm: the module.
@@ -59,8 +59,7 @@ def measure(gm: GraphModule, inputs: Sequence[Value], times: bool) -> Facts:
             mode = FakeTensorMode(allow_non_fake_inputs=True)
             ShapeProp(shadow, mode).propagate(*inputs)
         except Exception as error:
-            text = " ".join(str(error).split())
-            problem = f"{type(error).__name__}: {text[:_LONGEST]}"
+            problem = _described(error)
         found = [node.meta for node in shadow.graph.nodes]
     else:
         found = [node.meta for node in nodes]
@@ -68,19 +67,34 @@ def measure(gm: GraphModule, inputs: Sequence[Value], times: bool) -> Facts:
         node: meta.get("val", meta.get("tensor_meta", meta.get("type")))
         for node, meta in zip(nodes, found, strict=True)
     }
-    return Facts(values, _seconds(gm, inputs) if times else {}, problem)
+    seconds: dict[Node, float] = {}
+    if times:
+        try:
+            seconds = _seconds(gm, inputs)
+        except Exception as error:
+            problem = problem or _described(error)
+    return Facts(values, seconds, problem)
+
+
+def _described(error: Exception) -> str:
+    """What the page says of an error."""
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}: {text[:_LONGEST]}"
 
 
 def _seconds(gm: GraphModule, inputs: Sequence[Value]) -> dict[Node, float]:
-    """The least time of each node in a few runs."""
+    """The least time of each node in a few runs of a copy."""
     least: dict[Node, float] = {}
-    profiler = Profiler(gm)
-    with torch.no_grad():
+    shadow, taken = copy.deepcopy((gm, inputs))
+    nodes = dict(zip(shadow.graph.nodes, gm.graph.nodes, strict=True))
+    profiler = Profiler(shadow)
+    with torch.no_grad(), torch.random.fork_rng(devices=[]):
         for _ in range(RUNS):
-            profiler.run(*inputs)
+            profiler.run(*taken)
             for record in profiler.records:
-                known = least.get(record.node, record.seconds)
-                least[record.node] = min(known, record.seconds)
+                node = nodes[record.node]
+                known = least.get(node, record.seconds)
+                least[node] = min(known, record.seconds)
     return least
 
 

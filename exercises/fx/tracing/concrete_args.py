@@ -17,6 +17,7 @@ from typing import Final, NamedTuple
 import torch
 from torch.utils import _pytree as pytree
 
+from ..memory.function_effects import has_side_effect
 from ..node import Node
 from ..proxy import Proxy, TracerBase
 from ..usedef.values import Value, base_types
@@ -223,6 +224,7 @@ def mark(node: Node, placeholder: PHBase) -> None:
             setattr(node, name, value)
 
 
+@has_side_effect
 def _assert_is_none(value: object, msg: str) -> None:
     """Check, when a graph runs, an input that was traced as None."""
     if value is not None:

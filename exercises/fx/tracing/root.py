@@ -19,7 +19,7 @@ from typing import Final
 from torch import nn
 from torch.utils import _pytree as pytree
 
-from ..memory.modules import HOOKS
+from ..memory.modules import beside_forward
 from ..proxy import TracerBase
 from ..recording import frames
 from ..usedef.protocols import PyTreeInfo
@@ -49,10 +49,9 @@ def method_of(root: nn.Module, name: str) -> Value:
         raise AssertionError(
             f"traced_func_name={name} doesn't exist in {type(root).__name__}"
         )
-    held = vars(root)
-    unseen = [f"a {name} of its own"] if name in held else []
+    unseen = [f"a {name} of its own"] if name in vars(root) else []
     if name == "forward":
-        unseen += [hooks[1:] for hooks in HOOKS if held.get(hooks)]
+        unseen = beside_forward(root)
         if frames.is_users(type(root).__call__):
             unseen.append("a __call__ in its class")
     if unseen:

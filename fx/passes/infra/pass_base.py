@@ -6,6 +6,7 @@ import abc
 from typing import NamedTuple
 
 from ...graph_module import GraphModule
+from ...usedef.refusals import refuse_torchs
 from ...usedef.values import Value
 
 __all__ = ["PassBase", "PassResult"]
@@ -33,6 +34,7 @@ class PassBase(abc.ABC):
 
     def __call__(self, graph_module: GraphModule) -> PassResult | None:
         """Check a module, run the pass on it, and check it again."""
+        refuse_torchs(graph_module)
         self.requires(graph_module)
         result = self.call(graph_module)
         self.ensures(graph_module)

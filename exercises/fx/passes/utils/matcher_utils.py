@@ -30,6 +30,7 @@ from ...rewriting.patterns import (
     Exact,
     MatchOptions,
     PreparedPattern,
+    check_options,
     prepare,
     side_by_side,
 )
@@ -133,12 +134,14 @@ class SubgraphMatcher:
         Raises:
             ValueError: the pattern is empty.
             AssertionError: it has dead code, or no output.
+            TypeError: there is no option of that name.
 
         Cost: O(size of the pattern · values that it returns).
 
         torch.fx: passes/utils/matcher_utils.py, SubgraphMatcher
         """
         _check_pattern(pattern)
+        check_options(options)
         self.pattern = pattern
         self.match_output = match_output
         self.match_placeholder = match_placeholder
@@ -382,7 +385,7 @@ class Search:
             [paired.get(node) for node in pattern.placeholders],
             [paired[node] for node in pattern.returning],
         )
-        problem = self.obstacle(match)
+        problem = self.obstacle(match) or pattern.comparison.conflict(paired)
         if not problem:
             return match
         self.note(problem, pattern.anchors[0], None)

@@ -385,13 +385,14 @@ def test_an_input_may_be_met_as_an_equal_thing(
 @pytest.mark.exercise(COMPARE)
 def test_an_input_may_be_met_as_the_same_thing() -> None:
     one, pattern, _ = search(relu_of_sum, relu_of_sum)
-    nan = float("nan")
+    nan = torch.tensor(float("nan"))
     one.compare(pattern["b"], nan)
     same(
         one.compare(pattern["b"], nan),
         "",
-        "Input b was nan and is met again as the same object. nan is not "
-        "equal to itself, but the same thing fits whatever `==` says.",
+        "Input b was a tensor with nan in it and is met again as the same "
+        "object. nan is not equal to itself, but the same thing fits whatever "
+        "`==` says.",
     )
 
 

@@ -424,6 +424,23 @@ def test_a_filter_may_reject() -> None:
 
 
 @pytest.mark.exercise(FILTERS)
+def test_filters_may_come_one_by_one() -> None:
+    def never(match: InternalMatch, graph: Graph, pattern: Graph) -> bool:
+        return False
+
+    filters: Value = iter([never])
+    done = replace_pattern_with_filters(
+        symbolic_trace(two_sums), relu_of_sum, clamp_of_sum, filters
+    )
+    same(
+        done,
+        [],
+        "Somebody gave the filters as an iterator, which is empty after the "
+        "first match: the second one was asked nothing. Make a list of them.",
+    )
+
+
+@pytest.mark.exercise(FILTERS)
 def test_all_filters_must_agree() -> None:
     def never(match: InternalMatch, graph: Graph, pattern: Graph) -> bool:
         return False

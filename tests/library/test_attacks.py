@@ -449,7 +449,11 @@ def test_functions_of_torch_survive_pickle(holder: types.ModuleType) -> None:
     """Some call themselves `boolean_dispatch.<locals>.fn`."""
     graph = fx.Graph()
     x = graph.placeholder("x")
-    functions = [f for f in vars(holder).values() if inspect.isroutine(f)]
+    functions = [
+        function
+        for name, function in vars(holder).items()
+        if inspect.isroutine(function) and name != "manual_seed"
+    ]  # torch.compile, if it has run, has put another one in its place
     for function in functions:
         graph.call_function(function, (x,))
     graph.output(x)

@@ -442,7 +442,7 @@ PART = Part(
         ),
         Plant(
             "fx/memory/effects.py",
-            "is_tensor(_first(node), {} if tensors is None else tensors):",
+            "is_tensor(first_of(node), {} if tensors is None else tensors):",
             "node.args:",
             "a method of anything is taken for a tensor's",
         ),
@@ -472,7 +472,7 @@ PART = Part(
         ),
         Plant(
             TENSORS,
-            " and is_tensor(_first(node), tensors)",
+            " and is_tensor(first_of(node), tensors)",
             "",
             "what a method of anything returns is taken for new memory",
         ),

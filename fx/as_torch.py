@@ -60,11 +60,17 @@ def _ours(module: str) -> str | None:
 class _Renamed(ast.NodeTransformer):
     """Makes a module's code say `fx` where it says `torch.fx`."""
 
+    def __init__(self) -> None:
+        """Know torch by its own name, and by those that an import gives it."""
+        self._torch = {"torch"}
+
     def visit_Import(self, node: ast.Import) -> list[ast.stmt]:
         """`import torch.fx.node as n`, or without `as`: that binds torch."""
         made: list[ast.stmt] = []
         for alias in node.names:
             ours = _ours(alias.name)
+            if alias.name == "torch" and alias.asname is not None:
+                self._torch.add(alias.asname)
             if ours is None:
                 made.append(ast.Import([alias]))
                 continue
@@ -91,7 +97,8 @@ class _Renamed(ast.NodeTransformer):
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
         """`torch.fx`, as in `torch.fx.Node`."""
-        text = _dotted(node)
+        head, dot, rest = _dotted(node).partition(".")
+        text = f"torch.{rest}" if dot and head in self._torch else ""
         if text in _SHARED:
             return node
         if text == "torch.fx":

@@ -177,14 +177,25 @@ class Found:
 
         Raises:
             ValueError: a way is not a function that can be imported, such as
-                a lambda.
+                a lambda, or its file is called as the program is, `repro`; a
+                call is of a function of the program that is run.
         """
         folder, ways = Path(folder), self.comparison
         other, reference = _home(ways.other), _home(ways.reference)
+        for node in self.nodes:
+            if getattr(node.target, "__module__", "") == "__main__":
+                raise ValueError(
+                    f"{node} calls a function of the program that runs, which "
+                    "no other one can load: move it into a file to import"
+                )
         folder.mkdir(parents=True, exist_ok=True)
         for home in (other, reference):
-            if home.file is not None:
-                shutil.copy(home.file, folder / f"{home.module}.py")
+            copied = folder / f"{home.module}.py"
+            if (
+                home.file is not None
+                and copied.resolve() != home.file.resolve()
+            ):
+                shutil.copy(home.file, copied)
         torch.save((self.module, self.inputs), folder / "case.pt")
         program = folder / "repro.py"
         program.write_text(
@@ -239,6 +250,10 @@ def _home(way: Way) -> _Home:
         )
     path = module.__name__
     file = Path(module.__file__ or "__init__")
+    if file.stem == "repro":
+        raise ValueError(
+            f"{file} is called as the program would be: give it another name"
+        )
     if "." in path or file.stem == "__init__":
         return _Home(path, name, None)
     return _Home(file.stem, name, file)

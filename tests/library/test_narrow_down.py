@@ -17,7 +17,7 @@ from torch import nn
 
 import fx
 from fx.passes.narrow_down import each_alone, narrow_down
-from fx.passes.two_ways import Comparison, Way, eager
+from fx.passes.two_ways import Comparison, Found, Way, eager
 from fx.usedef.values import Value
 from tests.process import python
 from tests.zoo import ZOO, Network, borrow
@@ -356,6 +356,31 @@ def test_the_program_shows_the_difference_while_it_is_there(
     assert (mended.returncode, mended.stderr) == (0, "")
     assert mended.stdout.endswith("no difference\n")
     monkeypatch.delitem(sys.modules, "my_backend")
+
+
+def test_files_and_functions_that_a_program_cannot_have(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def found_by(name: str) -> Found:
+        file = tmp_path / f"{name}.py"
+        file.write_text(BACKEND.format(""))
+        monkeypatch.delitem(sys.modules, name, raising=False)
+        gm = fx.symbolic_trace(chain)
+        found = narrow_down(gm, CHAIN, imported(file).backend, rtol=1e-5)
+        assert found is not None
+        return found
+
+    with pytest.raises(ValueError, match="called as the program would be"):
+        found_by("repro").write(tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+    program = found_by("beside").write(tmp_path)
+    assert run(program).returncode == 1
+    found = found_by("other")
+    monkeypatch.setattr(chain, "__module__", "__main__")
+    for node in found.nodes:
+        node.target = chain
+    with pytest.raises(ValueError, match="function of the program that runs"):
+        found.write(tmp_path / "out")
 
 
 def test_a_way_that_no_program_can_import() -> None:

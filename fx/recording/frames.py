@@ -38,9 +38,9 @@ def is_method_of(frame: FrameType, *kinds: type) -> bool:
     code = frame.f_code
     name = code.co_varnames[0] if code.co_argcount else ""
     first = frame.f_locals.get(name)
-    method = getattr(type(first), code.co_name, None)
-    return (
-        isinstance(first, kinds) and getattr(method, "__code__", None) is code
+    methods = [vars(c).get(code.co_name) for c in type(first).__mro__]
+    return isinstance(first, kinds) and any(
+        getattr(method, "__code__", None) is code for method in methods
     )
 
 

@@ -109,7 +109,11 @@ class Normalized(Exact):
     def key(self, node: Node) -> Key:
         """The operator's name, the module's class, or the key of `Exact`."""
         if self.normalize:
-            name = operator_name(node)
+            # Also on numbers: what is written alike matches as it is.
+            alike = _is_operator(node)
+            name = (
+                PYTHON_OPERATORS[node.target] if alike else operator_name(node)
+            )
             if name:
                 return ("operator", name)
         if self.modules_by_class and node.op == "call_module":
@@ -144,6 +148,8 @@ class Normalized(Exact):
         calls = [n for n in paired if n.op == "call_module"]
         for node in calls if self.modules_by_class else ():
             module = owned(paired[node])
+            if not [*module.parameters(), *module.buffers()]:
+                continue  # one ReLU is as good as another
             if partners.setdefault(id(owned(node)), module) is not module:
                 return f"{node.target} stands for another module already"
         return ""
@@ -390,10 +396,11 @@ def equal_constants(sought: Argument, found: Argument) -> bool:
         return False
     if isinstance(sought, torch.Tensor) and isinstance(found, torch.Tensor):
         return _same_tensor(sought, found)
-    if isinstance(sought, (float, complex)):
-        return repr(sought) == repr(found)  # 0.0 is not -0.0
     if type(sought) in LEAVES:
-        return bool(sought == found)
+        signed = isinstance(sought, (float, complex))  # 0.0 is not -0.0
+        return bool(sought == found) and (
+            not signed or repr(sought) == repr(found)
+        )
     if isinstance(sought, dict) and isinstance(found, dict):
         return sought.keys() == found.keys() and all(
             equal_constants(value, found[key]) for key, value in sought.items()
@@ -413,10 +420,18 @@ def _same_tensor(one: torch.Tensor, other: torch.Tensor) -> bool:
     if (one.dtype, one.device) != (other.dtype, other.device):
         return False
     try:
-        signs = [
-            torch.signbit(torch.view_as_real(t) if t.is_complex() else t)
-            for t in (one, other)
-        ]
-        return torch.equal(one, other) and torch.equal(*signs)
+        return torch.equal(one, other) and _signs(one) == _signs(other)
     except NotImplementedError:  # no data, or a layout that is not compared
         return one is other
+
+
+def _signs(tensor: torch.Tensor) -> list[bool]:
+    """Which numbers are negative, -0.0 among them; none if unsigned."""
+    if tensor.is_complex():
+        tensor = torch.view_as_real(tensor.resolve_conj().resolve_neg())
+    if not tensor.is_floating_point() or tensor.is_quantized:
+        return []
+    if tensor.dtype.itemsize == 1:
+        tensor = tensor.float()
+    signs: list[bool] = torch.signbit(tensor).flatten().tolist()
+    return signs

@@ -41,7 +41,8 @@ class MatchOptions(TypedDict, total=False):
         compare_constants: tensors that the pattern fetches must equal those
             of the graph, in dtype, shape and value.
         modules_by_class: a module of the pattern matches every module of its
-            class, whatever its path, settings and weights.
+            class, whatever its path, settings and weights; but if it has
+            weights and is called twice, one and the same.
         respect_mutations: writes and reads keep their order. A match is left
             alone if one of its nodes would move across a node that may have
             an effect, or, if the match or its replacement may have one
@@ -240,7 +241,8 @@ def prepare(
             comparison.key(node),
             node.op == "placeholder" and not match_placeholder,
             sum(user in reached for user in node.users) if inner else -1,
-            comparison.commutes(node) and not _has_free_operands(node),
+            comparison.commutes(node)
+            and (match_placeholder or not _has_free_operands(node)),
         )
     placeholders = pattern.find_nodes(op="placeholder")
     return PreparedPattern(comparison, nodes, anchors, placeholders, returning)

@@ -20,7 +20,6 @@ from ..usedef.values import Value
 from .modes import APPLY, SWITCHES, Modes, apply, switch
 from .patching import TRACES
 from .questions import (
-    OF_TORCH,
     QUESTIONS,
     TORCH_FX_FLAG,
     make_flag,
@@ -68,7 +67,6 @@ class TraceRun:
         for holder, names in SWITCHES:
             TRACES.patch(holder, names, _mode_switch)
         TRACES.patch(*APPLY, _apply)
-        TRACES.patch(*OF_TORCH, _question)
         take_over()
         for namespace, name, leaf in all_wrapped_globals():
             self._patch_leaf(namespace, name, leaf)

@@ -126,7 +126,7 @@ MUTANTS: Final = (
     Mutant(
         function=_MATCH_NODE,
         misconception="Operands have one order.",
-        was="if commutes and len(pairs) == 2:",
+        was="if commutes:",
         becomes="if False:",
         told="a sum may have its",
     ),
@@ -423,20 +423,9 @@ MUTANTS: Final = (
     Mutant(
         function=_MATCH_NODE,
         misconception="With normalize, operands may be exchanged.",
-        was="commutes and len(pairs) == 2",
-        becomes="len(pairs) == 2",
-        told="Only where asked.commutes",
-    ),
-    Mutant(
-        function=_MATCH_NODE,
-        misconception="Operands commute whatever is beside them.",
-        was="""        if commutes and len(pairs) == 2:
-            other = [*self.stack, *_exchanged(pairs)]
-""",
-        becomes="""        if commutes and len(pairs) > 1:
-            other = [*self.stack, *pairs[:-2], *_exchanged(pairs[-2:])]
-""",
-        told="there is a third argument",
+        was="if commutes:",
+        becomes="if len(pairs) == 2:",
+        told="Only where self.commutes",
     ),
     Mutant(
         function=_IS_CONVEX,
@@ -465,13 +454,13 @@ MUTANTS: Final = (
         was="""        self.bind(sought, found)
         pairs = list(zip(*pair, strict=True))
         pairs.reverse()
-        if commutes and len(pairs) == 2:
+        if commutes:
             other = [*self.stack, *_exchanged(pairs)]
             self.choices.append((other, len(self.nodes_map)))
 """,
         becomes="""        pairs = list(zip(*pair, strict=True))
         pairs.reverse()
-        if commutes and len(pairs) == 2:
+        if commutes:
             other = [*self.stack, *_exchanged(pairs)]
             self.choices.append((other, len(self.nodes_map)))
         self.bind(sought, found)
@@ -604,6 +593,13 @@ MUTANTS: Final = (
         was="if sought in self.nodes_map:",
         becomes="if self.nodes_map.get(sought) is not None:",
         told="what is there may be None",
+    ),
+    Mutant(
+        function=_MATCH_NODE,
+        misconception="The pattern knows what commutes.",
+        was="self.commutes(asked, found)",
+        becomes="asked.commutes",
+        told="their order counts",
     ),
     Mutant(
         function=_INSERT,

@@ -735,15 +735,34 @@ def test_a_name_is_asked_for_last() -> None:
 def test_a_name_does_not_exchange_operands() -> None:
     one, pattern, graph = search(
         lambda a, b: torch.relu(a) + b,
-        lambda x, y: torch.sub(y, torch.relu(x)),
+        lambda x, y: torch.mul(y, torch.relu(x)),
         normalize=True,
-        name="sub",
+        name="mul",
     )
     check(
-        not one.match_from(pattern["add"], graph["sub"]),
-        "The pattern is relu(a) + b, and sub(y, relu(x)) is met for its name. "
-        "A sum may have its operands exchanged, but this is a difference: what "
-        "is paired for its name alone is compared in its own order.",
+        not one.match_from(pattern["add"], graph["mul"]),
+        "The pattern is relu(a) + b, and mul(y, relu(x)) is met for its name. "
+        "Both may have their operands exchanged, but they are two operations: "
+        "what is paired for its name alone is compared in its own order.",
+    )
+
+
+@pytest.mark.exercise(MATCH_NODE)
+def test_a_sum_of_tuples_is_not_exchanged() -> None:
+    one, pattern, graph = search(
+        lambda a, b: a + a * b, lambda x, y: x.shape + y.shape, normalize=True
+    )
+    same(
+        one.match_node(pattern["add"], graph["add"]),
+        "",
+        "Both are written a + b, so they may match as they are.",
+    )
+    same(
+        one.choices,
+        [],
+        "The pattern's sum is one of tensors, as far as it knows, and in the "
+        "graph two tuples are joined: their order counts. `self.commutes` "
+        "asks both.",
     )
 
 
@@ -771,8 +790,8 @@ def test_operands_of_a_difference_have_their_order() -> None:
     check(
         not one.match_from(pattern["sub"], graph["sub"]),
         "Pattern relu(a) - b, graph sub(y, relu(x)): a difference with "
-        "exchanged operands is another one. Only where asked.commutes may the "
-        "operands be exchanged.",
+        "exchanged operands is another one. Only where self.commutes says so "
+        "may the operands be exchanged.",
     )
 
 
@@ -786,7 +805,7 @@ def test_operands_may_be_exchanged() -> None:
     check(
         one.match_from(pattern["add"], graph["add"]),
         "Pattern relu(a) + b, graph add(y, relu(x)): a sum may have its "
-        "operands exchanged. Where asked.commutes, match_node leaves a "
+        "operands exchanged. Where self.commutes says so, match_node leaves a "
         "choice: the stack with the operands exchanged.",
     )
     same(

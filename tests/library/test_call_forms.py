@@ -222,6 +222,31 @@ def test_zeros_have_signs() -> None:
     assert not _same_tensor(zero.to("meta"), zero.to("meta"))
 
 
+def test_what_is_written_alike_matches_as_it_is() -> None:
+    doubled = _twice(lambda x: x)
+    for inner in (*NUMBERS, *TENSORS, lambda x: x.max(1)[0], F.normalize):
+        assert rewritten(_twice(inner), doubled)
+        assert not rewritten(_twice(inner), lambda a: 3 * a)
+
+
+def test_constants_of_all_dtypes_are_equal_to_themselves() -> None:
+    def quantized() -> Tensor:
+        return torch.quantize_per_tensor(torch.ones(2), 0.1, 0, torch.qint8)
+
+    def small() -> Tensor:
+        return torch.zeros(2).to(torch.float8_e4m3fn)
+
+    assert _same_tensor(quantized(), quantized())
+    assert _same_tensor(small(), small())
+    assert not _same_tensor(small(), (-torch.zeros(2)).to(small().dtype))
+    conjugate = torch.tensor([1 + 2j]).conj()
+    assert _same_tensor(conjugate, conjugate.clone())
+
+
+def _twice(f: Callable[[Value], Value]) -> Callable[[Value], Value]:
+    return lambda x: f(x) * 2
+
+
 def _plus_one(f: Callable[[Value], Value]) -> Callable[[Value], Value]:
     return lambda x: f(x) + 1
 

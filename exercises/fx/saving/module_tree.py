@@ -230,7 +230,9 @@ class Tree:
         module = (
             _make(record, self._codec)
             if new
-            else self._of_root(path, record.pop("root"), record.pop("is a"))
+            else self._of_root(
+                path, record.pop("root"), record.pop("is a", None)
+            )
         )
         for kind in _TENSORS:
             self._fill(module, kind, record.pop(kind, {}), is_new=new)
@@ -254,7 +256,7 @@ class Tree:
         Args:
             path: where it is.
             why: why the file does not say how to make it.
-            kind: the name of the class that was saved.
+            kind: the name of the class that was saved; None in older files.
         """
         module = _module_at(self._root, path.split("."))
         if module is None:
@@ -262,7 +264,7 @@ class Tree:
                 f"the file does not say how to make the module ({why}): give "
                 "a module that has it, as in `load(path, root)`"
             )
-        if type(module).__name__ != kind:
+        if kind is not None and type(module).__name__ != kind:
             raise ValueError(
                 f"a {kind} was saved, and the root has a "
                 f"{type(module).__name__} there"

@@ -22,9 +22,6 @@ from .patching import TRACES
 QUESTIONS: Final = frozenset(("callable", "hasattr", "isinstance"))
 """Builtins that ask what an object is, which a graph cannot record."""
 
-OF_TORCH: Final = vars(torch), ["is_tensor"]
-"""Where torch has a function that asks the same."""
-
 _A_TENSOR: Final = torch.empty(0)
 
 
@@ -34,7 +31,7 @@ def warn_unless_a_tensor_agrees(
     """Warn if a question about a proxy has another answer for a tensor.
 
     Args:
-        function: one of QUESTIONS, or of OF_TORCH.
+        function: one of QUESTIONS.
         args: what it was called with.
         result: its answer.
     """

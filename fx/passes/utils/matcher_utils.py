@@ -29,6 +29,7 @@ from ...rewriting.mutations import Counts, effects_before, written_between
 from ...rewriting.patterns import (
     Exact,
     MatchOptions,
+    PatternNode,
     PreparedPattern,
     check_options,
     prepare,
@@ -329,9 +330,9 @@ class Search:
         A node has one partner. A wildcard takes any node, whatever that
         node's arguments are. Otherwise both must be the same call, and the
         node found must have no more users than the pattern allows. An operation
-        that commutes adds a choice, with its operands exchanged; but not if a
-        third argument, such as `alpha`, belongs to one of them, or if the two
-        are paired for a name alone.
+        that commutes, in both graphs, adds a choice, with its operands
+        exchanged; but not if a third argument, such as `alpha`, belongs to one
+        of them, or if the two are paired for a name alone.
 
         Args:
             sought: a node of the pattern. If it is an anchor, a node that has
@@ -353,7 +354,7 @@ class Search:
             self.bind(sought, found)
             return ""
         pair = self.pattern.comparison.pair(sought, found)
-        commutes = asked.commutes and pair is not None
+        commutes = pair is not None and self.commutes(asked, found)
         if pair is None and self.named(sought, found):
             pair = side_by_side(sought, found)
         if pair is None or len(pair[0]) != len(pair[1]):
@@ -363,7 +364,7 @@ class Search:
         self.bind(sought, found)
         pairs = list(zip(*pair, strict=True))
         pairs.reverse()
-        if commutes and len(pairs) == 2:
+        if commutes:
             other = [*self.stack, *_exchanged(pairs)]
             self.choices.append((other, len(self.nodes_map)))
         self.stack += pairs
@@ -400,6 +401,14 @@ class Search:
         if not isinstance(found, Node) and equal_constants(sought, found):
             return ""
         return f"{found!r} instead of {sought!r}"
+
+    def commutes(self, asked: PatternNode, found: Node) -> bool:
+        """Whether the operands of a pair of nodes may be exchanged.
+
+        The graph is asked, too: what looks like the pattern's sum may join
+        tuples there.
+        """
+        return asked.commutes and self.pattern.comparison.commutes(found)
 
     def named(self, sought: Node, found: Node) -> bool:
         """Whether a node may be paired with an anchor for its name alone."""

@@ -29,6 +29,7 @@ from ...rewriting.mutations import Counts, effects_before, written_between
 from ...rewriting.patterns import (
     Exact,
     MatchOptions,
+    PatternNode,
     PreparedPattern,
     check_options,
     prepare,
@@ -316,9 +317,9 @@ class Search:
         A node has one partner. A wildcard takes any node, whatever that
         node's arguments are. Otherwise both must be the same call, and the
         node found must have no more users than the pattern allows. An operation
-        that commutes adds a choice, with its operands exchanged; but not if a
-        third argument, such as `alpha`, belongs to one of them, or if the two
-        are paired for a name alone.
+        that commutes, in both graphs, adds a choice, with its operands
+        exchanged; but not if a third argument, such as `alpha`, belongs to one
+        of them, or if the two are paired for a name alone.
 
         Args:
             sought: a node of the pattern. If it is an anchor, a node that has
@@ -346,6 +347,14 @@ class Search:
             of 2" (likewise). Values are written by `repr`: "x is not 'sum'".
         """
         raise NotImplementedError("stage 07: Search.compare")
+
+    def commutes(self, asked: PatternNode, found: Node) -> bool:
+        """Whether the operands of a pair of nodes may be exchanged.
+
+        The graph is asked, too: what looks like the pattern's sum may join
+        tuples there.
+        """
+        return asked.commutes and self.pattern.comparison.commutes(found)
 
     def named(self, sought: Node, found: Node) -> bool:
         """Whether a node may be paired with an anchor for its name alone."""

@@ -60,17 +60,32 @@ def _ours(module: str) -> str | None:
 class _Renamed(ast.NodeTransformer):
     """Makes a module's code say `fx` where it says `torch.fx`."""
 
-    def __init__(self) -> None:
-        """Know torch by its own name, and by those that an import gives it."""
-        self._torch = {"torch"}
+    def __init__(self, module: ast.Module) -> None:
+        """Know torch by its own name, and by those that an import gives it.
+
+        Without those that the module gives to anything else, too.
+        """
+        parts = [*ast.walk(module)]
+        stored = {
+            part.id
+            for part in parts
+            if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)
+        }
+        stored |= {part.arg for part in parts if isinstance(part, ast.arg)}
+        given = {
+            alias.asname or alias.name
+            for part in parts
+            if isinstance(part, ast.Import)
+            for alias in part.names
+            if alias.name == "torch"
+        }
+        self._torch = {"torch"} | (given - stored)
 
     def visit_Import(self, node: ast.Import) -> list[ast.stmt]:
         """`import torch.fx.node as n`, or without `as`: that binds torch."""
         made: list[ast.stmt] = []
         for alias in node.names:
             ours = _ours(alias.name)
-            if alias.name == "torch" and alias.asname is not None:
-                self._torch.add(alias.asname)
             if ours is None:
                 made.append(ast.Import([alias]))
                 continue
@@ -110,7 +125,8 @@ class _Renamed(ast.NodeTransformer):
 
 def _compile(source: bytes, path: str) -> CodeType:
     """The code of a file, in which `torch.fx` is fx."""
-    tree = _Renamed().visit(ast.parse(source, path))
+    module = ast.parse(source, path)
+    tree = _Renamed(module).visit(module)
     whole = ast.fix_missing_locations(tree)
     # Not with this file's own `from __future__`: libraries read annotations.
     return compile(whole, path, "exec", dont_inherit=True)

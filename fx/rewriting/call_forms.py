@@ -338,7 +338,10 @@ def form(node: Node) -> Form | None:
     is_method = node.op == "call_method"
     if is_method and name in SIZES and len(args) > 2:
         args = (args[0], args[1:])
-    own = python_signature(node.target) if isfunction(node.target) else None
+    python: Value = node.target
+    if is_method and name.startswith("torch."):
+        python = getattr(torch.Tensor, str(node.target))
+    own = python_signature(python) if isfunction(python) else None
     overloads = _overloads(name.removeprefix("torch."))
     declared = (facts.signature for facts in overloads)
     for signature in (own,) if own else declared:

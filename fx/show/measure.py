@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.utils import _pytree as pytree
 
 from ..graph_module import GraphModule
 from ..node import Node
@@ -82,10 +83,16 @@ def _described(error: Exception) -> str:
     return f"{type(error).__name__}: {text[:_LONGEST]}"
 
 
+def _copied(tensor: torch.Tensor) -> torch.Tensor:
+    """A tensor of its own with the same data."""
+    return tensor.detach().clone()
+
+
 def _seconds(gm: GraphModule, inputs: Sequence[Value]) -> dict[Node, float]:
     """The least time of each node in a few runs of a copy."""
     least: dict[Node, float] = {}
-    shadow, taken = copy.deepcopy((gm, inputs))
+    shadow = copy.deepcopy(gm)
+    taken = pytree.tree_map_only(torch.Tensor, _copied, tuple(inputs))
     nodes = dict(zip(shadow.graph.nodes, gm.graph.nodes, strict=True))
     profiler = Profiler(shadow)
     with torch.no_grad(), torch.random.fork_rng(devices=[]):

@@ -207,6 +207,9 @@ def test_functions_of_python_are_not_their_operators() -> None:
         )
         operator, function, method = map(operator_name, calls_of)
         assert function == method == f"torch.{name}" != operator
+    centred = graph.call_method("stft", (x, 4, 1, 4, None, True))
+    plain_one = graph.call_method("stft", (x, 4, 1, 4, None, False))
+    assert form(centred) != form(plain_one)
 
 
 def test_zeros_have_signs() -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import random
 import sys
+from collections import defaultdict
 from collections.abc import Callable
 from itertools import pairwise
 
@@ -402,6 +404,11 @@ def test_how_inputs_are_nested_counts() -> None:
         fx.symbolic_trace(lambda a, b: a - b),
     )
     again = traced(lambda q: {"r": q["a"] - q["b"]}, "a", "b")
+    for _ in range(2):
+        nested: Value = defaultdict(lambda: 0)
+        nested["a"] = fx.PH
+        made = fx.symbolic_trace(lambda d: d["a"] + 1, {"d": nested})
+        assert not fx.diff(made, copy.deepcopy(made))
     assert not fx.diff(one, again)
     assert structure_hash(one) == structure_hash(again)
     for other in others:

@@ -152,12 +152,16 @@ def test_times_are_the_least_of_a_few_runs(
     assert [nodes[n]["ms"] for n in ("x", "neg")] == [2000.0, 1000.0]
 
 
+@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor")
 def test_times_are_taken_of_copies() -> None:
     norm, x = nn.BatchNorm1d(2), torch.zeros(4, 2)
+    result = nn.Linear(2, 2)(x)  # which deepcopy refuses
     gm = fx.symbolic_trace(nn.Sequential(norm, nn.Dropout()))
     torch.manual_seed(0)
     side_of(gm, x, times=True)
     side_of(fx.symbolic_trace(lambda x: x.add_(1)), x, times=True)
+    side = side_of(fx.symbolic_trace(lambda x: x.neg()), result, times=True)
+    assert not side["problem"] and by_name(side)["neg"]["ms"] > 0
     drawn = torch.rand(1)
     torch.manual_seed(0)
     assert torch.equal(drawn, torch.rand(1))

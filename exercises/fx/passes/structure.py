@@ -22,6 +22,7 @@ from typing import Final
 import torch
 from torch import nn
 
+from .._pytree import child_specs
 from ..codegen.codegen import CodeGen
 from ..graph import Graph
 from ..graph_module import GraphModule
@@ -59,16 +60,6 @@ def structure_hash(graph: Graph | GraphModule) -> str:
     shape = Structure(graph, lambda value: "")
     keys = sorted(shape.around(shape.above()).values())
     return hashlib.blake2b("".join(keys).encode(), digest_size=16).hexdigest()
-
-
-def _nesting(graph: Graph) -> str:
-    """How inputs come in and results go out, if not one by one."""
-    codegen = graph._codegen
-    if type(codegen) is CodeGen:
-        return ""
-    info = getattr(codegen, "pytree_info", None)
-    specs = f" {info.in_spec} -> {info.out_spec}" if info else ""
-    return f"{type(codegen).__name__}{' '.join(specs.split())}"
 
 
 class Structure:
@@ -136,7 +127,7 @@ class Structure:
             case "placeholder":
                 return "*" * (len(str(target)) - len(str(target).lstrip("*")))
             case "output":
-                return _nesting(node.graph)
+                return self._nesting()
             case "call_function":
                 return self._of_function(target)
             case "call_method":
@@ -145,6 +136,23 @@ class Structure:
         if self._root is None or not exists(self._root, path):
             return path
         return f"{path} {self._held(find(self._root, path))}"
+
+    def _nesting(self) -> str:
+        """How inputs come in and results go out, if not one by one."""
+        codegen = self.graph._codegen
+        if type(codegen) is CodeGen:
+            return ""
+        info = getattr(codegen, "pytree_info", None)
+        specs = (info.in_spec, info.out_spec) if info else ()
+        return " ".join([type(codegen).__name__, *map(self._of_spec, specs)])
+
+    def _of_spec(self, spec: Value) -> str:
+        """How a structure is nested, down to its leaves."""
+        if spec is None or not spec.num_leaves or spec.type is None:
+            return "*"
+        parts = ", ".join(map(self._of_spec, child_specs(spec)))
+        kind = f"{spec.type.__module__}.{spec.type.__qualname__}"
+        return f"{kind}({self.text(spec.context, str)}: {parts})"
 
     def _of_function(self, target: object) -> str:
         """The name of a function, and its identity if others have that name."""

@@ -86,7 +86,6 @@ def write_folder(
     torch.fx: graph_module.py, GraphModule.to_folder
     """
     code = compiled.code
-    lost = beside_forward(module)
     named = _named_in(code)
     _check_class_name(class_name, named)
     imports = {name: _import(name, value) for name, value in named.items()}
@@ -108,7 +107,7 @@ def write_folder(
     (folder / "__init__.py").write_text(
         f"from .module import {class_name} as {class_name}\n", encoding="utf-8"
     )
-    if lost:
+    if lost := beside_forward(module):
         frames.warn(
             f"{type(module).__name__} has {' and '.join(lost)}, which "
             f"{class_name} does not get"

@@ -38,16 +38,17 @@ def warn_unless_a_tensor_agrees(
     asked = args[0] if args else None
     if not isinstance(asked, Proxy) or isinstance(result, Proxy):
         return
+    if result is function(_A_TENSOR, *args[1:]):
+        return
     frame = frames.user_frame()
     if frame is not None and frames.is_method_of(frame, Proxy, TracerBase):
-        return  # it is no code of the program that is traced
-    if result is not function(_A_TENSOR, *args[1:]):
-        frames.warn(
-            f"{function.__name__} of {asked} is {result}, because it is a "
-            "proxy; of a tensor it is not, and what follows is decided while "
-            "tracing. Ask something else, or move the code into a function "
-            "marked with fx.wrap"
-        )
+        return  # it is not part of the program that is traced
+    frames.warn(
+        f"{function.__name__} of {asked} is {result}, because it is a proxy; "
+        "of a tensor it is not, and what follows is decided while tracing. "
+        "Ask something else, or move the code into a function marked with "
+        "fx.wrap"
+    )
 
 
 class _Flag:

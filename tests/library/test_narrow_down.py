@@ -17,7 +17,7 @@ from torch import nn
 
 import fx
 from fx.passes.narrow_down import each_alone, narrow_down
-from fx.passes.two_ways import Comparison, Found, Way, eager
+from fx.passes.two_ways import Comparison, Found, Way, _home, eager
 from fx.usedef.values import Value
 from tests.process import python
 from tests.zoo import ZOO, Network, borrow
@@ -381,6 +381,16 @@ def test_files_and_functions_that_a_program_cannot_have(
         node.target = chain
     with pytest.raises(ValueError, match="function of the program that runs"):
         found.write(tmp_path / "out")
+
+
+def test_a_module_of_a_package_may_be_called_as_the_program_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    module: Value = ModuleType("kit.repro")
+    module.__file__ = "kit/repro.py"
+    exec("def backend(gm): return gm", module.__dict__)
+    monkeypatch.setitem(sys.modules, "kit.repro", module)
+    assert _home(module.backend) == ("kit.repro", "backend", None)
 
 
 def test_a_way_that_no_program_can_import() -> None:

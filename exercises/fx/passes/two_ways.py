@@ -250,10 +250,10 @@ def _home(way: Way) -> _Home:
         )
     path = module.__name__
     file = Path(module.__file__ or "__init__")
+    if "." in path or file.stem == "__init__":
+        return _Home(path, name, None)
     if file.stem == "repro":
         raise ValueError(
             f"{file} is called as the program would be: give it another name"
         )
-    if "." in path or file.stem == "__init__":
-        return _Home(path, name, None)
     return _Home(file.stem, name, file)

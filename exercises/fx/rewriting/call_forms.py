@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 import inspect
 import operator
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from inspect import isfunction
 from types import BuiltinFunctionType
 from typing import Final, NamedTuple
@@ -163,7 +163,7 @@ class Normalized(Exact):
         )
 
 
-def is_torchs(operands: Iterable[Argument]) -> bool:
+def is_torchs(operands: Collection[Argument]) -> bool:
     """Whether Python's operator, given these, is that of torch.
 
     It is if there is a tensor among them, and no tuple or list. Inputs count as
@@ -171,8 +171,7 @@ def is_torchs(operands: Iterable[Argument]) -> bool:
 
     Cost: O(operands).
     """
-    given = [*operands]
-    return any(map(_is_tensor, given)) and not any(map(_is_tuple, given))
+    return any(map(_is_tensor, operands)) and not any(map(_is_tuple, operands))
 
 
 def _is_tensor(value: Argument) -> bool:
@@ -182,7 +181,7 @@ def _is_tensor(value: Argument) -> bool:
         if not ahead:
             return False
         one = ahead.pop()
-        known = _by_itself(one)
+        known = _seen_alone(one)
         if known:
             return True
         if known is None and isinstance(one, Node):
@@ -190,7 +189,7 @@ def _is_tensor(value: Argument) -> bool:
     return True
 
 
-def _by_itself(value: Argument) -> bool | None:
+def _seen_alone(value: Argument) -> bool | None:
     """Whether a value is a tensor; None if that depends on its inputs."""
     if not isinstance(value, Node):
         return isinstance(value, torch.Tensor)
@@ -372,8 +371,8 @@ def _given(
     """
     parameters = signature.parameters
     named = dict(kwargs)
-    itself = [name for name in parameters if name in ("self", "input")]
-    place = [*parameters].index(itself[0]) if itself else 0
+    names = enumerate(parameters)
+    place = next((n for n, name in names if name in ("self", "input")), 0)
     if is_method and place:
         first, *rest = args
         args = (*rest[:place], first, *rest[place:])
@@ -423,18 +422,18 @@ def _same_tensor(one: torch.Tensor, other: torch.Tensor) -> bool:
     if (one.dtype, one.device) != (other.dtype, other.device):
         return False
     try:
-        return torch.equal(one, other) and _signs(one) == _signs(other)
+        return torch.equal(one, other) and torch.equal(
+            _signs(one), _signs(other)
+        )
     except NotImplementedError:  # no data, or a layout that is not compared
         return one is other
 
 
-def _signs(tensor: torch.Tensor) -> list[bool]:
-    """Which numbers are negative, -0.0 among them; none if unsigned."""
+def _signs(tensor: torch.Tensor) -> torch.Tensor:
+    """Which numbers are negative, -0.0 among them; empty if 0 has one sign."""
     if tensor.is_complex():
         tensor = torch.view_as_real(tensor.resolve_conj().resolve_neg())
     if not tensor.is_floating_point() or tensor.is_quantized:
-        return []
-    if tensor.dtype.itemsize == 1:
-        tensor = tensor.float()
-    signs: list[bool] = torch.signbit(tensor).flatten().tolist()
-    return signs
+        return torch.empty(0)
+    is_small = tensor.dtype.itemsize == 1  # which signbit does not take
+    return torch.signbit(tensor.float() if is_small else tensor)

@@ -238,7 +238,7 @@ def prepare(
 
 
 def _has_free_operands(node: Node) -> bool:
-    """Whether its operands are two inputs that nothing else reads.
+    """Whether its operands are two inputs, each of which is read only here.
 
     Then they match in either order, and to try both would double the ways.
     """

@@ -21,7 +21,9 @@ from .values import Codec
 GRAPH_MODULE: Final = "fx.GraphModule"
 """The name of that class in files."""
 
-_COMMON: Final = frozenset(vars(nn.Module()))
+_NOTED: Final = {"__overloads__"}  # by torch.jit.script, on what it looks at
+_COMMON: Final = _NOTED | vars(nn.Module()).keys()
+_OF_GRAPH_MODULES: Final = _NOTED | OWN
 _TENSORS: Final = {"parameters": "_parameters", "buffers": "_buffers"}
 
 
@@ -117,8 +119,7 @@ def _recipe(module: nn.Module, codec: Codec) -> dict[str, Value]:
 
 def _every_modules(module: nn.Module) -> Set[str]:
     """The attributes that each module has, or each graph module."""
-    own = OWN if isinstance(module, GraphModule) else _COMMON
-    return own | {"__overloads__"}  # a note that torch.jit.script leaves
+    return _OF_GRAPH_MODULES if isinstance(module, GraphModule) else _COMMON
 
 
 def _check_new(module: nn.Module, name: str) -> None:

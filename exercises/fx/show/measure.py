@@ -84,7 +84,7 @@ def _described(error: Exception) -> str:
 
 
 def _copied(tensor: torch.Tensor) -> torch.Tensor:
-    """A tensor of its own with the same data."""
+    """A copy that shares neither memory nor gradients with a tensor."""
     return tensor.detach().clone()
 
 

@@ -95,7 +95,10 @@ _NAMES: Final[dict[ModuleType, dict[str, Value]]] = {
         "NodeSource": torch_traceback.NodeSource,
         "NodeSourceAction": torch_traceback.NodeSourceAction,
     },
-    _symbolic_trace: {"_is_fx_tracing_flag": questions.make_flag(False)},
+    _symbolic_trace: {
+        "_get_is_fx_tracing": questions.make_flag(bool),
+        "_is_fx_tracing_flag": questions.make_flag(False),
+    },
     **{
         package: {"__getattr__": importer(package.__name__, {})}
         for package in (passes, utils, experimental)

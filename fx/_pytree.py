@@ -16,8 +16,8 @@ from collections.abc import Callable
 from typing import Final, TypeAlias
 
 import torch.return_types
-from torch.utils import _pytree as pytree
 
+from .torch_internals import pytree
 from .usedef.values import Value
 
 FlattenFnSpec: TypeAlias = Callable[[Value, pytree.TreeSpec], list[Value]]

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NoReturn, Self, TypeAlias, TypeVar
 
-from torch.utils import _pytree as pytree
+from .torch_internals import pytree
 
 T = TypeVar("T")
 K = TypeVar("K")
@@ -99,15 +99,21 @@ class immutable_dict(dict[K, V]):
 # Registration: so that torch's pytree functions look inside arguments.
 pytree.register_pytree_node(
     immutable_list,
-    pytree._list_flatten,
+    lambda items: ([*items], None),
     lambda items, _: immutable_list(items),
     serialized_type_name="fx.immutable_collections.immutable_list",
-    flatten_with_keys_fn=pytree._list_flatten_with_keys,
+    flatten_with_keys_fn=lambda items: (
+        [(pytree.SequenceKey(i), item) for i, item in enumerate(items)],
+        None,
+    ),
 )
 pytree.register_pytree_node(
     immutable_dict,
-    pytree._dict_flatten,
+    lambda items: ([*items.values()], [*items]),
     lambda values, keys: immutable_dict(zip(keys, values, strict=True)),
     serialized_type_name="fx.immutable_collections.immutable_dict",
-    flatten_with_keys_fn=pytree._dict_flatten_with_keys,
+    flatten_with_keys_fn=lambda items: (
+        [(pytree.MappingKey(key), value) for key, value in items.items()],
+        [*items],
+    ),
 )

@@ -28,7 +28,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
 import torch
-from torch._ops import HigherOrderOperator
 
 from . import traceback as fx_traceback
 from .graph import Graph
@@ -40,6 +39,7 @@ from .ordered.opcodes import Opcode, Target
 from .recording import frames, refusals
 from .recording.assigned import Assigned
 from .recording.scope import Scope, ScopeContextManager
+from .torch_internals.operators import HigherOrderOperator
 from .usedef.arguments import constructed, parts
 from .usedef.refusals import refuse_torchs
 from .usedef.values import LEAVES, Argument, Recorded, Value, base_types
@@ -517,7 +517,7 @@ class Proxy(_Like):
         """
         kwargs = kwargs or {}
         tracer = _common_tracer(orig_method, args, kwargs)
-        if type(orig_method) is torch._C.ScriptMethod:
+        if type(orig_method) is torch.ScriptMethod:
             args = (orig_method.owner, *args)
             return tracer.create_proxy(
                 "call_method", orig_method.name, args, kwargs

@@ -24,12 +24,6 @@ from pathlib import Path
 from typing import ClassVar, Final, Self, TypeAlias, TypeVar
 
 from torch import nn
-from torch._C._dynamo.eval_frame import (
-    _FrameAction,
-    _FrameExecStrategy,
-    set_code_exec_strategy,
-)
-from torch.utils import _pytree as pytree
 
 from .codegen.failures import refuse_call, where_it_failed
 from .codegen.readable import class_text
@@ -42,6 +36,7 @@ from .saving.attributes import paths_in
 from .saving.serialize import write_folder
 from .text import dotted_path
 from .text.pickling import importable
+from .torch_internals import compiling, pytree
 from .usedef.protocols import GraphTracer, PythonCode, ReplaceHook
 from .usedef.values import Value
 
@@ -504,13 +499,6 @@ class _WrappedCall:
             raise
 
 
-_SKIP: Final = _FrameExecStrategy(_FrameAction.SKIP, _FrameAction.DEFAULT)
-"""Tells torch.compile to leave a function alone, and not those that it calls.
-What it compiles is kept with the code of a function, and is not made anew when
-`recompile` sets another `forward`.  So it has to begin at `forward`, whose code
-is new then, and not at what calls it, whose code all modules share."""
-
-
 def _base_of(cls: type[GraphModule]) -> Value:
     """The class that a user wrote: `cls`, or the one that it is below.
 
@@ -530,7 +518,7 @@ def _class_below(base: Value) -> Value:
         return bound(self, *args, **kwargs)
 
     for function in (call_wrapped, _WrappedCall.__call__):
-        set_code_exec_strategy(function.__code__, _SKIP)
+        compiling.skip(function.__code__)
     members = {
         "__module__": __name__,
         "__qualname__": f"GraphModule.__new__.<locals>.{_IMPL}",

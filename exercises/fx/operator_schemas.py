@@ -17,11 +17,11 @@ from types import BuiltinFunctionType, GenericAlias
 from typing import Final, Literal, NamedTuple, TypeAlias, overload
 
 import torch
-from torch._C import FunctionSchema
-from torch._ops import OpOverload, OpOverloadPacket
+from torch import FunctionSchema
 
 from .memory.facts import Args, Facts, Kwargs, facts_of_overloads
 from .memory.signatures import python_signature
+from .torch_internals.operators import OpOverload, OpOverloadPacket
 from .usedef.values import Argument, Value
 
 __all__ = [

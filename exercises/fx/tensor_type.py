@@ -7,5 +7,5 @@ from torch.fx.tensor_type import TensorType, is_consistent, is_more_precise
 
 __all__ = ["Dyn", "TensorType", "is_consistent", "is_more_precise"]
 
-Dyn: Final[tensor_type._DynType] = tensor_type.Dyn
+Dyn: Final = tensor_type.Dyn
 """Stands for a dimension, or a type, that is not known."""

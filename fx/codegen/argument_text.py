@@ -40,6 +40,11 @@ from ..immutable_collections import immutable_dict, immutable_list
 from ..node import Node
 from ..text.node_text import in_order
 from ..text.qualified_names import _type_repr, resolves_to
+from ..torch_internals.operators import (
+    HigherOrderOperator,
+    OpOverload,
+    OpOverloadPacket,
+)
 from ..usedef.arguments import holds_node
 from ..usedef.values import Value, overrides_new
 from .global_names import GlobalNames
@@ -59,9 +64,9 @@ _FUNCTIONS: Final = (
     MethodType,
     MethodDescriptorType,
     WrapperDescriptorType,
-    torch._ops.OpOverload,
-    torch._ops.OpOverloadPacket,
-    torch._ops.HigherOrderOperator,
+    OpOverload,
+    OpOverloadPacket,
+    HigherOrderOperator,
 )
 """Types of objects that know their own name."""
 

@@ -22,7 +22,6 @@ from types import BuiltinFunctionType, MethodType, ModuleType
 from typing import Final
 
 import torch
-from torch.utils import _pytree as pytree
 
 from .. import _pytree as fx_pytree
 from ..ordered.namespace import BUILTINS, Namespace, target_to_str
@@ -31,6 +30,7 @@ from ..text.qualified_names import (
     is_from_torch,
     resolves_to,
 )
+from ..torch_internals import pytree
 from ..usedef.values import Value
 
 PREFILLED: Final[dict[str, object]] = {

@@ -16,12 +16,13 @@ from itertools import zip_longest
 from typing import Final
 
 import torch
-from torch._subclasses import FakeTensor
 
 from ..immutable_collections import immutable_dict, immutable_list
 from ..node import Node
 from ..recording.frames import frames_of
 from ..text.node_text import dtype_text
+from ..torch_internals.fake_tensors import FakeTensor
+from ..torch_internals.operators import HigherOrderOperator, OpOverload
 from ..usedef.protocols import CodeOptions
 from ..usedef.values import LEAVES, Argument, Value
 from .argument_text import ArgumentPrinter
@@ -220,8 +221,8 @@ _NOT_BLUE: Final = (
     slice,
     Enum,
     torch.Tensor,
-    torch._ops.OpOverload,
-    torch._ops.HigherOrderOperator,
+    OpOverload,
+    HigherOrderOperator,
 )
 """Types of arguments that torch.fx does not colour."""
 

@@ -12,27 +12,27 @@ from collections.abc import Callable
 from typing import Final, overload
 
 import torch.fx
-from torch.fx import graph as torch_graph
 
 from ..codegen.codegen import CodeGen
 from ..codegen.variants import _BoxedCodeGen, _PyTreeCodeGen
 from ..graph import Graph
 from ..graph_module import GraphModule
-from ..memory.modules import HOOKS, beside_forward
+from ..memory.modules import beside_forward
 from ..node import map_arg
 from ..recording import frames
+from ..torch_internals import torch_fx
+from ..torch_internals.modules import HOOKS
 from ..usedef.protocols import PyTreeInfo
 from ..usedef.values import Value
 
 __all__ = ["from_torch", "to_torch"]
 
 _CODEGENS: Final[dict[type, type]] = {
-    getattr(torch_graph, ours.__name__): ours
-    for ours in (CodeGen, _PyTreeCodeGen, _BoxedCodeGen)
-    if hasattr(torch_graph, ours.__name__)
+    torch.fx.graph.CodeGen: CodeGen,
+    torch_fx.PyTreeCodeGen: _PyTreeCodeGen,
+    torch_fx.BoxedCodeGen: _BoxedCodeGen,
 }
-"""Code generator of torch.fx -> fx's that writes the same.  (torch 2.9 has no
-boxed one.)"""
+"""Code generator of torch.fx -> fx's that writes the same."""
 
 
 @overload
@@ -135,7 +135,7 @@ def _graph_from_torch(old: torch.fx.Graph) -> Graph:
     _copy_nodes(old, new, torch.fx.map_arg)
     codegen: Value = old._codegen
     new.set_codegen(_like(codegen, _CODEGENS))
-    if type(codegen) is torch_graph._PyTreeCodeGen:
+    if type(codegen) is torch_fx.PyTreeCodeGen:
         new._pytree_info = PyTreeInfo(*codegen.pytree_info)
     return new
 
@@ -186,7 +186,7 @@ def _like(codegen: Value, kinds: dict[type, type]) -> Value:
         )
     if hasattr(codegen, "pytree_info"):
         ours = make is _PyTreeCodeGen
-        info: Value = PyTreeInfo if ours else torch_graph._PyTreeInfo
+        info: Value = PyTreeInfo if ours else torch_fx.PyTreeInfo
         new = make(info(*codegen.pytree_info))
     else:
         new = make()

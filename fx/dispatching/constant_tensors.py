@@ -12,11 +12,11 @@ from collections.abc import Container
 from typing import Final, NamedTuple
 
 import torch
-from torch._ops import OpOverload
-from torch._subclasses.fake_tensor import unset_fake_temporarily
-from torch.utils import _pytree as pytree
 
 from ..memory.facts import facts_of
+from ..torch_internals import pytree
+from ..torch_internals.fake_tensors import unset_fake_temporarily
+from ..torch_internals.operators import OpOverload
 from ..usedef.values import Value
 from .reading import Args, Kwargs, refer, value_read
 

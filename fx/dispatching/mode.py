@@ -12,16 +12,16 @@ from typing import Final, NoReturn, TypeAlias
 
 import torch
 from torch import nn
-from torch._C import (
-    _dispatch_has_kernel_for_dispatch_key,
-    _dispatch_key_for_device,
-    _parse_dispatch_key,
-)
-from torch._ops import HigherOrderOperator, OpOverload
-from torch._subclasses.fake_tensor import FakeTensor
-from torch.utils import _pytree as pytree
 
 from ..recording import frames
+from ..torch_internals import pytree
+from ..torch_internals.dispatch import (
+    dispatch_key,
+    has_kernel_for,
+    key_of_device,
+)
+from ..torch_internals.fake_tensors import FakeTensor
+from ..torch_internals.operators import HigherOrderOperator, OpOverload
 from ..usedef.values import Value
 from .capture import Capture
 from .reading import Args, DispatchMode, Kwargs
@@ -95,7 +95,7 @@ class CaptureMode(DispatchMode):
         )
 
 
-_COMPOSITE: Final = torch._C.DispatchKey.CompositeImplicitAutograd
+_COMPOSITE: Final = torch.DispatchKey.CompositeImplicitAutograd
 """Where operators have their definition in terms of other operators."""
 
 
@@ -106,11 +106,9 @@ def _has_own_kernel(func: Value, leaves: list[Value]) -> bool:
     """
     for leaf in leaves:
         if isinstance(leaf, torch.Tensor):
-            device = _dispatch_key_for_device(leaf.device.type)
-            key = _parse_dispatch_key(device)
-            return key is not None and _dispatch_has_kernel_for_dispatch_key(
-                func.name(), key
-            )
+            device = key_of_device(leaf.device.type)
+            key = dispatch_key(device)
+            return key is not None and has_kernel_for(func.name(), key)
     return False
 
 

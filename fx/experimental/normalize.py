@@ -19,7 +19,6 @@ from types import BuiltinFunctionType
 from typing import ClassVar
 
 import torch
-from torch._ops import OpOverload, OpOverloadPacket
 
 from ..graph_module import GraphModule
 from ..interpreter import Args, Transformer
@@ -36,6 +35,7 @@ from ..operator_schemas import (
 from ..ordered.opcodes import Target
 from ..proxy import Proxy
 from ..rewriting.call_forms import PYTHON_OPERATORS, is_torchs
+from ..torch_internals.operators import OpOverload, OpOverloadPacket
 from ..usedef.values import LEAVES, Argument, Value
 from .schema_type_annotation import AnnotateTypesWithSchema
 

@@ -29,10 +29,6 @@ from typing import Final, Literal, TypeAlias, get_args
 import torch
 import torch.backends.mha
 from torch import nn
-from torch._guards import detect_fake_mode
-from torch._subclasses.fake_tensor import FakeTensorMode
-from torch.utils import _pytree as pytree
-from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
 
 from .._pytree import child_specs
 from ..dispatching.capture import Capture, OwnedTensors, to_fake
@@ -40,6 +36,9 @@ from ..dispatching.mode import CaptureMode, DecompositionTable
 from ..dispatching.reading import ReadMode
 from ..graph import NO_DEFAULT
 from ..graph_module import OWN, GraphModule
+from ..torch_internals import pytree
+from ..torch_internals.dispatch import active_modes
+from ..torch_internals.fake_tensors import FakeTensorMode, detect_fake_mode
 from ..tracing.captured import replaced, warn_of_replaced
 from ..tracing.patching import TRACES
 from ..tracing.state import State
@@ -236,7 +235,7 @@ def _capturing() -> Iterator[None]:
     """Prepare the process for a capture in this thread, for a block."""
     outer = [
         mode
-        for mode in _get_current_dispatch_mode_stack()
+        for mode in active_modes()
         if isinstance(mode, CaptureMode) and not mode.paused
     ]
     cache = torch.is_autocast_cache_enabled()

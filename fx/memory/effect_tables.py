@@ -16,21 +16,12 @@ from types import BuiltinFunctionType
 from typing import Final, NamedTuple
 
 import torch
-import torch._C._functorch as _functorch
 from torch import nn
-from torch._functorch import predispatch
 from torch.autograd import forward_ad
-from torch.nn.modules.batchnorm import _NormBase
-from torch.nn.modules.conv import _ConvNd
-from torch.nn.modules.dropout import _DropoutNd
 from torch.nn.modules.lazy import LazyModuleMixin
-from torch.nn.modules.pooling import (
-    _AdaptiveAvgPoolNd,
-    _AdaptiveMaxPoolNd,
-    _MaxPoolNd,
-)
-from torch.nn.utils.parametrizations import _SpectralNorm
 
+from ..torch_internals.modules import DropoutNd, NormBase, SpectralNorm
+from ..torch_internals.operators import NESTING_LEVELS
 from ..usedef.values import Value
 
 CALLED_FOR_EFFECT: Final[tuple[Callable[..., Value], ...]] = (
@@ -49,7 +40,7 @@ CALLED_FOR_EFFECT: Final[tuple[Callable[..., Value], ...]] = (
     torch.set_rng_state,
     *(
         function
-        for module in (predispatch, torch._C, _functorch, forward_ad)
+        for module in (*NESTING_LEVELS, forward_ad)
         for name, function in vars(module).items()
         if name.endswith(("_nesting", "_dual_level"))
     ),
@@ -151,10 +142,13 @@ PLAIN_ATTRIBUTES: Final = frozenset("device dtype layout ndim shape".split())
 """Attributes of tensors that are not memory."""
 
 FRESH_MODULES: Final = (
-    _ConvNd,
-    _NormBase,
-    *(nn.AvgPool1d, nn.AvgPool2d, nn.AvgPool3d, _MaxPoolNd),
-    *(_AdaptiveAvgPoolNd, _AdaptiveMaxPoolNd),
+    *(nn.Conv1d, nn.Conv2d, nn.Conv3d),
+    *(nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d),
+    NormBase,
+    *(nn.AvgPool1d, nn.AvgPool2d, nn.AvgPool3d),
+    *(nn.MaxPool1d, nn.MaxPool2d, nn.MaxPool3d),
+    *(nn.AdaptiveAvgPool1d, nn.AdaptiveAvgPool2d, nn.AdaptiveAvgPool3d),
+    *(nn.AdaptiveMaxPool1d, nn.AdaptiveMaxPool2d, nn.AdaptiveMaxPool3d),
     *(nn.Bilinear, nn.Embedding, nn.Linear, nn.PReLU),
     *(nn.CELU, nn.ELU, nn.GELU, nn.GLU, nn.Hardsigmoid, nn.Hardswish),
     *(nn.Hardtanh, nn.LeakyReLU, nn.LogSigmoid, nn.Mish, nn.ReLU, nn.SELU),
@@ -257,7 +251,7 @@ MODULE_EFFECTS: Final = (
         "makes its parameters at the first call",
     ),
     ModuleEffect(
-        _DropoutNd,
+        DropoutNd,
         lambda m: m.training and m.p > 0,
         f"{_DRAWS}: it is in training, with p > 0",
     ),
@@ -280,12 +274,12 @@ MODULE_EFFECTS: Final = (
         _DRAWS,
     ),
     ModuleEffect(
-        _NormBase,
+        NormBase,
         lambda m: m.training and m.track_running_stats,
         "updates running_mean and running_var: it is in training",
     ),
     ModuleEffect(
-        _SpectralNorm,
+        SpectralNorm,
         lambda m: m.training,
         "updates its singular vectors: it is in training",
     ),

@@ -12,20 +12,12 @@ from collections.abc import Iterator
 from typing import Final
 
 from torch import nn
-from torch.nn.modules import module as torchs
 
 from ..text.qualified_names import resolves_to
+from ..torch_internals.modules import GLOBAL_HOOKS, HOOKS
 from .effect_tables import FRESH_MODULES, MODULE_EFFECTS
 from .facts import Parameter
 from .function_effects import Effect, effect_of_function
-
-HOOKS: Final = (
-    "_forward_pre_hooks",
-    "_forward_hooks",
-    "_backward_pre_hooks",
-    "_backward_hooks",
-)
-"""Where a module keeps functions that run when it is called."""
 
 
 def beside_forward(module: nn.Module) -> list[str]:
@@ -75,7 +67,7 @@ def is_torchs(module: nn.Module) -> bool:
 def hooks_of(module: nn.Module, path: str = "") -> Iterator[tuple[str, Effect]]:
     """The hooks that run when a module is called: its own, and global ones."""
     name = type(module).__name__
-    if any(getattr(torchs, f"_global{kind}") for kind in HOOKS):
+    if any(GLOBAL_HOOKS):
         yield path, Effect("unknown", "there are hooks on all modules")
     if any(getattr(module, kind) for kind in HOOKS):
         yield path, Effect("unknown", f"{name} has hooks")

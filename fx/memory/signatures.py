@@ -17,9 +17,9 @@ from inspect import Parameter, Signature, _ParameterKind
 from typing import Final, TypeVar
 
 import torch
-from torch._C import FunctionSchema
-from torch._jit_internal import boolean_dispatched
+from torch import FunctionSchema
 
+from ..torch_internals.operators import boolean_dispatched
 from ..usedef.values import Value
 
 t = TypeVar("t")

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import torch
-from torch.utils import _pytree as pytree
 
 from ..graph_module import GraphModule
 from ..node import Node
 from ..ordered.opcodes import Opcode, Target
 from ..text.dotted_path import find
+from ..torch_internals import pytree
 from ..usedef.values import Value
 from .shape_prop import ShapeProp, TensorMetadata
 

@@ -19,7 +19,6 @@ from typing import NamedTuple
 
 import torch
 from torch import nn
-from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.distributed.pipelining import PipelineStage
 
 from ..codegen.variants import _PyTreeCodeGen
@@ -27,6 +26,8 @@ from ..graph import Graph
 from ..graph_module import GraphModule
 from ..memory.effects import Memory, changes_only_itself, effect_by_name, owned
 from ..node import Node, map_arg
+from ..torch_internals.fake_tensors import FakeTensorMode
+from ..torch_internals.operators import assert_
 from ..usedef.values import Argument
 from .shape_prop import ShapeProp, TensorMetadata
 from .tools_common import CALLABLE_NODE_OPS
@@ -275,7 +276,7 @@ def _check_writes(gm: GraphModule) -> None:
         effect = effect_by_name(node)
         if effect.target is None and effect.kind != "impure":
             continue
-        only_raises = node.target is torch._assert
+        only_raises = node.target is assert_
         known = effect.only_draws or only_raises or memory.is_made_here(node)
         if not known:
             raise ValueError(

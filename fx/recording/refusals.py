@@ -11,9 +11,8 @@ import types
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from torch._ops import HigherOrderOperator
-from torch.utils import _pytree as pytree
-
+from ..torch_internals import pytree
+from ..torch_internals.operators import HigherOrderOperator
 from ..usedef.values import Value
 from . import frames
 

@@ -6,9 +6,9 @@ import math
 from typing import NamedTuple
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensor
-from torch.utils import _pytree as pytree
 
+from ..torch_internals import pytree
+from ..torch_internals.fake_tensors import FakeTensor
 from ..usedef.values import Value
 
 

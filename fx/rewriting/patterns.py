@@ -14,11 +14,11 @@ from collections.abc import Collection, Container, Mapping, Sequence
 from typing import NamedTuple, TypeAlias, TypedDict
 
 import torch
-from torch._ops import OpOverload
 
 from ..graph import Graph
 from ..node import Node
 from ..text.dotted_path import find
+from ..torch_internals.operators import OpOverload
 from ..usedef.values import Argument, Value
 
 Pair: TypeAlias = tuple[Sequence[Argument], Sequence[Argument]]

@@ -18,11 +18,7 @@ from types import BuiltinFunctionType, FunctionType, ModuleType, NoneType
 from typing import Final
 
 import torch
-import torch._C._nn as _nn
 from torch import nn
-from torch._C import _dispatch_has_kernel, _set_grad_enabled
-from torch._ops import OpOverload, OpOverloadPacket
-from torch.amp.autocast_mode import _enter_autocast, _exit_autocast
 from torch.nn.modules.linear import NonDynamicallyQuantizableLinear as _OutProj
 from torch.overrides import get_overridable_functions
 
@@ -30,6 +26,16 @@ from ..memory.effect_tables import OF_PYTHON, PURE_TORCH
 from ..memory.facts import facts_of_overloads
 from ..proxy import assert_fn
 from ..text.qualified_names import _type_repr, pretty_target
+from ..torch_internals.operators import (
+    NN,
+    OpOverload,
+    OpOverloadPacket,
+    assert_,
+    enter_autocast,
+    exit_autocast,
+    has_kernel,
+    switch_gradients,
+)
 from ..tracing.concrete_args import _assert_is_none
 from ..usedef.values import Value
 
@@ -59,10 +65,10 @@ _METHODS: Final = frozenset(
 @functools.cache
 def _functions() -> Mapping[str, object]:
     """Name → function, for what is not in torch.ops."""
-    state = (_set_grad_enabled, _enter_autocast, _exit_autocast)
+    state = (switch_gradients, enter_autocast, exit_autocast)
     of_python = [function for _, function in OF_PYTHON]
     of_python += map(vars(builtins).get, _BUILTINS)
-    checks = (torch._assert, assert_fn, _assert_is_none)
+    checks = (assert_, assert_fn, _assert_is_none)
     found = (*checks, *state, *PURE_TORCH, *of_python, *_of_torch())
     return {pretty_target(function): function for function in found}
 
@@ -73,7 +79,7 @@ def _of_torch() -> Iterator[object]:
     for owner, functions in get_overridable_functions().items():
         if isinstance(owner, ModuleType):  # not Tensor
             yield from (f for f in functions if isinstance(f, plain))
-    for module in (torch, _nn):
+    for module in (torch, NN):
         for function in vars(module).values():
             if isinstance(function, BuiltinFunctionType) and _safe(function):
                 yield function
@@ -92,7 +98,7 @@ def _only_computes(facts: Value) -> bool:
         return False
     if base.startswith("_") and base not in _PRIVATE:
         return torch.Tag.core in facts.overload.tags
-    known: bool = _dispatch_has_kernel(facts.full_name)
+    known: bool = has_kernel(facts.full_name)
     return known
 
 

@@ -27,13 +27,13 @@ from typing import Final
 
 import torch
 from torch import nn
-from torch.utils import _pytree as pytree
 
 from ..codegen.source import CompiledForward
 from ..codegen.syntax import is_attribute_name
 from ..codegen.variants import SPECS
 from ..memory.modules import beside_forward
 from ..recording import frames
+from ..torch_internals import pytree
 from ..tracing.wrapping import original_of
 from ..usedef.protocols import PythonCode
 from ..usedef.values import Value

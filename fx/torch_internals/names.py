@@ -1,6 +1,6 @@
-"""Stage 02, use-def: look up a private name of torch, or say what lacks it.
+"""Stage 02, use-def: look up a private name of torch, or say what needs it.
 
-    OpOverload = find("torch._ops:OpOverload", since="1.10", needed_for="…")
+    HigherOrderOperator = find("torch._ops:HigherOrderOperator", needed_for="…")
 
 If the installed torch has the name, that is the object itself, and costs
 nothing afterwards.  If not, it is a class with no instances: `isinstance` is
@@ -11,9 +11,10 @@ from it gets a `MissingName` that says which feature needs it.
 from __future__ import annotations
 
 import pkgutil
-from typing import Final, NoReturn
+from typing import Final, NamedTuple, NoReturn
 
 import torch
+from torch.torch_version import TorchVersion
 
 from ..usedef.values import Value
 
@@ -24,13 +25,13 @@ TESTED_TORCH: Final = (OLDEST_TORCH, "2.15")
 """The oldest and the newest torch that fx was tested with."""
 
 
-def checked_version(version: str) -> str:
+def checked_version(version: TorchVersion) -> TorchVersion:
     """The version of torch, if it is not too old for fx.
 
     Raises:
         ImportError: it is older than OLDEST_TORCH.
     """
-    if torch.torch_version.TorchVersion(version) < OLDEST_TORCH:
+    if version < OLDEST_TORCH:
         raise ImportError(
             f"fx needs torch {OLDEST_TORCH} or newer, and this is torch "
             f"{version}: pip install 'torch>={OLDEST_TORCH}'"
@@ -42,6 +43,27 @@ TORCH: Final = checked_version(torch.__version__)
 """The version of the torch that is installed."""
 
 
+class PrivateName(NamedTuple):
+    """A private name of torch that fx looks up.
+
+    Attributes:
+        path: the module, a colon, and the name in it; or a module alone.
+        since: the first version of torch that has it there, of those that fx
+            works with.
+        what: the feature that needs it, or what is different without it.
+        found: whether the torch that is installed has it.
+    """
+
+    path: str
+    since: str
+    what: str
+    found: bool
+
+
+LOOKED_UP: Final[list[PrivateName]] = []
+"""Each name that was looked up so far, for whoever asks what torch lacks."""
+
+
 class MissingName(RuntimeError):
     """Something of fx was used that needs a name which torch does not have."""
 
@@ -49,16 +71,17 @@ class MissingName(RuntimeError):
 class _Missing(type):
     """The class of what `find` gives for a name that torch does not have."""
 
-    needed_for: str
-    since: str
+    entry: PrivateName
 
     def _refuse(cls) -> NoReturn:
+        path, since, feature, _ = cls.entry
+        name = path.replace(":", ".")
         oldest, newest = TESTED_TORCH
         raise MissingName(
-            f"fx needs {cls.__name__} for {cls.needed_for}, and torch {TORCH} "
-            f"has no such name, as torch {cls.since} had. fx was tested with "
-            f"torch {oldest} to {newest}: install one of these, or a newer "
-            "fx. Everything else works."
+            f"fx needs {name} for {feature}, and torch {TORCH} has no such "
+            f"name, as torch {since} has. fx was tested with torch {oldest} "
+            f"to {newest}: install one of these, or a newer fx. Everything "
+            "else works."
         )
 
     def __call__(cls, *args: Value, **kwargs: Value) -> NoReturn:
@@ -72,14 +95,15 @@ class _Missing(type):
         cls._refuse()
 
 
-def find(path: str, *, since: str, needed_for: str) -> Value:
+def find(path: str, *, needed_for: str, since: str = OLDEST_TORCH) -> Value:
     """The object of torch at a path with a private name in it.
 
     Args:
         path: the module, a colon, and the name in it: "torch._ops:OpOverload";
             or a module alone.
-        since: the first version of torch that has it there.
         needed_for: the feature that needs it, as a noun phrase.
+        since: the first version of torch that has it there, if fx works with
+            older ones.
 
     Returns:
         The object, or a class with no instances that raises MissingName when
@@ -88,21 +112,24 @@ def find(path: str, *, since: str, needed_for: str) -> Value:
     found = find_or(path, None, since=since, without=needed_for)
     if found is not None:
         return found
-    missing = _Missing(path.replace(":", "."), (), {})
-    missing.needed_for, missing.since = needed_for, since
-    return missing
+    return _Missing("Missing", (), {"entry": LOOKED_UP[-1]})
 
 
-def find_or(path: str, default: Value, *, since: str, without: str) -> Value:
+def find_or(
+    path: str, default: Value, *, without: str, since: str = OLDEST_TORCH
+) -> Value:
     """The object of torch at a path, or something that does as well.
 
     Args:
         path: as for `find`.
         default: what stands in for it.
-        since: the first version of torch that has it there.
         without: what is different with the default.
+        since: as for `find`.
     """
     try:
-        return pkgutil.resolve_name(path)
+        value = pkgutil.resolve_name(path)
     except (ImportError, AttributeError):
+        LOOKED_UP.append(PrivateName(path, since, without, found=False))
         return default
+    LOOKED_UP.append(PrivateName(path, since, without, found=True))
+    return value

@@ -25,7 +25,6 @@ from typing import Final
 
 import torch
 from torch import nn
-from torch.utils import _pytree as pytree
 
 from ..memory import effect_tables as tables
 from ..memory.effects import is_new, overloads_of
@@ -34,6 +33,7 @@ from ..memory.modules import returns_new_tensor
 from ..node import Node
 from ..proxy import Proxy
 from ..recording import frames
+from ..torch_internals import pytree
 from ..usedef.values import Argument, Value
 from .state import Held, State
 

@@ -15,11 +15,12 @@ from itertools import count
 from typing import Final, NamedTuple
 
 import torch
-from torch.utils import _pytree as pytree
 
 from ..memory.function_effects import has_side_effect
 from ..node import Node
 from ..proxy import Proxy, TracerBase
+from ..torch_internals import pytree
+from ..torch_internals.operators import assert_
 from ..usedef.values import Value, base_types
 
 
@@ -201,7 +202,7 @@ class RootInputs:
             )
         elif type(value) in base_types and not isinstance(value, torch.Tensor):
             self._tracer.create_proxy(
-                "call_function", torch._assert, (proxy == value, message), {}
+                "call_function", assert_, (proxy == value, message), {}
             )
         else:
             warnings.warn(

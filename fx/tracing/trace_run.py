@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from torch import nn
 
 from ..proxy import Proxy
-from ..torch_internals.tracing import FLAG
+from ..torch_internals.tracing import APPLY, FLAG
 from ..usedef.values import Value
-from .modes import APPLY, SWITCHES, Modes, apply, switch
+from .modes import SWITCHES, Modes, apply, switch
 from .patching import TRACES
 from .questions import QUESTIONS, make_flag, warn_unless_a_tensor_agrees
 from .torch_marks import take_over

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import NamedTuple, NoReturn, Protocol, TypeAlias, TypeVar
 
 import torch
-from torch.utils import _pytree as pytree
 
 from ..ordered.linked_list import Link, LinkedList
+from ..torch_internals import pytree
 from .values import Value
 
 NodeT = TypeVar("NodeT", bound=Link)

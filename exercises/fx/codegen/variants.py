@@ -11,10 +11,9 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
-from torch.utils import _pytree as pytree
-
 from .._pytree import child_specs, tree_flatten_spec
 from ..graph import Graph
+from ..torch_internals import pytree
 from ..usedef.protocols import PyTreeInfo
 from ..usedef.values import Argument, Value
 from .codegen import CodeGen

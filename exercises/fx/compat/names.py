@@ -16,9 +16,6 @@ import math
 from types import ModuleType
 from typing import Final
 
-from torch.fx import graph as torch_graph
-from torch.fx import graph_module as torch_graph_module
-from torch.fx import operator_schemas as torch_operator_schemas
 from torch.fx import traceback as torch_traceback
 
 from .. import (
@@ -42,6 +39,7 @@ from ..passes import utils
 from ..recording import operators
 from ..saving import attributes
 from ..text import dotted_path, node_text
+from ..torch_internals import torch_fx
 from ..tracing import questions
 from ..usedef import protocols, values
 from ..usedef.values import Argument, Value
@@ -65,13 +63,13 @@ _NAMES: Final[dict[ModuleType, dict[str, Value]]] = {
         "_Namespace": Namespace,
         "_PyTreeCodeGen": _PyTreeCodeGen,
         "_PyTreeInfo": protocols.PyTreeInfo,
-        "_parse_stack_trace": torch_graph._parse_stack_trace,
+        "_parse_stack_trace": torch_fx.parse_stack_trace,
         "inplace_methods": operators.inplace_methods,
         "magic_methods": operators.magic_methods,
         "reflectable_magic_methods": operators.reflectable_magic_methods,
     },
     graph_module: {
-        "_CodeOnlyModule": torch_graph_module._CodeOnlyModule,
+        "_CodeOnlyModule": torch_fx.CodeOnlyModule,
         "_USER_PRESERVED_ATTRIBUTES_KEY": attributes.PRESERVED,
         "_copy_attr": dotted_path.copy_attribute,
     },
@@ -82,9 +80,7 @@ _NAMES: Final[dict[ModuleType, dict[str, Value]]] = {
         "has_side_effect": function_effects.has_side_effect,
     },
     operator_schemas: {
-        "_torchscript_type_to_python_type": (
-            torch_operator_schemas._torchscript_type_to_python_type
-        ),
+        "_torchscript_type_to_python_type": torch_fx.python_type,
     },
     _pytree: {
         "_dict_flatten_spec": _pytree._values,
@@ -95,7 +91,10 @@ _NAMES: Final[dict[ModuleType, dict[str, Value]]] = {
         "NodeSource": torch_traceback.NodeSource,
         "NodeSourceAction": torch_traceback.NodeSourceAction,
     },
-    _symbolic_trace: {"_is_fx_tracing_flag": questions.make_flag(False)},
+    _symbolic_trace: {
+        "_get_is_fx_tracing": questions.make_flag(bool),
+        "_is_fx_tracing_flag": questions.make_flag(False),
+    },
     **{
         package: {"__getattr__": importer(package.__name__, {})}
         for package in (passes, utils, experimental)

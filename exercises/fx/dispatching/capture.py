@@ -18,16 +18,6 @@ from typing import Final, NamedTuple, TypeAlias
 
 import torch
 from torch import nn
-from torch._C import _DisableTorchDispatch
-from torch._ops import OpOverload
-from torch._subclasses.fake_impls import fast_detach
-from torch._subclasses.fake_tensor import (
-    DynamicOutputShapeException,
-    FakeTensor,
-    FakeTensorMode,
-    unset_fake_temporarily,
-)
-from torch.utils import _pytree as pytree
 
 from ..graph import Graph
 from ..memory.facts import facts_of
@@ -35,6 +25,16 @@ from ..node import Node
 from ..passes.shape_prop import extract_tensor_metadata
 from ..proxy import GraphAppendingTracer, TracerBase
 from ..recording import frames
+from ..torch_internals import pytree
+from ..torch_internals.dispatch import without_dispatch
+from ..torch_internals.fake_tensors import (
+    DynamicOutputShapeException,
+    FakeTensor,
+    FakeTensorMode,
+    detached,
+    unset_fake_temporarily,
+)
+from ..torch_internals.operators import OpOverload
 from ..tracing.state import STORED
 from ..usedef.values import Argument, Value
 from .constant_tensors import Constants, copy_of_small
@@ -203,11 +203,11 @@ class Capture(GraphAppendingTracer):
         None for a tensor that has no strides.
         """
         if isinstance(value, FakeTensor):
-            return fast_detach(value.fake_mode, value)
+            return detached(value.fake_mode, value)
         strided = value.layout is torch.strided and not value.is_nested
         if not strided or value.is_quantized:
             return None
-        with _DisableTorchDispatch():
+        with without_dispatch():
             empty = torch.empty_strided(
                 value.shape, value.stride(), dtype=value.dtype, device="meta"
             )

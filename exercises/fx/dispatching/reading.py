@@ -13,14 +13,14 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensor
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.overrides import TorchFunctionMode
-from torch.utils import _pytree as pytree
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from ..node import Node
 from ..recording import frames
+from ..torch_internals import pytree
+from ..torch_internals.dispatch import TorchDispatchMode
+from ..torch_internals.fake_tensors import FakeTensor
 from ..usedef.values import Value
 
 Args: TypeAlias = tuple[Value, ...]
@@ -172,7 +172,7 @@ def _in_index(given: _Given) -> Value:
     return [one for one in parts if isinstance(one, list)]
 
 
-_SET_DATA: Final[Value] = vars(torch._C.TensorBase)["data"].__set__
+_SET_DATA: Final[Value] = vars(torch.Tensor.__base__)["data"].__set__
 
 _READ: Final[dict[Callable[..., Value], Callable[[_Given], Value]]] = {
     **dict.fromkeys(

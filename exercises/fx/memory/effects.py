@@ -38,11 +38,11 @@ from typing import Final, Literal, TypeAlias
 import torch
 import torch.fx
 from torch import nn
-from torch.utils import _pytree as pytree
 
 from ..node import Node
 from ..text.dotted_path import PathError, find, look_up
 from ..text.qualified_names import _get_qualified_name, resolves_to
+from ..torch_internals import pytree
 from ..usedef.protocols import CodeGenerator
 from ..usedef.refusals import refuse_torchs
 from ..usedef.values import Argument, Value

@@ -21,9 +21,12 @@ from typing import Final, NamedTuple, TypeAlias
 
 import torch
 from torch import Tag
-from torch._ops import OpOverload, OpOverloadPacket
-from torch.jit._builtins import _find_builtin
 
+from ..torch_internals.operators import (
+    OpOverload,
+    OpOverloadPacket,
+    find_builtin,
+)
 from ..usedef.values import Argument, Value
 from .signatures import signature_of_schema
 
@@ -61,7 +64,7 @@ class Parameter(NamedTuple):
         return given
 
 
-def _parameter(place: int, argument: torch._C.Argument) -> Parameter:
+def _parameter(place: int, argument: torch.Argument) -> Parameter:
     """The parameter that a schema declares at some place."""
     return Parameter(
         argument.name,
@@ -237,7 +240,7 @@ def facts_of_overloads(target: object) -> list[Facts] | None:
     return _facts_in(target)
 
 
-builtin_name: Final[Callable[[object], str | None]] = _find_builtin
+builtin_name: Final = find_builtin
 """`torch.add` → "aten::add"."""
 
 

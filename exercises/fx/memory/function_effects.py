@@ -24,17 +24,21 @@ from types import FunctionType
 from typing import Final, Literal, NamedTuple, ParamSpec, TypeAlias, TypeVar
 
 import torch
-from torch._C import _dispatch_has_kernel
-from torch._library.custom_ops import CustomOpDef
-from torch._library.simple_registry import singleton
-from torch._ops import HigherOrderOperator, OpOverload, OpOverloadPacket
-from torch.fx.node import _side_effectful_functions as torchs_registry
 
 from ..text.qualified_names import (
     _get_qualified_name,
     is_from_torch,
     pretty_target,
     resolves_to,
+)
+from ..torch_internals.operators import (
+    CustomOpDef,
+    HigherOrderOperator,
+    OpOverload,
+    OpOverloadPacket,
+    called_for_effect,
+    declared_effect,
+    has_kernel,
 )
 from ..usedef.values import Argument, Value
 from . import effect_tables as tables
@@ -96,7 +100,7 @@ def effect_of_function(target: object, args: Args, kwargs: Kwargs) -> Effect:
         cases = known[1] if known else _cases_of_function(target, args)
         effect = _first_that_fits(cases, args, kwargs)
         # What is impure anyway has its reason already.
-        if effect.kind == "impure" or not is_in(torchs_registry, target):
+        if effect.kind == "impure" or not is_in(called_for_effect, target):
             return effect
     return Effect("impure", f"{pretty_target(target)} {_REGISTERED}")
 
@@ -387,15 +391,13 @@ def overloads_on_tensors(target: object) -> list[Facts]:
     """The overloads that a call of `target` can mean, if it is an operator."""
     overloads = facts_of_overloads(target) or []
     # The others are parts of TorchScript, such as `sort` of a list.
-    on_tensors = [
-        facts for facts in overloads if _dispatch_has_kernel(facts.full_name)
-    ]
+    on_tensors = [facts for facts in overloads if has_kernel(facts.full_name)]
     return on_tensors or (overloads if _is_operator(target) else [])
 
 
 def _has_registered_effect(full_name: str) -> bool:
     """Whether torch.library knows an effect of the operator."""
-    holder = getattr(singleton.find(full_name), "effect", None)
+    holder = getattr(declared_effect(full_name), "effect", None)
     return getattr(holder, "effect", None) is not None
 
 

@@ -8,12 +8,12 @@ other tensors it shares storage with.
 from __future__ import annotations
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
-from torch.utils import _pytree as pytree
 
 from ..graph_module import GraphModule
 from ..interpreter import Interpreter
 from ..node import Node
+from ..torch_internals import pytree
+from ..torch_internals.fake_tensors import FakeTensor, FakeTensorMode
 from ..usedef.arguments import map_aggregate
 from ..usedef.values import Argument, Value
 

@@ -19,12 +19,12 @@ from bisect import bisect_left
 from collections.abc import Callable, Sequence
 
 import torch
-from torch.utils import _pytree as pytree
 
 from ..graph import Graph
 from ..graph_module import GraphModule
 from ..interpreter import Interpreter
 from ..node import Node
+from ..torch_internals import pytree
 from ..usedef.refusals import refuse_torchs
 from ..usedef.values import Value
 from .two_ways import Comparison, Found, Way, eager

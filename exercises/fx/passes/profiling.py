@@ -10,10 +10,10 @@ import time
 from typing import NamedTuple
 
 import torch
-from torch.utils import _pytree as pytree
 
 from ..interpreter import Interpreter
 from ..node import Node
+from ..torch_internals import pytree
 from ..usedef.values import Value
 
 __all__ = ["Profiler", "Record"]

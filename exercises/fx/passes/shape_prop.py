@@ -12,15 +12,18 @@ from typing import NamedTuple
 
 import torch
 from torch import nn
-from torch._dispatch.python import enable_python_dispatcher
-from torch._guards import detect_fake_mode
-from torch._prims_common import is_contiguous_for_memory_format
-from torch._subclasses.fake_tensor import FakeCopyMode, FakeTensorMode
-from torch.utils import _pytree as pytree
 
 from ..graph_module import GraphModule
 from ..interpreter import Interpreter
 from ..node import Node
+from ..torch_internals import pytree
+from ..torch_internals.fake_tensors import (
+    FakeCopyMode,
+    FakeTensorMode,
+    detect_fake_mode,
+    is_contiguous,
+    python_dispatcher,
+)
 from ..usedef.arguments import map_aggregate
 from ..usedef.values import Argument, Value
 
@@ -79,7 +82,7 @@ def extract_tensor_metadata(result: torch.Tensor) -> TensorMetadata:
 def _memory_format(tensor: torch.Tensor) -> torch.memory_format | None:
     """The first memory format that a tensor is contiguous in."""
     for memory_format in MEMORY_FORMATS:
-        if is_contiguous_for_memory_format(tensor, memory_format=memory_format):
+        if is_contiguous(tensor, memory_format=memory_format):
             return memory_format
     return None
 
@@ -155,5 +158,5 @@ class ShapeProp(Interpreter):
         """Run one node, with fake tensors if there is a mode."""
         if self.fake_mode is None:
             return super().run_node(n)
-        with self.fake_mode, enable_python_dispatcher():
+        with self.fake_mode, python_dispatcher():
             return super().run_node(n)

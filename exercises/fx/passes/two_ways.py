@@ -20,10 +20,10 @@ from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
 import torch
-from torch.utils import _pytree as pytree
 
 from ..graph_module import GraphModule
 from ..node import Node
+from ..torch_internals import pytree
 from ..usedef.values import Value
 
 __all__ = ["Comparison", "Found", "Problem", "Way", "eager"]

@@ -11,15 +11,14 @@ from __future__ import annotations
 import operator
 
 import torch
-from torch._guards import detect_fake_mode
-from torch._subclasses.fake_tensor import FakeTensorMode
-from torch.utils import _pytree as pytree
 
 from ..graph_module import GraphModule
 from ..interpreter import Interpreter
 from ..memory.facts import facts_of
 from ..node import Node, map_arg
 from ..ordered.opcodes import Target
+from ..torch_internals import pytree
+from ..torch_internals.fake_tensors import FakeTensorMode, detect_fake_mode
 from ..usedef.arguments import map_aggregate
 from ..usedef.values import Argument, Value
 from .geometry import can_be_seen, hides_memory, tensors_in

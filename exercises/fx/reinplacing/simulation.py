@@ -14,11 +14,11 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensorMode
 
 from ..graph_module import GraphModule
 from ..memory.facts import Facts, facts_of
 from ..node import Node
+from ..torch_internals.fake_tensors import FakeTensorMode
 from ..usedef.values import Value
 from .aliasing import DisjointSets, Storages, is_item, nodes_in, propagate
 from .geometry import geometry, tensors_in

@@ -18,13 +18,13 @@ from typing import Final, NamedTuple
 
 import torch
 from torch import nn
-from torch._ops import OpOverload
 
 from ..memory.effects import by_itself, first_of, overloads_of, owned
 from ..memory.facts import Facts, builtin_name, facts_of_overloads
 from ..memory.signatures import python_signature
 from ..node import Node
 from ..text.qualified_names import resolves_to
+from ..torch_internals.operators import OpOverload
 from ..usedef.arguments import parts
 from ..usedef.values import LEAVES, Argument, Value
 from .patterns import Exact, Key, MatchOptions, Pair, fetched, side_by_side

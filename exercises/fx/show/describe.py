@@ -186,7 +186,7 @@ def _one_line(module: nn.Module) -> str:
 def _weights(held: Value) -> int | None:
     """How many numbers a module, or a tensor, holds."""
     # A lazy parameter has none yet, but refuses the question.
-    with torch._C.DisableTorchFunctionSubclass():
+    with torch.DisableTorchFunctionSubclass():
         match held:
             case nn.Module():
                 return sum(each.numel() for each in held.parameters())

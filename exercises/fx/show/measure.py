@@ -7,14 +7,14 @@ from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensorMode
-from torch.utils import _pytree as pytree
 
 from ..graph_module import GraphModule
 from ..node import Node
 from ..passes.profiling import Profiler
 from ..passes.shape_prop import ShapeProp, TensorMetadata
 from ..text.node_text import dtype_text
+from ..torch_internals import pytree
+from ..torch_internals.fake_tensors import FakeTensorMode
 from ..usedef.values import Value
 
 __all__ = ["Facts", "measure", "value_text"]

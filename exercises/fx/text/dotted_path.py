@@ -13,8 +13,8 @@ from typing import Final, NamedTuple
 
 import torch
 from torch import nn
-from torch.nn.modules.module import _global_module_registration_hooks as _HOOKS
 
+from ..torch_internals.modules import registration_hooks
 from ..usedef.values import Value
 
 MISSING: Final = object()
@@ -239,7 +239,7 @@ def _set_child(holder: object, name: str, child: nn.Module) -> None:
     """`setattr`, in a third of its time if there is nothing to replace."""
     if (
         type(holder) is nn.Module
-        and not (holder._parameters or holder._buffers or _HOOKS)
+        and not (holder._parameters or holder._buffers or registration_hooks)
         and name not in vars(holder)
     ):
         holder._modules[name] = child

@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 
 import torch
-from torch.utils._dtype_abbrs import dtype_abbrs
 
 from ..ordered.linked_list import Link
 from ..ordered.opcodes import Opcode
+from ..torch_internals.operators import dtype_abbreviations
 from ..usedef.values import Argument, Value
 
 
@@ -66,7 +66,7 @@ def arguments_text(
 
 def dtype_text(dtype: torch.dtype) -> str:
     """The short name of a dtype, f32 or bf16; the long one of a rare one."""
-    return dtype_abbrs.get(dtype, str(dtype).removeprefix("torch."))
+    return dtype_abbreviations.get(dtype, str(dtype).removeprefix("torch."))
 
 
 def tensor_text(meta: dict[str, Value]) -> str:

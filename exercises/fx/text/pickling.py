@@ -23,11 +23,11 @@ from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import NamedTuple, TypeVar
 
 import torch
-from torch._ops import OpOverload, OpOverloadPacket
-from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 
 from ..ordered.linked_list import Link
 from ..ordered.ordered_graph import OrderedGraph
+from ..torch_internals.fake_tensors import FakeTensor, FakeTensorMode
+from ..torch_internals.operators import OpOverload, OpOverloadPacket
 from ..usedef.values import LEAVES, Value
 from .qualified_names import _get_qualified_name, _type_repr, resolves_to
 

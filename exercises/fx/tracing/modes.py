@@ -19,9 +19,9 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 import torch
-from torch._functorch import utils as functorch
 
 from ..recording import frames
+from ..torch_internals.tracing import GRADIENTS
 from ..usedef.values import Value
 from .wrapping import find_proxy
 
@@ -30,15 +30,11 @@ if TYPE_CHECKING:
     from .tracer import Tracer
 
 SWITCHES: Final = (
-    (vars(torch._C), ["_set_grad_enabled"]),
+    GRADIENTS,
     (torch.inference_mode, ["__enter__", "__exit__"]),
     (vars(torch), ["set_autocast_enabled"]),
 )
 """Where torch's Python code looks up what switches a mode, on or back."""
-
-APPLY: Final = vars(functorch), ["unwrap_dead_wrappers"]
-"""What `apply` of a function with its own backward gives its arguments to.
-Programs bind `apply` to names of their own, so it cannot be replaced itself."""
 
 _DEVICES: Final = ("cpu", "cuda")
 """The devices whose autocast is looked at."""

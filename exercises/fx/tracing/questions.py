@@ -12,7 +12,6 @@ from collections.abc import Callable
 from typing import Final
 
 import torch
-from torch.fx import _symbolic_trace as torch_tracing
 
 from ..proxy import Proxy, TracerBase
 from ..recording import frames
@@ -52,23 +51,24 @@ def warn_unless_a_tensor_agrees(
 
 
 class _Flag:
-    """Whether a trace runs here, or one of torch.fx anywhere.
+    """Whether a trace of fx runs here, or one of torch.fx.
 
-    Functions that `torch.compile` has wrapped look at a flag of torch.fx, and
-    refuse to be traced.
+    It is read as a flag or called as a function, as the torch that is
+    installed does.
     """
 
-    def __init__(self, theirs: object) -> None:
-        """Stand for torch.fx's own flag, too."""
+    def __init__(self, theirs: Value) -> None:
+        """Stand for torch.fx's own flag, or its function, too."""
         self._theirs = theirs
 
     def __bool__(self) -> bool:
-        """Ask at each look."""
+        """Answer whoever reads the flag."""
         return TRACES.current is not None or bool(self._theirs)
+
+    def __call__(self) -> bool:
+        """Answer whoever calls the function."""
+        return TRACES.current is not None or bool(self._theirs())
 
 
 make_flag: Final[Callable[[Value], Value]] = _Flag
 """Makes what replaces torch.fx's flag."""
-
-TORCH_FX_FLAG: Final = vars(torch_tracing), ["_is_fx_tracing_flag"]
-"""Where the flag is."""

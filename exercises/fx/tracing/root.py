@@ -17,11 +17,11 @@ from types import CodeType, FunctionType
 from typing import Final
 
 from torch import nn
-from torch.utils import _pytree as pytree
 
 from ..memory.modules import beside_forward
 from ..proxy import TracerBase
 from ..recording import frames
+from ..torch_internals import pytree
 from ..usedef.protocols import PyTreeInfo
 from ..usedef.values import Value
 from .concrete_args import (
@@ -110,6 +110,8 @@ def root_call(
     args += [made[name] for name in (*free, *rest)]
     if rest or has_keyword_only:
         root_fn = _taking_all(root_fn, function, len(args))
+    if not concrete:
+        return root_fn, args
     leaves, spec = pytree.tree_flatten(tuple(args))
     if len(leaves) == len(args) and all(map(operator.is_, leaves, args)):
         return root_fn, args

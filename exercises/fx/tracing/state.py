@@ -14,19 +14,19 @@ from typing import Final, TypeAlias
 
 import torch
 from torch import nn
-from torch.utils import _pytree as pytree
 
 from ..ordered.opcodes import Opcode, Target
 from ..recording import frames
+from ..torch_internals import pytree
 from ..usedef.values import Value
 
-CONSTANTS: Final = (torch.Tensor, torch._C.ScriptObject, pytree.TreeSpec)
+CONSTANTS: Final = (torch.Tensor, torch.ScriptObject, pytree.TreeSpec)
 """Values that a node cannot hold: nodes fetch them from where the root has
 them."""
 
 STORED: Final[dict[type[object], str]] = {
     torch.Tensor: "_tensor_constant",
-    torch._C.ScriptObject: "_torchbind_obj",
+    torch.ScriptObject: "_torchbind_obj",
     pytree.TreeSpec: "_tree_spec_constant",
     torch.Generator: "_opaque_obj",
 }

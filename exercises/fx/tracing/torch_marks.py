@@ -13,8 +13,8 @@ from collections.abc import Callable
 from typing import Final
 
 import torch.fx
-from torch.fx._symbolic_trace import _wrapped_fns_to_patch
 
+from ..torch_internals.tracing import MARKED
 from ..usedef.values import Value
 from .state import path_among
 from .wrapping import MARK, Globals, lookup, note_wrapped, original_of, wrap
@@ -26,7 +26,7 @@ not keep."""
 
 def _marks() -> list[tuple[str, Globals]]:
     """What torch.fx has marked: names, each with the globals it is in."""
-    known = list(_wrapped_fns_to_patch.items())
+    known = list(MARKED.items())
     return [(name, namespace) for (_, name), namespace in known]
 
 

@@ -16,15 +16,11 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from torch import nn
 
 from ..proxy import Proxy
+from ..torch_internals.tracing import APPLY, FLAG
 from ..usedef.values import Value
-from .modes import APPLY, SWITCHES, Modes, apply, switch
+from .modes import SWITCHES, Modes, apply, switch
 from .patching import TRACES
-from .questions import (
-    QUESTIONS,
-    TORCH_FX_FLAG,
-    make_flag,
-    warn_unless_a_tensor_agrees,
-)
+from .questions import QUESTIONS, make_flag, warn_unless_a_tensor_agrees
 from .torch_marks import take_over
 from .wrapping import (
     ORIGINAL,
@@ -63,7 +59,7 @@ class TraceRun:
         """Replace what a trace of `function` has to see."""
         TRACES.patch(nn.Module, ["__call__"], _module_call)
         TRACES.patch(nn.Module, ["__getattr__"], _module_getattr)
-        TRACES.patch(*TORCH_FX_FLAG, make_flag)
+        TRACES.patch(*FLAG, make_flag)
         for holder, names in SWITCHES:
             TRACES.patch(holder, names, _mode_switch)
         TRACES.patch(*APPLY, _apply)

@@ -33,7 +33,7 @@ BaseArgumentTypes: Final[object] = (
     | torch.device
     | torch.layout
     | torch.memory_format
-    | torch._ops.OpOverload
+    | type(torch.ops.aten.add.Tensor)
 )
 """The constants that a trace accepts as they are."""
 

@@ -17,11 +17,10 @@ from __future__ import annotations
 
 from typing import Unpack
 
-from torch.utils import _pytree as torch_pytree
-
 from ...graph import Graph
 from ...graph_module import GraphModule
 from ...node import Node
+from ...torch_internals import pytree as torch_pytree
 from ...usedef.values import Value
 from .matcher_utils import InternalMatch, MatchOptions, SubgraphMatcher
 

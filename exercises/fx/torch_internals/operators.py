@@ -1,0 +1,130 @@
+"""Stage 02, use-def: torch's operators, their schemas and registries.
+
+`torch.ops.aten.add` is an operator packet, `torch.ops.aten.add.Tensor` one of
+its overloads, and `torch.cond` calls a higher-order operator, which takes
+functions.  None of the three classes has a public name, but the first two are
+the classes of public objects.  Nor have the tables that lead from `torch.add`
+to its schemas.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import ModuleType, SimpleNamespace
+from typing import TYPE_CHECKING, Final
+
+import torch
+
+from ..usedef.values import Value
+from .names import find, find_or
+
+if TYPE_CHECKING:
+    from torch._library.custom_ops import CustomOpDef as CustomOpDef
+    from torch._ops import HigherOrderOperator as HigherOrderOperator
+    from torch._ops import OpOverload as OpOverload
+    from torch._ops import OpOverloadPacket as OpOverloadPacket
+else:
+    OpOverload = type(torch.ops.aten.add.Tensor)
+    OpOverloadPacket = type(torch.ops.aten.add)
+    HigherOrderOperator = find(
+        "torch._ops:HigherOrderOperator",
+        needed_for="operators that take functions, as torch.cond does",
+    )
+    CustomOpDef = find(
+        "torch._library.custom_ops:CustomOpDef",
+        needed_for="the effects of what torch.library.custom_op defines",
+    )
+
+find_builtin: Final[Callable[[object], str | None]] = find_or(
+    "torch.jit._builtins:_find_builtin",
+    lambda function: None,
+    without="functions such as torch.add have no schema: calls of them cannot "
+    "be normalized, and their effects are unknown",
+)
+"""The operator that a function of torch calls, "aten::add" for torch.add."""
+
+boolean_dispatched: Final[Mapping[object, Value]] = find_or(
+    "torch._jit_internal:boolean_dispatched",
+    {},
+    without="functional.max_pool2d and its like have no signature",
+)
+"""A function that is two, chosen by a flag -> both."""
+
+has_kernel: Final[Callable[[str], bool]] = find_or(
+    "torch._C:_dispatch_has_kernel",
+    lambda full_name: True,
+    without="operators that TorchScript alone has count as computing",
+)
+"""Whether an operator, "aten::add.Tensor", has any kernel."""
+
+called_for_effect: Final[set[Callable[..., Value]]] = find_or(
+    "torch.fx.node:_side_effectful_functions",
+    set(),
+    without="what is registered with torch.fx as having an effect may be "
+    "removed as dead",
+)
+"""The functions that are registered with torch.fx as having an effect."""
+
+declared_effect: Final[Callable[[str], Value]] = find_or(
+    "torch._library.simple_registry:singleton.find",
+    lambda full_name: None,
+    without="effects that libraries declare for their operators are unknown",
+)
+"""What is registered for an operator of a library, with `effect` from 2.10."""
+
+NESTING_LEVELS: Final[tuple[ModuleType | SimpleNamespace, ...]] = tuple(
+    find_or(
+        module,
+        SimpleNamespace(),
+        without="calls that enter or leave a level of torch.func may be "
+        "removed as dead",
+    )
+    for module in (
+        "torch._functorch.predispatch",
+        "torch._C",
+        "torch._C._functorch",
+    )
+)
+"""Modules with functions that enter or leave a level of vmap, grad or jvp."""
+
+NN: Final[ModuleType | SimpleNamespace] = find_or(
+    "torch._C._nn",
+    SimpleNamespace(),
+    without="a saved graph may not call functions such as gelu",
+)
+"""The functions that torch.nn.functional has from C++."""
+
+
+def _checked(condition: object, message: str) -> None:
+    """Raise AssertionError unless a condition holds."""
+    if not condition:
+        raise AssertionError(message)
+
+
+assert_: Final[Callable[[Value, str], None]] = find_or(
+    "torch:_assert",
+    _checked,
+    without="a trace with concrete_args records a function of fx as its check",
+)
+"""Raises if a condition does not hold; traces record a call of it."""
+
+switch_gradients: Final[Callable[[bool], None]] = find_or(
+    "torch._C:_set_grad_enabled",
+    torch.set_grad_enabled,
+    without="a saved graph may not switch gradients",
+)
+enter_autocast: Final[Callable[..., Value]] = find(
+    "torch.amp.autocast_mode:_enter_autocast",
+    needed_for="saved graphs that switch autocast on",
+)
+exit_autocast: Final[Callable[..., Value]] = find(
+    "torch.amp.autocast_mode:_exit_autocast",
+    needed_for="saved graphs that switch autocast off",
+)
+
+dtype_abbreviations: Final[Mapping[torch.dtype, str]] = find_or(
+    "torch.utils._dtype_abbrs:dtype_abbrs",
+    {},
+    without="printed graphs write dtypes in full",
+)
+"""torch.float32 -> "f32"."""

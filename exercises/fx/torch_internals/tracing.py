@@ -1,0 +1,54 @@
+"""Stage 04, module patching: where torch has what a trace must replace.
+
+Functions that `torch.compile` has wrapped ask torch.fx whether a trace is
+running, and refuse to be traced.  Up to torch 2.14 they read a flag of the
+process, and since then they call a function that reads one of the thread.
+A `Place` is a dict and the name in it, or no name if torch lacks it.
+"""
+
+from __future__ import annotations
+
+from typing import Final, TypeAlias
+
+from ..usedef.values import Value
+from .names import TORCH, find_or
+
+Place: TypeAlias = tuple[dict[str, Value], list[str]]
+"""The globals of a module, and which of them to replace."""
+
+
+def _place(module: str, name: str, *, without: str) -> Place:
+    """The globals of a module and a name in them, if torch has it."""
+    found = find_or(f"{module}:{name}", None, without=without)
+    names = [] if found is None else [name]
+    return find_or(f"{module}:__dict__", {}, without=without), names
+
+
+FLAG: Final = _place(
+    "torch.fx._symbolic_trace",
+    "_is_fx_tracing_flag" if TORCH < "2.15" else "_get_is_fx_tracing",
+    without="functions wrapped by torch.compile run on proxies",
+)
+"""What they ask: the flag, or the function that reads it."""
+
+GRADIENTS: Final = _place(
+    "torch._C",
+    "_set_grad_enabled",
+    without="a trace does not warn of torch.no_grad() in forward",
+)
+"""What torch's Python code switches gradients with."""
+
+APPLY: Final = _place(
+    "torch._functorch.utils",
+    "unwrap_dead_wrappers",
+    without="a trace does not warn of a torch.autograd.Function",
+)
+"""What `apply` of a function with its own backward gives its arguments to.
+Programs bind `apply` to names of their own, so it cannot be replaced itself."""
+
+MARKED: Final[dict[tuple[int, str], dict[str, Value]]] = find_or(
+    "torch.fx._symbolic_trace:_wrapped_fns_to_patch",
+    {},
+    without="functions marked with torch.fx.wrap are traced through",
+)
+"""What `torch.fx.wrap` has marked: (_, name) -> the globals it is in."""

@@ -49,7 +49,7 @@ the order of explanation).  Example: docs/files/ordered/linked_list.md.
     /// source | …                       blocks, each with its reason
     ## For reference                     of a core file: what one looks up,
                                          and what the stage's page tells
-    ## In torch.fx                       /// torch blocks, what 2.13 does
+    ## In torch.fx                       /// torch blocks, what 2.15 does
 
 Prose beside code says why: what would break without the line, what was
 decided against, what it costs.  It does not retell the code.  Headings stand
@@ -89,9 +89,11 @@ setter, a string below a variable, and statements that name nothing and follow.
 the page that owns it.  Options as above.
 
 `/// torch | torch.fx.node.Node.prepend`: where torch.fx has it, and in your
-words what 2.13 does differently.  The name is looked up in the installed
-torch (not imported); what is made at run time has no place there: name the
-function that makes it.
+words what 2.15 does differently.  The lines are in docs/machinery/quotes.toml,
+because the torch that is installed here may be another one.  For a new name,
+or a new torch, that table is made anew (docs/machinery/quotes.py says how).
+What torch makes at run time has no place there: name the function that makes
+it.
 
 What the source documents say stands beside the code by itself: each claim of
 tests/claims.toml names a definition, and a § in its margin opens the claim.

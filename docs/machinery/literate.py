@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import ast
 import difflib
-import re
 import xml.etree.ElementTree as etree
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import dropwhile, takewhile
 from pathlib import Path
 
 from docs.machinery import claimed
 from docs.machinery.directives import Directive, Kind, Page, read_page
 from docs.machinery.errors import DocsError
+from docs.machinery.quotes import table
 from docs.machinery.scene import Block, Scene, after, element
 from docs.machinery.source import (
     FILES,
@@ -28,7 +27,6 @@ from docs.machinery.source import (
     page_of,
     read,
     statements,
-    torch_root,
 )
 
 
@@ -293,32 +291,21 @@ def _torch(scene: Scene) -> etree.Element:
     name = scene.directive.argument
     if not name.startswith("torch."):
         raise scene.error("/// torch needs a name of torch: torch.fx.node.Node")
-    try:
-        place = find(name, torch_root())
-    except UnknownName as error:
-        raise scene.error(f"torch {torch_version()}: {error}") from None
+    known = table()
+    quote = known.quote(name)
     aside = element(scene.parent, "div", css="fx-torch", role="note")
     where = element(aside, "p", css="fx-where")
-    element(where, "strong", f"torch.fx {torch_version()}")
-    code = element(where, "code", place.unit.name or place.module.name)
+    element(where, "strong", f"torch.fx {known.torch}")
+    code = element(where, "code", quote.name or quote.module)
     after(code, " ")
-    first, last = place.unit.first, place.unit.last
-    tag = f"{TORCH}/v{torch_version()}/{place.module.path}"
-    link = element(where, "a", href=f"{tag}#L{first}-L{last}")
-    link.text = f"{place.module.path}, lines {first}-{last}"
+    tag = f"{TORCH}/v{known.torch}/{quote.path}"
+    link = element(where, "a", href=f"{tag}#L{quote.first}-L{quote.last}")
+    link.text = f"{quote.path}, lines {quote.first}-{quote.last}"
     return aside
 
 
 TORCH = "https://github.com/pytorch/pytorch/blob"
 """Where torch's source is public, below the name of a tag."""
-
-
-@lru_cache(maxsize=1)
-def torch_version() -> str:
-    """The release of the installed torch, read from its own file."""
-    text = (torch_root() / "torch" / "version.py").read_text(encoding="utf-8")
-    found = re.search(r"^__version__ = (.+)$", text, re.MULTILINE)
-    return str(ast.literal_eval(found[1])).split("+")[0] if found else "?"
 
 
 _SPAN = {"mark": False, "to": False, "header": False}

@@ -20,9 +20,8 @@ from pathlib import Path
 from typing import Literal
 
 from docs.machinery.directives import Kind
-from docs.machinery.literate import torch_version
 from docs.machinery.scene import Block, Scene, element, prose
-from docs.machinery.source import ROOT, find
+from docs.machinery.source import ROOT, find, torch_version
 from docs.machinery.standalone import SAVED, standalone
 
 CACHE = ROOT / "build" / "docs"

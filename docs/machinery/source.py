@@ -18,6 +18,7 @@ from __future__ import annotations
 import ast
 import difflib
 import importlib.util
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -170,6 +171,14 @@ def torch_root() -> Path:
     if spec is None or spec.origin is None:
         raise UnknownName("torch is not installed here")
     return Path(spec.origin).parents[1]
+
+
+@lru_cache(maxsize=1)
+def torch_version() -> str:
+    """The release of the installed torch, read from its own file."""
+    text = (torch_root() / "torch" / "version.py").read_text(encoding="utf-8")
+    found = re.search(r"^__version__ = (.+)$", text, re.MULTILINE)
+    return str(ast.literal_eval(found[1])).split("+")[0] if found else "?"
 
 
 def read(path: Path, root: Path = ROOT) -> Module:

@@ -117,7 +117,10 @@ UNDRAWN = {
         "option header can only be true"
     ),
     "/// torch | torch.fx.node.Node.prepnd\nText.\n///\n": (
-        "did you mean Node.prepend"
+        "did you mean torch.fx.node.Node.prepend?"
+    ),
+    "/// torch | torch.fx.nobody\nText.\n///\n": (
+        "is not in docs/machinery/quotes.toml. If torch"
     ),
     "/// torch | fx.node.Node\nText.\n///\n": "a name of torch",
     "/// claims\n///\n": "belongs to the page of a stage",

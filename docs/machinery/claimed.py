@@ -225,9 +225,9 @@ def _ours(facts: etree.Element, claim: Claim, up: str) -> None:
     if claim.holds == "n/a":
         said.text = "Not ours."
     elif not claim.differs:
-        said.text = "As torch 2.13."
+        said.text = "As torch.fx."
     else:
-        said.text = "As torch 2.13, with a difference on purpose: "
+        said.text = "As torch.fx, with a difference on purpose: "
         for number, row in enumerate(claim.differs):
             if number:
                 after(said[-1], ", ")

@@ -40,7 +40,7 @@ PREFILLED: Final[dict[str, object]] = {
     "torch": torch,
     "device": torch.device,
     "fx_pytree": fx_pytree,
-    "pytree": pytree,
+    "pytree": pytree.MODULE,
 }
 """The globals that every generated function has."""
 

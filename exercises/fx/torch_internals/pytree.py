@@ -44,6 +44,11 @@ else:
     tree_structure = _of_pytree("tree_structure", "nested inputs")
     tree_unflatten = _of_pytree("tree_unflatten", "nested inputs")
 
+MODULE: Final[Value] = find(
+    "torch.utils._pytree", needed_for="code with pytree.tree_flatten in it"
+)
+"""The module itself: generated code calls it by the name `pytree`."""
+
 register_pytree_node: Final[Callable[..., None]] = find_or(
     "torch.utils._pytree:register_pytree_node",
     lambda *args, **kwargs: None,

@@ -7,6 +7,7 @@ import threading
 from collections import UserDict
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from typing import ClassVar
 
 import pytest
 import torch
@@ -788,10 +789,11 @@ def test_an_undoing_that_is_given_up() -> None:
 class Spying(torch.nn.Module):
     """Calls a layer in another thread, in the middle of its forward."""
 
+    seen: ClassVar[list[object]] = []
+
     def __init__(self) -> None:
         super().__init__()
         self.layer = torch.nn.Linear(4, 4)
-        self.seen: list[object] = []
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """The layer's result.

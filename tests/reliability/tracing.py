@@ -42,6 +42,10 @@ class Subject(nn.Module):
         self.register_buffer("total", torch.zeros(2))
         self.register_buffer("count", torch.zeros(()))
         self.plain = torch.zeros(2)
+        self.steps = 1
+        self.before: Value = None
+        self.kept: list[Value] = [0.0]
+        self.named: dict[str, Value] = {}
         self.relu = nn.ReLU(inplace=True)
         self.same = nn.Identity()
         self.compiled = torch.compile(_plus_one, backend="eager")
@@ -305,6 +309,56 @@ def parameter_in_place(self: Subject, x: Value) -> Value:
     with torch.no_grad():
         self.weight.add_(x)
     return self.weight * 1
+
+
+# -- what a module keeps -----------------------------------------------------
+
+
+@body
+def number_counted(self: Subject, x: Value) -> Value:
+    self.steps += 1
+    return x * self.steps
+
+
+@body
+def none_bound_to_an_input(self: Subject, x: Value) -> Value:
+    y = x if self.before is None else x + self.before
+    self.before = x
+    return y
+
+
+@body
+def new_attribute(self: Subject, x: Value) -> Value:
+    y = getattr(self, "absent", 0.0) + x
+    self.absent = x
+    return y
+
+
+@body
+def item_of_a_list(self: Subject, x: Value) -> Value:
+    y = self.kept[-1] + x
+    self.kept[0] = x
+    return y
+
+
+@body
+def appended_to_a_list(self: Subject, x: Value) -> Value:
+    self.kept.append(x)
+    return x * len(self.kept)
+
+
+@body
+def item_of_a_dict(self: Subject, x: Value) -> Value:
+    y = self.named.get("last", 0.0) + x
+    self.named["last"] = x
+    return y
+
+
+@body
+def proxy_in_a_tuple(self: Subject, x: Value) -> Value:
+    y = x if self.before is None else x + self.before[0]
+    self.before = (x, 1)
+    return y
 
 
 # -- assigned attributes -----------------------------------------------------
@@ -794,11 +848,19 @@ def same(want: Value, have: Value) -> bool:
     return bool(type(want) is type(have) and want == have)
 
 
+KEPT: Final = frozenset(
+    "counted number_counted new_attribute item_of_a_list appended_to_a_list "
+    "item_of_a_dict proxy_in_a_tuple".split()
+)
+"""Programs that keep something on the subject, which then must be the root or
+below it."""
+
+
 def run(seed: int, cases: int) -> Iterator[Outcome]:
     """Try programs in some order, each as one of the roots."""
     table = [(name, root) for root in ROOTS for name in BODIES]
     for name in BODIES:  # state that no root has
-        if name == "counted" or "_bound_" in name:
+        if name in KEPT or "_bound_" in name:
             table.remove((name, "function"))
     random.Random(seed).shuffle(table)
     for name, root in table[:cases]:

@@ -1,0 +1,330 @@
+"""What a trace leaves on a module, and what it fixes of it."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import warnings
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+import fx
+
+Value: TypeAlias = Any
+
+
+def warned(root: Value) -> list[str]:
+    """What a trace warns of."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        fx.symbolic_trace(root)
+    return [str(one.message) for one in caught]
+
+
+# -- proxies on the module -----------------------------
+
+
+class Keeps(nn.Module):
+    """Does something with itself, and returns its input."""
+
+    def __init__(self, keep: Callable[[Value, Value], object]) -> None:
+        super().__init__()
+        self.keep = keep
+        self.number = 0.0
+        self.nothing: Value = None
+        self.feats: list[Value] = [1]
+        self.cache: dict[str, Value] = {"a": 1}
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.keep(self, x)
+        return x + 1
+
+
+KEEPS: dict[str, Callable[[Value, Value], object]] = {
+    "number": lambda m, x: setattr(m, "number", m.number * 0.5 + x),
+    "nothing": lambda m, x: setattr(m, "nothing", x),
+    "absent": lambda m, x: setattr(m, "absent", x),
+    "absent_tuple": lambda m, x: setattr(m, "absent", (1, x)),
+    "feats": lambda m, x: m.feats.append(x),
+    "feats_item": lambda m, x: m.feats.__setitem__(0, x),
+    "cache": lambda m, x: m.cache.update(a=x, b=x),
+    "number_deleted": lambda m, x: (delattr(m, "nothing"), m.feats.append(x)),
+}
+
+
+@pytest.mark.parametrize("name", KEEPS)
+@pytest.mark.parametrize("is_child", [False, True])
+def test_no_proxy_stays_on_the_module(name: str, is_child: bool) -> None:
+    module = Keeps(KEEPS[name])
+    before = copy.copy(vars(module)), [*module.feats], {**module.cache}
+    root = nn.Sequential(module) if is_child else module
+    (said,) = warned(root)
+    path = ("0." if is_child else "") + name.partition("_")[0]
+    assert path in said or "nothing" in said
+    assert module.feats == before[1]
+    assert module.cache == before[2]
+    if name != "number_deleted":  # nothing of a proxy
+        assert vars(module) == before[0]
+
+
+@pytest.mark.parametrize("name", KEEPS)
+def test_nor_after_a_trace_that_failed(name: str) -> None:
+    def keep(module: Value, x: Value) -> None:
+        KEEPS[name](module, x)
+        raise ValueError("it fails")
+
+    module = Keeps(keep)
+    with pytest.raises(ValueError, match="it fails"):
+        fx.symbolic_trace(module)
+    assert "Proxy(" not in repr(vars(module))
+    assert module.feats == [1]
+
+
+def test_a_number_that_is_counted_is_warned_of_and_stays() -> None:
+    module = Keeps(lambda m, x: setattr(m, "number", m.number + 1))
+    (said,) = warned(module)
+    assert said.startswith("the code put another value in the place of number")
+    assert module.number == 1.0
+
+
+def test_what_the_trace_stores_itself_is_not_warned_of() -> None:
+    class Constant(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x + torch.ones(2)
+
+    module = Constant()
+    assert warned(module) == []
+    assert torch.is_tensor(module._tensor_constant0)
+
+
+# -- what is fixed -----------------------------
+
+
+class Drops(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return F.dropout(x, 0.5, training=self.training)
+
+
+class Branches(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x * 2 if self._is_on() else x
+
+    def _is_on(self) -> bool:
+        return self.training
+
+
+class Has(nn.Module):
+    def __init__(self, child: nn.Module) -> None:
+        super().__init__()
+        self.child = child
+        self.drop = nn.Dropout()
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.drop(self.child(x))
+
+
+@pytest.mark.parametrize("training", [True, False])
+@pytest.mark.parametrize(
+    ("root", "where"),
+    [
+        (Drops(), "in the root."),
+        (Branches(), "in the root."),
+        (Has(Drops()), "in child."),
+        (nn.Sequential(Branches(), Drops()), "in 0, 1."),
+    ],
+)
+def test_a_change_of_the_mode_is_warned_of(
+    root: nn.Module, where: str, training: bool
+) -> None:
+    gm = fx.symbolic_trace(root.train(training))
+    gm.train(training)  # as it was
+    other = "eval()" if training else "train()"
+    for module in (gm, copy.deepcopy(gm), pickle.loads(pickle.dumps(gm))):
+        with pytest.warns(UserWarning, match=r"does not reach all") as caught:
+            module.train(not training)
+        said = str(caught[0].message)
+        assert said.startswith(other)
+        assert where in said
+        assert module.training is not training
+
+
+def test_modules_that_are_called_follow_the_mode() -> None:
+    gm = fx.symbolic_trace(Has(nn.Linear(2, 2)))
+    assert torch.equal(gm.eval()(torch.ones(2)), gm(torch.ones(2)))
+    gm.train()
+
+
+def test_a_child_kept_in_another_mode_on_purpose_is_quiet() -> None:
+    root = Has(Drops()).train()
+    root.child.eval()
+    gm = fx.symbolic_trace(root)
+    gm.train()
+    gm.eval()
+
+
+def test_hooks_of_a_module_that_is_traced_into_are_warned_of() -> None:
+    class Sub(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x * 2
+
+    root, kept = Has(Sub()), []
+    root.child.register_forward_hook(lambda m, args, out: kept.append(out))
+    (said,) = warned(root)
+    assert said.startswith("child, a Sub, is traced into and has hooks")
+
+
+def test_hooks_of_a_leaf_run_as_ever() -> None:
+    root, kept = Has(nn.Linear(2, 2)), []
+    root.child.register_forward_hook(lambda m, args, out: kept.append(out))
+    assert warned(root) == []
+    fx.symbolic_trace(root)(torch.ones(2))
+    assert len(kept) == 1
+
+
+# -- objects, switches, stacks -----------------------------
+
+
+class Bag(metaclass=fx.ProxyableClassMeta):
+    def __init__(self, *items: Value) -> None:
+        self.items = [*items]
+
+
+def test_an_object_that_was_filled_with_proxies_is_refused() -> None:
+    def filled(x: Value) -> Bag:
+        bag = Bag()
+        bag.items.append(x)
+        return bag
+
+    with pytest.raises(fx.TraceError, match=r"made without a proxy holds"):
+        fx.symbolic_trace(filled)
+    made = fx.symbolic_trace(lambda x: Bag(x))(torch.ones(1))
+    assert torch.equal(made.items[0], torch.ones(1))
+
+
+def test_a_switch_is_warned_of_where_the_user_calls_it() -> None:
+    def block(x: torch.Tensor) -> torch.Tensor:
+        with torch.autograd.graph.save_on_cpu():
+            return x * x
+
+    def again(x: torch.Tensor) -> Value:
+        return torch.utils.checkpoint.checkpoint(
+            torch.sin, x, use_reentrant=False
+        )
+
+    def on_meta(x: torch.Tensor) -> torch.Tensor:
+        with torch.device("cpu"):
+            return x + torch.zeros(2)
+
+    for function, name in (
+        (block, "save"),
+        (again, "checkpoint is called"),
+        (on_meta, "a device, as a context manager, is called"),
+    ):
+        said = warned(function)
+        assert len(said) == 1, said
+        assert name in said[0]
+
+
+def test_the_stacks_of_inputs_and_output_are_the_users() -> None:
+    def f(x: torch.Tensor) -> torch.Tensor:
+        return x + 1
+
+    tracer = fx.Tracer()
+    tracer.record_stack_traces = True
+    first, add, last = tracer.trace(f).nodes
+    assert not first.stack_trace
+    assert not last.stack_trace
+    assert add.stack_trace
+    assert add.stack_trace.endswith("return x + 1")
+
+
+# -- errors -----------------------------
+
+
+ADVICE: dict[str, tuple[Callable[[Value], object], str]] = {
+    "range": (lambda x: list(range(x.shape[0])), "A loop over range(n)"),
+    "int": (lambda x: int(x.sum()), "needs a number"),
+    "round": (lambda x: round(x.shape[0]), "needs a number"),
+    "percent": (lambda x: "%d" % x.shape[0], "needs a number"),  # noqa: UP031
+    "format": (lambda x: f"{x.shape[0]:d}", "needs a number"),
+    "tensor": (lambda x: torch.tensor(x.shape[0]), "torch.full((), n)"),
+    "zeros": (lambda x: torch.zeros(x.shape[0], 3), "torch.zeros((n, m))"),
+    "finfo": (lambda x: torch.finfo(x.dtype), "torch.finfo(torch.float32)"),
+    "slice": (lambda x: torch.ones(4)[: x.shape[0]], "torch.narrow"),
+    "index": (lambda x: [1, 2][x.shape[0]], "needs a number"),
+    "key": (lambda x: {1: 2}[x.shape[0]], "A dict finds its keys"),
+    "item": (lambda x: (x + 1).__class__.__setitem__, ""),
+    "module": (lambda x: nn.Linear(2, 2)(x), "in __init__"),
+}
+
+
+@pytest.mark.parametrize("name", ADVICE)
+@pytest.mark.filterwarnings("ignore:the hash of")
+def test_an_error_of_python_gets_the_line_and_a_way_out(name: str) -> None:
+    function, advice = ADVICE[name]
+    with pytest.raises(Exception) as raised:  # of any type
+        fx.symbolic_trace(function)
+    notes = "".join(getattr(raised.value, "__notes__", ()))
+    if advice:
+        assert notes.startswith("This was raised while fx traced\n  File ")
+        assert f'"{__file__}"' in notes
+    assert advice in notes
+
+
+def test_an_assignment_to_an_item_gets_both() -> None:
+    def assigns(x: torch.Tensor) -> torch.Tensor:
+        y = x + 1
+        y[0] = 3
+        return y
+
+    with pytest.raises(TypeError) as raised:
+        fx.symbolic_trace(assigns)
+    (note,) = raised.value.__notes__
+    assert "y[0] = 3" in note
+    assert "y[i].copy_(v)" in note
+
+
+def test_the_advice_works() -> None:
+    def advised(x: torch.Tensor) -> Value:
+        n = x.shape[0]
+        y = x + 1
+        y[0].copy_(x[1])
+        return (
+            y,
+            torch.zeros((n,)),
+            x.new_zeros(n),
+            torch.full((), n),
+            torch.narrow(torch.arange(5), 0, 0, n),
+        )
+
+    x = torch.arange(3.0)
+    got, expected = fx.symbolic_trace(advised)(x), advised(x)
+    assert all(torch.equal(a, b) for a, b in zip(got, expected, strict=True))
+
+
+def test_an_error_about_something_else_is_left_as_it_is() -> None:
+    def fails(x: torch.Tensor) -> torch.Tensor:
+        raise TypeError("mine")
+
+    with pytest.raises(TypeError) as raised:
+        fx.symbolic_trace(fails)
+    assert not hasattr(raised.value, "__notes__")
+
+
+def test_a_bound_method_is_told_how_to_trace_it() -> None:
+    class Net(nn.Module):
+        def encode(self, x: torch.Tensor) -> torch.Tensor:
+            return x * 2
+
+    net = Net()
+    with pytest.raises(AssertionError, match="traced_func_name = 'encode'"):
+        fx.symbolic_trace(net.encode)
+    tracer = fx.Tracer()
+    tracer.traced_func_name = "encode"
+    gm = fx.GraphModule(net, tracer.trace(net))
+    assert torch.equal(gm(torch.ones(1)), torch.full((1,), 2.0))

@@ -126,7 +126,7 @@ def switched(
         frames.warn(
             f"{_NAMES.get(name, name)} is called while tracing, and the graph "
             "does not call it when it runs, so that what it changes in torch "
-            "is not changed then. Call it around the graph, or move the code that needs it "
-            "into a leaf module or a function marked with fx.wrap"
+            "is not changed then. Call it around the graph, or move the code "
+            "that needs it into a leaf module or a function marked with fx.wrap"
         )
     return function(*args, **kwargs)

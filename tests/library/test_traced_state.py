@@ -53,7 +53,10 @@ KEEPS: dict[str, Callable[[Value, Value], object]] = {
     "feats": lambda m, x: m.feats.append(x),
     "feats_item": lambda m, x: m.feats.__setitem__(0, x),
     "cache": lambda m, x: m.cache.update(a=x, b=x),
-    "number_deleted": lambda m, x: (delattr(m, "nothing"), m.feats.append(x)),
+    "number_deleted": lambda m, x: (
+        m.__delattr__("nothing"),
+        m.feats.append(x),
+    ),
 }
 
 
@@ -125,7 +128,8 @@ class Has(nn.Module):
         self.drop = nn.Dropout()
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.drop(self.child(x))
+        dropped: torch.Tensor = self.drop(self.child(x))
+        return dropped
 
 
 @pytest.mark.parametrize("training", [True, False])

@@ -39,7 +39,8 @@ MODULES: Final[tuple[ModuleType, ...]] = (
 SKIPPED: Final = frozenset(
     "set_num_interop_threads init_num_threads compile save load wait fork "
     "import_ir_module import_ir_module_from_buffer parse_ir parse_schema "
-    "export_memory_timeline kineto_available emit_itt emit_nvtx".split()
+    "export_memory_timeline kineto_available emit_itt emit_nvtx "
+    "load_nvprof".split()
 )
 """What ends the process, waits, or reads files."""
 

@@ -37,6 +37,7 @@ from .saving.serialize import write_folder
 from .text import dotted_path
 from .text.pickling import importable
 from .torch_internals import compiling, pytree
+from .tracing.entered import warn_of_mode
 from .usedef.protocols import GraphTracer, PythonCode, ReplaceHook
 from .usedef.values import Value
 
@@ -313,6 +314,15 @@ class GraphModule(nn.Module):
         """
         compiled = self._wrapped_call.compiled
         write_folder(self, compiled, Path(folder), module_name)
+
+    def train(self, mode: bool = True) -> Self:
+        """Set the mode of the modules that the graph calls.
+
+        Warns if the graph was traced in the other mode, and has fixed what a
+        forward did because of it.
+        """
+        warn_of_mode(self._graph, mode)
+        return super().train(mode)
 
     # -- submodules --------------------------------------------------------
 

@@ -39,7 +39,7 @@ from ..graph_module import OWN, GraphModule
 from ..torch_internals import pytree
 from ..torch_internals.dispatch import active_modes
 from ..torch_internals.fake_tensors import FakeTensorMode, detect_fake_mode
-from ..tracing.captured import replaced, warn_of_replaced
+from ..tracing.captured import changes, warn_of_changes
 from ..tracing.patching import TRACES
 from ..tracing.state import State
 from ..usedef.protocols import PyTreeInfo
@@ -135,11 +135,11 @@ def _capture(
         ):
             result = f(*pytree.tree_unflatten(inputs, in_spec))
         _add_output(capture, f, result, PyTreeInfo(names, in_spec, None))
-        warn_of_replaced(state.held, "Write into it instead (copy_)")
+        warn_of_changes(changes(state.held), "Write into it instead (copy_)")
     finally:
         capture.forget()
-        for _, name, value, now in replaced(state.held if fakes else []):
-            now[name] = value
+        for change in changes(state.held if fakes else []):
+            change.undo()
     name = getattr(f, "__name__", type(f).__name__)
     return GraphModule(capture.attributes, capture.graph, name)
 

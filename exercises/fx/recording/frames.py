@@ -15,12 +15,18 @@ import re
 import sys
 import traceback
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from itertools import islice, takewhile
 from types import CodeType, FrameType
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
-_OURS: Final = (__name__.removesuffix("recording.frames"), "torch.")
+from ..usedef.values import Value
+
+T = TypeVar("T")
+
+_FX: Final = __name__.removesuffix("recording.frames")
+_OURS: Final = (_FX, "torch.")
+_THROUGH: Final = (_FX, "torch.utils._contextlib.")
 
 
 def is_user(frame: FrameType) -> bool:
@@ -44,8 +50,8 @@ def is_method_of(frame: FrameType, *kinds: type) -> bool:
     )
 
 
-def run_traced(function: Callable[..., object], inputs: list[object]) -> object:
-    """Call the function that is traced: `user_stack` begins above this call."""
+def run_traced(function: Callable[..., T], inputs: Sequence[Value]) -> T:
+    """Call a function for a trace: `user_stack` begins above this call."""
     return function(*inputs)
 
 
@@ -53,6 +59,17 @@ def user_frame() -> FrameType | None:
     """The innermost frame of the user's code, if there is one."""
     stack = traceback.walk_stack(sys._getframe(1))
     return next((frame for frame, _ in stack if is_user(frame)), None)
+
+
+def is_called_by_user() -> bool:
+    """Whether the user's code calls, with nothing of torch in between.
+
+    A decorator that torch makes of a context manager does not count.
+    """
+    stack = traceback.walk_stack(sys._getframe(1))
+    names = (f"{frame.f_globals.get('__name__')}." for frame, _ in stack)
+    outside = (name for name in names if not name.startswith(_THROUGH))
+    return not next(outside, "").startswith("torch.")
 
 
 def user_line() -> tuple[str, int]:
@@ -119,9 +136,20 @@ def frames_of(stack_trace: str | None) -> list[Frame]:
     return [Frame(file, int(line), *rest) for file, line, *rest in found]
 
 
-def where() -> str:
-    """The user's line and expression, for the end of an error message."""
-    frame = user_frame()
+def raised_in(error: BaseException) -> FrameType | None:
+    """The innermost frame of the user's code that an error came through."""
+    stack = traceback.walk_tb(error.__traceback__)
+    users = [frame for frame, _ in stack if is_user(frame)]
+    return users[-1] if users else None
+
+
+def where(frame: FrameType | None = None) -> str:
+    """The user's line and expression, for the end of an error message.
+
+    Args:
+        frame: a frame of the user's code; by default the innermost one.
+    """
+    frame = frame or user_frame()
     if frame is None:
         return "in code that has no Python frame"
     code = frame.f_code

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Final, TypeAlias
 
 from ..usedef.values import Value
-from .names import TORCH, find_or
+from .names import TORCH, find, find_or
 
 Place: TypeAlias = tuple[dict[str, Value], list[str]]
 """The globals of a module, and which of them to replace."""
@@ -37,6 +37,12 @@ GRADIENTS: Final = _place(
     without="a trace does not warn of torch.no_grad() in forward",
 )
 """What torch's Python code switches gradients with."""
+
+DeviceContext: Final[type] = find(
+    "torch.utils._device:DeviceContext",
+    needed_for="a warning of `with torch.device(…)` in forward",
+)
+"""What `with torch.device("meta"):` makes; torch calls nothing else of it."""
 
 APPLY: Final = _place(
     "torch._functorch.utils",

@@ -19,9 +19,10 @@ warns.
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from functools import partial
 from types import EllipsisType
-from typing import Final
+from typing import Final, NamedTuple
 
 import torch
 from torch import nn
@@ -31,11 +32,14 @@ from ..memory.effects import is_new, overloads_of
 from ..memory.facts import facts_of_overloads
 from ..memory.modules import returns_new_tensor
 from ..node import Node
-from ..proxy import Proxy
 from ..recording import frames
+from ..text.dotted_path import MISSING
 from ..torch_internals import pytree
 from ..usedef.values import Argument, Value
+from .entered import note_mode, warn_of_hooks
+from .patching import put
 from .state import Held, State
+from .wrapping import find_proxy
 
 _PLAIN: Final = (torch.Tensor, nn.Parameter)
 """Exact types of the tensors that are watched for writes: lazy parameters
@@ -53,11 +57,14 @@ class Captured:
         self._nodes: list[tuple[Node, tuple[str, int]]] = []
         self._before: list[tuple[str, torch.Tensor, int]] = []
         self._held: list[Held] = []
+        self._entered: dict[nn.Module, str] = {}
+        self._paths: Mapping[nn.Module, str] = {}
 
     def begin(self, state: State) -> None:
         """Begin a trace with what its root holds."""
         self._nodes.clear()
         self._held = state.held
+        self._paths = state.modules
         self._before = [
             (path, tensor, tensor._version)  # noqa: SLF001
             for path, tensor in state.named()
@@ -65,13 +72,22 @@ class Captured:
         ]
 
     def end(self) -> None:
-        """End a trace: the root has its tensors again where it got proxies."""
-        for _, name, value, held in replaced(self._held):
-            if isinstance(held[name], Proxy):
-                held[name] = value
+        """End a trace: the root has again what it had where it got proxies."""
+        for change in changes(self._held):
+            if find_proxy(change.value) is not None:
+                change.undo()
         self._nodes.clear()
         self._before.clear()
         self._held = []
+        self._entered.clear()
+        self._paths = {}
+
+    def enter(self, module: nn.Module) -> None:
+        """Note that a module is traced into, and warn of its hooks."""
+        if module not in self._entered:
+            path = self._paths.get(module, type(module).__name__)
+            self._entered[module] = path
+            warn_of_hooks(module, path)
 
     def note(self, node: Node, value: Value) -> Node:
         """Note a get_attr node of `value`, and the line; return the node."""
@@ -81,14 +97,19 @@ class Captured:
         self._nodes.append((node, frames.user_line()))
         return node
 
-    def warn(self, root: nn.Module) -> None:
-        """Warn of writes, when the trace has ended.
+    def warn(
+        self, output: Node, root: nn.Module, stored: Collection[str]
+    ) -> None:
+        """Warn of writes, and note fixed modes, when the trace has ended.
 
         Args:
+            output: the output node of the graph.
             root: what was traced, for the modules that are called.
+            stored: names of attributes that the trace itself has set on it.
 
         Cost: O(users of the nodes + tensors of the root).
         """
+        note_mode(output, root, self._entered)
         changed = dict.fromkeys(
             path
             for path, tensor, version in self._before
@@ -103,8 +124,8 @@ class Captured:
                 "forward makes (a _tensor_constant) can be made of an input: "
                 "torch.zeros_like(x), x.new_ones(…)"
             )
-        warn_of_replaced(
-            self._held,
+        warn_of_changes(
+            [one for one in changes(self._held) if one.path not in stored],
             "Move the code into a leaf module, or write into a buffer (copy_) "
             "and set proxy_buffer_attributes on the tracer",
         )
@@ -119,19 +140,52 @@ class Captured:
                     )
 
 
-def replaced(
-    held: list[Held],
-) -> Iterator[tuple[str, str, Value, dict[str, Value]]]:
-    """Attributes that have another value now: path, name, old value, holder."""
-    for prefix, now, before in held:
-        for name, value in before.items():
-            if name in now and now[name] is not value:
-                yield prefix + name, name, value, now
+class Change(NamedTuple):
+    """A value that is not what it was when the trace began.
+
+    Attributes:
+        path: of the attribute, list or dict that has it.
+        value: what is there now; None if it was removed.
+        undo: makes it what it was.
+    """
+
+    path: str
+    value: Value
+    undo: Callable[[], None]
 
 
-def warn_of_replaced(held: list[Held], advice: str) -> None:
-    """Warn of what is not where it was, if there is such."""
-    paths = [path for path, *_ in replaced(held)]
+def changes(held: list[Held]) -> Iterator[Change]:
+    """The changes of what is held: those of a list are told as one.
+
+    Cost: O(values held), but all of it is done in C.
+    """
+    for path, now, before in held:
+        if isinstance(before, list):
+            if len(now) != len(before) or any(
+                map(operator.is_not, now, before)
+            ):
+                yield Change(path, now, partial(_refill, now, before))
+        elif len(now) != len(before) or any(
+            map(operator.is_not, now.values(), before.values())
+        ):
+            names = dict.fromkeys((*before, *now))
+            for name in names:
+                old, new = before.get(name, MISSING), now.get(name, MISSING)
+                if old is not new:
+                    is_module = not path or path.endswith(".")
+                    where = f"{path}{name}" if is_module else path
+                    value = None if new is MISSING else new
+                    yield Change(where, value, partial(put, now, name, old))
+
+
+def _refill(values: list[Value], before: list[Value]) -> None:
+    """Let a list have the items that it had."""
+    values[:] = before
+
+
+def warn_of_changes(found: Iterable[Change], advice: str) -> None:
+    """Warn of what is not what it was, if there is such."""
+    paths = dict.fromkeys(change.path for change in found)
     if paths:
         frames.warn(
             f"the code put another value in the place of {', '.join(paths)} "

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from .trace_run import TraceRun
     from .tracer import Tracer
 
-SWITCHES: Final = (
+MODES: Final = (
     GRADIENTS,
     (torch.inference_mode, ["__enter__", "__exit__"]),
     (vars(torch), ["set_autocast_enabled"]),

@@ -8,17 +8,20 @@ the trace runs is searched for; a module that is added then has no path.
 
 from __future__ import annotations
 
+import copy
 from collections import OrderedDict
 from collections.abc import Iterable
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple
 
 import torch
 from torch import nn
 
 from ..ordered.opcodes import Opcode, Target
+from ..proxy import TraceError
 from ..recording import frames
 from ..torch_internals import pytree
 from ..usedef.values import Value
+from .wrapping import find_proxy
 
 CONSTANTS: Final = (torch.Tensor, torch.ScriptObject, pytree.TreeSpec)
 """Values that a node cannot hold: nodes fetch them from where the root has
@@ -32,8 +35,27 @@ STORED: Final[dict[type[object], str]] = {
 }
 """Type of what a trace stores on the root -> how its name there begins."""
 
-Held: TypeAlias = tuple[str, dict[str, Value], dict[str, Value]]
-"""The path of a module with a dot, a dict of it, and what was in that."""
+
+class Held(NamedTuple):
+    """Something that holds values, and what it held when a trace began.
+
+    Attributes:
+        path: of a module with a dot, or of a list or dict without one.
+        now: the attributes or buffers of a module, or a list or dict among its
+            attributes.
+        before: a copy of it.
+    """
+
+    path: str
+    now: Value
+    before: Value
+
+
+_OF_ALL: Final = vars(nn.Module())
+"""The attributes that each module has."""
+
+_DICTS: Final = [*map(type, _OF_ALL.values())].count(dict)
+"""How many of them are dicts."""
 
 _OTHERS: Final = frozenset(
     (bool, int, float, str, tuple, type(None), dict, OrderedDict, set)
@@ -49,7 +71,8 @@ class State:
         tensors: id of a parameter or buffer -> its first dotted path, and it
             itself.
         constants: tensors and the like that are plain attributes -> path.
-        held: where there are buffers and constants.
+        held: where there are attributes and buffers, and lists and dicts of
+            theirs.
     """
 
     def __init__(self, root: nn.Module) -> None:
@@ -66,12 +89,14 @@ class State:
             self.modules[module] = path
             prefix = path and path + "."
             attributes = vars(module)
-            if not _OTHERS.issuperset(map(type, attributes.values())):
-                self._note_constants(prefix, attributes)
+            self.held.append(Held(prefix, attributes, attributes.copy()))
+            kinds = [*map(type, attributes.values())]
+            if not _OTHERS.issuperset(kinds) or kinds.count(dict) > _DICTS:
+                self._look_into(prefix, attributes)
             # A ScriptModule finds all three elsewhere, and they are no dicts.
             buffers = module._buffers
             if buffers:
-                self.held.append((prefix, buffers, dict(buffers.items())))
+                self.held.append(Held(prefix, buffers, dict(buffers.items())))
             for held in (module._parameters, buffers):
                 for name, tensor in held.items():
                     self.tensors.setdefault(id(tensor), (prefix + name, tensor))
@@ -79,14 +104,13 @@ class State:
                 if child is not None:
                     ahead.append((prefix + name, child))
 
-    def _note_constants(
-        self, prefix: str, attributes: dict[str, Value]
-    ) -> None:
-        """Note the tensors and the like among a module's attributes."""
+    def _look_into(self, prefix: str, attributes: dict[str, Value]) -> None:
+        """Note the constants, lists and dicts among a module's attributes."""
         for name, value in [*attributes.items()]:  # other threads' traces
             if isinstance(value, CONSTANTS):
                 self.constants[value] = prefix + name
-                self.held.append((prefix, attributes, {name: value}))
+            elif isinstance(value, list | dict) and name not in _OF_ALL:
+                self.held.append(Held(prefix + name, value, copy.copy(value)))
 
     def named(self) -> list[tuple[str, Value]]:
         """The tensors and constants, each once, with their paths."""
@@ -111,6 +135,23 @@ def root_argument() -> str:
         "  Pass the parts of it that the function needs, or trace a "
         "module that has this one as a child."
     )
+
+
+def refuse_proxies_in(value: Value) -> None:
+    """Raise if an object that is to be a constant holds a proxy.
+
+    Raises:
+        TraceError: it does, in an attribute or in a list or dict there.
+    """
+    proxy = find_proxy(vars(value) if hasattr(value, "__dict__") else ())
+    if proxy is not None:
+        raise TraceError(
+            f"a {type(value).__qualname__} that was made without a proxy "
+            f"holds {proxy} now, and the graph would keep it as a constant\n"
+            f"  in\n  {frames.where()}\n"
+            "  Give the proxies to its constructor, which is recorded then, or "
+            "return what it holds, as a tuple, list or dict"
+        )
 
 
 def finished_trace(kind: Opcode, target: Target) -> str:

@@ -18,9 +18,11 @@ from torch import nn
 from ..proxy import Proxy
 from ..torch_internals.tracing import APPLY, FLAG
 from ..usedef.values import Value
-from .modes import SWITCHES, Modes, apply, switch
+from .captured import Captured
+from .modes import MODES, Modes, apply, switch
 from .patching import TRACES
 from .questions import QUESTIONS, make_flag, warn_unless_a_tensor_agrees
+from .switches import PLACES, SWITCHES, switched
 from .torch_marks import take_over
 from .wrapping import (
     ORIGINAL,
@@ -41,14 +43,22 @@ Function: TypeAlias = Callable[..., Value]
 class TraceRun:
     """One run of a tracer: what the replacements ask in its thread."""
 
-    def __init__(self, tracer: Tracer, *, calls_forward: bool = False) -> None:
+    def __init__(
+        self,
+        tracer: Tracer,
+        captured: Captured | None = None,
+        *,
+        calls_forward: bool = False,
+    ) -> None:
         """Begin with no attribute read and no module visited.
 
         Args:
             tracer: decides what is recorded.
+            captured: is told which modules are traced into.
             calls_forward: its `call_module` runs no module but by `forward`.
         """
         self._tracer = tracer
+        self._captured = captured or Captured()
         self._calls_forward = calls_forward
         self._proxies: dict[str, Proxy] = {}
         self._visited: set[int] = set()
@@ -60,8 +70,10 @@ class TraceRun:
         TRACES.patch(nn.Module, ["__call__"], _module_call)
         TRACES.patch(nn.Module, ["__getattr__"], _module_getattr)
         TRACES.patch(*FLAG, make_flag)
-        for holder, names in SWITCHES:
+        for holder, names in MODES:
             TRACES.patch(holder, names, _mode_switch)
+        for holder, names in PLACES:
+            TRACES.patch(holder, names, _state_switch)
         TRACES.patch(*APPLY, _apply)
         take_over()
         for namespace, name, leaf in all_wrapped_globals():
@@ -89,10 +101,13 @@ class TraceRun:
         here = namespace.copy().items()
         wanted = [n for n, f in here if id(f) in leaves and n[:1] != "_"]
         TRACES.patch(namespace, wanted, _function_call)
+        switches = [n for n, f in here if id(f) in SWITCHES]
+        TRACES.patch(namespace, switches, _state_switch)
         TRACES.patch(namespace, QUESTIONS - namespace.keys(), _question)
 
     def _visit_forward(self, module: nn.Module) -> None:
         """Visit the globals that the forward of a module reads."""
+        self._captured.enter(module)
         forward = getattr(module, "forward", None)
         self._visit(getattr(forward, "__globals__", None))
 
@@ -215,4 +230,5 @@ _module_getattr: Final = _replacing(TraceRun.read_attribute)
 _function_call: Final = _replacing(TraceRun.call_function)
 _question: Final = _replacing(TraceRun.answer)
 _mode_switch: Final = _replacing(switch)
+_state_switch: Final = _replacing(switched)
 _apply: Final = _replacing(apply)

@@ -33,11 +33,19 @@ from ..ordered.opcodes import Opcode, Target
 from ..proxy import ParameterProxy, Proxy, TraceError, TracerBase
 from ..recording import frames
 from ..usedef.values import Argument, Value, overrides_new
+from .advice import explain, not_a_function
 from .captured import Captured
 from .patching import TRACES
 from .questions import QUESTIONS
 from .root import method_of, root_call, undecorated
-from .state import STORED, State, finished_trace, path_among, root_argument
+from .state import (
+    STORED,
+    State,
+    finished_trace,
+    path_among,
+    refuse_proxies_in,
+    root_argument,
+)
 from .trace_run import TraceRun
 from .wrapping import ProxyableClassMeta, original_of
 
@@ -137,9 +145,10 @@ class Tracer(TracerBase):
         try:
             # A user's call_module may not run a module by `forward`.
             ours = self.call_module == Tracer.call_module.__get__(self)
-            run = TraceRun(self, calls_forward=ours)
-            call, inputs = self.create_args_for_root(
-                function, isinstance(root, nn.Module), concrete_args
+            run = TraceRun(self, self._captured, calls_forward=ours)
+            call, inputs = frames.run_traced(
+                self.create_args_for_root,
+                (function, isinstance(root, nn.Module), concrete_args),
             )
             with TRACES.during(run):
                 run.patch(function)
@@ -150,11 +159,15 @@ class Tracer(TracerBase):
             if self.graph._pytree_info is None:
                 notes = inspect.get_annotations(undecorated(call))
                 returns = notes.get("return")
-            self.create_node("output", "output", (result,), {}, None, returns)
-            self._captured.warn(self.root)
+            output = frames.run_traced(
+                self.create_node,
+                ("output", "output", (result,), {}, None, returns),
+            )
+            self._captured.warn(output, self.root, self._added)
             return self.graph
-        except BaseException:
+        except BaseException as error:
             self._forget_constants()
+            explain(error)
             raise
         finally:
             self._is_tracing = False
@@ -173,10 +186,7 @@ class Tracer(TracerBase):
             function = original_of(root)
             self.root = nn.Module()
         if not isinstance(function, FunctionType):
-            raise AssertionError(
-                f"Expected FunctionType, got {type(function)}: trace a module "
-                "or a plain Python function; put anything else inside one"
-            )
+            raise AssertionError(not_a_function(root, function))
         self.graph: Graph = Graph(tracer_cls=type(self))
         noted = "co_name", "co_filename", "co_firstlineno"
         self.graph._co_fields = {
@@ -349,6 +359,7 @@ class Tracer(TracerBase):
         if isinstance(a, tuple(STORED)):
             return self._fetch(self._constant_path(a), a)
         if type(kind) is ProxyableClassMeta:
+            refuse_proxies_in(a)
             path = self._store(f"_{kind.__name__}_constant_", a)
             return self._fetch(path, a)
         return super().lower_other(a)

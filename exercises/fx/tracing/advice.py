@@ -1,0 +1,118 @@
+"""Stage 04, module patching: say what to do about an error in traced code.
+
+A proxy is no number, list or array.  Where Python, NumPy or torch need one,
+they raise an error of their own, which was written for somebody who has made a
+mistake: "'Proxy' object cannot be interpreted as an integer".  The code may be
+right, and only cannot be traced.  So the trace adds a note to such an error,
+with the line of the user's code and a way to write it.  The error keeps its
+type and its message.
+"""
+
+from __future__ import annotations
+
+import re
+from types import MethodType
+from typing import Final
+
+from ..recording import frames
+
+_WRAP: Final = (
+    "or move the expression into a function at the top level of a module and "
+    'mark that with fx.wrap("its_name"), which makes it one call of the graph'
+)
+_NUMBER: Final = (
+    "Python needs a number here, and the value of a proxy is known only when "
+    "the graph runs. Leave the computation to torch's functions and methods, "
+    f"which take proxies; {_WRAP}; or, if the number is the same in each call, "
+    "fix the input that it comes from with concrete_args"
+)
+_ARRAY: Final = (
+    "NumPy needs the data of an array here, which a proxy does not have. Use "
+    f"the function of torch or of math that does the same; {_WRAP}"
+)
+
+_ADVICE: Final[tuple[tuple[str, str], ...]] = (
+    (
+        r"NameError: module is not installed as a submodule",
+        "A module that forward makes would have new parameters in each call. "
+        "Make it once, in __init__",
+    ),
+    (
+        r"TypeError: 'Proxy' object (does not|doesn't) support item",
+        "A graph records calls, and `y[i] = v` is a statement. Write "
+        "`y[i].copy_(v)` if y[i] is a view, or `torch.where`, or "
+        "`setitem(y, i, v)` with `from operator import setitem` and "
+        'fx.wrap("setitem") at the top of the module',
+    ),
+    (
+        r"TypeError: \w+\(\) takes 1 positional argument but \d+ were given",
+        "Give the sizes as one tuple, as in `torch.zeros((n, m))`, or call a "
+        "method of the proxy, as in `x.new_zeros(n, m)`",
+    ),
+    (
+        r"TypeError: .*torch\.[fi]info",
+        "The dtype of a proxy is known only when the graph runs. Write "
+        f"`torch.finfo(torch.float32)` if it is always the same, {_WRAP}",
+    ),
+    (
+        r"TypeError: .*(range|'Proxy' object cannot be interpreted)",
+        f"{_NUMBER}. A loop over range(n) cannot be recorded: it has as many "
+        "rounds as the trace sees",
+    ),
+    (
+        r"TypeError: slice indices must be integers",
+        "To cut a tensor that is not a proxy, call a function: "
+        "`torch.narrow(t, 0, start, length)`. Of a list, the length of the cut "
+        "must be known while tracing",
+    ),
+    (
+        r"TypeError: `?__cuda_array_interface__|RuntimeError: 'len' is not",
+        "To make a tensor of a number that is a proxy, write "
+        "`torch.full((), n)` or `x.new_full((), n)`; of several, "
+        "`torch.stack` of such tensors",
+    ),
+    (
+        r"(TypeError|ValueError): .*(__array_struct__|np\.ndarray|ufunc)",
+        _ARRAY,
+    ),
+    (
+        r"KeyError: Proxy|cannot contain a Node\. Got key",
+        "A dict finds its keys by their values, and that of a proxy is known "
+        f"only when the graph runs. Look up by something else; {_WRAP}",
+    ),
+    (
+        r"TypeError: .*\bProxy\b",
+        _NUMBER,
+    ),
+)
+"""What an error says -> what to do about it."""
+
+
+def explain(error: BaseException) -> None:
+    """Add a note to an error of the code that is traced, if one helps.
+
+    Args:
+        error: what ended the trace, with its traceback.
+    """
+    said = f"{type(error).__name__}: {error}"
+    advice = next((a for text, a in _ADVICE if re.search(text, said)), None)
+    frame = frames.raised_in(error)
+    if advice is not None and frame is not None:
+        error.add_note(
+            f"This was raised while fx traced\n  {frames.where(frame)}\n"
+            f"  {advice}."
+        )
+
+
+def not_a_function(root: object, function: object) -> str:
+    """The message for a root that is neither a module nor a function."""
+    remedy = "trace a module or a plain Python function; put anything else "
+    remedy += "inside one"
+    if isinstance(root, MethodType):
+        name = root.__name__
+        remedy = (
+            f"to trace a method of a module, set tracer.traced_func_name = "
+            f"{name!r} and trace the module: tracer.trace(net), and then "
+            "fx.GraphModule(net, graph)"
+        )
+    return f"Expected FunctionType, got {type(function)}: {remedy}"

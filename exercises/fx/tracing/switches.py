@@ -1,0 +1,132 @@
+"""Stage 04, module patching: calls that change torch's own state.
+
+    torch.manual_seed(3)
+    with torch.autograd.graph.saved_tensors_hooks(pack, unpack):
+        return x * x
+
+No proxy is an argument of these calls, so they run while tracing, and the graph
+does not make them: its dropout draws other numbers, and its product saves its
+operands as ever.  While a trace runs they are replaced by functions that warn.
+Gradients, inference mode and autocast are different: they change what *other*
+calls do, so `modes` looks at what was recorded in them.
+
+tests/reliability/switching.py looks through torch for what belongs here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from types import ModuleType
+from typing import TYPE_CHECKING, Final
+
+import torch
+from torch import autograd, backends
+from torch.autograd import forward_ad, profiler
+from torch.nn import attention
+from torch.overrides import TorchFunctionMode
+from torch.utils import checkpoint
+
+from ..recording import frames
+from ..torch_internals.tracing import DeviceContext
+from ..usedef.values import Value
+
+if TYPE_CHECKING:
+    from .trace_run import TraceRun
+
+_FUNCTIONS: Final[tuple[tuple[ModuleType, str], ...]] = (
+    (
+        torch,
+        "manual_seed seed set_rng_state set_anomaly_enabled "
+        "set_autocast_cache_enabled set_autocast_cpu_dtype "
+        "set_autocast_dtype set_autocast_gpu_dtype set_default_device "
+        "set_default_dtype set_default_tensor_type "
+        "set_deterministic_debug_mode "
+        "set_float32_matmul_precision set_flush_denormal set_num_threads "
+        "set_printoptions set_warn_always use_deterministic_algorithms",
+    ),
+    (torch.random, "fork_rng manual_seed seed set_rng_state"),
+    (
+        torch.cuda,
+        "manual_seed manual_seed_all seed seed_all set_device set_rng_state "
+        "set_rng_state_all set_stream",
+    ),
+    (
+        autograd.graph,
+        "allow_mutation_on_saved_tensors disable_saved_tensors_hooks",
+    ),
+    (forward_ad, "enter_dual_level exit_dual_level"),
+    (attention, "sdpa_kernel"),
+    (
+        backends.cuda,
+        "enable_cudnn_sdp enable_flash_sdp enable_math_sdp "
+        "enable_mem_efficient_sdp preferred_blas_library "
+        "preferred_linalg_library sdp_kernel",
+    ),
+    (backends.cudnn, "flags set_flags"),
+    (backends.mkldnn, "flags set_flags"),
+    (checkpoint, "checkpoint checkpoint_sequential"),
+)
+"""Modules, and their functions that change state or give a context manager
+that does."""
+
+_CLASSES: Final[tuple[tuple[type, str], ...]] = (
+    (autograd.detect_anomaly, "__enter__"),
+    (autograd.graph.saved_tensors_hooks, "__enter__"),
+    (autograd.set_detect_anomaly, "__init__"),
+    (autograd.set_multithreading_enabled, "__init__"),
+    (forward_ad.dual_level, "__enter__"),
+    (profiler.profile, "__enter__"),
+    (profiler.record_function, "__enter__"),
+    (TorchFunctionMode, "__enter__"),
+    (DeviceContext, "__init__"),
+)
+"""Context managers, and the method that changes state."""
+
+
+def _existing() -> Iterator[tuple[Value, list[str]]]:
+    """The places of all of them that the installed torch has."""
+    for module, names in _FUNCTIONS:
+        held = vars(module)
+        yield held, [name for name in names.split() if name in held]
+    for kind, name in _CLASSES:
+        yield kind, [name] if name in vars(kind) else []
+
+
+PLACES: Final = (*_existing(),)
+"""Where Python code looks them up: a class or the globals of a module, and the
+names in it."""
+
+SWITCHES: Final[frozenset[int]] = frozenset(
+    id(held[name])
+    for held, names in PLACES
+    if isinstance(held, dict)
+    for name in names
+)
+"""The functions among them, by identity: programs import them by name."""
+
+
+_NAMES: Final = {"DeviceContext": "a device, as a context manager,"}
+"""What users write for a class that they do not."""
+
+
+def switched(
+    run: TraceRun,
+    function: Callable[..., Value],
+    args: tuple[Value, ...],
+    kwargs: dict[str, Value],
+) -> Value:
+    """Answer a call that changes torch's state, with a warning.
+
+    What torch calls itself is left alone: a checkpoint sets hooks.
+    """
+    if frames.is_called_by_user():
+        name = function.__qualname__
+        name = re.sub(r"\.__(init|enter)__", "", name)
+        frames.warn(
+            f"{_NAMES.get(name, name)} is called while tracing, and the graph "
+            "does not call it when it runs, so that what it changes in torch "
+            "is not changed then. Call it around the graph, or move the code "
+            "that needs it into a leaf module or a function marked with fx.wrap"
+        )
+    return function(*args, **kwargs)

@@ -14,7 +14,10 @@ import re
 from types import MethodType
 from typing import Final
 
+from ..proxy import TraceError
 from ..recording import frames
+from ..usedef.values import Value
+from .wrapping import find_proxy
 
 _WRAP: Final = (
     "or move the expression into a function at the top level of a module and "
@@ -116,3 +119,20 @@ def not_a_function(root: object, function: object) -> str:
             "fx.GraphModule(net, graph)"
         )
     return f"Expected FunctionType, got {type(function)}: {remedy}"
+
+
+def refuse_proxies_in(value: Value) -> None:
+    """Raise if an object that is to be a constant holds a proxy.
+
+    Raises:
+        TraceError: it does, in an attribute or in a list or dict there.
+    """
+    proxy = find_proxy(vars(value) if hasattr(value, "__dict__") else ())
+    if proxy is not None:
+        raise TraceError(
+            f"a {type(value).__qualname__} that was made without a proxy "
+            f"holds {proxy} now, and the graph would keep it as a constant\n"
+            f"  in\n  {frames.where()}\n"
+            "  Give the proxies to its constructor, which is recorded then, or "
+            "return what it holds, as a tuple, list or dict"
+        )

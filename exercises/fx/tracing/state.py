@@ -17,11 +17,9 @@ import torch
 from torch import nn
 
 from ..ordered.opcodes import Opcode, Target
-from ..proxy import TraceError
 from ..recording import frames
 from ..torch_internals import pytree
 from ..usedef.values import Value
-from .wrapping import find_proxy
 
 CONSTANTS: Final = (torch.Tensor, torch.ScriptObject, pytree.TreeSpec)
 """Values that a node cannot hold: nodes fetch them from where the root has
@@ -135,23 +133,6 @@ def root_argument() -> str:
         "  Pass the parts of it that the function needs, or trace a "
         "module that has this one as a child."
     )
-
-
-def refuse_proxies_in(value: Value) -> None:
-    """Raise if an object that is to be a constant holds a proxy.
-
-    Raises:
-        TraceError: it does, in an attribute or in a list or dict there.
-    """
-    proxy = find_proxy(vars(value) if hasattr(value, "__dict__") else ())
-    if proxy is not None:
-        raise TraceError(
-            f"a {type(value).__qualname__} that was made without a proxy "
-            f"holds {proxy} now, and the graph would keep it as a constant\n"
-            f"  in\n  {frames.where()}\n"
-            "  Give the proxies to its constructor, which is recorded then, or "
-            "return what it holds, as a tuple, list or dict"
-        )
 
 
 def finished_trace(kind: Opcode, target: Target) -> str:

@@ -18,7 +18,6 @@ from torch import nn
 from ..proxy import Proxy
 from ..torch_internals.tracing import APPLY, FLAG
 from ..usedef.values import Value
-from .captured import Captured
 from .modes import MODES, Modes, apply, switch
 from .patching import TRACES
 from .questions import QUESTIONS, make_flag, warn_unless_a_tensor_agrees
@@ -43,22 +42,14 @@ Function: TypeAlias = Callable[..., Value]
 class TraceRun:
     """One run of a tracer: what the replacements ask in its thread."""
 
-    def __init__(
-        self,
-        tracer: Tracer,
-        captured: Captured | None = None,
-        *,
-        calls_forward: bool = False,
-    ) -> None:
+    def __init__(self, tracer: Tracer, *, calls_forward: bool = False) -> None:
         """Begin with no attribute read and no module visited.
 
         Args:
             tracer: decides what is recorded.
-            captured: is told which modules are traced into.
             calls_forward: its `call_module` runs no module but by `forward`.
         """
         self._tracer = tracer
-        self._captured = captured or Captured()
         self._calls_forward = calls_forward
         self._proxies: dict[str, Proxy] = {}
         self._visited: set[int] = set()
@@ -107,7 +98,7 @@ class TraceRun:
 
     def _visit_forward(self, module: nn.Module) -> None:
         """Visit the globals that the forward of a module reads."""
-        self._captured.enter(module)
+        self._tracer._captured.enter(module)  # noqa: SLF001
         forward = getattr(module, "forward", None)
         self._visit(getattr(forward, "__globals__", None))
 

@@ -33,19 +33,12 @@ from ..ordered.opcodes import Opcode, Target
 from ..proxy import ParameterProxy, Proxy, TraceError, TracerBase
 from ..recording import frames
 from ..usedef.values import Argument, Value, overrides_new
-from .advice import explain, not_a_function
+from .advice import explain, not_a_function, refuse_proxies_in
 from .captured import Captured
 from .patching import TRACES
 from .questions import QUESTIONS
 from .root import method_of, root_call, undecorated
-from .state import (
-    STORED,
-    State,
-    finished_trace,
-    path_among,
-    refuse_proxies_in,
-    root_argument,
-)
+from .state import STORED, State, finished_trace, path_among, root_argument
 from .trace_run import TraceRun
 from .wrapping import ProxyableClassMeta, original_of
 
@@ -145,11 +138,9 @@ class Tracer(TracerBase):
         try:
             # A user's call_module may not run a module by `forward`.
             ours = self.call_module == Tracer.call_module.__get__(self)
-            run = TraceRun(self, self._captured, calls_forward=ours)
-            call, inputs = frames.run_traced(
-                self.create_args_for_root,
-                (function, isinstance(root, nn.Module), concrete_args),
-            )
+            run = TraceRun(self, calls_forward=ours)
+            given = function, isinstance(root, nn.Module), concrete_args
+            call, inputs = frames.run_traced(self.create_args_for_root, given)
             with TRACES.during(run):
                 run.patch(function)
                 self._is_tracing = True
@@ -159,10 +150,9 @@ class Tracer(TracerBase):
             if self.graph._pytree_info is None:
                 notes = inspect.get_annotations(undecorated(call))
                 returns = notes.get("return")
-            output = frames.run_traced(
-                self.create_node,
-                ("output", "output", (result,), {}, None, returns),
-            )
+            last: tuple[Value, ...]
+            last = "output", "output", (result,), {}, None, returns
+            output = frames.run_traced(self.create_node, last)
             self._captured.warn(output, self.root, self._added)
             return self.graph
         except BaseException as error:

@@ -5,9 +5,17 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-# The stamp carries pyproject.toml's checksum: what was installed for this
-# very file is not installed again, whatever the dates of the files say.
-STAMP := $(VENV)/.installed-$(shell cksum < pyproject.toml | cut -d' ' -f1)
+# Which torch is installed into .venv: a version, or what the file says.
+TORCH ?=
+WHICH := $(if $(TORCH),torch==$(TORCH),-c .ci/constraints.txt)
+
+# The stamp carries a checksum of what says what to install: what was installed
+# for these very words is not installed again, whatever the dates of files say.
+STAMP := $(VENV)/.installed-$(shell (echo $(TORCH); cat pyproject.toml \
+    .ci/constraints.txt) | cksum | cut -d' ' -f1)
+
+# uv installs what the package index lists, whatever pip is told on a machine.
+UV := $(or $(shell command -v uv),build/uv/bin/uv)
 
 CLIENTS := build/clients/.installed
 
@@ -96,6 +104,7 @@ $(STAMP):
 	    "fx needs Python 3.11 or newer: make PYTHON=python3.11 …")'
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "installing into $(VENV) (torch is large: a minute or two)"
-	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[dev]'
+	@$(BIN)/python -m pip install -q --disable-pip-version-check $(WHICH) \
+	    -e '.[dev]'
 	@rm -f $(VENV)/.installed-*
 	@touch $@

@@ -134,5 +134,5 @@ def test_types_are_checked_wherever_there_is_code() -> None:
 def test_the_wheel_holds_the_library_alone() -> None:
     wheel = PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]
     assert wheel == {"packages": ["fx"]}
-    assert PROJECT["project"]["dependencies"] == ["torch>=2.9,<2.14"]
+    assert PROJECT["project"]["dependencies"] == ["torch>=2.9"]  # and no bound
     assert (ROOT / "fx" / "py.typed").exists()

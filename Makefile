@@ -16,12 +16,14 @@ STAMP := $(VENV)/.installed-$(shell (echo $(TORCH); cat pyproject.toml \
 
 # uv installs what the package index lists, whatever pip is told on a machine.
 UV := $(or $(shell command -v uv),build/uv/bin/uv)
+export UV_SYSTEM_CERTS ?= 1
+export UV_PYTHON_DOWNLOADS ?= never
 
 CLIENTS := build/clients/.installed
 
 .DEFAULT_GOAL := help
 .PHONY: help tour test lint types format docs serve site-test stubs bench
-.PHONY: bench-check fuzz matrix clients clean
+.PHONY: bench-check fuzz newest package matrix workflow clients clean
 
 help: ## Print this list.
 	@echo "usage: make <target>"
@@ -77,10 +79,22 @@ fuzz: $(STAMP) ## Search for silent faults at length; then plant some.
 	$(BIN)/python -m pytest -q -m hypothesis --hypothesis-profile=fuzz
 	$(BIN)/python -m stages.mutate
 
-matrix: $(STAMP) ## Run the tests on other versions of torch and Python (20 GB).
-	@test -x build/matrix/uv/bin/uv || ($(PYTHON) -m venv build/matrix/uv && \
-	    build/matrix/uv/bin/python -m pip install -q uv)
+# It needs no .venv.  Its environment is kept, and its downloads are shared with
+# all clones of this machine, in uv's own cache.
+newest: $(UV) ## Test beside the newest torch that the index lists (5 GB).
+	@$(PYTHON) -m tests.versions.newest $(if $(filter command environment,\
+	    $(firstword $(origin PYTHON))),--python $(PYTHON))
+
+package: $(STAMP) $(UV) ## Build sdist and wheel, and use the wheel elsewhere.
+	@$(BIN)/python -m tests.versions.package
+
+matrix: $(STAMP) $(UV) ## Run the tests on other versions of torch and Python.
 	@$(BIN)/python -m tests.reliability.matrix
+
+workflow: $(UV) ## Check the hosted workflow, which cannot run here.
+	@$(UV) tool run -q zizmor@1.32.0 --offline -q .github
+	@$(UV) tool run -q check-jsonschema@0.39.0 -q \
+	    --builtin-schema vendor.github-workflows .github/workflows/*.yml
 
 clients: $(CLIENTS) ## Run other people's programs under torch.fx and fx (3 GB).
 	@build/clients/bin/python -m tests.clients
@@ -98,6 +112,10 @@ $(CLIENTS): tests/clients/requirements.txt
 	@build/clients/bin/python -m pip install -q --disable-pip-version-check \
 	    --no-deps torchvision==0.28.0
 	@touch $@
+
+build/uv/bin/uv:
+	@$(PYTHON) -m venv build/uv
+	@build/uv/bin/python -m pip install -q --disable-pip-version-check uv
 
 $(STAMP):
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and \

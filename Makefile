@@ -23,7 +23,8 @@ CLIENTS := build/clients/.installed
 
 .DEFAULT_GOAL := help
 .PHONY: help tour test lint types format docs serve site-test stubs bench
-.PHONY: bench-check fuzz newest package matrix workflow clients clean
+.PHONY: bench-check fuzz newest newest-env package matrix workflow
+.PHONY: clients clean
 
 help: ## Print this list.
 	@echo "usage: make <target>"
@@ -79,17 +80,22 @@ fuzz: $(STAMP) ## Search for silent faults at length; then plant some.
 	$(BIN)/python -m pytest -q -m hypothesis --hypothesis-profile=fuzz
 	$(BIN)/python -m stages.mutate
 
-# It needs no .venv.  Its environment is kept, and its downloads are shared with
-# all clones of this machine, in uv's own cache.
+# Neither this nor `matrix` needs .venv.  The environment is kept, and downloads
+# are shared with all clones of this machine, in uv's own cache.
+NEWEST := $(if $(filter command environment,$(firstword $(origin PYTHON))), \
+    --python $(PYTHON))
+
 newest: $(UV) ## Test beside the newest torch that the index lists (5 GB).
-	@$(PYTHON) -m tests.versions.newest $(if $(filter command environment,\
-	    $(firstword $(origin PYTHON))),--python $(PYTHON))
+	@$(PYTHON) -m tests.versions.newest $(NEWEST)
 
 package: $(STAMP) $(UV) ## Build sdist and wheel, and use the wheel elsewhere.
 	@$(BIN)/python -m tests.versions.package
 
-matrix: $(STAMP) $(UV) ## Run the tests on other versions of torch and Python.
-	@$(BIN)/python -m tests.reliability.matrix
+newest-env: $(UV) ## Make or update the environment of `newest`.
+	@$(PYTHON) -m tests.versions.newest --only-install $(NEWEST)
+
+matrix: $(UV) ## Run the tests on other versions of torch and Python.
+	@$(PYTHON) -m tests.reliability.matrix
 
 workflow: $(UV) ## Check the hosted workflow, which cannot run here.
 	@$(UV) tool run -q zizmor@1.32.0 --offline -q .github

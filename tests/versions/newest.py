@@ -52,8 +52,8 @@ def compared(got: str, newest: str, python: str) -> None:
     """
     if uv.release(got) < uv.release(newest):
         raise HeldBack(
-            f"The index lists torch {newest}, and {ENVIRONMENT.name} got {got}."
-            "\nIt was held back by a setting of uv (UV_CONSTRAINT, "
+            f"The index lists torch {newest}, and build/newest got {got}. "
+            "It was held back by a setting of uv (UV_CONSTRAINT, "
             "UV_EXCLUDE_NEWER, uv.toml), by a bound in pyproject.toml or in "
             f"another package, or there is no wheel for Python {python}: try "
             "make newest PYTHON=…"

@@ -48,7 +48,7 @@ _PIPELINE = "tests/library/test_pipeline.py::"
 
 WITHOUT: Final[dict[str, dict[str, tuple[str, ...]]]] = {
     "2.9": {
-        "register an operator with an effect, which 2.10 began with": (
+        "it cannot register an operator with an effect": (
             f"{_EFFECTS}test_an_operator_of_a_library_is_read_each_time",
             f"{_EFFECTS}test_higher_order_operators_with_an_effect",
             f"{_EFFECTS}test_functions_of_torch_that_draw_are_kept_either_way",
@@ -59,23 +59,23 @@ WITHOUT: Final[dict[str, dict[str, tuple[str, ...]]]] = {
             f"{_EFFECTS}"
             "test_dead_code_elimination_goes_by_the_class[fxt.logged",
         ),
-        "compare with parts of torch.fx that 2.9 does not have": (
+        "it lacks the parts of torch.fx that they compare with": (
             f"{_SMALL}test_nodes_are_sorted_and_go_no_further_than_they_must",
             f"{_SMALL}test_a_circle_is_told_and_nothing_is_moved",
             "tests/library/test_source_matcher.py::"
             "test_a_class_by_itself_by_its_name_and_by_its_base",
         ),
-        "train in processes, whose messages have a wrong size in 2.9": (
+        "its processes send each other messages of a wrong size": (
             f"{_PIPELINE}test_processes_train_as_one_does",
             f"{_PIPELINE}test_the_demo",
         ),
-        "use Dynamo, which compiles nothing after the other tests": (
+        "its Dynamo compiles nothing after the other tests": (
             "tests/library/test_torch_graphs.py::"
             "test_a_backend_of_torch_compile_rewrites_with_fx",
         ),
     },
 }
-"""What is left out beside a torch, and why: the tests that …
+"""torch -> why tests are left out beside it -> these tests.
 
 Tests marked `newest`, which compare with what the newest torch.fx writes, are
 left out by themselves beside any other torch.
@@ -280,8 +280,16 @@ def remember(rows: Mapping[str, Row]) -> None:
     (FOLDER / "rows.json").write_text(text)
 
 
-def table(rows: Mapping[str, Row], torches: Sequence[str]) -> list[str]:
-    """The lines of the table, and of what is not in it."""
+def table(
+    rows: Mapping[str, Row], found: Iterable[str], torches: Sequence[str]
+) -> list[str]:
+    """The lines of the table, and of what is not in it.
+
+    Args:
+        rows: what was run.
+        found: the Pythons of this machine, such as `"3.12"`.
+        torches: the versions of torch, the oldest first.
+    """
     head = "Python | torch | used | tour | tests passed | left out | failed"
     there = [
         (minor, torch, row)
@@ -296,28 +304,28 @@ def table(rows: Mapping[str, Row], torches: Sequence[str]) -> list[str]:
         "",
         f"Run on {' and '.join(dict.fromkeys((days[0], days[-1])))}.",
         "",
-        *(f"- {gap}" for gap in gaps(rows, torches)),
+        *(f"- {gap}" for gap in gaps(rows, found, torches)),
     ]
 
 
-def gaps(rows: Mapping[str, Row], torches: Sequence[str]) -> Iterator[str]:
+def gaps(
+    rows: Mapping[str, Row], found: Iterable[str], torches: Sequence[str]
+) -> Iterator[str]:
     """Say what is not in the table, and why."""
-    names = {name.partition("/")[0] for name in rows}
-    tried = [minor for minor in pythons.MINORS if minor in names]
+    there = {name.partition("/")[0] for name in rows} | {*found}
+    minors = [minor for minor in pythons.MINORS if minor in there]
     for minor in pythons.MINORS:
-        if minor not in tried:
+        if minor not in there:
             yield f"Python {minor}: this machine does not have it."
     for row in rows.values():
         if row.absent:
             yield f"Python {row.python} with torch {row.torch}: {row.absent}"
-    if not tried:
-        return
-    pairs = planned(tried, torches)
+    pairs = planned(minors, torches)
     every = [f"{minor}/{uv.minor(torch)}" for minor, torch in pairs]
     if lacking := [name for name in every if name not in rows]:
         yield f"Not run yet: {', '.join(lacking)}."
     yield (
-        f"With other Pythons than {main_of(tried)}, only the oldest and the "
+        f"With other Pythons than {main_of(minors)}, only the oldest and the "
         "newest torch are tried."
     )
     yield (
@@ -326,7 +334,7 @@ def gaps(rows: Mapping[str, Row], torches: Sequence[str]) -> Iterator[str]:
     )
     for torch, groups in WITHOUT.items():
         for why, tests in groups.items():
-            yield f"Left out beside torch {torch}: {len(tests)} that {why}."
+            yield f"Left out beside torch {torch}, as {why}: {len(tests)}."
 
 
 # --- the command -----------------------------------------------------------
@@ -378,7 +386,7 @@ def main(argv: Sequence[str]) -> int:
     except OSError as error:
         print(error, file=sys.stderr)
         good = False
-    page.write_table("matrix", table(rows, torches))
+    page.write_table("matrix", table(rows, found, torches))
     return int(not good)
 
 

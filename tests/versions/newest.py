@@ -91,14 +91,20 @@ def inside(*arguments: str, env: Mapping[str, str], cwd: Path = uv.ROOT) -> int:
 
 
 def checked() -> int:
-    """Import fx from elsewhere, run the tour and the tests; a status."""
+    """Import fx elsewhere, run the tour, the tests and the check of quotes.
+
+    Returns:
+        0, or the status of something that failed; all is run in any case.
+    """
     env = {**os.environ, **QUIET}
     say = "import fx, torch; print('fx', fx.__version__, torch.__version__)"
-    return (
-        inside("-W", "error", "-c", say, env=env, cwd=ENVIRONMENT)
-        or inside("-m", "stages.tour", env=env)
-        or inside(*PYTEST, *TESTS, env=env)
+    statuses = (
+        inside("-W", "error", "-c", say, env=env, cwd=ENVIRONMENT),
+        inside("-m", "stages.tour", env=env),
+        inside(*PYTEST, *TESTS, env=env),
+        inside("-m", "docs.machinery.quotes", "--check", env=env),
     )
+    return next(filter(None, statuses), 0)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -1,8 +1,13 @@
-"""What all tests share: how the property tests and the collector run."""
+"""What all tests share: how the property tests and the collector run.
+
+And which torch they are for: what compares with texts or lists of the newest
+torch.fx is left out beside an older torch.
+"""
 
 from __future__ import annotations
 
 import gc
+import importlib
 
 import pytest
 from hypothesis import settings
@@ -24,3 +29,18 @@ def frozen() -> None:
     """
     gc.collect()
     gc.freeze()
+
+
+def pytest_collection_modifyitems(
+    config: pytest.Config, items: list[pytest.Item]
+) -> None:
+    """Leave out what is marked `newest`, unless the newest torch is there."""
+    marked = [item for item in items if item.get_closest_marker("newest")]
+    if not marked:
+        return
+    names = importlib.import_module("fx.torch_internals.names")
+    if names.TORCH.startswith(f"{names.TESTED_TORCH[1]}."):
+        return
+    config.hook.pytest_deselected(items=marked)
+    left_out = {*marked}
+    items[:] = [item for item in items if item not in left_out]

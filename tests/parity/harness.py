@@ -15,6 +15,11 @@ names the row of docs/differences.md and says what fx shows instead:
     @program(differs="wrap-refuses-classes", ours="TypeError: wrap(...)")
     def wrap_of_a_class(lib: Lib) -> Seen:
         return error(lambda: lib.wrap(torch.nn.Linear))
+
+fx follows the newest torch.fx.  A program whose notes differ from one version
+of torch.fx to the next is compared beside the newest alone:
+
+    @program(newest=True)
 """
 
 from __future__ import annotations
@@ -54,6 +59,7 @@ class Program:
     claims: tuple[str, ...]
     differs: str | None
     ours: object
+    newest: bool
 
     def seen_by(self, lib: Lib) -> Seen:
         """What the program sees in `lib`, in a form fit to compare."""
@@ -81,6 +87,7 @@ def program(
     claims: Sequence[str] = (),
     differs: str | None = None,
     ours: object = SAME,
+    newest: bool = False,
 ) -> Callable[[Callable[[Lib], Seen]], Callable[[Lib], Seen]]:
     """Register a parity program.
 
@@ -88,6 +95,7 @@ def program(
         claims: ids of tests/claims.toml that this program checks.
         differs: id of the row in docs/differences.md, where fx differs.
         ours: what fx shows then (exactly, after `plain`).
+        newest: an older torch.fx than the newest shows something else.
     """
     if (differs is None) != (ours is SAME):
         raise ValueError("differs= and ours= go together")
@@ -96,7 +104,9 @@ def program(
         name = f"{run.__module__.rpartition('.')[2]}.{run.__name__}"
         if name in PROGRAMS:
             raise ValueError(f"two parity programs are called {name}")
-        PROGRAMS[name] = Program(name, run, tuple(claims), differs, ours)
+        PROGRAMS[name] = Program(
+            name, run, tuple(claims), differs, ours, newest
+        )
         return run
 
     return register

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 import torch.fx
 
@@ -12,8 +14,15 @@ from tests.parity.harness import PROGRAMS, SAME, Program, plain
 assert _programs is not None
 
 
+def _marks(program: Program) -> Iterator[pytest.MarkDecorator]:
+    """What pytest is told about a program."""
+    if program.newest:
+        yield pytest.mark.newest
+
+
 @pytest.mark.parametrize(
-    "program", [pytest.param(p, id=p.name) for p in PROGRAMS.values()]
+    "program",
+    [pytest.param(p, id=p.name, marks=[*_marks(p)]) for p in PROGRAMS.values()],
 )
 @pytest.mark.filterwarnings("ignore")
 def test_program(program: Program) -> None:

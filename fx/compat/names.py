@@ -93,7 +93,9 @@ _NAMES: Final[dict[ModuleType, dict[str, Value]]] = {
     },
     _symbolic_trace: {
         "_get_is_fx_tracing": questions.make_flag(bool),
+        "_is_fx_tracing_context": questions.is_fx_tracing_context,
         "_is_fx_tracing_flag": questions.make_flag(False),
+        "_set_is_fx_tracing": questions.set_is_fx_tracing,
     },
     **{
         package: {"__getattr__": importer(package.__name__, {})}

@@ -31,6 +31,13 @@ FLAG: Final = _place(
 )
 """What they ask: the flag, or the function that reads it."""
 
+SET_FLAG: Final = _place(
+    "torch.fx._symbolic_trace",
+    "_set_is_fx_tracing",
+    without="torch writes the flag itself",
+)
+"""With what torch says, since 2.15, that no trace runs."""
+
 GRADIENTS: Final = _place(
     "torch._C",
     "_set_grad_enabled",

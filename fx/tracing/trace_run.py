@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from torch import nn
 
 from ..proxy import Proxy
-from ..torch_internals.tracing import APPLY, FLAG
+from ..torch_internals.tracing import APPLY
 from ..usedef.values import Value
 from .modes import MODES, Modes, apply, switch
 from .patching import TRACES
-from .questions import QUESTIONS, make_flag, warn_unless_a_tensor_agrees
+from .questions import FLAGS, QUESTIONS, warn_unless_a_tensor_agrees
 from .switches import PLACES, SWITCHES, switched
 from .torch_marks import take_over
 from .wrapping import (
@@ -60,7 +60,8 @@ class TraceRun:
         """Replace what a trace of `function` has to see."""
         TRACES.patch(nn.Module, ["__call__"], _module_call)
         TRACES.patch(nn.Module, ["__getattr__"], _module_getattr)
-        TRACES.patch(*FLAG, make_flag)
+        for place in FLAGS:
+            TRACES.patch(*place)
         for holder, names in MODES:
             TRACES.patch(holder, names, _mode_switch)
         for holder, names in PLACES:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from fx.tracing.patching import is_fx_tracing
+from fx.tracing.questions import is_fx_tracing
 from fx.tracing.tracer import Tracer
 from fx.tracing.wrapping import wrap
 from stages.residual import Residual

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import enum
 import gc
+import itertools
 import math
 import operator
 import pickle
@@ -58,6 +59,15 @@ UNION: Value = typing.Union[int, Plain]  # noqa: UP007
 
 def scale(x: Value, by: float = 2.0) -> Value:
     return x * by
+
+
+def emptying(*args: Value) -> Value:
+    first, *rest = args
+    first.clear()
+    return rest
+
+
+emptying._boxed_arg_indices = (0, 2)  # type: ignore[attr-defined]
 
 
 # -- the same text as torch.fx -----------------------------------------------
@@ -115,7 +125,7 @@ def constants(lib: Lib, graph: Lib) -> None:
         (
             *(1, -2, 1.5, 1e300, -0.0, math.inf, -math.inf, math.nan),
             *(True, None, ..., "it's", 'a "quote"', "\n\\", b"\x00'"),
-            *(1 + 2j, 3j, 1e22 + 1j, range(3), range(1, 9, 2)),
+            *(1 + 2j, 1e22 + 1j, range(3), range(1, 9, 2)),
             *((), (1,), (1, 2), [], [x, [x]], {}, {"a": x, 1: (2,)}),
             *({1}, frozenset((1,)), set(), frozenset(), slice(x, None)),
             *(torch.float32, torch.strided, torch.channels_last),
@@ -128,16 +138,20 @@ def constants(lib: Lib, graph: Lib) -> None:
     graph.output({"x": x})
 
 
+def complex_constants(lib: Lib, graph: Lib) -> None:
+    parts = 0.0, -0.0, 1.5, -math.inf, math.nan
+    graph.output([complex(*both) for both in itertools.product(parts, parts)])
+
+
 def annotated(lib: Lib, graph: Lib) -> None:
     for index, kind in enumerate(
         (
             *(int, torch.Tensor, Plain, nn.Module, typing.Any, "Plain"),
-            *(int | None, str | list[int] | None, OPTIONAL),
             *(typing.List[int], typing.Dict[str, torch.Tensor]),  # noqa: UP006
             *(typing.Tuple[int, ...], typing.Tuple[()]),  # noqa: UP006
             *(typing.List, typing.Dict, typing.Tuple),  # noqa: UP006
             *(list[int], dict[str, list[Plain]], tuple[int, ...], tuple[()]),
-            *(UNION, typing.Literal["a b", 3]),
+            *(OPTIONAL, UNION, typing.Literal["a b", 3]),
             *(torch.device, torch.dtype, type(None), list["Plain"]),
             *(typing.Callable[..., int], typing.Type[int]),  # noqa: UP006
         )
@@ -146,6 +160,29 @@ def annotated(lib: Lib, graph: Lib) -> None:
     relu = graph.call_function(torch.relu, (1,), type_expr=Plain)
     add = graph.call_function(operator.iadd, (relu, 1), type_expr=OPTIONAL)
     graph.output(add, tuple[int, Plain])
+
+
+def unions(lib: Lib, graph: Lib) -> None:
+    graph.placeholder("x", int | None)
+    graph.placeholder("y", str | list[int | Plain] | None)
+    graph.output(1, tuple[int, Plain | None])
+
+
+def boxes(lib: Lib, graph: Lib) -> None:
+    x, y, z, w = map(graph.placeholder, "xyzw")
+    a, b = (graph.call_function(torch.relu, (each,)) for each in (x, y))
+    run = graph.call_function(scale, ([a, b, {"k": z}], z), {"k": y})
+    run.meta["boxed_arg_indices"] = (0,)
+    args = ([run, (w,)], w, [x, z])
+    run = graph.call_function(emptying, args, type_expr=Plain)
+    for said in ((), (0,)):
+        run = graph.call_function(emptying, ([run, (y,)], y))
+        run.meta.update(boxed_arg_indices=said, is_wrapped=True)
+    add = graph.call_function(operator.add, (run, run))
+    add.meta["boxed_arg_indices"] = (0, 1)
+    unused = graph.call_function(scale, ([add], 2.0))
+    unused.meta["boxed_arg_indices"] = [0, 1]
+    graph.output(add)
 
 
 def parameters(lib: Lib, graph: Lib) -> None:
@@ -205,6 +242,7 @@ BUILDS: tuple[Build, ...] = (
     many_of_one_name,
     nothing,
 )
+SINCE_2_15: tuple[Build, ...] = (complex_constants, unions, boxes)
 OPTIONS: tuple[dict[str, Value], ...] = (
     {},
     {"verbose": True},
@@ -235,6 +273,16 @@ def test_text_is_that_of_torch(build: Build, options: dict[str, Value]) -> None:
     ours = written(build, fx, **options)
     assert ours.src == torch_text(theirs)
     assert ours._prologue_start == theirs._prologue_start
+
+
+@pytest.mark.newest
+@pytest.mark.parametrize("options", OPTIONS, ids=option_name)
+@pytest.mark.parametrize("build", SINCE_2_15, ids=lambda x: x.__name__)
+def test_text_is_that_of_torch_2_15(
+    build: Build, options: dict[str, Value]
+) -> None:
+    test_text_is_that_of_torch(build, options)
+    test_globals_are_those_of_torch(build)
 
 
 @pytest.mark.parametrize("build", BUILDS)
@@ -304,11 +352,12 @@ def test_annotations_are_evaluated_to_what_they_were() -> None:
     kinds = forward.__annotations__
     assert kinds["x2"] is Plain
     assert kinds["x5"] == "Plain"
-    assert kinds["x7"] == str | list[int] | None
-    assert kinds["x8"] == OPTIONAL
-    assert kinds["x17"] == dict[str, list[Plain]]
-    assert kinds["x21"] == typing.Literal["a b", 3]
+    assert kinds["x14"] == dict[str, list[Plain]]
+    assert kinds["x17"] == OPTIONAL
+    assert kinds["x19"] == typing.Literal["a b", 3]
     assert kinds["return"] == tuple[int, Plain]
+    kinds = function(written(unions, fx)).__annotations__
+    assert kinds["y"] == str | list[int | Plain] | None
 
 
 def test_annotations_that_torch_garbles() -> None:

@@ -67,6 +67,41 @@ def test_the_flag_says_whether_a_trace_runs() -> None:
     assert not flag
 
 
+def test_a_trace_can_be_said_to_be_none() -> None:
+    """As torch does where it compiles a part of what is traced."""
+    names, theirs = vars(fx._symbolic_trace), vars(torch.fx._symbolic_trace)
+    asked = [fx._symbolic_trace.is_fx_tracing, names["_get_is_fx_tracing"]]
+    seen = []
+
+    def own(value: bool) -> None:
+        name = "_set_is_fx_tracing"
+        theirs.get(name, names[name])(value)
+
+    def answers() -> list[bool]:
+        flag = theirs.get("_get_is_fx_tracing")
+        return [ask() for ask in (*asked, *([flag] if flag else []))]
+
+    def root(x: Value) -> Value:
+        with names["_is_fx_tracing_context"](False):
+            seen.append(answers())
+        seen.append(answers())
+        own(False)
+        seen.append(answers())
+        fx.symbolic_trace(lambda y: seen.append(answers()))
+        own(True)
+        seen.append(answers())
+        names["_set_is_fx_tracing"](False)
+        return x
+
+    fx.symbolic_trace(root)
+    said = [{*answer} for answer in seen]
+    assert said == [{False}, {True}, {False}, {True}, {True}]
+    assert {*answers()} == {False}
+    with names["_is_fx_tracing_context"](True):
+        assert fx._symbolic_trace.is_fx_tracing()
+    assert not fx._symbolic_trace.is_fx_tracing()
+
+
 def test_the_decorator_decorates_nothing() -> None:
     for promise in (False, True):
         assert compatibility(is_backward_compatible=promise)(nn.ReLU) is nn.ReLU

@@ -19,7 +19,8 @@ from fx.passes.split_module import split_module
 from fx.passes.utils.call_order import kept_in_order
 from fx.usedef.values import Value
 from tests.library.memory_programs import flat, program, recipe_of
-from tests.zoo import ZOO, Network, borrow
+from tests.zoo import Network, borrow
+from tests.zoo.by_text import BY_TEXT
 
 Answer = Callable[[Value], Value]
 
@@ -46,7 +47,7 @@ def texts(gm: Value) -> Iterator[tuple[str, str]]:
             yield name, child.code
 
 
-@pytest.mark.parametrize("network", ZOO, ids=lambda one: one.name)
+@pytest.mark.parametrize("network", BY_TEXT)
 def test_networks_in_stages(network: Network) -> None:
     with borrow(network, training=False) as model:
         ours, theirs = fx.symbolic_trace(model), torch.fx.symbolic_trace(model)

@@ -15,7 +15,8 @@ from fx.passes import split_utils
 from fx.passes.split_utils import split_by_tags
 from fx.usedef.values import Value
 from tests.library.memory_programs import outcome, program, recipe_of
-from tests.zoo import ZOO, Network, borrow
+from tests.zoo import Network, borrow
+from tests.zoo.by_text import BY_TEXT
 
 
 def tagged(gm: Value, parts: dict[str, str], other: str = "a") -> Value:
@@ -25,7 +26,7 @@ def tagged(gm: Value, parts: dict[str, str], other: str = "a") -> Value:
     return gm
 
 
-@pytest.mark.parametrize("network", ZOO, ids=lambda one: one.name)
+@pytest.mark.parametrize("network", BY_TEXT)
 def test_networks_in_three(network: Network) -> None:
     with borrow(network, training=False) as model:
         cut: list[Value] = []

@@ -148,14 +148,25 @@ def test_a_name_that_fx_would_not_give_is_kept() -> None:
     assert str(fx.to_torch(ours)) == str(theirs) == str(ours)
 
 
+def no_trace_of_torch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Say that torch.fx traces nothing.
+
+    Two threads that traced with it at once, in another test, may have left
+    this set; Dynamo would pass over everything.
+    """
+    names = torch.fx._symbolic_trace
+    if hasattr(names, "_is_fx_tracing_flag"):
+        monkeypatch.setattr(names, "_is_fx_tracing_flag", False)
+    else:
+        thread = vars(names)["_is_fx_tracing_tls"]
+        monkeypatch.setattr(thread, "flag", False, raising=False)
+
+
 def test_a_backend_of_torch_compile_rewrites_with_fx(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A step of training gives the same loss and gradients as eager."""
-    # Two threads that traced with torch.fx at once, in another test, may have
-    # left this set; Dynamo would pass over everything.
-    flag = "torch.fx._symbolic_trace._is_fx_tracing_flag"
-    monkeypatch.setattr(flag, False)
+    no_trace_of_torch(monkeypatch)
 
     def in_halves(x: Value) -> Value:
         return torch.relu(x) * 0.5 + torch.relu(x) * 0.5
@@ -196,8 +207,7 @@ def test_a_backend_of_torch_compile_rewrites_with_fx(
 
 def test_a_backend_trains_a_resnet(monkeypatch: pytest.MonkeyPatch) -> None:
     """A step has the loss of eager mode, and leaves the same weights."""
-    flag = "torch.fx._symbolic_trace._is_fx_tracing_flag"
-    monkeypatch.setattr(flag, False)
+    no_trace_of_torch(monkeypatch)
     network = next(one for one in ZOO if one.name == "resnet18")
     replaced: list[int] = []
 

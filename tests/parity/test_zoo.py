@@ -8,11 +8,12 @@ import torch.fx
 
 import fx
 from tests.parity.harness import plain
-from tests.zoo import ZOO, Network, borrow
+from tests.zoo import Network, borrow
+from tests.zoo.by_text import BY_TEXT
 
 
 @pytest.mark.parametrize("training", [False, True], ids=["eval", "train"])
-@pytest.mark.parametrize("network", ZOO, ids=lambda n: str(n.name))
+@pytest.mark.parametrize("network", BY_TEXT)
 @pytest.mark.claims("symbolic-trace", "proxy-transparent")
 def test_network(network: Network, training: bool) -> None:
     """Traced by both libraries: the same text; run: what eager gives."""

@@ -19,9 +19,9 @@ from torch.fx import _symbolic_trace as torch_tracing
 Value: TypeAlias = Any
 """A function or what replaces it."""
 
-_OF_TORCH = ("_is_fx_tracing_flag", "CURRENT_PATCHER")
-"""Whether a trace of torch.fx runs, and its patches, which Dynamo undoes while
-it compiles and then does again."""
+_OF_TORCH = ("_is_fx_tracing_flag", "_get_is_fx_tracing", "CURRENT_PATCHER")
+"""Whether a trace of torch.fx runs, by the names of all versions, and its
+patches, which Dynamo undoes while it compiles and then does again."""
 
 
 class Patched(NamedTuple):
@@ -39,7 +39,11 @@ def patched() -> Patched:
         vars(nn.Module)["__call__"],
         vars(nn.Module)["__getattr__"],
         dict(vars(math)),
-        {name: getattr(torch_tracing, name) for name in _OF_TORCH},
+        {
+            name: getattr(torch_tracing, name)
+            for name in _OF_TORCH
+            if hasattr(torch_tracing, name)
+        },
     )
 
 
@@ -56,3 +60,6 @@ def put_back() -> Iterator[None]:
         module.__call__, module.__getattr__ = before.call, before.getattr_
         vars(math).update(before.of_math)
         vars(torch_tracing).update(before.of_torch)
+        thread: Value = getattr(torch_tracing, "_is_fx_tracing_tls", None)
+        if thread is not None:
+            thread.flag = False

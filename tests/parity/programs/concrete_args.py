@@ -277,7 +277,7 @@ def an_interpreter_gets_a_dict_in_another_order(lib: Lib) -> Seen:
     return [gm(given), run(given), run(5, 2)]
 
 
-@program(claims=("concrete-args",))
+@program(claims=("concrete-args",), newest=True)
 def annotated_parameters_that_are_taken_apart(lib: Lib) -> Seen:
     def f(x: dict[str, torch.Tensor], n: int) -> torch.Tensor:
         return x["a"] * n + x["b"]

@@ -159,12 +159,23 @@ def optional_and_union_annotations(lib: Lib) -> Seen:
             "Optional[Tensor]",
             "Union[int, str]",
             "Union[int, None, Tensor]",
+            "Optional[List[Tensor]]",
+            "List[Optional[int]]",
+        )
+    ]
+
+
+@program(claims=("codegen-type-annotations",), newest=True)
+def unions_with_a_bar(lib: Lib) -> Seen:
+    return [
+        annotated(lib, a)
+        for a in (
             "int | None",
             "int | str",
             "Tensor | int | None",
             "list[int] | None",
-            "Optional[List[Tensor]]",
-            "List[Optional[int]]",
+            "list[int | None]",
+            "Own | None",
         )
     ]
 
@@ -172,7 +183,7 @@ def optional_and_union_annotations(lib: Lib) -> Seen:
 @program(claims=("codegen-type-annotations",))
 def annotations_with_classes_of_the_users_own(lib: Lib) -> Seen:
     own = ("Own", "Own.Nested", "Pair", "list[Own]", "Optional[Pair]")
-    return [annotated(lib, a) for a in (*own, "Own | None")]
+    return [annotated(lib, a) for a in own]
 
 
 @program(claims=("codegen-type-annotations",))

@@ -202,14 +202,14 @@ def test_other_errors_are_not_hidden() -> None:
             ask(Broken(), "part.weight")
 
 
-# -- assign and copy: as torch.fx, but buffers stay non-persistent -------------
+# -- assign and copy: as torch.fx, but tensors may be in plain objects ---------
 
 Put: TypeAlias = Callable[[nn.Module, nn.Module, str], None]
 
 
 def _theirs(source: nn.Module, destination: nn.Module, path: str) -> None:
     torch.fx.graph_module._copy_attr(source, destination, path)
-    if path == "block.buffer":
+    if path == "block.buffer":  # torch.fx before 2.15 forgets it
         block = destination.get_submodule("block")
         block._non_persistent_buffers_set.add("buffer")
 
@@ -236,10 +236,14 @@ def _shape(module: nn.Module) -> dict[str, object]:
 PATHS = [path for path in PRESENT if path != "forward"]
 
 
-@pytest.mark.parametrize("first", PATHS)
+IN_PLAIN_OBJECT = "block.settings.table"
+WITH_TORCH = [path for path in PATHS if path != IN_PLAIN_OBJECT]
+
+
+@pytest.mark.parametrize("first", WITH_TORCH)
 def test_copying_is_what_torch_fx_does(first: str) -> None:
     source = Root()
-    for second in PATHS:
+    for second in WITH_TORCH:
         ours, theirs = nn.Module(), nn.Module()
         for path in (first, second):
             copy_attribute(source, ours, path)
@@ -268,6 +272,12 @@ def test_copies_are_shared_and_tensors_become_buffers() -> None:
     assert find(copy, "block.linear.weight") is source.block.linear.weight
     assert dict(copy.named_buffers()) == {"block.tensor": source.block.tensor}
     assert set(copy.state_dict()) == {"block.linear.weight", "block.tensor"}
+
+
+def test_a_tensor_of_a_plain_object_becomes_a_buffer() -> None:
+    source, copy = Root(), nn.Module()
+    copy_attribute(source, copy, IN_PLAIN_OBJECT)
+    assert set(copy.state_dict()) == {IN_PLAIN_OBJECT}
 
 
 def test_a_buffer_that_is_not_saved_stays_so() -> None:

@@ -6,7 +6,7 @@ import copy
 import warnings
 from collections.abc import Callable
 from importlib import import_module
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, no_type_check
 
 import torch
 from torch import nn
@@ -70,6 +70,73 @@ def constants_of_two_calls(lib: Lib) -> Seen:
 def nothing_to_fold(lib: Lib) -> Seen:
     gm = folded(lib, lambda self, x: x + self.w)
     return gm.code, gm.const_subgraph_module, gm(X)
+
+
+def note(x: Value) -> Value:
+    """A function of the user's, which may do anything."""
+    return x
+
+
+@program()
+def dead_code_beside_constants(lib: Lib) -> Seen:
+    @no_type_check
+    def forward(self, x):
+        torch.relu(x)
+        return x - (self.w + 1)
+
+    gm = folded(lib, forward)
+    return gm.code, gm(X)
+
+
+@program(newest=True)
+def calls_that_are_said_to_have_an_effect(lib: Lib) -> Seen:
+    @no_type_check
+    def forward(self, x):
+        torch.relu(x)
+        torch.neg(x)
+        return x - (self.w + 1)
+
+    def is_impure(node: Value) -> bool:
+        return node.target is torch.relu or node.is_impure()
+
+    split = experimental(lib, "const_fold").split_const_subgraphs
+    gm = split(layers(forward), is_impure_node=is_impure)
+    return gm.code, gm(X)
+
+
+@program(newest=True)
+def nodes_of_called_graphs_that_are_not_to_be_folded(lib: Lib) -> Seen:
+    outer, root = nn.Module(), nn.Module()
+    inner = lib.symbolic_trace(layers(lambda self: torch.relu(self.w) + 1))
+    outer.sub = inner
+    g = lib.Graph()
+    g.output(g.call_function(torch.neg, (g.call_module("sub"),)))
+    root.sub = lib.GraphModule(outer, g)
+    g = lib.Graph()
+    x = g.placeholder("x")
+    g.output(g.call_function(torch.add, (x, g.call_module("sub"))))
+    gm = lib.GraphModule(root, g)
+    seen: list[object] = []
+    for function in (torch.relu, torch.neg, torch.abs):
+        new = experimental(lib, "const_fold").split_const_subgraphs(
+            gm, lambda node, f=function: node.target is f
+        )
+        seen += [[node.op for node in new.graph.nodes], new(X)]
+    return seen
+
+
+@program(newest=True)
+def modules_and_missing_attributes_are_no_constants(lib: Lib) -> Seen:
+    root = layers(lambda self, x: x)
+    g = lib.Graph()
+    x = g.placeholder("x")
+    for path in ("linear", "w"):
+        value = g.call_function(note, (g.get_attr(path),))
+        g.call_function(torch._assert, (value, ""))
+    g.output(g.call_function(torch.add, (x, g.get_attr("w"))))
+    split = experimental(lib, "const_fold").split_const_subgraphs
+    gm = split(lib.GraphModule(root, g), lambda node: node.target == "w")
+    return [str(node.target) for node in gm.graph.nodes]
 
 
 @program(differs="fold-returned", ours=[[2.0, 2.0], [2.0, 2.0]])

@@ -8,6 +8,7 @@ import importlib
 import io
 import operator
 from collections import namedtuple
+from types import SimpleNamespace
 from typing import no_type_check
 
 import torch
@@ -169,10 +170,7 @@ def the_class_of_a_graph_module_makes_graph_modules(lib: Lib) -> Seen:
     return [error(lambda: new.code, chars=0), "_modules" in vars(new)]
 
 
-@program(
-    differs="non-persistent-buffers",
-    ours=[["kept"], ["kept", "passing"]],
-)
+@program(newest=True)
 def buffers_that_are_not_saved(lib: Lib) -> Seen:
     root = Root(
         lambda self, x: x + self.kept + self.passing, kept=torch.ones(1)
@@ -183,6 +181,21 @@ def buffers_that_are_not_saved(lib: Lib) -> Seen:
         sorted(gm.state_dict()),
         sorted(name for name, _ in gm.named_buffers()),
     ]
+
+
+@program(
+    differs="tensors-of-plain-objects",
+    ours=["no error", ["settings.table"]],
+    newest=True,
+)
+def a_tensor_of_an_object_that_is_no_module(lib: Lib) -> Seen:
+    root = Root(lambda self, x: x, settings=SimpleNamespace())
+    root.settings.table = torch.ones(1)
+    g = lib.Graph()
+    g.output(g.get_attr("settings.table"))
+    made: list[Made] = []
+    failed = error(lambda: made.append(lib.GraphModule(root, g)))
+    return [failed, [name for gm in made for name in gm.state_dict()]]
 
 
 @program()

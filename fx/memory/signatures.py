@@ -14,6 +14,7 @@ import numbers
 import typing
 from collections.abc import Callable
 from inspect import Parameter, Signature, _ParameterKind
+from types import GenericAlias
 from typing import Final, TypeVar
 
 import torch
@@ -98,7 +99,8 @@ def signature_of_schema(schema: FunctionSchema) -> Signature:
             Parameter(names[i], kind, default=default, annotation=annotation)
         )
     returns = tuple([_python_type(value.type) for value in schema.returns])
-    result = returns[0] if len(returns) == 1 else returns or None
+    several = GenericAlias(tuple, returns) if returns else None
+    result = returns[0] if len(returns) == 1 else several
     return Signature(parameters, return_annotation=result)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 
 import pytest
@@ -35,14 +35,17 @@ def exported(name: str, strict: bool) -> Value:
         return export(model, inputs, strict=strict).module()
 
 
-def shown(parts: dict[Value, list[Value]]) -> Value:
+def shown(
+    parts: dict[Value, list[Value]],
+    order: Callable[[Iterable[str]], list[str]] = sorted,
+) -> Value:
     """The partitions by the names of their nodes."""
     return {
         source: [
             [
                 [node.name for node in part.nodes],
                 *[
-                    sorted(node.name for node in nodes)
+                    order(node.name for node in nodes)
                     for nodes in (
                         part.input_nodes,
                         part.output_nodes,
@@ -94,6 +97,20 @@ def test_as_torch_fx(name: str, strict: bool, leave_out: bool) -> None:
             )
             links += linked
     assert links > 0
+
+
+@pytest.mark.newest
+def test_inputs_are_in_order() -> None:
+    graph = fx.Graph()
+    x, y, z = map(graph.placeholder, "xyz")
+    calls = [graph.call_function(torch.add, pair) for pair in ((z, x), (y, x))]
+    for call in calls:
+        call.meta["source_fn_stack"] = [("a", torch.add)]
+    graph.output(calls)
+    found = ours.get_source_partitions(graph, [torch.add])
+    expected = theirs.get_source_partitions(fx.to_torch(graph), [torch.add])
+    assert shown(found, list) == shown(expected, list)
+    assert found[torch.add][0].input_nodes == [x, y, z]
 
 
 def noted(*notes: tuple[Value, dict[str, Value]]) -> fx.Graph:

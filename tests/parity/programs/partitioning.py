@@ -44,6 +44,19 @@ def two_pieces(lib: Lib) -> Seen:
     return gm.code, gm.fused_0.code, gm.fused_1.code
 
 
+@program(newest=True)
+def a_piece_takes_the_inputs_in_their_order(lib: Lib) -> Seen:
+    def f(x, y, z):  # type: ignore[no-untyped-def]
+        return torch.exp(torch.sub(z, x)) * y
+
+    def g(x, y):  # type: ignore[no-untyped-def]
+        return torch.add(y, x.relu()) * x
+
+    made = [partitioner(lib, one, is_function) for one in (f, g)]
+    whole, mixed = (each.partition_and_fuse() for each in made)
+    return whole.code, whole.fused_0.code, mixed.code, mixed.fused_0.code
+
+
 @program()
 def a_piece_that_would_need_itself(lib: Lib) -> Seen:
     gm = lib.symbolic_trace(lambda x: torch.exp(x) + torch.exp(x).relu())

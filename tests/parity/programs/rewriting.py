@@ -437,13 +437,37 @@ def nodes_can_be_matched_by_name(lib: Lib) -> Seen:
 @program()
 def patterns_that_cannot_be_matched(lib: Lib) -> Seen:
     make = matcher(lib).SubgraphMatcher
+    return error(lambda: make(lib.Graph()), chars=58)
+
+
+@program(newest=True)
+def a_pattern_with_dead_code(lib: Lib) -> Seen:
     dead = lib.Graph()
     x = dead.placeholder("x")
     dead.call_function(torch.relu, (x,))
     dead.output(x)
-    return [
-        error(lambda: make(lib.Graph()), chars=58),
-        error(lambda: make(dead), chars=68),
+    return error(lambda: matcher(lib).SubgraphMatcher(dead), chars=67)
+
+
+@program(newest=True)
+def inputs_that_stand_for_lists_and_numbers(lib: Lib) -> Seen:
+    @no_type_check
+    def f(x, y):
+        a = torch.cat([x, y], 1)
+        return torch.cat([a, x], 0)
+
+    gm = lib.symbolic_trace(f)
+    found = rewriter(lib).replace_pattern_with_filters(
+        gm,
+        lambda xs, d: torch.cat(xs, d),
+        lambda xs, d: torch.stack(xs, d).relu(),
+    )
+    return gm.code, [
+        (
+            {str(k): str(v) for k, v in one.nodes_map.items()},
+            names(one.replacements),
+        )
+        for one in found
     ]
 
 

@@ -65,17 +65,20 @@ def make_fx(
     Python values are fixed, and so is which inputs are the same tensor.
     Gradients of the module's results are those of its operators: `no_grad`,
     hooks of tensors and the backward of an `autograd.Function` leave no trace.
-    `node.meta["val"]` is each value as a fake tensor. A tensor that is neither
-    an input nor a result becomes a get_attr. Its path is the one it has in
-    `f`, if `f` is a module, else `_param_constant0`, `_tensor_constant0` and
-    so on. The module shares the tensors that the graph fetches with `f`.
+    `node.meta["val"]` is each value as a fake tensor, and an input that is a
+    number itself. A tensor that is neither an input nor a result becomes a
+    get_attr. Its path is the one it has in `f`, if `f` is a module, else
+    `_param_constant0`, `_tensor_constant0` and so on. The module shares the
+    tensors that the graph fetches with `f`.
 
     Args:
         f: a function or module of tensors and other values, which may be
             nested in containers; `grad`, `vmap` or `functionalize` of one. It
             may call `backward`.
         decomposition_table: operator -> function of the same arguments that
-            is recorded in its place. It may return NotImplemented.
+            is recorded in its place. It may return NotImplemented. Without a
+            table, `detach` is recorded as `alias`, so that gradients of the
+            module go through it; give an empty table to keep it.
         tracing_mode: "real" runs `f` on the sample inputs, in-place writes
             included; "fake" computes shapes only and writes to no input.
 
@@ -100,13 +103,20 @@ def make_fx(
             "computes, 'fake' finds shapes without data; shapes are never "
             "symbolic here"
         )
-    table = dict(decomposition_table or {})
+    given = decomposition_table
+    table = dict(_WITHOUT_TABLE if given is None else given)
 
     @functools.wraps(f, updated=())
     def wrapped(*args: Value) -> GraphModule:
         return _capture(f, args, table, tracing_mode)
 
     return wrapped
+
+
+_WITHOUT_TABLE: Final[DecompositionTable] = {
+    torch.ops.aten.detach.default: torch.ops.aten.alias.default
+}
+"""What is decomposed if nothing is said about it."""
 
 
 def _capture(
@@ -170,7 +180,10 @@ def _add_inputs(
                 (default,) if given else (),
                 {},
             )
-            capture.bind(next(values), node)
+            value = next(values)
+            capture.bind(value, node)
+            if isinstance(value, int | float):
+                node.meta["val"] = value
     return list(signature)
 
 

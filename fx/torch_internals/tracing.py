@@ -51,14 +51,6 @@ DeviceContext: Final[type] = find(
 )
 """What `with torch.device("meta"):` makes; torch calls nothing else of it."""
 
-APPLY: Final = _place(
-    "torch._functorch.utils",
-    "unwrap_dead_wrappers",
-    without="a trace does not warn of a torch.autograd.Function",
-)
-"""What `apply` of a function with its own backward gives its arguments to.
-Programs bind `apply` to names of their own, so it cannot be replaced itself."""
-
 MARKED: Final[dict[tuple[int, str], dict[str, Value]]] = find_or(
     "torch.fx._symbolic_trace:_wrapped_fns_to_patch",
     {},

@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from torch import nn
 
 from ..proxy import Proxy
-from ..torch_internals.tracing import APPLY
 from ..usedef.values import Value
-from .modes import MODES, Modes, apply, switch
+from .modes import APPLY, MODES, Modes, switch
 from .patching import TRACES
 from .questions import FLAGS, QUESTIONS, warn_unless_a_tensor_agrees
 from .switches import PLACES, SWITCHES, switched
@@ -66,7 +65,7 @@ class TraceRun:
             TRACES.patch(holder, names, _mode_switch)
         for holder, names in PLACES:
             TRACES.patch(holder, names, _state_switch)
-        TRACES.patch(*APPLY, _apply)
+        TRACES.patch(*APPLY)
         take_over()
         for namespace, name, leaf in all_wrapped_globals():
             self._patch_leaf(namespace, name, leaf)
@@ -227,4 +226,3 @@ _function_call: Final = _replacing(TraceRun.call_function)
 _question: Final = _replacing(TraceRun.answer)
 _mode_switch: Final = _replacing(switch)
 _state_switch: Final = _replacing(switched)
-_apply: Final = _replacing(apply)

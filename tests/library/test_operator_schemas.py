@@ -143,8 +143,7 @@ def test_annotations_of_one_operator() -> None:
     signature = only_signature(torch.ops.aten.topk.default)
     assert str(signature) == (
         "(input: torch.Tensor, k: int, dim: int = -1, largest: bool = True, "
-        "sorted: bool = True) -> (<class 'torch.Tensor'>, "
-        "<class 'torch.Tensor'>)"
+        "sorted: bool = True) -> tuple[torch.Tensor, torch.Tensor]"
     )
 
 

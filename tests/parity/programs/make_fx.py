@@ -42,28 +42,40 @@ def captured(
     inputs: Inputs,
     *,
     within: Callable[[Any], Any] = lambda f: f,
-    **options: object,
+    newest: bool = False,
+    detaches: bool = False,
+    **options: Any,
 ) -> Callable[[Callable[..., Any]], Callable[[Lib], Seen]]:
     """Register a program that captures a function and runs the graph.
 
     Args:
         inputs: makes the sample inputs.
         within: wraps the function before it is captured.
+        newest: an older torch.fx than the newest captures something else.
+        detaches: torch or the function calls `detach`, which the newest
+            records as `alias` if it is given no table.  A second program
+            captures the function with an empty table.
         **options: for make_fx.
     """
 
     def register(f: Callable[..., Any]) -> Callable[[Lib], Seen]:
-        def run(lib: Lib) -> Seen:
+        def run(lib: Lib, **more: Any) -> Seen:
             torch.manual_seed(0)
-            gm = make_fx(lib)(within(f), **options)(*inputs())
+            gm = make_fx(lib)(within(f), **options, **more)(*inputs())
             values = {
                 node.name: shape(node.meta.get("val"))
                 for node in gm.graph.nodes
             }
             return [*show(gm, *inputs()), values]
 
+        def as_it_is(lib: Lib) -> Seen:
+            return run(lib, decomposition_table={})
+
         run.__name__ = f.__name__
-        return program()(run)
+        as_it_is.__name__ = f"{f.__name__}_with_an_empty_table"
+        if detaches:
+            program()(as_it_is)
+        return program(newest=newest or detaches)(run)
 
     return register
 
@@ -170,7 +182,7 @@ def results_into_a_given_tensor(x):
     return out
 
 
-@captured(x)
+@captured(x, detaches=True)
 @no_type_check
 def detached(x):
     return x.detach() + x.data
@@ -262,7 +274,7 @@ def nested_inputs(tree, y):
     return tree["a"] + tree["b"][1] * y
 
 
-@captured(lambda: ((x()[0], x()[0] + 1), 3))
+@captured(lambda: ((x()[0], x()[0] + 1), 3), newest=True)
 @no_type_check
 def nested_inputs_and_outputs(pair, n):
     return {"sum": pair[0] + pair[1], "rest": (None, n, [pair[0] * n])}
@@ -280,13 +292,13 @@ def a_named_tuple(x):
     return Pair(x + 1, (x, 2))
 
 
-@captured(lambda: (*x(), 3, None))
+@captured(lambda: (*x(), 3, None), newest=True)
 @no_type_check
 def inputs_that_are_no_tensors(x, n, nothing):
     return x * n
 
 
-@captured(lambda: (*x(), 2.0))
+@captured(lambda: (*x(), 2.0), newest=True)
 @no_type_check
 def parameters_with_defaults(x, y=2.0):
     return x * y
@@ -433,14 +445,14 @@ def network() -> nn.Sequential:
 NET = network()
 
 
-@captured(lambda: (dict(network().named_parameters()), *x()))
+@captured(lambda: (dict(network().named_parameters()), *x()), detaches=True)
 @no_type_check
 def forward_and_backward(parameters, x):
     loss = functional_call(NET, parameters, (x,)).square().sum()
     return loss, torch.autograd.grad(loss, list(parameters.values()))
 
 
-@captured(x)
+@captured(x, detaches=True)
 @no_type_check
 def backward_into_parameters(x):
     NET.zero_grad()
@@ -448,13 +460,17 @@ def backward_into_parameters(x):
     return [parameter.grad for parameter in NET.parameters()]
 
 
-@captured(lambda: (dict(network().named_parameters()), *x()), within=grad)
+@captured(
+    lambda: (dict(network().named_parameters()), *x()),
+    within=grad,
+    detaches=True,
+)
 @no_type_check
 def gradients_of_a_network(parameters, x):
     return functional_call(NET, parameters, (x,)).square().mean()
 
 
-@captured(lambda: (dict(network().named_parameters()), *x()))
+@captured(lambda: (dict(network().named_parameters()), *x()), detaches=True)
 @no_type_check
 def a_training_step(parameters, x):
     def loss(parameters):
@@ -529,7 +545,7 @@ def fused_attention(x, y):
 LSTM = nn.LSTM(4, 3)
 
 
-@captured(x)
+@captured(x, detaches=True)
 @no_type_check
 def recurrent_layers(x):
     return LSTM(x)
@@ -541,7 +557,7 @@ def embeddings(words):
     return F.embedding(words, torch.eye(4)), words.T
 
 
-@captured(x)
+@captured(x, detaches=True)
 @no_type_check
 def lower_precision(x):
     with torch.autocast("cpu", dtype=torch.bfloat16):
@@ -570,7 +586,7 @@ def functions_with_their_own_backward(x):
     return torch.autograd.grad(Doubled.apply(x).sum(), x)
 
 
-@captured(lambda: (x()[0].requires_grad_(),))
+@captured(lambda: (x()[0].requires_grad_(),), detaches=True)
 @no_type_check
 def checkpoints(x):
     y = torch.utils.checkpoint.checkpoint(
@@ -615,7 +631,7 @@ def fake_inputs(x, y):
     return {"left": left, "right": [right + torch.tensor(2.0), torch.ones(3)]}
 
 
-@captured(x, within=functionalize, tracing_mode="fake")
+@captured(x, within=functionalize, tracing_mode="fake", detaches=True)
 @no_type_check
 def fake_writes(x):
     x.add_(1)
@@ -625,7 +641,9 @@ def fake_writes(x):
 
 
 @captured(
-    lambda: (dict(network().named_parameters()), *x()), tracing_mode="fake"
+    lambda: (dict(network().named_parameters()), *x()),
+    tracing_mode="fake",
+    detaches=True,
 )
 @no_type_check
 def fake_backward(parameters, x):

@@ -311,6 +311,23 @@ def fake_values_are_what_they_were_at_their_node(lib: Lib) -> Seen:
     return fake_values(lib, lib.symbolic_trace(root), mode, x)
 
 
+@program(newest=True)
+def inputs_stay_on_their_device(lib: Lib) -> Seen:
+    def move(x: Value) -> Value:
+        x.fake_device = torch.device("meta")
+        return x + 1
+
+    g = lib.Graph()
+    g.output(g.call_function(move, (g.placeholder("x"),)))
+    path = f"{lib.__name__}.passes.fake_tensor_prop"
+    with FakeTensorMode() as mode:
+        x = torch.ones(2)
+    prop = importlib.import_module(path).FakeTensorProp
+    prop(lib.GraphModule({}, g), mode).propagate_dont_convert_inputs(x)
+    *_, add, _ = g.nodes
+    return str(x.device), str(add.meta.get("val", x).device)
+
+
 @program(
     differs="fake-tensor-prop-parameters",
     ours="no error",

@@ -189,8 +189,8 @@ def buffers_that_are_not_saved(lib: Lib) -> Seen:
     newest=True,
 )
 def a_tensor_of_an_object_that_is_no_module(lib: Lib) -> Seen:
-    root = Root(lambda self, x: x, settings=SimpleNamespace())
-    root.settings.table = torch.ones(1)
+    settings = SimpleNamespace(table=torch.ones(1))
+    root = Root(lambda self, x: x, settings=settings)
     g = lib.Graph()
     g.output(g.get_attr("settings.table"))
     made: list[Made] = []

@@ -12,7 +12,6 @@ import torch
 
 from tests.checks.api_surface import (
     FILE,
-    TORCH,
     Item,
     Row,
     describe,
@@ -30,11 +29,6 @@ from tests.checks.api_surface import (
     updated,
 )
 from tests.checks.sources import Source, library
-
-needs_torch = pytest.mark.skipif(
-    not torch.__version__.startswith(f"{TORCH}."),
-    reason=f"the file is about torch {TORCH}, this is {torch.__version__}",
-)
 
 
 def test_every_row_is_true_of_fx() -> None:
@@ -61,14 +55,14 @@ def test_nothing_is_put_off_to_a_stage_that_is_built() -> None:
     assert not late, "\n".join(late)
 
 
-@needs_torch
+@pytest.mark.newest
 def test_every_name_of_torch_fx_has_a_row() -> None:
     rows = load(FILE.read_text(encoding="utf-8"))
     wrong = list(surface_problems(rows, torch_surface(rows)))
     assert not wrong, "\n".join(wrong)
 
 
-@needs_torch
+@pytest.mark.newest
 def test_nothing_has_the_name_of_what_is_out() -> None:
     rows = load(FILE.read_text(encoding="utf-8"))
     wrong = list(stray_problems(library(), left_out(rows)))
@@ -129,7 +123,7 @@ def test_a_row_that_is_true_is_fine() -> None:
     assert not list(row_problems(out, None))
 
 
-@needs_torch
+@pytest.mark.newest
 def test_a_name_without_a_row_and_a_row_without_a_name_are_seen() -> None:
     rows = load(FILE.read_text(encoding="utf-8"))
     lost = rows.pop(("fx.graph", "Graph.lint"))
@@ -147,7 +141,7 @@ def test_a_name_without_a_row_and_a_row_without_a_name_are_seen() -> None:
     assert ("fx.graph", "Graph.lent") not in again
 
 
-@needs_torch
+@pytest.mark.newest
 def test_what_is_out_is_not_listed_inside() -> None:
     rows = load(FILE.read_text(encoding="utf-8"))
     place = ("fx.graph", "Graph")
@@ -160,7 +154,7 @@ def test_what_is_out_is_not_listed_inside() -> None:
 SPLITTER = ("fx.passes.splitter_base", "")
 
 
-@needs_torch
+@pytest.mark.newest
 def test_a_pass_that_is_written_where_torch_fx_has_it_turns_its_row_red() -> (
     None
 ):
@@ -176,7 +170,7 @@ def test_a_pass_that_is_written_where_torch_fx_has_it_turns_its_row_red() -> (
     assert lacking in wrong
 
 
-@needs_torch
+@pytest.mark.newest
 def test_a_pass_that_is_written_elsewhere_under_its_name_is_seen() -> None:
     rows = load(FILE.read_text(encoding="utf-8"))
     text = (

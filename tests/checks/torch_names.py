@@ -32,6 +32,7 @@ OF_OBJECTS: Mapping[str, str] = {
     "_base_class_origin": "of torch.fx: the class of a class made for one part",
     "_buffers": "what a module has; its public methods list children too",
     "_custom_fx_repr_fn": "torch.fx's protocol: how a constant is printed",
+    "_forward_cls": "of an autograd.Function's context: the function",
     "_is_replica": "nn.DataParallel asks each of its copies for it",
     "_modules": "as _buffers; a child may be None there",
     "_non_persistent_buffers_set": "no public method tells such a buffer",

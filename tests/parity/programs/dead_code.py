@@ -109,6 +109,17 @@ def known_effects_are_kept(lib: Lib) -> Seen:
     )
 
 
+@program(newest=True)
+def switches_of_inference_mode_are_kept(lib: Lib) -> Seen:
+    modes = torch.autograd.grad_mode
+    enter, leave = modes._enter_inference_mode, modes._exit_inference_mode
+    return survivors(
+        lib,
+        lambda g, x: g.call_function(enter, (True,)),
+        lambda g, x: g.call_function(leave, (x,)),
+    )
+
+
 @program()
 def pure_and_unknown_calls_are_dropped(lib: Lib) -> Seen:
     return survivors(

@@ -308,3 +308,66 @@ def worked_example_prints_its_nodes(lib: Lib) -> Seen:
     total = g.call_function(operator.add, (x, y))
     g.output(g.call_function(torch.relu, (total,)))
     return printed(lambda: print(g))
+
+
+def known(lib: Lib, **meta: object) -> Seen:
+    """A node with notes, in the printed graph and in code for people."""
+    g = lib.Graph()
+    relu = g.call_function(torch.relu, (g.placeholder("x"),))
+    relu.meta.update(meta)
+    g.output(relu)
+    options = {"verbose": True, "include_stride": True, "include_device": True}
+    return [
+        relu.format_node(include_tensor_metadata=True),
+        g.python_code("self", **options).src,
+    ]
+
+
+@program(newest=True)
+def tensors_with_compressed_rows_have_no_strides(lib: Lib) -> Seen:
+    x = torch.eye(4)
+    return [
+        known(lib, val=value)
+        for value in (
+            x,
+            x.to_sparse(),
+            x.to_sparse_csr(),
+            x.to_sparse_csc(),
+            x.to_sparse_bsr((2, 2)),
+            x.to_sparse_bsc((2, 2)),
+        )
+    ]
+
+
+@program(newest=True)
+def nodes_of_a_backward_pass_say_so(lib: Lib) -> Seen:
+    trace = 'File "a.py", line 3, in forward\n    y = relu(x)\n'
+    return [
+        known(lib, stack_trace=trace, autograd_backward=True),
+        known(lib, stack_trace=trace, autograd_backward=False),
+        known(lib, autograd_backward=True),
+    ]
+
+
+@program(newest=True)
+def the_current_device_where_one_compiles_for_all(lib: Lib) -> Seen:
+    one = torch.compiler.config.patch(compile_on_one_rank=True)
+    ours = torch.device("meta")
+    devices = [torch.device("meta", index) for index in (0, 3)]
+
+    def lines() -> Seen:
+        g = lib.Graph()
+        values = [torch.empty(2, device=device) for device in devices]
+        return [
+            g.call_function(torch.zeros, (2,), {"device": d}).format_node()
+            for d in (*devices, ours, torch.device("cpu"))
+        ] + [known(lib, val=value) for value in values]
+
+    accelerator = torch.accelerator
+    with (
+        mock.patch.object(accelerator, "current_accelerator", lambda: ours),
+        mock.patch.object(accelerator, "current_device_index", lambda: 3),
+        one,
+    ):
+        seen = lines()
+    return seen, lines()

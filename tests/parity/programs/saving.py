@@ -156,6 +156,36 @@ def graphs_with_trees_of_inputs_are_pickled(lib: Lib) -> Seen:
     return [copied(given), copied.code == gm.code]
 
 
+@program(newest=True)
+def a_tracer_that_takes_arguments_is_remembered(lib: Lib) -> Seen:
+    source = """
+    class Named(lib.Tracer):
+        def __init__(self, name):
+            super().__init__()
+            self.name = name
+
+        @classmethod
+        def _graph_module_deserialization_tracer(cls, root):
+            return cls("again")
+
+    class Plain(lib.Tracer):
+        @classmethod
+        def _graph_module_deserialization_tracer(cls, root):
+            return super()._graph_module_deserialization_tracer(root)
+    """
+    with module_of(source, lib=lib, name="pickled_tracer") as user:
+        tracer = user.Named("first")
+        graph = tracer.trace(Everything())
+        gm = lib.GraphModule(tracer.root, graph)
+        new = pickled(gm)
+        plain = user.Plain._graph_module_deserialization_tracer(gm)
+        return [
+            lines(new.graph),
+            new.graph._tracer_cls is user.Named,
+            type(plain) is user.Plain,
+        ]
+
+
 @program()
 def wrapped_functions_are_pickled_by_name(lib: Lib) -> Seen:
     source = """

@@ -42,6 +42,7 @@ from ..torch_internals.fake_tensors import FakeTensorMode, detect_fake_mode
 from ..tracing.captured import changes, warn_of_changes
 from ..tracing.patching import TRACES
 from ..tracing.state import State
+from ..usedef.annotations import annotations_of, signature_of
 from ..usedef.protocols import PyTreeInfo
 from ..usedef.values import LEAVES, Value
 
@@ -198,7 +199,7 @@ def _signature(f: Callable[..., Value], count: int) -> dict[str, Value]:
     """
     function = inspect.unwrap(f)
     if inspect.isfunction(function) or inspect.ismethod(function):
-        parameters = list(inspect.signature(function).parameters.values())
+        parameters = list(signature_of(function).parameters.values())
         several = any(
             p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in parameters
         )
@@ -213,8 +214,7 @@ def _add_output(
     """Make the output node; flatten the result if the inputs were nested."""
     returns = None
     if all(child.is_leaf() for child in child_specs(info.in_spec)):
-        notes = getattr(inspect.unwrap(f), "__annotations__", {})
-        returns = notes.get("return")
+        returns = annotations_of(inspect.unwrap(f)).get("return")
     else:
         result, out_spec = pytree.tree_flatten(result)
         capture.graph._pytree_info = info._replace(out_spec=out_spec)

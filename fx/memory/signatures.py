@@ -21,6 +21,7 @@ import torch
 from torch import FunctionSchema
 
 from ..torch_internals.operators import boolean_dispatched
+from ..usedef.annotations import signature_of
 from ..usedef.values import Value
 
 t = TypeVar("t")
@@ -112,10 +113,10 @@ def python_signature(function: Callable[..., Value]) -> Signature | None:
     """
     if function in boolean_dispatched:
         branches = boolean_dispatched[function]
-        yes = inspect.signature(inspect.unwrap(branches["if_true"]))
-        no = inspect.signature(inspect.unwrap(branches["if_false"]))
+        yes = signature_of(inspect.unwrap(branches["if_true"]))
+        no = signature_of(inspect.unwrap(branches["if_false"]))
         return yes if yes.parameters == no.parameters else None
     try:
-        return inspect.signature(inspect.unwrap(function))
+        return signature_of(inspect.unwrap(function))
     except ValueError:  # written in C
         return None

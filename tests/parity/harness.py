@@ -121,7 +121,9 @@ def error(act: Callable[[], object], *, chars: int = 60) -> str:
     try:
         act()
     except Exception as raised:
-        line = (str(raised).splitlines() or [""])[0]
+        # Before it is cut: Python 3.14 writes a class with its module.
+        text = str(raised).replace("torch.fx.", "fx.")
+        line = (text.splitlines() or [""])[0]
         return f"{type(raised).__name__}: {line[:chars]}".rstrip()
     return "no error"
 

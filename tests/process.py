@@ -39,3 +39,21 @@ def printed(
     done = python(*arguments, cwd=cwd, env=env)
     assert done.returncode == 0, done.stderr
     return done.stdout
+
+
+def fork() -> int:
+    """`os.fork`, for what cannot do without: five programs, none of the course.
+
+    They try or measure fx many times, each in a child of a process that has
+    imported torch: `docs.machinery.worker`, `tests.checks.import_prefixes`,
+    `tests.reliability`, `tests.benchmarks` and `tests.benchmarks.start`.
+
+    Raises:
+        SystemExit: the system has no fork.
+    """
+    if not hasattr(os, "fork"):
+        raise SystemExit(
+            "this needs a system that can fork a process, such as Linux or "
+            "macOS; fx and the course run without"
+        )
+    return os.fork()

@@ -31,6 +31,7 @@ from typing import Any, TypeAlias
 import torch
 
 import fx  # here, so that no run has to
+from tests.process import fork
 
 ROOT = Path(__file__).resolve().parents[2]
 COURSE = ("docs", "stages", "tests")
@@ -51,7 +52,7 @@ def main() -> None:
 def forked(request: Request) -> dict[str, object]:
     """Run in a child process."""
     reader, writer = os.pipe()
-    child = os.fork()
+    child = fork()
     if not child:
         os.close(reader)
         answer = json.dumps(run(request)).encode()

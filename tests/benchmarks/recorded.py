@@ -41,6 +41,7 @@ import torch
 from tests.benchmarks.measure import Rounds
 from tests.benchmarks.operations import Benchmark
 from tests.benchmarks.report import DifferentWork, Row, measured
+from tests.process import fork
 
 __all__ = [
     "FILE",
@@ -154,7 +155,7 @@ def apart(bench: Benchmark, size: int, rounds: Rounds) -> Row:
         RuntimeError: the child ended without an answer.
     """
     reader, writer = os.pipe()
-    child = os.fork()
+    child = fork()
     if not child:
         answer: Row | DifferentWork | None = None
         try:

@@ -24,6 +24,8 @@ from typing import Final
 
 import torch
 
+from tests.process import fork
+
 __all__ = ["GOAL", "line", "times"]
 
 GOAL: Final = 0.060
@@ -69,7 +71,7 @@ def line(found: Sequence[tuple[float, float]]) -> str:
 def _import_in_child(package: str, cache: str) -> float:
     """Import a package in a forked process; the seconds that it took."""
     reading, writing = os.pipe()
-    child = os.fork()
+    child = fork()
     if child == 0:
         status = 1
         try:

@@ -19,6 +19,8 @@ from pathlib import Path
 
 import torch
 
+from tests.process import fork
+
 
 def import_from(tree: Path, module: str) -> str | None:
     """Import one module; a line about it if it fails, or is not in the tree."""
@@ -44,7 +46,7 @@ def check_tree(tree: Path, modules: list[str]) -> int:
 
 def in_child(tree: Path, modules: list[str]) -> bool:
     """Run `check_tree` in a forked child; returns whether all succeeded."""
-    child = os.fork()
+    child = fork()
     if child == 0:
         status = 1
         try:

@@ -2,13 +2,14 @@
 
     python -m tests.library.pipeline_processes bert 4 gpipe float64
 
-Each child process runs one stage; then the parent, alone, runs the same
-microbatches through the whole network and compares loss, result and gradients.
+Each child process makes the network and runs one stage; then the parent, alone,
+runs the same microbatches through the whole network and compares loss, result
+and gradients.  How the children start, and whether by a fork, does not matter.
 """
 
 from __future__ import annotations
 
-import os
+import multiprocessing
 import sys
 import tempfile
 from collections.abc import Callable
@@ -63,14 +64,19 @@ def loss_of(output: Value, target: torch.Tensor) -> torch.Tensor:
 
 
 def child(
-    rank: int, count: int, schedule: str, folder: Path, model: Value
+    rank: int,
+    count: int,
+    schedule: str,
+    folder: Path,
+    name: str,
+    dtype: torch.dtype,
 ) -> None:
     """Run one stage of a training step, and save what it has."""
     torch.set_num_threads(1)
     untyped: Value = dist
     store = untyped.FileStore(str(folder / "store"), count)
     dist.init_process_group("gloo", store=store, rank=rank, world_size=count)
-    gm, inputs = model
+    gm, inputs = made(name, dtype)
     stages = cut_in_stages(gm, count, [each[:2] for each in inputs])
     stage = pipeline_stage(stages, rank)
     kinds: Value = {"gpipe": ScheduleGPipe, "1f1b": Schedule1F1B}
@@ -99,26 +105,24 @@ def child(
 
 
 def main(name: str, count: int, schedule: str, dtype: torch.dtype) -> int:
-    """Fork the processes, wait for them, and compare."""
+    """Start the processes, wait for them, and compare."""
     folder = Path(tempfile.mkdtemp())
-    model = made(name, dtype)
-    children = []
-    for rank in range(count):
-        pid = os.fork()
-        if not pid:
-            code = 1
-            try:
-                child(rank, count, schedule, folder, model)
-                code = 0
-            finally:
-                os._exit(code)
-        children.append(pid)
-    codes = [os.waitpid(pid, 0)[1] for pid in children]
+    children = [
+        multiprocessing.Process(
+            target=child, args=(rank, count, schedule, folder, name, dtype)
+        )
+        for rank in range(count)
+    ]
+    for each in children:
+        each.start()
+    for each in children:
+        each.join()
+    codes = [each.exitcode for each in children]
     if any(codes):
         print("failed:", codes)
         return 1
     found = [torch.load(folder / f"{rank}.pt") for rank in range(count)]
-    gm, inputs = model
+    gm, inputs = made(name, dtype)
     target = torch.ones(8, dtype=dtype)
     losses, outputs = [], []
     for part in zip(*(x.chunk(MICROBATCHES) for x in inputs), strict=True):

@@ -11,6 +11,8 @@ line.
 
 from typing import TYPE_CHECKING
 
+# First, because it refuses a torch that is too old for the files after it.
+from .torch_internals.names import TESTED_TORCH
 from . import (
     # stage 02
     immutable_collections,
@@ -79,6 +81,14 @@ else:
     )
 
 _names.set_all()
+
+__version__ = "0.2.0"
+tested_torch = TESTED_TORCH
+"""The oldest and the newest torch that fx was tested with: `("2.9", "2.15")`.
+
+Nothing is said about a newer torch when fx is imported.  If it has lost a name
+that fx needs, the error of what needs it names this range.
+"""
 
 __all__ = [
     "CodeGen",

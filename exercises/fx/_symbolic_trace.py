@@ -14,7 +14,7 @@ from torch import nn
 
 from .graph_module import GraphModule
 from .tracing.concrete_args import PH, PHBase, PHWithMeta
-from .tracing.patching import is_fx_tracing
+from .tracing.questions import is_fx_tracing
 from .tracing.tracer import Tracer
 from .tracing.wrapping import ProxyableClassMeta, wrap
 from .usedef.values import Value

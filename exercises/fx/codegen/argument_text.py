@@ -16,7 +16,6 @@ defined.  `typing.List[torch.Tensor]` is written `typing_List[torch.Tensor]`.
 
 from __future__ import annotations
 
-import ast
 import cmath
 import dataclasses
 import math
@@ -147,15 +146,10 @@ class ArgumentPrinter:
         return f"{'-' if value < 0 else ''}{self._names.spelled['inf']}"
 
     def _complex(self, value: complex) -> str:
-        """A complex number, to the last bit.
-
-        `repr` writes a sum, which can lose the sign of a zero, and which can
-        only be read if both parts are finite.
-        """
-        text = repr(value)
-        if cmath.isfinite(value) and repr(ast.literal_eval(text)) == text:
-            return text
-        parts = f"{self._float(value.real)}, {self._float(value.imag)}"
+        """A complex number, to the last bit."""
+        if is_sum(value):
+            return repr(value)
+        parts = self.items((value.real, value.imag))
         return f"{self._names.builtin('complex')}({parts})"
 
     def _ellipsis(self, value: Value) -> str:
@@ -295,6 +289,15 @@ class ArgumentPrinter:
     """Kind of container -> how it is written: what has arguments in it."""
 
 
+def is_sum(value: complex) -> bool:
+    """Whether a complex number is written as a sum, `(1+2j)`.
+
+    A sum can lose the sign of a zero, and can only be read if both parts are
+    finite; else it is a call, `complex(0.0, inf)`.
+    """
+    return bool(value.real and value.imag) and cmath.isfinite(value)
+
+
 def _made_with(value: Value, kind: type) -> object:
     """What the class of a value was made with, if it holds arguments."""
     if issubclass(kind, tuple) and hasattr(kind, "_fields"):
@@ -315,6 +318,9 @@ _ALIASES: Final[dict[object, Value]] = {
 }
 """`list` -> `typing.List`, for types that were written in the old way."""
 
+_UNION: Final[Value] = typing.Union
+"""What `int | None` is written with: TorchScript reads no `|`."""
+
 
 def type_text(kind: Value, names: GlobalNames) -> str:
     """A type, or another object that annotates something, as code.
@@ -331,7 +337,7 @@ def type_text(kind: Value, names: GlobalNames) -> str:
     if type(kind) is tuple and not kind:
         return "()"
     if isinstance(kind, UnionType):
-        return "|".join(type_text(arg, names) for arg in typing.get_args(kind))
+        return _generic(kind, _UNION, names)
     origin = None
     if not isinstance(kind, type) and not hasattr(kind, "__metadata__"):
         origin = getattr(kind, "__origin__", None)
@@ -346,7 +352,7 @@ def _join(kinds: Iterable[Value], names: GlobalNames) -> str:
 
 
 def _generic(kind: Value, origin: Value, names: GlobalNames) -> str:
-    """`list[int]`, `typing.Union[int, str]`."""
+    """`list[int]`, `typing.Union[int, str]`, `int | str`."""
     if type(kind).__module__ == "typing" and hasattr(kind, "__args__"):
         origin = _ALIASES.get(origin, origin)
     name = names.name_of(origin, _type_repr(origin))

@@ -24,6 +24,7 @@ from ..tracing.torch_marks import wrap_for
 from ..usedef.lint import parameter_problems
 from ..usedef.protocols import CodeOptions, PythonCode, TransformCodeFunc
 from ..usedef.values import Argument, Value
+from .boxed import BoxingEmitter, has_boxes
 from .emit import INDENT, Emitter
 from .global_names import PREFILLED
 from .local_names import LocalNames
@@ -149,7 +150,8 @@ class CodeGen:
         arguments = nodes, root_module, self._return, taken
         counting = self._body_transformer is not None
         if options == CodeOptions():
-            return Emitter(*arguments, counting=counting)
+            kind = BoxingEmitter if has_boxes(nodes) else Emitter
+            return kind(*arguments, counting=counting)
         return ReadableEmitter(options, *arguments, counting=counting)
 
     def _return(

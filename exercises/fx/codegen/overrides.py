@@ -7,11 +7,11 @@ several versions of torch.fx, and all of them must go on working.
 
 from __future__ import annotations
 
-import inspect
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from ..usedef.annotations import signature_of
 from ..usedef.values import Value
 from .emit import COUNTER
 from .local_names import LocalNames
@@ -27,7 +27,7 @@ def call_override(
     torch.fx: graph.py, CodeGen._call_method_with_signature_check
     """
     if not _is_ours(method):
-        known = inspect.signature(method).parameters
+        known = signature_of(method).parameters
         kwargs = {key: kwargs[key] for key in kwargs if key in known}
     return method(*args, **kwargs)
 

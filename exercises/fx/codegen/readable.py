@@ -20,13 +20,14 @@ import torch
 from ..immutable_collections import immutable_dict, immutable_list
 from ..node import Node
 from ..recording.frames import frames_of
-from ..text.node_text import dtype_text
+from ..text.node_text import device_text, dtype_text, has_strides
 from ..torch_internals.fake_tensors import FakeTensor
 from ..torch_internals.operators import HigherOrderOperator, OpOverload
 from ..usedef.protocols import CodeOptions
 from ..usedef.values import LEAVES, Argument, Value
-from .argument_text import ArgumentPrinter
-from .emit import INDENT, Emitter
+from .argument_text import ArgumentPrinter, is_sum
+from .boxed import BoxingEmitter
+from .emit import INDENT
 from .global_names import GlobalNames
 
 RED: Final = "\033[31m"
@@ -44,7 +45,7 @@ _DEEP: Final = 8
 a comment shows whole."""
 
 
-class ReadableEmitter(Emitter):
+class ReadableEmitter(BoxingEmitter):
     """An emitter that shows what its options ask for.
 
     torch.fx: graph.py, CodeGen._gen_python_code
@@ -133,10 +134,15 @@ class ReadableEmitter(Emitter):
 
     def _end(self, node: Node) -> str:
         """The end of a line, with what it frees made dim."""
-        end = super()._end(node)
-        if not self._options.colored or not end.startswith(";"):
-            return end
-        return f";  {self._paint(DIM, end[3:-1])}\n"
+        return self._dim(super()._end(node)[:-1]) + "\n"
+
+    def _free(self, names: Sequence[str]) -> str:
+        """What frees boxes, and what is in them, made dim."""
+        return self._dim(super()._free(names))
+
+    def _dim(self, end: str) -> str:
+        """`;  x = None`, or nothing."""
+        return f";  {self._paint(DIM, end[3:])}" if end else ""
 
     # -- what is known of a value ------------------------------------------
 
@@ -157,13 +163,12 @@ class ReadableEmitter(Emitter):
 
     def _tensor(self, value: torch.Tensor) -> str:
         """`f32[2, 3]`, in the name of its class if that is a special one."""
-        if value.layout in (torch.sparse_csc, torch.sparse_csr):
-            return ""
         text = self._paint(RED, dtype_text(value.dtype))
         text += self._paint(BLUE, _sizes(value.shape))
-        stride = _sizes(value.stride()) if self._strides else ""
+        strided = self._strides and has_strides(value)
+        stride = _sizes(value.stride()) if strided else ""
         text += self._paint(DIM + BLUE, stride)
-        device = _harmless(str(value.device)) if self._devices else ""
+        device = _harmless(device_text(value.device)) if self._devices else ""
         text += self._paint(DIM + GREEN, device)
         kind = type(value)
         if kind is torch.Tensor or kind is FakeTensor:
@@ -186,9 +191,8 @@ class ReadableEmitter(Emitter):
         keys = [key for key in self._options.additional_meta if key in meta]
         notes = ", ".join([f"{key}: {_one_line(meta[key])}" for key in keys])
         head = f"# {_one_line(notes)} " if notes else ""
-        return f"{head}#{_annotation_note(meta)}{_recompute_note(meta)} " + (
-            _one_line(_frame_of(node.stack_trace))
-        )
+        notes = f"{_annotation_note(meta)}{_recompute_note(meta)}"
+        return f"{head}#{notes} {_one_line(_frame_of(node))}"
 
     def _paint(self, colour: str, text: str) -> str:
         """Text in a colour."""
@@ -211,6 +215,8 @@ class ColouredPrinter(ArgumentPrinter):
             return self._plain.text(value, depth)
         if isinstance(value, _NOT_BLUE):
             return super().text(value, depth)
+        if type(value) is complex and not is_sum(value):
+            return super().text(value, depth)  # a call, with blue parts
         return f"{BLUE}{self._plain.text(value, depth)}{PLAIN}"
 
 
@@ -244,16 +250,18 @@ def _is_set(what: str) -> bool:
     return os.environ.get(f"FX_GRAPH_SHOW_{what}") == "1"
 
 
-def _frame_of(trace: str | None) -> str:
-    """The innermost frame of a stack trace, in one line.
+def _frame_of(node: Node) -> str:
+    """The innermost frame of a node's stack trace, in one line.
 
     torch.fx: graph.py, _parse_stack_trace
     """
-    frames = frames_of(trace)
+    frames = frames_of(node.stack_trace)
     if not frames:
         return "No stacktrace found for following nodes"
     file, number, function, code = frames[-1]
-    return f"File: {file}:{number} in {function}, code: {code}"
+    backward = node.meta.get("autograd_backward", False) is True
+    head = "Backward of forward node: " if backward else ""
+    return f"{head}File: {file}:{number} in {function}, code: {code}"
 
 
 def _annotation_note(meta: dict[str, Value]) -> str:

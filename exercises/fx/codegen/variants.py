@@ -105,7 +105,7 @@ class _PyTreeCodeGen(CodeGen):
         if annotated and expanded_def:
             text = "".join([f"\n{INDENT}{each}" for each in annotated])
         elif annotated:
-            text = f"\n{INDENT}{''.join([f'{a}; ' for a in annotated])}\n"
+            text = f"\n{INDENT}{'; '.join(annotated)};\n"
         names = [each.partition(":")[0].partition("#")[0] for each in bare]
         flatten = f"{self._spelled['fx_pytree']}.tree_flatten_spec"
         inputs = self._inputs(fn_args)

@@ -16,6 +16,7 @@ import math
 from types import ModuleType
 from typing import Final
 
+from torch import nn
 from torch.fx import traceback as torch_traceback
 
 from .. import (
@@ -41,6 +42,7 @@ from ..saving import attributes
 from ..text import dotted_path, node_text
 from ..torch_internals import torch_fx
 from ..tracing import questions
+from ..tracing.tracer import Tracer
 from ..usedef import protocols, values
 from ..usedef.values import Argument, Value
 from .first_use import importer
@@ -56,7 +58,18 @@ def _format_arg(arg: Argument, max_list_len: float = math.inf) -> str:
     return f"{left}{', '.join(head)}, ...[total_len={len(arg)}]{right}"
 
 
-_NAMES: Final[dict[ModuleType, dict[str, Value]]] = {
+def _deserialization_tracer(cls: type[Tracer], root: nn.Module) -> Tracer:
+    """Make the tracer with which torch.fx traces pickled code again.
+
+    fx pickles the graph and asks for none; a class of the user's that makes
+    one in another way, as torch.fx wants it, can call this.
+
+    torch.fx: _symbolic_trace.py, Tracer._graph_module_deserialization_tracer
+    """
+    return cls()
+
+
+_NAMES: Final[dict[ModuleType | type, dict[str, Value]]] = {
     graph: {
         "CodeGen": CodeGen,
         "_BoxedCodeGen": _BoxedCodeGen,
@@ -93,14 +106,21 @@ _NAMES: Final[dict[ModuleType, dict[str, Value]]] = {
     },
     _symbolic_trace: {
         "_get_is_fx_tracing": questions.make_flag(bool),
+        "_is_fx_tracing_context": questions.is_fx_tracing_context,
         "_is_fx_tracing_flag": questions.make_flag(False),
+        "_set_is_fx_tracing": questions.set_is_fx_tracing,
+    },
+    Tracer: {
+        "_graph_module_deserialization_tracer": classmethod(
+            _deserialization_tracer
+        ),
     },
     **{
         package: {"__getattr__": importer(package.__name__, {})}
         for package in (passes, utils, experimental)
     },
 }
-"""Module of fx -> the names that it gets, and what they mean."""
+"""Module or class of fx -> the names that it gets, and what they mean."""
 
 
 def set_all() -> None:

@@ -9,11 +9,13 @@ and again before a call of the module if a tensor that it read has changed.
 
 from __future__ import annotations
 
+import functools
 import operator
 import re
 import warnings
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from itertools import chain
+from types import ModuleType
 from typing import Final
 
 import torch
@@ -22,7 +24,7 @@ from torch import nn
 from .._symbolic_trace import is_fx_tracing, symbolic_trace
 from ..graph import Graph
 from ..graph_module import GraphModule
-from ..memory.effects import classify
+from ..memory.effects import classify, must_keep
 from ..node import Node
 from ..passes.dialect.common.cse_pass import (
     is_copy,
@@ -230,6 +232,7 @@ def split_const_subgraphs(
     module: nn.Module,
     skip_folding_node_fn: Callable[[Node], bool] | None = None,
     device_for_folded_attrs: str = "cpu",
+    is_impure_node: Callable[[Node], bool] | None = None,
 ) -> FoldedGraphModule:
     """Have all calls that depend on attributes alone computed once.
 
@@ -241,19 +244,27 @@ def split_const_subgraphs(
       that is a view of an attribute, if any call may write into attributes;
     - whose value may be written later, or is returned, as the caller may write
       into it: such a value must be new each time;
-    - whose value goes to a method of what may not be a tensor: annotate inputs.
+    - whose value goes to a method of what may not be a tensor: annotate inputs;
+    - that takes an attribute which is a module, or is missing.
+
+    If anything is folded, dead code is left out of the new module.
 
     Args:
         module: traced, if it is not a GraphModule; it is not changed, and the
             new module shares its modules and tensors.
         skip_folding_node_fn: says of an attribute or a call whose inputs are
-            constant that it must not be folded.
+            constant that it must not be folded. A call of a module is folded
+            as a whole, or not if this is said of any node of the graphs in
+            it; the modules that those nodes name are in
+            `node.graph.owning_module`.
         device_for_folded_attrs: not used; torch.fx has it.
+        is_impure_node: says which calls have effects, besides those that
+            `effects.classify` knows: they are neither folded nor dead.
 
     Raises:
         TypeError: the module was folded already.
 
-    Cost: O(nodes + uses).
+    Cost: O(nodes + uses), those of the modules called among them.
 
     torch.fx: experimental/const_fold.py, split_const_subgraphs
     """
@@ -262,7 +273,9 @@ def split_const_subgraphs(
         raise TypeError(
             "the module was folded already: fold the one that it was made from"
         )
-    folded = _foldable(gm.graph, skip_folding_node_fn)
+    impure = is_impure_node or _never
+    skip = _at_any_depth(gm, skip_folding_node_fn or _never)
+    folded = _foldable(gm.graph, lambda node: impure(node) or skip(node))
     made = [n for n in folded if any(user not in folded for user in n.users)]
     name = get_unique_attr_name_in_module(gm, "_FX_CONST_FOLDED_ATTRS")
     main = _main_graph(gm.graph, folded, made, name)
@@ -273,6 +286,7 @@ def split_const_subgraphs(
         return FoldedGraphModule(root, main)
     empty = nn.Parameter() if len(made) == 1 else nn.ParameterList()
     setattr(root, name, empty)
+    main = _without_dead_code(root, main, impure)
     const, _ = subgraph_of([*folded], made, fetches=True)
     new = FoldedGraphModule(root, main, const, name, device_for_folded_attrs)
     new.run_folding()
@@ -305,9 +319,59 @@ def _main_graph(
     return graph
 
 
-def _foldable(
-    graph: Graph, skip: Callable[[Node], bool] | None
-) -> dict[Node, None]:
+def _without_dead_code(
+    root: nn.Module, graph: Graph, is_impure: Callable[[Node], bool]
+) -> Graph:
+    """A graph without the calls that nobody needs, if there are any."""
+    ends = [node for node in graph.nodes if not node.users]
+    if all(node.op in ("placeholder", "output") for node in ends):
+        return graph
+    known = must_keep("drop")
+    owned = GraphModule(root, graph).graph  # whose modules can be looked at
+    owned.eliminate_dead_code(lambda node: is_impure(node) or known(node))
+    return owned
+
+
+def _never(node: Node) -> bool:
+    """What is said of each node by who has nothing to say."""
+    return False
+
+
+def _at_any_depth(
+    root: nn.Module, skip: Callable[[Node], bool]
+) -> Callable[[Node], bool]:
+    """Whether `skip` is true of a node, or of one inside the module it calls.
+
+    Each module is looked at once.
+    """
+
+    @functools.cache
+    def inside(module: nn.Module) -> bool:
+        return any(
+            node.op not in ("placeholder", "output") and skip(node)
+            for part in module.modules()
+            if isinstance(part, GraphModule)
+            for node in part.graph.nodes
+        )
+
+    def anywhere(node: Node) -> bool:
+        called = node.op == "call_module"
+        return skip(node) or (called and inside(find(root, str(node.target))))
+
+    return anywhere
+
+
+def _is_value(root: nn.Module, node: Node) -> bool:
+    """Whether a node does not fetch a module, nor what is not there."""
+    if node.op != "get_attr":
+        return True
+    path = str(node.target)
+    return exists(root, path) and not isinstance(
+        find(root, path), (nn.Module, ModuleType)
+    )
+
+
+def _foldable(graph: Graph, skip: Callable[[Node], bool]) -> dict[Node, None]:
     """The calls to fold, in order."""
     root: Value = graph.owning_module
     tensors = known_tensors(graph)
@@ -334,7 +398,8 @@ def _foldable(
         if (
             node.op not in ("placeholder", "output")
             and all(each in constant for each in needs)
-            and not (skip and skip(node))
+            and _is_value(root, node)
+            and not skip(node)
             and classify(node, tensors).kind == "pure"
             and changing.isdisjoint(map(id, _parts(root, (node,))))
             and (node.op == "get_attr" or not must_be_new)

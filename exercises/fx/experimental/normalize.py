@@ -13,7 +13,6 @@ known which overload of an operator it means.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from types import BuiltinFunctionType
 from typing import ClassVar
@@ -36,6 +35,7 @@ from ..ordered.opcodes import Target
 from ..proxy import Proxy
 from ..rewriting.call_forms import PYTHON_OPERATORS, is_torchs
 from ..torch_internals.operators import OpOverload, OpOverloadPacket
+from ..usedef.annotations import signature_of
 from ..usedef.values import LEAVES, Argument, Value
 from .schema_type_annotation import AnnotateTypesWithSchema
 
@@ -174,7 +174,7 @@ def _is_the_same(
     ]
     try:
         if hasattr(target, "__wrapped__"):
-            outer = inspect.signature(target, follow_wrapped=False)
+            outer = signature_of(target, follow_wrapped=False)
             outer.bind(*found.args, **found.kwargs)
     except TypeError:
         return False

@@ -42,6 +42,7 @@ from ..torch_internals.fake_tensors import FakeTensorMode, detect_fake_mode
 from ..tracing.captured import changes, warn_of_changes
 from ..tracing.patching import TRACES
 from ..tracing.state import State
+from ..usedef.annotations import annotations_of, signature_of
 from ..usedef.protocols import PyTreeInfo
 from ..usedef.values import LEAVES, Value
 
@@ -65,17 +66,20 @@ def make_fx(
     Python values are fixed, and so is which inputs are the same tensor.
     Gradients of the module's results are those of its operators: `no_grad`,
     hooks of tensors and the backward of an `autograd.Function` leave no trace.
-    `node.meta["val"]` is each value as a fake tensor. A tensor that is neither
-    an input nor a result becomes a get_attr. Its path is the one it has in
-    `f`, if `f` is a module, else `_param_constant0`, `_tensor_constant0` and
-    so on. The module shares the tensors that the graph fetches with `f`.
+    `node.meta["val"]` is each value as a fake tensor, and an input that is a
+    number itself. A tensor that is neither an input nor a result becomes a
+    get_attr. Its path is the one it has in `f`, if `f` is a module, else
+    `_param_constant0`, `_tensor_constant0` and so on. The module shares the
+    tensors that the graph fetches with `f`.
 
     Args:
         f: a function or module of tensors and other values, which may be
             nested in containers; `grad`, `vmap` or `functionalize` of one. It
             may call `backward`.
         decomposition_table: operator -> function of the same arguments that
-            is recorded in its place. It may return NotImplemented.
+            is recorded in its place. It may return NotImplemented. Without a
+            table, `detach` is recorded as `alias`, so that gradients of the
+            module go through it; give an empty table to keep it.
         tracing_mode: "real" runs `f` on the sample inputs, in-place writes
             included; "fake" computes shapes only and writes to no input.
 
@@ -100,13 +104,20 @@ def make_fx(
             "computes, 'fake' finds shapes without data; shapes are never "
             "symbolic here"
         )
-    table = dict(decomposition_table or {})
+    given = decomposition_table
+    table = dict(_WITHOUT_TABLE if given is None else given)
 
     @functools.wraps(f, updated=())
     def wrapped(*args: Value) -> GraphModule:
         return _capture(f, args, table, tracing_mode)
 
     return wrapped
+
+
+_WITHOUT_TABLE: Final[DecompositionTable] = {
+    torch.ops.aten.detach.default: torch.ops.aten.alias.default
+}
+"""What is decomposed if nothing is said about it."""
 
 
 def _capture(
@@ -170,7 +181,10 @@ def _add_inputs(
                 (default,) if given else (),
                 {},
             )
-            capture.bind(next(values), node)
+            value = next(values)
+            capture.bind(value, node)
+            if isinstance(value, int | float):
+                node.meta["val"] = value
     return list(signature)
 
 
@@ -185,7 +199,7 @@ def _signature(f: Callable[..., Value], count: int) -> dict[str, Value]:
     """
     function = inspect.unwrap(f)
     if inspect.isfunction(function) or inspect.ismethod(function):
-        parameters = list(inspect.signature(function).parameters.values())
+        parameters = list(signature_of(function).parameters.values())
         several = any(
             p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in parameters
         )
@@ -200,8 +214,7 @@ def _add_output(
     """Make the output node; flatten the result if the inputs were nested."""
     returns = None
     if all(child.is_leaf() for child in child_specs(info.in_spec)):
-        notes = getattr(inspect.unwrap(f), "__annotations__", {})
-        returns = notes.get("return")
+        returns = annotations_of(inspect.unwrap(f)).get("return")
     else:
         result, out_spec = pytree.tree_flatten(result)
         capture.graph._pytree_info = info._replace(out_spec=out_spec)

@@ -32,6 +32,7 @@ from ..text.qualified_names import (
     resolves_to,
 )
 from ..torch_internals.operators import (
+    INFERENCE_MODE,
     CustomOpDef,
     HigherOrderOperator,
     OpOverload,
@@ -135,7 +136,7 @@ def _is_set(value: Argument) -> bool:
 
 # -- the registry ------------------------------------------------------------
 
-side_effect_registry: Final = set(tables.CALLED_FOR_EFFECT)
+side_effect_registry: Final = {*tables.CALLED_FOR_EFFECT, *INFERENCE_MODE}
 """Functions that are called for their effect; see `has_side_effect`."""
 
 _REGISTERED: Final = "is registered as having an effect"

@@ -14,12 +14,14 @@ import numbers
 import typing
 from collections.abc import Callable
 from inspect import Parameter, Signature, _ParameterKind
+from types import GenericAlias
 from typing import Final, TypeVar
 
 import torch
 from torch import FunctionSchema
 
 from ..torch_internals.operators import boolean_dispatched
+from ..usedef.annotations import signature_of
 from ..usedef.values import Value
 
 t = TypeVar("t")
@@ -98,7 +100,8 @@ def signature_of_schema(schema: FunctionSchema) -> Signature:
             Parameter(names[i], kind, default=default, annotation=annotation)
         )
     returns = tuple([_python_type(value.type) for value in schema.returns])
-    result = returns[0] if len(returns) == 1 else returns or None
+    several = GenericAlias(tuple, returns) if returns else None
+    result = returns[0] if len(returns) == 1 else several
     return Signature(parameters, return_annotation=result)
 
 
@@ -110,10 +113,10 @@ def python_signature(function: Callable[..., Value]) -> Signature | None:
     """
     if function in boolean_dispatched:
         branches = boolean_dispatched[function]
-        yes = inspect.signature(inspect.unwrap(branches["if_true"]))
-        no = inspect.signature(inspect.unwrap(branches["if_false"]))
+        yes = signature_of(inspect.unwrap(branches["if_true"]))
+        no = signature_of(inspect.unwrap(branches["if_false"]))
         return yes if yes.parameters == no.parameters else None
     try:
-        return inspect.signature(inspect.unwrap(function))
+        return signature_of(inspect.unwrap(function))
     except ValueError:  # written in C
         return None

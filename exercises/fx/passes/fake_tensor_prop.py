@@ -55,11 +55,20 @@ class FakeTensorProp(Interpreter):
     def propagate_dont_convert_inputs(self, *args: Value) -> Value:
         """Run on inputs that are fake already.
 
+        An operator that moves an input to another device in place has no
+        effect on the caller's tensor: it is where it was afterwards.
+
         torch.fx: passes/fake_tensor_prop.py,
         FakeTensorProp.propagate_dont_convert_inputs
         """
+        fakes = [value for value in args if isinstance(value, FakeTensor)]
+        devices = [fake.fake_device for fake in fakes]
         with self._mode:
-            return self.run(*args)
+            try:
+                return self.run(*args)
+            finally:
+                for fake, device in zip(fakes, devices, strict=True):
+                    fake.fake_device = device
 
     def run_node(self, n: Node) -> Value:
         """Run one node and annotate it."""

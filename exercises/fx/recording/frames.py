@@ -189,7 +189,7 @@ def compared_by_is(code: CodeType, names: Iterable[str]) -> list[str]:
             here = step.opname, step.argval
             if step.opname in _NONE_JUMPS:
                 found[_loaded(*before[-1])] = None
-            elif step.opname == "IS_OP" and before[-1][0] == "LOAD_CONST":
+            elif step.opname == "IS_OP" and before[-1][0] in _CONSTANTS:
                 found[_loaded(*before[-2])] = None
             before = [before[-1], here]
     return [name for name in names if name in found]
@@ -207,6 +207,9 @@ _NONE_JUMPS: Final = frozenset(
     name for name in dis.opmap if "JUMP" in name and name.endswith("NONE")
 )
 """The instructions of `if x is None`."""
+
+_CONSTANTS: Final = ("LOAD_CONST", "LOAD_SMALL_INT")
+"""The instructions that load a constant; the second is of Python 3.14."""
 
 _COMPARES: Final = {dis.opmap[name] for name in (*_NONE_JUMPS, "IS_OP")}
 
@@ -230,14 +233,17 @@ def is_asserting(frame: FrameType) -> bool:
     instruction, which loads AssertionError to raise it.
     """
     rest = [
-        instruction.opname
+        instruction
         for instruction in dis.get_instructions(frame.f_code)
         if instruction.offset >= frame.f_lasti
+        and instruction.opname not in _IDLE
     ]
-    if rest[0] == "TO_BOOL":  # Python 3.13 converts before it jumps
-        rest.pop(0)
-    jumps = rest[0].startswith("POP_JUMP") and rest[0].endswith("IF_TRUE")
-    return jumps and rest[1] in (
-        "LOAD_ASSERTION_ERROR",
-        "LOAD_COMMON_CONSTANT",
-    )
+    test = rest[0].opname
+    jumps = test.startswith("POP_JUMP") and test.endswith("IF_TRUE")
+    # From Python 3.14 on, AssertionError is one of several constants.
+    asserts = rest[1].opname == "LOAD_ASSERTION_ERROR"
+    return jumps and (asserts or rest[1].argrepr == "AssertionError")
+
+
+_IDLE: Final = ("COMPARE_OP", "TO_BOOL", "NOT_TAKEN")
+"""Instructions beside the jump: newer Pythons convert to bool before it."""

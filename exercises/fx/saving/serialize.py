@@ -157,6 +157,8 @@ def _import(name: str, value: Value) -> str:
     if isinstance(value, ModuleType):
         imported = sys.modules.get(value.__name__) is value
         return _from("", value.__name__, name) if imported else ""
+    if type(value) is str:  # an annotation in quotes
+        return f"{name} = {value!r}"
     module, attribute = _home(value)
     held = getattr(sys.modules.get(module), attribute, None)
     # Another thread's trace may have patched the name.

@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import copy
 import importlib
-import inspect
 import sys
 from collections.abc import Sequence
 
@@ -17,6 +16,7 @@ from torch import nn
 
 from ..graph_module import GraphModule
 from ..proxy import TraceError
+from ..usedef.annotations import signature_of
 from ..usedef.values import Value
 from .page import show, traced
 
@@ -41,7 +41,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     module = options.module
     if not isinstance(module, nn.Module):
         try:
-            inspect.signature(module).bind()
+            signature_of(module).bind()
         except (TypeError, ValueError) as error:
             parser.error(f"{module!r} cannot make a module: {error}")
         module = module()

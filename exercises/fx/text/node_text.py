@@ -10,6 +10,7 @@ constant as `str` writes it.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from typing import Final
 
 import torch
 
@@ -41,6 +42,8 @@ def format_arg(arg: Argument) -> str:
         case set() | frozenset() if arg and type(arg) in (set, frozenset):
             inside = f"{{{', '.join(in_order(arg, map(repr, arg)))}}}"
             return inside if type(arg) is set else f"frozenset({inside})"
+        case torch.device():
+            return device_text(arg)
     return str(arg)
 
 
@@ -69,6 +72,35 @@ def dtype_text(dtype: torch.dtype) -> str:
     return dtype_abbreviations.get(dtype, str(dtype).removeprefix("torch."))
 
 
+def device_text(device: torch.device) -> str:
+    """A device; without its index if each process is to print the same.
+
+    That is so where a program is compiled on one machine for all
+    (`torch.compiler.config.compile_on_one_rank`), and the device is the
+    current one.
+
+    torch.fx: node.py, _device_annotation
+    """
+    for_all = getattr(torch.compiler.config, "compile_on_one_rank", False)
+    if for_all and device.index is not None:
+        ours = torch.accelerator.current_accelerator()
+        number = torch.accelerator.current_device_index() if ours else None
+        if ours and (device.type, device.index) == (ours.type, number):
+            return device.type
+    return str(device)
+
+
+def has_strides(value: torch.Tensor) -> bool:
+    """Whether a tensor has strides; one whose rows are compressed has none."""
+    return value.layout not in _COMPRESSED
+
+
+_COMPRESSED: Final = frozenset(
+    (torch.sparse_bsc, torch.sparse_bsr, torch.sparse_csc, torch.sparse_csr)
+)
+"""The layouts of tensors without strides."""
+
+
 def tensor_text(meta: dict[str, Value]) -> str:
     """Type, shape, stride and device of a node's value, if its meta has it."""
     value = meta.get("val", meta.get("tensor_meta"))
@@ -76,11 +108,9 @@ def tensor_text(meta: dict[str, Value]) -> str:
         value = meta.get("example_value")
     if not isinstance(value, torch.Tensor):
         return ""
-    if value.layout in (torch.sparse_csc, torch.sparse_csr):
-        return ""
-    shape, stride = list(value.shape), list(value.stride())
-    kind = dtype_text(value.dtype)
-    return f'Tensor "{kind}{shape}{stride}{value.device}"'
+    shape, kind = list(value.shape), dtype_text(value.dtype)
+    stride = list(value.stride()) if has_strides(value) else ""
+    return f'Tensor "{kind}{shape}{stride}{device_text(value.device)}"'
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -72,6 +72,18 @@ declared_effect: Final[Callable[[str], Value]] = find_or(
 )
 """What is registered for an operator of a library, with `effect` from 2.10."""
 
+INFERENCE_MODE: Final[tuple[Callable[..., Value], ...]] = tuple(
+    find_or(
+        f"torch.autograd.grad_mode:{name}",
+        torch.set_grad_enabled,
+        without="calls that enter or leave inference mode may be removed as "
+        "dead",
+    )
+    for name in ("_enter_inference_mode", "_exit_inference_mode")
+)
+"""What an exported graph switches inference mode with.  torch.fx registers
+both as having an effect, since 2.15."""
+
 NESTING_LEVELS: Final[tuple[ModuleType | SimpleNamespace, ...]] = tuple(
     find_or(
         module,

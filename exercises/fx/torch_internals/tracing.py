@@ -31,6 +31,13 @@ FLAG: Final = _place(
 )
 """What they ask: the flag, or the function that reads it."""
 
+SET_FLAG: Final = _place(
+    "torch.fx._symbolic_trace",
+    "_set_is_fx_tracing",
+    without="torch writes the flag itself",
+)
+"""With what torch says, since 2.15, that no trace runs."""
+
 GRADIENTS: Final = _place(
     "torch._C",
     "_set_grad_enabled",
@@ -43,14 +50,6 @@ DeviceContext: Final[type] = find(
     needed_for="a warning of `with torch.device(…)` in forward",
 )
 """What `with torch.device("meta"):` makes; torch calls nothing else of it."""
-
-APPLY: Final = _place(
-    "torch._functorch.utils",
-    "unwrap_dead_wrappers",
-    without="a trace does not warn of a torch.autograd.Function",
-)
-"""What `apply` of a function with its own backward gives its arguments to.
-Programs bind `apply` to names of their own, so it cannot be replaced itself."""
 
 MARKED: Final[dict[tuple[int, str], dict[str, Value]]] = find_or(
     "torch.fx._symbolic_trace:_wrapped_fns_to_patch",

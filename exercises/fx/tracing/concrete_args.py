@@ -21,6 +21,7 @@ from ..node import Node
 from ..proxy import Proxy, TracerBase
 from ..torch_internals import pytree
 from ..torch_internals.operators import assert_
+from ..usedef.annotations import annotations_of
 from ..usedef.values import Value, base_types
 
 
@@ -153,7 +154,7 @@ class RootInputs:
         """
         self._tracer = tracer
         self._defaults = defaults
-        self._annotations: dict[str, Value] = function.__annotations__
+        self._annotations = annotations_of(function)
         self._concrete = concrete
         self._taken = taken
 

@@ -14,15 +14,18 @@ forward, but not the backward that it defines.  That is warned of, too.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 import torch
+from torch.autograd.function import BackwardCFunction
 
 from ..recording import frames
 from ..torch_internals.tracing import GRADIENTS
 from ..usedef.values import Value
+from .patching import TRACES
 from .wrapping import find_proxy
 
 if TYPE_CHECKING:
@@ -35,6 +38,28 @@ MODES: Final = (
     (vars(torch), ["set_autocast_enabled"]),
 )
 """Where torch's Python code looks up what switches a mode, on or back."""
+
+
+class _Attributes:
+    """A class as a holder of patches, where it may lack what is replaced."""
+
+    def __init__(self, cls: type) -> None:
+        """Hold the patches of a class."""
+        self._cls: Value = cls
+
+    def get(self, name: str, default: Value) -> Value:
+        """What the class itself has under a name."""
+        return vars(self._cls).get(name, default)
+
+    def __setitem__(self, name: str, value: Value) -> None:
+        """Give the class an attribute."""
+        setattr(self._cls, name, value)
+
+    def pop(self, name: str, default: None) -> None:
+        """Take the attribute away again."""
+        if name in vars(self._cls):
+            delattr(self._cls, name)
+
 
 _DEVICES: Final = ("cpu", "cuda")
 """The devices whose autocast is looked at."""
@@ -80,20 +105,42 @@ def switch(
     return function(*args, **kwargs)
 
 
-def apply(
-    run: TraceRun,
-    function: Callable[..., Value],
-    args: tuple[Value, ...],
-    kwargs: dict[str, Value],
-) -> Value:
-    """Answer that a function with its own backward is called."""
-    if find_proxy(args) is not None:
-        frames.warn(
-            "a torch.autograd.Function is traced through: the graph does not "
-            "keep its backward, so gradients are those of the calls that its "
-            "forward makes. Call it in a function marked with fx.wrap"
-        )
-    return function(*args, **kwargs)
+def _noting(_: object) -> Callable[[Value], None]:
+    """What makes a context, and has the forward that will get it watched.
+
+    Programs bind `apply` to names of their own, so it cannot be replaced. It
+    makes a context first, and then looks up `forward`.
+    """
+
+    def __init__(ctx: Value) -> None:
+        if TRACES.current is not None:
+            cls: type = ctx._forward_cls  # noqa: SLF001
+            classes = cls.__mro__
+            (owner, *_) = (one for one in classes if "forward" in vars(one))
+            TRACES.patch(owner, ["forward"], _warning)
+
+    return __init__
+
+
+def _warning(called: Value) -> Value:
+    """The forward of a function with its own backward, with a warning."""
+
+    @functools.wraps(called)
+    def forward(*args: Value, **kwargs: Value) -> Value:
+        if TRACES.current is not None and find_proxy(args) is not None:
+            frames.warn(
+                "a torch.autograd.Function is traced through: the graph does "
+                "not keep its backward, so gradients are those of the calls "
+                "that its forward makes. Call it in a function marked with "
+                "fx.wrap"
+            )
+        return called(*args, **kwargs)
+
+    return staticmethod(forward)
+
+
+APPLY: Final = _Attributes(BackwardCFunction), ["__init__"], _noting
+"""What a trace replaces to see `apply` of functions with their own backward."""
 
 
 def _modes() -> list[str]:

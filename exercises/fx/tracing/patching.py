@@ -158,11 +158,3 @@ def _threads_of(traces: dict[object, int]) -> set[int]:
 
 TRACES: Final = Patches()
 """The traces of this process."""
-
-
-def is_fx_tracing() -> bool:
-    """Whether a symbolic trace runs in this thread or task.
-
-    torch.fx: _symbolic_trace.py, is_fx_tracing
-    """
-    return TRACES.current is not None

@@ -16,11 +16,10 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from torch import nn
 
 from ..proxy import Proxy
-from ..torch_internals.tracing import APPLY, FLAG
 from ..usedef.values import Value
-from .modes import MODES, Modes, apply, switch
+from .modes import APPLY, MODES, Modes, switch
 from .patching import TRACES
-from .questions import QUESTIONS, make_flag, warn_unless_a_tensor_agrees
+from .questions import FLAGS, QUESTIONS, warn_unless_a_tensor_agrees
 from .switches import PLACES, SWITCHES, switched
 from .torch_marks import take_over
 from .wrapping import (
@@ -60,12 +59,13 @@ class TraceRun:
         """Replace what a trace of `function` has to see."""
         TRACES.patch(nn.Module, ["__call__"], _module_call)
         TRACES.patch(nn.Module, ["__getattr__"], _module_getattr)
-        TRACES.patch(*FLAG, make_flag)
+        for place in FLAGS:
+            TRACES.patch(*place)
         for holder, names in MODES:
             TRACES.patch(holder, names, _mode_switch)
         for holder, names in PLACES:
             TRACES.patch(holder, names, _state_switch)
-        TRACES.patch(*APPLY, _apply)
+        TRACES.patch(*APPLY)
         take_over()
         for namespace, name, leaf in all_wrapped_globals():
             self._patch_leaf(namespace, name, leaf)
@@ -222,4 +222,3 @@ _function_call: Final = _replacing(TraceRun.call_function)
 _question: Final = _replacing(TraceRun.answer)
 _mode_switch: Final = _replacing(switch)
 _state_switch: Final = _replacing(switched)
-_apply: Final = _replacing(apply)

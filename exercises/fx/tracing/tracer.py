@@ -17,7 +17,6 @@ get_attr nodes in `lower_other`.
 from __future__ import annotations
 
 import copy
-import inspect
 import math
 from collections.abc import Callable
 from functools import partial
@@ -32,6 +31,7 @@ from ..node import Node
 from ..ordered.opcodes import Opcode, Target
 from ..proxy import ParameterProxy, Proxy, TraceError, TracerBase
 from ..recording import frames
+from ..usedef.annotations import annotations_of
 from ..usedef.values import Argument, Value, overrides_new
 from .advice import explain, not_a_function, refuse_proxies_in
 from .captured import Captured
@@ -148,7 +148,7 @@ class Tracer(TracerBase):
                 run.modes.warn()
             returns = None
             if self.graph._pytree_info is None:
-                notes = inspect.get_annotations(undecorated(call))
+                notes = annotations_of(undecorated(call))
                 returns = notes.get("return")
             last: tuple[Value, ...]
             last = "output", "output", (result,), {}, None, returns

@@ -15,6 +15,7 @@ from typing import Final, NamedTuple, TypeAlias
 from torch import nn
 
 from ...graph_module import GraphModule
+from ...usedef.annotations import signature_of
 from ...usedef.values import Value
 from .pass_base import PassResult
 
@@ -154,7 +155,7 @@ class PassManager:
         Raises:
             TypeError: it does not have one parameter.
         """
-        if len(inspect.signature(check).parameters) != 1:
+        if len(signature_of(check).parameters) != 1:
             raise TypeError(
                 "PassManager check function should only take in one variable, "
                 "a module"

@@ -13,7 +13,7 @@ call made, is asked of `memory`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from ...graph import Graph
@@ -55,10 +55,10 @@ def kept_in_order(graph: Graph) -> Iterator[Pair]:
     local = {node for node in impure if memory.is_made_here(node)}
     for users in memory.uses():
         mine = [node for node in users if node in effects]
-        yield from _around(mine, local.intersection(mine))
+        yield from around(mine, local.intersection(mine))
     others = {node: effects[node] for node in impure if node not in local}
     yield from pairwise(others)
-    yield from _around(calls, _fences(graph, others))
+    yield from around(calls, _fences(graph, others))
 
 
 def _fences(graph: Graph, others: Mapping[Node, Effect]) -> set[Node]:
@@ -72,8 +72,15 @@ def _fences(graph: Graph, others: Mapping[Node, Effect]) -> set[Node]:
     return found - modules | holds_with_others(modules, graph.nodes)
 
 
-def _around(calls: list[Node], fences: set[Node]) -> Iterator[Pair]:
-    """Pairs that keep some of the calls in their place among all."""
+def around(calls: Sequence[Node], fences: Collection[Node]) -> Iterator[Pair]:
+    """Pairs that keep some of the calls in their place among all.
+
+    Args:
+        calls: all, in order.
+        fences: those that stay; no other call comes to their other side.
+
+    Cost: O(calls), and no more than two pairs for each.
+    """
     fence: Node | None = None
     between: list[Node] = []
     for node in calls if fences else ():

@@ -78,6 +78,7 @@ def subgraph_of(
     *,
     fetches: bool = False,
     as_tuple: bool = False,
+    in_order: bool = False,
 ) -> tuple[Graph, list[Node]]:
     """Copy some nodes of a graph into a graph of their own.
 
@@ -88,23 +89,23 @@ def subgraph_of(
         fetches: fetch attributes in the new graph, instead of taking those
             that are fetched outside as parameters.
         as_tuple: return a tuple also of one value.
+        in_order: keep the order of the whole graph's inputs, if the new graph
+            has no others.
 
     Returns:
-        The graph, and the nodes outside whose values are its parameters.
+        The graph, and the nodes outside whose values are its parameters, in
+        the order in which they are used first.
 
     Cost: O(nodes + uses).
     """
     graph = Graph()
-    inside = set(nodes)
+    inputs = _inputs_of(nodes, fetches)
+    if in_order and all(value.op == "placeholder" for value in inputs):
+        inputs.sort()
     copies: dict[Node, Node] = {}
-    inputs: list[Node] = []
-    for node in nodes:
-        for value in node.all_input_nodes:
-            is_copied = fetches and value.op == "get_attr"
-            if not (value in inside or value in copies or is_copied):
-                copies[value] = graph.placeholder(value.name, value.type)
-                copies[value].meta = value.meta.copy()
-                inputs.append(value)
+    for value in inputs:
+        copies[value] = graph.placeholder(value.name, value.type)
+        copies[value].meta = value.meta.copy()
     for node in nodes:
         for value in node.all_input_nodes:
             if value not in copies:
@@ -114,3 +115,14 @@ def subgraph_of(
     alone = len(results) == 1 and not as_tuple
     graph.output(results[0] if alone else results)
     return graph, inputs
+
+
+def _inputs_of(nodes: Sequence[Node], fetches: bool) -> list[Node]:
+    """The nodes outside whose values some nodes take, in order."""
+    inside = set(nodes)
+    used = [value for node in nodes for value in node.all_input_nodes]
+    return [
+        value
+        for value in dict.fromkeys(used)
+        if value not in inside and not (fetches and value.op == "get_attr")
+    ]

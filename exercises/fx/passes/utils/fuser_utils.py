@@ -75,8 +75,10 @@ def fuse_as_graphmodule(
         always_return_tuple: return a tuple also of one value.
 
     Returns:
-        The module; the nodes outside whose values are its parameters; and
-        those of `nodes` whose values it returns, because others use them.
+        The module; the nodes outside whose values are its parameters, which
+        are in the order in which they are used first, or in that of `gm` if
+        all are inputs of `gm`; and those of `nodes` whose values it returns,
+        because others use them.
 
     Raises:
         AssertionError: a node is erased or not in `gm`, or a path leaves the
@@ -108,7 +110,9 @@ def _fused(
     """What `fuse_as_graphmodule` returns."""
     inside = set(nodes)
     outputs = [node for node in nodes if not inside.issuperset(node.users)]
-    graph, inputs = subgraph_of(nodes, outputs, as_tuple=as_tuple)
+    graph, inputs = subgraph_of(
+        nodes, outputs, as_tuple=as_tuple, in_order=True
+    )
     fused, _ = lift_subgraph_as_module(gm, graph, class_name=name)
     return fused, tuple(inputs), tuple(outputs)
 

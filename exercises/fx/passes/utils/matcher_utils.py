@@ -214,7 +214,7 @@ def _check_pattern(pattern: Graph) -> None:
     for node in pattern.nodes:
         if node.op != "output" and not node.users and not node.is_impure():
             raise AssertionError(
-                "SubgraphMatcher cannot be initialized with an pattern with "
+                "SubgraphMatcher cannot be initialized with a pattern with "
                 f"dead code: nothing uses {node}. Remove it, as "
                 "pattern.eliminate_dead_code() does, or return it"
             )

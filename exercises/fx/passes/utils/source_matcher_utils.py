@@ -30,8 +30,8 @@ class SourcePartition:
     Attributes:
         nodes: the nodes, in order.
         source: what was called: a function, a class of modules, or a name.
-        input_nodes: the nodes outside whose values they use, those that fetch
-            an attribute aside.
+        input_nodes: the nodes outside whose values they use, in order, those
+            that fetch an attribute aside.
         output_nodes: those of `nodes` that others use.
         params: those of `nodes` that fetch an attribute.
 
@@ -166,10 +166,6 @@ def _partition(nodes: list[Node], source: Value) -> SourcePartition:
     params = [node for node in nodes if node.op == "get_attr"]
     calls = [node for node in nodes if node.op != "get_attr"]
     outputs = [node for node in calls if not inside.issuperset(node.users)]
-    used = [value for node in nodes for value in node.all_input_nodes]
-    inputs = [
-        value
-        for value in dict.fromkeys(used)
-        if value not in inside and value.op != "get_attr"
-    ]
-    return SourcePartition(nodes, source, inputs, outputs, params)
+    used = {value for node in nodes for value in node.all_input_nodes}
+    inputs = [node for node in used - inside if node.op != "get_attr"]
+    return SourcePartition(nodes, source, sorted(inputs), outputs, params)

@@ -70,6 +70,17 @@ def emptying(*args: Value) -> Value:
 emptying._boxed_arg_indices = (0, 2)  # type: ignore[attr-defined]
 
 
+class Emptying:
+    """A callable whose attribute is not for everybody to read."""
+
+    @property
+    def _boxed_arg_indices(self) -> tuple[int, ...]:
+        raise AssertionError("read")
+
+    def __call__(self, x: Value) -> Value:
+        return x
+
+
 # -- the same text as torch.fx -----------------------------------------------
 
 
@@ -864,3 +875,49 @@ def test_nodes_print_as_themselves_afterwards() -> None:
     graph.python_code("self")
     assert all(isinstance(node, Node) for node in graph.nodes)
     assert [repr(node) for node in graph.nodes] == ["x", "len", "output"]
+
+
+# -- boxes ---------------------------------------------------------------------
+
+
+def test_what_is_in_a_box_is_freed_when_the_box_is_emptied() -> None:
+    alive: list[list[bool]] = []
+
+    def watch(box: list[Value], kept: Value) -> Value:
+        known = [weakref.ref(each) for each in box]
+        box.clear()
+        alive.append([each() is not None for each in known])
+        return kept
+
+    graph = Graph()
+    x = graph.placeholder("x")
+    a, b, c = (graph.call_function(torch.add, (x, i)) for i in range(3))
+    first = graph.call_function(watch, ([a, b], c))
+    first.meta["boxed_arg_indices"] = (0,)
+    graph.output((first, b))
+    gm = fx.GraphModule({}, graph)
+    seen = gm(torch.ones(2))
+    assert alive == [[False, True]]
+    torch.testing.assert_close(
+        seen, (torch.full((2,), 3.0), torch.full((2,), 2.0))
+    )
+    code = graph.python_code("self")
+    lines = node_of_line(graph, code)
+    assert [lines[line] for line in lines if "box" in line] == ["watch"] * 2
+
+
+@pytest.mark.parametrize("said", [(1,), (-1,), ("0",), 0, {0}])
+def test_a_box_that_no_argument_can_be(said: object) -> None:
+    graph = Graph()
+    node = graph.call_function(scale, ([graph.placeholder("x")],))
+    node.meta["boxed_arg_indices"] = said
+    graph.output(node)
+    with pytest.raises(RuntimeError, match="Node scale is said to take boxes"):
+        graph.python_code("self")
+
+
+def test_what_a_function_says_of_boxes_runs_no_code() -> None:
+    graph = Graph()
+    graph.output(graph.call_function(Emptying(), (graph.placeholder("x"),)))
+    with pytest.raises(RuntimeError, match="boxes at <property object"):
+        graph.python_code("self")

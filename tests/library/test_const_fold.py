@@ -547,3 +547,45 @@ def test_time_grows_with_the_nodes() -> None:
     found = split_const_subgraphs(gm)
     assert len(calls(found)) == 2000
     assert torch.equal(found(X[:2, :2])[0], X[:2, :2])
+
+
+def test_what_is_said_to_have_an_effect_is_not_folded() -> None:
+    made = model(lambda self, x: x + torch.neg(self.a) * torch.exp(self.b))
+
+    def is_exp(node: fx.Node) -> bool:
+        return node.target is torch.exp
+
+    found: Value = split_const_subgraphs(made, is_impure_node=is_exp)
+    assert torch.exp in [node.target for node in found.graph.nodes]
+    assert torch.neg not in [node.target for node in found.graph.nodes]
+    torch.testing.assert_close(found(X), made(X))
+
+
+def test_graphs_inside_other_modules_are_asked_about_and_each_once() -> None:
+    asked: list[str] = []
+
+    def is_relu(node: fx.Node) -> bool:
+        asked.append(node.name)
+        return node.target is torch.relu
+
+    inner = fx.symbolic_trace(model(lambda self: torch.relu(self.a)))
+    root, graph = nn.Module(), fx.Graph()
+    root.held = nn.Sequential(nn.Identity(), inner)
+    x = graph.placeholder("x")
+    for _ in range(3):
+        x = graph.call_function(torch.add, (x, graph.call_module("held")))
+    graph.output(x)
+    gm = fx.GraphModule(root, graph)
+    split_const_subgraphs(gm, is_relu)
+    assert asked.count("relu") == 1
+    assert asked.count("held") == 1
+
+
+def test_dead_code_is_left_out_with_what_it_fetches() -> None:
+    made = model(lambda self, x: (torch.sub(x, self.b), x + self.a.t())[1])
+    made.eval()
+    gm = traced(made)
+    found = split_const_subgraphs(gm)
+    assert "sub" not in found.code
+    assert "b" not in dict(found.named_parameters())
+    assert "sub" in gm.code

@@ -503,3 +503,63 @@ def test_a_task_keeps_its_stack_trace_to_itself() -> None:
             return [*await asyncio.gather(one(), two())]
 
     assert asyncio.run(both()) == [["one"], []]
+
+
+class Rounded(torch.autograd.Function):
+    """Rounds, and lets the gradient pass."""
+
+    @staticmethod
+    def forward(ctx: Value, x: Value) -> Value:
+        return x.round()
+
+    @staticmethod
+    def backward(ctx: Value, *gradients: Value) -> Value:
+        return gradients[0]
+
+
+class Doubled(Rounded):
+    """Has its forward from another function."""
+
+    @staticmethod
+    def backward(ctx: Value, *gradients: Value) -> Value:
+        return 2 * gradients[0]
+
+
+class InTwoSteps(torch.autograd.Function):
+    """Notes apart from forward what backward needs."""
+
+    @staticmethod
+    def forward(x: Value) -> Value:
+        return x.round()
+
+    @staticmethod
+    def setup_context(ctx: Value, inputs: Value, output: Value) -> None: ...
+
+    @staticmethod
+    def backward(ctx: Value, *gradients: Value) -> Value:
+        return 3 * gradients[0]
+
+
+@pytest.mark.parametrize("function", [Rounded, Doubled, InTwoSteps])
+def test_a_function_with_its_own_backward_is_warned_of(function: Value) -> None:
+    apply: Value = function.apply  # bound before the trace
+    context = torch.autograd.function.BackwardCFunction
+    before = [dict(vars(one)) for one in (Rounded, InTwoSteps, context)]
+    x = torch.tensor([1.5], requires_grad=True)
+
+    def eager() -> float:
+        (found,) = torch.autograd.grad(apply(x).sum(), x)
+        return float(found)
+
+    gradient = eager()
+
+    def root(y: Value) -> Value:
+        assert eager() == gradient
+        return apply(y)
+
+    with pytest.warns(UserWarning, match="its backward") as caught:
+        gm = fx.symbolic_trace(root)
+    assert [one.filename for one in caught] == [__file__]
+    assert [node.target for node in gm.graph.nodes][1:-1] == ["round"]
+    assert before == [vars(one) for one in (Rounded, InTwoSteps, context)]
+    assert eager() == gradient

@@ -193,6 +193,19 @@ class TestWhatIsWritten:
         assert type(new).__mro__[1] is nn.Module
         assert "class FxModule(torch.nn.Module):" in written.text
 
+    def test_annotations_in_quotes_can_be_read(
+        self, write: Callable[..., Written]
+    ) -> None:
+        def f(x: Value) -> Value:
+            return x
+
+        f.__annotations__.update(x="Some[Type]", **{"return": "it's"})
+        written = write(symbolic_trace(f))
+        assert "_Some_Type_ = 'Some[Type]'" in written.text
+        assert "module.globals.pt" not in written.files
+        forward = written.package.FxModule.forward
+        assert forward.__annotations__ == f.__annotations__
+
     def test_the_class_can_have_another_name(
         self, write: Callable[..., Written]
     ) -> None:

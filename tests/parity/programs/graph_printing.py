@@ -351,7 +351,7 @@ def nodes_of_a_backward_pass_say_so(lib: Lib) -> Seen:
 
 @program(newest=True)
 def the_current_device_where_one_compiles_for_all(lib: Lib) -> Seen:
-    one = torch.compiler.config.patch(compile_on_one_rank=True)
+    config: Any = torch.compiler.config
     ours = torch.device("meta")
     devices = [torch.device("meta", index) for index in (0, 3)]
 
@@ -367,7 +367,7 @@ def the_current_device_where_one_compiles_for_all(lib: Lib) -> Seen:
     with (
         mock.patch.object(accelerator, "current_accelerator", lambda: ours),
         mock.patch.object(accelerator, "current_device_index", lambda: 3),
-        one,
+        config.patch(compile_on_one_rank=True),
     ):
         seen = lines()
     return seen, lines()

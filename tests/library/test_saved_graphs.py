@@ -6,9 +6,11 @@ import json
 import math
 import operator
 import os
+import shutil
 from collections import OrderedDict
 from pathlib import Path
 from typing import NamedTuple, Optional, Union, cast, no_type_check
+from zipfile import ZIP_DEFLATED, ZipFile
 
 import pytest
 import torch
@@ -747,6 +749,93 @@ def test_what_cannot_be_saved_is_named(message: str, tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
+def test_private_names_of_tensors_and_children_come_back(
+    tmp_path: Path,
+) -> None:
+    class Private(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("__scale", torch.full((4,), 2.0))
+            self.add_module("__lin", nn.Linear(4, 4))
+
+        @no_type_check
+        def forward(self, x):
+            return self._modules["__lin"](x) * self._buffers["__scale"]
+
+    gm = fx.symbolic_trace(Private())
+    assert torch.equal(again(gm, tmp_path)(X), gm(X))
+
+
+def test_what_could_not_be_loaded_is_not_saved(tmp_path: Path) -> None:
+    gm = fx.symbolic_trace(nn.Linear(4, 4))
+    gm.register_buffer("__scale__", torch.ones(4))
+    with pytest.raises(ValueError, match=r"not be loaded.*'__scale__' cannot"):
+        fx.save(gm, tmp_path / "gm")
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_attribute_that_hides_a_tensor_is_refused(tmp_path: Path) -> None:
+    gm = leaf(nn.Linear(4, 4))
+    vars(gm.get_submodule("m"))["weight"] = 3
+    with pytest.raises(ValueError, match=r"'m' cannot .* hide \['weight'\]"):
+        fx.save(gm, tmp_path / "gm")
+
+
+def test_a_method_set_on_the_module_is_code(tmp_path: Path) -> None:
+    gm = of(lambda g, x: x)
+    vars(gm)["recompile"] = 3
+    with pytest.raises(ValueError, match="'recompile' cannot be an attribute"):
+        fx.save(gm, tmp_path / "gm")
+
+
+def test_saving_leaves_the_modules_of_a_user_alone(tmp_path: Path) -> None:
+    gm = leaf(Block())
+    module = gm.get_submodule("m.inner")
+    before = vars(module).copy(), vars(module)["_parameters"].copy()
+    fx.save(gm, tmp_path / "gm")
+    assert vars(module) == before[0]
+    assert all(map(operator.is_, module.parameters(), before[1].values()))
+
+
+@pytest.mark.parametrize("name", ["class", "a b", "", "1x", "a\nb", "\ud800"])
+def test_a_name_that_is_not_an_identifier_comes_back(
+    name: str, tmp_path: Path
+) -> None:
+    gm = of(lambda g, x: g.call_function(torch.relu, (x,)))
+    for node in gm.graph.nodes:
+        if node.op == "call_function":
+            node.name = name
+    gm.recompile()
+    fx.save(gm, tmp_path / "gm")
+    back = fx.load(tmp_path / "gm")
+    assert [node.name for node in back.graph.nodes] == ["x", name, "output"]
+    assert back.code == gm.code
+    assert torch.equal(back(X), X.relu())
+
+
+TUPLES = (
+    torch.return_types.max((X, X)),
+    OrderedDict(b=1, a=2),
+)
+
+
+@pytest.mark.parametrize("value", TUPLES, ids=lambda v: type(v).__name__)
+def test_tuples_of_torch_and_ordered_dicts_come_back(
+    value: Value, tmp_path: Path
+) -> None:
+    tree = pytree.tree_map(lambda _: fx.PH, value)
+
+    def f(x: Value) -> Value:
+        return pytree.tree_map(lambda _: pytree.tree_leaves(x)[0], value)
+
+    gm = fx.symbolic_trace(f, concrete_args={"x": tree})
+    vars(gm)["held"] = held = [value, torch.Size([1, 2])]
+    back = again(gm, tmp_path)
+    assert type(back(value)) is type(gm(value)) is type(value)
+    assert list(map(type, vars(back)["held"])) == list(map(type, held))
+    assert repr(vars(back)["held"]) == repr(held)
+
+
 # -- files -------------------------------------------------------------------
 
 
@@ -767,6 +856,59 @@ def test_a_saved_graph_is_replaced_as_a_whole(tmp_path: Path) -> None:
     assert fx.load(tmp_path / "gm")(X) == 1
     fx.save(of(lambda g, x: 2), tmp_path / "gm")
     assert fx.load(tmp_path / "gm")(X) == 2
+    assert os.listdir(tmp_path) == ["gm"]
+
+
+@pytest.mark.parametrize("name", ["weights.pt", "graph.jsonl"])
+def test_a_file_of_that_name_that_fx_did_not_write(
+    name: str, tmp_path: Path
+) -> None:
+    mine = {name: torch.ones(2)}
+    (tmp_path / "run").mkdir()
+    torch.save(mine, tmp_path / "run" / name)
+    (tmp_path / "model" / name).mkdir(parents=True)
+    (tmp_path / "model" / name / "epoch1.bin").write_text("weeks of training")
+    for folder in ("run", "model"):
+        with pytest.raises(FileExistsError, match="has other files than a"):
+            fx.save(of(lambda g, x: 1), tmp_path / folder)
+    assert torch.load(tmp_path / "run" / name).keys() == mine.keys()
+    assert (tmp_path / "model" / name / "epoch1.bin").exists()
+    assert sorted(os.listdir(tmp_path)) == ["model", "run"]
+
+
+def test_a_saved_graph_that_somebody_changed_is_not_replaced(
+    tmp_path: Path,
+) -> None:
+    gm = fx.symbolic_trace(nn.Linear(2, 2))
+    for name in ("graph.jsonl", "weights.pt"):
+        fx.save(gm, tmp_path / name)
+        file = tmp_path / name / name
+        if name == "weights.pt":
+            held = torch.load(file)
+            torch.save({key: held[key] + 1 for key in held}, file)
+        else:
+            file.write_text(file.read_text() + "\n")
+        before = file.read_bytes()
+        with pytest.raises(FileExistsError, match="changed since then"):
+            fx.save(gm, tmp_path / name)
+        assert file.read_bytes() == before
+
+
+def test_what_comes_into_the_folder_while_saving_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fx.save(of(lambda g, x: 1), tmp_path / "gm")
+    save = torch.save
+
+    def slow(*args: Value, **kwargs: Value) -> None:
+        (tmp_path / "gm" / "notes.txt").write_text("mine")
+        save(*args, **kwargs)
+
+    monkeypatch.setattr("torch.save", slow)
+    with pytest.raises(FileExistsError, match="has other files than a"):
+        fx.save(of(lambda g, x: 2), tmp_path / "gm")
+    assert (tmp_path / "gm" / "notes.txt").read_text() == "mine"
+    assert fx.load(tmp_path / "gm")(X) == 1
     assert os.listdir(tmp_path) == ["gm"]
 
 
@@ -802,7 +944,7 @@ def test_a_folder_keeps_who_may_read_it(tmp_path: Path) -> None:
         assert (tmp_path / "gm").stat().st_mode & 0o777 == 0o700
 
 
-@pytest.mark.parametrize("fails", ["torch.save", "pathlib.Path.write_text"])
+@pytest.mark.parametrize("fails", ["torch.save", "pathlib.Path.write_bytes"])
 def test_nothing_is_left_of_a_failed_save(
     fails: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -845,3 +987,108 @@ def test_operators_of_python_come_back(tmp_path: Path) -> None:
         )
     )
     assert torch.equal(again(gm, tmp_path)(X), (X + 1)[0])
+
+
+# -- files from elsewhere ----------------------------------------------------
+
+OLD = Path(__file__).parent / "saved"
+
+
+class Scaled(nn.Module):
+    """What the graph of version 2 has from the user."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.w = nn.Parameter(torch.zeros(2))
+
+    @no_type_check
+    def forward(self, x):
+        return x * self.w
+
+
+@pytest.mark.parametrize("without", [(), ("is a",)])
+def test_a_graph_of_version_2_is_loaded(
+    without: tuple[str, ...], tmp_path: Path
+) -> None:
+    shutil.copytree(OLD / "version_2", tmp_path / "gm")
+    lines = [
+        {k: v for k, v in line.items() if k not in without}
+        for line in text(tmp_path)
+    ]
+    data = "\n".join(map(json.dumps, lines))
+    (tmp_path / "gm" / "graph.jsonl").write_text(data)
+    gm = fx.load(tmp_path / "gm", nn.ModuleDict({"own": Scaled()}))
+    assert gm.meta == {"note": {"of": ["a", (1, None)]}}
+    assert gm.get_parameter("again.weight") is gm.get_parameter("first.weight")
+    x = torch.tensor([[1.0, -2.0], [0.5, 4.0]])
+    [(name, (sum_, clamped))] = gm((x, x), None).items()
+    assert name == "y"
+    right = torch.tensor([[0.0, 1.0625], [0.0, 1.2578]])
+    torch.testing.assert_close(sum_, right, rtol=0, atol=1e-4)
+    assert torch.equal(clamped, x.clamp(min=0))
+    with pytest.raises(AssertionError, match="specialized to have value None"):
+        gm((x, x), 3)
+    fx.save(gm, tmp_path / "new")
+    with pytest.raises(FileExistsError, match="an older fx wrote"):
+        fx.save(gm, tmp_path / "gm")
+
+
+def test_files_may_be_links(tmp_path: Path) -> None:
+    fx.save(leaf(nn.ReLU()), tmp_path / "gm")
+    (tmp_path / "linked").mkdir()
+    for name in ("graph.jsonl", "weights.pt"):
+        (tmp_path / "linked" / name).symlink_to(tmp_path / "gm" / name)
+    assert torch.equal(fx.load(tmp_path / "linked")(X), X.relu())
+    with pytest.raises(FileExistsError, match="has other files than a"):
+        fx.save(leaf(nn.ReLU()), tmp_path / "linked")
+
+
+def test_a_file_must_be_plain(tmp_path: Path) -> None:
+    for name in ("graph.jsonl", "weights.pt"):
+        fx.save(leaf(nn.ReLU()), tmp_path / name)
+        (tmp_path / name / name).unlink()
+        os.mkfifo(tmp_path / name / name)
+        with pytest.raises(fx.LoadError, match=f"{name}: .*not a plain file"):
+            fx.load(tmp_path / name)
+
+
+def test_a_graph_that_is_saved_while_it_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fx.save(of(lambda g, x: 1), tmp_path / "gm")
+    load = torch.load
+
+    def meanwhile(*args: Value, **kwargs: Value) -> Value:
+        monkeypatch.undo()
+        fx.save(of(lambda g, x: 2), tmp_path / "gm")
+        return load(*args, **kwargs)
+
+    monkeypatch.setattr("torch.load", meanwhile)
+    with pytest.raises(fx.LoadError, match="was saved there meanwhile"):
+        fx.load(tmp_path / "gm")
+    assert fx.load(tmp_path / "gm")(X) == 2
+
+
+def test_weights_that_are_more_than_their_file(tmp_path: Path) -> None:
+    root = nn.Module()
+    root.register_buffer("zeros", torch.zeros(100, 100))
+    fx.save(of(lambda g, x: g.get_attr("zeros"), root), tmp_path / "gm")
+    file = tmp_path / "gm" / "weights.pt"
+    with ZipFile(file) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    with ZipFile(file, "w", ZIP_DEFLATED) as archive:
+        for name, part in parts.items():
+            archive.writestr(name, part)
+    with pytest.raises(fx.LoadError, match="its parts are compressed"):
+        fx.load(tmp_path / "gm")
+    torch.save({}, file, _use_new_zipfile_serialization=False)
+    with pytest.raises(fx.LoadError, match="not a zip file"):
+        fx.load(tmp_path / "gm")
+
+
+def test_types_compute_nothing(tmp_path: Path) -> None:
+    wide = {"tensor": "child.weight"}
+    for kind in ("generic", "union"):
+        (tmp_path / kind).mkdir()
+        with pytest.raises(fx.LoadError, match="is not a type"):
+            load_with(tmp_path / kind, args=[{kind: [wide, wide]}])

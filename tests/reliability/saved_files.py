@@ -19,10 +19,14 @@ import operator
 import os
 import pickle
 import random
+import resource
+import shutil
 import sys
 import tempfile
+import threading
 import typing
 import warnings
+import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cache
@@ -37,7 +41,7 @@ from tests.reliability.part import Outcome, Part, Plant
 
 Data: TypeAlias = Any
 
-TEXT, WEIGHTS = "graph.jsonl", "weights.pt"
+FILES = TEXT, WEIGHTS = "graph.jsonl", "weights.pt"
 X = torch.ones(2, 4)
 
 
@@ -505,6 +509,156 @@ def hostile(number: int) -> tuple[str, bytes, bytes, tuple[Data, ...]]:
     return done, data.encode(), weights, inputs
 
 
+# -- files that are no plain files -------------------------------------------
+
+HUGE: typing.Final = 3 * 2**28
+"""Bytes that a small file claims to hold."""
+
+
+def _again(
+    data: bytes, method: int, change: Callable[[str, bytes], bytes] | None
+) -> bytes:
+    """A zip file again, compressed or with other parts."""
+    file = io.BytesIO()
+    with (
+        zipfile.ZipFile(io.BytesIO(data)) as old,
+        zipfile.ZipFile(file, "w", method) as new,
+    ):
+        for info in old.infolist():
+            part, name = old.read(info), info.filename
+            new.writestr(name, change(name, part) if change else part)
+    return file.getvalue()
+
+
+def _with_part(part: bytes) -> Callable[[bytes], bytes]:
+    """Puts something in the place of the first tensor's data."""
+
+    def change(name: str, held: bytes) -> bytes:
+        return part if name.endswith("/data/0") else held
+
+    return lambda data: _again(data, zipfile.ZIP_STORED, change)
+
+
+@cache
+def bomb() -> bytes:
+    """A small file with a tensor of `HUGE` zeros, as large as it says."""
+    file, number = io.BytesIO(), HUGE.to_bytes(4, "little")
+    torch.save({"scale": torch.zeros(7, dtype=torch.uint8)}, file)
+
+    def change(name: str, part: bytes) -> bytes:
+        return part.replace(b"K\x07", b"J" + number)
+
+    packed = io.BytesIO(_again(file.getvalue(), zipfile.ZIP_DEFLATED, change))
+    with zipfile.ZipFile(packed) as old:
+        names = {info.filename: old.read(info) for info in old.infolist()}
+    with zipfile.ZipFile(file := io.BytesIO(), "w", 8) as new:
+        for name, part in names.items():
+            with new.open(name, "w") as held:
+                is_data = name.endswith("/data/0")
+                for _ in range(HUGE // 2**20 if is_data else 1):
+                    held.write(bytes(2**20) if is_data else part)
+    return file.getvalue()
+
+
+def overlapping(data: bytes) -> bytes:
+    """A zip file that lists one part again and again, by other names."""
+    file = io.BytesIO(data)
+    with zipfile.ZipFile(file, "a") as archive:
+        [info, *_] = [i for i in archive.infolist() if "/data/" in i.filename]
+        for number in range(1000, 1400):
+            more = copy.copy(info)
+            more.filename = info.filename.replace("/data/", f"/data/{number}")
+            archive.filelist.append(more)
+        archive.writestr("more", b"")
+    return file.getvalue()
+
+
+def _replace(file: Path, make: Callable[[Path], object]) -> object:
+    file.unlink()
+    return make(file)
+
+
+def _pipe(file: Path) -> Callable[[], None]:
+    os.mkfifo(file)
+    # Whoever waits for it gets an end of file, and is noticed.
+    timer = threading.Timer(1.0, _end_pipe, (file, watch()))
+    timer.start()
+    return timer.cancel
+
+
+def _end_pipe(file: Path, seen: Watch) -> None:
+    with contextlib.suppress(OSError):  # nobody waits, or it is gone
+        os.close(os.open(file, os.O_WRONLY | os.O_NONBLOCK))
+        seen.seen.append("it waits for a pipe")
+
+
+LAYOUTS: dict[str, Callable[[Path], object]] = {
+    "a pipe": _pipe,
+    "a folder": Path.mkdir,
+    "a device": lambda file: file.symlink_to("/dev/zero"),
+    "a dead link": lambda file: file.symlink_to("nowhere"),
+    "a link to itself": lambda file: file.symlink_to(file),
+    "nothing": lambda file: None,
+}
+PACKED: dict[str, Callable[[bytes], bytes]] = {
+    "compressed": lambda data: _again(data, zipfile.ZIP_DEFLATED, None),
+    "bzip2": lambda data: _again(data, zipfile.ZIP_BZIP2, None),
+    "a bomb": lambda data: bomb(),
+    "overlapping": overlapping,
+    "behind something": lambda data: bytes(1000) + data,
+    "before something": lambda data: data + bytes(1000),
+    "twice": lambda data: data + data,
+    "a part too short": _with_part(b"1"),
+    "a part too long": _with_part(bytes(10**6)),
+    "a pickle": lambda data: pickle.dumps({"scale": [1]}, 2),
+    "an old file": lambda data: _old(),
+}
+
+
+def _old() -> bytes:
+    """The tensors as torch saved them before it wrote zip files."""
+    file = io.BytesIO()
+    tensors = {"scale": torch.ones(4)}
+    torch.save(tensors, file, _use_new_zipfile_serialization=False)
+    return file.getvalue()
+
+
+def computing(text: str, weights: bytes, kind: str) -> tuple[str, bytes]:
+    """A text that has tensors in the place of types, and such tensors.
+
+    Each is of one number, and of a result that fills the memory.
+    """
+    wide = torch.zeros(1, dtype=torch.int64).expand(HUGE // 8)
+    held = torch.load(io.BytesIO(weights), weights_only=True)
+    torch.save({**held, "wide": wide}, file := io.BytesIO())
+    lines = [json.loads(line) for line in text.splitlines()]
+    [node, *_] = [line for line in lines if line.get("op") == "call_function"]
+    node["args"] = [{kind: [{"tensor": "wide"}, {"tensor": "wide"}]}]
+    return "\n".join(map(json.dumps, lines)), file.getvalue()
+
+
+def laid_out(number: int, folder: Path) -> tuple[str, str]:
+    """A saved graph of which one file is something else; what is wrong."""
+    text, weights, inputs = saved()[0]
+    kinds = [*PACKED, *((kind, file) for kind in LAYOUTS for file in FILES)]
+    kind = [*kinds, "generic", "union"][number % (len(kinds) + 2)]
+    if kind in ("generic", "union"):
+        text, weights = computing(text, weights, str(kind))
+        return f"{kind}", tried(folder, text.encode(), weights, inputs)
+    if isinstance(kind, str):
+        data = PACKED[kind](weights)
+        return kind, tried(folder, text.encode(), data, inputs)
+    what, name = kind
+    wrong = tried(
+        folder,
+        text.encode(),
+        weights,
+        inputs,
+        lambda: _replace(folder / name, LAYOUTS[what]),
+    )
+    return f"{what} as {name}", wrong
+
+
 # -- what must not happen ----------------------------------------------------
 
 FORBIDDEN: tuple[object, ...] = (
@@ -532,8 +686,9 @@ def harm_in(gm: fx.GraphModule) -> str:
                 callable(found) and not isinstance(found, nn.Module)
             ):
                 return f"it fetches {target}"
-    problems = list(fx.lint.problems(gm.graph))
-    return f"its graph is broken: {problems[0].message}" if problems else ""
+    problems = [found.message for found in fx.lint.problems(gm.graph)]
+    broken = [each for each in problems if "which is not an id" not in each]
+    return f"its graph is broken: {broken[0]}" if broken else ""
 
 
 def use(gm: fx.GraphModule, inputs: tuple[Data, ...]) -> None:
@@ -554,12 +709,19 @@ def use(gm: fx.GraphModule, inputs: tuple[Data, ...]) -> None:
 
 
 def tried(
-    folder: Path, text: bytes, weights: bytes, inputs: tuple[Data, ...]
+    folder: Path,
+    text: bytes,
+    weights: bytes,
+    inputs: tuple[Data, ...],
+    change: Callable[[], object] = lambda: None,
 ) -> str:
-    """What is wrong with loading these files; "" if nothing."""
-    folder.mkdir(exist_ok=True)
+    """What is wrong with loading these files, changed; "" if nothing."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
     (folder / TEXT).write_bytes(text)
     (folder / WEIGHTS).write_bytes(weights)
+    undo = change()
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     with canaries() as seen, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         wrong = ""
@@ -575,6 +737,11 @@ def tried(
                 use(gm, inputs)
             except Exception as error:
                 wrong = wrong or f"then {type(error).__name__}: {error}"
+        if callable(undo):
+            undo()
+        after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        if after - before > HUGE // 2048:  # which are kilobytes
+            seen.seen.append("it fills the memory")
         return "; ".join([*dict.fromkeys(seen.seen), wrong]).strip("; ")
 
 
@@ -582,8 +749,12 @@ def run(seed: int, cases: int) -> Iterator[Outcome]:
     """Load so many hostile files."""
     with tempfile.TemporaryDirectory() as folder:
         for number in range(seed * 1_000_000, seed * 1_000_000 + cases):
-            done, text, weights, inputs = hostile(number)
-            wrong = tried(Path(folder, "hostile"), text, weights, inputs)
+            place = Path(folder, "hostile")
+            if number % 15 == 4:
+                done, wrong = laid_out(number // 15, place)
+            else:
+                done, text, weights, inputs = hostile(number)
+                wrong = tried(place, text, weights, inputs)
             yield Outcome(f"{number}: {done}", wrong[:300])
 
 
@@ -595,7 +766,7 @@ PART = Part(
     long=20_000,
     plants=(
         Plant(
-            "fx/saving/saved_graph.py",
+            "fx/saving/files.py",
             "map_location=map_location, weights_only=True",
             "map_location=map_location, weights_only=False",
             "the weights are a pickle that may call anything",
@@ -644,6 +815,24 @@ PART = Part(
             "if isinstance(kind, str) and not _annotation.fullmatch(kind):",
             "if kind == ...:",
             "an annotation may hold code",
+        ),
+        Plant(
+            "fx/saving/files.py",
+            "if sum(part.file_size for part in parts) > file.stat().st_size:",
+            "if not parts:",
+            "a small file of tensors fills the memory",
+        ),
+        Plant(
+            "fx/saving/files.py",
+            "    if not stat.S_ISREG(file.stat().st_mode):",
+            "    if not file.exists():",
+            "a file may be a pipe, which never ends",
+        ),
+        Plant(
+            "fx/saving/values.py",
+            "lambda parts: _of_a_type(parts[0])[tuple(parts[1:])]",
+            "lambda parts: parts[0][tuple(parts[1:])]",
+            "an annotation may compute with tensors",
         ),
     ),
 )

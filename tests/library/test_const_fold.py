@@ -5,6 +5,9 @@ from __future__ import annotations
 import copy
 import operator
 import pickle
+import sys
+import threading
+import time
 import warnings
 from collections.abc import Callable
 
@@ -12,6 +15,7 @@ import pytest
 import torch
 import torch.fx
 from torch import nn
+from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental import const_fold as theirs
 from torch.fx.experimental.proxy_tensor import make_fx as their_make_fx
 
@@ -314,12 +318,13 @@ def test_a_mode_in_front_of_a_call() -> None:
     assert calls(split_const_subgraphs(gm)) == []
 
 
-def test_numbers_stay_numbers() -> None:
-    def forward(self: Value, x: Value) -> Value:
-        rows = self.a.t().size(0)
-        return (torch.reshape(x, (rows, -1)) * self.b.t().dim(),)
+def numbers(self: Value, x: Value) -> Value:
+    rows = self.a.t().size(0)
+    return (torch.reshape(x, (rows, -1)) * self.b.t().dim(),)
 
-    found, made = folded(forward)
+
+def test_numbers_stay_numbers() -> None:
+    found, made = folded(numbers)
     assert made == ["t", "size", "t_1", "dim"]
     assert [*found._FX_CONST_FOLDED_ATTRS] == [3, 2]
 
@@ -423,12 +428,136 @@ def test_autocast() -> None:
     torch.testing.assert_close(found(X), made(X), rtol=0, atol=0)
 
 
+def product(self: Value, x: Value) -> Value:
+    return x + self.a @ self.b
+
+
+def cast(module: Value) -> Value:
+    """The result under autocast."""
+    with torch.autocast("cpu", torch.bfloat16):
+        return module(X)
+
+
+def test_both_states_of_autocast_have_values_of_their_own() -> None:
+    made = model(product).requires_grad_(False)
+    found = split_const_subgraphs(made)
+    held = found._FX_CONST_FOLDED_ATTRS
+    for _ in range(2):
+        for run in (cast, lambda module: module(X)):
+            assert torch.equal(run(found), run(made))
+    assert found._FX_CONST_FOLDED_ATTRS is held
+    made.a.add_(1)
+    assert torch.equal(cast(found), cast(made))
+    assert torch.equal(found(X), made(X))
+    new = copy.copy(found)
+    new.graph.output_node().args = (new.graph.find_nodes(op="placeholder")[0],)
+    new.recompile()
+    assert torch.equal(cast(new), X), "not what the other module does"
+
+
+def test_several_values_and_numbers_under_autocast() -> None:
+    made = model(several)
+    torch.testing.assert_close(cast(split_const_subgraphs(made)), cast(made))
+    found = split_const_subgraphs(traced(model(numbers)))
+    assert torch.equal(cast(found)[0], cast(model(numbers))[0])
+
+
+def test_a_hook_writes_to_the_module_under_autocast() -> None:
+    found: Value = split_const_subgraphs(model(product))
+
+    def count(module: Value, given: Value) -> None:
+        module.calls = getattr(module, "calls", 0) + 1
+
+    found.register_forward_pre_hook(count)
+    found(X)
+    cast(found)
+    assert found.calls == 2
+
+
+def in_threads(
+    acts: list[Callable[[], None]], seconds: float
+) -> list[BaseException]:
+    """What is raised in threads, each of which acts again and again."""
+    raised: list[BaseException] = []
+    stop = time.monotonic() + seconds
+
+    def work(act: Callable[[], None]) -> None:
+        try:
+            while time.monotonic() < stop and not raised:
+                act()
+        except BaseException as error:
+            raised.append(error)
+
+    threads = [threading.Thread(target=work, args=(act,)) for act in acts]
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(interval)
+    return raised
+
+
+def test_threads_with_autocast_and_without() -> None:
+    made = model(product).requires_grad_(False)
+    found = split_const_subgraphs(made)
+    right = made(X), cast(made)
+
+    def plain() -> None:
+        assert torch.equal(found(X), right[0])
+
+    def under_autocast() -> None:
+        assert torch.equal(cast(found), right[1])
+
+    assert in_threads([plain, under_autocast] * 2, 0.5) == []
+
+
+def test_threads_that_fold_again() -> None:
+    made = model(product).requires_grad_(False)
+    found = split_const_subgraphs(made)
+    right = made(X)
+
+    def call() -> None:
+        assert torch.equal(found(X), right)
+
+    def touch() -> None:
+        made.a.add_(0)
+        time.sleep(1e-4)
+
+    assert in_threads([call, call, call, touch], 0.5) == []
+
+
+def test_values_that_are_folded_in_a_fake_mode_have_data() -> None:
+    made = model(product).requires_grad_(False)
+    found: Value = split_const_subgraphs(made)
+    made.a.add_(1)
+    new_mode: Value = FakeTensorMode
+    with new_mode(allow_non_fake_inputs=True) as mode:
+        found(mode.from_tensor(X))
+    assert torch.equal(found(X), made(X))
+
+
+def test_another_default_device() -> None:
+    graph = fx.Graph()
+    ones = graph.call_function(torch.ones, (3,))
+    graph.output(graph.call_function(torch.add, (graph.placeholder("x"), ones)))
+    found = split_const_subgraphs(fx.GraphModule({}, graph))
+    with torch.device("meta"):
+        assert found(torch.ones(3)).device.type == "meta"
+    assert torch.equal(found(torch.ones(3)), torch.ones(3) * 2)
+
+
 def test_a_dropout_that_is_put_in_training() -> None:
     found = split_const_subgraphs(traced(model(evaluated)))
     found(X)
+    cast(found)
     found.train()
-    with pytest.raises(RuntimeError, match="not constant any more: Dropout"):
-        found(X)
+    for run in (found, lambda x: cast(found)):
+        with pytest.raises(RuntimeError, match="not constant any more: Drop"):
+            run(X)
     found.eval()
     found(X)
 

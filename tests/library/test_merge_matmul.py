@@ -246,6 +246,29 @@ def test_a_tensor_under_two_names() -> None:
     assert products(ours.merge_matmul(made)) == 1
 
 
+def unused(self: Value, x: Value, y: Value) -> Value:
+    products = [torch.matmul(one, self.w) for one in (x, torch.sqrt(self.v))]
+    return *products, torch.matmul(y, self.w.detach())
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_a_product_that_no_loss_uses_gives_no_gradient(again: bool) -> None:
+    model = Products(unused)
+    model.v.data.zero_()
+    merged = ours.merge_matmul(model)
+    if again:
+        merged = fx.symbolic_trace(merged)
+    x, y = torch.rand(2, 4, 3)
+    found = merged(x, y)
+    assert [one.requires_grad for one in found] == [True, True, False]
+    found[0].sum().backward()
+    assert model.v.grad is None
+    model.w.grad = None
+    assert products(merged) == 2
+    with torch.no_grad():
+        torch.testing.assert_close(merged(x, y), model(x, y))
+
+
 def test_an_operand_of_unknown_rank() -> None:
     gm = fx.symbolic_trace(
         lambda x, y, w: torch.matmul(x, w) + torch.matmul(y, w)

@@ -1,11 +1,11 @@
 """Whether a module computes the same once its constants are folded.
 
 Each case is a random graph of few calls, most of whose values come from two
-tensors of the module.  It is called three times, folded and as it was.  In
-between the caller writes into what was returned, into the weights, puts other
-weights in their place, or converts the module; so what is folded must be new
-memory where that shows, and up to date.  Compared are outputs, inputs, the
-module's state, and the state of the random generator.
+tensors of the module.  It is called three times, folded and as it was, and
+perhaps under autocast.  In between the caller writes into what was returned,
+into the weights, puts other weights in their place, or converts the module; so
+what is folded must be new memory where that shows, and up to date.  Compared
+are outputs, inputs, the module's state, and the state of the random generator.
 """
 
 from __future__ import annotations
@@ -65,6 +65,9 @@ def graph_of(lib: Anything, rng: random.Random) -> Anything:
     for _ in range(rng.randint(2, 8)):
         if rng.random() < 0.5 or not values:
             values.append(graph.get_attr(rng.choice("wb")))
+        if rng.random() < 0.2:  # what autocast computes in another dtype
+            rows = graph.call_function(torch.outer, (values[-1], values[-1]))
+            values.append(graph.call_function(torch.matmul, (rows, values[-1])))
         late = rng.choice((1, 3))
         args = tuple(rng.choice(values[-late:]) for _ in range(2))
         op, target, count = rng.choice(STEPS)
@@ -85,7 +88,9 @@ def history(gm: Anything, owner: Owner, seed: int) -> list[str]:
     torch.manual_seed(3)
     for _ in range(3):
         x = torch.arange(4.0)
-        found = gm(x)
+        is_cast = rng.random() < 0.3
+        with torch.autocast("cpu", torch.bfloat16, enabled=is_cast):
+            found = gm(x)
         drawn = int(torch.get_rng_state().sum())
         seen.append(repr((found, x, [*owner.state_dict().values()], drawn)))
         for one in found:
@@ -188,9 +193,21 @@ PART = Part(
         ),
         Plant(
             FOLD,
-            " or self._stamp != self._now()[1]",
-            "",
+            "if self._stamp != self._now()[1]:",
+            "if False:",
             "a weight that changes is not noticed",
+        ),
+        Plant(
+            FOLD,
+            "if known != stamp or vars(view) is not vars(self):",
+            "if known is None or vars(view) is not vars(self):",
+            "under autocast a weight that changes is not noticed",
+        ),
+        Plant(
+            FOLD,
+            "if state == self._state:",
+            "if True:",
+            "what was folded without autocast is used under it",
         ),
         Plant(
             FOLD,

@@ -1,8 +1,10 @@
-"""Threads that trace, run and recompile at the same time.
+"""Threads that trace, run, recompile and fold at the same time.
 
 A case is a round: eight threads trace, each its own module; four run modules
-that nobody traces; two recompile a graph module that others call. All must see
-what they would see alone, and nothing may be patched afterwards.
+that nobody traces; two recompile a graph module that others call; three run one
+module whose constants are folded, one of them under autocast, while a fourth
+writes its weights. All must see what they would see alone, and nothing may be
+patched afterwards.
 """
 
 from __future__ import annotations
@@ -11,7 +13,9 @@ import math
 import random
 import sys
 import threading
+import warnings
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from typing import Any, TypeAlias
 
 import torch
@@ -124,6 +128,49 @@ def recompiling(
     return guarded(act, errors, times)
 
 
+class Product(nn.Module):
+    """A module that multiplies its weights in each call."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.a = nn.Parameter(torch.rand(4, 4), requires_grad=False)
+        self.b = nn.Parameter(torch.rand(4, 4), requires_grad=False)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Run it."""
+        return x + self.a @ self.b
+
+
+def folded(
+    lib: Lib, errors: Errors, times: Iterator[object]
+) -> Iterator[threading.Thread]:
+    """Threads that call a module whose product is folded, and change it."""
+    fold = import_module(f"{lib.__name__}.experimental.const_fold")
+    net, x = Product(), torch.ones(4, 4)
+    gm = fold.split_const_subgraphs(net)
+
+    def calling(is_cast: bool) -> Callable[[], None]:
+        def called(module: Value) -> Value:
+            with torch.autocast("cpu", torch.bfloat16, enabled=is_cast):
+                return module(x)
+
+        right = called(net)
+
+        def act() -> None:
+            if not torch.equal(called(gm), right):
+                errors.append("a folded module gave another result")
+
+        return act
+
+    for is_cast in (False, True, False):
+        yield guarded(calling(is_cast), errors, times)
+
+    def touch() -> None:
+        net.a.add_(0)
+
+    yield guarded(touch, errors, times)
+
+
 @put_back()
 def played(lib: Lib, seed: int) -> str:
     """What is wrong after a round, if anything."""
@@ -134,6 +181,7 @@ def played(lib: Lib, seed: int) -> str:
     others += [
         recompiling(lib, errors, _Until(stop)) for _ in range(RECOMPILING)
     ]
+    others += folded(lib, errors, _Until(stop))
     interval = sys.getswitchinterval()
     sys.setswitchinterval(10 ** rng.uniform(-6, -3))
     try:
@@ -167,14 +215,20 @@ class _Until(Iterator[object]):
 def run(seed: int, cases: int) -> Iterator[Outcome]:
     """Play rounds."""
     for number in range(seed * 1_000_000, seed * 1_000_000 + cases):
-        theirs = played(torch.fx, number)
-        yield Outcome(f"round {number}", played(fx, number), theirs)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            theirs = played(torch.fx, number)
+            ours = played(fx, number)
+        yield Outcome(f"round {number}", ours, theirs)
 
+
+FOLD = "fx/experimental/const_fold.py"
 
 PART = Part(
     "threads",
-    "rounds of eight threads that trace, four that run modules and two that "
-    "recompile: graphs, results, and what is patched afterwards",
+    "rounds of eight threads that trace, four that run modules, two that "
+    "recompile and four about a folded one: graphs, results, and what is "
+    "patched afterwards",
     run,
     share=5,
     long=300,
@@ -204,6 +258,18 @@ PART = Part(
             " and name not in QUESTIONS",
             "",
             "names that another trace has added are leaves",
+        ),
+        Plant(
+            FOLD,
+            "if state == self._state:",
+            "if True:",
+            "a value that was folded under autocast is used without it",
+        ),
+        Plant(
+            FOLD,
+            "            held = self._folded()\n",
+            "            held = delattr(self, name) or self._folded()\n",
+            "the folded value is missing while another thread folds again",
         ),
     ),
 )

@@ -98,6 +98,25 @@ def a_right_operand_of_unknown_shape(lib: Lib) -> Seen:
     return sum(node.target is torch.matmul for node in new.graph.nodes)
 
 
+class RootOfZero(Products):
+    def __init__(self) -> None:
+        super().__init__()
+        self.zero = nn.Parameter(torch.zeros(1, 2))
+
+    def forward(self, x: Value) -> Value:
+        used = torch.matmul(x, self.w)
+        return used, torch.matmul(torch.sqrt(self.zero), self.w)
+
+
+@program(differs="merge-gradients", ours=None)
+def a_product_that_the_loss_does_not_use(lib: Lib) -> Seen:
+    model = RootOfZero()
+    merge = module(lib, "experimental.merge_matmul").merge_matmul
+    merge(model)(torch.ones(1, 2))[0].sum().backward()
+    grad: Value = model.zero.grad
+    return None if grad is None else str(grad.tolist())
+
+
 @program(differs="normalize-keywords", ours=[3.0, 0.0])
 def keywords_of_operators(lib: Lib) -> Seen:
     gm = lib.symbolic_trace(

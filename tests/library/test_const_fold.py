@@ -551,11 +551,12 @@ def test_another_default_device() -> None:
 
 
 def test_a_dropout_that_is_put_in_training() -> None:
-    found = split_const_subgraphs(traced(model(evaluated)))
+    found: Value = split_const_subgraphs(traced(model(evaluated)))
     found(X)
     cast(found)
     found.train()
-    for run in (found, lambda x: cast(found)):
+    runs: tuple[Value, ...] = (found, lambda x: cast(found))
+    for run in runs:
         with pytest.raises(RuntimeError, match="not constant any more: Drop"):
             run(X)
     found.eval()

@@ -636,3 +636,88 @@ def test_decompositions_and_what_they_call_are_recorded() -> None:
     gm = make_fx(lambda x: x.sin(), table)(X)
     assert targets(gm) == ["abs.default", "abs.default", "add.Tensor"]
     assert aten.sin.default in table
+
+
+# -- leaf functions ------------------------------------------------------------
+
+
+@fx.wrap
+def gelu2(x: Tensor) -> Tensor:
+    """A leaf of traces."""
+    return x * torch.sigmoid(1.7 * x)
+
+
+fx.wrap("len")
+torch.fx.wrap("marked_by_torch")
+
+
+def marked_by_torch(x: Tensor) -> Tensor:
+    """A leaf for torch.fx."""
+    return x + 1
+
+
+def test_a_leaf_function_is_looked_into_and_that_is_said() -> None:
+    def f(x: Tensor) -> Tensor:
+        return gelu2(x) + gelu2(x + len([1]))
+
+    with pytest.warns(UserWarning, match="inside of gelu2, although") as said:
+        gm = make_fx(f)(torch.ones(3))
+    assert len(said) == 1
+    assert "custom_op" in str(said[0].message)
+    assert said[0].filename == __file__
+    torch.testing.assert_close(gm(torch.zeros(3)), f(torch.zeros(3)))
+    assert targets(gm).count("sigmoid.default") == 2
+    assert not TRACES._patches
+
+
+def test_a_leaf_of_torch_fx_is_not_worth_a_warning(
+    recwarn: pytest.WarningsRecorder,
+) -> None:
+    assert targets(make_fx(marked_by_torch)(torch.ones(3))) == ["add.Tensor"]
+    assert not recwarn.list
+
+
+def calls_gelu2(x: Tensor) -> Tensor:
+    """One leaf call."""
+    return gelu2(x)
+
+
+@pytest.mark.filterwarnings("ignore:make_fx records the operators inside")
+@pytest.mark.parametrize("trace_first", [False, True])
+def test_a_capture_and_a_trace_at_the_same_time(trace_first: bool) -> None:
+    """Each replaces the leaf function, and is the first or second to do so."""
+    seen: dict[str, list[str]] = {}
+    inner: list[str] = ["trace", "capture"]
+    outer = inner.pop(0 if trace_first else 1)
+
+    def run(which: str) -> None:
+        if which == "trace":
+            seen[which] = targets(fx.symbolic_trace(program(which)))
+        else:
+            seen[which] = targets(make_fx(program(which))(torch.ones(3)))
+
+    def program(which: str) -> Callable[..., Tensor]:
+        def f(x: Tensor) -> Tensor:
+            if which == outer:
+                thread = threading.Thread(target=run, args=inner)
+                thread.start()
+                thread.join()
+            return gelu2(x)
+
+        return f
+
+    run(outer)
+    assert len(seen["capture"]) == 3
+    assert len(seen["trace"]) == 1
+    assert "gelu2" in seen["trace"][0]
+
+
+def test_a_trace_inside_of_a_capture_records_a_leaf() -> None:
+    seen = []
+
+    def f(x: Tensor) -> Tensor:
+        seen.append(targets(fx.symbolic_trace(calls_gelu2)))
+        return x + 1
+
+    make_fx(f)(torch.ones(3))
+    assert len(seen[0]) == 1

@@ -5,6 +5,9 @@ an equivalent one: so the whole program must compute what it did.  That is
 decided by a loop over the nodes of the program as it was.  Half of the
 programs write to their values; there the order of reads and writes is to be
 respected.  torch.fx rewrites the same programs, and cannot be asked to.
+
+In every fourth program a leaf function is called in all the ways that Python
+has, and the pattern is that function itself; none of its calls may be left.
 """
 
 from __future__ import annotations
@@ -30,10 +33,11 @@ Value: TypeAlias = Any
 def search(seed: int, cases: int) -> Iterator[Outcome]:
     """Random programs, and whether a rewrite changed what they compute."""
     rng = random.Random(seed)
-    for _ in range(cases):
+    for number in range(cases):
         case = rng.randrange(10**9)
-        theirs = difference(torch.fx, case)
-        yield Outcome(f"seed {case}", difference(fx, case), theirs)
+        play = leaf_difference if number % 4 == 3 else difference
+        theirs = play(torch.fx, case)
+        yield Outcome(f"seed {case}", play(fx, case), theirs)
 
 
 def inputs() -> list[Tensor]:
@@ -232,6 +236,65 @@ def difference(lib: Lib, seed: int) -> str:
     return ""
 
 
+# -- leaf functions ----------------------------------------------------------
+
+
+@fx.wrap
+def shifted(x: Value, by: Value = 2, *, twice: Value = 1) -> Value:
+    """A leaf function for fx."""
+    return (x + by) * twice
+
+
+torch.fx.wrap("shifted")
+
+
+def call_of_leaf(rng: random.Random, x: Value, y: Value) -> Value:
+    """One of the ways to call it."""
+    by = rng.choice((2, 3, y))
+    if by is x:  # an input that is given twice stands for two values
+        by = 2
+    kwargs = {} if rng.random() < 0.5 else {"twice": rng.choice((1, 4))}
+    match rng.randrange(4):
+        case 0:
+            return shifted(x, **kwargs)
+        case 1:
+            return shifted(x, by, **kwargs)
+        case 2:
+            return shifted(x, by=by, **kwargs)
+        case _:
+            return shifted(**kwargs, by=by, x=x)
+
+
+def leaf_difference(lib: Lib, seed: int) -> str:
+    """What is wrong after a leaf function was replaced; "" if nothing."""
+    rng = random.Random(seed)
+
+    def forward(x: Value, y: Value) -> Value:
+        values = [x, y, torch.neg(x)]
+        for _ in range(rng.randrange(1, 5)):
+            value, other = rng.choice(values[-3:]), rng.choice(values)
+            values.append(call_of_leaf(rng, value, other))
+        return values[-1] + values[-2]
+
+    gm = lib.symbolic_trace(forward)
+    before, code = gm(*inputs()), gm.code
+    rewriter = import_module(f"{lib.__name__}.subgraph_rewriter")
+    try:
+        rewriter.replace_pattern(gm, shifted, unshifted)
+        after = gm(*inputs())
+    except Exception as refused:
+        return f"{refused!r}\n{code}"
+    left = [node for node in gm.graph.nodes if node.target is shifted]
+    if left or not torch.equal(before, after):
+        return f"{left} left, {before} became {after}\n{code}\n{gm.code}"
+    return ""
+
+
+def unshifted(x: Value, by: Value, twice: Value) -> Value:
+    """What the leaf function does."""
+    return torch.mul(torch.add(x, by), twice)
+
+
 MUTATIONS = "fx/rewriting/mutations.py"
 MATCHER = "fx/passes/utils/matcher_utils.py"
 
@@ -280,9 +343,21 @@ PART = Part(
         ),
         Plant(
             "fx/rewriting/patterns.py",
-            "if [*named] != [*others]:",
-            "if {*named} != {*others}:",
+            "is_alike = [*named] == [*others]",
+            "is_alike = {*named} == {*others}",
             "keywords are paired by their order",
+        ),
+        Plant(
+            "fx/rewriting/templates.py",
+            "if is_leaf_function(function):",
+            "if False:",
+            "a leaf function that is the pattern is traced through",
+        ),
+        Plant(
+            "fx/rewriting/all_arguments.py",
+            "    bound.apply_defaults()\n",
+            "",
+            "a leaf function's default is not one of its arguments",
         ),
     ),
 )

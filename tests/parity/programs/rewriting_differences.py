@@ -9,7 +9,7 @@ from typing import Any, TypeAlias, no_type_check
 import torch
 
 from tests.parity.harness import Lib, Made, Seen, error, names, program
-from tests.parity.programs._subjects import Root
+from tests.parity.programs._subjects import Root, module_of
 from tests.parity.programs.rewriting_pairs import A, matcher, paired, rewriter
 
 Traced: TypeAlias = Callable[..., Any]
@@ -251,3 +251,36 @@ def dicts_that_are_returned(lib: Lib) -> Seen:
     before = gm(A)
     act(gm, pattern, pattern)
     return float((gm(A) - before).abs().sum()), refused
+
+
+LEAF = """
+@lib.wrap
+def scaled(x, by=2.0):
+    return x * by
+
+def traced(x):
+    return scaled(x) + scaled(x, by=3.0)
+
+def two(x):
+    return scaled(x, 2.0)
+"""
+
+
+@program(differs="pattern-is-a-leaf", ours=(2, 1))
+def a_leaf_function_as_pattern_and_as_replacement(lib: Lib) -> Seen:
+    with module_of(LEAF, lib=lib) as user:
+        gm = lib.symbolic_trace(user.traced)
+        replace = rewriter(lib).replace_pattern
+        found = replace(gm, user.scaled, lambda x, by: torch.div(x, by))
+        gm = lib.symbolic_trace(lambda x, y: torch.sub(x, y))
+        replace(gm, lambda x, y: torch.sub(x, y), user.scaled)
+        left = [n for n in gm.graph.nodes if n.target is user.scaled]
+        return len(found), len(left)
+
+
+@program(differs="match-leaf-arguments", ours=1)
+def a_leaf_function_that_is_called_in_another_way(lib: Lib) -> Seen:
+    with module_of(LEAF, lib=lib) as user:
+        gm = lib.symbolic_trace(user.traced)
+        sought = lib.symbolic_trace(user.two).graph
+        return len(matcher(lib).SubgraphMatcher(sought).match(gm.graph))

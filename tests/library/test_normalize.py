@@ -310,3 +310,66 @@ def test_notes_stay_true_and_stay() -> None:
     assert [
         node.name for node in new.graph.nodes if "tensor_meta" not in node.meta
     ] == ["add"]
+
+
+LOSS: list[Callable[[Value, Value], Value]] = [
+    torch.binary_cross_entropy_with_logits,
+    torch.kl_div,
+    torch._C._nn.binary_cross_entropy,
+    torch._C._nn.mse_loss,
+    torch.ops.aten.mse_loss,
+    torch.ops.aten.mse_loss.default,
+    F.mse_loss,
+]
+
+
+@pytest.mark.parametrize("loss", LOSS)
+@pytest.mark.parametrize("only_kwargs", [True, False])
+def test_a_loss_is_reduced_as_it_was(
+    loss: Callable[[Value, Value], Value], only_kwargs: bool
+) -> None:
+    inputs = torch.rand(2, 3), torch.rand(2, 3)
+    gm = fx.symbolic_trace(lambda x, y: loss(x, y))
+    ShapeProp(gm).propagate(*inputs)
+    new = ours.NormalizeArgs(gm, only_kwargs).transform()
+    torch.testing.assert_close(new(*inputs), loss(*inputs))
+
+
+def called(function: Value, *args: Value) -> fx.GraphModule:
+    """A module that calls a function on tensors."""
+    graph = fx.Graph()
+    x = graph.placeholder("x", torch.Tensor)
+    graph.output(graph.call_function(function, (x, *args)))
+    return fx.GraphModule(nn.Module(), graph)
+
+
+@pytest.mark.parametrize("only_kwargs", [True, False])
+def test_an_overload_whose_argument_is_named_input(only_kwargs: bool) -> None:
+    resize, scales = torch.ops.aten.upsample_nearest2d, [2.0, 2.0]
+    new = ours.NormalizeArgs(
+        called(resize, None, scales), only_kwargs
+    ).transform()
+    x = torch.rand(1, 1, 2, 2)
+    torch.testing.assert_close(new(x), resize(x, None, scales))
+
+
+def test_a_call_with_an_argument_that_no_code_can_name_stays() -> None:
+    for args in ((), (0.0, 1.0)):
+        gm = called(torch.ops.aten.uniform.default, *args)
+        new = ours.NormalizeArgs(gm).transform()
+        assert str(new.graph) == str(gm.graph)
+
+
+def test_constants_of_any_type_stay() -> None:
+    distance = nn.PairwiseDistance()
+    graph = fx.Graph()
+    x = graph.placeholder("x")
+    loss = F.triplet_margin_with_distance_loss
+    options = {"distance_function": distance}
+    graph.output(graph.call_function(loss, (x, x, x), options))
+    gm, a = fx.GraphModule(nn.Module(), graph), torch.rand(3, 4)
+    for normalize in (ours.NormalizeArgs, ours.NormalizeOperators):
+        new = normalize(gm).transform()
+        (node,) = new.graph.find_nodes(op="call_function", target=loss)
+        assert node.kwargs["distance_function"] is distance
+        torch.testing.assert_close(new(a), gm(a))

@@ -285,7 +285,6 @@ TYPED: list[tuple[Function, tuple[Anything, ...], tuple[Anything, ...]]] = [
     (torch.ops.aten.add, (1, 2), (torch.Tensor, torch.Tensor)),
     (torch.split, (1, 2), (torch.Tensor, int)),
     (torch.split, (1, 2), (torch.Tensor, list[int])),
-    (torch.full, ((2,), 1), (tuple[int, ...], int)),
     (torch.div, (1, 2), (torch.Tensor, torch.Tensor)),
     (torch.max, (1, 2), (torch.Tensor, torch.Tensor)),
     (torch.max, (1, 2), (torch.Tensor, int)),
@@ -317,6 +316,100 @@ def test_without_types_an_ambiguous_call_is_an_error() -> None:
             "was ambiguous! Please provide argument types to the "
             "normalize_arguments() call. Available schemas:\n(input: torch."
         )
+
+
+LOSSES: list[Function] = [
+    torch.binary_cross_entropy_with_logits,
+    torch.cosine_embedding_loss,
+    torch.ctc_loss,
+    torch.hinge_embedding_loss,
+    torch.kl_div,
+    torch.margin_ranking_loss,
+    torch.triplet_margin_loss,
+    *(
+        getattr(torch._C._nn, name)
+        for name in "binary_cross_entropy cross_entropy_loss huber_loss "
+        "l1_loss mse_loss multi_margin_loss multilabel_margin_loss nll_loss "
+        "nll_loss2d smooth_l1_loss soft_margin_loss".split()
+    ),
+]
+"""Functions whose schema says that the default of `reduction` is the mean."""
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.__name__)
+def test_a_default_that_no_schema_tells_is_left_out(loss: Function) -> None:
+    # torch.fx: reduction=1, which is the mean; called without it, it is 0.
+    signature, *_ = get_signature_for_torch_op(loss) or ()
+    assert signature.parameters["reduction"].default == 1
+    values = signature.parameters.values()
+    types = tuple([v.annotation for v in values if v.default is v.empty])
+    args = tuple(range(len(types)))
+    pair = normalize_function(loss, args, {}, types)
+    assert pair is not None
+    assert "reduction" not in pair.kwargs
+    given = {"reduction": 2}
+    pair = normalize_function(loss, args, given, types, {"reduction": int})
+    assert pair is not None
+    assert pair.kwargs["reduction"] == 2
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        (torch.randperm, (3,), (int,)),
+        (torch.randint, (3, (2,)), (int, tuple[int, ...])),
+        (torch.tril_indices, (2, 2), (int, int)),
+        (torch.triu_indices, (2, 2), (int, int)),
+        (torch.full, ((2,), 1), (tuple[int, ...], int)),
+        (torch.zeros, ((2,),), (tuple[int, ...],)),
+        (torch.zeros_like, (X,), (torch.Tensor,)),
+        (torch.hann_window, (3,), (int,)),
+        (torch.ops.aten.randperm.default, (3,), (int,)),
+        (torch.ops.aten.contiguous.default, (X,), (torch.Tensor,)),
+    ],
+    ids=lambda call: call[0].__name__,
+)
+@pytest.mark.parametrize("only_kwargs", [True, False])
+def test_what_makes_a_tensor_can_be_called(
+    call: tuple[Function, tuple[Anything, ...], tuple[Anything, ...]],
+    only_kwargs: bool,
+) -> None:
+    # torch.fx: dtype=4, memory_format=0 and pin_memory=None.
+    function, args, types = call
+    pair = normalize_function(function, args, {}, types, None, only_kwargs)
+    assert pair is not None
+    kwargs = dict(pair.kwargs)
+    if hasattr(function, "_schema"):
+        kwargs = {"self" if k == "input" else k: v for k, v in kwargs.items()}
+    made, expected = function(*pair.args, **kwargs), function(*args)
+    assert made.dtype == expected.dtype
+    assert made.shape == expected.shape
+    assert type(kwargs.get("dtype")) in (torch.dtype, type(None))
+
+
+def test_overloads_of_torchscript_are_not_functions_of_torch() -> None:
+    # torch.fx: the names `a` and `b`, which torch.add does not take.
+    numbers = (2.0, 3.0), {}, (float, float)
+    assert normalize_function(torch.add, *numbers) is None
+    assert normalize_function(torch.ops.aten.add, *numbers) is None
+    pair = normalize_function(torch.ops.aten.add.float, *numbers)
+    assert pair == ((2.0, 3.0), {})
+
+
+@pytest.mark.parametrize(
+    ("given", "kind", "name"),
+    [([1], list[int], "dim"), (True, bool, "unbiased"), (1, int, None)],
+)
+def test_an_overload_that_would_convert_comes_first(
+    given: object, kind: Anything, name: str | None
+) -> None:
+    # torch.ops.aten.var(x, 1) takes the 1 for True; torch.fx says dim=1.
+    var, types = torch.ops.aten.var, (torch.Tensor, kind)
+    pair = normalize_function(var, (X, given), {}, types, None, True)
+    assert (pair and [*pair.kwargs][1]) == name
+    if name:
+        named = var(X, **{name: given})
+        assert torch.equal(named, var(X, given))
 
 
 def test_keyword_types_choose_too() -> None:

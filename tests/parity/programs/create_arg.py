@@ -253,7 +253,6 @@ def any_other_value_is_refused(lib: Lib) -> Seen:
         generate(),
         int,
         NotImplemented,
-        np.int64(3),
         np.ones(2),
         torch.Generator(),
         torch.per_tensor_affine,
@@ -429,11 +428,23 @@ def a_parameter_reached_without_getattr_is_found(lib: Lib) -> Seen:
 def numpy_scalars_that_are_floats_pass_through(lib: Lib) -> Seen:
     t = lib.proxy.GraphAppendingTracer(lib.Graph())
     value = np.float64(2.5)
-    return [
-        t.create_arg(value) is value,
-        error(lambda: t.create_arg(np.float32(2.5)), chars=40),
-        t.create_arg(np.str_("a")) == "a",
-    ]
+    return [t.create_arg(value) is value, t.create_arg(np.str_("a")) == "a"]
+
+
+@program(differs="numpy-numbers", ours=["no error", 3.0, 3.0, False, 2.0])
+def numpy_numbers_beside_a_proxy(lib: Lib) -> Seen:
+    def forward(x: Value) -> Value:
+        less = np.float64(2) < x
+        return np.float64(3) * x, x + np.float32(2), less, np.int64(3) - x
+
+    traced: list[Value] = []
+    said = error(lambda: traced.append(lib.symbolic_trace(forward)), chars=0)
+    return [said, *(y.item() for gm in traced for y in gm(torch.ones(1)))]
+
+
+@program(differs="numpy-functions", ours="TraceError:")
+def a_function_of_numpy_is_given_a_proxy(lib: Lib) -> Seen:
+    return error(lambda: lib.symbolic_trace(lambda x: np.sqrt(x)), chars=0)
 
 
 @program()

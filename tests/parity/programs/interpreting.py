@@ -414,3 +414,19 @@ def shapes_are_written_to_the_nodes(lib: Lib) -> Seen:
         meta = node.meta["tensor_meta"]
         seen.append([node.name, str(meta), node.meta["type"].__name__])
     return seen
+
+
+class Written:
+    """A value that code can write."""
+
+    def __repr__(self) -> str:
+        return "None"
+
+
+@program(differs="transformer-constants", ours="no error")
+def a_constant_that_no_trace_records(lib: Lib) -> Seen:
+    graph = lib.Graph()
+    x = graph.placeholder("x")
+    graph.output(graph.call_function(print, (x, Written())))
+    gm = lib.GraphModule(nn.Module(), graph)
+    return error(lambda: lib.Transformer(gm).transform(), chars=19)

@@ -155,6 +155,50 @@ def an_argument_that_is_a_number(lib: Lib) -> Seen:
     return new(torch.ones(1, 2)).tolist() if said == "no error" else said
 
 
+@program(differs="normalize-reduction", ours=[2, 2])
+def a_loss_that_is_not_reduced(lib: Lib) -> Seen:
+    def loss(x: Value, y: Value) -> Value:
+        return torch.binary_cross_entropy_with_logits(x, y)
+
+    gm, inputs = lib.symbolic_trace(loss), (torch.ones(2), torch.ones(2))
+    shapes = module(lib, "passes.shape_prop").ShapeProp
+    shapes(gm).propagate(*inputs)
+    new = module(lib, "experimental.normalize").NormalizeArgs(gm).transform()
+    return [each(*inputs).numel() for each in (gm, new)]
+
+
+@program(differs="normalize-factories", ours="no error")
+def a_function_that_makes_a_tensor(lib: Lib) -> Seen:
+    gm = lib.symbolic_trace(lambda x: torch.randperm(x.size(0)))
+    new = module(lib, "experimental.normalize").NormalizeArgs(gm).transform()
+    return error(lambda: new(torch.ones(2)), chars=9)
+
+
+@program(differs="normalize-script", ours=None)
+def a_function_of_numbers_in_torchscript_alone(lib: Lib) -> Seen:
+    normalize = module(lib, "operator_schemas").normalize_function
+    pair = normalize(torch.add, (2.0, 3.0), {}, (float, float))
+    return pair and sorted(pair.kwargs)
+
+
+@program(differs="normalize-packets", ours=None)
+def an_overload_that_converts(lib: Lib) -> Seen:
+    normalize = module(lib, "operator_schemas").normalize_function
+    var, x = torch.ops.aten.var, torch.eye(2)
+    pair = normalize(var, (x, 1), {}, (torch.Tensor, int))
+    return pair and sorted(pair.kwargs)
+
+
+@program(differs="normalize-from", ours="no error")
+def an_argument_whose_name_is_a_keyword(lib: Lib) -> Seen:
+    graph = lib.Graph()
+    x = graph.placeholder("x")
+    graph.output(graph.call_function(torch.ops.aten.uniform.default, (x,)))
+    gm = lib.GraphModule({}, graph)
+    made = module(lib, "experimental.normalize").NormalizeArgs
+    return error(lambda: made(gm).transform(), chars=14)
+
+
 class Hooked(nn.Module):
     """A module whose hook looks at the input."""
 

@@ -18,6 +18,7 @@ are proxies, running the graph records another one: that is a `Transformer`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from functools import cached_property
 from operator import attrgetter
 from typing import ClassVar, TypeAlias
@@ -210,13 +211,12 @@ class Interpreter:
     def _step(self) -> Callable[[Node], Value]:
         """What the run calls for each node: `run_node`, or what does the same.
 
-        If `run_node` is not overridden and no notes are inherited, it does
-        what `_call` does, and the run can go without the calls in between.
+        If `run_node` and `_set_current_node` are not overridden and no notes
+        are inherited, it does what `_call` does, and the run can go without
+        the calls in between.
         """
-        if (
-            self._overrides("run_node")
-            or fx_traceback.has_preserved_node_meta()
-        ):
+        overrides = any(map(self._overrides, ("run_node", "_set_current_node")))
+        if overrides or fx_traceback.has_preserved_node_meta():
             return self.run_node
         return self._call
 
@@ -236,9 +236,18 @@ class Interpreter:
 
         torch.fx: interpreter.py, Interpreter.run_node
         """
-        pass_name = f"Interpreter_{type(self).__name__}"
-        with fx_traceback.set_current_meta(n, pass_name):
+        with self._set_current_node(n):
             return self._call(n)
+
+    def _set_current_node(self, node: Node) -> AbstractContextManager[None]:
+        """A block in which nodes that are recorded inherit a node's meta.
+
+        Subclasses with a `run_node` of their own enter it there.
+
+        torch.fx: interpreter.py, Interpreter._set_current_node
+        """
+        pass_name = f"Interpreter_{type(self).__name__}"
+        return fx_traceback.set_current_meta(node, pass_name)
 
     def _call(self, n: Node) -> Value:
         """Call the method of a node's opcode with the values of its arguments.
@@ -433,6 +442,8 @@ class _Recorder(Tracer):
     The first node that is recorded meanwhile with the same opcode and target
     stands for the node being run, and takes over its name, type and meta.
     """
+
+    _held: tuple[type, ...] = (object,)  # any constant, as in the old graph
 
     def __init__(self, graph: Graph, root: nn.Module) -> None:
         """Record into `graph`; constants are stored on `root`."""

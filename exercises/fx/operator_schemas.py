@@ -8,11 +8,12 @@ written the way the signature of that overload gives them.
 
 from __future__ import annotations
 
+import functools
 import typing
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from inspect import Parameter, Signature
-from itertools import islice
+from numbers import Number
 from types import BuiltinFunctionType, GenericAlias
 from typing import Final, Literal, NamedTuple, TypeAlias, overload
 
@@ -211,8 +212,9 @@ def normalize_function(
 ) -> ArgsKwargsPair | None:
     """A call's arguments, written in the one way that the signature gives.
 
-    Defaults are filled in.  What was given by position stays so, what comes
-    behind goes by keyword.
+    Defaults are filled in, if they are known: the schemas of functions such as
+    `torch.kl_div` have another one for `reduction` than a call of them has.
+    What was given by position stays so, what comes behind goes by keyword.
 
     Args:
         target: the function that is called.
@@ -233,24 +235,104 @@ def normalize_function(
     torch.fx: operator_schemas.py, normalize_function
     """
     kwargs = kwargs or {}
-    only_kwargs = normalize_to_only_use_kwargs
+    by_name = normalize_to_only_use_kwargs
+    facts = overload_of(target, args, kwargs, arg_types, kwarg_types)
+    return normalize_overload(target, facts, args, kwargs, by_name)
+
+
+def overload_of(
+    target: Function,
+    args: Args,
+    kwargs: Kwargs,
+    arg_types: Args | None,
+    kwarg_types: Kwargs | None,
+) -> Facts | None:
+    """The overload of an operator that a call means.
+
+    None if none fits, or the target is not an operator.  The arguments are
+    those of `normalize_function`, and so is what is raised.
+    """
     if not isinstance(target, _WITH_SCHEMA):
-        fitting = _signature_by_name(target)
-    else:
-        fitting = [facts.signature for facts in _fitting(target, args, kwargs)]
+        return None
+    fitting = _fitting(target, args, kwargs)
     if len(fitting) > 1:
         if arg_types is None and kwarg_types is None:
-            schemas = "\n".join(map(str, fitting))
+            schemas = "\n".join([str(facts.signature) for facts in fitting])
             raise RuntimeError(
                 f"Tried to normalize arguments to {torch.typename(target)} but "
                 "the schema match was ambiguous! Please provide argument types "
                 "to the normalize_arguments() call. Available schemas:\n"
                 f"{schemas}"
             )
-        types = (arg_types or (), kwarg_types or {})
-        matching = (one for one in fitting if _types_fit(one, *types))
-        fitting = [*islice(matching, 1)]
-    return _normalize(fitting[:1], args, kwargs, only_kwargs)
+        types = arg_types or (), kwarg_types or {}
+        fitting = _meant(target, fitting, types)
+    if not fitting or isinstance(target, OpOverload):
+        return fitting[0] if fitting else None
+    # Overloads of numbers alone are TorchScript's: torch.add gives a tensor.
+    return fitting[0] if "Tensor" in str(fitting[0].schema) else None
+
+
+def _meant(
+    target: Function, fitting: list[Facts], types: tuple[Args, Kwargs]
+) -> list[Facts]:
+    """The overloads that take arguments of some types, the one meant first.
+
+    None if that is not certain: `torch.ops.aten.var(x, 1)` is the overload in
+    which 1 is a truth value, since the first is called that takes what is
+    given, converted.
+    """
+    taking = [one for one in fitting if _types_fit(one, types, type_matches)]
+    if taking and isinstance(target, OpOverloadPacket):
+        for one in fitting[: fitting.index(taking[0])]:
+            converts = _types_fit(one, types, may_convert)
+            if converts and _declared(one) != _declared(taking[0]):
+                return []
+    return taking
+
+
+def _declared(facts: Facts) -> list[tuple[str, Value]]:
+    """The names of an overload's parameters, and their defaults."""
+    return [(one.name, one.default) for one in facts.parameters.values()]
+
+
+_CONVERTED: Final = {bool, int, float, complex, Number, torch.Tensor}
+"""Types of which torch.ops takes one for another."""
+
+
+def may_convert(signature_type: Value, argument_type: Value) -> bool:
+    """Whether torch.ops may take an argument for a parameter."""
+    taken = signature_type, *typing.get_args(signature_type)
+    origin: object = typing.get_origin(signature_type)
+    is_plain = argument_type in (*_CONVERTED, object, type(None))
+    return type_matches(signature_type, argument_type) or (
+        is_plain and origin is not list and not _CONVERTED.isdisjoint(taken)
+    )
+
+
+def normalize_overload(
+    target: Function,
+    facts: Facts | None,
+    args: Args,
+    kwargs: Kwargs,
+    only_kwargs: bool,
+) -> ArgsKwargsPair | None:
+    """Do what `normalize_function` does, for the overload that is meant.
+
+    Args:
+        target: the function that is called.
+        facts: what `overload_of` gives.
+        args: its positional arguments.
+        kwargs: its keyword arguments.
+        only_kwargs: give everything by keyword.
+    """
+    if not isinstance(target, _WITH_SCHEMA):
+        signature = _signature_by_name(target)
+        return _normalize(signature, args, kwargs, only_kwargs)
+    if facts is None:
+        return None
+    of_python = isinstance(target, BuiltinFunctionType)
+    signature = _as_called(facts, of_python=of_python)
+    return _normalize(signature, args, kwargs, only_kwargs)
 
 
 _WITH_SCHEMA: Final = (BuiltinFunctionType, OpOverload, OpOverloadPacket)
@@ -258,41 +340,93 @@ _WITH_SCHEMA: Final = (BuiltinFunctionType, OpOverload, OpOverloadPacket)
 
 
 def _types_fit(
-    signature: Signature,
-    arg_types: tuple[Value, ...],
-    kwarg_types: Mapping[str, Value],
+    facts: Facts,
+    types: tuple[Args, Kwargs],
+    takes: Callable[[Value, Value], bool],
 ) -> bool:
-    """Whether arguments of these types can be given."""
-    bound = _bound(signature, arg_types, kwarg_types)
+    """Whether arguments of these types can be given to an overload."""
+    bound = _bound(facts.signature, *types)
+    parameters = facts.signature.parameters
     return bound is not None and all(
-        type_matches(signature.parameters[name].annotation, given)
+        takes(parameters[name].annotation, given)
         for name, given in bound.items()
     )
 
 
-def _signature_by_name(function: Function) -> list[Signature]:
+def _signature_by_name(function: Function) -> Signature | None:
     """The signature of a Python function, if arguments can be given by name.
 
-    An empty list if it takes `*args`, `**kwargs` or arguments by position only.
+    None if it takes `*args`, `**kwargs` or arguments by position only.
     """
     signature = python_signature(function)
     nameable = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
     if signature is not None and all(
         one.kind in nameable for one in signature.parameters.values()
     ):
-        return [signature]
-    return []
+        return signature
+    return None
+
+
+@functools.lru_cache(4096)
+def _as_called(facts: Facts, *, of_python: bool) -> Signature:
+    """An overload's signature, with the defaults that a call of it has.
+
+    Args:
+        facts: what is known of the overload.
+        of_python: whether it is called by a function such as `torch.add`, and
+            not through `torch.ops`.
+    """
+    arguments = facts.schema.arguments
+    parameters = facts.signature.parameters.values()
+    return facts.signature.replace(
+        parameters=[
+            one.replace(default=_default(argument, of_python=of_python))
+            for one, argument in zip(parameters, arguments, strict=True)
+        ]
+    )
+
+
+def _default(argument: Value, *, of_python: bool) -> Value:
+    """What a call means that does not give an argument.
+
+    It is empty if a call must give it, and _UNKNOWN if no schema says: torch's
+    functions read `reduction=Mean` of a schema as 0, which is none,
+    and refuse the None that schemas have for `pin_memory`.
+
+    Args:
+        argument: a torch.Argument, of which torch's stubs know too little.
+        of_python: as for `_as_called`.
+    """
+    if not argument.has_default_value():
+        return Parameter.empty
+    default = argument.default_value
+    unlike = {"reduction": default, "pin_memory": None}
+    name: str = argument.name
+    if of_python and name in unlike and default == unlike[name]:
+        return _UNKNOWN
+    real = str(argument.real_type).removeprefix("Optional[").rstrip("]")
+    return default if default is None else _ENUMS.get((real, default), default)
+
+
+_ENUMS: Final = {
+    ("ScalarType", 4): torch.int64,
+    ("MemoryFormat", 0): torch.contiguous_format,
+}
+"""What schemas write as a number: its type and number -> what it stands for."""
+
+_UNKNOWN: Final = object()
+"""Stands for a default that is left out."""
 
 
 def _normalize(
-    fitting: list[Signature], args: Args, kwargs: Kwargs, only_kwargs: bool
+    signature: Signature | None, args: Args, kwargs: Kwargs, only_kwargs: bool
 ) -> ArgsKwargsPair | None:
     """The arguments with defaults, as many by position as were given so."""
-    if not fitting:
+    if signature is None:
         return None
-    bound = fitting[0].bind(*args, **kwargs)
+    bound = signature.bind(*args, **kwargs)
     bound.apply_defaults()
-    items = list(bound.arguments.items())
+    items = [one for one in bound.arguments.items() if one[1] is not _UNKNOWN]
     by_position = 0 if only_kwargs else len(args)
     return ArgsKwargsPair(
         tuple([value for _, value in items[:by_position]]),
@@ -358,6 +492,5 @@ def normalize_module(
     cls = type(module)
     if getattr(torch.nn, cls.__name__, None) is not cls:
         return None
-    only_kwargs = normalize_to_only_use_kwargs
-    fitting = _signature_by_name(module.forward)
-    return _normalize(fitting, args, kwargs or {}, only_kwargs)
+    own = _signature_by_name(module.forward)
+    return _normalize(own, args, kwargs or {}, normalize_to_only_use_kwargs)

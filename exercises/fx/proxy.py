@@ -93,6 +93,7 @@ class TracerBase:
     proxy_buffer_attributes: bool = False
     traced_func_name: str = "forward"
     _is_tracing: bool = False
+    _held: tuple[type, ...] = (*base_types, enum.Enum, HigherOrderOperator)
     scope: Scope
     module_stack: OrderedDict[str, tuple[str, Value]]
     node_name_to_scope: dict[str, tuple[str, Value]]
@@ -226,6 +227,8 @@ class TracerBase:
         for base in (list, dict):
             if isinstance(a, base):
                 return LOWER[base](self, a)
+        if isinstance(a, self._held) and not proxies_in([a], fields=True):
+            return a
         if dataclasses.is_dataclass(a) and not isinstance(a, type):
             specs = dataclasses.fields(a)
             constructed(type(a), {f.name: getattr(a, f.name) for f in specs})
@@ -235,13 +238,7 @@ class TracerBase:
                 if f.init
             }
             return self.create_node("call_function", type(a), (), fields)
-        if isinstance(a, (*base_types, enum.Enum, HigherOrderOperator)):
-            return a
-        raise NotImplementedError(
-            f"argument of type: {type(a)}\n  in\n  {frames.where()}\n"
-            "  A node cannot hold such a value. Pass a tensor, a number, a "
-            "string or a container of these, or override Tracer.create_arg."
-        )
+        return refusals.numpy_number(a)
 
     def to_bool(self, obj: Proxy) -> bool:
         """What `bool(proxy)` is: unknown while tracing, so a TraceError.
@@ -467,6 +464,13 @@ class Proxy(_Like):
     def keys(self) -> Value:
         """What `**proxy` asks for: see `TracerBase.keys`."""
         return self.tracer.keys(self)
+
+    __array_priority__ = 1000  # a tensor's, for which NumPy's numbers yield
+
+    @property
+    def __array_struct__(self) -> Value:
+        """Refuse: NumPy asks for it to compute with the value."""
+        raise TraceError(refusals.numpy(self))
 
     @classmethod
     def __torch_function__(

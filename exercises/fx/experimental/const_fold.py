@@ -12,6 +12,7 @@ from __future__ import annotations
 import functools
 import operator
 import re
+import threading
 import warnings
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from itertools import chain
@@ -36,6 +37,7 @@ from ..passes.utils.call_order import kept_in_order, may_write_attributes
 from ..passes.utils.common import subgraph_of
 from ..saving.attributes import paths_in
 from ..text.dotted_path import copy_attributes, exists, find
+from ..torch_internals.dispatch import without_modes
 from ..usedef.values import Value
 
 __all__ = [
@@ -50,9 +52,16 @@ class FoldedGraphModule(GraphModule):
 
     Before a call, that graph runs if it has not yet, or if since then
     something changed that it reads: a tensor was written into, converted or
-    replaced, a module changed its mode, autocast or the default dtype was
-    switched.  Other changes, such as writes through `.data`, do not show, and
-    an Interpreter or a trace does not look: call `run_folding` then.
+    replaced, a module changed its mode, autocast, the default dtype or the
+    default device was switched.  Other changes, such as writes through `.data`,
+    do not show, and an Interpreter or a trace does not look: call `run_folding`
+    then.
+
+    Threads may call it at the same time.  Autocast is a matter of each thread,
+    so values are kept for each state of it: the attribute holds those of the
+    state in which `run_folding` ran, and a call in another state runs on a
+    *view* of the module, which shares all its attributes but has the values of
+    that state.  A hook of the module is given the view then.
 
     Gradients end at the folded values.
 
@@ -87,17 +96,16 @@ class FoldedGraphModule(GraphModule):
         # Kept alive, so that no id in the stamp comes to mean another object.
         self._folded_from: list[object] = []
         self._stamp: Hashable = None
+        self._state: Hashable = None
+        self._views = _Views()
 
     def __call__(self, *args: Value, **kwargs: Value) -> Value:
         """Fold if the folded values are missing or out of date; then run.
 
         A trace takes the folded values that there are.
         """
-        if not is_fx_tracing() and (
-            not self.has_folding_been_run or self._stamp != self._now()[1]
-        ):
-            self.run_folding()
-        return super().__call__(*args, **kwargs)
+        found = self if is_fx_tracing() else self._with_values()
+        return super(FoldedGraphModule, found).__call__(*args, **kwargs)
 
     def delete_all_unused_submodules(self) -> None:
         """Remove the modules that neither graph uses."""
@@ -116,9 +124,24 @@ class FoldedGraphModule(GraphModule):
 
         torch.fx: experimental/const_fold.py, FoldedGraphModule.run_folding
         """
-        gm, name = self.const_subgraph_module, self.fx_const_folded_attrs_name
-        if gm is None or name is None:
+        name = self.fx_const_folded_attrs_name
+        if self.const_subgraph_module is None or name is None:
             return
+        with _FOLDING:
+            state, (parts, stamp) = _state(), self._now()
+            held = self._folded()
+            old = getattr(self, name, None)
+            if old is not None and type(old) is not type(held):
+                delattr(self, name)  # torch refuses a number for a Parameter
+            # In one step, because other threads may be running the module.
+            setattr(self, name, held)
+            # Last, so that who finds the stamp finds the values of it.
+            self._folded_from, self._stamp, self._state = parts, stamp, state
+            self.has_folding_been_run = True
+
+    def _folded(self) -> Value:
+        """What `const_subgraph_module` computes now, as it is held."""
+        gm: Value = self.const_subgraph_module
         for node in gm.graph.find_nodes(op="call_module"):
             effect = classify(node)
             if effect.kind == "impure":
@@ -127,20 +150,41 @@ class FoldedGraphModule(GraphModule):
                     f"{effect.reason}. Fold the module again as it is now, or "
                     "call eval()."
                 )
-        self._folded_from, self._stamp = self._now()
         recording = torch.is_grad_enabled()
-        # What is made in inference mode is of no use outside of it.
-        with torch.inference_mode(False), torch.set_grad_enabled(recording):
+        # What is made in inference mode, or without data, is of no use later.
+        with (
+            torch.inference_mode(False),
+            torch.set_grad_enabled(recording),
+            without_modes(),
+        ):
             values = gm()
             several = isinstance(gm.graph.output_node().args[0], tuple)
             held = [_held(each) for each in (values if several else (values,))]
         trainable = any(getattr(one, "requires_grad", False) for one in held)
         if trainable and recording:
-            warnings.warn(_NO_GRADIENT, stacklevel=2)
-        if hasattr(self, name):
-            delattr(self, name)
-        setattr(self, name, nn.ParameterList(held) if several else held[0])
-        self.has_folding_been_run = True
+            warnings.warn(_NO_GRADIENT, stacklevel=3)
+        return nn.ParameterList(held) if several else held[0]
+
+    def _with_values(self) -> FoldedGraphModule:
+        """This module, or a view of it, with the values of now."""
+        name = self.fx_const_folded_attrs_name
+        if self.const_subgraph_module is None or name is None:
+            return self
+        if not self.has_folding_been_run:
+            with _FOLDING:
+                if not self.has_folding_been_run:  # nor by another thread
+                    self.run_folding()
+        state = _state()
+        if state == self._state:
+            if self._stamp != self._now()[1]:
+                self.run_folding()
+            return self
+        view, _, known = self._views.get(state, (self, [], None))
+        parts, stamp = self._now()
+        if known != stamp or vars(view) is not vars(self):
+            view = _view(self, name, self._folded())
+            self._views[state] = view, parts, stamp
+        return view
 
     def _apply(self, *args: Value) -> Value:
         """Convert the tensors, as `half` does; then they are folded again.
@@ -148,6 +192,7 @@ class FoldedGraphModule(GraphModule):
         What both graphs fetch stays one tensor: a write of the one is seen.
         """
         self.has_folding_been_run = False
+        self._views.clear()
         convert: Value = super()._apply
         convert(*args)
         gm = self.const_subgraph_module
@@ -164,11 +209,49 @@ class FoldedGraphModule(GraphModule):
         """
         gm = self.const_subgraph_module
         parts = [] if gm is None else [*_parts(gm, gm.graph.nodes)]
-        modes = [
-            (torch.is_autocast_enabled(kind), torch.get_autocast_dtype(kind))
-            for kind in ("cpu", "cuda")
-        ]
-        return parts, (torch.get_default_dtype(), *modes, *map(_stamp, parts))
+        return parts, (*map(_stamp, parts),)
+
+
+class _Views(dict[Hashable, tuple[FoldedGraphModule, list[object], Hashable]]):
+    """State -> the view with its values, what they depend on, and their stamp.
+
+    A copy of the module begins without any.
+    """
+
+    def __reduce__(self) -> tuple[type[_Views], tuple[()]]:
+        """Neither copy nor pickle what is in it."""
+        return _Views, ()
+
+
+def _view(
+    module: FoldedGraphModule, name: str, held: object
+) -> FoldedGraphModule:
+    """A module with the attributes of another one, and `held` as one of them.
+
+    A property of the class comes before what the module has by that name.
+    """
+    cls: Value = type(module)
+    members = {name: property(lambda _: held)}
+    below: Value = type(cls)(cls.__name__, (cls,), members)
+    view: FoldedGraphModule = object.__new__(below)
+    view.__dict__ = vars(module)
+    return view
+
+
+_FOLDING: Final = threading.RLock()
+"""Held while the values of a module are exchanged."""
+
+_AUTOCAST: Final = ("cpu", "cuda", "xpu", "mps", "hpu", "xla", "mtia")
+"""Types of devices that have autocast."""
+
+
+def _state() -> Hashable:
+    """What operators depend on besides their inputs, in this thread."""
+    casts = [
+        torch.is_autocast_enabled(kind) and torch.get_autocast_dtype(kind)
+        for kind in _AUTOCAST
+    ]
+    return torch.get_default_dtype(), torch.get_default_device(), *casts
 
 
 _NO_GRADIENT: Final = (

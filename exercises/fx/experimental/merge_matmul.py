@@ -46,6 +46,9 @@ def merge_matmul(in_mod: nn.Module) -> GraphModule:
     as a parameter or by what `ShapeProp` has noted.  Operands are taken for
     dense tensors.  Sums may be rounded in another way than before.
 
+    While autograd records, the products are computed one by one all the same,
+    in addition to the large one: run a merged module without gradients.
+
     Args:
         in_mod: a module to trace, or one that has a graph. It is not changed,
             and its tensors are shared.
@@ -169,8 +172,10 @@ def _add_merged(
         for left, flat in zip(lefts, known, strict=True)
     ]
     joined = graph.call_function(torch.cat, (rows,))
-    product = graph.call_function(torch.matmul, (joined, values[pairs[0][1]]))
-    parts = graph.call_function(split_result_tensors, (product, rows))
+    right = values[pairs[0][1]]
+    product = graph.call_function(torch.matmul, (joined, right))
+    parts = graph.call_function(split_result_tensors, (product, rows, right))
+    parts.meta["is_wrapped"] = True  # to a later trace, too, it is one call
     for place, old in enumerate(products):
         new = graph.call_function(operator.getitem, (parts, place))
         if not known[place]:
@@ -191,19 +196,28 @@ def with_rows_of(part: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
 
 
 def split_result_tensors(
-    result: torch.Tensor, inputs: list[torch.Tensor]
+    result: torch.Tensor,
+    inputs: list[torch.Tensor],
+    right: torch.Tensor | None = None,
 ) -> tuple[torch.Tensor, ...]:
     """A product taken apart into the products of its inputs.
 
     Nobody else uses `result`, so each part may be written in place, also
     where gradients are recorded.
 
+    The gradient of a part that no loss uses is zero rows of that of `result`,
+    which is a gradient all the same, and becomes NaN behind a square root of
+    zero.  Where autograd records, each part is therefore a product of its own.
+
     Args:
         result: the product of the inputs, one below the other, with a matrix.
         inputs: each has as many rows as its part gets.
+        right: the matrix; without it, all parts share their gradients.
 
     torch.fx: experimental/merge_matmul.py, split_result_tensors
     """
+    if right is not None and result.requires_grad:
+        return tuple(torch.matmul(one, right) for one in inputs)
     sizes = [one.shape[0] for one in inputs]
     split: Value = torch.unsafe_split_with_sizes
     parts: tuple[torch.Tensor, ...] = split(result, sizes)

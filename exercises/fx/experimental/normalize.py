@@ -13,6 +13,7 @@ known which overload of an operator it means.
 
 from __future__ import annotations
 
+import keyword
 from collections.abc import Callable
 from types import BuiltinFunctionType
 from typing import ClassVar
@@ -22,14 +23,15 @@ import torch
 from ..graph_module import GraphModule
 from ..interpreter import Args, Transformer
 from ..memory.effects import is_tensor
-from ..memory.facts import facts_of_overloads
+from ..memory.facts import Facts, facts_of_overloads
 from ..memory.modules import hooks_of
 from ..node import Node
 from ..operator_schemas import (
     ArgsKwargsPair,
     create_type_hint,
-    normalize_function,
     normalize_module,
+    normalize_overload,
+    overload_of,
 )
 from ..ordered.opcodes import Target
 from ..proxy import Proxy
@@ -105,19 +107,16 @@ class NormalizeArgs(Transformer):
         types = self._types[0] if arg_types is None else arg_types
         named = self._types[1] if kwarg_types is None else kwarg_types
         if callable(target):
-            found = normalize_function(
-                target,
-                args,
-                kwargs,
-                types,
-                named,
-                self.normalize_to_only_use_kwargs,
+            facts = overload_of(target, args, kwargs, types, named)
+            found = normalize_overload(
+                target, facts, args, kwargs, self.normalize_to_only_use_kwargs
             )
             if found and _is_the_same(target, args, kwargs, found):
                 given = (*args, *kwargs.values())
                 known = (*types, *named.values())
                 kinds = dict(zip(map(id, given), known, strict=False))
-                args, kwargs = found.args, _renamed(target, found.kwargs, kinds)
+                args = found.args
+                kwargs = _renamed(target, facts, found.kwargs, kinds)
         return super().call_function(target, args, kwargs)
 
     def call_module(self, target: Target, args: Args, kwargs: Value) -> Value:
@@ -154,18 +153,12 @@ def _is_the_same(
 ) -> bool:
     """Whether a function does the same with other arguments.
 
-    Operators do, and functions of torch, if the schema is not one of numbers
-    alone, which TorchScript has and Python does not.  Others may share a
-    default between calls, or be decorated with a function that takes arguments
-    in one way only.
+    Operators do, if code can name the arguments.  Others may share a default
+    between calls, or be decorated with a function that takes arguments in one
+    way only.
     """
-    overloads = facts_of_overloads(target)
-    if overloads is not None:
-        return not isinstance(target, BuiltinFunctionType) or any(
-            found.kwargs.keys() <= {"input", *facts.parameters}
-            for facts in overloads
-            if "Tensor" in str(facts.schema)
-        )
+    if facts_of_overloads(target) is not None:
+        return not any(map(keyword.iskeyword, found.kwargs))  # as uniform's
     given = {id(each) for each in (*args, *kwargs.values())}
     filled = [
         each
@@ -182,20 +175,23 @@ def _is_the_same(
 
 
 def _renamed(
-    target: Callable[..., Value], kwargs: Value, kinds: dict[int, Value]
+    target: Callable[..., Value],
+    facts: Facts | None,
+    kwargs: Value,
+    kinds: dict[int, Value],
 ) -> Value:
     """Keyword arguments by the names that a call must give them.
 
-    Schemas name the first argument `self`.  Functions of torch name it `input`
-    if it is a tensor, and operators never do.
+    Most schemas name the first argument `self`.  Functions of torch name that
+    `input` if it is a tensor, and operators never do.
 
     Args:
         target: the function or operator.
+        facts: the overload that is meant.
         kwargs: with `input` for `self`.
         kinds: the types of the arguments, by their ids.
     """
-    overloads = facts_of_overloads(target) or ()
-    if not any("self" in facts.parameters for facts in overloads):
+    if facts is None or "input" in facts.parameters:
         return kwargs
     is_operator = isinstance(target, OpOverload | OpOverloadPacket)
     kind = kinds.get(id(kwargs.get("input")))

@@ -32,6 +32,7 @@ from torch import nn
 
 from .._pytree import child_specs
 from ..dispatching.capture import Capture, OwnedTensors, to_fake
+from ..dispatching.leaf_calls import Capturing
 from ..dispatching.mode import CaptureMode, DecompositionTable
 from ..dispatching.reading import ReadMode
 from ..graph import NO_DEFAULT
@@ -71,6 +72,8 @@ def make_fx(
     get_attr. Its path is the one it has in `f`, if `f` is a module, else
     `_param_constant0`, `_tensor_constant0` and so on. The module shares the
     tensors that the graph fetches with `f`.
+    A function marked with `fx.wrap` is no exception: its operators are in the
+    graph, and not a call of it; who marked it is warned.
 
     Args:
         f: a function or module of tensors and other values, which may be
@@ -257,18 +260,16 @@ def _capturing() -> Iterator[None]:
             mode.paused = True
         # The cache would supply a cast of a parameter that no node has made.
         torch.set_autocast_cache_enabled(False)
-        with TRACES.during(_CAPTURING):
+        capturing = Capturing()
+        with TRACES.during(capturing):
             TRACES.patch(*_FAST_PATH, _fast_path)
+            capturing.patch()
             yield
     finally:
         torch.set_autocast_cache_enabled(cache)
         for mode in outer:
             mode.paused = False
 
-
-_CAPTURING: Final = object()
-"""The trace of a thread that captures operators: it records no call itself,
-so modules and functions run as they do outside of traces."""
 
 _FAST_PATH: Final = vars(torch.backends.mha), ["get_fastpath_enabled"]
 """What attention and transformer layers ask before they use one fused kernel,
@@ -280,6 +281,6 @@ def _fast_path(original: Callable[[], bool]) -> Callable[[], bool]:
 
     @functools.wraps(original)
     def wrapper() -> bool:
-        return TRACES.current is not _CAPTURING and original()
+        return not isinstance(TRACES.current, Capturing) and original()
 
     return wrapper

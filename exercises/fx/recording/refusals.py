@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import types
 from collections.abc import Mapping, Sequence
+from numbers import Number
 from typing import Final
 
 from ..torch_internals import pytree
@@ -39,6 +40,35 @@ def iteration(proxy: object) -> str:
         "  How many items there are is not known while tracing. Unpack a "
         "known number (a, b = x), index with range(n), or move the loop "
         "into a function marked with fx.wrap."
+    )
+
+
+def numpy(proxy: object) -> str:
+    """The message where NumPy asks a proxy for its memory."""
+    return (
+        "symbolically traced variables cannot be converted to NumPy's arrays\n"
+        f"  NumPy is given {proxy} in\n  {frames.where()}\n"
+        "  Its functions cannot be recorded. Call torch's (torch.sqrt(x), "
+        "x.shape[-1] ** 0.5), or move the code into a function marked with "
+        "fx.wrap."
+    )
+
+
+def numpy_number(value: Value) -> Value:
+    """A number of NumPy, which a node holds as it is.
+
+    Raises:
+        NotImplementedError: it is anything else.
+    """
+    kind = type(value)
+    # NumPy registers its numbers with Python's, but not its truth values.
+    known = isinstance(value, Number) or kind.__name__ in ("bool", "bool_")
+    if known and kind.__module__ == "numpy":
+        return value
+    raise NotImplementedError(
+        f"argument of type: {kind}\n  in\n  {frames.where()}\n"
+        "  A node cannot hold such a value. Pass a tensor, a number, a "
+        "string or a container of these, or override Tracer.create_arg."
     )
 
 

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import functools
 import inspect
+import itertools
 import operator
 from collections.abc import Callable, Collection, Mapping
 from inspect import isfunction
 from types import BuiltinFunctionType
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 import torch
 from torch import nn
@@ -23,8 +24,9 @@ from ..memory.effects import by_itself, first_of, overloads_of, owned
 from ..memory.facts import Facts, builtin_name, facts_of_overloads
 from ..memory.signatures import python_signature
 from ..node import Node
+from ..operator_schemas import may_convert, type_matches
 from ..text.qualified_names import resolves_to
-from ..torch_internals.operators import OpOverload
+from ..torch_internals.operators import OpOverload, OpOverloadPacket
 from ..usedef.arguments import parts
 from ..usedef.values import LEAVES, Argument, Value
 from .patterns import Exact, Key, MatchOptions, Pair, fetched, side_by_side
@@ -76,6 +78,9 @@ what is returned."""
 _VIEWS: Final = [(name,) for name in "T mT H mH real imag data grad".split()]
 """Attributes of tensors that are tensors."""
 
+_Bound: TypeAlias = tuple[inspect.Signature, dict[str, Argument]]
+"""A signature, and what a call gives for its parameters."""
+
 _MOST_STEPS: Final = 32
 """How far back it is asked where an operand comes from."""
 
@@ -126,10 +131,11 @@ class Normalized(Exact):
             if self.key(pattern) != self.key(node):
                 return None
             return side_by_side(pattern, node)
-        ours = form(node) if self.normalize else None
-        theirs = form(pattern) if ours else None
-        if ours and theirs and ours[:2] == theirs[:2]:  # name and names
-            return theirs.values, ours.values
+        ours = forms(node) if self.normalize else []
+        theirs = forms(pattern, is_pattern=True) if ours else []
+        for one, other in itertools.product(ours, theirs):
+            if one[:2] == other[:2]:  # name and names
+                return other.values, one.values
         # One may pass a default explicitly where the other passes a node.
         return super().pair(pattern, node)
 
@@ -272,7 +278,9 @@ def operator_name(node: Node) -> str:
 def _name_of_function(target: Value) -> str:
     """The name of the operator that a function calls, or ""."""
     if isinstance(target, OpOverload):
-        found = target._schema.name.removeprefix("aten::")
+        schema = target._schema
+        name = schema.name.removeprefix("aten::")
+        found = name if "Tensor" in str(schema) else ""
     else:
         found = PYTHON_OPERATORS.get(target) or _name_in_torch(target)
     found = SAME_AS.get(found, found)
@@ -325,29 +333,90 @@ def _overloads(name: str) -> list[Facts]:
     """The facts of all overloads of an operator; none if unknown."""
     if not name.isidentifier() or name.endswith("_"):
         return []
-    return facts_of_overloads(getattr(torch.ops.aten, name, None)) or []
+    found = facts_of_overloads(getattr(torch.ops.aten, name, None)) or []
+    return [facts for facts in found if "Tensor" in str(facts.schema)]
 
 
 def form(node: Node) -> Form | None:
     """The canonical form of a call; None if its operator is not known."""
+    return next(iter(forms(node)), None)
+
+
+def forms(node: Node, *, is_pattern: bool = False) -> list[Form]:
+    """The canonical forms of a call: one for each overload it may mean.
+
+    Args:
+        node: the call.
+        is_pattern: its inputs stand for anything, and not for tensors alone.
+    """
     name = operator_name(node)
     if not name:
-        return None
+        return []
     args, kwargs = node.args, node.kwargs
     is_method = node.op == "call_method"
     if is_method and name in SIZES and len(args) > 2:
         args = (args[0], args[1:])
-    python: Value = node.target
-    if is_method and name.startswith("torch."):
-        python = getattr(torch.Tensor, str(node.target))
-    own = python_signature(python) if isfunction(python) else None
-    overloads = _overloads(name.removeprefix("torch."))
-    declared = (facts.signature for facts in overloads)
-    for signature in (own,) if own else declared:
+    found = []
+    for signature in _signatures(node, name):
         given = _given(signature, args, kwargs, is_method=is_method)
         if given is not None:
-            return Form(name, tuple(given), tuple(given.values()))
-    return None
+            found.append((signature, given))
+    if len(found) > 1:
+        found = _meant(node, found, is_pattern=is_pattern)
+    return [Form(name, *_but_defaults(*one)) for one in found]
+
+
+def _meant(
+    node: Node, found: list[_Bound], *, is_pattern: bool
+) -> list[_Bound]:
+    """The overloads that take what a call gives, by its type.
+
+    `torch.var(x, 1)` is not the overload in which 1 would be a truth value. A
+    node may call that all the same, by its name or because `torch.ops` converts
+    the 1. Then there is none: no function calls it with the same arguments.
+    """
+    takes = functools.partial(_take, type_matches, is_pattern=is_pattern)
+    meant = list(filter(takes, found)) or found
+    if isinstance(node.target, OpOverload):
+        called = [facts.signature for facts in overloads_of(node)]
+    elif isinstance(node.target, OpOverloadPacket):
+        takes = functools.partial(_take, may_convert, is_pattern=is_pattern)
+        called = [signature for signature, _ in filter(takes, found)][:1]
+    else:
+        return meant
+    return [one for one in meant if one[0] in called]
+
+
+def _take(
+    matches: Callable[[Value, Value], bool], bound: _Bound, *, is_pattern: bool
+) -> bool:
+    """Whether parameters take what they are given, as far as that is known."""
+
+    def take(annotation: Value, value: Argument) -> bool:
+        if isinstance(value, (bool, int, float, complex)):
+            return matches(annotation, type(value))
+        if isinstance(value, (list, tuple)):
+            return "List" in str(annotation)
+        unknown = is_pattern or not isinstance(value, Node)
+        return unknown or "Tensor" in str(annotation) or not _is_tensor(value)
+
+    signature, given = bound
+    return all(
+        take(signature.parameters[name].annotation, value)
+        for name, value in given.items()
+    )
+
+
+def _signatures(node: Node, name: str) -> list[inspect.Signature]:
+    """The signatures of what a call may mean, its operator's or its own."""
+    python: Value = node.target
+    if node.op == "call_method" and name.startswith("torch."):
+        python = getattr(torch.Tensor, str(node.target))
+    own = python_signature(python) if isfunction(python) else None
+    if own:
+        return [own]
+    overloads = _overloads(name.removeprefix("torch."))
+    return [facts.signature for facts in overloads]
 
 
 def _given(
@@ -357,10 +426,7 @@ def _given(
     *,
     is_method: bool,
 ) -> dict[str, Argument] | None:
-    """The arguments by name, without those that are the default anyway.
-
-    None if they do not fit. The tensor is called `input` in some places and
-    `self` in others: here `self`.
+    """The arguments by the names of the parameters; None if they do not fit.
 
     Args:
         signature: what they are to fit.
@@ -382,14 +448,26 @@ def _given(
         if one in named and one not in parameters and other in parameters:
             named[other] = named.pop(one)
     try:
-        bound = signature.bind(*args, **named).arguments
+        return signature.bind(*args, **named).arguments
     except TypeError:
         return None
-    return {
+
+
+def _but_defaults(
+    signature: inspect.Signature, given: dict[str, Argument]
+) -> tuple[tuple[str, ...], tuple[Argument, ...]]:
+    """Names and arguments, without those that are the default anyway.
+
+    The tensor is called `input` in some places and `self` in others: here
+    `self`.
+    """
+    parameters = signature.parameters
+    left = {
         "self" if key == "input" else key: value
-        for key, value in bound.items()
+        for key, value in given.items()
         if not equal_constants(value, parameters[key].default)
     }
+    return tuple(left), tuple(left.values())
 
 
 def equal_constants(sought: Argument, found: Argument) -> bool:

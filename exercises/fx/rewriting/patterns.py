@@ -20,6 +20,7 @@ from ..node import Node
 from ..text.dotted_path import find
 from ..torch_internals.operators import OpOverload
 from ..usedef.values import Argument, Value
+from .all_arguments import by_schema, by_signature
 
 Pair: TypeAlias = tuple[Sequence[Argument], Sequence[Argument]]
 """The arguments of two calls in one order: the pattern's, the graph's."""
@@ -133,29 +134,18 @@ def fetched(node: Node) -> Value:
     return find(owner, str(node.target))
 
 
-def by_schema(node: Node) -> list[Argument]:
-    """All arguments of a call of an OpOverload, defaults filled in."""
-    target: Value = node.target
-    args, kwargs = node.args, node.kwargs
-    found: list[Argument] = []
-    for place, one in enumerate(target._schema.arguments):
-        if one.name in kwargs:
-            found.append(kwargs[one.name])
-        elif not one.kwarg_only and place < len(args):
-            found.append(args[place])
-        else:
-            found.append(one.default_value)
-    return found
-
-
 def side_by_side(pattern: Node, node: Node) -> Pair | None:
     """The arguments of two calls, keyword values after the positional ones.
 
-    None if their keywords differ. What they call is not compared.
+    None if their keywords differ. What they call is not compared. Calls of a
+    leaf function that are written in different ways get all their arguments.
     """
     named, others = pattern.kwargs, node.kwargs
-    if [*named] != [*others]:
-        return None
+    is_alike = [*named] == [*others]
+    if not is_alike or len(pattern.args) != len(node.args):
+        in_full = by_signature(pattern, node)
+        if in_full or not is_alike:
+            return in_full
     if not named:
         return pattern.args, node.args
     return (*pattern.args, *named.values()), (*node.args, *others.values())

@@ -19,10 +19,13 @@ from torch import nn
 
 from ..graph import Graph
 from ..graph_module import GraphModule
+from ..memory.signatures import python_signature
 from ..node import Node
 from ..passes.utils.matcher_utils import InternalMatch, SubgraphMatcher
 from ..text import dotted_path
+from ..tracing.torch_marks import is_leaf_function
 from ..tracing.tracer import Tracer
+from ..tracing.wrapping import original_of
 from ..usedef import lint
 from ..usedef.arguments import map_aggregate, parts
 from ..usedef.values import Argument, Value
@@ -160,15 +163,51 @@ class Rewrite:
 
 
 def graph_of(program: Program) -> Graph:
-    """The graph of a pattern or replacement; traced if need be."""
+    """The graph of a pattern or replacement; traced if need be.
+
+    That of a leaf function (`fx.wrap`) is a call of it, as in every program.
+
+    Raises:
+        TypeError: a leaf function takes any number of arguments.
+        TraceError: the program cannot be traced.
+    """
     if isinstance(program, GraphModule):
         return program.graph
     if isinstance(program, Graph):
         return program
+    function = original_of(program)
+    if is_leaf_function(function):
+        return _call_of(function)
     tracer = Tracer()
     graph = tracer.trace(program)
     owner: Value = tracer.root  # not a GraphModule, since it is never called
     graph.owning_module = owner
+    return graph
+
+
+def _call_of(function: Callable[..., Value]) -> Graph:
+    """A graph that calls a leaf function with all its parameters."""
+    graph = Graph()
+    args: list[Argument] = []
+    kwargs: dict[str, Argument] = {}
+    known = python_signature(function)
+    for name, one in known.parameters.items() if known else ():
+        if one.kind in (one.VAR_POSITIONAL, one.VAR_KEYWORD):
+            known = None
+        elif one.kind is one.KEYWORD_ONLY:
+            kwargs[name] = graph.placeholder(name)
+        else:
+            args.append(graph.placeholder(name))
+    if known is None:
+        called = function.__name__
+        raise TypeError(
+            f"{called} is a leaf function, so that a call of it is meant; but "
+            "it takes any number of arguments, or does not say how many: give "
+            f"a function that calls it, such as lambda x: {called}(x)"
+        )
+    call = graph.call_function(function, tuple(args), kwargs)
+    call.meta["is_wrapped"] = True
+    graph.output(call)
     return graph
 
 

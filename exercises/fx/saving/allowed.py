@@ -21,6 +21,7 @@ import torch
 from torch import nn
 from torch.nn.modules.linear import NonDynamicallyQuantizableLinear as _OutProj
 from torch.overrides import get_overridable_functions
+from torch.return_types import all_return_types
 
 from ..memory.effect_tables import OF_PYTHON, PURE_TORCH
 from ..memory.facts import facts_of_overloads
@@ -123,6 +124,7 @@ _NAMES: Final = {
     typing: "Any Callable Dict FrozenSet Iterable List Literal Mapping "
     "NamedTuple Optional Sequence Set Tuple Type Union",
     nn: " ".join(["Parameter", *nn.modules.__all__]),
+    torch.return_types: " ".join(t.__name__ for t in all_return_types),
 }
 _NAMED: Final[Mapping[str, object]] = {
     **{"...": ..., "NoneType": NoneType, "OrderedDict": OrderedDict},

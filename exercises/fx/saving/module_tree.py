@@ -23,7 +23,7 @@ GRAPH_MODULE: Final = "fx.GraphModule"
 
 _NOTED: Final = {"__overloads__"}  # by torch.jit.script, on what it looks at
 _COMMON: Final = _NOTED | vars(nn.Module()).keys()
-_OF_GRAPH_MODULES: Final = _NOTED | OWN
+_OF_GRAPH_MODULES: Final = _COMMON | (GraphModule.__annotations__.keys() & OWN)
 _TENSORS: Final = {"parameters": "_parameters", "buffers": "_buffers"}
 
 
@@ -72,11 +72,17 @@ def _state(module: nn.Module, path: str, codec: Codec) -> dict[str, Value]:
     """Which tensors a module has, and whether it is in training."""
     record: dict[str, Value] = {}
     for kind, attribute in _TENSORS.items():
+        tensors = getattr(module, attribute)
+        if hidden := tensors.keys() & vars(module).keys():
+            raise ValueError(
+                f"the module {path!r} cannot be saved: of its {kind}, other "
+                f"attributes hide {sorted(hidden)}"
+            )
         keys = {
             name: tensor
             if tensor is None
             else codec.weights.key(tensor, f"{path}.{name}".lstrip("."))
-            for name, tensor in getattr(module, attribute).items()
+            for name, tensor in tensors.items()
         }
         record |= {kind: keys} if keys else {}
     if names := module._non_persistent_buffers_set:
@@ -127,8 +133,8 @@ def _check_new(module: nn.Module, name: str) -> None:
 
     `hasattr(module, name)` would run a property.
     """
-    hidden = name.startswith("__") or hasattr(type(module), name)
-    if hidden or name in _every_modules(module):
+    dunder = name.startswith("__") and name.endswith("__")
+    if dunder or hasattr(type(module), name) or name in _every_modules(module):
         raise ValueError(f"{name!r} cannot be an attribute of the module")
 
 
@@ -180,6 +186,7 @@ class Tree:
 
     Attributes:
         modules: path → module.
+        codec: reads the attributes, and knows the tensors.
     """
 
     def __init__(self, root: nn.Module | None, codec: Codec) -> None:
@@ -191,7 +198,7 @@ class Tree:
         """
         self.modules: dict[str, nn.Module] = {}
         self._root = root
-        self._codec = codec
+        self.codec = codec
         self._last = ""
         self._was: list[tuple[nn.Module, str, Value]] = []
 
@@ -229,7 +236,7 @@ class Tree:
         """A module of a record, with its state."""
         new = "root" not in record
         module = (
-            _make(record, self._codec)
+            _make(record, self.codec)
             if new
             else self._of_root(
                 path, record.pop("root"), record.pop("is a", None)
@@ -242,7 +249,7 @@ class Tree:
         state = record.pop("attributes", {})
         for name in state:
             _check_new(module, name)
-        state = {name: self._codec.value(state[name]) for name in state}
+        state = {name: self.codec.value(state[name]) for name in state}
         if isinstance(module, GraphModule):
             vars(module).update(state)
         elif new:
@@ -295,8 +302,21 @@ class Tree:
         if held.keys() != keys.keys():
             raise ValueError(f"it has the {kind} {[*held]}, not {[*keys]}")
         for name, key in keys.items():
-            tensor = None if key is None else self._codec.weights[key]
+            tensor = None if key is None else self.codec.weights[key]
             setattr(module, name, tensor)
+
+
+class Rehearsal(Tree):
+    """A tree that `save` makes to see that `load` could; changes no module."""
+
+    def _of_root(self, path: str, why: Value, kind: Value) -> nn.Module:
+        """A double of the root's module, which shares its attributes."""
+        module, double = super()._of_root(path, why, kind), nn.Module()
+        held = vars(double)
+        held.update(vars(module))
+        for table in ("_modules", *_TENSORS.values()):
+            held[table] = {**held[table]}
+        return double
 
 
 def _is_below(path: str, ancestor: str) -> bool:

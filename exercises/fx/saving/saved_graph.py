@@ -13,14 +13,11 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import shutil
-import tempfile
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-import torch
 from torch import nn
 
 from ..codegen.codegen import CodeGen
@@ -29,17 +26,18 @@ from ..graph import Graph
 from ..graph_module import GraphModule
 from ..node import Node
 from ..ordered.namespace import is_parameter_name
+from ..usedef.lint import problems
 from ..usedef.protocols import _pytree_info
 from ..usedef.refusals import refuse_torchs
 from ..usedef.values import Value
+from . import files
 from .allowed import Allowed
-from .module_tree import Tree, check_path, module_records
+from .module_tree import Rehearsal, Tree, check_path, module_records
 from .values import Codec, Weights
 
-_TEXT: Final = "graph.jsonl"
-_WEIGHTS: Final = "weights.pt"
 _GETATTR: Final = "builtins.getattr"
-_HEADER: Final = {"format": "fx graph", "version": 2}
+_VERSIONS: Final = (2, files.VERSION)
+"""What `load` reads. Version 2 has no digests in its header."""
 
 
 class LoadError(ValueError):
@@ -78,16 +76,19 @@ def save(
 
     Raises:
         TypeError: `gm` is not an fx.GraphModule.
-        ValueError: a node or the module cannot be saved.  Says which, and why.
+        ValueError: a node or the module cannot be saved, or could not be
+            loaded again.  Says which, and why.
         RuntimeError: `lint` finds that a graph is broken.
-        FileExistsError: the folder has other files in it, or is one that
-            cannot be replaced: the current directory, or a mount point.
+        FileExistsError: the folder has something in it that `save` did not
+            write, or that was changed since; or it is one that cannot be
+            replaced: the current directory, or a mount point.
         What writing raises.  `path` then holds what it held before, or the
         whole new graph.
 
     Warns which notes in `meta` are left out, because they are of no known type.
 
-    Cost: O(nodes + size of their arguments + tensors).
+    Cost: O(nodes + size of their arguments + tensors).  As nothing is written
+    that could not be loaded, it takes the time of loading the text, too.
     """
     refuse_torchs(gm)
     if not isinstance(gm, GraphModule):
@@ -95,42 +96,27 @@ def save(
             f"save takes a GraphModule, not {type(gm).__name__}: trace the "
             "module first, fx.symbolic_trace(module)"
         )
-    writer = _Writer(Allowed(allow))
+    writer = _Writer(allowed := Allowed(allow))
     lines = [f"{json.dumps(record)}\n" for record in writer.records(gm)]
-    _write(Path(path).resolve(), lines, writer.codec.weights)
+    weights = writer.codec.weights
+    _rehearse(_Reader(Rehearsal(gm, Codec(allowed, weights))), lines)
+    files.write(Path(path).resolve(), lines, weights)
     if lost := writer.lost:
         notes = "; ".join(f"{key!r} of {lost[key]}" for key in lost)
         warnings.warn(f"notes in meta were not saved: {notes}", stacklevel=2)
 
 
-def _write(folder: Path, lines: list[str], weights: Weights) -> None:
-    """Write the files beside `folder`, then put them in its place."""
-    if folder.exists():
-        if not {*os.listdir(folder)} <= {_TEXT, _WEIGHTS}:
-            raise FileExistsError(
-                f"{folder} has other files than a saved graph: choose another "
-                "path"
-            )
-        if folder.samefile(".") or os.path.ismount(folder):
-            raise FileExistsError(
-                f"{folder} is the current directory or a mount point, which "
-                f"cannot be replaced: choose a path in it, {folder / 'model'}"
-            )
-    prefix = f".{folder.name}."
-    with tempfile.TemporaryDirectory("", prefix, folder.parent) as beside:
-        new, old = Path(beside, "new"), Path(beside, "old")
-        new.mkdir()
-        if folder.exists():
-            shutil.copymode(folder, new)
-        torch.save(dict(weights), new / _WEIGHTS)
-        (new / _TEXT).write_text("".join(lines), encoding="utf-8")
+def _rehearse(reader: _Reader, lines: list[str]) -> None:
+    """Raise unless `load` would read what is about to be written."""
+    for line in lines:
         try:
-            if folder.exists():
-                folder.rename(old)
-            new.rename(folder)
-        finally:
-            if old.exists() and not folder.exists():
-                old.rename(folder)
+            reader.read(json.loads(line))
+        except Exception as error:
+            raise ValueError(
+                "the module cannot be saved, because it could not be loaded "
+                f"again: {line[:80].strip()}: {type(error).__name__}: {error}"
+            ) from error
+    reader.result()
 
 
 class _Writer:
@@ -148,8 +134,7 @@ class _Writer:
         self._notes = Codec(allowed, Weights(), notes=True)
 
     def records(self, gm: GraphModule) -> Iterator[dict[str, Value]]:
-        """What the lines say: a header, the modules, then each graph."""
-        yield _HEADER
+        """What the lines say after the header: the modules, then the graphs."""
         graphs: dict[str, GraphModule] = {}
         for path, module, record in module_records(gm, self.codec):
             if isinstance(module, GraphModule) and "class" in record:
@@ -158,7 +143,7 @@ class _Writer:
             yield {"module": path, **record}
         for path, owner in graphs.items():
             graph = owner.graph
-            graph.lint()
+            _lint(graph)
             self.codec.nodes = {node.name: node for node in graph.nodes}
             yield {"graph": path, **self._nested(graph)}
             for node in graph.nodes:
@@ -179,14 +164,16 @@ class _Writer:
         elif not isinstance(target, str):
             target = codec.allowed.name_of(target)
             codec.allowed.function(target)  # a class may have a name alone
-        record = {
-            **{"node": node.name, "op": node.op, "target": target},
+        more = {
             "args": list(map(codec.data, node.args)),
             "kwargs": {key: codec.data(v) for key, v in node.kwargs.items()},
             "type": codec.data(node.type),
         }
-        codec.annotation(record["type"])
-        return {key: record[key] for key in record if record[key]}
+        codec.annotation(more["type"])
+        return {
+            **{"node": node.name, "op": node.op, "target": target},
+            **{key: more[key] for key in more if more[key]},
+        }
 
     def _nested(self, graph: Graph) -> dict[str, Value]:
         """How nested inputs and outputs are made flat, if they are."""
@@ -216,6 +203,13 @@ class _Writer:
             except (ValueError, RecursionError) as error:
                 self.lost.setdefault(str(key), f"{where}: {error}")
         return {"meta": notes} if notes else {}
+
+
+def _lint(graph: Graph) -> None:
+    """Raise as `graph.lint`, but not for names, which are only data here."""
+    for problem in problems(graph):
+        if problem.node is None or is_parameter_name(problem.node.name):
+            graph.lint()
 
 
 def _check_target(node: Node, owner: nn.Module, allowed: Allowed) -> None:
@@ -257,23 +251,36 @@ def load(
 
     Cost: O(length of the files).
     """
-    folder, allowed = Path(path), Allowed(allow)
-    with _reading(f"{folder / _WEIGHTS}"):
-        held = torch.load(
-            folder / _WEIGHTS, map_location=map_location, weights_only=True
-        )
-        weights = Weights(held)
-    reader = _Reader(root, allowed, weights)
-    file = folder / _TEXT
-    try:
-        with _reading(f"{file}"), file.open(encoding="utf-8") as lines:
+    allowed, file = Allowed(allow), Path(path, files.TEXT)
+    with (
+        _reading(f"{file}"),
+        files.plain(file).open(encoding="utf-8") as lines,
+    ):
+        beside = file.with_name(files.WEIGHTS)
+        with _reading(f"{beside}"):
+            weights = Weights(files.tensors_in(beside, map_location))
+            files.check_unmoved(lines, file)
+        reader = _Reader(Tree(root, Codec(allowed, weights)))
+        try:
             for number, line in enumerate(lines, 1):
                 with _reading(f"{file}, line {number}: {line[:80].strip()}"):
-                    reader.read(json.loads(line), is_first=number == 1)
+                    record = json.loads(line)
+                    _check_header(record) if number == 1 else reader.read(
+                        record
+                    )
             return reader.result()
-    except BaseException:
-        reader.tree.undo()
-        raise
+        except BaseException:
+            reader.tree.undo()
+            raise
+
+
+def _check_header(record: dict[str, Value]) -> None:
+    """Raise ValueError unless the file is of a version that can be read."""
+    version = record.get("version")
+    if record.get("format") != files.FORMAT or version not in _VERSIONS:
+        raise ValueError(
+            f"this version of fx reads {files.FORMAT!r}, versions {_VERSIONS}"
+        )
 
 
 @contextlib.contextmanager
@@ -295,26 +302,21 @@ class _Reader:
         tree: the modules.
     """
 
-    def __init__(
-        self, root: nn.Module | None, allowed: Allowed, weights: Weights
-    ) -> None:
+    def __init__(self, tree: Tree) -> None:
         """Make a reader that has read nothing."""
-        self._codec = Codec(allowed, weights)
-        self._notes = Codec(allowed, Weights(), notes=True)
-        self.tree = Tree(root, self._codec)
+        self.tree = tree
+        self._codec = tree.codec
+        self._notes = Codec(tree.codec.allowed, Weights(), notes=True)
         self._graphs: dict[nn.Module, Graph | None] = {}
+        self._names: dict[Node, str] = {}
         self._open: tuple[nn.Module, Graph]
 
-    def read(self, record: dict[str, Value], *, is_first: bool) -> None:
-        """Read one line.
+    def read(self, record: dict[str, Value]) -> None:
+        """Read one line after the header.
 
         Raises:
             Exception: it is wrong. The reader is then of no use.
         """
-        if is_first:
-            if record != _HEADER:
-                raise ValueError(f"this version of fx reads {_HEADER}")
-            return
         meta: dict[str, Value] = {}
         if "node" in record:
             meta = self._node(record).meta
@@ -348,6 +350,8 @@ class _Reader:
     def _node(self, record: dict[str, Value]) -> Node:
         """Make a node of the graph that was begun last."""
         codec, name = self._codec, record.pop("node")
+        if name in codec.nodes:
+            raise ValueError("two nodes have this name")
         op, target = record.pop("op"), record.pop("target")
         if op == "call_function":
             is_getattr = target == _GETATTR
@@ -362,8 +366,8 @@ class _Reader:
             name,
             codec.annotation(record.pop("type", None)),
         )
-        node.name = name  # even one that no node is given, such as `len`
         _check_target(node, owner, codec.allowed)
+        self._names[node] = name
         codec.nodes[name] = node
         return node
 
@@ -374,6 +378,9 @@ class _Reader:
                 raise ValueError("the graph of a module is missing")
             graph.owning_module = owner
             graph.lint()
+            for node in graph.nodes:
+                # Even one that no node is given, such as `len` or "a b".
+                node.name = self._names[node]
             owner.graph = graph
         gm = self.tree.modules[""]
         if not isinstance(gm, GraphModule):

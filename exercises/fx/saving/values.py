@@ -23,6 +23,7 @@ from typing import Final
 
 import torch
 from torch import nn
+from torch.return_types import all_return_types
 
 from ..immutable_collections import immutable_dict, immutable_list
 from ..node import Node
@@ -60,8 +61,8 @@ _MAKE: Final[dict[str, Callable[[list[Value]], Value]]] = {
     "complex": lambda parts: complex(*parts),
     "device": lambda parts: torch.device(*parts),
     "namedtuple": lambda parts: _named_tuple(*parts),
-    "union": lambda parts: reduce(or_, parts),
-    "generic": lambda parts: parts[0][tuple(parts[1:])],
+    "union": lambda parts: reduce(or_, map(_of_a_type, parts)),
+    "generic": lambda parts: _of_a_type(parts[0])[tuple(parts[1:])],
 }
 """The key of an object in JSON → what makes a value of its parts."""
 
@@ -110,7 +111,9 @@ class Codec:
             return {"node": value.name}
         if kind in _PARTS:
             return self._parts(kind.__name__, _PARTS[kind](value))
-        if isinstance(value, tuple) and hasattr(kind, "_fields"):
+        if isinstance(value, tuple) and (
+            hasattr(kind, "_fields") or kind in all_return_types
+        ):
             named = {"name": self.allowed.name_of(kind)}
             return {"namedtuple": [named, *map(self.data, value)]}
         if isinstance(value, torch.Tensor) and not self._notes:
@@ -208,8 +211,21 @@ def _generic(kind: Value) -> object:
     return origin if found is None else found
 
 
+def _of_a_type(value: Value) -> Value:
+    """What an annotation is made of; not a tensor, which would compute."""
+    known = value is None or isinstance(value, _TYPES)
+    if known or type(value).__module__ == "typing":
+        return value
+    raise TypeError(f"{value!r} is not a type")
+
+
+_TYPES: Final = (type, types.GenericAlias, types.UnionType)
+
+
 def _named_tuple(kind: Value, *items: Value) -> Value:
     """A named tuple, of a class that was allowed; nothing else is called."""
+    if kind in all_return_types:
+        return kind(items)
     make = getattr(kind, "_make", None)
     if make is None or not issubclass(kind, tuple):
         raise TypeError(f"{_type_repr(kind)} is not a named tuple's class")

@@ -12,7 +12,7 @@ import functools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Final
+from typing import Final, get_args
 
 import torch
 
@@ -24,6 +24,9 @@ from .patching import TRACES
 
 QUESTIONS: Final = frozenset(("callable", "hasattr", "isinstance"))
 """Builtins that ask what an object is, which a graph cannot record."""
+
+_OF_PROXIES: Final = ("node", "tracer")
+"""What each proxy has, and no tensor."""
 
 _A_TENSOR: Final = torch.empty(0)
 
@@ -41,7 +44,7 @@ def warn_unless_a_tensor_agrees(
     asked = args[0] if args else None
     if not isinstance(asked, Proxy) or isinstance(result, Proxy):
         return
-    if result is function(_A_TENSOR, *args[1:]):
+    if result is function(_A_TENSOR, *args[1:]) or _is_of_proxies(args[1:]):
         return
     frame = frames.user_frame()
     if frame is not None and frames.is_method_of(frame, Proxy, TracerBase):
@@ -52,6 +55,17 @@ def warn_unless_a_tensor_agrees(
         "Ask something else, or move the code into a function marked with "
         "fx.wrap"
     )
+
+
+def _is_of_proxies(asked_for: Value) -> bool:
+    """Whether it is asked on purpose whether something is a proxy.
+
+    That is `isinstance(x, (int, Proxy))`, or `hasattr(x, "node")`.
+    """
+    if isinstance(asked_for, type):
+        return issubclass(asked_for, Proxy)
+    parts = asked_for if isinstance(asked_for, tuple) else get_args(asked_for)
+    return asked_for in _OF_PROXIES or any(map(_is_of_proxies, parts))
 
 
 # -- whether a trace runs ------------------------------------------------------

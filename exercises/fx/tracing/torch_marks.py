@@ -17,7 +17,15 @@ import torch.fx
 from ..torch_internals.tracing import MARKED
 from ..usedef.values import Value
 from .state import path_among
-from .wrapping import MARK, Globals, lookup, note_wrapped, original_of, wrap
+from .wrapping import (
+    MARK,
+    Globals,
+    all_wrapped_globals,
+    lookup,
+    note_wrapped,
+    original_of,
+    wrap,
+)
 
 _WHERE: Final = "torch.fx.wrap"
 """What our registry has in place of the line of the call, which torch.fx does
@@ -42,6 +50,20 @@ def take_over() -> None:
         marked = namespace.get(MARK, {})
         if name not in marked and not isinstance(lookup(namespace, name), type):
             note_wrapped(namespace, name, _WHERE)
+
+
+def is_torchs(namespace: Globals, name: str) -> bool:
+    """Whether torch.fx.wrap has marked a global, and not fx.wrap."""
+    return bool(namespace[MARK][name] == _WHERE)
+
+
+def is_leaf_function(function: Value) -> bool:
+    """Whether a function was marked as a leaf, in any module, by either wrap.
+
+    Cost: O(functions that are marked).
+    """
+    take_over()
+    return any(leaf is function for _, _, leaf in all_wrapped_globals())
 
 
 def wrap_for(function: Value) -> Callable[..., Value]:

@@ -79,7 +79,7 @@ class TraceRun:
     def _patch_leaf(self, there: Globals, name: str, leaf: Function) -> None:
         """Replace a leaf function in one place."""
         self._leaves.add(id(leaf))
-        TRACES.patch(there, [name], _function_call)
+        TRACES.patch(there, [name], leaf_call)
 
     def _visit(self, namespace: Globals | None) -> None:
         """Replace the leaf functions among the globals of a module, once."""
@@ -91,7 +91,7 @@ class TraceRun:
         leaves = self._tracer._autowrap_function_ids
         here = namespace.copy().items()
         wanted = [n for n, f in here if id(f) in leaves and n[:1] != "_"]
-        TRACES.patch(namespace, wanted, _function_call)
+        TRACES.patch(namespace, wanted, leaf_call)
         switches = [n for n, f in here if id(f) in SWITCHES]
         TRACES.patch(namespace, switches, _state_switch)
         TRACES.patch(namespace, QUESTIONS - namespace.keys(), _question)
@@ -218,7 +218,7 @@ def _replacing(
 _module_call: Final = _replacing(TraceRun.call_module)
 _own_call: Final = _replacing(TraceRun.call_overridden)
 _module_getattr: Final = _replacing(TraceRun.read_attribute)
-_function_call: Final = _replacing(TraceRun.call_function)
+leaf_call: Final = _replacing(TraceRun.call_function)
 _question: Final = _replacing(TraceRun.answer)
 _mode_switch: Final = _replacing(switch)
 _state_switch: Final = _replacing(switched)

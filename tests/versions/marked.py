@@ -78,15 +78,18 @@ def not_run(
 ) -> list[str]:
     """The places and collected tests that did not run."""
     done = set(ran)
-    heads = {test.partition("[")[0] for test in done}
-    starts = {
-        "::".join(parts[:length])
-        for parts in (head.split("::") for head in heads)
-        for length in range(1, len(parts) + 1)
-    }
     missing = set(collected) - done
-    named = {test.partition("[")[0] for test in missing}
-    return sorted(missing | (set(places) - starts - named))
+    return sorted(missing | (set(places) - _places(done | missing)))
+
+
+def _places(tests: Iterable[str]) -> set[str]:
+    """Where tests are: `a.py`, `a.py::C` and `a.py::C::f` for a method."""
+    parts = [test.partition("[")[0].split("::") for test in tests]
+    return {
+        "::".join(part[:length])
+        for part in parts
+        for length in range(1, len(part) + 1)
+    }
 
 
 class Count:

@@ -552,7 +552,7 @@ class TestTheFunction:
         def stop() -> None:
             raise KeyboardInterrupt
 
-        text = TEXT.replace("x)", "x : stop())")
+        text = TEXT.replace("x)", "x=stop())")
         with raising(
             KeyboardInterrupt,
             "",

@@ -186,7 +186,9 @@ def test_demos_use_only_stages_so_far_and_print_what_is_written(
     stage: Stage, executor: ProcessPoolExecutor
 ) -> None:
     expected = (stage.folder / "demo.txt").read_text(encoding="utf-8")
-    assert executor.submit(_printed, stage.folder).result() == expected
+    found = executor.submit(_printed, stage.folder).result()
+    # Of a loop, Python 3.14 knows the expression that it goes through.
+    assert found.replace("    in the expression: y\n", "") == expected
     assert 5 <= len(expected.splitlines()) <= 45
 
 

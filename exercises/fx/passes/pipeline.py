@@ -27,6 +27,7 @@ from ..graph_module import GraphModule
 from ..memory.effects import Memory, changes_only_itself, effect_by_name, owned
 from ..node import Node, map_arg
 from ..torch_internals.fake_tensors import FakeTensorMode
+from ..torch_internals.names import TORCH
 from ..torch_internals.operators import assert_
 from ..usedef.values import Argument
 from .shape_prop import ShapeProp, TensorMetadata
@@ -129,9 +130,15 @@ def pipeline_stage(
     place = torch.device(device)
     module = stages[index].to(place)
     takes, gives = module.meta["takes"], module.meta["gives"]
-    return PipelineStage(
+    stage = PipelineStage(
         module, index, len(stages), place, takes, gives, group=group
     )
+    if TORCH.startswith("2.12.") and index:
+        # It would wait for a gradient of each input, also of integers.
+        stage.grad_send_info = [
+            index - 1 if each.requires_grad else None for each in takes
+        ]
+    return stage
 
 
 # -- where to cut ------------------------------------------------------------

@@ -238,12 +238,16 @@ def is_asserting(frame: FrameType) -> bool:
         if instruction.offset >= frame.f_lasti
         and instruction.opname not in _IDLE
     ]
-    test = rest[0].opname
+    test, behind = rest[0].opname, rest[1]
     jumps = test.startswith("POP_JUMP") and test.endswith("IF_TRUE")
-    # From Python 3.14 on, AssertionError is one of several constants.
-    asserts = rest[1].opname == "LOAD_ASSERTION_ERROR"
-    return jumps and (asserts or rest[1].argrepr == "AssertionError")
+    return jumps and (behind.opname, behind.argrepr) in _LOADS
 
+
+_LOADS: Final = {
+    ("LOAD_ASSERTION_ERROR", ""),
+    ("LOAD_COMMON_CONSTANT", "AssertionError"),
+}
+"""What loads the class, and not a name: up to Python 3.13, and from 3.14 on."""
 
 _IDLE: Final = ("COMPARE_OP", "TO_BOOL", "NOT_TAKEN")
 """Instructions beside the jump: newer Pythons convert to bool before it."""

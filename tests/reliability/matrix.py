@@ -115,7 +115,7 @@ class Row:
         """As the table has it."""
         said = ["runs" if good else "fails" for good in (self.used, self.tour)]
         numbers = (f"{self.passed:,}", f"{self.left_out:,}")
-        failed = "; ".join(self.failed) or "none"
+        failed = "; ".join(self.failed).replace("|", "\\|") or "none"
         return (self.python, self.torch, *said, *numbers, failed)
 
     @property
@@ -256,7 +256,9 @@ def number(word: str, text: str) -> int:
 def counted(tests: str) -> tuple[int, list[str]]:
     """How many passed, and which failed; if none ran, what was said last."""
     passed = number("passed", tests)
-    failed = re.findall(r"^(?:FAILED|ERROR) (\S+)", tests, re.MULTILINE)
+    failed = re.findall(
+        r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", tests, re.MULTILINE
+    )
     if not passed and not failed:
         failed = [tests.strip().splitlines()[-1]]
     return passed, failed

@@ -41,8 +41,12 @@ def test_every_file_of_a_test_that_is_left_out_exists() -> None:
 
 
 def test_the_outcomes_of_tests_are_counted() -> None:
-    text = "..F\nFAILED tests/a.py::f - x\n1 failed, 2 passed in 3.1s\n"
-    assert counted(text) == (2, ["tests/a.py::f"])
+    text = (
+        "..F\nFAILED tests/a.py::f[a b] - x\nERROR tests/a.py::f - y\n"
+        "1 failed, 2 passed in 3661.10s (1:01:01)\n"
+        "a library: leaked 1 instance\n"
+    )
+    assert counted(text) == (2, ["tests/a.py::f[a b]", "tests/a.py::f"])
     assert counted("1,2\nno tests ran in 0.1s") == (0, ["no tests ran in 0.1s"])
     listed = "\n\n10/12 tests collected (2 deselected) in 1.0s\n"
     assert matrix.number("deselected", listed) == 2

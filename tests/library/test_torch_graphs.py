@@ -13,6 +13,11 @@ from torch.fx._symbolic_trace import PH as torch_PH
 from torch.fx.graph import CodeGen as TorchCodeGen
 
 import fx
+from fx.passes.utils.matcher_utils import SubgraphMatcher
+from fx.passes.utils.matcher_with_name_node_map_utils import (
+    SubgraphMatcherWithNameNodeMap,
+)
+from fx.subgraph_rewriter import replace_pattern_with_filters
 from fx.usedef.values import Value
 from tests.library.same_graph import assert_same_graph
 from tests.zoo import ZOO, Network, borrow
@@ -283,3 +288,119 @@ def test_what_cannot_be_converted_is_refused() -> None:
         fx.from_torch(not_a_graph)
     with pytest.raises(TypeError, match="not ReLU"):
         fx.to_torch(not_a_graph)
+
+
+# -- graphs of torch.fx as patterns and replacements ---------------------------
+
+
+def exported(f: Callable[..., Value], *args: Value) -> Value:
+    """What torch.export makes of a function, a module of torch.fx."""
+
+    class Holder(nn.Module):
+        """Calls the function."""
+
+        def forward(self, *args: Value) -> Value:
+            """Call it."""
+            return f(*args)
+
+    return torch.export.export(Holder(), args).module()
+
+
+def relus(x: Value) -> Value:
+    """What is rewritten."""
+    return torch.relu(x) + torch.relu(x * 2)
+
+
+def aten_relu(x: Value) -> Value:
+    """A pattern."""
+    return torch.ops.aten.relu.default(x)
+
+
+def aten_tanh(x: Value) -> Value:
+    """A replacement."""
+    return torch.ops.aten.tanh.default(x)
+
+
+X = torch.linspace(-1, 1, 4)
+
+
+@pytest.mark.parametrize("how", ["traced", "exported"])
+@pytest.mark.parametrize("bare", [False, True])
+def test_a_graph_of_torch_fx_is_a_pattern_and_a_replacement(
+    how: str, bare: bool
+) -> None:
+    made: list[Value] = [
+        torch.fx.symbolic_trace(f) if how == "traced" else exported(f, X)
+        for f in (aten_relu, aten_tanh)
+    ]
+    given = [one.graph for one in made] if bare else made
+    before = [one.print_readable(print_output=False) for one in made]
+    gm = fx.from_torch(exported(relus, X))
+    assert len(fx.replace_pattern(gm, *given)) == 2
+    _same(gm(X), torch.tanh(X) + torch.tanh(X * 2))
+    assert before == [one.print_readable(print_output=False) for one in made]
+    assert all(isinstance(node, fx.Node) for node in gm.graph.nodes)
+
+
+class Scale(nn.Module):
+    """A module with a tensor of its own."""
+
+    def __init__(self, value: float) -> None:
+        """Take the tensor's value."""
+        super().__init__()
+        self.scale = nn.Parameter(torch.tensor(value))
+
+    def forward(self, x: Value) -> Value:
+        """Scale a tensor."""
+        return x * self.scale
+
+
+@pytest.mark.parametrize("bare", [False, True])
+def test_what_its_nodes_fetch_comes_along(bare: bool) -> None:
+    sought: Value = torch.fx.symbolic_trace(Scale(3.0))
+    new: Value = torch.fx.symbolic_trace(Scale(5.0))
+    gm = fx.symbolic_trace(Scale(2.0))
+    new.register_parameter("other", new.scale)
+    for node in new.graph.nodes:
+        if node.op == "get_attr":
+            node.target = "other"
+    given = [one.graph if bare else one for one in (sought, new)]
+    assert len(fx.replace_pattern(gm, *given)) == 1
+    assert gm(torch.ones(())).item() == 5.0
+
+
+def test_a_callback_may_make_graphs_of_torch_fx() -> None:
+    gm = fx.symbolic_trace(relus)
+    graph: Value = torch.fx.symbolic_trace(lambda x: torch.tanh(x)).graph
+    found = replace_pattern_with_filters(
+        gm,
+        lambda x: torch.relu(x),
+        replacement_callback=lambda match, graph_, pattern: graph,
+    )
+    assert len(found) == 2
+    _same(gm(X), torch.tanh(X) + torch.tanh(X * 2))
+
+
+def test_a_matcher_takes_a_graph_of_torch_fx() -> None:
+    graph: Value = torch.fx.symbolic_trace(lambda x: torch.relu(x)).graph
+    matcher = SubgraphMatcher(graph)
+    found = matcher.match(fx.symbolic_trace(relus).graph)
+    assert [*found[0].nodes_map] == [*matcher.pattern.nodes][1::-1]
+
+    def with_name(x: Value) -> Value:
+        y = torch.relu(x)
+        return y, {"it": y}
+
+    named: Value = torch.fx.symbolic_trace(with_name)
+    names = SubgraphMatcherWithNameNodeMap(named)
+    matches = names.match(fx.symbolic_trace(relus).graph)
+    assert [str(one.name_node_map["it"]) for one in matches] == [
+        "relu",
+        "relu_1",
+    ]
+
+
+def test_a_graph_of_torch_fx_that_would_be_edited_is_refused() -> None:
+    theirs: Value = torch.fx.symbolic_trace(relus)
+    with pytest.raises(TypeError, match=r"of torch\.fx.*fx\.from_torch"):
+        fx.replace_pattern(theirs, lambda x: torch.relu(x), torch.tanh)

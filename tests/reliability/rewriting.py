@@ -6,6 +6,7 @@ decided by a loop over the nodes of the program as it was.  Half of the
 programs write to their values; there the order of reads and writes is to be
 respected.  torch.fx rewrites the same programs, and cannot be asked to.
 
+Some patterns and replacements are graphs of torch.fx, which are only read.
 In every fourth program a leaf function is called in all the ways that Python
 has, and the pattern is that function itself; none of its calls may be left.
 """
@@ -14,7 +15,7 @@ from __future__ import annotations
 
 import operator
 import random
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from importlib import import_module
 from typing import Any, TypeAlias
 
@@ -210,14 +211,18 @@ def difference(lib: Lib, seed: int) -> str:
         options["normalize"] = rng.random() < 0.3
     gm = lib.GraphModule(torch.nn.Module(), graph)
     code, sought = gm.code, str(pattern)
-    made: Callable[..., Graph] = lambda match, _graph, pattern: equivalent(  # noqa: E731
-        lib, rng, pattern, match.nodes_map
-    )
+    is_torchs = lib is fx and rng.random() < 0.2
+    given = fx.to_torch(pattern) if is_torchs else pattern
+
+    def made(match: Value, _graph: Graph, pattern: Graph) -> Graph:
+        new = equivalent(lib, rng, pattern, match.nodes_map)
+        return fx.to_torch(new) if is_torchs else new
+
     rewriter = import_module(f"{lib.__name__}.subgraph_rewriter")
     try:
         rewriter.replace_pattern_with_filters(
             gm,
-            pattern,
+            given,
             replacement_callback=made,
             ignore_literals=literal is not None,
             **options,
@@ -352,6 +357,12 @@ PART = Part(
             "if is_leaf_function(function):",
             "if False:",
             "a leaf function that is the pattern is traced through",
+        ),
+        Plant(
+            "fx/usedef/refusals.py",
+            "for kind, convert in CONVERTERS.items():",
+            "for kind, convert in CONVERTERS and ():",
+            "graphs of torch.fx are refused as patterns",
         ),
         Plant(
             "fx/rewriting/all_arguments.py",

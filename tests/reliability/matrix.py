@@ -246,10 +246,19 @@ def pytest(torch: str, *options: str) -> tuple[bool, str]:
     )
 
 
+def summary(text: str) -> str:
+    """The line with numbers that pytest prints at its end.
+
+    Other lines may follow it, which libraries print when Python ends.  If there
+    is none, since pytest did not come so far, it is the last line.
+    """
+    lines = re.findall(r"^.* in \d+\.\d+s(?: .*)?$", text, re.MULTILINE)
+    return str([*text.strip().splitlines()[-1:], *lines][-1])
+
+
 def number(word: str, text: str) -> int:
-    """The number before a word in the last line that pytest printed."""
-    last = text.strip().splitlines()[-1]
-    found = re.search(rf"(\d+) {word}\b", last)
+    """The number before a word in what pytest said at its end."""
+    found = re.search(rf"(\d+) {word}\b", summary(text))
     return int(found[1]) if found else 0
 
 
@@ -260,8 +269,8 @@ def counted(tests: str) -> tuple[int, list[str]]:
         r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", tests, re.MULTILINE
     )
     if not passed and not failed:
-        failed = [tests.strip().splitlines()[-1]]
-    return passed, failed
+        failed = [summary(tests)]
+    return passed, list(dict.fromkeys(failed))
 
 
 # --- the table -------------------------------------------------------------

@@ -48,6 +48,7 @@ def test_the_outcomes_of_tests_are_counted() -> None:
     )
     assert counted(text) == (2, ["tests/a.py::f[a b]", "tests/a.py::f"])
     assert counted("1,2\nno tests ran in 0.1s") == (0, ["no tests ran in 0.1s"])
+    assert counted("Segmentation fault\n") == (0, ["Segmentation fault"])
     listed = "\n\n10/12 tests collected (2 deselected) in 1.0s\n"
     assert matrix.number("deselected", listed) == 2
 

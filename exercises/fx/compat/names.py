@@ -16,6 +16,7 @@ import math
 from types import ModuleType
 from typing import Final
 
+import torch.fx
 from torch import nn
 from torch.fx import traceback as torch_traceback
 
@@ -43,10 +44,10 @@ from ..text import dotted_path, node_text
 from ..torch_internals import torch_fx
 from ..tracing import questions
 from ..tracing.tracer import Tracer
-from ..usedef import protocols, values
+from ..usedef import protocols, refusals, values
 from ..usedef.values import Argument, Value
 from .first_use import importer
-from .torch_graphs import to_torch
+from .torch_graphs import read_from_torch, to_torch
 
 
 def _format_arg(arg: Argument, max_list_len: float = math.inf) -> str:
@@ -126,6 +127,8 @@ _NAMES: Final[dict[ModuleType | type, dict[str, Value]]] = {
 def set_all() -> None:
     """Set the names; the package root does so when it is imported."""
     Graph.to_torch = GraphModule.to_torch = to_torch
+    for kind in (torch.fx.Graph, torch.fx.GraphModule):
+        refusals.CONVERTERS[kind] = read_from_torch
     for holder, names in _NAMES.items():
         for name, value in names.items():
             setattr(holder, name, value)

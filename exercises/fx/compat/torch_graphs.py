@@ -76,6 +76,28 @@ def from_torch(
     return module
 
 
+def read_from_torch(source: Value) -> Value:
+    """A pattern or replacement of torch.fx as one of fx.
+
+    A bare graph keeps its `owning_module`, which has what its nodes fetch. The
+    checks of the inputs that torch.export puts in front are left out: they are
+    no part of what is looked for.
+
+    Args:
+        source: a graph or module of torch.fx; it stays as it is.
+    """
+    made: Value = from_torch(source)
+    graph = made
+    if isinstance(made, GraphModule):
+        graph = made.graph
+    else:
+        graph.owning_module = source.owning_module
+    for node in graph.find_nodes(op="call_module", target="_guards_fn"):
+        if not node.users:
+            graph.erase_node(node)
+    return made
+
+
 @overload
 def to_torch(source: GraphModule) -> torch.fx.GraphModule: ...
 @overload

@@ -28,6 +28,7 @@ from ..tracing.tracer import Tracer
 from ..tracing.wrapping import original_of
 from ..usedef import lint
 from ..usedef.arguments import map_aggregate, parts
+from ..usedef.refusals import as_ours
 from ..usedef.values import Argument, Value
 from .mutations import has_effect
 
@@ -165,12 +166,14 @@ class Rewrite:
 def graph_of(program: Program) -> Graph:
     """The graph of a pattern or replacement; traced if need be.
 
-    That of a leaf function (`fx.wrap`) is a call of it, as in every program.
+    That of a leaf function (`fx.wrap`) is a call of it, as in every program. A
+    graph or module of torch.fx is converted, and stays as it is.
 
     Raises:
         TypeError: a leaf function takes any number of arguments.
         TraceError: the program cannot be traced.
     """
+    program = as_ours(program)
     if isinstance(program, GraphModule):
         return program.graph
     if isinstance(program, Graph):
@@ -233,7 +236,7 @@ def template_maker(
         copies = Copies()
 
         def made_for(match: InternalMatch) -> Template:
-            graph = callback(match, gm.graph, matcher.pattern)
+            graph = as_ours(callback(match, gm.graph, matcher.pattern))
             made = make_template(gm, graph, graph.owning_module, copies=copies)
             _check_fit(match, made, matcher.pattern)
             return made
@@ -244,6 +247,7 @@ def template_maker(
             "Must provide either a replacement GraphModule or a replacement "
             "callback"
         )
+    replacement = as_ours(replacement)
     graph = graph_of(replacement)
     is_module = isinstance(replacement, nn.Module)
     root = replacement if is_module else graph.owning_module

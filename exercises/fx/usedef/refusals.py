@@ -46,6 +46,26 @@ _INSIDE: Final[dict[type, Callable[[Value], Iterable[Value]]]] = {
 """How to look into containers in which a Node could not be replaced."""
 
 
+CONVERTERS: Final[dict[type, Callable[[Value], Value]]] = {}
+"""Class of torch.fx -> what makes the same of fx of an instance, to be read;
+the package root fills it in."""
+
+
+def as_ours(found: Value) -> Value:
+    """A graph or module of torch.fx as one of fx, to be read; else as it is.
+
+    Raises:
+        TypeError: it is of torch.fx, and cannot be converted.
+
+    Cost: O(1); of what is converted, O(nodes + size of their arguments).
+    """
+    for kind, convert in CONVERTERS.items():
+        if isinstance(found, kind):
+            return convert(found)
+    refuse_torchs(found)
+    return found
+
+
 def refuse_torchs(found: object) -> None:
     """Raise for a graph, module, node, proxy or tracer of torch.fx.
 

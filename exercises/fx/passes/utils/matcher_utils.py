@@ -36,7 +36,7 @@ from ...rewriting.patterns import (
     side_by_side,
 )
 from ...usedef.arguments import holds_node
-from ...usedef.refusals import refuse_torchs
+from ...usedef.refusals import as_ours, refuse_torchs
 from ...usedef.values import Argument, Value
 
 __all__ = ["InternalMatch", "MatchOptions", "Mismatch", "SubgraphMatcher"]
@@ -123,7 +123,7 @@ class SubgraphMatcher:
         """Prepare a pattern for matching.
 
         Args:
-            pattern: what to look for.
+            pattern: what to look for; if it is of torch.fx, it is converted.
             match_output: the output must be paired with the output.
             match_placeholder: a placeholder matches placeholders and
                 constants, instead of anything.
@@ -141,6 +141,7 @@ class SubgraphMatcher:
 
         torch.fx: passes/utils/matcher_utils.py, SubgraphMatcher
         """
+        pattern = as_ours(pattern)
         _check_pattern(pattern)
         check_options(options)
         self.pattern = pattern

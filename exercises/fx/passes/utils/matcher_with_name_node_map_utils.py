@@ -20,6 +20,7 @@ from typing import Unpack
 from ...graph import Graph
 from ...graph_module import GraphModule
 from ...node import Node
+from ...rewriting.templates import graph_of
 from ...torch_internals import pytree as torch_pytree
 from ...usedef.values import Value
 from .matcher_utils import InternalMatch, MatchOptions, SubgraphMatcher
@@ -52,7 +53,8 @@ class SubgraphMatcherWithNameNodeMap(SubgraphMatcher):
 
         Args:
             pattern_gm: the pattern. It returns a tuple, and the last item of
-                that is a dict: name -> value of the pattern.
+                that is a dict: name -> value of the pattern. It may be a
+                module of torch.fx, as torch.export makes them.
             match_output: see `SubgraphMatcher`, also for what follows.
             match_placeholder: whether an input is not matched by anything.
             remove_overlapping_matches: whether matches may share no nodes.
@@ -111,10 +113,11 @@ class SubgraphMatcherWithNameNodeMap(SubgraphMatcher):
 
 def _without_names(pattern: GraphModule) -> tuple[Graph, dict[str, Node]]:
     """A copy of a pattern's graph without the dict, and the dict."""
+    whole = graph_of(pattern)
     graph = Graph()
-    graph.owning_module = pattern
-    leaves = graph.graph_copy(pattern.graph, {})
-    output: Value = pattern.graph.process_outputs(leaves)
+    graph.owning_module = whole.owning_module
+    leaves = graph.graph_copy(whole, {})
+    output: Value = whole.process_outputs(leaves)
     if not isinstance(output, tuple):
         raise AssertionError(
             f"Expecting the pattern graph to return a tuple, not {output!r}"

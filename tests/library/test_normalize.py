@@ -365,7 +365,7 @@ def test_constants_of_any_type_stay() -> None:
     graph = fx.Graph()
     x = graph.placeholder("x")
     loss = F.triplet_margin_with_distance_loss
-    options = {"distance_function": distance}
+    options: dict[str, object] = {"distance_function": distance}
     graph.output(graph.call_function(loss, (x, x, x), options))
     gm, a = fx.GraphModule(nn.Module(), graph), torch.rand(3, 4)
     for normalize in (ours.NormalizeArgs, ours.NormalizeOperators):

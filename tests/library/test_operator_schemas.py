@@ -339,7 +339,7 @@ LOSSES: list[Function] = [
 @pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.__name__)
 def test_a_default_that_no_schema_tells_is_left_out(loss: Function) -> None:
     # torch.fx: reduction=1, which is the mean; called without it, it is 0.
-    signature, *_ = get_signature_for_torch_op(loss) or ()
+    (signature, *_) = get_signature_for_torch_op(loss) or [inspect.Signature()]
     assert signature.parameters["reduction"].default == 1
     values = signature.parameters.values()
     types = tuple([v.annotation for v in values if v.default is v.empty])
@@ -389,7 +389,7 @@ def test_what_makes_a_tensor_can_be_called(
 
 def test_overloads_of_torchscript_are_not_functions_of_torch() -> None:
     # torch.fx: the names `a` and `b`, which torch.add does not take.
-    numbers = (2.0, 3.0), {}, (float, float)
+    numbers: Any = (2.0, 3.0), {}, (float, float)
     assert normalize_function(torch.add, *numbers) is None
     assert normalize_function(torch.ops.aten.add, *numbers) is None
     pair = normalize_function(torch.ops.aten.add.float, *numbers)

@@ -12,7 +12,8 @@ and sets the status:
     out      fx does not have the name; the reason says why
     later    the name belongs to a stage whose files do not exist yet
 
-The public names of a module are those in its `__all__` and those it defines;
+The public names of a module are those in its `__all__` and those it defines
+(for those that it imports, see `passed_on_problems`);
 those of a class are its methods, properties and attributes.  Names with a
 leading underscore do not count, except `__init__`.  The names inside of a
 module or class with the status "out" are not listed.
@@ -33,6 +34,7 @@ import textwrap
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 from functools import cache, cached_property
 from pathlib import Path
 from types import ModuleType
@@ -316,6 +318,62 @@ def _is_listed(row: Row | None) -> bool:
     return row is None or row.status in ("same", "differs")
 
 
+# --- names that a module has because it imports them -------------------------
+
+NOT_PASSED_ON: Final = {
+    "fx._lazy_graph_module.*": "it is there for one function",
+    "fx.tensor_type.*": "it is torch.fx's own file, but for three classes",
+    "fx.passes.*": "a pass has its own names; others are in their own files",
+    "fx.experimental.*": "a pass has its own names, and others are torch's",
+}
+"""What fx does not have of such names, "module.name", and why."""
+
+
+def passed_on(name: str) -> set[str]:
+    """The public names of torch that a module of torch.fx imports.
+
+    Modules and type variables do not count.
+    """
+    module = importlib.import_module(name)
+    return {
+        key
+        for key, value in vars(module).items()
+        if not key.startswith("_")
+        and not isinstance(value, ModuleType | TypeVar)
+        and (home := str(getattr(value, "__module__", ""))) != name
+        and home.partition(".")[0] == "torch"
+    }
+
+
+def passed_on_problems(
+    rows: Mapping[tuple[str, str], Row],
+    names: Callable[[str], set[str]] = passed_on,
+) -> Iterator[str]:
+    """Imported names of torch.fx that fx lacks for no reason that is given.
+
+    And the other way round: reasons for names that there are not.
+    """
+    used = set()
+    for module, key in rows:
+        if key or not _is_listed(rows[module, key]):
+            continue
+        home = importlib.import_module(module)
+        for name in sorted(names(f"torch.{module}")):
+            full = f"{module}.{name}"
+            if (module, name) in rows or hasattr(home, name):
+                continue
+            reasons = [o for o in NOT_PASSED_ON if fnmatchcase(full, o)]
+            used |= {*reasons}
+            if not reasons:
+                yield (
+                    f"{full}: torch.fx's file imports it, and programs may "
+                    "import it from there: let fx have it, or give the reason "
+                    "in NOT_PASSED_ON"
+                )
+    for pattern in NOT_PASSED_ON.keys() - used:
+        yield f"{pattern}: NOT_PASSED_ON has it, and there is no such name"
+
+
 # --- fx --------------------------------------------------------------------
 
 
@@ -544,6 +602,7 @@ def main() -> int:
             for problem in row_problems(row, look_up(module, key))
         ),
         *stray_problems(library(), left_out(rows)),
+        *passed_on_problems(rows),
     ]
     print(*wrong, sep="\n", end="\n" if wrong else "")
     return 1 if wrong else 0

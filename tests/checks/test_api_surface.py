@@ -12,6 +12,7 @@ import torch
 
 from tests.checks.api_surface import (
     FILE,
+    NOT_PASSED_ON,
     Item,
     Row,
     describe,
@@ -21,6 +22,8 @@ from tests.checks.api_surface import (
     look_up,
     members,
     parameters,
+    passed_on,
+    passed_on_problems,
     public_names,
     row_problems,
     stray_problems,
@@ -59,6 +62,13 @@ def test_nothing_is_put_off_to_a_stage_that_is_built() -> None:
 def test_every_name_of_torch_fx_has_a_row() -> None:
     rows = load(FILE.read_text(encoding="utf-8"))
     wrong = list(surface_problems(rows, torch_surface(rows)))
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.newest
+def test_every_name_that_torch_fx_imports_is_there_or_out() -> None:
+    rows = load(FILE.read_text(encoding="utf-8"))
+    wrong = list(passed_on_problems(rows))
     assert not wrong, "\n".join(wrong)
 
 
@@ -115,6 +125,17 @@ def test_a_row_that_is_not_true_is_seen(
     row: Row, found: Item | None, complaint: str
 ) -> None:
     assert list(row_problems(row, found)) == [complaint]
+
+
+def test_a_name_that_is_imported_and_lacking_is_seen() -> None:
+    home = Row("fx.node", "", "module", None, "same")
+    rows = {("fx.node", ""): home}
+    names = {"torch.fx.node": {"Node", "map_aggregate", "nowhere"}}
+    found = [*passed_on_problems(rows, names.__getitem__)]
+    assert found[0].startswith("fx.node.nowhere: torch.fx's file imports it")
+    assert len(found) == 1 + len(NOT_PASSED_ON)
+    assert "there is no such name" in found[1]
+    assert "TreeSpec" in passed_on("torch.fx._pytree")
 
 
 def test_a_row_that_is_true_is_fine() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 import torch.fx
 from torch import nn
@@ -11,6 +12,7 @@ import fx.graph
 import fx.tensor_type
 from fx._compatibility import compatibility
 from fx._lazy_graph_module import _make_graph_module
+from fx.compat.passed_on import finder
 from fx.ordered.namespace import target_to_str
 from fx.usedef.values import Value
 
@@ -152,3 +154,48 @@ def test_a_callable_whose_name_is_no_string_is_named_by_its_class() -> None:
             return x + 1
 
     assert target_to_str(Adder()) == "adder"
+
+
+def test_names_that_torch_fx_imports_are_found_where_it_has_them() -> None:
+    tree_spec: Value = vars(torch.fx._pytree)["TreeSpec"]
+    doors: Value = fx
+    assert doors._pytree.TreeSpec is tree_spec
+    assert doors.interpreter.map_aggregate is fx.node.map_aggregate
+    assert doors.subgraph_rewriter.symbolic_trace is fx.symbolic_trace
+    assert doors.graph.compatibility is compatibility
+    assert doors.passes.utils.HolderModule is not None
+    for module, name in (
+        (fx.graph, "nowhere"),
+        (fx.graph, "math"),  # a module
+        (fx.graph, "_snake_case"),  # private
+        (fx._symbolic_trace, "HAS_VARSTUFF"),  # its own
+        (fx.node, "_side_effects"),
+    ):
+        assert not hasattr(module, name)
+
+
+def test_a_name_that_is_imported_from_what_fx_lacks() -> None:
+    find = finder("fx.passes.tools_common")
+    with pytest.raises(AttributeError, match="no attribute 'nowhere'"):
+        find("nowhere")
+    find = finder("fx.tensor_type")
+    with pytest.raises(AttributeError, match="no attribute 'Var'"):
+        find("Var")
+
+
+def test_a_subclass_enters_what_notes_the_current_node() -> None:
+    class Counts(fx.Interpreter):
+        def run_node(self, n: fx.Node) -> Value:
+            with self._set_current_node(n):
+                args, kwargs = self.fetch_args_kwargs_from_env(n)
+                return getattr(self, n.op)(n.target, args, kwargs)
+
+    class Notes(fx.Interpreter):
+        def _set_current_node(self, node: fx.Node) -> Value:
+            seen.append(node.name)
+            return super()._set_current_node(node)
+
+    seen: list[str] = []
+    gm = fx.symbolic_trace(lambda x: x + 1)
+    assert [Counts(gm).run(1), Notes(gm).run(1)] == [2, 2]
+    assert seen == ["x", "add", "output"]

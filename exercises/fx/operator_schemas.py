@@ -22,7 +22,7 @@ from torch import FunctionSchema
 
 from .memory.facts import Args, Facts, Kwargs, facts_of_overloads
 from .memory.signatures import python_signature
-from .torch_internals.operators import OpOverload, OpOverloadPacket
+from .torch_internals.operators import OpOverload, OpOverloadPacket, has_kernel
 from .usedef.values import Argument, Value
 
 __all__ = [
@@ -255,6 +255,9 @@ def overload_of(
     if not isinstance(target, _WITH_SCHEMA):
         return None
     fitting = _fitting(target, args, kwargs)
+    if isinstance(target, BuiltinFunctionType):
+        # The others are TorchScript's, such as aten::add.int(int a, int b).
+        fitting = [one for one in fitting if has_kernel(one.full_name)]
     if len(fitting) > 1:
         if arg_types is None and kwarg_types is None:
             schemas = "\n".join([str(facts.signature) for facts in fitting])
@@ -266,10 +269,7 @@ def overload_of(
             )
         types = arg_types or (), kwarg_types or {}
         fitting = _meant(target, fitting, types)
-    if not fitting or isinstance(target, OpOverload):
-        return fitting[0] if fitting else None
-    # Overloads of numbers alone are TorchScript's: torch.add gives a tensor.
-    return fitting[0] if "Tensor" in str(fitting[0].schema) else None
+    return fitting[0] if fitting else None
 
 
 def _meant(
@@ -285,14 +285,18 @@ def _meant(
     if taking and isinstance(target, OpOverloadPacket):
         for one in fitting[: fitting.index(taking[0])]:
             converts = _types_fit(one, types, may_convert)
-            if converts and _declared(one) != _declared(taking[0]):
+            if converts and not alike(one.signature, taking[0].signature):
                 return []
     return taking
 
 
-def _declared(facts: Facts) -> list[tuple[str, Value]]:
-    """The names of an overload's parameters, and their defaults."""
-    return [(one.name, one.default) for one in facts.parameters.values()]
+def alike(one: Signature, other: Signature) -> bool:
+    """Whether two signatures differ in the types alone."""
+    named, beside = (
+        [(each.name, each.default) for each in signature.parameters.values()]
+        for signature in (one, other)
+    )
+    return named == beside
 
 
 _CONVERTED: Final = {bool, int, float, complex, Number, torch.Tensor}
@@ -390,8 +394,8 @@ def _default(argument: Value, *, of_python: bool) -> Value:
     """What a call means that does not give an argument.
 
     It is empty if a call must give it, and _UNKNOWN if no schema says: torch's
-    functions read `reduction=Mean` of a schema as 0, which is none,
-    and refuse the None that schemas have for `pin_memory`.
+    functions read `reduction=Mean` of a schema as 0, which is none, and some
+    refuse what schemas have for `layout` and `pin_memory`.
 
     Args:
         argument: a torch.Argument, of which torch's stubs know too little.
@@ -399,18 +403,16 @@ def _default(argument: Value, *, of_python: bool) -> Value:
     """
     if not argument.has_default_value():
         return Parameter.empty
-    default = argument.default_value
-    unlike = {"reduction": default, "pin_memory": None}
-    name: str = argument.name
-    if of_python and name in unlike and default == unlike[name]:
+    if of_python and argument.name in ("reduction", "layout", "pin_memory"):
         return _UNKNOWN
+    default = argument.default_value
     real = str(argument.real_type).removeprefix("Optional[").rstrip("]")
-    return default if default is None else _ENUMS.get((real, default), default)
+    return _ENUMS.get((real, str(default)), default)
 
 
 _ENUMS: Final = {
-    ("ScalarType", 4): torch.int64,
-    ("MemoryFormat", 0): torch.contiguous_format,
+    ("ScalarType", "4"): torch.int64,
+    ("MemoryFormat", "0"): torch.contiguous_format,
 }
 """What schemas write as a number: its type and number -> what it stands for."""
 

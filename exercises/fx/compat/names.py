@@ -23,12 +23,17 @@ from torch.fx import traceback as torch_traceback
 from .. import (
     _pytree,
     _symbolic_trace,
+    annotate,
     experimental,
     graph,
     graph_module,
+    immutable_collections,
+    interpreter,
     node,
     operator_schemas,
     passes,
+    proxy,
+    subgraph_rewriter,
     traceback,
 )
 from ..codegen.codegen import CodeGen
@@ -47,6 +52,7 @@ from ..tracing.tracer import Tracer
 from ..usedef import protocols, refusals, values
 from ..usedef.values import Argument, Value
 from .first_use import importer
+from .passed_on import finder
 from .torch_graphs import read_from_torch, to_torch
 
 
@@ -69,6 +75,27 @@ def _deserialization_tracer(cls: type[Tracer], root: nn.Module) -> Tracer:
     """
     return cls()
 
+
+_OF_UTILS: Final = dict.fromkeys(
+    ("HolderModule", "compare_graphs", "lift_subgraph_as_module"), "common"
+)
+"""What `fx.passes.utils` has of its modules, by name."""
+
+_FRONT_DOORS: Final = (
+    _pytree,
+    _symbolic_trace,
+    annotate,
+    graph,
+    graph_module,
+    immutable_collections,
+    interpreter,
+    node,
+    operator_schemas,
+    proxy,
+    subgraph_rewriter,
+    traceback,
+)
+"""The modules that give what their namesakes in torch.fx import."""
 
 _NAMES: Final[dict[ModuleType | type, dict[str, Value]]] = {
     graph: {
@@ -118,8 +145,9 @@ _NAMES: Final[dict[ModuleType | type, dict[str, Value]]] = {
     },
     **{
         package: {"__getattr__": importer(package.__name__, {})}
-        for package in (passes, utils, experimental)
+        for package in (passes, experimental)
     },
+    utils: {"__getattr__": importer(utils.__name__, _OF_UTILS)},
 }
 """Module or class of fx -> the names that it gets, and what they mean."""
 
@@ -129,6 +157,8 @@ def set_all() -> None:
     Graph.to_torch = GraphModule.to_torch = to_torch
     for kind in (torch.fx.Graph, torch.fx.GraphModule):
         refusals.CONVERTERS[kind] = read_from_torch
+    for door in _FRONT_DOORS:
+        vars(door)["__getattr__"] = finder(door.__name__)
     for holder, names in _NAMES.items():
         for name, value in names.items():
             setattr(holder, name, value)

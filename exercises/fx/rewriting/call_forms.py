@@ -21,12 +21,12 @@ import torch
 from torch import nn
 
 from ..memory.effects import by_itself, first_of, overloads_of, owned
-from ..memory.facts import Facts, builtin_name, facts_of_overloads
+from ..memory.facts import Facts, builtin_name, facts_of, facts_of_overloads
 from ..memory.signatures import python_signature
 from ..node import Node
-from ..operator_schemas import may_convert, type_matches
+from ..operator_schemas import alike, may_convert, type_matches
 from ..text.qualified_names import resolves_to
-from ..torch_internals.operators import OpOverload, OpOverloadPacket
+from ..torch_internals.operators import OpOverload, OpOverloadPacket, has_kernel
 from ..usedef.arguments import parts
 from ..usedef.values import LEAVES, Argument, Value
 from .patterns import Exact, Key, MatchOptions, Pair, fetched, side_by_side
@@ -278,9 +278,9 @@ def operator_name(node: Node) -> str:
 def _name_of_function(target: Value) -> str:
     """The name of the operator that a function calls, or ""."""
     if isinstance(target, OpOverload):
-        schema = target._schema
-        name = schema.name.removeprefix("aten::")
-        found = name if "Tensor" in str(schema) else ""
+        found = target._schema.name.removeprefix("aten::")
+        if not _is_of_function(facts_of(target)):
+            return ""
     else:
         found = PYTHON_OPERATORS.get(target) or _name_in_torch(target)
     found = SAME_AS.get(found, found)
@@ -334,7 +334,20 @@ def _overloads(name: str) -> list[Facts]:
     if not name.isidentifier() or name.endswith("_"):
         return []
     found = facts_of_overloads(getattr(torch.ops.aten, name, None)) or []
-    return [facts for facts in found if "Tensor" in str(facts.schema)]
+    return [facts for facts in found if _is_of_function(facts)]
+
+
+def _is_of_function(facts: Facts | None) -> bool:
+    """Whether a function of torch may call an overload, and give what it gives.
+
+    TorchScript has others, such as aten::add.int, and a dtype is a number to
+    operators.
+    """
+    return (
+        facts is not None
+        and has_kernel(facts.full_name)
+        and not str(facts.schema).endswith("ScalarType")
+    )
 
 
 def form(node: Node) -> Form | None:
@@ -373,7 +386,8 @@ def _meant(
 
     `torch.var(x, 1)` is not the overload in which 1 would be a truth value. A
     node may call that all the same, by its name or because `torch.ops` converts
-    the 1. Then there is none: no function calls it with the same arguments.
+    the 1. Then there is none: no function calls it with the same arguments. Nor
+    if the overload is not the first that fits, and has other parameters.
     """
     takes = functools.partial(_take, type_matches, is_pattern=is_pattern)
     meant = list(filter(takes, found)) or found
@@ -384,7 +398,8 @@ def _meant(
         called = [signature for signature, _ in filter(takes, found)][:1]
     else:
         return meant
-    return [one for one in meant if one[0] in called]
+    first = meant[0][0]
+    return [one for one in meant if one[0] in called and alike(one[0], first)]
 
 
 def _take(

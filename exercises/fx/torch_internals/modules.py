@@ -62,3 +62,11 @@ registration_hooks: Final[Mapping[int, Value]] = find_or(
     without="hooks for the registration of modules may not be told of one",
 )
 """What is told of each module that is put into another."""
+
+
+def compiled_from(module: nn.Module) -> nn.Module | None:
+    """The module that torch.compile was given, if it has made this one."""
+    if not type(module).__module__.startswith("torch._dynamo"):
+        return None
+    found: nn.Module | None = module._modules.get("_orig_mod")
+    return found

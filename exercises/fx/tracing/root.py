@@ -22,6 +22,7 @@ from ..memory.modules import beside_forward
 from ..proxy import TracerBase
 from ..recording import frames
 from ..torch_internals import pytree
+from ..torch_internals.modules import compiled_from
 from ..usedef.protocols import PyTreeInfo
 from ..usedef.values import Value
 from .concrete_args import (
@@ -43,7 +44,17 @@ def method_of(root: nn.Module, name: str) -> Value:
 
     Raises:
         AssertionError: the class does not have it.
+        NotImplementedError: torch.compile has made the root; its class has no
+            forward.
     """
+    inner = compiled_from(root)
+    if inner is not None:
+        kind = type(inner).__name__
+        raise NotImplementedError(
+            f"the root is what torch.compile has made of a {kind}, whose code "
+            "cannot be traced: trace the module itself, root._orig_mod, and "
+            "compile the result if you like, torch.compile(gm)"
+        )
     method = getattr(type(root), name, None)
     if method is None:
         raise AssertionError(

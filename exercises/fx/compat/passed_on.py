@@ -1,0 +1,52 @@
+"""Passes: names that a file of torch.fx has because it imports them.
+
+Programs import a name from where they see it: `TreeSpec` from
+`torch.fx._pytree`, `map_aggregate` from `torch.fx.interpreter`.  torch.fx's
+files import these for their own work, and fx's files have other work.  So a
+module of fx that is asked for a name that it lacks looks into its namesake,
+when it is asked.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+
+from ..usedef.values import Value
+
+__all__ = ["finder"]
+
+
+def finder(module: str) -> Callable[[str], Value]:
+    """What a module of fx does for a name that it lacks.
+
+    It is meant as the module's `__getattr__` (PEP 562), which Python calls.
+
+    Args:
+        module: its dotted name, which is that of its namesake in torch.fx
+            without "torch.".
+
+    Returns:
+        A function that finds what the namesake imports from torch: fx's own,
+        if torch.fx defines it, or else torch's.  For any other name it raises
+        AttributeError.
+    """
+
+    def find(name: str) -> Value:
+        missing = AttributeError(f"module {module!r} has no attribute {name!r}")
+        if name.startswith("_"):
+            raise missing
+        theirs: Value = importlib.import_module(f"torch.{module}")
+        found: Value = getattr(theirs, name, None)
+        home = str(getattr(found, "__module__", None))
+        if home == theirs.__name__ or home.partition(".")[0] != "torch":
+            raise missing
+        if not home.startswith("torch.fx."):
+            return found
+        try:
+            ours = importlib.import_module(home.removeprefix("torch."))
+            return vars(ours)[name]
+        except (ModuleNotFoundError, KeyError):
+            raise missing from None
+
+    return find

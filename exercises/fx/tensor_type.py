@@ -5,7 +5,9 @@ from typing import Final
 from torch.fx import tensor_type
 from torch.fx.tensor_type import TensorType, is_consistent, is_more_precise
 
+from .usedef.values import Value
+
 __all__ = ["Dyn", "TensorType", "is_consistent", "is_more_precise"]
 
-Dyn: Final = tensor_type.Dyn
+Dyn: Final[Value] = tensor_type.Dyn
 """Stands for a dimension, or a type, that is not known."""

@@ -26,7 +26,10 @@ T = TypeVar("T")
 
 _FX: Final = __name__.removesuffix("recording.frames")
 _OURS: Final = (_FX, "torch.")
-_THROUGH: Final = (_FX, "torch.utils._contextlib.")
+_THROUGH: Final = (
+    *(f"{_FX}{name}." for name in ("recording", "tracing")),
+    "torch.utils._contextlib.",
+)
 
 
 def is_user(frame: FrameType) -> bool:
@@ -69,7 +72,7 @@ def is_called_by_user() -> bool:
     stack = traceback.walk_stack(sys._getframe(1))
     names = (f"{frame.f_globals.get('__name__')}." for frame, _ in stack)
     outside = (name for name in names if not name.startswith(_THROUGH))
-    return not next(outside, "").startswith("torch.")
+    return not next(outside, "").startswith(_OURS)
 
 
 def user_line() -> tuple[str, int]:

@@ -11,15 +11,18 @@ from __future__ import annotations
 from typing import Final, TypeAlias
 
 from ..usedef.values import Value
-from .names import TORCH, find, find_or
+from .names import OLDEST_TORCH, TORCH, find, find_or
 
 Place: TypeAlias = tuple[dict[str, Value], list[str]]
 """The globals of a module, and which of them to replace."""
 
 
-def _place(module: str, name: str, *, without: str) -> Place:
+def _place(
+    module: str, name: str, *, without: str, since: str = OLDEST_TORCH
+) -> Place:
     """The globals of a module and a name in them, if torch has it."""
-    found = find_or(f"{module}:{name}", None, without=without)
+    path = f"{module}:{name}"
+    found = find_or(path, None, without=without, since=since)
     names = [] if found is None else [name]
     return find_or(f"{module}:__dict__", {}, without=without), names
 
@@ -34,6 +37,7 @@ FLAG: Final = _place(
 SET_FLAG: Final = _place(
     "torch.fx._symbolic_trace",
     "_set_is_fx_tracing",
+    since="2.15",
     without="torch writes the flag itself",
 )
 """With what torch says, since 2.15, that no trace runs."""

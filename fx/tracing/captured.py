@@ -19,7 +19,8 @@ warns.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from types import EllipsisType
 from typing import Final, NamedTuple
@@ -38,7 +39,7 @@ from ..torch_internals import pytree
 from ..usedef.values import Argument, Value
 from .entered import note_mode, warn_of_hooks
 from .patching import put
-from .state import Held, State
+from .state import STORED, Held, State
 from .wrapping import find_proxy
 
 _PLAIN: Final = (torch.Tensor, nn.Parameter)
@@ -97,15 +98,12 @@ class Captured:
         self._nodes.append((node, frames.user_line()))
         return node
 
-    def warn(
-        self, output: Node, root: nn.Module, stored: Collection[str]
-    ) -> None:
+    def warn(self, output: Node, root: nn.Module) -> None:
         """Warn of writes, and note fixed modes, when the trace has ended.
 
         Args:
             output: the output node of the graph.
             root: what was traced, for the modules that are called.
-            stored: names of attributes that the trace itself has set on it.
 
         Cost: O(users of the nodes + tensors of the root).
         """
@@ -125,7 +123,11 @@ class Captured:
                 "torch.zeros_like(x), x.new_ones(…)"
             )
         warn_of_changes(
-            [one for one in changes(self._held) if one.path not in stored],
+            [
+                one
+                for one in changes(self._held)
+                if not _STORED.search(one.path)
+            ],
             "Move the code into a leaf module, or write into a buffer (copy_) "
             "and set proxy_buffer_attributes on the tracer",
         )
@@ -152,6 +154,12 @@ class Change(NamedTuple):
     path: str
     value: Value
     undo: Callable[[], None]
+
+
+_STORED: Final = re.compile(
+    rf"^({'|'.join(STORED.values())}|_\w+_constant_)\d+$"
+)
+"""Names of attributes that traces, of other threads too, set on a root."""
 
 
 def changes(held: list[Held]) -> Iterator[Change]:

@@ -14,8 +14,7 @@ from tests.process import printed
 
 BESIDE: Final = 4.0
 """How many times as long as asyncio fx may take to import, whatever the
-machine: it is the goal of `make bench` on two cores of their own.  A collection
-of garbage would add as much again."""
+machine: it is the goal of `make bench` on two cores of their own."""
 
 
 def test_import_takes_no_longer_than_the_goal() -> None:

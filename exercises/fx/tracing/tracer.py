@@ -153,7 +153,7 @@ class Tracer(TracerBase):
             last: tuple[Value, ...]
             last = "output", "output", (result,), {}, None, returns
             output = frames.run_traced(self.create_node, last)
-            self._captured.warn(output, self.root, self._added)
+            self._captured.warn(output, self.root)
             return self.graph
         except BaseException as error:
             self._forget_constants()

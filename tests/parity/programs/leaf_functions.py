@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from typing import no_type_check
 
-import numpy as np
 import torch
 from torch import nn
 

@@ -127,7 +127,6 @@ def functions_of_other_libraries_need_wrap(lib: Lib) -> Seen:
         trace(lambda x: int(x)),
         trace(lambda x: len(x)),
         trace(lambda x: range(x)),
-        trace(lambda x: np.ones(2)[x]),
         trace(lambda x: "abc".join(x)),
         lines(lib.Tracer().trace(pure)),
         lines(lib.Tracer().trace(lambda x: torch.relu(x) + math.floor(x))),

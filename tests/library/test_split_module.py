@@ -19,8 +19,8 @@ from fx.passes.split_module import split_module
 from fx.passes.utils.call_order import kept_in_order
 from fx.usedef.values import Value
 from tests.library.memory_programs import flat, program, recipe_of
+from tests.library.zoo_by_text import BY_TEXT
 from tests.zoo import Network, borrow
-from tests.zoo.by_text import BY_TEXT
 
 Answer = Callable[[Value], Value]
 

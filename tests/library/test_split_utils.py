@@ -15,8 +15,8 @@ from fx.passes import split_utils
 from fx.passes.split_utils import split_by_tags
 from fx.usedef.values import Value
 from tests.library.memory_programs import outcome, program, recipe_of
+from tests.library.zoo_by_text import BY_TEXT
 from tests.zoo import Network, borrow
-from tests.zoo.by_text import BY_TEXT
 
 
 def tagged(gm: Value, parts: dict[str, str], other: str = "a") -> Value:

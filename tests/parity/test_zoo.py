@@ -7,9 +7,9 @@ import torch
 import torch.fx
 
 import fx
+from tests.library.zoo_by_text import BY_TEXT
 from tests.parity.harness import plain
 from tests.zoo import Network, borrow
-from tests.zoo.by_text import BY_TEXT
 
 
 @pytest.mark.parametrize("training", [False, True], ids=["eval", "train"])

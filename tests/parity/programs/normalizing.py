@@ -244,7 +244,7 @@ def a_default_that_all_calls_share(lib: Lib) -> Seen:
 @program()
 def defaults_of_functions(lib: Lib) -> Seen:
     gm = lib.symbolic_trace(
-        lambda x: torch.cat([nn.functional.relu(x), torch.neg(x)])
+        lambda x: torch.cat([nn.functional.relu(x), torch.sgn(x)])
     )
     made = module(lib, "experimental.normalize").NormalizeArgs
     return [made(gm, each).transform().code for each in (True, False)]
@@ -280,3 +280,11 @@ def a_traced_pattern_with_names(lib: Lib) -> Seen:
     if said != "no error":
         return said
     return [str(each.name_node_map["value"]) for each in match()]
+
+
+@program(differs="normalize-script", ours=["input = x", ""])
+def a_function_with_overloads_of_torchscript(lib: Lib) -> Seen:
+    gm = lib.symbolic_trace(lambda x: torch.neg(x))
+    made = module(lib, "experimental.normalize").NormalizeArgs
+    codes = [made(gm, each).transform().code for each in (True, False)]
+    return ["input = x" if "input = x" in code else "" for code in codes]

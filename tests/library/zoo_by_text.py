@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from . import ZOO
+from tests.zoo import ZOO
 
 _UNIONS = frozenset(("bert_base",))
 """The networks with an annotation that torch.fx wrote otherwise before 2.15."""

@@ -457,6 +457,11 @@ class _Recorder(Tracer):
         """Every module: the graph's call_module nodes stay what they are."""
         return True
 
+    def _state_node(self, a: Value) -> Node | None:
+        """A get_attr node for what the module has; a constant else."""
+        unknown = isinstance(a, nn.Parameter) and self._tensor_path(a) is None
+        return None if unknown else super()._state_node(a)
+
     def create_node(
         self,
         kind: Opcode,

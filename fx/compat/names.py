@@ -76,7 +76,7 @@ def _deserialization_tracer(cls: type[Tracer], root: nn.Module) -> Tracer:
     return cls()
 
 
-_OF_UTILS: Final = dict.fromkeys(
+_OF_UTILS: Final[dict[str, str]] = dict.fromkeys(
     ("HolderModule", "compare_graphs", "lift_subgraph_as_module"), "common"
 )
 """What `fx.passes.utils` has of its modules, by name."""

@@ -141,7 +141,7 @@ FRESH_OPERATORS: Final = frozenset(
 PLAIN_ATTRIBUTES: Final = frozenset("device dtype layout ndim shape".split())
 """Attributes of tensors that are not memory."""
 
-FRESH_MODULES: Final = (
+FRESH_MODULES: Final[tuple[type[nn.Module], ...]] = (
     *(nn.Conv1d, nn.Conv2d, nn.Conv3d),
     *(nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d),
     NormBase,

@@ -398,8 +398,7 @@ class Tracer(TracerBase):
         """
         if isinstance(a, torch.Tensor):
             path = self._tensor_path(a)
-            unknown = path is None and self._is_tracing
-            if unknown and isinstance(a, nn.Parameter):
+            if path is None and isinstance(a, nn.Parameter):
                 raise NameError(
                     "parameter is not a member of this module\n"
                     f"  A Parameter of shape {tuple(a.shape)} is used, but no "

@@ -374,7 +374,7 @@ MUTANTS: Final = (
     Mutant(
         function="tracing.tracer.Tracer._state_node",
         misconception="A parameter from elsewhere is a constant.",
-        was="if unknown and isinstance(a, nn.Parameter):",
+        was="if path is None and isinstance(a, nn.Parameter):",
         becomes="if False:",
         told="would become a constant that is never trained",
     ),

@@ -245,9 +245,10 @@ PART = Part(
     plants=(
         Plant(
             "fx/tracing/tracer.py",
-            "        except BaseException:\n"
+            "        except BaseException as error:\n"
             "            self._forget_constants()",
-            "        except Exception:\n            self._forget_constants()",
+            "        except Exception as error:\n"
+            "            self._forget_constants()",
             "constants of a broken trace stay",
         ),
         Plant(

@@ -411,9 +411,8 @@ PART = Part(
         ),
         Plant(
             "fx/passes/utils/common.py",
-            "        for value in node.all_input_nodes:\n            is_copied",
-            "        for value in {*node.all_input_nodes}:\n"
-            "            is_copied",
+            "        for value in dict.fromkeys(used)\n",
+            "        for value in {*used}\n",
             "a part takes its inputs in the order of a set of nodes",
         ),
         Plant(

@@ -881,7 +881,7 @@ PART = Part(
     plants=(
         Plant(
             "fx/tracing/tracer.py",
-            "            self._captured.warn(self.root)\n",
+            "            self._captured.warn(output, self.root)\n",
             "",
             "a recorded write into a tensor of the trace is lost",
         ),
@@ -911,7 +911,7 @@ PART = Part(
         ),
         Plant(
             "fx/tracing/captured.py",
-            "            if isinstance(held[name], Proxy):\n",
+            "            if find_proxy(change.value) is not None:\n",
             "            if False:\n",
             "the root keeps a proxy in the place of its buffer",
         ),

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Final, overload
 
 import torch.fx
+from torch.fx import graph as torch_graph
 
 from ..codegen.codegen import CodeGen
 from ..codegen.variants import _BoxedCodeGen, _PyTreeCodeGen
@@ -28,7 +29,7 @@ from ..usedef.values import Value
 __all__ = ["from_torch", "to_torch"]
 
 _CODEGENS: Final[dict[type, type]] = {
-    torch.fx.graph.CodeGen: CodeGen,
+    torch_graph.CodeGen: CodeGen,
     torch_fx.PyTreeCodeGen: _PyTreeCodeGen,
     torch_fx.BoxedCodeGen: _BoxedCodeGen,
 }

@@ -247,11 +247,11 @@ def template_maker(
             "Must provide either a replacement GraphModule or a replacement "
             "callback"
         )
-    replacement = as_ours(replacement)
-    graph = graph_of(replacement)
-    is_module = isinstance(replacement, nn.Module)
-    root = replacement if is_module else graph.owning_module
-    traced = not isinstance(replacement, nn.Module | Graph)
+    program: Value = as_ours(replacement)
+    graph = graph_of(program)
+    is_module = isinstance(program, nn.Module)
+    root = program if is_module else graph.owning_module
+    traced = not isinstance(program, nn.Module | Graph)
 
     same: list[Template] = []
 

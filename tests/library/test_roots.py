@@ -63,6 +63,7 @@ def with_a_wrapper() -> nn.Module:
 @pytest.mark.parametrize(
     "make", [Calls, with_hooks, with_a_method, with_a_wrapper]
 )
+@pytest.mark.filterwarnings("ignore:0, a Net, is traced into and has hooks")
 def test_the_advice_records_all(make: Callable[[], nn.Module]) -> None:
     root = make()
     with pytest.warns(UserWarning, match=r"torch\.nn\.Sequential\(root\)"):

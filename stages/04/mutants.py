@@ -473,7 +473,7 @@ MUTANTS: Final = (
         function="tracing.patching.Patches._begin",
         misconception="Nobody undoes while somebody begins.",
         was="""        while _threads_of(self._undoing) - {me}:
-            time.sleep(0)
+            time.sleep(1e-4)
 """,
         becomes="",
         told="has to wait while another thread is among `_undoing`",

@@ -13,6 +13,8 @@ import math
 import random
 import sys
 import threading
+import time
+import traceback
 import warnings
 from collections.abc import Callable, Iterator
 from importlib import import_module
@@ -187,18 +189,31 @@ def played(lib: Lib, seed: int) -> str:
     try:
         for thread in (*others, *traces):
             thread.start()
-        for thread in traces:
-            thread.join(60)
+        waited = _together(traces, 60)
         stop.set()
-        for thread in others:
-            thread.join(60)
-        if any(thread.is_alive() for thread in (*others, *traces)):
-            errors.append("a thread hangs")
+        hanging = [*waited, *_together(others, 10)]
+        errors += [f"a thread hangs in\n{_place(one)}" for one in hanging]
         if patched() != before:
             errors.append("something is still patched")
     finally:
         sys.setswitchinterval(interval)
     return "\n".join(errors[:3])
+
+
+def _together(
+    threads: list[threading.Thread], seconds: float
+) -> list[threading.Thread]:
+    """Wait for threads, and say which ones are still at work after a time."""
+    until = time.monotonic() + seconds
+    for thread in threads:
+        thread.join(max(0, until - time.monotonic()))
+    return [thread for thread in threads if thread.is_alive()]
+
+
+def _place(thread: threading.Thread) -> str:
+    """The lines that a thread is at."""
+    frame = sys._current_frames().get(thread.ident or 0)
+    return "".join(traceback.format_stack(frame, 4)) if frame else "(ended)"
 
 
 class _Until(Iterator[object]):
@@ -243,7 +258,7 @@ PART = Part(
         Plant(
             "fx/tracing/patching.py",
             "        while _threads_of(self._undoing) - {me}:\n"
-            "            time.sleep(0)\n",
+            "            time.sleep(1e-4)\n",
             "",
             "a trace begins while another thread undoes patches",
         ),

@@ -5,16 +5,19 @@ from __future__ import annotations
 import copy
 import gc
 import inspect
+import io
 import linecache
 import math
 import operator
 import pickle
+import pkgutil
 import threading
 import time
 import warnings
 import weakref
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import NamedTuple, cast, no_type_check
 
 import pytest
@@ -22,14 +25,17 @@ import torch
 from torch import nn
 
 from fx._symbolic_trace import (
+    PH,
     Tracer,
     is_fx_symbolic_tracing,
     is_fx_tracing,
     symbolic_trace,
 )
 from fx.graph import Graph
-from fx.graph_module import GraphModule, _WrappedCall
+from fx.graph_module import GraphModule, _WrappedCall, reduce_graph_module
 from fx.node import Node
+from fx.subgraph_rewriter import replace_pattern
+from fx.usedef.lint import problems
 from fx.usedef.protocols import PythonCode
 from fx.usedef.values import Argument, Value
 from tests.library.same_graph import assert_same_graph
@@ -956,3 +962,153 @@ class TinyGraphModuleImpl(GraphModule):
 def test_a_users_class_may_have_any_name() -> None:
     gm = TinyGraphModuleImpl({}, symbolic_trace(lambda x: x).graph)
     assert gm.hello() == copy.deepcopy(gm).hello() == "hello"
+
+
+class Extractor(GraphModule):
+    """A class that does not call GraphModule.__init__, as torchvision has."""
+
+    def __init__(self, root: nn.Module, graph: Graph) -> None:
+        nn.Module.__init__(self)
+        for name, child in root.named_children():
+            setattr(self, name, child)
+        self.graph = graph
+
+
+class TestClassesThatDoNotCallTheConstructor:
+    def make(self) -> Extractor:
+        net = nn.Sequential(nn.Linear(4, 4), nn.ReLU())
+        return Extractor(net, Tracer().trace(net))
+
+    def test_copies_pickles_and_rewriting(self) -> None:
+        gm = self.make()
+        for copied in (copy.deepcopy(gm), copy.copy(gm), through_pickle(gm)):
+            assert torch.equal(copied(X), gm(X))
+            assert copied.meta == {}
+        gm = self.make()
+        told: list[object] = []
+        gm._register_replace_node_hook(lambda old, new, user: told.append(new))
+        relu = [*gm.graph.nodes][2]
+        with gm.graph.inserting_after(relu):
+            neg = gm.graph.call_function(torch.neg, (relu,))
+        relu.replace_all_uses_with(neg, lambda user: user is not neg)
+        gm.recompile()
+        right = gm(X)
+        matches = replace_pattern(gm, lambda a: torch.neg(a), lambda a: -a)
+        assert len(matches) == 1
+        assert torch.equal(gm(X), right)
+        assert told
+
+    def test_no_two_share_hooks_or_notes(self) -> None:
+        one, other = self.make(), self.make()
+        one._register_create_node_hook(print)
+        one.meta["a"] = 1
+        assert (other._create_node_hooks, other.meta) == ([], {})
+
+
+class TestFunctionsOfSelf:
+    def test_it_reads_the_module(self) -> None:
+        @no_type_check
+        def f(self, x):
+            return self.linear(x) * self.inner.scale + self.param
+
+        net = Net()
+        net.inner.register_buffer("scale", torch.full((4,), 2.0))
+        gm = GraphModule(net, Tracer().trace(f))
+        right = net.linear(X) * 2 + net.param
+        for made in (gm, copy.deepcopy(gm), through_pickle(gm)):
+            assert torch.equal(made(X), right)
+        assert torch.equal(symbolic_trace(gm)(X), right)
+        assert not list(problems(gm.graph))
+        assert "unused" not in dict(gm.named_children())
+
+    def test_beside_what_the_graph_fetches(self) -> None:
+        graph = Graph()
+        own = graph.placeholder("self")
+        weight = graph.get_attr("weight")
+        bias = graph.call_function(getattr, (own, "bias"))
+        again = graph.get_attr("weight")
+        graph.output((weight, bias, again))
+        linear = nn.Linear(1, 1)
+        weight_, bias_, again_ = GraphModule(linear, graph)()
+        assert weight_ is again_ is linear.weight
+        assert bias_ is linear.bias
+
+    def test_with_nested_inputs(self) -> None:
+        @no_type_check
+        def f(self, xs):
+            return xs[0] * self.w + xs[1]
+
+        root = nn.Module()
+        root.register_buffer("w", torch.tensor(3.0))
+        graph = Tracer().trace(f, concrete_args={"xs": [PH, PH]})
+        gm = GraphModule(root, graph)
+        assert gm([2, 1]) == 7
+        with pytest.raises(RuntimeError, match="for the input xs"):
+            gm([2, 1, 0])
+
+    @pytest.mark.parametrize("first", [False, True])
+    def test_another_self_is_refused(self, first: bool) -> None:
+        for options in ({"type_expr": int}, {"default_value": 1}, {}):
+            graph = Graph()
+            if not first:
+                graph.placeholder("x")
+            graph.output(graph.placeholder("self", **options))
+            if first and not options:
+                continue
+            message = "a second parameter named self"
+            with pytest.raises(RuntimeError, match=message):
+                GraphModule({}, graph)
+            with pytest.raises(RuntimeError, match=message):
+                graph.lint()
+
+
+class TestUnpickling:
+    def allowed(self, file: io.BytesIO) -> list[Value]:
+        file.seek(0)
+        names = torch.serialization.get_unsafe_globals_in_checkpoint(file)
+        file.seek(0)
+        return [pkgutil.resolve_name(name) for name in names]
+
+    @pytest.mark.parametrize("make", [Net, Inner])
+    def test_with_weights_only(self, make: Callable[[], nn.Module]) -> None:
+        gm = symbolic_trace(make())
+        gm.meta["note"] = ["a"]
+        torch.save(gm, file := io.BytesIO())
+        allowed = self.allowed(file)
+        assert {reduce_graph_module, GraphModule, Graph} <= set(allowed)
+        with torch.serialization.safe_globals(allowed):
+            back = torch.load(file, weights_only=True)
+        assert_same_graph(back, gm)
+        assert torch.equal(back(X), gm(X))
+        assert back.meta == gm.meta
+        assert type(back).__name__ == make.__name__
+        assert type(back).__mro__[1:] == (GraphModule, nn.Module, object)
+
+    def test_a_module_that_has_itself(self) -> None:
+        gm = symbolic_trace(Inner())
+        vars(gm)["all"] = [gm]
+        back = through_pickle(gm)
+        assert vars(back)["all"] == [back]
+
+    def test_one_of_an_earlier_version(self) -> None:
+        file = Path(__file__).parent / "saved" / "module.pt"
+        gm = torch.load(file, weights_only=False)
+        assert type(gm).__name__ == "Sequential"
+        assert gm.meta == {"note": ["a"]}
+        x = torch.tensor([[1.0, -2.0], [0.5, 4.0]])
+        assert gm(x).tolist() == [[0.0, 0.0], [1.0, 3.5]]
+        gm.graph.eliminate_dead_code()
+        gm.recompile()
+        assert gm._replace_hooks == []
+
+    def test_of_all_its_state_at_once(self) -> None:
+        gm = symbolic_trace(Inner())
+        back = reduce_graph_module(gm.__getstate__(), "")
+        assert torch.equal(back(X), gm(X))
+        assert type(back).__name__ == "Inner"
+
+    def test_code_alone_is_not_traced_again(self) -> None:
+        state = {**vars(symbolic_trace(Inner()))}
+        del state["_graph"]
+        with pytest.raises(RuntimeError, match="keep '_graph' in the state"):
+            reduce_graph_module(state, "")

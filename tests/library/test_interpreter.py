@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import operator
 import weakref
+from collections.abc import Iterator
 
 import pytest
 import torch
@@ -164,6 +166,23 @@ def test_run_node_is_honoured_though_the_rest_is_plain() -> None:
     seen: list[tuple[str, Value]] = []
     assert Watch(chain(2)).run(1) == 3
     assert seen == [("x", 1), ("add", 2), ("add_1", 3), ("output", 3)]
+
+
+def test_the_context_of_a_node_is_honoured_though_the_rest_is_plain() -> None:
+    seen: list[str] = []
+
+    class Told(fx.Interpreter):
+        @contextlib.contextmanager
+        def _set_current_node(self, node: fx.Node) -> Iterator[None]:
+            seen.append(f"in {node}")
+            with super()._set_current_node(node):
+                yield
+            seen.append(f"out of {node}")
+
+    gm = chain(1)
+    assert Told(gm).run(5) == fx.Interpreter(gm).run(5)
+    assert seen[:3] == ["in x", "out of x", f"in {[*gm.graph.nodes][1]}"]
+    assert len(seen) == 2 * len(gm.graph.nodes)
 
 
 def test_a_module_whose_graph_is_something_else_is_refused() -> None:

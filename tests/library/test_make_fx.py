@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import functools
 import gc
+import math
+import pickle
 import threading
 import weakref
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, no_type_check
 
 import numpy as np
@@ -25,6 +28,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 import fx
 from fx.experimental.proxy_tensor import TracingMode, make_fx
 from fx.tracing.patching import TRACES
+from fx.usedef.values import Value
 from tests.parity.programs.make_fx import Binds
 
 Tensor = torch.Tensor
@@ -343,6 +347,64 @@ class Pairwise(nn.Module):
 
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
         return x + y
+
+
+# -- inputs that are not tensors ---------------------------------------------
+
+MODES: tuple[TracingMode, ...] = ("real", "fake")
+FIXED = (
+    *((3, 1), (3, 3.0), (1, True), (True, False), (0.0, -0.0), (1.0, 1)),
+    *(("sum", "mean"), (None, 0), (0, None), (1j, -1j), (b"a", b"b")),
+    *((slice(1), slice(2)), (torch.float32, torch.float64), (2, "2")),
+    *((math.nan, 0.0), (torch.device("cpu"), torch.device("meta"))),
+)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(("first", "second"), FIXED, ids=repr)
+def test_a_graph_is_for_the_values_that_it_was_captured_with(
+    first: object, second: object, mode: TracingMode
+) -> None:
+    def f(x: Tensor, i: Value) -> Tensor:
+        return x + float(i == first)
+
+    def g(x: Tensor, i: Value) -> Tensor:
+        return f(x, i["a"][0])
+
+    for function, pack in ((f, lambda i: i), (g, lambda i: {"a": [i]})):
+        gm = make_fx(function, tracing_mode=mode)(X, pack(first))
+        for call in (gm, fx.Interpreter(gm).run):
+            expected = function(X, pack(first))
+            assert torch.equal(call(X, pack(first)), expected)
+            with pytest.raises(
+                AssertionError, match=r"to have value .* but got another value"
+            ):
+                call(X, pack(second))
+        gm.graph.eliminate_dead_code()
+        gm.recompile()
+        with pytest.raises(AssertionError, match="got another value"):
+            pickle.loads(pickle.dumps(gm))(X, pack(second))
+
+
+def test_a_graph_with_fixed_values_can_be_saved(tmp_path: Path) -> None:
+    gm = make_fx(lambda x, i, s: x * i)(X, 3, "a")
+    for node in gm.graph.nodes:
+        node.meta.clear()
+    fx.save(gm, tmp_path / "gm")
+    back = fx.load(tmp_path / "gm")
+    assert torch.equal(back(X, 3, "a"), X * 3)
+    with pytest.raises(AssertionError, match="s_1 has been specialized"):
+        back(X, 3, "b")
+
+
+def test_other_objects_among_the_inputs_are_warned_of() -> None:
+    with pytest.warns(UserWarning, match="captured net_1 as it is in this run"):
+        gm = make_fx(lambda net, x: net(x))(nn.Linear(3, 3), X)
+    assert [n.op for n in gm.graph.nodes].count("get_attr") == 2
+    with pytest.warns(UserWarning, match="ignores another Generator that"):
+        make_fx(lambda x, g: torch.rand((2,), generator=g))(
+            X, torch.Generator()
+        )
 
 
 @pytest.mark.parametrize(

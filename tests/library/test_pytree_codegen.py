@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import ChainMap, OrderedDict, UserList
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -67,7 +68,6 @@ PYTREES: tuple[dict[str, Value], ...] = (
         "placeholders": ["a_1", "b_1", "k_1"],
         "k_1": int,
     },
-    {"names": ["x"], "inputs": ([],), "placeholders": []},
 )
 
 
@@ -131,9 +131,9 @@ def test_an_interpreter_reads_dicts_by_their_keys_as_the_module_does(
     nested = {"x": {"a": fx.PH, "b": fx.PH}}
     gm = fx.symbolic_trace(root, concrete_args=nested)
     interpreter = fx.Interpreter(gm)
-    for given in ({"b": 1, "a": 5}, {"c": 9, "b": 1, "a": 5}):
-        assert interpreter.run(given) == gm(given) == (4, 3)
-        assert interpreter.run(given, 7) == gm(given, 7) == (4, 7)
+    given = {"b": 1, "a": 5}
+    assert interpreter.run(given) == gm(given) == (4, 3)
+    assert interpreter.run(given, 7) == gm(given, 7) == (4, 7)
     assert interpreter.run(5, 1) == (4, 3)
 
 
@@ -149,6 +149,20 @@ def test_nested_inputs_whose_names_are_taken() -> None:
     inputs = ([1, 2], 3)
     graph = pytree_graph(fx, names, inputs, ["a", "b", "c"])
     assert call_nested(graph, [1, 2], 3) == {"all": [1, 2, 3]}
+
+
+def test_inputs_without_a_leaf_are_checked_too() -> None:
+    gm = fx.symbolic_trace(lambda x: len(x), concrete_args={"x": []})
+    assert gm([]) == 0
+    with pytest.raises(RuntimeError, match=r"a list of 1 was .* input x:"):
+        gm([3])
+
+
+def test_a_tuple_and_a_dict_are_not_taken_for_args_and_kwargs() -> None:
+    trees = {"x": (fx.PH, [fx.PH]), "y": {}}
+    gm = fx.symbolic_trace(lambda x, y: x[0] - x[1][0], concrete_args=trees)
+    for call in (gm, fx.Interpreter(gm).run):
+        assert call((3, [1]), {}) == 2
 
 
 def test_two_parameters_are_not_taken_for_args_and_kwargs() -> None:
@@ -215,11 +229,82 @@ def test_flattening_is_that_of_torch(tree: Value) -> None:
     assert all(a is b for a, b in zip(ours, theirs, strict=True))
 
 
-def test_flattening_reads_what_the_spec_knows() -> None:
-    spec = pytree.tree_structure([{"a": 0}, 0])
-    assert tree_flatten_spec([{"a": 1, "b": 2}, 3, 4], spec) == [1, 3]
-    with pytest.raises(KeyError):
-        tree_flatten_spec([{"b": 2}, 3], spec)
+OTHERS: tuple[tuple[Value, Value, str], ...] = (
+    ([0, 0], [1, 2, 3], r"^a list of 3 was given, and a list of 2 was .*xs:"),
+    ([0, 0], [1], r"^a list of 1 was given, and a list of 2 .* input xs:"),
+    ([0, 0], (1,), r"^a tuple of 1 was given"),
+    ([0, 0], torch.ones(2), r"^a Tensor was given, and a list of 2 was"),
+    ([0, 0], "ab", r"^a str of 2 was given, and a list of 2 was traced"),
+    ([0, 0], None, r"^a NoneType was given"),
+    ([0, (0, 0)], [1, (2,)], r"a tuple of 1 .*, for the input xs\[1\]:"),
+    ([{"a": [0]}], [{"a": 1}], r"a int was .* input xs\[0\]\['a'\]:"),
+    ({"a": 0}, {"a": 1, "b": 2}, r"keys \['a', 'b'\] .* keys \['a'\] was"),
+    ({"a": 0, "b": 0}, {"b": 1}, r"keys \['b'\] was given, and a dict with"),
+    ([], [1], r"a list of 1 was given, and a list of 0 was traced"),
+    ({}, 3, r"a int was given, and a dict with the keys \[\] was traced"),
+    ((0, 0), Pair(1, 2), r"a Pair of 2 was given, and a tuple of 2 was"),
+    (Pair(0, 0), (1, 2), r"a tuple of 2 was given, and a Pair of 2 was"),
+    (OrderedDict(a=0), {"a": 1}, r"^Real spec .* of object .* is different"),
+    (torch.max(torch.eye(2), 1), (1, 2), r"a tuple of 2 .*, and a max of 2"),
+)
+
+
+@pytest.mark.parametrize(("traced", "given", "message"), OTHERS, ids=repr)
+def test_inputs_of_another_structure_are_refused(
+    traced: Value, given: Value, message: str
+) -> None:
+    tree = pytree.tree_map(lambda _: fx.PH, traced)
+
+    def f(ys: Value, xs: Value) -> Value:
+        return pytree.tree_leaves(xs)
+
+    gm = fx.symbolic_trace(f, concrete_args={"xs": tree, "ys": [fx.PH]})
+    for call in (gm, gm.forward, fx.Interpreter(gm).run):
+        with pytest.raises(RuntimeError, match=message) as caught:
+            call([given], given)
+        assert "input xs" in str(caught.value)
+        with pytest.raises(RuntimeError, match="for the input ys"):
+            call([given, 1], given)
+    with pytest.raises(RuntimeError, match=r"3 inputs were given.* 2: ys, xs"):
+        fx.Interpreter(gm).run([1], traced, 1)
+
+
+class Rows(UserList[int]):
+    """A sequence of a user's."""
+
+
+LIKE: tuple[tuple[Value, Value], ...] = (
+    ([0, 0], (1, 2)),
+    ((0, 0), [1, 2]),
+    ([0, 0], Rows([1, 2])),
+    ((0, 0), torch.Size([1, 2])),
+    ({"a": 0, "b": 0}, OrderedDict(b=2, a=1)),
+    ({"a": 0, "b": 0}, ChainMap({"b": 2}, {"a": 1})),
+)
+
+
+@pytest.mark.parametrize(("traced", "given"), LIKE, ids=repr)
+def test_what_may_stand_for_a_list_or_a_dict(
+    traced: Value, given: Value
+) -> None:
+    assert tree_flatten_spec(given, pytree.tree_structure(traced)) == [1, 2]
+
+
+def test_keywords_of_another_structure_are_refused() -> None:
+    inputs = ((1,), {"k": {"a": 2, "b": 3}})
+    graph = pytree_graph(fx, ["x", "k"], inputs, ["a", "b", "c"])
+    gm = fx.GraphModule({}, graph)
+    for call in (gm, fx.Interpreter(gm).run):
+        with pytest.raises(RuntimeError, match="for the input k:"):
+            call(1, {"b": 3})
+
+
+def test_without_names_the_path_is_said() -> None:
+    spec = pytree.tree_structure([{"a": 0}, [0]])
+    with pytest.raises(RuntimeError, match=r"for the input \[1\]:"):
+        tree_flatten_spec([{"a": 2}, 3], spec)
+    with pytest.raises(RuntimeError, match=r"a int was .* was traced: a"):
+        tree_flatten_spec(3, spec)
 
 
 class Box:
@@ -228,13 +313,22 @@ class Box:
 
 
 def test_flattening_of_registered_types() -> None:
-    fx._pytree.register_pytree_flatten_spec(Box, lambda box, _: [box.inside])
+    register = fx._pytree.register_pytree_flatten_spec
+    register(Box, lambda box, _: [box.inside])
     pytree.register_pytree_node(
         Box, lambda box: ([box.inside], None), lambda inside, _: Box(*inside)
     )
     spec = pytree.tree_structure(Box([1, 2]))
     try:
         assert tree_flatten_spec(Box([3, 4]), spec) == [3, 4]
+        with pytest.raises(RuntimeError, match=r"for the input \[0\]"):
+            tree_flatten_spec(Box([3]), spec)
+        register(Box, lambda box, _: [box.inside, 5])
+        with pytest.raises(RuntimeError, match="2 items were given, and 1"):
+            tree_flatten_spec(Box([3, 4]), spec)
+        register(Box, lambda box, _: [box.inside], lambda box, _: False)
+        with pytest.raises(RuntimeError, match="a Box was given"):
+            tree_flatten_spec(Box([3, 4]), spec)
     finally:
         fx._pytree._deregister_pytree_flatten_spec(Box)
     assert tree_flatten_spec(Box([3, 4]), spec) == [3, 4]

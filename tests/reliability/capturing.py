@@ -6,6 +6,9 @@ inputs, with data and without, and then run on others: the same numbers in
 another order.  Compared with eager are results, inputs, what the function
 writes beside, and the state of the random generator; also after the capture
 itself, which runs the function once, or not at all in fake mode.
+
+Further functions take numbers, strings, None and the like beside a tensor, and
+their graphs are called with others: never with another result.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import logging
+import math
 import random
 import warnings
 from collections.abc import Callable, Iterator
@@ -175,6 +179,74 @@ def alike(ours: Seen, theirs: Seen) -> bool:
     )
 
 
+NUMBERS: tuple[Anything, ...] = (
+    *(0, 1, 3, True, False, 1.0, 2.5, 0.0, -0.0, float("nan"), 1j, None, "a"),
+    *("sum", "mean", b"a", torch.float64, torch.float32, torch.device("cpu")),
+    *(slice(1, None), slice(0, 2), np.float64(2.5), range(2), ...),
+)
+"""What is among the inputs of functions beside tensors."""
+
+
+def number(rng: random.Random) -> tuple[Function, list[Anything]]:
+    """A function of a tensor and other values, and these, nested or not."""
+    count = rng.choice((1, 2, 2, 3))
+    values = [rng.choice(NUMBERS) for _ in range(count)]
+
+    def f(x: Tensor, *others: Anything) -> Anything:
+        total = x * 1
+        for other in pytree.tree_leaves(others):
+            total = used(total, x, other)
+        return total
+
+    if rng.random() < 0.4:
+        nested: Anything = {"a": values[0], "b": values[1:]}
+        return f, [nested]
+    return f, values
+
+
+def used(total: Tensor, x: Tensor, other: Anything) -> Tensor:
+    """Another tensor for each value."""
+    if other is None or isinstance(other, bool):
+        return total - (3 if other is None else other) * x.sum()
+    if isinstance(other, int | float | complex):
+        kind = 7 if isinstance(other, int) else 1
+        return total * other + kind / (x + 10) + math.copysign(1.0, other.real)
+    if isinstance(other, torch.dtype):
+        return (total * 1.3).to(other)
+    if isinstance(other, slice | range):
+        return (
+            total
+            + x[[*range(4)[other]] if isinstance(other, slice) else [0]].sum()
+        )
+    method = {"sum": Tensor.sum, "mean": Tensor.mean}.get(
+        str(other), Tensor.neg
+    )
+    return total + method(x)
+
+
+def numbers(make: Function, rng: random.Random) -> str:
+    """What is wrong about a graph that is called with another number."""
+    f, values = number(rng)
+    x = torch.tensor([1.5, -2.0, 3.0, 0.25])
+    mode = rng.choice(("real", "fake"))
+    try:
+        gm = make(f, tracing_mode=mode)(x, *values)
+    except Exception:
+        return ""
+    leaves, spec = pytree.tree_flatten(values)
+    found = []
+    for _ in range(4):
+        others = [rng.choice((leaf, rng.choice(NUMBERS))) for leaf in leaves]
+        given = x.flip(0), *pytree.tree_unflatten(others, spec)
+        eager, graph = seen(f, given), seen(gm, given)
+        same = repr(others) == repr(leaves)
+        if eager is not None and graph is None and same:
+            found.append(f"{values} are refused")
+        elif eager and graph and not alike(graph, eager):
+            found.append(f"{values}, then {others}: {graph}, not {eager}")
+    return "; ".join(found[:1])
+
+
 def wrong(make: Function, f: Function, args: Anything, mode: str) -> str:
     """How a captured function differs from the function; "" if it does not."""
 
@@ -263,6 +335,13 @@ def run(seed: int, cases: int) -> Iterator[Outcome]:
     """Capture `cases` operators, and all functions."""
     warnings.simplefilter("ignore")
     logging.getLogger("torch._subclasses.fake_tensor").disabled = True
+    for case in range(min(cases * 5, 2_000)):
+        key = seed * 1_000_000 + case
+        both = [
+            numbers(make, random.Random(key))
+            for make in (make_fx, torchs_make_fx)
+        ]
+        yield Outcome(f"numbers {key}", *both)
     rng = random.Random(seed)
     chosen = operators()
     rng.shuffle(chosen)
@@ -288,6 +367,24 @@ PART = Part(
     share=12,
     long=10_000,
     plants=(
+        Plant(
+            "fx/experimental/proxy_tensor.py",
+            "        if not isinstance(value, torch.Tensor):\n",
+            "        if False:\n",
+            "a graph ignores the numbers that it is called with",
+        ),
+        Plant(
+            "fx/tracing/concrete_args.py",
+            "    if type(value) is not type(constant) or not same:\n",
+            "    if not same:\n",
+            "True is taken for 1, and 1 for 1.0",
+        ),
+        Plant(
+            "fx/tracing/concrete_args.py",
+            "repr(value) == repr(constant) if signed else value == constant",
+            "value == constant",
+            "-0.0 is taken for 0.0",
+        ),
         Plant(
             READING,
             "            torch.Tensor.tolist,\n",

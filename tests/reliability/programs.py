@@ -15,17 +15,20 @@ import importlib
 import io
 import os
 import pickle
+import pkgutil
 import random
 import sys
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator
+from functools import cache
 from itertools import count
 from pathlib import Path
 from typing import Any, Final, TypeAlias, cast
 
 import torch
 from torch import nn
+from torch.serialization import get_unsafe_globals_in_checkpoint, safe_globals
 
 import fx
 from tests.process import python
@@ -193,6 +196,40 @@ def _saved(lib: Value, gm: Value) -> Value:
     return torch.load(file, weights_only=False)
 
 
+def _weights_only(lib: Value, gm: Value) -> Value:
+    """What is loaded if just the names are allowed that the file has."""
+    file = io.BytesIO()
+    torch.save(gm, file)
+    file.seek(0)
+    needed = get_unsafe_globals_in_checkpoint(file)
+    file.seek(0)
+    with safe_globals([pkgutil.resolve_name(name) for name in needed]):
+        return torch.load(file, weights_only=True)
+
+
+@cache
+def _class_of(lib: Value) -> Value:
+    """A class of graph modules that does not call GraphModule.__init__."""
+    base: type = lib.GraphModule
+    own = vars(lib.symbolic_trace(nn.ReLU())).keys()
+    own -= {"_modules", "_parameters", "_buffers"}
+
+    class Extractor(base):  # type: ignore[misc]  # of either library
+        def __init__(self, root: nn.Module, graph: Value) -> None:
+            nn.Module.__init__(self)
+            held = vars(root)
+            self.__dict__ |= {k: held[k] for k in held.keys() - own}
+            self.graph = graph
+
+    return Extractor
+
+
+def _of_a_class(lib: Value, gm: Value) -> Value:
+    made = _class_of(lib)(gm, copy.deepcopy(gm.graph))
+    lib.replace_pattern(made, lambda x: torch.relu(x), lambda x: x.relu())
+    return copy.copy(copy.deepcopy(made))
+
+
 def _unpickled_graph(lib: Value, gm: Value) -> Value:
     return lib.GraphModule(gm, copy.deepcopy(gm.graph))
 
@@ -206,6 +243,8 @@ WAYS: Final[dict[str, Callable[[Value, Value], Value]]] = {
     "pickle": _pickled,
     "torch.save": _saved,
     "a copied graph": _unpickled_graph,
+    "weights_only": _weights_only,
+    "a class without __init__": _of_a_class,
 }
 
 _PACKAGES = count()
@@ -310,6 +349,18 @@ PART = Part(
             "    new.graph = gm.graph\n    new.training = False\n"
             "    new._parameters.clear()\n    return new\n",
             "a shallow copy has lost its parameters",
+        ),
+        Plant(
+            "fx/graph_module.py",
+            "        vars(new).update(attributes.at_first())\n        if base",
+            "        if base",
+            "a class without __init__ has no hooks",
+        ),
+        Plant(
+            "fx/graph_module.py",
+            "= object.__new__(body.get(_CLASS, GraphModule))",
+            "= _blank(body.get(_CLASS, GraphModule))",
+            "what is unpickled has a class that nobody can allow",
         ),
         Plant(
             "fx/saving/serialize.py",

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, no_type_check
 
 import torch
 
-from tests.parity.harness import Lib, Seen, error, program, show
+from tests.parity.harness import Lib, Made, Seen, error, program, show
 from tests.parity.programs._subjects import Root, Value, lines
 
 
@@ -143,7 +143,6 @@ def constants_and_placeholders_in_one_tree(lib: Lib) -> Seen:
         gm(2, right),
         error(lambda: gm(2, {**right, "flip": False}), chars=70),
         error(lambda: gm(2, {**right, "bias": 1}), chars=70),
-        error(lambda: gm(2, {"scale": 3})).partition(":")[0],
     ]
 
 
@@ -178,8 +177,34 @@ def fixed_parameters_of_a_module(lib: Lib) -> Seen:
 
 
 @program(
+    differs="structure-of-nested-inputs",
+    ours=[
+        "RuntimeError: a list of 3 was given, and a list of 2 was traced",
+        "RuntimeError: a Tensor was given, and a list of 2 was traced",
+        "RuntimeError: a list of 1 was given, and a list of 2 was traced",
+        "RuntimeError: a dict with the keys ['b'] was given, and a dict with "
+        "the keys ['a'] was traced",
+    ],
+)
+def nested_inputs_of_another_structure(lib: Lib) -> Seen:
+    xs = [lib.PH, lib.PH]
+    gm = lib.symbolic_trace(lambda xs: xs[0] + xs[1], concrete_args={"xs": xs})
+    x = torch.ones(2)
+
+    of_dict = lib.symbolic_trace(
+        lambda x: x["a"], concrete_args={"x": {"a": lib.PH}}
+    )
+
+    def seen(module: Made, given: object) -> object:
+        return error(lambda: module(given), chars=90).partition(", for")[0]
+
+    said = [seen(gm, [x, x, x]), seen(gm, torch.ones(3, 2)), seen(gm, [x])]
+    return [*said, seen(of_dict, {"b": x})]
+
+
+@program(
     differs="library-functions-by-name",
-    ours=["_assert_is_none = fx_tracing_concrete_args__assert_is_none(y_1, "],
+    ours=["_assert_is_none = fx__symbolic_trace__assert_is_none(y_1, "],
 )
 def how_the_librarys_own_assertion_is_written(lib: Lib) -> Seen:
     gm = lib.symbolic_trace(lambda x, y: x, concrete_args={"y": None})

@@ -379,3 +379,32 @@ def annotated_functions_inside_a_future_import(lib: Lib) -> Seen:
         def_line(gm),
         gm(1, 2),
     ]
+
+
+@program(
+    differs="functions-of-self",
+    ours=[
+        ["def forward(self, x):", "self_1 = self"],
+        [5.0, 10.0],
+        [5.0, 10.0],
+        "no error",
+    ],
+)
+def a_function_of_self(lib: Lib) -> Seen:
+    @no_type_check
+    def f(self, x):
+        return x * self.w
+
+    root = torch.nn.Module()
+    root.w = torch.full((2,), 5.0)
+    x = torch.tensor([1.0, 2.0])
+    gm = lib.GraphModule(root, lib.Tracer().trace(f))
+    run = error(lambda: gm(x))
+    gm.w = root.w
+    said = [line.strip() for line in gm.code.splitlines() if "self" in line]
+    return [
+        [line for line in said if "=" not in line or line == "self_1 = self"],
+        gm(x).tolist(),
+        lib.Interpreter(gm).run(gm, x).tolist(),
+        run,
+    ]

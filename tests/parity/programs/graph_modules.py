@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import inspect
 import io
 import linecache
@@ -531,3 +532,34 @@ def a_readable_listing_of_nested_graph_modules(lib: Lib) -> Seen:
         gm.print_readable(False, include_stride=True, include_device=True),
         lines(gm.graph),
     ]
+
+
+@program()
+def a_class_that_does_not_call_the_constructor(lib: Lib) -> Seen:
+    base: Value = lib.GraphModule
+
+    class Extractor(base):  # type: ignore[misc]  # of either library
+        def __init__(self, root: nn.Module, graph: Value) -> None:
+            nn.Module.__init__(self)
+            for name, child in root.named_children():
+                setattr(self, name, child)
+            self.graph = graph
+
+    root = nn.Sequential(nn.ReLU())
+    gm = Extractor(root, lib.Tracer().trace(root))
+    told: list[str] = []
+    x = torch.tensor([-1.0, 2.0])
+    copied = copy.deepcopy(gm)
+    relu = next(node for node in gm.graph.nodes if node.op == "call_module")
+    with gm.graph.inserting_after(relu):
+        neg = gm.graph.call_function(torch.neg, (relu,))
+    relu.replace_all_uses_with(neg, delete_user_cb=lambda user: user is not neg)
+    gm.recompile()
+    matches = lib.replace_pattern(gm, lambda a: torch.neg(a), torch_exp)
+    told += [type(copied).__name__, str(gm.graph), str(len(matches))]
+    return [told, gm(x), copied(x), copy.copy(copied)(x)]
+
+
+@no_type_check
+def torch_exp(a):
+    return torch.exp(a)

@@ -38,6 +38,14 @@ def shape(value: object) -> object:
     )
 
 
+def without_checks(gm: Made) -> None:
+    """Erase the checks of fixed inputs: see `a_number_among_the_inputs`."""
+    for node in [*gm.graph.nodes]:
+        if "_assert_same" in str(node.target):
+            gm.graph.erase_node(node)
+    gm.recompile()
+
+
 def captured(
     inputs: Inputs,
     *,
@@ -62,6 +70,7 @@ def captured(
         def run(lib: Lib, **more: Any) -> Seen:
             torch.manual_seed(0)
             gm = make_fx(lib)(within(f), **options, **more)(*inputs())
+            without_checks(gm)
             values = {
                 node.name: shape(node.meta.get("val"))
                 for node in gm.graph.nodes
@@ -735,3 +744,23 @@ def a_buffer_bound_to_a_result(lib: Lib) -> Seen:
         warnings.simplefilter("always")
         make_fx(lib)(Binds())(torch.ones(2))
     return sum("in the place of count" in str(w.message) for w in caught)
+
+
+@program(
+    differs="capture-fixes-inputs",
+    ours=[
+        ["mul", "_assert_same"],
+        [3.0, 3.0],
+        *["AssertionError: i_1 has been specialized to have value 3"] * 2,
+    ],
+)
+def a_number_among_the_inputs(lib: Lib) -> Seen:
+    x = torch.ones(2)
+    gm = make_fx(lib)(lambda x, i: x * i)(x, 3)
+    called = {node.name for node in gm.graph.nodes} & {"mul", "_assert_same"}
+    return [
+        sorted(called, reverse=True),
+        gm(x, 3).tolist(),
+        error(lambda: gm(x, 1), chars=40),
+        error(lambda: gm(x, 3.0), chars=40),
+    ]

@@ -102,7 +102,7 @@ workflow: $(UV) ## Check the hosted workflow, which cannot run here.
 	@$(UV) tool run -q check-jsonschema@0.39.0 -q \
 	    --builtin-schema vendor.github-workflows .github/workflows/*.yml
 
-clients: $(CLIENTS) ## Run other people's programs under torch.fx and fx (3 GB).
+clients: $(CLIENTS) newest-env ## Run other people's programs under torch.fx and fx (3 GB).
 	@build/clients/bin/python -m tests.clients
 
 clean: ## Remove what was made here: .venv, caches, builds.

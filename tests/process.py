@@ -13,7 +13,10 @@ ROOT: Final = Path(__file__).resolve().parents[1]
 
 
 def python(
-    *arguments: str, cwd: Path = ROOT, env: Mapping[str, str] | None = None
+    *arguments: str,
+    cwd: Path = ROOT,
+    env: Mapping[str, str] | None = None,
+    executable: str = sys.executable,
 ) -> subprocess.CompletedProcess[str]:
     """Run Python, and keep what it prints.
 
@@ -21,9 +24,10 @@ def python(
         arguments: its command line.
         cwd: the folder that it starts in.
         env: variables besides those of this process.
+        executable: which Python, if not that of this process.
     """
     return subprocess.run(
-        [sys.executable, *arguments],
+        [executable, *arguments],
         cwd=cwd,
         env={**os.environ, **(env or {})},
         capture_output=True,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -36,13 +37,22 @@ CLIENTS: Final[dict[str, str]] = {
     "pyg_fx": "PyTorch Geometric: models for many types of nodes",
     "torch_compile": "A backend of torch.compile, and a step of training",
     "torch_export": "Graphs of torch.export, edited and put back",
+    "zoo_compiled": "torch.compile and torch.export on traces of the zoo: "
+    "forward and gradient as eager's",
 }
 """File in `cases/` -> what it is about."""
 
 BESIDE: Final = frozenset(
-    ("torchvision_marks", "torch_compile", "torch_export")
+    ("torchvision_marks", "torch_compile", "torch_export", "zoo_compiled")
 )
 """Clients whose imports stay as they are, and that use fx beside torch.fx."""
+
+
+IN_NEWEST: Final = frozenset(("zoo_compiled",))
+"""Clients that run beside the newest torch: torchvision asks for an older."""
+
+NEWEST: Final = ROOT / "build" / "newest" / "bin" / "python"
+"""The Python of `make newest`."""
 
 
 class Result(NamedTuple):
@@ -99,6 +109,7 @@ def run(client: str) -> Result:
         finished = python(
             *_arguments(client, file, library),
             env={"PYTHONPATH": str(ROOT), "PYTHONHASHSEED": "0"},
+            executable=str(NEWEST) if client in IN_NEWEST else sys.executable,
         )
         if finished.returncode:
             errors += finished.stderr[-2000:]

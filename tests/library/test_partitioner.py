@@ -78,6 +78,7 @@ def several(a: Value, b: Value, c: Value) -> Value:
 FUNCTIONS = [simple, branches, nothing, parallel, several]
 
 
+@pytest.mark.newest
 @pytest.mark.parametrize("single", [False, True])
 @pytest.mark.parametrize("horizontal", [False, True])
 @pytest.mark.parametrize("f", FUNCTIONS)
@@ -390,6 +391,7 @@ def is_connected(part: Value) -> bool:
     return len(found) == len(part.nodes)
 
 
+@pytest.mark.newest
 @pytest.mark.parametrize("connected", [False, True])
 def test_never_more_pieces_than_torch_fx(connected: bool) -> None:
     more = 0

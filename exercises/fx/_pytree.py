@@ -5,14 +5,16 @@ leaf of its inputs, and its generated code begins by taking the inputs apart:
 
     x_1, x_2, y_1, = fx_pytree.tree_flatten_spec([x, y], self._in_spec)
 
-The spec says which leaves to expect.  A list may be longer than in the trace
-and a dict may have more keys; what the trace did not see is not read.
+The spec says which structure the trace has seen.  Inputs of another one are
+refused: of a longer list, the graph knows nothing to do with the rest.
 """
 
 from __future__ import annotations
 
+import sys
 from collections import namedtuple
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from types import FrameType
 from typing import Final, TypeAlias
 
 import torch.return_types
@@ -55,7 +57,10 @@ def _deregister_pytree_flatten_spec(cls: type[Value]) -> None:
 
 
 def tree_flatten_spec(tree: Value, spec: pytree.TreeSpec) -> list[Value]:
-    """The leaves of `tree`, as far as `spec` knows it, from left to right.
+    """The leaves of `tree`, whose structure is `spec`, from left to right.
+
+    A tuple and other sequences may stand for a list, and a mapping for a dict;
+    but a named tuple is of its class.
 
     Args:
         tree: nested containers.
@@ -65,32 +70,130 @@ def tree_flatten_spec(tree: Value, spec: pytree.TreeSpec) -> list[Value]:
         As many leaves as the spec has.
 
     Raises:
-        RuntimeError: a container of a type that is not registered here is not
-            what the spec says.
-        KeyError, IndexError: a child that the spec knows is missing.
+        RuntimeError: the structure is another one. Says which input of the
+            calling function it is in.
 
     Cost: O(leaves of the spec).
 
     torch.fx: _pytree.py, tree_flatten_spec
     """
+    frame = sys._getframe(1)
+    return flatten_input(tree, spec, lambda path: _input_at(path, tree, frame))
+
+
+def flatten_input(
+    tree: Value,
+    spec: pytree.TreeSpec,
+    name_of: Callable[[list[Value]], str],
+) -> list[Value]:
+    """The leaves of a tree, as `tree_flatten_spec`.
+
+    Args:
+        tree: nested containers.
+        spec: what the trace saw in this place.
+        name_of: for the error, gives the name of the input that has a path;
+            may take keys off its end.
+    """
+    leaves: list[Value] = []
+    try:
+        _add_leaves(leaves, tree, spec)
+    except _Other as other:
+        name = name_of(other.path)
+        keys = "".join(f"[{key!r}]" for key in reversed(other.path))
+        where = f", for the input {name}{keys}" if name or keys else ""
+        raise RuntimeError(
+            f"{other}{where}: a graph is for inputs of the structure that was "
+            "traced. Pass such inputs, or trace again with concrete_args of "
+            "this structure"
+        ) from None
+    return leaves
+
+
+class _Other(Exception):
+    """A container is not what a spec says.
+
+    Attributes:
+        path: the keys that lead to it, the innermost first.
+    """
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.path: list[Value] = []
+
+
+def _add_leaves(
+    leaves: list[Value], tree: Value, spec: pytree.TreeSpec
+) -> None:
+    """Append the leaves of a tree, if its structure is that of the spec."""
     if spec.is_leaf():
-        return [tree]
+        leaves.append(tree)
+        return
     flatten = SUPPORTED_NODES.get(spec.type)
     if flatten is None:
-        leaves, found = pytree.tree_flatten(tree)
+        more, found = pytree.tree_flatten(tree)
         if found != spec:
-            raise RuntimeError(
+            raise _Other(
                 f"Real spec {found} of object {tree} is different from "
-                f"expected spec {spec}: call with inputs of the structure "
-                "that was traced, or register the type with "
-                "register_pytree_flatten_spec"
+                f"expected spec {spec}"
             )
-        return leaves
-    leaves = []
-    children = zip(flatten(tree, spec), child_specs(spec), strict=False)
-    for child, child_spec in children:
-        leaves += tree_flatten_spec(child, child_spec)
-    return leaves
+        leaves += more
+        return
+    fits = SUPPORTED_NODES_EXACT_MATCH.get(spec.type)
+    if fits is not None and not fits(tree, spec):
+        raise _Other(
+            f"{_said(tree)} was given, and {_said_of_spec(spec)} was traced"
+        )
+    children, specs = flatten(tree, spec), child_specs(spec)
+    if len(children) != len(specs):
+        raise _Other(
+            f"{len(children)} items were given, and {len(specs)} were traced"
+        )
+    for index, child in enumerate(children):
+        try:
+            _add_leaves(leaves, child, specs[index])
+        except _Other as found:
+            has_keys = spec.type is dict
+            found.path.append(spec.context[index] if has_keys else index)
+            raise
+
+
+def _said(tree: Value) -> str:
+    """A container in words, or what is in the place of one."""
+    text = f"a {type(tree).__name__}"
+    if isinstance(tree, Mapping):
+        return f"{text} with the keys {[*tree]}"
+    return f"{text} of {len(tree)}" if isinstance(tree, Sequence) else text
+
+
+def _said_of_spec(spec: pytree.TreeSpec) -> str:
+    """The container of a spec in words."""
+    if spec.type is dict:
+        return f"a dict with the keys {[*spec.context]}"
+    kind = spec.context if spec.type is namedtuple else spec.type
+    return f"a {kind.__name__} of {spec.num_children}"
+
+
+def _input_at(path: list[Value], tree: Value, frame: FrameType) -> str:
+    """The parameter that a path begins at, which it loses; "" if unknown.
+
+    Args:
+        path: the keys, the innermost first.
+        tree: the inputs, as [x, y] or as ([x], {"y": y}).
+        frame: runs generated code, or is anybody's.
+    """
+    code, held = frame.f_code, frame.f_locals
+    given = tree if type(tree) is list else []
+    if type(tree) is tuple and list(map(type, tree)) == [list, dict]:
+        given = [*tree[0], *tree[1].values()]
+    names = code.co_varnames[: code.co_argcount][-len(given) :]
+    known = [held.get(name) for name in names]
+    if not (path and given) or list(map(id, given)) != list(map(id, known)):
+        return ""
+    key = path.pop()
+    if type(tree) is tuple:
+        in_args, key = key == 0, path.pop()
+        return names[key] if in_args else str(key)
+    return names[key]
 
 
 def child_specs(spec: Value) -> list[pytree.TreeSpec]:
@@ -111,10 +214,34 @@ def _items(tree: Value, spec: pytree.TreeSpec) -> list[Value]:
     return [tree[index] for index in range(spec.num_children)]
 
 
-def _same_length(tree: Value, spec: pytree.TreeSpec) -> bool:
-    """Whether the container has only what the spec knows."""
+def _has_keys(tree: Value, spec: pytree.TreeSpec) -> bool:
+    """Whether it is a mapping with just the keys that the spec knows."""
+    return isinstance(tree, Mapping) and tree.keys() == {*spec.context}
+
+
+def _is_as_long(tree: Value, spec: pytree.TreeSpec) -> bool:
+    """Whether it is a sequence of items, and as long.
+
+    That is not a tensor or a string, nor a tuple of which the items have names.
+    """
+    kind = type(tree)
+    others = issubclass(kind, str | bytes) or kind in _OF_TORCH
+    if others or hasattr(kind, "_fields") or not issubclass(kind, Sequence):
+        return False
     return len(tree) == spec.num_children
 
+
+def _is_named_alike(tree: Value, spec: pytree.TreeSpec) -> bool:
+    """Whether it is of the class of named tuples that the spec knows."""
+    return isinstance(tree, spec.context)
+
+
+def _is_of_type(tree: Value, spec: pytree.TreeSpec) -> bool:
+    """Whether it is of the type that the spec knows."""
+    return isinstance(tree, spec.type)
+
+
+_OF_TORCH: Final = frozenset(torch.return_types.all_return_types)
 
 SUPPORTED_NODES: Final[dict[object, FlattenFnSpec]] = {
     dict: _values,
@@ -122,11 +249,17 @@ SUPPORTED_NODES: Final[dict[object, FlattenFnSpec]] = {
     tuple: _items,
     # Not a type, but what a spec has as the type of every named tuple.
     namedtuple: _items,
-    **dict.fromkeys(torch.return_types.all_return_types, _items),
+    **dict.fromkeys(_OF_TORCH, _items),
 }
 """Container type -> its children; `register_pytree_flatten_spec` adds more."""
 
 SUPPORTED_NODES_EXACT_MATCH: Final[
     dict[object, FlattenFnExactMatchSpec | None]
-] = dict.fromkeys(SUPPORTED_NODES, _same_length)
+] = {
+    dict: _has_keys,
+    list: _is_as_long,
+    tuple: _is_as_long,
+    namedtuple: _is_named_alike,
+    **dict.fromkeys(_OF_TORCH, _is_of_type),
+}
 """Container type -> whether the children are all that the spec knows."""

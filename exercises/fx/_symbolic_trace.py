@@ -14,6 +14,7 @@ from torch import nn
 
 from .graph_module import GraphModule
 from .tracing.concrete_args import PH, PHBase, PHWithMeta
+from .tracing.concrete_args import _assert_is_none as _assert_is_none
 from .tracing.questions import is_fx_tracing
 from .tracing.tracer import Tracer
 from .tracing.wrapping import ProxyableClassMeta, wrap

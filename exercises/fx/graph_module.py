@@ -41,7 +41,7 @@ from .tracing.entered import warn_of_mode
 from .usedef.protocols import GraphTracer, PythonCode, ReplaceHook
 from .usedef.values import Value
 
-__all__ = ["GraphModule"]
+__all__ = ["GraphModule", "reduce_graph_module"]
 
 NodeHook = Callable[[Node], object]
 """Called with a node that was made, or is about to be erased."""
@@ -50,6 +50,8 @@ CopyHook: TypeAlias = "Callable[[GraphModule], object]"
 """Called with a deep copy that was made."""
 
 _IMPL: Final = "GraphModuleImpl"
+_CLASS: Final = "_graphmodule_cls"
+_CLASS_NAME: Final = "_graphmodule_cls_name"
 
 
 class GraphModule(nn.Module):
@@ -93,6 +95,8 @@ class GraphModule(nn.Module):
         """
         base: Value = _base_of(cls)
         new: Self = super().__new__(_class_below(base))
+        # Here, because a class below may not call GraphModule.__init__.
+        vars(new).update(attributes.at_first())
         if base is not cls and (args or kwargs):
             # As in type(gm)(root, graph): the new class is not below `cls`,
             # and Python calls `__init__` for instances of `cls` only.
@@ -126,11 +130,7 @@ class GraphModule(nn.Module):
         """
         super().__init__()
         type(self).__name__ = class_name
-        self.meta = {}
-        self._replace_hooks = []
-        self._create_node_hooks = []
-        self._erase_node_hooks = []
-        self._deepcopy_hooks = []
+        vars(self).update(attributes.at_first())
         _take_targets(self, root, graph)
         self.graph = graph
         self._tracer_cls = importable(graph._tracer_cls)
@@ -419,16 +419,21 @@ class GraphModule(nn.Module):
         """
         bases = type(self).__mro__
         known = next(base for base in bases if importable(base) is not None)
-        return _blank, (known, type(self).__name__), self.__getstate__()
+        return reduce_graph_module, ({_CLASS: known}, ""), self.__getstate__()
 
     def __getstate__(self) -> dict[str, Value]:
         """The graph, and all attributes that `recompile` does not make."""
-        return {**attributes.state_of(self), "_graph": self._graph}
+        name = {_CLASS_NAME: type(self).__name__, "_graph": self._graph}
+        return attributes.state_of(self) | name
 
     def __setstate__(self, state: dict[str, Value]) -> None:
         """Set the attributes, and compile the graph."""
+        if "_wrapped_call" not in vars(type(self)):
+            self.__class__ = _class_below(type(self))
+            type(self).__name__ = state.get(_CLASS_NAME, "GraphModule")
+        made = "_graph", _CLASS_NAME
         restore: Value = super().__setstate__
-        restore({k: v for k, v in state.items() if k != "_graph"})
+        restore({k: state[k] for k in state if k not in made})
         self.graph = state["_graph"]
 
     # -- hooks -------------------------------------------------------------
@@ -538,8 +543,41 @@ def _class_below(base: Value) -> Value:
     return type(base)(_IMPL, (base,), members)
 
 
+def reduce_graph_module(
+    body: dict[str, Value], import_block: str
+) -> GraphModule:
+    """Begin to unpickle a GraphModule, or make one of all its state.
+
+    It is what `torch.load(weights_only=True)` asks you to allow, besides the
+    classes that it names. What a pickle of a graph calls is not checked, so
+    allow these only for files that you trust.
+
+    Args:
+        body: its class, and its state if nobody else sets that.
+        import_block: not used; torch.fx imports what the code needs.
+
+    Raises:
+        RuntimeError: a state without a graph: there is only the code.
+
+    torch.fx: graph_module.py, reduce_graph_module
+    """
+    if "_code" in body and "_graph" not in body:
+        raise RuntimeError(
+            "a pickle of fx has the graph, and no code is traced again: keep "
+            "'_graph' in the state of the module"
+        )
+    new: GraphModule = object.__new__(body.get(_CLASS, GraphModule))
+    vars(new).update(attributes.at_first())
+    if "_graph" in body:
+        new.__setstate__({key: body[key] for key in body if key != _CLASS})
+    return new
+
+
 def _blank(cls: type[GraphModule], name: str = "GraphModule") -> GraphModule:
-    """An instance without attributes, whose class is named `name`."""
+    """An instance without a graph, whose class is named `name`.
+
+    Pickles of earlier versions of fx call it.
+    """
     new: GraphModule = cls.__new__(_base_of(cls))
     type(new).__name__ = name
     return new
@@ -568,6 +606,7 @@ def _take_targets(module: GraphModule, root: object, graph: Graph) -> None:
                 f"pass {{'my_{path}': …}} as root"
             )
     if isinstance(root, nn.Module):
+        paths |= attributes.fetched_from_self(graph.nodes, root, OWN)
         module.training = getattr(root, "training", True)
         dotted_path.copy_attributes(root, module, paths)
     elif isinstance(root, dict):

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Final
 
-from .._pytree import child_specs, tree_flatten_spec
+from .._pytree import child_specs, flatten_input
 from ..graph import Graph
 from ..torch_internals import pytree
 from ..usedef.protocols import PyTreeInfo
@@ -55,9 +56,15 @@ class _PyTreeCodeGen(CodeGen):
             specs = [each for spec in specs for each in child_specs(spec)]
         if names[:1] == ["self"] and len(inputs) < len(specs):
             specs = specs[1:]  # the module, which callers do not give
+            names = names[1:]
+        if len(inputs) > len(specs):
+            raise RuntimeError(
+                f"{len(inputs)} inputs were given, and the graph takes "
+                f"{len(specs)}: {', '.join(names)}"
+            )
         leaves = []
-        for given, spec in zip(inputs, specs, strict=False):
-            leaves += tree_flatten_spec(given, spec)
+        for name, given, spec in zip(names, inputs, specs, strict=False):
+            leaves += flatten_input(given, spec, partial(_named, name))
         return leaves
 
     def process_outputs(self, out: Value) -> Value:
@@ -76,7 +83,7 @@ class _PyTreeCodeGen(CodeGen):
     ) -> str:
         """The first line, and the statement that takes the inputs apart."""
         names = self.pytree_info.orig_args
-        if names[:1] == ["self"]:
+        if names[:1] == ["self"] != free_vars[:1]:
             free_vars.insert(0, "self")
         definition = super().gen_fn_def(
             _with_defaults(names, free_vars),
@@ -85,6 +92,8 @@ class _PyTreeCodeGen(CodeGen):
         )
         if free_vars:
             definition += self.gen_var_bindings(names, free_vars, expanded_def)
+        elif names:  # nothing to take apart: the inputs were empty, and must be
+            definition += f"\n{INDENT}{self._flattened(names)}"
         return definition
 
     def gen_var_bindings(
@@ -107,12 +116,13 @@ class _PyTreeCodeGen(CodeGen):
         elif annotated:
             text = f"\n{INDENT}{'; '.join(annotated)};\n"
         names = [each.partition(":")[0].partition("#")[0] for each in bare]
+        flattened = self._flattened(fn_args)
+        return f"{text}\n{INDENT}{', '.join(names)}, = {flattened}"
+
+    def _flattened(self, names: list[str]) -> str:
+        """A call that takes the inputs apart, and refuses others."""
         flatten = f"{self._spelled['fx_pytree']}.tree_flatten_spec"
-        inputs = self._inputs(fn_args)
-        return (
-            f"{text}\n{INDENT}{', '.join(names)}, = "
-            f"{flatten}({inputs}, self._in_spec)"
-        )
+        return f"{flatten}({self._inputs(names)}, self._in_spec)"
 
     def _inputs(self, names: list[str]) -> str:
         """The inputs as the spec has them: a list, or args and kwargs."""
@@ -200,6 +210,11 @@ def default_codegen(pytree_info: PyTreeInfo | None) -> CodeGen:
 
 
 # -- text ------------------------------------------------------------------
+
+
+def _named(name: str, path: object) -> str:
+    """The input that a path is in, if that is known."""
+    return name
 
 
 def _with_defaults(names: list[str], free_vars: list[str]) -> list[str]:

@@ -21,6 +21,7 @@ are gone.
 from __future__ import annotations
 
 import contextlib
+import enum
 import functools
 import inspect
 from collections.abc import Callable, Iterator
@@ -37,10 +38,13 @@ from ..dispatching.mode import CaptureMode, DecompositionTable
 from ..dispatching.reading import ReadMode
 from ..graph import NO_DEFAULT
 from ..graph_module import OWN, GraphModule
+from ..node import Node
+from ..recording import frames
 from ..torch_internals import pytree
 from ..torch_internals.dispatch import active_modes
 from ..torch_internals.fake_tensors import FakeTensorMode, detect_fake_mode
 from ..tracing.captured import changes, warn_of_changes
+from ..tracing.concrete_args import _assert_same
 from ..tracing.patching import TRACES
 from ..tracing.state import State
 from ..usedef.annotations import annotations_of, signature_of
@@ -64,7 +68,8 @@ def make_fx(
         gm(*args)   # what f does on inputs of these shapes, without f
 
     The graph holds the operators of this one run: control flow, shapes and
-    Python values are fixed, and so is which inputs are the same tensor.
+    Python values are fixed, and so is which inputs are the same tensor. A
+    number, a string or None among the inputs is checked when the graph runs.
     Gradients of the module's results are those of its operators: `no_grad`,
     hooks of tensors and the backward of an `autograd.Function` leave no trace.
     `node.meta["val"]` is each value as a fake tensor, and an input that is a
@@ -167,7 +172,7 @@ def _add_inputs(
     inputs: list[Value],
     in_spec: pytree.TreeSpec,
 ) -> list[str]:
-    """Make a placeholder for each leaf of the arguments.
+    """Make a placeholder for each leaf of the arguments, then checks of them.
 
     Returns:
         The names of the parameters that the arguments are for.
@@ -175,6 +180,7 @@ def _add_inputs(
     children = child_specs(in_spec)
     signature = _signature(f, len(children))
     values = iter(inputs)
+    nodes: list[Node] = []
     for (name, default), spec in zip(signature.items(), children, strict=True):
         given = type(default) in _DEFAULTS and spec.is_leaf()
         for count in range(1, spec.num_leaves + 1):
@@ -188,7 +194,35 @@ def _add_inputs(
             capture.bind(value, node)
             if isinstance(value, int | float):
                 node.meta["val"] = value
+            nodes.append(node)
+    for node, value in zip(nodes, inputs, strict=True):
+        if not isinstance(value, torch.Tensor):
+            _check(capture, node, value)
     return list(signature)
+
+
+def _check(capture: Capture, node: Node, value: Value) -> None:
+    """Record that an input must be the constant that it is in this run.
+
+    Warns if it is an object that may have changed by then.
+    """
+    if type(value) not in LEAVES and not isinstance(value, _CONSTANTS):
+        frames.warn(
+            f"make_fx captured {node.target} as it is in this run, and the "
+            f"graph ignores another {type(value).__name__} that it is called "
+            "with: capture again for another one, or pass its tensors"
+        )
+        return
+    message = (
+        f"{node.target} has been specialized to have value {value!r} but got "
+        "another value"
+    )
+    args = (node, value, message)
+    capture.create_node("call_function", _assert_same, args, {})
+
+
+_CONSTANTS: Final = (int, float, complex, str, bytes, slice, enum.Enum)
+"""Further types of which a graph can hold the values, and their subclasses."""
 
 
 _DEFAULTS: Final = LEAVES - {torch.Tensor}

@@ -374,7 +374,7 @@ def forms(node: Node, *, is_pattern: bool = False) -> list[Form]:
         given = _given(signature, args, kwargs, is_method=is_method)
         if given is not None:
             found.append((signature, given))
-    if len(found) > 1:
+    if len(found) > 1 or isinstance(node.target, OpOverload):
         found = _meant(node, found, is_pattern=is_pattern)
     return [Form(name, *_but_defaults(*one)) for one in found]
 
@@ -391,15 +391,16 @@ def _meant(
     """
     takes = functools.partial(_take, type_matches, is_pattern=is_pattern)
     meant = list(filter(takes, found)) or found
-    if isinstance(node.target, OpOverload):
-        called = [facts.signature for facts in overloads_of(node)]
-    elif isinstance(node.target, OpOverloadPacket):
-        takes = functools.partial(_take, may_convert, is_pattern=is_pattern)
-        called = [signature for signature, _ in filter(takes, found)][:1]
-    else:
+    facts = facts_of(node.target)
+    called = facts and facts.signature
+    if isinstance(node.target, OpOverloadPacket):
+        converts = functools.partial(_take, may_convert, is_pattern=is_pattern)
+        called, _ = next(filter(converts, found), (None, None))
+    elif facts is None:
         return meant
-    first = meant[0][0]
-    return [one for one in meant if one[0] in called and alike(one[0], first)]
+    return [
+        one for one in meant if one[0] is called and alike(called, meant[0][0])
+    ]
 
 
 def _take(

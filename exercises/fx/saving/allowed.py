@@ -37,7 +37,7 @@ from ..torch_internals.operators import (
     has_kernel,
     switch_gradients,
 )
-from ..tracing.concrete_args import _assert_is_none
+from ..tracing.concrete_args import _assert_is_none, _assert_same
 from ..usedef.values import Value
 
 _BUILTINS: Final = (
@@ -63,15 +63,20 @@ _METHODS: Final = frozenset(
 """Methods of containers, and those of tensors that are not in aten."""
 
 
+_NAME_IN_2: Final = "fx.tracing.concrete_args._assert_is_none"
+"""What files of version 2 have for `fx._symbolic_trace._assert_is_none`."""
+
+
 @functools.cache
 def _functions() -> Mapping[str, object]:
     """Name → function, for what is not in torch.ops."""
     state = (switch_gradients, enter_autocast, exit_autocast)
     of_python = [function for _, function in OF_PYTHON]
     of_python += map(vars(builtins).get, _BUILTINS)
-    checks = (assert_, assert_fn, _assert_is_none)
+    checks = (assert_, assert_fn, _assert_is_none, _assert_same)
     found = (*checks, *state, *PURE_TORCH, *of_python, *_of_torch())
-    return {pretty_target(function): function for function in found}
+    names = {pretty_target(function): function for function in found}
+    return {**names, _NAME_IN_2: _assert_is_none}
 
 
 def _of_torch() -> Iterator[object]:

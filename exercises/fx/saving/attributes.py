@@ -7,7 +7,7 @@ module gets all attributes, except those that `recompile` makes again.
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from typing import TYPE_CHECKING, Final
 
 import torch
@@ -17,6 +17,7 @@ from ..codegen.variants import SPECS, _PyTreeCodeGen
 from ..graph import Graph
 from ..node import Node
 from ..text import dotted_path
+from ..usedef.parameters import is_own_self
 from ..usedef.values import Value
 
 if TYPE_CHECKING:
@@ -43,6 +44,33 @@ def paths_in(nodes: Iterable[Node]) -> dict[str, Node]:
     for node in nodes:
         if node.op in ("get_attr", "call_module"):
             paths.setdefault(str(node.target), node)
+    return paths
+
+
+def fetched_from_self(
+    nodes: Iterable[Node], root: object, own: Container[str]
+) -> dict[str, Node]:
+    """The attributes that a function of `self` reads of it, as `paths_in`.
+
+    Such a function was traced on its own, and its first placeholder, `self`,
+    is the module that runs the graph.
+
+    Args:
+        nodes: of the graph.
+        root: which attributes it has.
+        own: those that every graph module has.
+    """
+    paths: dict[str, Node] = {}
+    for node in nodes:
+        args = node.args
+        if not args or not isinstance(args[0], Node):
+            continue
+        name: object = node.target if node.op == "call_method" else None
+        if node.target is getattr and len(args) == 2:
+            name = args[1]
+        known = isinstance(name, str) and name not in own
+        if known and is_own_self(args[0]) and hasattr(root, str(name)):
+            paths.setdefault(str(name), node)
     return paths
 
 
@@ -111,6 +139,15 @@ def state_of(gm: GraphModule) -> dict[str, Value]:
     return {name: held for name, held in vars(gm).items() if name not in made}
 
 
+def at_first() -> dict[str, Value]:
+    """What a graph module has before it has a graph."""
+    hooks = "_replace", "_create_node", "_erase_node", "_deepcopy"
+    return {
+        **{"meta": {}, "_tracer_cls": None, "_tracer_extras": {}},
+        **{f"{kind}_hooks": [] for kind in hooks},
+    }
+
+
 def take_state(new: GraphModule, root: nn.Module, graph: Graph) -> None:
     """Give `new` all attributes of `root`, and a graph."""
     vars(new).update(vars(root))
@@ -124,7 +161,7 @@ def deep_copy(
 
     Args:
         gm: the module to copy.
-        new: an instance without attributes.
+        new: an instance.
         memo: the copies so far, as `copy.deepcopy` has them.
     """
     memo[id(gm)] = new
@@ -147,8 +184,9 @@ def shallow_copy(gm: GraphModule, new: GraphModule) -> GraphModule:
 
     Args:
         gm: the module to copy.
-        new: an instance without attributes.
+        new: an instance.
     """
+    vars(new).clear()
     nn.Module.__init__(new)
     # Makes new modules on the way, which a submodule may be added to.
     dotted_path.copy_attributes(gm, new, paths_in(gm.graph.nodes))

@@ -231,3 +231,20 @@ def _assert_is_none(value: object, msg: str) -> None:
     """Check, when a graph runs, an input that was traced as None."""
     if value is not None:
         raise AssertionError(msg)
+
+
+@has_side_effect
+def _assert_same(value: object, constant: object, msg: str) -> None:
+    """Check, when a graph runs, an input that was captured as a constant.
+
+    True is not 1 here, and -0.0 is not 0.0, because operators tell them
+    apart; nan is nan.
+    """
+    signed = isinstance(constant, float | complex)
+    same = repr(value) == repr(constant) if signed else value == constant
+    if type(value) is not type(constant) or not same:
+        raise AssertionError(msg)
+
+
+# Code and printed graphs say where torch.fx has it, too.
+_assert_is_none.__module__ = "fx._symbolic_trace"

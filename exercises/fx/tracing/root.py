@@ -123,7 +123,9 @@ def root_call(
         root_fn = _taking_all(root_fn, function, len(args))
     if not concrete:
         return root_fn, args
-    leaves, spec = pytree.tree_flatten(tuple(args))
+    # A tuple of a tuple and a dict would be read as args and kwargs.
+    is_pair = [tuple, dict] == list(map(type, args))
+    leaves, spec = pytree.tree_flatten(args if is_pair else tuple(args))
     if len(leaves) == len(args) and all(map(operator.is_, leaves, args)):
         return root_fn, args
     if rest:

@@ -21,7 +21,7 @@ from ..ordered.opcodes import OPCODES
 from ..ordered.ordered_graph import OrderedGraph
 from ..text.dotted_path import MISSING, walk
 from . import refusals
-from .parameters import parameter_faults
+from .parameters import is_own_self, parameter_faults
 
 
 class Problem(NamedTuple):
@@ -117,6 +117,7 @@ def parameter_problems(graph: OrderedGraph[Node]) -> Iterator[Problem]:
     Cost: O(nodes).
     """
     nodes = [node for node in graph._nodes if node._op == "placeholder"]
+    nodes = nodes[1:] if nodes and is_own_self(nodes[0]) else nodes
     parameters = [(str(node.target), bool(node._args)) for node in nodes]
     for index, fault in parameter_faults(parameters):
         yield Problem(nodes[index], f"placeholder {nodes[index]}{fault}")

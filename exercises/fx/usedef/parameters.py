@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from ..ordered.namespace import is_parameter_name
+from .values import Value
 
 
 def parameter_faults(
@@ -39,6 +40,15 @@ def parameter_faults(
             last = parameter
         elif has_default:
             last = "="
+
+
+def is_own_self(node: Value) -> bool:
+    """Whether a first placeholder is the `self` of the generated method.
+
+    It is, as in torch.fx, if it has this name and nothing else.
+    """
+    plain = not node.args and node.type is None
+    return plain and node.op == "placeholder" and node.target == "self"
 
 
 def _misplaced(parameter: str, has_default: bool, last: str) -> str:

@@ -31,8 +31,9 @@ from .codegen.source import CompiledForward, compile_forward, kept
 from .codegen.variants import SPECS, _PyTreeCodeGen
 from .graph import Graph
 from .node import Node
-from .saving import attributes
+from .saving import attributes, pickled_modules
 from .saving.attributes import paths_in
+from .saving.pickled_modules import reduce_graph_module
 from .saving.serialize import write_folder
 from .text import dotted_path
 from .text.pickling import importable
@@ -50,8 +51,6 @@ CopyHook: TypeAlias = "Callable[[GraphModule], object]"
 """Called with a deep copy that was made."""
 
 _IMPL: Final = "GraphModuleImpl"
-_CLASS: Final = "_graphmodule_cls"
-_CLASS_NAME: Final = "_graphmodule_cls_name"
 
 
 class GraphModule(nn.Module):
@@ -417,23 +416,19 @@ class GraphModule(nn.Module):
         base class that is not local is used. In torch.package, "fx.**" must
         be extern.
         """
-        bases = type(self).__mro__
-        known = next(base for base in bases if importable(base) is not None)
-        return reduce_graph_module, ({_CLASS: known}, ""), self.__getstate__()
+        return pickled_modules.reduced(self)
 
     def __getstate__(self) -> dict[str, Value]:
         """The graph, and all attributes that `recompile` does not make."""
-        name = {_CLASS_NAME: type(self).__name__, "_graph": self._graph}
-        return attributes.state_of(self) | name
+        return pickled_modules.state_to_pickle(self)
 
     def __setstate__(self, state: dict[str, Value]) -> None:
         """Set the attributes, and compile the graph."""
         if "_wrapped_call" not in vars(type(self)):
             self.__class__ = _class_below(type(self))
-            type(self).__name__ = state.get(_CLASS_NAME, "GraphModule")
-        made = "_graph", _CLASS_NAME
+            type(self).__name__ = pickled_modules.class_name_of(state)
         restore: Value = super().__setstate__
-        restore({k: state[k] for k in state if k not in made})
+        restore(pickled_modules.attributes_of(state))
         self.graph = state["_graph"]
 
     # -- hooks -------------------------------------------------------------
@@ -541,36 +536,6 @@ def _class_below(base: Value) -> Value:
         "_wrapped_call": call,
     }
     return type(base)(_IMPL, (base,), members)
-
-
-def reduce_graph_module(
-    body: dict[str, Value], import_block: str
-) -> GraphModule:
-    """Begin to unpickle a GraphModule, or make one of all its state.
-
-    It is what `torch.load(weights_only=True)` asks you to allow, besides the
-    classes that it names. What a pickle of a graph calls is not checked, so
-    allow these only for files that you trust.
-
-    Args:
-        body: its class, and its state if nobody else sets that.
-        import_block: not used; torch.fx imports what the code needs.
-
-    Raises:
-        RuntimeError: a state without a graph: there is only the code.
-
-    torch.fx: graph_module.py, reduce_graph_module
-    """
-    if "_code" in body and "_graph" not in body:
-        raise RuntimeError(
-            "a pickle of fx has the graph, and no code is traced again: keep "
-            "'_graph' in the state of the module"
-        )
-    new: GraphModule = object.__new__(body.get(_CLASS, GraphModule))
-    vars(new).update(attributes.at_first())
-    if "_graph" in body:
-        new.__setstate__({key: body[key] for key in body if key != _CLASS})
-    return new
 
 
 def _blank(cls: type[GraphModule], name: str = "GraphModule") -> GraphModule:

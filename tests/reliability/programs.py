@@ -357,9 +357,9 @@ PART = Part(
             "a class without __init__ has no hooks",
         ),
         Plant(
-            "fx/graph_module.py",
+            "fx/saving/pickled_modules.py",
             "= object.__new__(body.get(_CLASS, GraphModule))",
-            "= _blank(body.get(_CLASS, GraphModule))",
+            "= body[_CLASS].__new__(body[_CLASS])",
             "what is unpickled has a class that nobody can allow",
         ),
         Plant(

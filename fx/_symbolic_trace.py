@@ -72,3 +72,7 @@ def is_fx_symbolic_tracing() -> bool:
     torch.fx: _symbolic_trace.py, is_fx_symbolic_tracing
     """
     return is_fx_tracing() and not torch.compiler.is_compiling()
+
+
+# Code and printed graphs name the check by the file that torch.fx has it in.
+_assert_is_none.__module__ = __name__

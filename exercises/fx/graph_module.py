@@ -33,7 +33,6 @@ from .graph import Graph
 from .node import Node
 from .saving import attributes, pickled_modules
 from .saving.attributes import paths_in
-from .saving.pickled_modules import reduce_graph_module
 from .saving.serialize import write_folder
 from .text import dotted_path
 from .text.pickling import importable
@@ -416,7 +415,8 @@ class GraphModule(nn.Module):
         base class that is not local is used. In torch.package, "fx.**" must
         be extern.
         """
-        return pickled_modules.reduced(self)
+        body = pickled_modules.beginning(type(self))
+        return reduce_graph_module, (body, ""), self.__getstate__()
 
     def __getstate__(self) -> dict[str, Value]:
         """The graph, and all attributes that `recompile` does not make."""
@@ -536,6 +536,27 @@ def _class_below(base: Value) -> Value:
         "_wrapped_call": call,
     }
     return type(base)(_IMPL, (base,), members)
+
+
+def reduce_graph_module(
+    body: dict[str, Value], import_block: str
+) -> GraphModule:
+    """Begin to unpickle a GraphModule, or make one of all its state.
+
+    It is what `torch.load(weights_only=True)` asks you to allow, besides the
+    classes that it names. What a pickle of a graph calls is not checked, so
+    allow these only for files that you trust.
+
+    Args:
+        body: its class, and its state if nobody else sets that.
+        import_block: not used; torch.fx imports what the code needs.
+
+    Raises:
+        RuntimeError: a state without a graph: there is only the code.
+
+    torch.fx: graph_module.py, reduce_graph_module
+    """
+    return pickled_modules.unpickled(body, GraphModule)
 
 
 def _blank(cls: type[GraphModule], name: str = "GraphModule") -> GraphModule:

@@ -1,7 +1,7 @@
 """Stage 05, codegen: how a graph module is pickled: its class, then its state.
 
-A pickle first makes an instance without attributes, by `reduce_graph_module`,
-and then sets its state, of which `GraphModule.__setstate__` compiles the graph.
+A pickle first makes an instance without a graph, by `reduce_graph_module`, and
+then sets its state, of which `GraphModule.__setstate__` compiles the graph.
 The class of an instance is for it alone and has no name to import; a pickle
 names the nearest class that has one, and the name that the class had.
 """
@@ -21,11 +21,10 @@ _CLASS: Final = "_graphmodule_cls"
 _CLASS_NAME: Final = "_graphmodule_cls_name"
 
 
-def reduced(gm: GraphModule) -> tuple[Value, ...]:
-    """What `__reduce__` gives: how to begin, and the state."""
-    bases = type(gm).__mro__
-    known = next(base for base in bases if importable(base) is not None)
-    return reduce_graph_module, ({_CLASS: known}, ""), gm.__getstate__()
+def beginning(cls: type[GraphModule]) -> dict[str, Value]:
+    """What a pickle has to make an instance, before it sets the state."""
+    bases = cls.__mro__
+    return {_CLASS: next(base for base in bases if importable(base))}
 
 
 def state_to_pickle(gm: GraphModule) -> dict[str, Value]:
@@ -45,37 +44,23 @@ def class_name_of(state: dict[str, Value]) -> str:
     return str(state.get(_CLASS_NAME, "GraphModule"))
 
 
-def reduce_graph_module(
-    body: dict[str, Value], import_block: str
-) -> GraphModule:
-    """Begin to unpickle a GraphModule, or make one of all its state.
-
-    It is what `torch.load(weights_only=True)` asks you to allow, besides the
-    classes that it names. What a pickle of a graph calls is not checked, so
-    allow these only for files that you trust.
+def unpickled(body: dict[str, Value], cls: type[GraphModule]) -> GraphModule:
+    """A module at the beginning of unpickling, or of all its state.
 
     Args:
-        body: its class, and its state if nobody else sets that.
-        import_block: not used; torch.fx imports what the code needs.
+        body: as `reduce_graph_module` takes it.
+        cls: the class, if the body names none.
 
     Raises:
         RuntimeError: a state without a graph: there is only the code.
-
-    torch.fx: graph_module.py, reduce_graph_module
     """
     if "_code" in body and "_graph" not in body:
         raise RuntimeError(
             "a pickle of fx has the graph, and no code is traced again: keep "
             "'_graph' in the state of the module"
         )
-    from ..graph_module import GraphModule  # noqa: PLC0415
-
-    new: GraphModule = object.__new__(body.get(_CLASS, GraphModule))
+    new: GraphModule = object.__new__(body.get(_CLASS, cls))
     vars(new).update(at_first())
     if "_graph" in body:
         new.__setstate__({key: body[key] for key in body if key != _CLASS})
     return new
-
-
-# Pickles name the module that torch.fx has it in.
-reduce_graph_module.__module__ = "fx.graph_module"

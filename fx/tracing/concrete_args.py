@@ -244,7 +244,3 @@ def _assert_same(value: object, constant: object, msg: str) -> None:
     same = repr(value) == repr(constant) if signed else value == constant
     if type(value) is not type(constant) or not same:
         raise AssertionError(msg)
-
-
-# Code and printed graphs say where torch.fx has it, too.
-_assert_is_none.__module__ = "fx._symbolic_trace"

@@ -358,7 +358,7 @@ PART = Part(
         ),
         Plant(
             "fx/saving/pickled_modules.py",
-            "= object.__new__(body.get(_CLASS, GraphModule))",
+            "= object.__new__(body.get(_CLASS, cls))",
             "= body[_CLASS].__new__(body[_CLASS])",
             "what is unpickled has a class that nobody can allow",
         ),

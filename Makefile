@@ -47,6 +47,7 @@ lint: $(STAMP) ## Check style and layout of the code.
 # The exercises' run takes the other core, and leaves what it finds of torch to
 # the tests that check the same files written.
 types: $(STAMP) ## Check the types, strictly.
+	@$(BIN)/python -m stages.workspace
 	@(cd exercises && ../$(BIN)/mypy --cache-dir ../.mypy_cache/filled) & \
 	exercises=$$!; $(BIN)/mypy; all=$$?; wait $$exercises && exit $$all
 	@for stage in stages/0*; do $(BIN)/mypy --no-error-summary $$stage/*.py || exit; done
@@ -130,5 +131,6 @@ $(STAMP):
 	@echo "installing into $(VENV) (torch is large: a minute or two)"
 	@$(BIN)/python -m pip install -q --disable-pip-version-check $(WHICH) \
 	    -e '.[dev]'
+	@$(BIN)/python -m stages.workspace
 	@rm -f $(VENV)/.installed-*
 	@touch $@

@@ -41,7 +41,7 @@ from stages.workspace import (
     against_reference,
     differences,
     function_differences,
-    remember_base,
+    lay_out,
     reset_files,
     reset_functions,
     restore,
@@ -74,7 +74,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = _parser()
     chosen = parser.parse_args(arguments)
     try:
-        remember_base()
+        lay_out()
         command: Command = chosen.command
         return command(chosen)
     except TROUBLE as error:

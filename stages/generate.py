@@ -1,8 +1,11 @@
 """Makes exercises/fx from fx/: the body of each exercise becomes a stub.
 
 `python -m stages.generate` writes the files, and with `--check` only compares
-them.  It also writes the checksums of fx/ to `stages/reference.sha256`, so
-that the check of a stage notices if a learner has edited fx/ by mistake.
+those that are in git, which are the ones with stubs.  All others are copies,
+which the first check of a stage lays beside them.
+
+It also writes the checksums of fx/ to `stages/reference.sha256`, so that the
+check of a stage notices if a learner has edited fx/ by mistake.
 
 Both also name the line of `stages/NN/stage.toml`, and the entry of
 `stages/NN/mutants.py`, that names code which fx/ no longer has.
@@ -143,16 +146,20 @@ def written(root: Path) -> Iterator[str]:
 
 
 def stale(root: Path) -> Iterator[str]:
-    """The files of a tree that differ from what the generator writes."""
-    files = generated()
+    """The files of a tree that differ from what the generator writes.
+
+    Copies of files of fx/ may be missing, as in a fresh clone.
+    """
+    files, wanted = generated(), exercises_by_file()
     for name, text in files.items():
-        if not _holds(root / name, text):
+        may_be_missing = name not in wanted and not (root / name).exists()
+        if not may_be_missing and not holds(root / name, text):
             yield name
     for name in _strange(root, files):
         yield f"{name} (not of the library)"
 
 
-def _holds(path: Path, text: str) -> bool:
+def holds(path: Path, text: str) -> bool:
     """Whether a file exists and has this text."""
     return (
         path.is_file()
@@ -194,7 +201,7 @@ def write(root: Path) -> None:
     whole file that fx/ does not have may be the learner's own.
     """
     files = generated()
-    changed = [name for name in files if not _holds(root / name, files[name])]
+    changed = [name for name in files if not holds(root / name, files[name])]
     strange = _strange(root, files)
     if changed or strange:
         target = new_backup(root.parent / ".backups")
@@ -203,6 +210,8 @@ def write(root: Path) -> None:
         put(root / name, files[name])
     for name in strange:
         (root / name).unlink()
+    # Nobody has begun here, so the next check remembers the stubs of today.
+    shutil.rmtree(root.parent / ".base", ignore_errors=True)
     SUMS.write_text(sums(), encoding="utf-8")
 
 

@@ -50,7 +50,7 @@ from stages.report import (
 )
 from stages.tree import Broken, Tree, import_all, install, problems
 from stages.types_check import TypesCheck
-from stages.workspace import edited_reference, note_checked, remember_base
+from stages.workspace import edited_reference, lay_out, note_checked
 
 SECONDS: Final = 5.0
 """How long one test may take before it is stopped."""
@@ -267,9 +267,11 @@ def _prepare(subject: Subject) -> None:
         Broken: it cannot be checked; the message says why.
     """
     tree = subject.tree
+    is_own = not tree.is_reference and tree.root == EXERCISES / "fx"
+    if is_own:
+        lay_out()
     found = [*problems(tree)]
-    if not tree.is_reference and tree.root == EXERCISES / "fx":
-        remember_base()
+    if is_own:
         note_checked(EXERCISES, max(tree.under_test))
         found += edited_reference()
     if found:

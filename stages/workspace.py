@@ -18,7 +18,15 @@ from pathlib import Path
 from typing import NamedTuple
 
 from stages import functions
-from stages.generate import SUMS, generated, new_backup, put, put_aside, sums
+from stages.generate import (
+    SUMS,
+    generated,
+    holds,
+    new_backup,
+    put,
+    put_aside,
+    sums,
+)
 from stages.manifest import EXERCISES, REFERENCE, Exercise, exercises_by_file
 
 
@@ -49,11 +57,46 @@ class Workspace(NamedTuple):
         return self.folder / ".backups"
 
 
-def remember_base(work: Workspace | None = None) -> None:
-    """Save the stubs of today as the base, unless there is a base already."""
+def lay_out(work: Workspace | None = None) -> None:
+    """Make the learner's fx whole, and remember the stubs it began with.
+
+    In git are only the files that somebody writes in.  All others are copies
+    of files of fx/, and are laid beside them here.  Of a newer version of the
+    project, a copy is exchanged; but one that the learner has changed stays,
+    until an update merges it.
+    """
     work = work or Workspace()
+    fresh = generated(work.reference)
+    _remember_base(work, fresh)
+    if work.tree.is_dir():
+        names = {*fresh, *_files_below(work.base)}
+        for name in sorted(names - exercises_by_file().keys()):
+            _lay(work, name, fresh.get(name))
+
+
+def _lay(work: Workspace, name: str, text: str | None) -> None:
+    """Write a copy, or remove it; but one that was changed stays."""
+    mine, base = work.tree / name, work.base / name
+    is_as_laid = base.is_file() and holds(mine, base.read_text("utf-8"))
+    if mine.is_file() and not is_as_laid:
+        return
+    for path in (mine, base):
+        if text is None:
+            path.unlink(missing_ok=True)
+        elif not holds(path, text):
+            put(path, text)
+
+
+def _files_below(folder: Path) -> set[str]:
+    """The files of a folder, as paths below it."""
+    found = folder.rglob("*")
+    return {p.relative_to(folder).as_posix() for p in found if p.is_file()}
+
+
+def _remember_base(work: Workspace, stubs: dict[str, str]) -> None:
+    """Save the stubs of today as the base, unless there is a base already."""
     if not work.base.is_dir():
-        _write_base(work, generated(work.reference))
+        _write_base(work, stubs)
 
 
 def _write_base(work: Workspace, files: dict[str, str]) -> None:
@@ -285,13 +328,9 @@ def update(work: Workspace) -> Update:
         RuntimeError: git cannot merge, or a file still has the conflict
             markers of an earlier merge.
     """
-    remember_base(work)
     fresh = generated(work.reference)
-    old = {
-        path.relative_to(work.base).as_posix()
-        for path in work.base.rglob("*")
-        if path.is_file()
-    }
+    _remember_base(work, fresh)
+    old = _files_below(work.base)
     merged: dict[str, str] = {}
     conflicts: dict[str, list[int]] = {}
     for name in sorted({*fresh, *old}):
@@ -417,3 +456,7 @@ def against_reference(work: Workspace, one: Exercise) -> Iterator[str]:
         "reference",
         lineterm="",
     )
+
+
+if __name__ == "__main__":
+    lay_out()

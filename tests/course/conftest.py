@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from stages.processes import pool
+from stages.workspace import lay_out
 from tests.course.learner import Learner
 
 
@@ -17,6 +18,12 @@ def executor() -> Iterator[ProcessPoolExecutor]:
     """Processes in which checks run; torch is imported once for all."""
     with pool() as processes:
         yield processes
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _whole() -> None:
+    """The exercises of this clone with the copies that git does not have."""
+    lay_out()
 
 
 @pytest.fixture

@@ -25,7 +25,7 @@ from stages.functions import State
 from stages.generate import generated, stale
 from stages.manifest import ROOT, exercises, find, stages
 from stages.running import Result
-from stages.workspace import note_checked, remember_base
+from stages.workspace import lay_out, note_checked
 from tests.course.learner import Learner
 from tests.process import python
 
@@ -39,7 +39,7 @@ def said(learner: Learner, monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
     out = io.StringIO()
     monkeypatch.setattr(cli, "EXERCISES", learner.folder)
     monkeypatch.setattr(cli, "Workspace", lambda: learner.work)
-    monkeypatch.setattr(cli, "remember_base", lambda: None)
+    monkeypatch.setattr(cli, "lay_out", lambda: None)
     monkeypatch.setattr(cli, "CONSOLE", Console(file=out, width=100))
     return out
 
@@ -194,7 +194,7 @@ def test_the_solution_for_who_gives_up(said: io.StringIO) -> None:
 def test_next_and_hint_follow_the_learner(
     learner: Learner, said: io.StringIO
 ) -> None:
-    remember_base(learner.work)
+    lay_out(learner.work)
     assert cli.main(["hint"]) == 0
     assert "(stage 01)" in said.getvalue()
     learner.write("Interpreter.fetch_attr")

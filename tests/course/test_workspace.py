@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -11,12 +12,18 @@ import pytest
 from stages import functions, generate
 from stages.functions import State
 from stages.generate import generated, stale, written
-from stages.manifest import EXERCISES, REFERENCE, exercises
+from stages.manifest import (
+    EXERCISES,
+    REFERENCE,
+    ROOT,
+    exercises,
+    exercises_by_file,
+)
 from stages.workspace import (
     Workspace,
     backups,
     differences,
-    remember_base,
+    lay_out,
     reset_files,
     reset_functions,
     restore,
@@ -46,6 +53,55 @@ def test_exercises_are_the_stubs_and_signatures() -> None:
             ).replace("'", '"')
     if not [*written(EXERCISES / "fx")]:
         assert [*stale(EXERCISES / "fx")] == []
+
+
+def test_git_has_the_files_to_write_in_and_no_copies() -> None:
+    """Git ignores the others, which are copies of files of fx/."""
+    names = [f"exercises/fx/{name}" for name in generated()]
+    run = subprocess.run(
+        ["git", "check-ignore", "--no-index", *names],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=ROOT,
+    )
+    wanted = [f"exercises/fx/{name}" for name in exercises_by_file()]
+    assert not run.stderr, run.stderr
+    assert sorted({*names} - {*run.stdout.split()}) == sorted(wanted)
+
+
+def test_the_first_check_lays_the_copies_out(learner: Learner) -> None:
+    shown, written_in = learner.file("show/page.css"), learner.file("node.py")
+    before, empty = shown.read_text(), learner.file("memory")
+    shown.unlink()
+    written_in.unlink()
+    shutil.rmtree(empty)
+    assert [*stale(learner.folder / "fx")] == ["node.py"]
+    lay_out(learner.work)
+    assert shown.read_text() == before
+    assert [*stale(learner.folder / "fx")] == ["node.py"]  # `reset` writes it
+
+
+def test_copies_follow_the_library_unless_they_were_changed(
+    older: Learner,
+) -> None:
+    dropped, mine = older.file("old.py"), older.file("_pytree.py")
+    for path in (dropped, older.work.base / "old.py"):
+        path.write_text("# in an older version\n")
+    for path in (mine, older.work.base / "_pytree.py"):
+        path.write_text("# as it was\n")
+    mine.write_text("# mine\n")
+    for path in (older.file("proxy.py"), older.work.base / "proxy.py"):
+        path.write_text("# stubs of then\n")
+    lay_out(older.work)
+    assert not dropped.exists()
+    assert not (older.work.base / "old.py").exists()
+    assert mine.read_text() == "# mine\n"
+    assert (older.work.base / "_pytree.py").read_text() == "# as it was\n"
+    assert older.file("proxy.py").read_text() == "# stubs of then\n"
+    effects = generated()["memory/effects.py"]
+    assert older.file("memory/effects.py").read_text() == effects
+    assert (older.work.base / "memory/effects.py").read_text() == effects
 
 
 def test_a_stale_stub_is_seen(learner: Learner) -> None:
@@ -223,7 +279,7 @@ def older(learner: Learner, tmp_path: Path) -> Learner:
     for name, text in generated(library).items():
         learner.file(name).write_text(text)
     learner.file("memory/effects.py").unlink()
-    remember_base(Workspace(learner.folder, library))
+    lay_out(Workspace(learner.folder, library))
     learner.write(PREPEND)
     return learner
 
@@ -280,7 +336,7 @@ def test_update_shows_where_both_changed_the_same(older: Learner) -> None:
 
 
 def test_an_update_of_a_fresh_folder_changes_nothing(learner: Learner) -> None:
-    remember_base(learner.work)
+    lay_out(learner.work)
     assert update(learner.work) == ([], {}, None)
     learner.write(PREPEND)
     assert update(learner.work) == ([], {}, None)

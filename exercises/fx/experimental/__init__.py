@@ -1,1 +1,0 @@
-"""What torch.fx keeps here: make_fx, and some passes."""

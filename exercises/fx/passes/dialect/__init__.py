@@ -1,1 +1,0 @@
-"""Passes by the kind of operators that they are for."""

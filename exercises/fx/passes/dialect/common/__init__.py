@@ -1,1 +1,0 @@
-"""Passes for every kind of operators."""

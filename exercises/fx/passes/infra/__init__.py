@@ -1,1 +1,0 @@
-"""Passes that run passes, and that cut graphs for a back end."""

@@ -92,11 +92,36 @@ class Form(NamedTuple):
         name: the operator's name: "add".
         names: the parameters that are given something but their default.
         values: what they are given.
+        take_tensors: for each, whether it may be a tensor.
+        declared: the signature of the overload; None for a Python function.
     """
 
     name: str
     names: tuple[str, ...]
     values: tuple[Argument, ...]
+    take_tensors: tuple[bool, ...]
+    declared: inspect.Signature | None
+
+    def takes(self, other: Form) -> bool:
+        """Whether it is equivalent to another call, with the values of that.
+
+        Parameters that neither call gives have the same defaults. A number may
+        be given for a tensor, but no tensor for a number.
+        """
+        ours, theirs = self.declared, other.declared
+        if self[:2] != other[:2] or not (
+            ours is theirs or not ours or not theirs or alike(ours, theirs)
+        ):
+            return False
+        return all(
+            takes or not may_be or isinstance(value, (int, float, complex))
+            for takes, may_be, value in zip(
+                self.take_tensors,
+                other.take_tensors,
+                other.values,
+                strict=True,
+            )
+        )
 
 
 class Normalized(Exact):
@@ -110,6 +135,7 @@ class Normalized(Exact):
         self.normalize: bool = options.get("normalize", False)
         self.compare_constants: bool = options.get("compare_constants", False)
         self.modules_by_class: bool = options.get("modules_by_class", False)
+        self._forms: dict[Node, list[Form]] = {}
 
     def key(self, node: Node) -> Key:
         """The operator's name, the module's class, or the key of `Exact`."""
@@ -132,21 +158,25 @@ class Normalized(Exact):
                 return None
             return side_by_side(pattern, node)
         ours = forms(node) if self.normalize else []
-        theirs = forms(pattern, is_pattern=True) if ours else []
+        theirs = self._forms_of(pattern) if ours else []
         for one, other in itertools.product(ours, theirs):
-            if one[:2] == other[:2]:  # name and names
+            if other.takes(one):
                 return other.values, one.values
         # One may pass a default explicitly where the other passes a node.
         return super().pair(pattern, node)
 
     def commutes(self, pattern: Node) -> bool:
         """Whether it is a commutative operator with its two operands."""
-        found = form(pattern) if self.normalize else None
-        return (
-            found is not None
-            and len(found.values) == 2
-            and found.name in COMMUTATIVE
+        found = self._forms_of(pattern) if self.normalize else []
+        return any(
+            len(one.values) == 2 and one.name in COMMUTATIVE for one in found
         )
+
+    def _forms_of(self, pattern: Node) -> list[Form]:
+        """The forms of a node of the pattern, which does not change."""
+        if pattern not in self._forms:
+            self._forms[pattern] = forms(pattern, is_pattern=True)
+        return self._forms[pattern]
 
     def conflict(self, paired: Mapping[Node, Value]) -> str:
         """Say if one module of the pattern stands for two of the graph."""
@@ -329,6 +359,7 @@ def _name_of_method(name: str) -> str:
     return name if _overloads(name) else ""
 
 
+@functools.lru_cache(maxsize=1024)
 def _overloads(name: str) -> list[Facts]:
     """The facts of all overloads of an operator; none if unknown."""
     if not name.isidentifier() or name.endswith("_"):
@@ -369,14 +400,19 @@ def forms(node: Node, *, is_pattern: bool = False) -> list[Form]:
     is_method = node.op == "call_method"
     if is_method and name in SIZES and len(args) > 2:
         args = (args[0], args[1:])
-    found = []
-    for signature in _signatures(node, name):
-        given = _given(signature, args, kwargs, is_method=is_method)
-        if given is not None:
-            found.append((signature, given))
+    own = _own_signature(node, name)
+    if own is not None:
+        given = _given(own, args, kwargs, is_method=is_method)
+        return [] if given is None else [_form(name, own, given, None)]
+    values = (*args, *kwargs.values())
+    layouts = _layouts(name, is_method, len(args), tuple(kwargs))
+    found = [
+        (signature, {key: values[at] for key, at in places.items()})
+        for signature, places in layouts
+    ]
     if len(found) > 1 or isinstance(node.target, OpOverload):
         found = _meant(node, found, is_pattern=is_pattern)
-    return [Form(name, *_but_defaults(*one)) for one in found]
+    return [_form(name, *one, one[0]) for one in found]
 
 
 def _meant(
@@ -386,8 +422,7 @@ def _meant(
 
     `torch.var(x, 1)` is not the overload in which 1 would be a truth value. A
     node may call that all the same, by its name or because `torch.ops` converts
-    the 1. Then there is none: no function calls it with the same arguments. Nor
-    if the overload is not the first that fits, and has other parameters.
+    the 1. Then there is none: no function calls it with the same arguments.
     """
     takes = functools.partial(_take, type_matches, is_pattern=is_pattern)
     meant = list(filter(takes, found)) or found
@@ -399,7 +434,9 @@ def _meant(
     elif facts is None:
         return meant
     return [
-        one for one in meant if one[0] is called and alike(called, meant[0][0])
+        one
+        for one in found
+        if one[0] is called and any(alike(called, other) for other, _ in meant)
     ]
 
 
@@ -409,12 +446,12 @@ def _take(
     """Whether parameters take what they are given, as far as that is known."""
 
     def take(annotation: Value, value: Argument) -> bool:
-        if isinstance(value, (bool, int, float, complex)):
+        if value is None or isinstance(value, (int, float, complex)):
             return matches(annotation, type(value))
         if isinstance(value, (list, tuple)):
             return "List" in str(annotation)
         unknown = is_pattern or not isinstance(value, Node)
-        return unknown or "Tensor" in str(annotation) or not _is_tensor(value)
+        return unknown or _takes_tensors(annotation) or not _is_tensor(value)
 
     signature, given = bound
     return all(
@@ -423,16 +460,38 @@ def _take(
     )
 
 
-def _signatures(node: Node, name: str) -> list[inspect.Signature]:
-    """The signatures of what a call may mean, its operator's or its own."""
+def _own_signature(node: Node, name: str) -> inspect.Signature | None:
+    """The signature of a function of torch that is written in Python."""
     python: Value = node.target
     if node.op == "call_method" and name.startswith("torch."):
         python = getattr(torch.Tensor, str(node.target))
-    own = python_signature(python) if isfunction(python) else None
-    if own:
-        return [own]
-    overloads = _overloads(name.removeprefix("torch."))
-    return [facts.signature for facts in overloads]
+    return python_signature(python) if isfunction(python) else None
+
+
+@functools.lru_cache(maxsize=4096)
+def _layouts(
+    name: str, is_method: bool, count: int, keywords: tuple[str, ...]
+) -> list[tuple[inspect.Signature, dict[str, int]]]:
+    """The overloads that fit a call: parameter -> which argument it gets.
+
+    That depends on how many arguments there are, and on their keywords alone.
+
+    Args:
+        name: the operator's.
+        is_method: as for `_given`.
+        count: how many positional arguments there are.
+        keywords: of the others, which follow these.
+    """
+    args = range(count)
+    kwargs: Value = dict(zip(keywords, itertools.count(count), strict=False))
+    found = []
+    for facts in _overloads(name.removeprefix("torch.")):
+        places: Value = _given(
+            facts.signature, tuple(args), kwargs, is_method=is_method
+        )
+        if places is not None:
+            found.append((facts.signature, places))
+    return found
 
 
 def _given(
@@ -469,21 +528,37 @@ def _given(
         return None
 
 
-def _but_defaults(
-    signature: inspect.Signature, given: dict[str, Argument]
-) -> tuple[tuple[str, ...], tuple[Argument, ...]]:
-    """Names and arguments, without those that are the default anyway.
+def _form(
+    name: str,
+    signature: inspect.Signature,
+    given: dict[str, Argument],
+    declared: inspect.Signature | None,
+) -> Form:
+    """The form of a call, without the arguments that are the default anyway.
 
     The tensor is called `input` in some places and `self` in others: here
     `self`.
     """
     parameters = signature.parameters
     left = {
-        "self" if key == "input" else key: value
+        key: value
         for key, value in given.items()
         if not equal_constants(value, parameters[key].default)
     }
-    return tuple(left), tuple(left.values())
+    names = ["self" if key == "input" else key for key in left]
+    take = [_takes_tensors(parameters[key].annotation) for key in left]
+    return Form(
+        name,
+        tuple(names),
+        tuple(left.values()),
+        tuple(take),
+        declared,
+    )
+
+
+def _takes_tensors(annotation: Value) -> bool:
+    """Whether a parameter may be given a tensor."""
+    return annotation is inspect.Parameter.empty or "Tensor" in str(annotation)
 
 
 def equal_constants(sought: Argument, found: Argument) -> bool:

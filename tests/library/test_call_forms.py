@@ -300,3 +300,40 @@ def test_modules_that_return_tuples(kind: type[nn.RNN]) -> None:
         gm, lambda a, b: torch.add(a, b), lambda a, b: a + b, normalize=True
     )
     assert len(found) == 1
+
+
+aten = torch.ops.aten
+
+FOUND: list[tuple[Callable[..., Value], Callable[..., Value], int]] = [
+    (lambda x: torch.add(x, 1), aten.add.Tensor, 1),
+    (lambda x: x + 1, lambda x, y: torch.add(x, y), 1),
+    (lambda x: aten.add.Tensor(x, 1), lambda x, y: x + y, 1),
+    (lambda x: x.var(0), lambda x, y: torch.var(x, y), 1),
+    (lambda x: x.var(0), aten.var.dim, 1),
+    (lambda x: x.var(False), aten.var.default, 1),
+    (lambda x: torch.mean(x, 0), aten.mean.dim, 1),
+    (lambda x: torch.max(x, 1), aten.max.dim, 1),
+    (lambda x: aten.var.default(x, 0), aten.var.default, 1),
+    # What is another overload.
+    (lambda x: x.var(0), aten.var.default, 0),
+    (lambda x: aten.var.default(x, 0), lambda x, y: torch.var(x, y), 0),
+    (lambda x: aten.var(x, 0), lambda x, y: torch.var(x, y), 0),
+    (lambda x: torch.max(x, 1), aten.max.other, 0),
+    (lambda x: torch.normal(x, x), aten.normal.Tensor_float, 0),
+    (lambda x: aten.stft.default(x, 4), aten.stft.center, 0),
+    # What TorchScript alone has.
+    (lambda x: aten.add.int(x.size(0), 1), lambda x, y: torch.add(x, y), 0),
+    (lambda x: aten.mul.int(x.size(0), 2), lambda x, y: x * y, 0),
+    # What gives a number for a dtype.
+    (lambda x: torch.result_type(x, 1), aten.result_type.Scalar, 0),
+]
+
+
+@pytest.mark.parametrize(("f", "pattern", "count"), FOUND)
+def test_a_call_is_of_one_overload(
+    f: Callable[..., Value], pattern: Callable[..., Value], count: int
+) -> None:
+    gm = symbolic_trace(f)
+    searched = symbolic_trace(lambda x, y: pattern(x, y))
+    found = replace_pattern(gm, searched, lambda x, y: x, normalize=True)
+    assert len(found) == count

@@ -38,8 +38,8 @@ from ..text.dotted_path import MISSING
 from ..torch_internals import pytree
 from ..usedef.values import Argument, Value
 from .entered import note_mode, warn_of_hooks
-from .patching import put
-from .state import STORED, Held, State
+from .patching import names_of, put
+from .state import STORED, Held, State, inside
 from .wrapping import find_proxy
 
 _PLAIN: Final = (torch.Tensor, nn.Parameter)
@@ -51,7 +51,11 @@ _OF_VIEWS: Final = (int, slice, EllipsisType, type(None))
 
 
 class Captured:
-    """The tensors that a trace met without a proxy, and those of its root."""
+    """The tensors that a trace met without a proxy, and those of its root.
+
+    Attributes:
+        read_training: the modules whose `training` the code has read.
+    """
 
     def __init__(self) -> None:
         """Begin without any."""
@@ -59,6 +63,7 @@ class Captured:
         self._before: list[tuple[str, torch.Tensor, int]] = []
         self._held: list[Held] = []
         self._entered: dict[nn.Module, str] = {}
+        self.read_training: set[nn.Module] = set()
         self._paths: Mapping[nn.Module, str] = {}
 
     def begin(self, state: State) -> None:
@@ -75,12 +80,13 @@ class Captured:
     def end(self) -> None:
         """End a trace: the root has again what it had where it got proxies."""
         for change in changes(self._held):
-            if find_proxy(change.value) is not None:
+            if _holds_proxy(change.value):
                 change.undo()
         self._nodes.clear()
         self._before.clear()
         self._held = []
         self._entered.clear()
+        self.read_training.clear()
         self._paths = {}
 
     def enter(self, module: nn.Module) -> None:
@@ -107,7 +113,8 @@ class Captured:
 
         Cost: O(users of the nodes + tensors of the root).
         """
-        note_mode(output, root, self._entered)
+        read = frozenset(self.read_training)
+        note_mode(output, root, self._paths, read)
         changed = dict.fromkeys(
             path
             for path, tensor, version in self._before
@@ -168,27 +175,48 @@ def changes(held: list[Held]) -> Iterator[Change]:
     Cost: O(values held), but all of it is done in C.
     """
     for path, now, before in held:
-        if isinstance(before, list):
-            if len(now) != len(before) or any(
-                map(operator.is_not, now, before)
-            ):
-                yield Change(path, now, partial(_refill, now, before))
-        elif len(now) != len(before) or any(
-            map(operator.is_not, now.values(), before.values())
+        if not isinstance(before, dict):
+            is_set = isinstance(before, set)
+            same = len(now) == len(before) and (
+                now == before if is_set else all(map(operator.is_, now, before))
+            )
+            if not same:
+                yield Change(path, [*now], partial(_refill, now, before))
+            continue
+        has = names_of(now)
+        if len(has) != len(before) or any(
+            map(operator.is_not, has.values(), before.values())
         ):
-            names = dict.fromkeys((*before, *now))
+            names = dict.fromkeys((*before, *has))
             for name in names:
-                old, new = before.get(name, MISSING), now.get(name, MISSING)
-                if old is not new:
+                old, new = before.get(name, MISSING), has.get(name, MISSING)
+                if old is not new and not _is_pythons(now, name):
                     is_module = not path or path.endswith(".")
                     where = f"{path}{name}" if is_module else path
                     value = None if new is MISSING else new
                     yield Change(where, value, partial(put, now, name, old))
 
 
-def _refill(values: list[Value], before: list[Value]) -> None:
-    """Let a list have the items that it had."""
-    values[:] = before
+def _holds_proxy(value: Value) -> bool:
+    """Whether there is a proxy in a value, or in objects and sets there."""
+    items = [
+        item
+        for _, now in inside("", value, set())
+        for item in (now.values() if isinstance(now, dict) else now)
+    ]
+    return find_proxy(value, *items) is not None
+
+
+def _is_pythons(holder: Value, name: Value) -> bool:
+    """Whether it is an attribute of a class that is not the user's."""
+    return isinstance(holder, type) and name[:2] == "__"
+
+
+def _refill(values: Value, before: Value) -> None:
+    """Let a list, set or deque have the items that it had."""
+    values.clear()
+    add = values.update if isinstance(before, set) else values.extend
+    add(before)
 
 
 def warn_of_changes(found: Iterable[Change], advice: str) -> None:

@@ -12,11 +12,8 @@ mode.  And a forward hook that collects features runs once, with proxies.
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Iterator, Mapping
-from types import CodeType
+from collections.abc import Collection, Mapping
 from typing import Final, NamedTuple
-from weakref import WeakKeyDictionary
 
 from torch import nn
 
@@ -25,6 +22,7 @@ from ..node import Node
 from ..recording import frames
 from ..torch_internals.modules import HOOKS
 from ..usedef.values import Value
+from .patching import TRACES
 
 FIXED_MODE: Final = "fixed_training"
 """The key in the output's `meta` for a `FixedMode`, as a plain tuple."""
@@ -35,34 +33,67 @@ class FixedMode(NamedTuple):
 
     Attributes:
         training: of the root, when it was traced.
-        paths: of the modules whose forward reads `training`, if theirs was the
-            same; "" is the root.
+        paths: of the modules whose `training` the code has read, if theirs was
+            the same; "" is the root.
     """
 
     training: bool
     paths: tuple[str, ...]
 
 
+class _Training:
+    """`training` of modules while traces run, which notes who reads it.
+
+    It is on the class and has `__set__`, so that Python asks it before it looks
+    among the attributes of a module, where the flag stays.
+    """
+
+    def __get__(self, module: nn.Module | None, owner: type) -> bool:
+        """The flag of a module, which the trace of this thread notes."""
+        held = {} if module is None else vars(module)
+        if "training" not in held:  # that of a ScriptModule is elsewhere
+            raise AttributeError("training")
+        tracer = getattr(TRACES.current, "tracer", None)
+        if tracer is not None:
+            tracer._captured.read_training.add(module)  # noqa: SLF001
+        flag: bool = held["training"]
+        return flag
+
+    def __set__(self, module: nn.Module, value: Value) -> None:
+        """Set the flag of a module."""
+        vars(module)["training"] = value
+
+    def __delete__(self, module: nn.Module) -> None:
+        """Remove the flag of a module."""
+        del vars(module)["training"]
+
+
+TRAINING: Final[Value] = nn.Module, ["training"], lambda _: _Training()
+"""What a trace replaces to see who reads `training`."""
+
+
 def note_mode(
     output: Node,
     root: nn.Module,
-    entered: Mapping[nn.Module, str],
+    paths: Mapping[nn.Module, str],
+    read: Collection[nn.Module],
 ) -> None:
     """Note at the end of a graph which modules' modes it has fixed.
 
     Args:
         output: the graph's output node.
         root: what was traced.
-        entered: the modules that were traced into, without the root, and
-            their paths.
+        paths: of the modules of the root.
+        read: the modules whose `training` was read while tracing.
     """
+    training = root.training
     fixed = tuple(
         path
-        for module, path in ((root, ""), *entered.items())
-        if module.training == root.training and _reads_training(type(module))
+        for module, path in (paths.items() if read else ())
+        if module in read and module.training == training
     )
     if fixed:
-        output.meta[FIXED_MODE] = (root.training, fixed)
+        output.meta[FIXED_MODE] = (training, fixed)
 
 
 def warn_of_mode(graph: Graph, training: bool) -> None:
@@ -103,41 +134,3 @@ def warn_of_hooks(module: nn.Module, path: str) -> None:
             "make, and nothing else of what they do. Make the module a leaf "
             "(is_leaf_module), or give what they collect as an output"
         )
-
-
-_READ: Final[WeakKeyDictionary[type, bool]] = WeakKeyDictionary()
-"""Whether classes read `training`, as far as it was asked."""
-
-
-def _reads_training(kind: type[nn.Module]) -> bool:
-    """Whether the forward of a class reads `training`, or a method of its does.
-
-    Cost: O(code) for the first question about a class.
-    """
-    if kind not in _READ:
-        _READ[kind] = any("training" in names for names in _names_read(kind))
-    return _READ[kind]
-
-
-def _names_read(kind: type[nn.Module]) -> Iterator[tuple[str, ...]]:
-    """The names in `forward`, and in the methods that are named in turn."""
-    known = {"forward"}
-    ahead = ["forward"]
-    for name in ahead:
-        for code in _definitions(kind, name):
-            yield code.co_names
-            new = set(code.co_names) - known - {"training"}
-            known |= new
-            ahead += new
-
-
-def _definitions(kind: type[nn.Module], name: str) -> Iterator[CodeType]:
-    """The code of a method in a class and its bases, up to nn.Module."""
-    for base in kind.__mro__[: kind.__mro__.index(nn.Module)]:
-        held: Value = vars(base).get(name)
-        held = getattr(held, "fget", getattr(held, "__func__", held))
-        code = getattr(inspect.unwrap(held), "__code__", None)
-        ahead = [code] if isinstance(code, CodeType) else []
-        for one in ahead:  # lambdas and comprehensions are code inside of code
-            yield one
-            ahead += [c for c in one.co_consts if isinstance(c, CodeType)]

@@ -40,27 +40,6 @@ MODES: Final = (
 """Where torch's Python code looks up what switches a mode, on or back."""
 
 
-class _Attributes:
-    """A class as a holder of patches, where it may lack what is replaced."""
-
-    def __init__(self, cls: type) -> None:
-        """Hold the patches of a class."""
-        self._cls: Value = cls
-
-    def get(self, name: str, default: Value) -> Value:
-        """What the class itself has under a name."""
-        return vars(self._cls).get(name, default)
-
-    def __setitem__(self, name: str, value: Value) -> None:
-        """Give the class an attribute."""
-        setattr(self._cls, name, value)
-
-    def pop(self, name: str, default: None) -> None:
-        """Take the attribute away again."""
-        if name in vars(self._cls):
-            delattr(self._cls, name)
-
-
 _DEVICES: Final = ("cpu", "cuda")
 """The devices whose autocast is looked at."""
 
@@ -139,7 +118,7 @@ def _warning(called: Value) -> Value:
     return staticmethod(forward)
 
 
-APPLY: Final = _Attributes(BackwardCFunction), ["__init__"], _noting
+APPLY: Final = BackwardCFunction, ["__init__"], _noting
 """What a trace replaces to see `apply` of functions with their own backward."""
 
 

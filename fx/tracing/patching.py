@@ -55,7 +55,10 @@ def names_of(holder: Value) -> Mapping[str, Value]:
 def put(holder: Value, name: str, value: Value) -> None:
     """Make a place hold `value`; MISSING empties it."""
     if isinstance(holder, type):
-        setattr(holder, name, value)
+        if value is not MISSING:
+            setattr(holder, name, value)
+        elif name in vars(holder):
+            delattr(holder, name)
     elif value is MISSING:
         holder.pop(name, None)
     else:
@@ -108,7 +111,7 @@ class Patches:
                 original = held.get(name, MISSING)
                 called = original
                 if original is MISSING:
-                    called = getattr(builtins, name)
+                    called = getattr(builtins, name, None)
                 known.setdefault(name, (original, make(called)))
             original, replacement = known[name]
             if held.get(name, MISSING) is original:

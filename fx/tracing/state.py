@@ -8,9 +8,11 @@ the trace runs is searched for; a module that is added then has no path.
 
 from __future__ import annotations
 
-import copy
-from collections import OrderedDict
-from collections.abc import Iterable
+import functools
+import sys
+from collections import OrderedDict, deque
+from collections.abc import Iterable, Iterator
+from types import SimpleNamespace
 from typing import Final, NamedTuple
 
 import torch
@@ -38,9 +40,10 @@ class Held(NamedTuple):
     """Something that holds values, and what it held when a trace began.
 
     Attributes:
-        path: of a module with a dot, or of a list or dict without one.
-        now: the attributes or buffers of a module, or a list or dict among its
-            attributes.
+        path: of a module, object or class with a dot, or of a container without
+            one.
+        now: the attributes or buffers of a module, a container among its
+            attributes, the attributes of an object there, or a class.
         before: a copy of it.
     """
 
@@ -53,12 +56,71 @@ _OF_ALL: Final = vars(nn.Module())
 """The attributes that each module has."""
 
 _DICTS: Final = [*map(type, _OF_ALL.values())].count(dict)
-"""How many of them are dicts."""
+_SETS: Final = [*map(type, _OF_ALL.values())].count(set)
+"""How many of them are dicts, and sets."""
 
 _OTHERS: Final = frozenset(
     (bool, int, float, str, tuple, type(None), dict, OrderedDict, set)
 )
 """Exact types of most attributes of a module; to ask for a tensor is slow."""
+
+
+_CONTAINERS: Final = (list, tuple, dict, set, deque)
+"""Types whose items are looked at."""
+
+_PLAIN: Final = frozenset((bool, int, float, str, type(None), torch.Tensor))
+"""Exact types of most items of containers, which hold nothing."""
+
+
+def inside(
+    path: str, value: Value, known: set[int]
+) -> Iterator[tuple[str, Value]]:
+    """The containers in a value, and the attributes of objects in it.
+
+    An object in an object is not looked into: a trainer or a logger leads to
+    everything that there is.
+
+    Args:
+        path: of the value.
+        value: may be a container or an object itself.
+        known: ids of what is left out, to which those of what is yielded come.
+
+    Yields:
+        The path of each, with a dot if it is an object's, and it.
+
+    Cost: O(items).
+    """
+    ahead = [(path, value, True)]
+    for where, now, is_near in ahead:
+        if not isinstance(now, _CONTAINERS):
+            kind: Value = type(now)
+            if not (is_near and _is_users(kind)):
+                continue
+            where, now, is_near = f"{where}.", vars(now), False
+        if id(now) not in known:
+            known.add(id(now))
+            yield where, now
+            items = [*(now.values() if isinstance(now, dict) else now)]
+            if not _PLAIN.issuperset(map(type, items)):
+                ahead += [(where.rstrip("."), item, is_near) for item in items]
+
+
+@functools.lru_cache(maxsize=1024)
+def _is_users(kind: Value) -> bool:
+    """Whether objects of a class have attributes that forward may assign."""
+    return kind is SimpleNamespace or not (
+        issubclass(kind, (type, nn.Module))
+        or not kind.__dictoffset__
+        or is_librarys(kind)
+    )
+
+
+@functools.lru_cache(maxsize=1024)
+def is_librarys(kind: Value) -> bool:
+    """Whether a class is fx's, torch's, or of Python's library."""
+    top = str(kind.__module__).partition(".")[0]
+    ours = __name__.partition(".")[0]
+    return top in ("torch", ours) or top in sys.stdlib_module_names
 
 
 class State:
@@ -69,8 +131,8 @@ class State:
         tensors: id of a parameter or buffer -> its first dotted path, and it
             itself.
         constants: tensors and the like that are plain attributes -> path.
-        held: where there are attributes and buffers, and lists and dicts of
-            theirs.
+        held: where there are attributes and buffers, containers and objects of
+            theirs, and attributes of their classes.
     """
 
     def __init__(self, root: nn.Module) -> None:
@@ -79,6 +141,8 @@ class State:
         self.tensors: dict[int, tuple[str, torch.Tensor | None]] = {}
         self.constants: dict[Value, str] = {}
         self.held: list[Held] = []
+        self._known: set[int] = set()
+        classes = set[type]()
         ahead = [("", root)]
         while ahead:
             path, module = ahead.pop()
@@ -86,10 +150,17 @@ class State:
                 continue
             self.modules[module] = path
             prefix = path and path + "."
+            if type(module) not in classes:
+                classes.add(type(module))
+                self._hold_classes(type(module).__mro__)
             attributes = vars(module)
             self.held.append(Held(prefix, attributes, attributes.copy()))
             kinds = [*map(type, attributes.values())]
-            if not _OTHERS.issuperset(kinds) or kinds.count(dict) > _DICTS:
+            if (
+                not _OTHERS.issuperset(kinds)
+                or kinds.count(dict) > _DICTS
+                or kinds.count(set) > _SETS
+            ):
                 self._look_into(prefix, attributes)
             # A ScriptModule finds all three elsewhere, and they are no dicts.
             buffers = module._buffers
@@ -102,13 +173,29 @@ class State:
                 if child is not None:
                     ahead.append((prefix + name, child))
 
+    def _hold_classes(self, classes: Iterable[Value]) -> None:
+        """Note the attributes of a module's class, and of its bases."""
+        for cls in classes:
+            if not is_librarys(cls) and id(cls) not in self._known:
+                self._known.add(id(cls))
+                self.held.append(Held(f"{cls.__name__}.", cls, dict(vars(cls))))
+
     def _look_into(self, prefix: str, attributes: dict[str, Value]) -> None:
-        """Note the constants, lists and dicts among a module's attributes."""
+        """Note what a module's attributes are or hold."""
         for name, value in [*attributes.items()]:  # other threads' traces
             if isinstance(value, CONSTANTS):
                 self.constants[value] = prefix + name
-            elif isinstance(value, list | dict) and name not in _OF_ALL:
-                self.held.append(Held(prefix + name, value, copy.copy(value)))
+            elif name not in _OF_ALL and type(value) not in _PLAIN:
+                self._hold(prefix + name, value)
+
+    def _hold(self, path: str, value: Value) -> None:
+        """Note what can be assigned to in the value of an attribute."""
+        for where, now in inside(path, value, self._known):
+            if isinstance(now, dict):
+                self.held.append(Held(where, now, dict(now)))
+            elif not isinstance(now, tuple):
+                before = set(now) if isinstance(now, set) else [*now]
+                self.held.append(Held(where, now, before))
 
     def named(self) -> list[tuple[str, Value]]:
         """The tensors and constants, each once, with their paths."""

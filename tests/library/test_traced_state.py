@@ -5,8 +5,9 @@ from __future__ import annotations
 import copy
 import pickle
 import warnings
+from collections import deque
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import pytest
 import torch
@@ -29,6 +30,13 @@ def warned(root: Value) -> list[str]:
 # -- proxies on the module -----------------------------
 
 
+class Settings:
+    """An object of the user's that a module has."""
+
+    def __init__(self, every: list[Value]) -> None:
+        self.every = every
+
+
 class Keeps(nn.Module):
     """Does something with itself, and returns its input."""
 
@@ -39,6 +47,10 @@ class Keeps(nn.Module):
         self.nothing: Value = None
         self.feats: list[Value] = [1]
         self.cache: dict[str, Value] = {"a": 1}
+        self.deep: Value = [{"a": []}]
+        self.names: set[Value] = {"a"}
+        self.queue: deque[Value] = deque()
+        self.settings = Settings([])
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         self.keep(self, x)
@@ -53,6 +65,12 @@ KEEPS: dict[str, Callable[[Value, Value], object]] = {
     "feats": lambda m, x: m.feats.append(x),
     "feats_item": lambda m, x: m.feats.__setitem__(0, x),
     "cache": lambda m, x: m.cache.update(a=x, b=x),
+    "deep": lambda m, x: m.deep[0]["a"].append(x),
+    "names_set": lambda m, x: m.names.add(x),
+    "queue": lambda m, x: m.queue.append(x),
+    "settings.last": lambda m, x: setattr(m.settings, "last", x),
+    "settings": lambda m, x: m.settings.every.append(x),
+    "absent_object": lambda m, x: setattr(m, "absent", Settings([x])),
     "number_deleted": lambda m, x: (
         m.__delattr__("nothing"),
         m.feats.append(x),
@@ -65,16 +83,21 @@ KEEPS: dict[str, Callable[[Value, Value], object]] = {
 def test_no_proxy_stays_on_the_module(name: str, is_child: bool) -> None:
     module = Keeps(KEEPS[name])
     before = copy.copy(vars(module)), [*module.feats], {**module.cache}
+    inside = copy.deepcopy(vars(module.settings))
     root = nn.Sequential(module) if is_child else module
-    (said,) = warned(root)
+    said = warned(root)[-1]  # a set asks a proxy for its hash, with a warning
     path = ("0." if is_child else "") + name.partition("_")[0]
     assert path in said or "nothing" in said
     assert module.feats == before[1]
     assert module.cache == before[2]
+    assert (module.deep, module.names) == ([{"a": []}], {"a"})
+    assert not module.queue
+    assert vars(module.settings) == inside
     if name != "number_deleted":  # nothing of a proxy
         assert vars(module) == before[0]
 
 
+@pytest.mark.filterwarnings("ignore:the hash of")
 @pytest.mark.parametrize("name", KEEPS)
 def test_nor_after_a_trace_that_failed(name: str) -> None:
     def keep(module: Value, x: Value) -> None:
@@ -84,8 +107,27 @@ def test_nor_after_a_trace_that_failed(name: str) -> None:
     module = Keeps(keep)
     with pytest.raises(ValueError, match="it fails"):
         fx.symbolic_trace(module)
-    assert "Proxy(" not in repr(vars(module))
+    assert "Proxy(" not in repr((vars(module), vars(module.settings)))
     assert module.feats == [1]
+
+
+class Last(nn.Module):
+    """Keeps what it computes on its class, and counts its calls there."""
+
+    calls = 0
+    last: Value = None
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        Last.calls += 1
+        Last.last = x + 1
+        return x + 1
+
+
+def test_no_proxy_stays_on_the_class() -> None:
+    (said,) = warned(nn.Sequential(Last()))
+    assert "in the place of Last.calls, Last.last while" in said
+    assert Last.last is None
+    assert Last.calls == 1
 
 
 def test_a_number_that_is_counted_is_warned_of_and_stays() -> None:
@@ -121,6 +163,24 @@ class Branches(nn.Module):
         return self.training
 
 
+def doubled_in_training(module: nn.Module, x: torch.Tensor) -> torch.Tensor:
+    return x * 2 if module.training else x
+
+
+MODE: Final = "training"
+
+
+class Asks(nn.Module):
+    """Has others ask for its mode."""
+
+    def __init__(self, ask: Callable[[Value, Value], Value]) -> None:
+        super().__init__()
+        self.ask = ask
+
+    def forward(self, x: torch.Tensor) -> Value:
+        return self.ask(self, x)
+
+
 class Has(nn.Module):
     def __init__(self, child: nn.Module) -> None:
         super().__init__()
@@ -140,6 +200,9 @@ class Has(nn.Module):
         (Branches(), "in the root."),
         (Has(Drops()), "in child."),
         (nn.Sequential(Branches(), Drops()), "in 0, 1."),
+        (Asks(doubled_in_training), "in the root."),
+        (Asks(lambda m, x: x if getattr(m, MODE) else -x), "in the root."),
+        (Has(Asks(lambda m, x: doubled_in_training(m, x))), "in child."),
     ],
 )
 def test_a_change_of_the_mode_is_warned_of(

@@ -911,7 +911,7 @@ PART = Part(
         ),
         Plant(
             "fx/tracing/captured.py",
-            "            if find_proxy(change.value) is not None:\n",
+            "            if _holds_proxy(change.value):\n",
             "            if False:\n",
             "the root keeps a proxy in the place of its buffer",
         ),

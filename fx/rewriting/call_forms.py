@@ -110,7 +110,7 @@ class Form(NamedTuple):
         """
         ours, theirs = self.declared, other.declared
         if self[:2] != other[:2] or not (
-            ours is theirs or not ours or not theirs or alike(ours, theirs)
+            ours is theirs or not ours or not theirs or _fit(ours, theirs)
         ):
             return False
         return all(
@@ -122,6 +122,24 @@ class Form(NamedTuple):
                 strict=True,
             )
         )
+
+
+def _of_number(pattern: Node, theirs: Form, ours: Form) -> bool:
+    """Whether the pattern calls a method of what is a number in the graph."""
+    pairs = zip(theirs.values, ours.values, strict=True)
+    return pattern.op == "call_method" and any(
+        given is pattern.args[0] and isinstance(value, (int, float, complex))
+        for given, value in pairs
+    )
+
+
+def _fit(ours: inspect.Signature, theirs: inspect.Signature) -> bool:
+    """Whether two signatures differ in nothing but numbers for tensors."""
+    in_list, other = (
+        ["List" in str(each.annotation) for each in one.parameters.values()]
+        for one in (ours, theirs)
+    )
+    return alike(ours, theirs) and in_list == other
 
 
 class Normalized(Exact):
@@ -160,7 +178,7 @@ class Normalized(Exact):
         ours = forms(node) if self.normalize else []
         theirs = self._forms_of(pattern) if ours else []
         for one, other in itertools.product(ours, theirs):
-            if other.takes(one):
+            if other.takes(one) and not _of_number(pattern, other, one):
                 return other.values, one.values
         # One may pass a default explicitly where the other passes a node.
         return super().pair(pattern, node)
@@ -425,19 +443,26 @@ def _meant(
     the 1. Then there is none: no function calls it with the same arguments.
     """
     takes = functools.partial(_take, type_matches, is_pattern=is_pattern)
-    meant = list(filter(takes, found)) or found
+    exact = functools.partial(_take, _is_exact, is_pattern=is_pattern)
+    meant = list(filter(exact, found)) or list(filter(takes, found))
     facts = facts_of(node.target)
     called = facts and facts.signature
     if isinstance(node.target, OpOverloadPacket):
         converts = functools.partial(_take, may_convert, is_pattern=is_pattern)
         called, _ = next(filter(converts, found), (None, None))
     elif facts is None:
-        return meant
+        return meant or found
     return [
         one
         for one in found
         if one[0] is called and any(alike(called, other) for other, _ in meant)
     ]
+
+
+def _is_exact(annotation: Value, given: Value) -> bool:
+    """Whether a parameter takes a type, but no int for a list of ints."""
+    in_list = given is int and "List" in str(annotation)
+    return type_matches(annotation, given) and not in_list
 
 
 def _take(

@@ -319,6 +319,10 @@ FOUND: list[tuple[Callable[..., Value], Callable[..., Value], int]] = [
     (lambda x: aten.var.default(x, 0), lambda x, y: torch.var(x, y), 0),
     (lambda x: aten.var(x, 0), lambda x, y: torch.var(x, y), 0),
     (lambda x: torch.max(x, 1), aten.max.other, 0),
+    (lambda x: aten.split.Tensor(x, 1), aten.split.sizes, 0),
+    (lambda x: torch.squeeze_copy(x, 0), aten.squeeze_copy.dims, 0),
+    (lambda x: aten.var.dim(x, None, 1), torch.var, 0),
+    (lambda x: torch.add(x, x.relu()), aten.add.Scalar, 0),
     (lambda x: torch.normal(x, x), aten.normal.Tensor_float, 0),
     (lambda x: aten.stft.default(x, 4), aten.stft.center, 0),
     # What TorchScript alone has.

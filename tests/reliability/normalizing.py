@@ -10,11 +10,12 @@ and a pattern must not match a call that gives something else.
 
 from __future__ import annotations
 
+import copy
 import itertools
 import random
 import types
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from keyword import iskeyword
 from typing import Any, NamedTuple, TypeAlias
 
@@ -96,7 +97,15 @@ def eager(call: Call) -> str:
         return got, only_tensors(given)
 
     found = seen(run)
-    return found if seen(run) == found else "refused: random"
+    return found if seen(run) == found else RANDOM
+
+
+RANDOM = "refused: random"
+
+
+def is_legal(result: str) -> bool:
+    """Whether a call was not refused."""
+    return not result.startswith("refused")
 
 
 def only_tensors(given: Anything) -> list[torch.Tensor]:
@@ -162,7 +171,7 @@ def changed(
 
     def run() -> Anything:
         made, given = way(gm), copied(only_tensors((call.args, call.kwargs)))
-        if str(made.graph) == str(gm.graph):
+        if way is not copy.copy and str(made.graph) == str(gm.graph):
             return AS_IT_WAS
         interpreter = lib.Interpreter(made)
         interpreter.extra_traceback = False
@@ -222,13 +231,21 @@ def pattern_of(call: Call, *, is_open: bool) -> fx.GraphModule:
 
 
 def wrong_match(given: Sequence[tuple[Call, str]]) -> str:
-    """The first call that matches one that gives something else."""
+    """The first call that is not the same with a pattern in its place.
+
+    The pattern is a call that gives something else for the same arguments.  Of
+    the patterns that refuse the call's arguments, which an error says, only
+    those count that want a number and get a tensor.
+    """
     for (here, one), (there, other) in itertools.permutations(given, 2):
-        for is_open in (False, True) if one != other else ():
+        differs = one != other and RANDOM not in (one, other)
+        for is_open in (False, True) if differs and is_legal(one) else ():
             pattern = pattern_of(there, is_open=is_open)
             gm = module_of(fx, here, typed=False)
             if fx.replace_pattern(gm, pattern, pattern, normalize=True):
-                return f"{there} matches {here}"
+                got = changed(fx, gm, here, one, copy.copy)
+                if got and (is_legal(got) or "of type 'number'" in got):
+                    return f"{there} for {here}: {got[:200]}, not {one[:200]}"
     return ""
 
 
@@ -246,7 +263,8 @@ def targets_of(info: Anything) -> list[Anything]:
         packet = getattr(torch.ops.aten, each, None)
         overloads = packet.overloads() if packet is not None else ()
         found += [getattr(packet, name) for name in overloads]
-        found += [each] if hasattr(torch.Tensor, each) else []
+        method = getattr(torch.Tensor, each, None)
+        found += [each] if callable(method) else []
     once: dict[int, Anything] = {id(one): one for one in found}
     return [one for one in once.values() if callable(one) or type(one) is str]
 
@@ -305,17 +323,15 @@ def groups(info: Anything) -> Iterator[list[Call]]:
 
 def judged(group: Sequence[Call]) -> tuple[str, str]:
     """What is wrong here, and in torch.fx, with the calls of a group."""
-
-    def legal(calls: Iterable[Call]) -> list[tuple[Call, str]]:
-        results = [(call, eager(call)) for call in calls]
-        return [one for one in results if not one[1].startswith("refused")]
-
-    given, theirs = legal(group), ""
-    found = wrong_match(given)
+    given = [(call, eager(call)) for call in group]
+    found, theirs = wrong_match(given), ""
     for call, want in given:
-        theirs = theirs or wrong_in_torch_fx(call, want)
-        for each in ((call, want), *legal(named(call))):
-            found = found or wrong_normalized(*each)
+        if is_legal(want):
+            theirs = theirs or wrong_in_torch_fx(call, want)
+            more = [(each, eager(each)) for each in named(call)]
+            for each, result in ((call, want), *more):
+                if is_legal(result):
+                    found = found or wrong_normalized(each, result)
     return found, theirs
 
 
@@ -400,7 +416,7 @@ PART = Part(
         ),
         Plant(
             FORMS,
-            "list(filter(takes, found)) or found",
+            "meant or found",
             "found",
             "a number is taken for a truth value",
         ),
@@ -412,7 +428,7 @@ PART = Part(
         ),
         Plant(
             FORMS,
-            "ours is theirs or not ours or not theirs or alike(ours, theirs)",
+            "alike(ours, theirs) and in_list == other",
             "True",
             "overloads match that have other defaults",
         ),

@@ -14,13 +14,13 @@ MUTANTS: Final = (
                 original = held.get(name, MISSING)
                 called = original
                 if original is MISSING:
-                    called = getattr(builtins, name)
+                    called = getattr(builtins, name, None)
                 known.setdefault(name, (original, make(called)))
 """,
         becomes="""            original = held.get(name, MISSING)
             called = original
             if original is MISSING:
-                called = getattr(builtins, name)
+                called = getattr(builtins, name, None)
             known[name] = original, make(called)
 """,
         told="the place has a replacement of the replacement",
@@ -37,7 +37,7 @@ MUTANTS: Final = (
         misconception="The builtin is what an empty place holds.",
         was="""                called = original
                 if original is MISSING:
-                    called = getattr(builtins, name)
+                    called = getattr(builtins, name, None)
                 known.setdefault(name, (original, make(called)))
             original, replacement = known[name]
             if held.get(name, MISSING) is original:""",
@@ -445,7 +445,7 @@ MUTANTS: Final = (
         misconception="A leaf is always recorded.",
         was="            if proxy is not None:",
         becomes="            if proxy is None:\n"
-        '                return self._tracer.create_proxy("call_function", '
+        '                return self.tracer.create_proxy("call_function", '
         "function, args, kwargs)\n"
         "            else:",
         told="No proxy is among the arguments, so the function is just called",
@@ -461,7 +461,7 @@ MUTANTS: Final = (
         function="tracing.trace_run.TraceRun.call_function",
         misconception="All proxies that I meet are mine.",
         was="return record_leaf(proxy, function, args, kwargs)",
-        becomes="""leaf = self._tracer.create_proxy(
+        becomes="""leaf = self.tracer.create_proxy(
                     "call_function", function, args, kwargs
                 )
                 leaf.node.meta["is_wrapped"] = True

@@ -54,8 +54,10 @@ def names_of(holder: Value) -> Mapping[str, Value]:
 
 def put(holder: Value, name: str, value: Value) -> None:
     """Make a place hold `value`; MISSING empties it."""
-    if isinstance(holder, type):
+    if isinstance(holder, type) and value is not MISSING:
         setattr(holder, name, value)
+    elif isinstance(holder, type):
+        delattr(holder, name)
     elif value is MISSING:
         holder.pop(name, None)
     else:

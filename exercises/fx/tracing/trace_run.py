@@ -17,6 +17,7 @@ from torch import nn
 
 from ..proxy import Proxy
 from ..usedef.values import Value
+from .entered import TRAINING
 from .modes import APPLY, MODES, Modes, switch
 from .patching import TRACES
 from .questions import FLAGS, QUESTIONS, warn_unless_a_tensor_agrees
@@ -48,7 +49,7 @@ class TraceRun:
             tracer: decides what is recorded.
             calls_forward: its `call_module` runs no module but by `forward`.
         """
-        self._tracer = tracer
+        self.tracer = tracer
         self._calls_forward = calls_forward
         self._proxies: dict[str, Proxy] = {}
         self._visited: set[int] = set()
@@ -59,20 +60,19 @@ class TraceRun:
         """Replace what a trace of `function` has to see."""
         TRACES.patch(nn.Module, ["__call__"], _module_call)
         TRACES.patch(nn.Module, ["__getattr__"], _module_getattr)
-        for place in FLAGS:
+        for place in (*FLAGS, APPLY, TRAINING):
             TRACES.patch(*place)
         for holder, names in MODES:
             TRACES.patch(holder, names, _mode_switch)
         for holder, names in PLACES:
             TRACES.patch(holder, names, _state_switch)
-        TRACES.patch(*APPLY)
         take_over()
         for namespace, name, leaf in all_wrapped_globals():
             self._patch_leaf(namespace, name, leaf)
         self._visit(function.__globals__)
-        for module in self._tracer._autowrap_search:
+        for module in self.tracer._autowrap_search:
             self._visit(vars(module))
-        modules = self._tracer.submodule_paths or ()
+        modules = self.tracer.submodule_paths or ()
         for kind in dict.fromkeys(map(type, modules)):
             self._patch_own_call(kind)
 
@@ -88,7 +88,7 @@ class TraceRun:
         self._visited.add(id(namespace))
         for name, leaf in wrapped_globals(namespace, must_exist=True):
             self._patch_leaf(namespace, name, leaf)
-        leaves = self._tracer._autowrap_function_ids
+        leaves = self.tracer._autowrap_function_ids
         here = namespace.copy().items()
         wanted = [n for n, f in here if id(f) in leaves and n[:1] != "_"]
         TRACES.patch(namespace, wanted, leaf_call)
@@ -98,7 +98,7 @@ class TraceRun:
 
     def _visit_forward(self, module: nn.Module) -> None:
         """Visit the globals that the forward of a module reads."""
-        self._tracer._captured.enter(module)  # noqa: SLF001
+        self.tracer._captured.enter(module)  # noqa: SLF001
         forward = getattr(module, "forward", None)
         self._visit(getattr(forward, "__globals__", None))
 
@@ -128,7 +128,7 @@ class TraceRun:
 
         if not self._calls_forward:
             self._visit_forward(module)
-        return self._tracer.call_module(module, forward, args[1:], kwargs)
+        return self.tracer.call_module(module, forward, args[1:], kwargs)
 
     def call_overridden(
         self,
@@ -141,8 +141,8 @@ class TraceRun:
         A leaf is recorded whatever that method does; otherwise the method
         runs, and calls nn.Module's in its turn.
         """
-        path = self._tracer.path_of_module(args[0])
-        if self._tracer.is_leaf_module(args[0], path):
+        path = self.tracer.path_of_module(args[0])
+        if self.tracer.is_leaf_module(args[0], path):
             return self.call_module(original, args, kwargs)
         return original(*args, **kwargs)
 
@@ -154,7 +154,7 @@ class TraceRun:
     ) -> Value:
         """Answer the read of a parameter, buffer or submodule."""
         value = original(*args)
-        return self._tracer.getattr(args[1], value, self._proxies)
+        return self.tracer.getattr(args[1], value, self._proxies)
 
     def call_function(
         self,

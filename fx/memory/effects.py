@@ -455,7 +455,8 @@ def by_rule(rule: Rule) -> Iterator[None]:
 
     Args:
         rule: "torch" removes what torch.fx removes, writes that are seen
-            later and random draws among it.
+            later and random draws among it; and a rewrite leaves the notes on
+            values that torch.fx leaves, true or not.
     """
     token = RULE.set(rule)
     try:

@@ -9,5 +9,5 @@ The core is `patterns` (what a pattern requires), `replacing` (the edits) and
 `fx/passes/utils/matcher_utils.py`.  The rest is `candidates` (where matches
 may end), `all_arguments` (with defaults), `call_forms` (equivalent calls),
 `mutations`, `templates` (checks of replacements), `places` (where new nodes
-go), `snapshot` (undoing), `explain`.
+go), `value_notes` (which stay true), `snapshot` (undoing), `explain`.
 """

@@ -25,7 +25,7 @@ from ..ordered.linked_list import Link
 from ..usedef.refusals import refuse_torchs
 from ..usedef.values import Value
 
-_FIELDS: Final = ("_name", "_target", "_args", "_kwargs", "_inputs")
+_FIELDS: Final = ("_name", "_target", "_args", "_kwargs", "_inputs", "meta")
 """What a rewrite may change of a node, besides its users and its place."""
 
 _fields_of: Final[Callable[[Node], tuple[Value, ...]]] = attrgetter(*_FIELDS)
@@ -34,9 +34,9 @@ _fields_of: Final[Callable[[Node], tuple[Value, ...]]] = attrgetter(*_FIELDS)
 class Snapshot:
     """The order, names and edges of a module's graph, and its attributes.
 
-    As a context manager it restores the module if something is raised. `meta`
-    is not part of it, nor are changes that hooks of the module have made
-    elsewhere.
+    As a context manager it restores the module if something is raised. What is
+    in `meta` is not part of it, nor are changes that hooks of the module have
+    made elsewhere.
     """
 
     def __init__(self, gm: GraphModule) -> None:
@@ -66,8 +66,9 @@ class Snapshot:
             )
         ]
 
-    def __enter__(self) -> None:
+    def __enter__(self) -> Snapshot:
         """Do nothing: the constructor has noted everything."""
+        return self
 
     def __exit__(
         self, kind: object, raised: BaseException | None, trace: object

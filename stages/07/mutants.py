@@ -478,12 +478,12 @@ MUTANTS: Final = (
         function=_FILTERS,
         misconception="Match by match is the same, and simpler.",
         was="""    rewrites = plan_rewrites(gm, matcher, matches, make)
-    commit(gm, rewrites, carry_meta=options.get("carry_meta", False))
+    commit(gm, rewrites, options)
 """,
         becomes="""    rewrites = []
     for match in matches:
         planned = plan_rewrites(gm, matcher, [match], make)
-        commit(gm, planned, carry_meta=options.get("carry_meta", False))
+        commit(gm, planned, options)
         rewrites += planned
 """,
         told="Plan all rewrites before you commit any",
@@ -491,9 +491,9 @@ MUTANTS: Final = (
     Mutant(
         function=_FILTERS,
         misconception="What is planned can be committed one by one.",
-        was="    commit(gm, rewrites, carry_meta",
+        was="    commit(gm, rewrites, options",
         becomes="    for rewrite in rewrites:\n"
-        "        commit(gm, [rewrite], carry_meta",
+        "        commit(gm, [rewrite], options",
         told="Give all rewrites to one `commit`",
     ),
     Mutant(

@@ -340,7 +340,7 @@ def test_what_is_known_of_the_old_is_carried() -> None:
     same(
         rewrite.made[-1].meta.get("replaces"),
         ("add", "relu"),
-        "With carry_meta the new nodes say what they replace: _carry_meta "
+        "With carry_meta the new nodes say what they replace: `carry` "
         "does it, given the rewrite and the template's outputs as they are "
         "in the graph.",
     )

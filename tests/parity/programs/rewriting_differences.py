@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any, TypeAlias, no_type_check
 
 import torch
@@ -284,3 +285,16 @@ def a_leaf_function_that_is_called_in_another_way(lib: Lib) -> Seen:
         gm = lib.symbolic_trace(user.traced)
         sought = lib.symbolic_trace(user.two).graph
         return len(matcher(lib).SubgraphMatcher(sought).match(gm.graph))
+
+
+@program(differs="rewrite-notes", ours=[(2, 3), None, None, None])
+def notes_on_values_behind_a_rewrite(lib: Lib) -> Seen:
+    gm = lib.symbolic_trace(lambda x: torch.neg(torch.relu(x)))
+    path = f"{lib.__name__}.passes.shape_prop"
+    shapes = import_module(path).ShapeProp
+    shapes(gm).propagate(torch.ones(2, 3))
+    new = lib.symbolic_trace(lambda x: torch.sum(x, 0))
+    shapes(new).propagate(torch.ones(9, 9))
+    rewriter(lib).replace_pattern(gm, lambda x: torch.relu(x), new)
+    noted = [node.meta.get("tensor_meta") for node in gm.graph.nodes]
+    return [None if one is None else tuple(one.shape) for one in noted]

@@ -1,0 +1,352 @@
+"""Stage 07, rewriter: what nodes note of their values stays true.
+
+`make_fx`, `ShapeProp` and torch.export note in each node's `meta` of which
+shape and dtype its value is.  A replacement may return something else, and all
+that is computed from it is something else then:
+
+    relu_1   val: float32 [3, 2]         relu(permute)   val: float64 [3, 2]
+
+`settle` compares a rewritten graph with what it was before.  Notes that may be
+untrue are dropped, or found anew by running the calls on fake tensors.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+from collections.abc import Iterable, Mapping
+from itertools import chain
+from typing import Final, TypeAlias
+
+import torch
+from torch import Tag
+
+from ..graph_module import GraphModule
+from ..interpreter import Interpreter
+from ..memory.effects import RULE
+from ..node import Node, map_arg
+from ..ordered.opcodes import Target
+from ..passes.fake_tensor_prop import FakeTensorProp
+from ..passes.shape_prop import TensorMetadata, extract_tensor_metadata
+from ..recording import frames
+from ..torch_internals import pytree
+from ..torch_internals.fake_tensors import (
+    FakeCopyMode,
+    FakeTensor,
+    unset_fake_temporarily,
+)
+from ..traceback import OF_VALUE
+from ..usedef.arguments import map_aggregate
+from ..usedef.values import Argument, Value
+from .snapshot import Snapshot
+from .templates import Rewrite
+
+Notes: TypeAlias = Mapping[str, Value]
+"""The meta of a node, or the part of it that is about its value."""
+
+
+CARRIED: Final = ("stack_trace", "nn_module_stack", "source_fn_stack")
+"""Meta of a replaced node that is true of all nodes that replace it."""
+
+
+def carry(rewrite: Rewrite, outputs: list[Argument]) -> None:
+    """Give the new nodes the meta of those that they replace."""
+    old = rewrite.operations
+    names = tuple(node.name for node in old)
+    known: dict[str, Value] = {
+        key: node.meta[key]
+        for node in reversed(old)
+        for key in CARRIED
+        if key in node.meta
+    }
+    for node in rewrite.made:
+        node.meta = {**known, **node.meta, "replaces": names}
+    made = set(rewrite.made)
+    for gone, new in zip(rewrite.match.returning_nodes, outputs, strict=True):
+        if isinstance(new, Node) and new in made:
+            new.meta = {**new.meta, **gone.meta, "replaces": names}
+
+
+def settle(
+    gm: GraphModule, before: Snapshot, options: Iterable[Mapping[str, object]]
+) -> None:
+    """Make the notes on the values of a rewritten graph true, or drop them.
+
+    A program that runs by the rule of torch.fx keeps all that it has, unless
+    it asks for notes that are true.
+
+    Args:
+        gm: the module that was rewritten.
+        before: its graph before the first edit; it is restored, with all
+            notes, if this is interrupted.
+        options: with `recompute_meta` among them the notes are found anew;
+            warns if some cannot be.
+
+    Cost: O(nodes + uses); to recompute, each call behind a new node is run.
+    """
+    recompute = any(one.get("recompute_meta") for one in options)
+    if RULE.get() == "torch" and not recompute:
+        return
+    change = Changes(gm, before)
+    again = Recomputed(gm, change) if recompute and change.kinds else None
+    for node in gm.graph.nodes:
+        is_affected = change.affects(node)
+        notes = again.see(node, is_affected=is_affected) if again else {}
+        is_new = node not in before.fields
+        if is_new or (is_affected and not change.same(node.meta, notes)):
+            change.found[node] = notes
+    for node, notes in change.found.items():
+        keys = OF_VALUE & node.meta.keys()
+        had = keys if node in before.fields else change.kinds
+        kept = {key: node.meta[key] for key in node.meta if key not in keys}
+        node.meta = kept | {key: notes[key] for key in notes if key in had}
+    if again and again.problem:
+        frames.warn(
+            f"recompute_meta: {again.problem}, so that this node and what "
+            "depends on it have no notes on their values"
+        )
+
+
+class Changes:
+    """Which notes a rewrite makes doubtful.
+
+    Attributes:
+        before: the nodes that there were -> their fields.
+        kinds: the keys of meta under which these had such notes.
+        found: nodes that have other notes now than in their meta -> these.
+        reshapes: a call gives a tensor that others use another shape, as
+            `x.t_()` does. Then a note on `x` is true of some of its users
+            only, and nothing can be concluded from it.
+    """
+
+    def __init__(self, gm: GraphModule, before: Snapshot) -> None:
+        """Look at the nodes that there were, and those that there are."""
+        self.before = before.fields
+        metas = (node.meta for node in self.before)
+        self.kinds: frozenset[str] = OF_VALUE.intersection(
+            chain.from_iterable(metas)
+        )
+        self.found: dict[Node, Notes] = {}
+        nodes = {*self.before, *gm.graph.nodes}
+        self.reshapes: bool = any(map(changes_shapes, nodes))
+
+    def affects(self, node: Node) -> bool:
+        """Whether the notes of a node may be untrue.
+
+        Those of the nodes in front of it have been asked about.
+        """
+        fields = self.before.get(node)
+        if fields is None or (self.reshapes and node.op != "placeholder"):
+            return True
+        olds, news = _nodes_in(fields[2:4]), _nodes_in((node.args, node.kwargs))
+        return len(olds) != len(news) or any(
+            new in self.found
+            if new is old
+            else not self.same(old.meta, self.found.get(new, new.meta))
+            for old, new in zip(olds, news, strict=True)
+        )
+
+    def same(self, old: Notes, new: Notes) -> bool:
+        """Whether there are notes, and they say the same as some others."""
+        keys = self.kinds & old.keys()
+        return bool(keys) and all(
+            key in new and described(old[key]) == described(new[key])
+            for key in keys
+        )
+
+
+def _nodes_in(arguments: Value) -> list[Node]:
+    """The nodes among arguments, as often as they are there."""
+    nodes: list[Node] = []
+    map_arg(arguments, nodes.append)
+    return nodes
+
+
+def described(noted: Value) -> str:
+    """What a note says, as text: sizes may be symbols."""
+
+    def text(leaf: Value) -> str:
+        if isinstance(leaf, torch.Tensor):
+            strided = leaf.layout is torch.strided
+            return (
+                f"{tuple(leaf.shape)} {leaf.stride() if strided else ''} "
+                f"{leaf.dtype} {leaf.device} {leaf.layout}"
+            )
+        if isinstance(leaf, type) and issubclass(leaf, torch.Tensor):
+            return "a tensor"
+        return f"{type(leaf)} {leaf}"
+
+    return str(pytree.tree_map(text, noted))
+
+
+def changes_shapes(node: Node) -> bool:
+    """Whether a call gives a tensor that it is given another shape."""
+    name = str(getattr(node.target, "__name__", node.target)).split(".")[0]
+    return (
+        name.endswith("_")
+        and node.op in ("call_function", "call_method")
+        and _reshapes(name)
+    )
+
+
+@functools.lru_cache(maxsize=1024)
+def _reshapes(name: str) -> bool:
+    """Whether an operator of this name gives its operand another shape."""
+    packet = getattr(torch.ops.aten, name, None)
+    overloads: list[str] = getattr(packet, "overloads", list)()
+    return any(
+        Tag.inplace_view in getattr(packet, one).tags for one in overloads
+    )
+
+
+# -- computing ---------------------------------------------------------------
+
+
+_SHOWN: Final = ("val", "example_value", "tensor_meta")
+"""The notes that show what a value is like."""
+
+
+class Recomputed(FakeTensorProp):
+    """Runs a graph on fake tensors like those that its nodes have noted.
+
+    Attributes:
+        problem: which affected call could not be run, and why; "" so far.
+    """
+
+    def __init__(self, gm: GraphModule, change: Changes) -> None:
+        """Begin before the first node."""
+        vals = [node.meta.get("val") for node in change.before]
+        fakes = (
+            leaf.fake_mode
+            for leaf in pytree.tree_leaves(vals)
+            if isinstance(leaf, FakeTensor)
+        )
+        super().__init__(gm, next(fakes, None))
+        self.extra_traceback = False
+        self.env: dict[Node, Value] = {}
+        self.problem = ""
+        self._why = ""
+        self._change = change
+        held = chain(gm.parameters(), gm.buffers())
+        devices = (tensor.device for tensor in held)
+        self._device: torch.device = next(devices, torch.device("cpu"))
+
+    def see(self, node: Node, *, is_affected: bool) -> Notes:
+        """What a node should note of its value, if it is affected.
+
+        Args:
+            node: the next one of the graph.
+            is_affected: its notes may be untrue.
+
+        Returns:
+            The notes of each kind; nothing if it cannot be run.
+        """
+        try:
+            with self._mode:
+                if not is_affected:
+                    self.env[node] = self._known(node)
+                    return {}
+                guards = self._guards()
+                value = self._run(node)
+                notes = self._noted(value)
+                if self._guards() > guards:
+                    raise RuntimeError("it branches on the size of an input")
+                self.env[node] = value
+                return notes
+        except Exception as error:
+            self._why = self._why or str(error).partition("\n")[0]
+            if is_affected and not self.problem:
+                self.problem = f"{node} was not computed ({self._why})"
+            return {}
+
+    def _guards(self) -> int:
+        """The number of conditions on sizes so far."""
+        sizes: Value = self._mode.shape_env
+        return 0 if sizes is None else len(sizes.guards)
+
+    def _noted(self, value: Value) -> Notes:
+        """The notes on a value, of each kind."""
+        kept = map_aggregate(value, self._keep)
+        is_tensor = isinstance(value, torch.Tensor)
+        notes: dict[str, Value] = {
+            "val": kept,
+            "example_value": kept,
+            "type": torch.Tensor if is_tensor else type(value),
+        }
+        leaves = pytree.tree_leaves(value)
+        if any(isinstance(leaf, torch.Tensor) for leaf in leaves):
+            notes["tensor_meta"] = map_aggregate(value, _metadata)
+        return {key: note for key, note in notes.items() if note is not None}
+
+    # -- values ------------------------------------------------------------
+
+    def _known(self, node: Node) -> Value:
+        """The value of a node whose notes are true, run if they say too little.
+
+        Raises:
+            RuntimeError: nothing is known of an input.
+        """
+        if node.op == "placeholder":
+            like = functools.partial(self._like, node)
+            for key in _SHOWN:
+                if node.meta.get(key) is not None:
+                    noted: Value = node.meta[key]
+                    return pytree.tree_map(like, noted, is_leaf=_is_metadata)
+            raise RuntimeError(f"nothing is noted of {node}")
+        val = node.meta.get("val")
+        says_all = isinstance(val, torch.Tensor) and not _needs_grad(node, val)
+        can_skip = says_all and not self._change.reshapes
+        return self._keep(val) if can_skip else self._run(node)
+
+    def _like(self, node: Node, noted: Value) -> Value:
+        """A leaf of what a node has noted, or of an attribute, as a fake."""
+        if _is_metadata(noted):
+            if noted.is_quantized or len(noted.shape) != len(noted.stride):
+                raise RuntimeError(f"{node} is quantized or sparse")
+            made: Value = torch.empty_strided(
+                noted.shape,
+                noted.stride,
+                dtype=noted.dtype,
+                device=self._device,
+            )
+        elif isinstance(noted, torch.Tensor):
+            made = self._keep(noted)
+        else:
+            return noted  # a number, or a module
+        return made.requires_grad_(_needs_grad(node, noted))
+
+    def _run(self, node: Node) -> Value:
+        """The value of a node, computed."""
+        sizes: Value = self._mode.shape_env
+        if node.op == "get_attr":
+            like = functools.partial(self._like, node)
+            return pytree.tree_map(like, self.fetch_attr(str(node.target)))
+        if sizes is None:
+            return Interpreter.run_node(self, node)
+        with sizes.ignore_fresh_unbacked_symbols():
+            return Interpreter.run_node(self, node)
+
+    def call_module(self, target: Target, args: Value, kwargs: Value) -> Value:
+        """The result of a copy of the module, which may change its state."""
+        with unset_fake_temporarily(), FakeCopyMode(self._mode):
+            module = copy.deepcopy(self.fetch_attr(str(target)))
+        return module(*args, **kwargs)
+
+
+def _metadata(leaf: Argument) -> Argument:
+    """What ShapeProp notes of a leaf of a value."""
+    if isinstance(leaf, torch.Tensor):
+        return extract_tensor_metadata(leaf)
+    return leaf
+
+
+def _is_metadata(value: object) -> bool:
+    """Whether it is a TensorMetadata, of fx or of torch.fx."""
+    return type(value).__name__ == TensorMetadata.__name__
+
+
+def _needs_grad(node: Node, noted: Value) -> bool:
+    """Whether a tensor that a node notes takes part in autograd."""
+    described = node.meta.get("tensor_meta", noted)
+    needs: bool = getattr(described, "requires_grad", noted.requires_grad)
+    return needs

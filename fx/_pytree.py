@@ -77,8 +77,12 @@ def tree_flatten_spec(tree: Value, spec: pytree.TreeSpec) -> list[Value]:
 
     torch.fx: _pytree.py, tree_flatten_spec
     """
-    frame = sys._getframe(1)
-    return flatten_input(tree, spec, lambda path: _input_at(path, tree, frame))
+
+    def name_of(path: list[Value]) -> str:
+        # Not before it is needed: torch.compile cannot trace `_getframe`.
+        return _input_at(path, tree, sys._getframe(3))
+
+    return flatten_input(tree, spec, name_of)
 
 
 def flatten_input(

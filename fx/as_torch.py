@@ -7,23 +7,33 @@ are rewritten while they are compiled: `torch.fx` is `fx` for them, and dead
 code is removed as torch.fx would.  A module that torch.fx has and fx lacks,
 such as `torch.fx.passes.graph_transform_observer`, is torch's own source,
 which then works on fx's classes.  PyTorch itself, `torch.ao` apart, is left
-alone: Dynamo, export and Inductor make torch.fx's graphs as ever, and
-`fx.from_torch` converts them.
+alone: Dynamo, export and Inductor make torch.fx's graphs as ever.  Where such
+a graph reaches the program it is converted: by `ExportedProgram.module`, and
+before a backend of the program's own gets it.
 """
 
 from __future__ import annotations
 
 import ast
+import copy
+import functools
 import importlib
+import inspect
 import sys
 from collections.abc import Sequence
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from pathlib import Path
-from types import CodeType, ModuleType
+from types import CodeType, FrameType, MethodType, ModuleType
 from typing import Final
 
+import torch
+from torch import nn
+
+from .compat.torch_graphs import from_torch
 from .memory.effects import RULE
+from .recording import frames
+from .torch_internals import doors
 from .usedef.values import Value
 
 __all__ = ["install", "main"]
@@ -148,6 +158,157 @@ class _Loader(SourceFileLoader):
         super().exec_module(module)
 
 
+# -- graphs that torch makes --------------------------------------------------
+
+
+def _is_torchs(module: str) -> bool:
+    """Whether a module is one of PyTorch that is not rewritten."""
+    return module[:6] in ("torch", "torch.") and module[6:9] != "ao."
+
+
+def _converted(theirs: torch.fx.GraphModule) -> Value:
+    """A module of torch.fx as one of fx, with all that it has.
+
+    That is its parameters and children, the unused ones too, and its hooks and
+    other attributes.  Children that are graph modules are converted as well.
+    If fx has nothing alike, that is a warning, and `theirs` is returned.
+    """
+    try:
+        ours: Value = from_torch(theirs)
+    except (TypeError, RuntimeError) as error:
+        frames.warn(
+            f"a graph that torch has made stays a graph of torch.fx: {error}"
+        )
+        return theirs
+    has: dict[str, Value] = ours.__dict__
+    of_modules = vars(nn.Module())
+    of_graphs = vars(torch.fx.GraphModule(nn.Module(), torch.fx.Graph()))
+    for key, value in vars(theirs).items():
+        if key in of_modules:
+            has[key] = copy.copy(value)
+        elif isinstance(value, MethodType) and value.__self__ is theirs:
+            has[key] = MethodType(value.__func__, ours)
+        elif key not in of_graphs:
+            has[key] = value
+    for name, child in theirs.named_children():
+        if isinstance(child, torch.fx.GraphModule):
+            setattr(ours, name, _converted(child))
+    return ours
+
+
+def _for_program(compiler: Value) -> Value:
+    """A compiler of graphs; if it is the program's own, with a conversion."""
+    inner = compiler
+    while isinstance(inner, functools.partial):
+        inner = inner.func
+    if compiler is None or _is_torchs(str(getattr(inner, "__module__", ""))):
+        return compiler
+    try:
+        return _converting(compiler)
+    except TypeError:  # it has no hash
+        return _converting.__wrapped__(compiler)
+
+
+@functools.lru_cache(maxsize=256)  # Dynamo compares the backends of two calls
+def _converting(compiler: Value) -> Value:
+    """A function that converts a graph of torch.fx, and compiles that."""
+
+    def converting(gm: Value, *args: Value, **kwargs: Value) -> Value:
+        is_theirs = isinstance(gm, torch.fx.GraphModule)
+        given = _converted(gm) if is_theirs else gm
+        return compiler(given, *args, **kwargs)
+
+    # A function, since Dynamo would compile the methods of an object.
+    made: Value = functools.update_wrapper(converting, compiler)
+    for name in doors.OF_BACKENDS:
+        if hasattr(compiler, name):
+            setattr(made, name, getattr(compiler, name))
+    return made
+
+
+def _around_lookup(lookup: Value) -> Value:
+    """`lookup_backend`, with a conversion for the program's own."""
+
+    @functools.wraps(lookup)
+    def look_up(compiler_fn: Value) -> Value:
+        return _for_program(lookup(compiler_fn))
+
+    return look_up
+
+
+def _around_compiling(function: Value) -> Value:
+    """A function that is given compilers, with conversions for them."""
+    names = [*inspect.signature(function).parameters]
+
+    @functools.wraps(function)
+    def compiling(*args: Value, **kwargs: Value) -> Value:
+        given = {**dict(zip(names, args, strict=False)), **kwargs}
+        for name in doors.COMPILERS:
+            if name in given:
+                given[name] = _for_program(given[name])
+        return function(**given)
+
+    return compiling
+
+
+def _around_module(method: Value) -> Value:
+    """`ExportedProgram.module`, of which PyTorch itself gets its own."""
+
+    @functools.wraps(method)
+    def module(self: Value, *args: Value, **kwargs: Value) -> Value:
+        made = method(self, *args, **kwargs)
+        return _converted(made) if _is_programs(sys._getframe(1)) else made
+
+    return module
+
+
+def _around_graph(name: str, given: Value) -> property:
+    """A property of ExportedProgram that is its graph.
+
+    The graph is not converted, since torch.export goes on to use it; so this
+    is said to the program.
+    """
+
+    def graph(self: Value) -> Value:
+        if _is_programs(sys._getframe(1)):
+            frames.warn(
+                f"ExportedProgram.{name} is of torch.fx also under "
+                "fx.as_torch: isinstance(…, torch.fx.Node) is False for its "
+                "nodes. ExportedProgram.module() is converted; fx.from_torch "
+                "converts a copy of this"
+            )
+        return given.fget(self)
+
+    return property(graph, given.fset, doc=given.__doc__)
+
+
+def _is_programs(frame: FrameType) -> bool:
+    """Whether a frame is not of PyTorch."""
+    return not _is_torchs(str(frame.f_globals.get("__name__")))
+
+
+_DOORS: Final = doors.by_module(
+    {doors.LOOKUP: _around_lookup}
+    | dict.fromkeys(doors.COMPILING, _around_compiling)
+)
+"""A module of torch -> its functions that are replaced, and how."""
+
+
+class _DoorLoader(SourceFileLoader):
+    """Loads a module of torch, and replaces some of its functions."""
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Run the module's code."""
+        super().exec_module(module)
+        _open_doors(module.__name__)
+
+
+def _open_doors(module: str) -> None:
+    """Replace functions of a module of torch that has been loaded."""
+    for path, around in _DOORS[module].items():
+        doors.replace(path, around)
+
+
 class _Finder(MetaPathFinder):
     """Finds modules as Python does, to load them with `_Loader`."""
 
@@ -164,9 +325,10 @@ class _Finder(MetaPathFinder):
         file = Path(spec.loader.path)
         if file.is_relative_to(_OURS):
             return None
-        if fullname.startswith("torch.") and fullname[6:9] != "ao.":
-            return None
-        spec.loader = _Loader(fullname, str(file))
+        if fullname in _DOORS:
+            spec.loader = _DoorLoader(fullname, str(file))
+        elif not _is_torchs(fullname):
+            spec.loader = _Loader(fullname, str(file))
         return spec
 
 
@@ -190,6 +352,12 @@ def install() -> None:
         theirs: Value = importlib.import_module(f"torch.fx{name}")
         package.__path__.extend(theirs.__path__)
     sys.meta_path.insert(0, _Finder())
+    for loaded in _DOORS.keys() & sys.modules.keys():
+        _open_doors(loaded)
+    program: Value = torch.export.ExportedProgram
+    program.module = _around_module(program.module)
+    for name in ("graph", "graph_module"):
+        setattr(program, name, _around_graph(name, getattr(program, name)))
     RULE.set("torch")
 
 
@@ -213,4 +381,5 @@ def main(arguments: Sequence[str]) -> None:
 
 
 if __name__ == "__main__":
+    __name__ = "fx.as_torch"  # so that warnings name a line of the program
     main(sys.argv[1:])

@@ -35,16 +35,14 @@ CLIENTS: Final[dict[str, str]] = {
     "e3nn_codegen": "e3nn and opt_einsum_fx: generated operators",
     "onnx2torch_fx": "onnx2torch: graphs made of ONNX models",
     "pyg_fx": "PyTorch Geometric: models for many types of nodes",
-    "torch_compile": "A backend of torch.compile, and a step of training",
+    "torch_compile": "A backend of torch.compile, and a pass after export",
     "torch_export": "Graphs of torch.export, edited and put back",
     "zoo_compiled": "torch.compile and torch.export on traces of the zoo: "
     "forward and gradient as eager's",
 }
 """File in `cases/` -> what it is about."""
 
-BESIDE: Final = frozenset(
-    ("torchvision_marks", "torch_compile", "torch_export", "zoo_compiled")
-)
+BESIDE: Final = frozenset(("torchvision_marks", "torch_export", "zoo_compiled"))
 """Clients whose imports stay as they are, and that use fx beside torch.fx."""
 
 

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 
 import pytest
+import torch
+import torch.fx
+from torch import nn
 
+import fx
 from fx import as_torch
+from fx.usedef.values import Value
 from tests.process import printed, python
 
+X = torch.ones(1, 2)
 ROOT = Path(__file__).parents[2]
 
 LIBRARY = '''
@@ -89,6 +96,154 @@ print(__name__, sys.argv[1:], "client" in sys.modules)
 '''
 
 
+DOORS = '''
+import copy
+import functools
+import torch
+import torch.fx
+from functorch.compile import (
+    aot_function, aot_module_simplified, make_boxed_compiler, make_boxed_func
+)
+from torch import nn
+from torch._dynamo import lookup_backend, optimize, register_backend, reset
+from torch._dynamo.backends.common import aot_autograd
+
+def ours(gm):
+    return isinstance(gm, torch.fx.GraphModule) and all(
+        isinstance(node, torch.fx.Node) for node in gm.graph.nodes
+    )
+
+def tried(what, function, *arguments):
+    """Print what comes out, or the first line of what goes wrong."""
+    try:
+        value = function(*arguments)
+    except Exception as error:
+        value = type(error).__name__, str(error).partition("\\n")[0]
+    print(what, value)
+
+class Net(nn.Module):
+    """Has an input by keyword, a constant, and a buffer that is not used."""
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.linear, self.norm = nn.Linear(3, 3), nn.BatchNorm1d(3)
+        self.const = torch.arange(3.0)
+        self.unused = nn.Buffer(torch.ones(2))
+    def forward(self, x, *, scale):
+        y = self.norm(self.linear(x)) + self.const
+        return {"y": torch.relu(y) * scale["a"], "z": (y.sum(), x)}
+
+class Branches(nn.Module):
+    def forward(self, x):
+        sin, cos = lambda x: x.sin() + 1, lambda x: x.cos() - 1
+        return torch.cond(x.sum() > 0, sin, cos, (x,))
+
+def change(gm):
+    for node in gm.graph.nodes:
+        if node.target is torch.relu:
+            node.target = torch.tanh
+        elif node.target is torch.ops.aten.relu.default:
+            node.target = torch.ops.aten.sigmoid.default
+    gm.recompile()
+    return gm
+
+x, scale = torch.arange(6.0).reshape(2, 3), {"a": torch.ones(3)}
+dynamic = {"x": {0: torch.export.Dim("n", min=2, max=9)}, "scale": {"a": None}}
+program = torch.export.export(
+    Net().eval(), (x,), {"scale": scale}, dynamic_shapes=dynamic
+)
+for check in True, False:
+    gm = program.module(check_guards=check)
+    print(ours(gm), sorted(gm.state_dict()))
+    print([name for name, _ in gm.named_children()])
+    tried("called", lambda: gm(x, scale=scale))
+    tried("trained", gm.train)
+    tried("evaluated", gm.eval)
+    tried("too long", lambda: gm(torch.ones(12, 3), scale=scale))
+    tried("too wide", lambda: gm(torch.ones(2, 4), scale=scale))
+    tried("copied", lambda: copy.deepcopy(gm)(x, scale=scale))
+    tried("changed", lambda: change(gm)(x, scale=scale))
+    new = torch.fx.GraphModule(gm, gm.graph)
+    tried("made anew", lambda: new(x, scale=scale))
+    tried("run", lambda: torch.fx.Interpreter(gm).run(x, scale["a"]))
+    again = lambda: torch.export.export(gm, (x,), {"scale": scale}).module()
+    tried("exported", lambda: again()(x, scale=scale))
+tried("decomposed", lambda: ours(program.run_decompositions({}).module()))
+gm = torch.export.export(Branches(), (x,)).module()
+print(ours(gm), [ours(c) for n, c in gm.named_children() if n != "_guards_fn"])
+tried("branch", lambda: (gm(x), gm(-x)))
+
+seen = []
+def mine(gm, inputs, **options):
+    children = [ours(child) for _, child in gm.named_children()]
+    seen.append((ours(gm), children, *options))
+    return change(gm).forward
+
+register_backend(mine, name="mine")
+
+class Backend:
+    def __call__(self, gm, inputs):
+        return mine(gm, inputs)
+    def method(self, gm, inputs):
+        return mine(gm, inputs)
+
+class WithoutHash(Backend):
+    __hash__ = None
+
+def unboxed(gm, inputs):
+    seen.append(("aot", ours(gm)))
+    run = torch.fx.Interpreter(gm).run
+    return functools.partial(run, enable_io_processing=False)
+
+def compiler(gm, inputs):
+    return make_boxed_func(unboxed(gm, inputs))
+
+def function(x):
+    return torch.relu(x) + 1
+
+def inside(gm, inputs):
+    mine(gm, inputs)
+    return lookup_backend("aot_eager")(gm, inputs)
+
+for name, backend in {
+    "function": mine, "name": "mine", "looked up": lookup_backend("mine"),
+    "partial": functools.partial(mine, option=1), "object": Backend(),
+    "method": Backend().method, "without a hash": WithoutHash(),
+    "torch's": "aot_eager", "torch's own inside": inside,
+    "aot_autograd": aot_autograd(fw_compiler=compiler),
+    "boxed": aot_autograd(
+        fw_compiler=make_boxed_compiler(unboxed), bw_compiler=compiler
+    ),
+    "simplified": lambda gm, i: aot_module_simplified(gm, i, compiler),
+}.items():
+    reset()
+    seen.clear()
+    y = x.clone().requires_grad_()
+    result = torch.compile(function, backend=backend)(y)
+    (gradient,) = torch.autograd.grad(result.sum(), y)
+    print(name, result, gradient, seen)
+seen.clear()
+tried("branches", torch.compile(Branches(), backend=mine), x)
+tried("optimize", optimize(mine)(function), x)
+tried("aot_function", aot_function(function, compiler), x)
+net = nn.Sequential(nn.ReLU())
+net.compile(backend=mine)
+tried("a module", net, x)
+torch.compile(function, backend=mine)(x)  # is known from `optimize`
+torch.compile(function, backend=mine)(x)
+print(seen)
+'''
+
+
+STAYS = """
+import torch
+program = torch.export.export(torch.nn.ReLU(), (torch.ones(1),))
+program.graph_module
+program.graph
+print(program, program.run_decompositions({}))
+"""
+
+
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The program, beside its library."""
@@ -116,6 +271,82 @@ def test_a_program_does_the_same_with_fx(program: Path) -> None:
     assert heads == ["fx"] * 9
     assert ours.splitlines()[9:] == theirs.splitlines()[9:]
     assert "add_" not in ours  # torch.fx's rule: what it returns is wrong
+
+
+def test_graphs_that_torch_makes_are_converted(tmp_path: Path) -> None:
+    """Both print the same, and none of it says that a graph is another's."""
+    path = tmp_path / "doors.py"
+    path.write_text(DOORS)
+    theirs = _plain(path)
+    finished = python(
+        "-W", "error::UserWarning", "-m", "fx.as_torch", str(path)
+    )
+    assert not finished.returncode, finished.stderr
+    assert finished.stdout == theirs
+    assert theirs.count("True") >= 20
+    assert "False" not in theirs
+
+
+def test_what_stays_torchs_is_said(tmp_path: Path) -> None:
+    path = tmp_path / "stays.py"
+    path.write_text(STAYS)
+    finished = python("-m", "fx.as_torch", str(path))
+    assert not finished.returncode, finished.stderr
+    said = [
+        line for line in finished.stderr.splitlines() if "UserWarning" in line
+    ]
+    assert [line.split(": ")[0] for line in said] == [
+        f"{path}:{number}" for number in (4, 5)
+    ]
+    assert "ExportedProgram.graph_module is of torch.fx" in said[0]
+    assert "ExportedProgram.graph is of torch.fx" in said[1]
+
+
+class Linear(nn.Module):
+    """Has a parameter that its graph does not use, and a hook."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear, self.unused = nn.Linear(2, 2), nn.Parameter(torch.ones(1))
+
+    def forward(self, x: Value) -> Value:
+        """Run it."""
+        return self.linear(x)
+
+
+def test_a_converted_module_has_what_it_had() -> None:
+    root = Linear()
+    theirs: Value = torch.fx.symbolic_trace(root)
+    theirs.unused, theirs.note = root.unused, "mine"
+    theirs.itself = theirs.named_parameters
+    theirs.inner = torch.fx.symbolic_trace(nn.ReLU())
+    calls: list[object] = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a hook that is not torch.export's
+        theirs.register_forward_pre_hook(lambda gm, _: calls.append(gm))
+        ours = as_torch._converted(theirs)
+    assert type(ours).__mro__[1] is fx.GraphModule
+    assert [*ours.state_dict()] == [*theirs.state_dict()]
+    assert ours.unused is root.unused
+    assert ours.note == "mine"
+    assert ours.itself.__self__ is ours
+    assert isinstance(ours.inner, fx.GraphModule)
+    assert isinstance(theirs.inner, torch.fx.GraphModule)
+    del ours.linear
+    assert theirs.linear is not None
+    ours.linear = theirs.linear
+    assert torch.equal(ours(X), root(X))
+    assert calls == [ours]
+
+
+def test_a_graph_that_cannot_be_converted_is_said() -> None:
+    class Own(torch.fx.graph.CodeGen):
+        """A code generator that fx does not know."""
+
+    gm = torch.fx.symbolic_trace(nn.ReLU())
+    gm.graph.set_codegen(Own())
+    with pytest.warns(UserWarning, match=r"stays a graph of torch\.fx.*Own"):
+        assert as_torch._converted(gm) is gm
 
 
 def test_dynamo_must_not_be_loaded() -> None:

@@ -361,3 +361,14 @@ def test_a_boxed_call_empties_the_list() -> None:
     box = [1, 2, 3]
     assert run(graph, box) == [1, 2, 3]
     assert box == []
+
+
+def test_dynamo_traces_into_nested_inputs() -> None:
+    """What names an input in an error is looked for in an error only."""
+    gm = fx.symbolic_trace(
+        lambda pair: pair["x"][0] + 1,
+        concrete_args={"pair": {"x": [fx.PH]}},
+    )
+    given = {"x": [torch.ones(2)]}
+    compiled = torch.compile(gm, backend="eager", fullgraph=True)
+    assert compiled(given).tolist() == [2.0, 2.0]

@@ -55,13 +55,22 @@ MatchFilter: TypeAlias = Callable[[InternalMatch, Graph, Graph], bool]
 class RewriteOptions(MatchOptions, total=False):
     """Ways to rewrite that torch.fx does not have; all are off by default.
 
+    After a rewrite a new node has no notes on its value: no `meta["val"]`,
+    `"tensor_meta"`, `"example_value"` or `"type"`.  Neither does a node behind
+    it, unless the new node has the same notes as the one that it replaces.
+
     Attributes:
-        carry_meta: a node that replaces a returned node gets its meta, and
-            all new nodes get its stack trace; `meta["replaces"]` has the names
-            of the nodes that were replaced.
+        carry_meta: a node that replaces a returned node gets its meta, except
+            those notes, and all new nodes get its stack trace;
+            `meta["replaces"]` has the names of the nodes that were replaced.
+        recompute_meta: new nodes and those behind them get notes on their
+            values that are true, of the kinds that the graph has. Calls are
+            run on fake tensors for that; if one cannot be, that is a warning,
+            and there are no notes behind it.
     """
 
     carry_meta: bool
+    recompute_meta: bool
 
 
 class Match(NamedTuple):

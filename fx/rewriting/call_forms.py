@@ -455,7 +455,9 @@ def _meant(
     return [
         one
         for one in found
-        if one[0] is called and any(alike(called, other) for other, _ in meant)
+        if called
+        and one[0] is called
+        and any(alike(called, other) for other, _ in meant)
     ]
 
 

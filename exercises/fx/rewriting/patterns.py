@@ -58,7 +58,7 @@ class MatchOptions(TypedDict, total=False):
 
 def check_options(options: Collection[str]) -> None:
     """Raise TypeError if an option has a name that none has."""
-    known = [*MatchOptions.__annotations__, "carry_meta"]
+    known = [*MatchOptions.__annotations__, "carry_meta", "recompute_meta"]
     for name in options:
         if name not in known:
             raise TypeError(

@@ -12,7 +12,7 @@ If anything is raised on the way, the graph is put back as it was.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ..graph import Graph
 from ..graph_module import GraphModule
@@ -21,13 +21,11 @@ from ..usedef.values import LEAVES, Argument, Value
 from .places import find_place
 from .snapshot import Snapshot
 from .templates import BY_PATH, Rewrite, copy_needed
-
-CARRIED = ("stack_trace", "nn_module_stack", "source_fn_stack")
-"""Meta of a replaced node that is true of all nodes that replace it."""
+from .value_notes import carry, settle
 
 
 def commit(
-    gm: GraphModule, rewrites: Sequence[Rewrite], *, carry_meta: bool
+    gm: GraphModule, rewrites: Sequence[Rewrite], options: Mapping[str, object]
 ) -> None:
     """Carry the rewrites out and recompile, or change nothing.
 
@@ -36,7 +34,7 @@ def commit(
     Args:
         gm: the module whose graph the matches are in.
         rewrites: in the order in which they were found; no two share a node.
-        carry_meta: see `subgraph_rewriter.RewriteOptions`.
+        options: see `subgraph_rewriter.RewriteOptions`.
 
     Raises:
         What a hook of `gm` or the compiler raises; KeyboardInterrupt. The
@@ -47,8 +45,9 @@ def commit(
     if not rewrites:
         gm.recompile()
         return
-    with Snapshot(gm):
-        Edit(gm, carry_meta=carry_meta).apply(rewrites)
+    with Snapshot(gm) as before:
+        Edit(gm, carry_meta=bool(options.get("carry_meta"))).apply(rewrites)
+        settle(gm, before, [options])
         gm.recompile()
 
 
@@ -154,21 +153,3 @@ def show_inputs(rewrite: Rewrite, values: list[Value]) -> None:
         if node in paired:
             paired[node] = value
     rewrite.match.placeholder_nodes[:] = values
-
-
-def _carry_meta(rewrite: Rewrite, outputs: list[Argument]) -> None:
-    """Give the new nodes the meta of those that they replace."""
-    old = rewrite.operations
-    names = tuple(node.name for node in old)
-    known = {
-        key: node.meta[key]
-        for node in reversed(old)
-        for key in CARRIED
-        if key in node.meta
-    }
-    for node in rewrite.made:
-        node.meta = {**known, **node.meta, "replaces": names}
-    made = set(rewrite.made)
-    for gone, new in zip(rewrite.match.returning_nodes, outputs, strict=True):
-        if isinstance(new, Node) and new in made:
-            new.meta = {**new.meta, **gone.meta, "replaces": names}

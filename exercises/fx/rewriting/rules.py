@@ -30,6 +30,7 @@ from .templates import (
     Rewrite,
     template_maker,
 )
+from .value_notes import settle
 
 
 @dataclass
@@ -85,9 +86,10 @@ def rewrite_until_stable(
     pattern, and of the users of new nodes); with filters or
     `respect_mutations` that again for each round that rewrites something.
     """
-    with Snapshot(gm):
+    with Snapshot(gm) as before:
         work = Worklist(gm, [ReadyRule(gm, rule) for rule in rules])
         count = work.run(max_rewrites)
+        settle(gm, before, [ready.rule.options for ready in work.rules])
         gm.recompile()
     return count
 

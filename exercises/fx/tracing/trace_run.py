@@ -60,8 +60,10 @@ class TraceRun:
         """Replace what a trace of `function` has to see."""
         TRACES.patch(nn.Module, ["__call__"], _module_call)
         TRACES.patch(nn.Module, ["__getattr__"], _module_getattr)
-        for place in (*FLAGS, APPLY, TRAINING):
+        for place in FLAGS:
             TRACES.patch(*place)
+        TRACES.patch(*APPLY)
+        TRACES.patch(*TRAINING)
         for holder, names in MODES:
             TRACES.patch(holder, names, _mode_switch)
         for holder, names in PLACES:

@@ -34,11 +34,12 @@ from . import (
 from .usedef import lint
 from .memory import effects
 from .rewriting import rules as rewriting_rules
+from .extra import registering as _extra
 from .compat import names as _names
 from .compat.first_use import importer as _importer
 from .compat.torch_graphs import from_torch, to_torch
 from .node import Node, map_arg
-from .memory.effects import has_side_effect
+from .usedef.dead_code import has_side_effect
 from .graph import Graph
 from .proxy import Proxy, TraceError
 from .tracing.wrapping import ProxyableClassMeta, wrap
@@ -81,6 +82,9 @@ else:
     )
 
 _names.set_all()
+
+# Extra: what no stage needs is put into the seams of the stages here.
+_extra.register()
 
 __version__ = "0.2.0"
 tested_torch = TESTED_TORCH

@@ -15,9 +15,8 @@ import inspect
 import warnings
 from collections.abc import Callable, Iterator
 from functools import cached_property
-from typing import ClassVar, Final, Literal
+from typing import ClassVar, Final
 
-from .memory.effects import Rule, is_impure, must_keep
 from .node import Node, map_arg
 from .ordered.namespace import target_to_str
 from .ordered.opcodes import Opcode, Target
@@ -27,6 +26,7 @@ from .text.node_text import table
 from .text.pickling import importable, move_metas, pack, portable, unpack
 from .usedef import lint, refusals
 from .usedef.arguments import NO_KWARGS
+from .usedef.dead_code import DeadCodeRule, Rule, TorchsRule, Unknown
 from .usedef.finding import NodeTable
 from .usedef.protocols import (
     CodeGenerator,
@@ -66,6 +66,8 @@ class Graph(OrderedGraph[Node]):
         staticmethod(no_code_gen)
     )
     """Makes the code generator of a new graph. Stage 05 puts its own here."""
+    _dead_code_rule: ClassVar[DeadCodeRule] = TorchsRule()
+    """Says what is dead code. `import fx` puts the rule of fx.effects here."""
     to_torch: ClassVar[Callable[[Graph], Value]]
     """`fx.to_torch`, which the package root puts here."""
     owning_module: GraphOwner[Node] | None
@@ -363,7 +365,7 @@ class Graph(OrderedGraph[Node]):
         self,
         is_impure_node: Callable[[Node], bool] | None = None,
         *,
-        unknown: Literal["drop", "keep"] = "drop",
+        unknown: Unknown = "drop",
         effects: Rule | None = None,
     ) -> bool:
         """Erase the nodes without users that have no side effect.
@@ -410,7 +412,7 @@ class Graph(OrderedGraph[Node]):
 
     def _is_impure(self, node: Node, impure_random: bool) -> bool:
         """What `Node.is_impure` answers."""
-        return is_impure(node, impure_random)
+        return self._dead_code_rule.is_impure(node, impure_random)
 
     # -- copying -----------------------------------------------------------
 

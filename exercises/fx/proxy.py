@@ -32,7 +32,6 @@ import torch
 from . import traceback as fx_traceback
 from .graph import Graph
 from .immutable_collections import immutable_dict, immutable_list
-from .memory.function_effects import has_side_effect
 from .node import Node, map_arg
 from .operator_schemas import check_for_mutable_operation
 from .ordered.opcodes import Opcode, Target
@@ -41,6 +40,7 @@ from .recording.assigned import Assigned
 from .recording.scope import Scope, ScopeContextManager
 from .torch_internals.operators import HigherOrderOperator
 from .usedef.arguments import constructed, parts
+from .usedef.dead_code import has_side_effect
 from .usedef.refusals import refuse_torchs
 from .usedef.values import LEAVES, Argument, Recorded, Value, base_types
 

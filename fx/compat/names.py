@@ -40,7 +40,6 @@ from ..codegen.codegen import CodeGen
 from ..codegen.variants import _BoxedCodeGen, _PyTreeCodeGen
 from ..graph import Graph
 from ..graph_module import GraphModule
-from ..memory import function_effects
 from ..ordered.namespace import Namespace
 from ..passes import utils
 from ..recording import operators
@@ -49,7 +48,7 @@ from ..text import dotted_path, node_text
 from ..torch_internals import torch_fx
 from ..tracing import questions
 from ..tracing.tracer import Tracer
-from ..usedef import protocols, refusals, values
+from ..usedef import dead_code, protocols, refusals, values
 from ..usedef.values import Argument, Value
 from .first_use import importer
 from .passed_on import finder
@@ -117,8 +116,8 @@ _NAMES: Final[dict[ModuleType | type, dict[str, Value]]] = {
     node: {
         "BaseArgumentTypes": values.BaseArgumentTypes,
         "_format_arg": _format_arg,
-        "_side_effectful_functions": function_effects.side_effect_registry,
-        "has_side_effect": function_effects.has_side_effect,
+        "_side_effectful_functions": dead_code.side_effect_registry,
+        "has_side_effect": dead_code.has_side_effect,
     },
     operator_schemas: {
         "_torchscript_type_to_python_type": torch_fx.python_type,

@@ -33,7 +33,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from itertools import chain
-from typing import Final, Literal, TypeAlias
+from typing import Final, TypeAlias
 
 import torch
 import torch.fx
@@ -43,6 +43,13 @@ from ..node import Node
 from ..text.dotted_path import PathError, find, look_up
 from ..text.qualified_names import _get_qualified_name, resolves_to
 from ..torch_internals import pytree
+from ..torch_internals.operators import INFERENCE_MODE
+from ..usedef.dead_code import (
+    Rule,
+    Unknown,
+    has_side_effect,
+    side_effect_registry,
+)
 from ..usedef.protocols import CodeGenerator
 from ..usedef.refusals import refuse_torchs
 from ..usedef.values import Argument, Value
@@ -52,10 +59,8 @@ from .function_effects import (
     Effect,
     effect_of_function,
     effect_of_method,
-    has_side_effect,
     is_in,
     overloads_on_tensors,
-    side_effect_registry,
 )
 from .modules import (
     effects_of_module,
@@ -437,10 +442,6 @@ _MOST: Final = 8
 """A value in more memories than this is not traced."""
 
 
-Rule: TypeAlias = Literal["sound", "torch"]
-"""Which effects keep a node: those that somebody may see, or those that
-torch.fx knows."""
-
 RULE: Final[ContextVar[Rule]] = ContextVar("RULE", default="sound")
 """The rule of dead code elimination where none is given; see `by_rule`."""
 
@@ -493,7 +494,7 @@ def _noting(keep: Callable[[Node], bool]) -> Callable[[Node], bool]:
 
 
 def must_keep(
-    unknown: Literal["drop", "keep"], rule: Rule | None = None
+    unknown: Unknown, rule: Rule | None = None
 ) -> Callable[[Node], bool]:
     """The predicate by which dead code elimination keeps unused nodes.
 
@@ -520,7 +521,7 @@ def must_keep(
     return _torch_keeps if rule == "torch" else _noting(_sound(unknown))
 
 
-def _sound(unknown: Literal["drop", "keep"]) -> Callable[[Node], bool]:
+def _sound(unknown: Unknown) -> Callable[[Node], bool]:
     """The predicate that keeps each effect that somebody may see."""
     memory: Memory | None = None
     tensors: dict[Node, bool] = {}
@@ -540,6 +541,25 @@ def _sound(unknown: Literal["drop", "keep"]) -> Callable[[Node], bool]:
         return memory.is_seen_after(node)
 
     return keep
+
+
+class MemoryRule:
+    """The rule of `must_keep`, for all graphs: see `usedef.dead_code`."""
+
+    def is_impure(self, node: Node, impure_random: bool) -> bool:
+        """Whether removing a node is known to change what a program does."""
+        return is_impure(node, impure_random)
+
+    def must_keep(
+        self, unknown: Unknown, effects: Rule | None
+    ) -> Callable[[Node], bool]:
+        """The predicate by which dead code elimination keeps unused nodes."""
+        return must_keep(unknown, effects)
+
+
+def register_tables() -> None:
+    """Register the functions that are known to be called for their effect."""
+    side_effect_registry.update(tables.CALLED_FOR_EFFECT, INFERENCE_MODE)
 
 
 class Memory:

@@ -21,7 +21,7 @@ import builtins
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from types import FunctionType
-from typing import Final, Literal, NamedTuple, ParamSpec, TypeAlias, TypeVar
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 import torch
 
@@ -32,7 +32,6 @@ from ..text.qualified_names import (
     resolves_to,
 )
 from ..torch_internals.operators import (
-    INFERENCE_MODE,
     CustomOpDef,
     HigherOrderOperator,
     OpOverload,
@@ -41,13 +40,11 @@ from ..torch_internals.operators import (
     declared_effect,
     has_kernel,
 )
+from ..usedef.dead_code import side_effect_registry
 from ..usedef.values import Argument, Value
 from . import effect_tables as tables
 from .facts import Args, Facts, Kwargs, Parameter, facts_of, facts_of_overloads
 from .signatures import python_signature
-
-P = ParamSpec("P")
-R = TypeVar("R")
 
 
 class Effect(NamedTuple):
@@ -136,22 +133,7 @@ def _is_set(value: Argument) -> bool:
 
 # -- the registry ------------------------------------------------------------
 
-side_effect_registry: Final = {*tables.CALLED_FOR_EFFECT, *INFERENCE_MODE}
-"""Functions that are called for their effect; see `has_side_effect`."""
-
 _REGISTERED: Final = "is registered as having an effect"
-
-
-def has_side_effect(fn: Callable[P, R]) -> Callable[P, R]:
-    """Register a function as impure, so that no call of it is removed.
-
-    Args:
-        fn: hashable.  Comes back unchanged, so this can be a decorator.
-
-    torch.fx: node.py, has_side_effect
-    """
-    side_effect_registry.add(fn)
-    return fn
 
 
 def is_in(registry: Set[Callable[..., Value]], target: object) -> bool:

@@ -7,36 +7,25 @@ that is computed from it is something else then:
     relu_1   val: float32 [3, 2]         relu(permute)   val: float64 [3, 2]
 
 `settle` compares a rewritten graph with what it was before.  Notes that may be
-untrue are dropped, or found anew by running the calls on fake tensors.
+untrue are dropped, or found anew by running the calls: see `Changes.run`.
 """
 
 from __future__ import annotations
 
-import copy
 import functools
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from itertools import chain
-from typing import Final, TypeAlias
+from typing import ClassVar, Final, Protocol, TypeAlias
 
 import torch
 from torch import Tag
 
 from ..graph_module import GraphModule
-from ..interpreter import Interpreter
 from ..memory.effects import RULE
 from ..node import Node, map_arg
-from ..ordered.opcodes import Target
-from ..passes.fake_tensor_prop import FakeTensorProp
-from ..passes.shape_prop import TensorMetadata, extract_tensor_metadata
 from ..recording import frames
 from ..torch_internals import pytree
-from ..torch_internals.fake_tensors import (
-    FakeCopyMode,
-    FakeTensor,
-    unset_fake_temporarily,
-)
 from ..traceback import OF_VALUE
-from ..usedef.arguments import map_aggregate
 from ..usedef.values import Argument, Value
 from .snapshot import Snapshot
 from .templates import Rewrite
@@ -88,7 +77,7 @@ def settle(
     if RULE.get() == "torch" and not recompute:
         return
     change = Changes(gm, before)
-    again = Recomputed(gm, change) if recompute and change.kinds else None
+    again = Changes.run(gm, change) if recompute and change.kinds else None
     for node in gm.graph.nodes:
         is_affected = change.affects(node)
         notes = again.see(node, is_affected=is_affected) if again else {}
@@ -107,10 +96,40 @@ def settle(
         )
 
 
+class Recomputing(Protocol):
+    """Runs the calls of a graph, in order, to see what their values are like.
+
+    Attributes:
+        problem: which affected call could not be run, and why; "" so far.
+    """
+
+    problem: str
+
+    def see(self, node: Node, *, is_affected: bool) -> Notes:
+        """What the next node should note of its value, if it is affected.
+
+        Returns:
+            The notes of each kind; nothing if it cannot be run.
+        """
+
+
+def no_run(gm: GraphModule, change: Changes) -> Recomputing:
+    """Refuse to run calls: the plain default of `Changes.run`.
+
+    Raises:
+        RuntimeError: always.
+    """
+    raise RuntimeError(
+        "recompute_meta=True needs fx.passes.recomputed_notes, which is not "
+        "there: import fx as a whole, or leave the option out"
+    )
+
+
 class Changes:
     """Which notes a rewrite makes doubtful.
 
     Attributes:
+        run: begins to run the graph; `import fx` puts fake tensors here.
         before: the nodes that there were -> their fields.
         kinds: the keys of meta under which these had such notes.
         found: nodes that have other notes now than in their meta -> these.
@@ -118,6 +137,10 @@ class Changes:
             `x.t_()` does. Then a note on `x` is true of some of its users
             only, and nothing can be concluded from it.
     """
+
+    run: ClassVar[Callable[[GraphModule, Changes], Recomputing]] = staticmethod(
+        no_run
+    )
 
     def __init__(self, gm: GraphModule, before: Snapshot) -> None:
         """Look at the nodes that there were, and those that there are."""
@@ -197,156 +220,3 @@ def _reshapes(name: str) -> bool:
     return any(
         Tag.inplace_view in getattr(packet, one).tags for one in overloads
     )
-
-
-# -- computing ---------------------------------------------------------------
-
-
-_SHOWN: Final = ("val", "example_value", "tensor_meta")
-"""The notes that show what a value is like."""
-
-
-class Recomputed(FakeTensorProp):
-    """Runs a graph on fake tensors like those that its nodes have noted.
-
-    Attributes:
-        problem: which affected call could not be run, and why; "" so far.
-    """
-
-    def __init__(self, gm: GraphModule, change: Changes) -> None:
-        """Begin before the first node."""
-        vals = [node.meta.get("val") for node in change.before]
-        fakes = (
-            leaf.fake_mode
-            for leaf in pytree.tree_leaves(vals)
-            if isinstance(leaf, FakeTensor)
-        )
-        super().__init__(gm, next(fakes, None))
-        self.extra_traceback = False
-        self.env: dict[Node, Value] = {}
-        self.problem = ""
-        self._why = ""
-        self._change = change
-        held = chain(gm.parameters(), gm.buffers())
-        devices = (tensor.device for tensor in held)
-        self._device: torch.device = next(devices, torch.device("cpu"))
-
-    def see(self, node: Node, *, is_affected: bool) -> Notes:
-        """What a node should note of its value, if it is affected.
-
-        Args:
-            node: the next one of the graph.
-            is_affected: its notes may be untrue.
-
-        Returns:
-            The notes of each kind; nothing if it cannot be run.
-        """
-        try:
-            with self._mode:
-                if not is_affected:
-                    self.env[node] = self._known(node)
-                    return {}
-                guards = self._guards()
-                value = self._run(node)
-                notes = self._noted(value)
-                if self._guards() > guards:
-                    raise RuntimeError("it branches on the size of an input")
-                self.env[node] = value
-                return notes
-        except Exception as error:
-            self._why = self._why or str(error).partition("\n")[0]
-            if is_affected and not self.problem:
-                self.problem = f"{node} was not computed ({self._why})"
-            return {}
-
-    def _guards(self) -> int:
-        """The number of conditions on sizes so far."""
-        sizes: Value = self._mode.shape_env
-        return 0 if sizes is None else len(sizes.guards)
-
-    def _noted(self, value: Value) -> Notes:
-        """The notes on a value, of each kind."""
-        kept = map_aggregate(value, self._keep)
-        is_tensor = isinstance(value, torch.Tensor)
-        notes: dict[str, Value] = {
-            "val": kept,
-            "example_value": kept,
-            "type": torch.Tensor if is_tensor else type(value),
-        }
-        leaves = pytree.tree_leaves(value)
-        if any(isinstance(leaf, torch.Tensor) for leaf in leaves):
-            notes["tensor_meta"] = map_aggregate(value, _metadata)
-        return {key: note for key, note in notes.items() if note is not None}
-
-    # -- values ------------------------------------------------------------
-
-    def _known(self, node: Node) -> Value:
-        """The value of a node whose notes are true, run if they say too little.
-
-        Raises:
-            RuntimeError: nothing is known of an input.
-        """
-        if node.op == "placeholder":
-            like = functools.partial(self._like, node)
-            for key in _SHOWN:
-                if node.meta.get(key) is not None:
-                    noted: Value = node.meta[key]
-                    return pytree.tree_map(like, noted, is_leaf=_is_metadata)
-            raise RuntimeError(f"nothing is noted of {node}")
-        val = node.meta.get("val")
-        says_all = isinstance(val, torch.Tensor) and not _needs_grad(node, val)
-        can_skip = says_all and not self._change.reshapes
-        return self._keep(val) if can_skip else self._run(node)
-
-    def _like(self, node: Node, noted: Value) -> Value:
-        """A leaf of what a node has noted, or of an attribute, as a fake."""
-        if _is_metadata(noted):
-            if noted.is_quantized or len(noted.shape) != len(noted.stride):
-                raise RuntimeError(f"{node} is quantized or sparse")
-            made: Value = torch.empty_strided(
-                noted.shape,
-                noted.stride,
-                dtype=noted.dtype,
-                device=self._device,
-            )
-        elif isinstance(noted, torch.Tensor):
-            made = self._keep(noted)
-        else:
-            return noted  # a number, or a module
-        return made.requires_grad_(_needs_grad(node, noted))
-
-    def _run(self, node: Node) -> Value:
-        """The value of a node, computed."""
-        sizes: Value = self._mode.shape_env
-        if node.op == "get_attr":
-            like = functools.partial(self._like, node)
-            return pytree.tree_map(like, self.fetch_attr(str(node.target)))
-        if sizes is None:
-            return Interpreter.run_node(self, node)
-        with sizes.ignore_fresh_unbacked_symbols():
-            return Interpreter.run_node(self, node)
-
-    def call_module(self, target: Target, args: Value, kwargs: Value) -> Value:
-        """The result of a copy of the module, which may change its state."""
-        with unset_fake_temporarily(), FakeCopyMode(self._mode):
-            module = copy.deepcopy(self.fetch_attr(str(target)))
-        return module(*args, **kwargs)
-
-
-def _metadata(leaf: Argument) -> Argument:
-    """What ShapeProp notes of a leaf of a value."""
-    if isinstance(leaf, torch.Tensor):
-        return extract_tensor_metadata(leaf)
-    return leaf
-
-
-def _is_metadata(value: object) -> bool:
-    """Whether it is a TensorMetadata, of fx or of torch.fx."""
-    return type(value).__name__ == TensorMetadata.__name__
-
-
-def _needs_grad(node: Node, noted: Value) -> bool:
-    """Whether a tensor that a node notes takes part in autograd."""
-    described = node.meta.get("tensor_meta", noted)
-    needs: bool = getattr(described, "requires_grad", noted.requires_grad)
-    return needs

@@ -65,6 +65,19 @@ called_for_effect: Final[set[Callable[..., Value]]] = find_or(
 )
 """The functions that are registered with torch.fx as having an effect."""
 
+
+def schema_writes(target: object) -> bool:
+    """Whether an operator's schema says that it writes into an argument."""
+    schema = getattr(target, "_schema", None)
+    return bool(getattr(schema, "is_mutable", False))
+
+
+def draws_numbers(target: object) -> bool:
+    """Whether an operator's tags say that it draws random numbers."""
+    tags = target.tags if isinstance(target, OpOverload) else ()
+    return torch.Tag.nondeterministic_seeded in tags
+
+
 declared_effect: Final[Callable[[str], Value]] = find_or(
     "torch._library.simple_registry:singleton.find",
     lambda full_name: None,

@@ -217,7 +217,7 @@ def _docstring_fault(node: Definition) -> str | None:
 # --- importing a module does nothing else ----------------------------------
 
 REGISTRATIONS = {
-    "fx/__init__.py": r"_names\.set_all\(\)",
+    "fx/__init__.py": r"(_names\.set_all|_extra\.register)\(\)",
     "fx/_symbolic_trace.py": r"_assert_is_none\.__module__ = ",
     "fx/codegen/variants.py": r"Graph\._make_codegen = ",
     "fx/immutable_collections.py": r"[\w.]*register_pytree_node\(",

@@ -77,9 +77,9 @@ class Source:
 
     @property
     def is_pass(self) -> bool:
-        """Is this a pass, which uses all stages and belongs to none?"""
+        """Does this use all stages and belong to none, as passes and extra?"""
         docstring = ast.get_docstring(self.tree) or ""
-        return docstring.startswith("Passes: ")
+        return docstring.startswith(("Passes: ", "Extra: "))
 
     @cached_property
     def docstring_lines(self) -> frozenset[int]:

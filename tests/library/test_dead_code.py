@@ -15,6 +15,7 @@ from torch import nn
 from torch.nn import functional as F
 
 import fx
+from fx.usedef.dead_code import TorchsRule
 
 Anything: TypeAlias = Any
 
@@ -343,7 +344,7 @@ def test_what_fx_registered_stays_by_either_rule() -> None:
     graph.call_function(users_function, (x,))
     graph.call_function(print, (x,))
     graph.output(x)
-    registry = fx.memory.function_effects.side_effect_registry
+    registry = fx.usedef.dead_code.side_effect_registry
     fx.has_side_effect(users_function)
     try:
         graph.eliminate_dead_code(effects="torch")
@@ -367,3 +368,81 @@ def test_a_misspelt_rule_is_refused() -> None:
     wrong: Anything = "troch"
     with pytest.raises(ValueError, match="say effects="):
         fx.Graph().eliminate_dead_code(effects=wrong)
+
+
+# -- the rule of a graph on which nothing better was put ----------------------
+
+PLAIN = TorchsRule()
+
+
+@pytest.fixture
+def plain(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A world in which extra has registered nothing."""
+    monkeypatch.setattr(fx.Graph, "_dead_code_rule", PLAIN)
+
+
+class Own(nn.Module):
+    """A module that says that it has an effect."""
+
+    _is_impure = True
+
+
+def of_each_kind(lib: Anything) -> Anything:
+    """A module whose graph has a call of each kind that the rule tells."""
+    graph = lib.Graph()
+    x = graph.placeholder("x")
+    aten = torch.ops.aten
+    for target, args in (
+        (torch.relu, (x,)),
+        (torch.relu_, (x,)),
+        (torch._assert, (x, "")),
+        (operator.setitem, (x, 0, 1)),
+        (users_function, (x,)),
+        (aten.relu.default, (x,)),
+        (aten.relu_.default, (x,)),
+        (aten.add.out, (x, x)),
+        (aten.add_, (x, x)),
+        (aten.bernoulli.default, (x,)),
+        (aten.rand.default, ([2],)),
+        (aten.native_dropout.default, (x, 0.5, True)),
+        (torch.bernoulli, (x,)),
+        (aten._assert_async.msg, (x, "")),
+    ):
+        graph.call_function(target, args)
+    graph.call_method("add_", (x, 1))
+    graph.call_module("own", (x,))
+    graph.call_module("relu", (x,))
+    graph.get_attr("w")
+    graph.output(x)
+    root = nn.Module()
+    root.own, root.relu, root.w = Own(), nn.ReLU(), nn.Parameter(torch.ones(1))
+    return lib.GraphModule(root, graph)
+
+
+@pytest.mark.parametrize("impure_random", [True, False])
+@pytest.mark.usefixtures("plain")
+def test_the_plain_rule_answers_as_torch_fx(impure_random: bool) -> None:
+    ours, theirs = of_each_kind(fx), of_each_kind(torch.fx)
+    for mine, other in zip(ours.graph.nodes, theirs.graph.nodes, strict=True):
+        right = other.is_impure(impure_random)
+        assert mine.is_impure(impure_random) == right, mine
+    assert ours.graph.eliminate_dead_code()
+    assert theirs.graph.eliminate_dead_code()
+    assert [*map(str, ours.graph.nodes)] == [*map(str, theirs.graph.nodes)]
+
+
+@pytest.mark.usefixtures("plain")
+def test_the_plain_rule_refuses_what_it_cannot_do() -> None:
+    gm = of_each_kind(fx)
+    before = str(gm.graph)
+    options: list[Anything] = [{"effects": "sound"}, {"unknown": "keep"}]
+    for option in options:
+        with pytest.raises(RuntimeError, match="need the rule of fx"):
+            gm.graph.eliminate_dead_code(**option)
+    assert str(gm.graph) == before
+    fx.has_side_effect(users_function)
+    try:
+        gm.graph.eliminate_dead_code(effects="torch")
+    finally:
+        fx.usedef.dead_code.side_effect_registry.discard(users_function)
+    assert users_function in targets(gm)

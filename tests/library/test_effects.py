@@ -48,8 +48,8 @@ from fx.memory.effects import (
     must_keep,
     place_of,
 )
-from fx.memory.function_effects import side_effect_registry
 from fx.node import Node, map_arg
+from fx.usedef.dead_code import side_effect_registry
 from tests.library.effect_rows import ROWS, UNKNOWN, Row
 
 Anything: TypeAlias = Any

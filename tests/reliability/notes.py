@@ -247,7 +247,7 @@ PART = Part(
             "notes that differ are taken for the same",
         ),
         Plant(
-            NOTES,
+            "fx/passes/recomputed_notes.py",
             "isinstance(val, torch.Tensor) and not _needs_grad(node, val)",
             "isinstance(val, torch.Tensor)",
             "what needs gradients is taken for what does not",

@@ -1,0 +1,33 @@
+"""Extra: puts what is better into the seams of the stages.
+
+fx/__init__.py calls `register` once, when everything else is there.
+
+    Graph._dead_code_rule   what is dead code: the rule of `fx.effects`, which
+                            follows memory, for the one of torch.fx
+    Changes.run             notes on values after a rewrite: fake tensors, for
+                            an error
+"""
+
+from __future__ import annotations
+
+from ..compat.first_use import importer
+from ..graph import Graph
+from ..graph_module import GraphModule
+from ..memory import effects
+from ..rewriting.value_notes import Changes, Recomputing
+from ..usedef.values import Value
+
+
+def register() -> None:
+    """Put what is better into the seams."""
+    effects.register_tables()
+    Graph._dead_code_rule = effects.MemoryRule()  # noqa: SLF001
+    Changes.run = staticmethod(_on_fake_tensors)
+
+
+def _on_fake_tensors(gm: GraphModule, change: Changes) -> Recomputing:
+    """Run a graph on fake tensors; imports what that needs."""
+    late = importer("fx.passes", {"Recomputed": "recomputed_notes"})
+    recomputed: Value = late("Recomputed")
+    found: Recomputing = recomputed(gm, change)
+    return found

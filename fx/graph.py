@@ -409,8 +409,9 @@ class Graph(OrderedGraph[Node]):
         """
         for problem in lint.structure_problems(self):
             raise problem.kind(problem.message)
-        rule = self._dead_code_rule
-        must_stay = is_impure_node or rule.must_keep(unknown, effects)
+        must_stay = is_impure_node or self._dead_code_rule.must_keep(
+            unknown, effects
+        )
         changed = False
         for node in reversed(self._nodes):
             if not node.users and not must_stay(node):

@@ -54,7 +54,7 @@ class Recomputed(FakeTensorProp):
         super().__init__(gm, next(fakes, None))
         self.extra_traceback = False
         self.env: dict[Node, Value] = {}
-        self.problem = ""
+        self.problem: str = ""
         self._why = ""
         self._change = change
         held = chain(gm.parameters(), gm.buffers())

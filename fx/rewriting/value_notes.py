@@ -144,7 +144,7 @@ class Changes:
 
     def __init__(self, gm: GraphModule, before: Snapshot) -> None:
         """Look at the nodes that there were, and those that there are."""
-        self.before = before.fields
+        self.before: dict[Node, tuple[Value, ...]] = before.fields
         metas = (node.meta for node in self.before)
         self.kinds: frozenset[str] = OF_VALUE.intersection(
             chain.from_iterable(metas)

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from inspect import Parameter, Signature
 from numbers import Number
 from types import BuiltinFunctionType, GenericAlias
-from typing import Final, Literal, NamedTuple, TypeAlias, overload
+from typing import Final, Literal, overload
 
 import torch
 from torch import FunctionSchema
@@ -23,6 +23,7 @@ from torch import FunctionSchema
 from .memory.facts import Args, Facts, Kwargs, facts_of_overloads
 from .memory.signatures import python_signature
 from .torch_internals.operators import OpOverload, OpOverloadPacket, has_kernel
+from .usedef.schemas import ArgsKwargsPair, Function
 from .usedef.values import Argument, Value
 
 __all__ = [
@@ -34,20 +35,6 @@ __all__ = [
     "normalize_module",
     "type_matches",
 ]
-
-Function: TypeAlias = Callable[..., Value]
-"""What a call_function node may call."""
-
-
-class ArgsKwargsPair(NamedTuple):
-    """The arguments of a call.
-
-    torch.fx: operator_schemas.py, ArgsKwargsPair
-    """
-
-    args: tuple[Value, ...]
-    kwargs: dict[str, Value]
-
 
 # -- signatures --------------------------------------------------------------
 

@@ -33,7 +33,6 @@ from . import traceback as fx_traceback
 from .graph import Graph
 from .immutable_collections import immutable_dict, immutable_list
 from .node import Node, map_arg
-from .operator_schemas import check_for_mutable_operation
 from .ordered.opcodes import Opcode, Target
 from .recording import frames, refusals
 from .recording.assigned import Assigned
@@ -172,7 +171,7 @@ class TracerBase:
         torch.fx: proxy.py, TracerBase.create_node
         """
         if self.check_mutable_operations and callable(target):
-            check_for_mutable_operation(target, args, kwargs)
+            Node._schemas.check_for_mutable_operation(target, args, kwargs)
         graph = self.graph
         if graph.is_finished:
             self.check_unfinished(kind, target)

@@ -10,16 +10,11 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Final, Self, TypeVar, cast, overload
+from typing import TYPE_CHECKING, ClassVar, Final, Self, TypeVar, cast, overload
 
 import torch
 
 from .immutable_collections import immutable_dict
-from .operator_schemas import (
-    ArgsKwargsPair,
-    normalize_function,
-    normalize_module,
-)
 from .ordered.namespace import check_text, is_parameter_name
 from .ordered.opcodes import Opcode, Target
 from .ordered.ordered_graph import NamedNode
@@ -28,6 +23,7 @@ from .text.pickling import Packed, pack, unpack
 from .text.qualified_names import _get_qualified_name, _type_repr, pretty_target
 from .usedef import refusals
 from .usedef.arguments import NO_KWARGS, map_aggregate
+from .usedef.schemas import ArgsKwargsPair, NoSchemas, Schemas
 from .usedef.values import LEAVES, Argument, Value, base_types
 
 if TYPE_CHECKING:
@@ -135,6 +131,8 @@ class Node(NamedNode["Graph"]):
     _kwargs: immutable_dict[str, Argument]
     _inputs: tuple[Node, ...]
     _repr_fn: Callable[[Node], str] | None = None
+    _schemas: ClassVar[Schemas] = NoSchemas()
+    """Knows signatures. `import fx` puts fx.operator_schemas here."""
     users: dict[Node, None]
     type: Value
     meta: dict[str, Value]
@@ -503,11 +501,13 @@ class Node(NamedNode["Graph"]):
         given = self._args, self._kwargs
         by_name = normalize_to_only_use_kwargs
         if callable(self.target):
-            return normalize_function(
+            return self._schemas.normalize_function(
                 self.target, *given, arg_types, kwarg_types, by_name
             )
         if self.op == "call_module":
-            return normalize_module(root, self.target, *given, by_name)
+            return self._schemas.normalize_module(
+                root, self.target, *given, by_name
+            )
         return None
 
     # -- text and copies ---------------------------------------------------

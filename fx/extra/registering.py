@@ -4,16 +4,19 @@ fx/__init__.py calls `register` once, when everything else is there.
 
     Graph._dead_code_rule   what is dead code: the rule of `fx.effects`, which
                             follows memory, for the one of torch.fx
+    Node._schemas           signatures of what nodes call, for none at all
     Changes.run             notes on values after a rewrite: fake tensors, for
                             an error
 """
 
 from __future__ import annotations
 
+from .. import operator_schemas
 from ..compat.first_use import importer
 from ..graph import Graph
 from ..graph_module import GraphModule
 from ..memory import effects
+from ..node import Node
 from ..rewriting.value_notes import Changes, Recomputing
 from ..usedef.values import Value
 
@@ -22,6 +25,7 @@ def register() -> None:
     """Put what is better into the seams."""
     effects.register_tables()
     Graph._dead_code_rule = effects.MemoryRule()  # noqa: SLF001
+    Node._schemas = operator_schemas  # noqa: SLF001
     Changes.run = staticmethod(_on_fake_tensors)
 
 

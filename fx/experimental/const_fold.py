@@ -53,9 +53,9 @@ class FoldedGraphModule(GraphModule):
     Before a call, that graph runs if it has not yet, or if since then
     something changed that it reads: a tensor was written into, converted or
     replaced, a module changed its mode, autocast, the default dtype or the
-    default device was switched.  Other changes, such as writes through `.data`,
-    do not show, and an Interpreter or a trace does not look: call `run_folding`
-    then.
+    default device was switched.  Other changes, such as writes through `.data`
+    and by an optimizer with `fused=True`, do not show, and an Interpreter or a
+    trace does not look: call `run_folding` then.
 
     Threads may call it at the same time.  Autocast is a matter of each thread,
     so values are kept for each state of it: the attribute holds those of the
@@ -186,27 +186,39 @@ class FoldedGraphModule(GraphModule):
             self._views[state] = view, parts, stamp
         return view
 
-    def _apply(self, *args: Value) -> Value:
-        """Convert the tensors, as `half` does; then they are folded again.
-
-        What both graphs fetch stays one tensor: a write of the one is seen.
-        """
+    def _apply(self, *args: Value, **kwargs: Value) -> Value:
+        """Convert the tensors, as `half` does; then they are folded again."""
         self.has_folding_been_run = False
         self._views.clear()
         convert: Value = super()._apply
-        convert(*args)
-        gm = self.const_subgraph_module
-        if gm is not None:
-            paths = paths_in(gm.graph.nodes)
-            shared = [path for path in paths if exists(self, path)]
-            copy_attributes(self, gm, shared)
+        convert(*args, **kwargs)
+        self._share()
         return self
+
+    def _share(self) -> None:
+        """Have both graphs fetch one tensor, also where one was replaced.
+
+        Raises:
+            RuntimeError: something else than a tensor of its kind is there now,
+                as after a parametrization.
+        """
+        gm: Value = self.const_subgraph_module
+        for path in () if gm is None else paths_in(gm.graph.nodes):
+            if exists(self, path) and find(self, path) is not find(gm, path):
+                try:
+                    copy_attributes(self, gm, (path,))
+                except (KeyError, TypeError) as error:
+                    raise RuntimeError(
+                        f"{path} was folded, and is of another kind now: fold "
+                        "the module again as it is"
+                    ) from error
 
     def _now(self) -> tuple[list[object], Hashable]:
         """What the folded values depend on, and a stamp that tells changes.
 
         Cost: O(attributes, and tensors of modules, that are folded).
         """
+        self._share()
         gm = self.const_subgraph_module
         parts = [] if gm is None else [*_parts(gm, gm.graph.nodes)]
         return parts, (*map(_stamp, parts),)

@@ -220,8 +220,11 @@ def split_result_tensors(
         return tuple(torch.matmul(one, right) for one in inputs)
     sizes = [one.shape[0] for one in inputs]
     split: Value = torch.unsafe_split_with_sizes
-    parts: tuple[torch.Tensor, ...] = split(result, sizes)
-    return parts
+    copied: Value = torch.split_with_sizes_copy
+    try:
+        return tuple(split(result, sizes))
+    except RuntimeError:  # torch.vmap has no rule for it
+        return tuple(copied(result, sizes))
 
 
 # -- dependence --------------------------------------------------------------

@@ -195,9 +195,17 @@ def _add_inputs(
             if isinstance(value, int | float):
                 node.meta["val"] = value
             nodes.append(node)
+    first: dict[int, Node] = {}
     for node, value in zip(nodes, inputs, strict=True):
         if not isinstance(value, torch.Tensor):
             _check(capture, node, value)
+        elif (other := first.setdefault(id(value), node)) is not node:
+            frames.warn(
+                f"{other.target} and {node.target} are one tensor in this run, "
+                f"and the graph reads {node.target} in the place of both: "
+                "capture with a tensor for each, or never call the graph with "
+                "two"
+            )
     return list(signature)
 
 

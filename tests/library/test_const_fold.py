@@ -18,6 +18,7 @@ from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental import const_fold as theirs
 from torch.fx.experimental.proxy_tensor import make_fx as their_make_fx
+from torch.nn.utils import parametrize
 
 import fx
 from fx.experimental import const_fold
@@ -403,6 +404,43 @@ def test_weights_that_change(change: Callable[[Value], None]) -> None:
     held = found._FX_CONST_FOLDED_ATTRS
     found(X)
     assert found._FX_CONST_FOLDED_ATTRS is held
+
+
+def twice(self: Value, x: Value) -> Value:
+    """The weight is folded, and fetched by what is left."""
+    return x @ self.a + self.a * 2
+
+
+@pytest.mark.parametrize("is_loaded", [False, True])
+def test_a_weight_that_is_replaced_is_that_of_both_graphs(
+    is_loaded: bool,
+) -> None:
+    made = model(twice)
+    found = split_const_subgraphs(made)
+    assert found.const_subgraph_module is not None
+    other = nn.Parameter(torch.full((3, 3), 7.0))
+    for each in (made, found):
+        if is_loaded:
+            each.load_state_dict({"a": other}, strict=False, assign=True)
+        else:
+            each.a = other
+    torch.testing.assert_close(found(X), made(X), rtol=0, atol=0)
+
+
+def test_a_weight_of_another_kind_is_refused() -> None:
+    found = split_const_subgraphs(model(twice))
+    parametrize.register_parametrization(found, "a", nn.Tanh())
+    with pytest.raises(RuntimeError, match="a was folded, and is of another"):
+        found(X)
+
+
+def test_to_empty_takes_its_keyword() -> None:
+    made = model(twice)
+    found = split_const_subgraphs(copy.deepcopy(made))
+    found.to("meta").to_empty(device="cpu")
+    with torch.no_grad():
+        found.a.copy_(made.a)
+    torch.testing.assert_close(found(X), made(X), rtol=0, atol=0)
 
 
 def test_a_weight_of_a_folded_module_and_another_dtype() -> None:

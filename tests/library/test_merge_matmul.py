@@ -269,6 +269,17 @@ def test_a_product_that_no_loss_uses_gives_no_gradient(again: bool) -> None:
         torch.testing.assert_close(merged(x, y), model(x, y))
 
 
+def test_under_vmap_and_forward_mode() -> None:
+    model = Products(two)
+    merged = ours.merge_matmul(model)
+    x, y = torch.rand(2, 5, 4, 3)
+    found, expected = torch.vmap(merged)(x, y), torch.vmap(model)(x, y)
+    torch.testing.assert_close(found, expected)
+    found = torch.func.jacfwd(merged)(x[0], y[0])
+    expected = torch.func.jacfwd(model)(x[0], y[0])
+    torch.testing.assert_close(found, expected)
+
+
 def test_an_operand_of_unknown_rank() -> None:
     gm = fx.symbolic_trace(
         lambda x, y, w: torch.matmul(x, w) + torch.matmul(y, w)

@@ -8,7 +8,8 @@ writes beside, and the state of the random generator; also after the capture
 itself, which runs the function once, or not at all in fake mode.
 
 Further functions take numbers, strings, None and the like beside a tensor, and
-their graphs are called with others: never with another result.
+their graphs are called with others: never with another result.  One tensor may
+be given twice, and two later; then the capture has to have warned.
 """
 
 from __future__ import annotations
@@ -206,6 +207,8 @@ def number(rng: random.Random) -> tuple[Function, list[Anything]]:
 
 def used(total: Tensor, x: Tensor, other: Anything) -> Tensor:
     """Another tensor for each value."""
+    if isinstance(other, Tensor):
+        return total + other * 2
     if other is None or isinstance(other, bool):
         return total - (3 if other is None else other) * x.sum()
     if isinstance(other, int | float | complex):
@@ -229,9 +232,15 @@ def numbers(make: Function, rng: random.Random) -> str:
     f, values = number(rng)
     x = torch.tensor([1.5, -2.0, 3.0, 0.25])
     mode = rng.choice(("real", "fake"))
+    if rng.random() < 0.2:
+        values.append(x)
     try:
-        gm = make(f, tracing_mode=mode)(x, *values)
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            gm = make(f, tracing_mode=mode)(x, *values)
     except Exception:
+        return ""
+    if any("are one tensor" in str(each.message) for each in told):
         return ""
     leaves, spec = pytree.tree_flatten(values)
     found = []
@@ -372,6 +381,12 @@ PART = Part(
             "        if not isinstance(value, torch.Tensor):\n",
             "        if False:\n",
             "a graph ignores the numbers that it is called with",
+        ),
+        Plant(
+            "fx/experimental/proxy_tensor.py",
+            "elif (other := first.setdefault(id(value), node)) is not node:",
+            "elif (other := node) is not node:",
+            "one tensor that is given twice is not told of",
         ),
         Plant(
             "fx/tracing/concrete_args.py",

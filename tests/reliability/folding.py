@@ -3,7 +3,7 @@
 Each case is a random graph of few calls, most of whose values come from two
 tensors of the module.  It is called three times, folded and as it was, and
 perhaps under autocast.  In between the caller writes into what was returned,
-into the weights, puts other weights in their place, or converts the module; so
+into the weights, puts others in their place or data, or converts the module; so
 what is folded must be new memory where that shows, and up to date.  Compared
 are outputs, inputs, the module's state, and the state of the random generator.
 """
@@ -104,6 +104,9 @@ def history(gm: Anything, owner: Owner, seed: int) -> list[str]:
             held = owner.state_dict()
             owner.load_state_dict({name: held[name] * 0.5 for name in held})
         if rng.random() < 0.2:
+            owner.w = nn.Parameter(owner.w * 3, requires_grad=False)
+            gm.w = owner.w
+        if rng.random() < 0.2:
             kind = rng.choice((torch.float64, torch.bfloat16))
             owner.to(kind)
             gm.to(kind)
@@ -173,6 +176,13 @@ PART = Part(
     share=150,
     long=100_000,
     plants=(
+        Plant(
+            FOLD,
+            """        self._share()
+        gm = self""",
+            "        gm = self",
+            "a weight that is replaced is that of one graph only",
+        ),
         Plant(
             FOLD,
             "and not (is_view and may_write)",

@@ -314,5 +314,6 @@ def _main_graph(old: Graph, parts: list[Part], as_tuple: bool) -> Graph:
             result.meta = value.meta.copy()
             values[value] = result
     output = old.output_node()
-    graph.output(map_arg(output.args[0], values.__getitem__), output.type)
+    given = map_arg(output.args[0], values.__getitem__)
+    graph.output(given, output.type).meta = output.meta.copy()
     return graph

@@ -114,7 +114,8 @@ def split_by_tags(
             continue
         for number, node in enumerate(made):
             values[node] = main.call_function(operator.getitem, (call, number))
-    main.output(map_arg(returned.args[0], values.__getitem__), returned.type)
+    result = map_arg(returned.args[0], values.__getitem__)
+    main.output(result, returned.type).meta = returned.meta.copy()
     for node in fetched:
         path = str(node.target)
         first = path.partition(".")[0]

@@ -125,7 +125,7 @@ def warn_of_hooks(module: nn.Module, path: str) -> None:
         hook
         for kind in HOOKS
         for hook in vars(module).get(kind, {}).values()
-        if not f"{getattr(hook, '__module__', '')}.".startswith("torch.")
+        if not _is_torchs(hook)
     ]
     if hooks:
         frames.warn(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
+import functools
 import pickle
+import threading
 import warnings
 from collections import deque
 from collections.abc import Callable
@@ -15,6 +17,7 @@ import torch.nn.functional as F
 from torch import nn
 
 import fx
+from fx.passes.split_module import split_module
 
 Value: TypeAlias = Any
 
@@ -198,6 +201,9 @@ class Has(nn.Module):
     [
         (Drops(), "in the root."),
         (Branches(), "in the root."),
+        (AsksByName(), "in the root."),
+        (AsksOutside(), "in the root."),
+        (HasFunction(), "in the root."),
         (Has(Drops()), "in child."),
         (nn.Sequential(Branches(), Drops()), "in 0, 1."),
         (Asks(doubled_in_training), "in the root."),
@@ -211,12 +217,15 @@ def test_a_change_of_the_mode_is_warned_of(
     gm = fx.symbolic_trace(root.train(training))
     gm.train(training)  # as it was
     other = "eval()" if training else "train()"
-    for module in (gm, copy.deepcopy(gm), pickle.loads(pickle.dumps(gm))):
+    split = split_module(gm, gm, lambda node: 0)
+    copies = copy.deepcopy(gm), pickle.loads(pickle.dumps(gm))
+    for module in (gm, *copies, split, fx.symbolic_trace(gm)):
+        module.train(training)
         with pytest.warns(UserWarning, match=r"does not reach all") as caught:
             module.train(not training)
         said = str(caught[0].message)
         assert said.startswith(other)
-        assert where in said
+        assert where in said or module not in (gm, *copies)
         assert module.training is not training
 
 

@@ -14,7 +14,9 @@ import math
 import random
 import sys
 import warnings
+from collections import deque
 from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 from typing import Any, Final, TypeAlias
 
 import torch
@@ -46,6 +48,10 @@ class Subject(nn.Module):
         self.before: Value = None
         self.kept: list[Value] = [0.0]
         self.named: dict[str, Value] = {}
+        self.nested: dict[str, list[Value]] = {"in": [0.0]}
+        self.queue: deque[Value] = deque([0.0], maxlen=2)
+        self.settings = SimpleNamespace(last=0.0, inner=SimpleNamespace(n=1))
+        self.several: set[Value] = set()
         self.relu = nn.ReLU(inplace=True)
         self.same = nn.Identity()
         self.compiled = torch.compile(_plus_one, backend="eager")
@@ -359,6 +365,79 @@ def proxy_in_a_tuple(self: Subject, x: Value) -> Value:
     y = x if self.before is None else x + self.before[0]
     self.before = (x, 1)
     return y
+
+
+@body
+def kept_in_a_list_in_a_dict(self: Subject, x: Value) -> Value:
+    y = self.nested["in"][0] + x
+    self.nested["in"][0] = x
+    return y
+
+
+@body
+def kept_in_a_deque(self: Subject, x: Value) -> Value:
+    y = self.queue[-1] + x
+    self.queue.append(x)
+    return y
+
+
+@body
+def kept_in_a_set(self: Subject, x: Value) -> Value:
+    self.several.add(len(self.several))
+    return x * len(self.several)
+
+
+@body
+def kept_in_an_object(self: Subject, x: Value) -> Value:
+    y = self.settings.last + x
+    self.settings.last = x
+    return y
+
+
+@body
+def kept_in_an_object_as_a_number(self: Subject, x: Value) -> Value:
+    self.settings.inner.n += 1
+    return x * self.settings.inner.n
+
+
+@body
+def kept_in_a_new_buffer(self: Subject, x: Value) -> Value:
+    y = self.same._buffers.get("last", torch.zeros(2)) + x
+    self.same.register_buffer("last", x)
+    return y
+
+
+# -- the mode of training, which is changed after the trace ------------------
+
+
+@body
+def mode_of_the_root(self: Subject, x: Value) -> Value:
+    return x * 2 if self.training else x
+
+
+@body
+def mode_of_a_child(self: Subject, x: Value) -> Value:
+    return x * 2 if self.same.training else x
+
+
+@body
+def mode_by_its_name(self: Subject, x: Value) -> Value:
+    name = "training"
+    return x * 2 if getattr(self, name) else x
+
+
+def _is_on(module: nn.Module) -> bool:
+    return module.training
+
+
+@body
+def mode_by_a_function(self: Subject, x: Value) -> Value:
+    return x * 2 if _is_on(self) else x
+
+
+@body
+def mode_by_a_partial(self: Subject, x: Value) -> Value:
+    return x * 2 if functools.partial(_is_on, self)() else x
 
 
 # -- assigned attributes -----------------------------------------------------
@@ -780,6 +859,8 @@ RECORDED: Final = frozenset(
 def outcome(lib: Value, make: Callable[[Body], Value], body: Body) -> str:
     """What is wrong with a program in a library; "" if nothing."""
     given = [torch.tensor([1.5, 4.0]), torch.tensor([-3.0, 2.0])]
+    if body.__name__.startswith("mode_"):
+        return in_another_mode(lib, make(body), given)
     expected = results(make(body), given)
     root = make(body)
     with warnings.catch_warnings(record=True) as caught:
@@ -798,6 +879,23 @@ def outcome(lib: Value, make: Callable[[Body], Value], body: Body) -> str:
         if not same(want, have):
             return f"{body.__name__}: eager gives {want}, the graph {have}"
     return ""
+
+
+def in_another_mode(lib: Value, root: Value, given: list[torch.Tensor]) -> str:
+    """What is wrong with graphs once they are put in evaluation.
+
+    The second is a trace of the first.
+    """
+    traced, wrong = lib.symbolic_trace(root), ""
+    root.eval()
+    for gm in (lib.symbolic_trace(traced), traced):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            gm.eval()
+        got, expected = results(gm, given), results(root, given)
+        if not caught and not same(expected, got):
+            wrong = f"eager gives {expected}, the graph {got}"
+    return wrong
 
 
 def results(function: Value, given: list[torch.Tensor]) -> list[Value]:
@@ -860,7 +958,8 @@ def run(seed: int, cases: int) -> Iterator[Outcome]:
     """Try programs in some order, each as one of the roots."""
     table = [(name, root) for root in ROOTS for name in BODIES]
     for name in BODIES:  # state that no root has
-        if name in KEPT or "_bound_" in name:
+        of_modules = name.startswith(("kept_in_", "mode_"))
+        if name in KEPT or "_bound_" in name or of_modules:
             table.remove((name, "function"))
     random.Random(seed).shuffle(table)
     for name, root in table[:cases]:
@@ -884,6 +983,24 @@ PART = Part(
             "            self._captured.warn(output, self.root)\n",
             "",
             "a recorded write into a tensor of the trace is lost",
+        ),
+        Plant(
+            "fx/tracing/state.py",
+            "if not _NOTHING_IN.issuperset(map(type, inside)):",
+            "if False:",
+            "what is kept in a list in a dict stays a proxy",
+        ),
+        Plant(
+            "fx/tracing/entered.py",
+            "        and (_reads_training(module) or _is_fixed(module))\n",
+            "        and _reads_training(module)\n",
+            "a graph that is traced again forgets in which mode it was first",
+        ),
+        Plant(
+            "fx/tracing/entered.py",
+            "_READ[kind] or any(map(_says_training, _codes(kept, ())))",
+            "_READ[kind]",
+            "a function that a module has as an attribute may ask for the mode",
         ),
         Plant(
             "fx/tracing/modes.py",

@@ -26,8 +26,13 @@ class Assigned:
         """Learn which attribute of which class it is."""
         self._module, self._name = owner.__module__, name
 
-    def __get__(self, proxy: Proxy, owner: type) -> Value:
-        """What the proxy itself has under the name, or an Attribute."""
+    def __get__(self, proxy: Proxy | None, owner: type) -> Value:
+        """What the proxy itself has under the name, or an Attribute.
+
+        Of the class it is this object, as `inspect.getmembers` asks for it.
+        """
+        if proxy is None:
+            return self
         held = vars(proxy)
         if self._name in held:
             return held[self._name]

@@ -29,6 +29,7 @@ _OURS: Final = (_FX, "torch.")
 _THROUGH: Final = (
     *(f"{_FX}{name}." for name in ("recording", "tracing")),
     "torch.utils._contextlib.",
+    "torch.utils.flop_counter.",
 )
 
 

@@ -84,6 +84,11 @@ _ADVICE: Final[tuple[tuple[str, str], ...]] = (
         f"only when the graph runs. Look up by something else; {_WRAP}",
     ),
     (
+        r"(ValueError|RuntimeError): .*(\bfx\.proxy\.Proxy\b|type of Proxy)",
+        "This runs on tensors, as the transforms of torch.func do, and not on "
+        f"proxies: {_WRAP.removeprefix('or ')}",
+    ),
+    (
         r"TypeError: .*\bProxy\b",
         _NUMBER,
     ),

@@ -28,6 +28,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils import checkpoint
 
 from ..recording import frames
+from ..torch_internals.dispatch import TorchDispatchMode
 from ..torch_internals.tracing import DeviceContext
 from ..usedef.values import Value
 
@@ -78,6 +79,8 @@ _CLASSES: Final[tuple[tuple[type, str], ...]] = (
     (forward_ad.dual_level, "__enter__"),
     (profiler.profile, "__enter__"),
     (profiler.record_function, "__enter__"),
+    (torch.profiler.profile, "__enter__"),
+    (TorchDispatchMode, "__enter__"),
     (TorchFunctionMode, "__enter__"),
     (DeviceContext, "__init__"),
 )

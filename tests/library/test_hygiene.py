@@ -13,11 +13,13 @@ import datetime
 import decimal
 import enum
 import functools
+import inspect
 import keyword
 import math
 import operator
 import pathlib
 import struct
+import sys
 from typing import Any, ClassVar, NamedTuple, NoReturn
 
 import numpy as np
@@ -663,3 +665,11 @@ class ArmedHashable:
     """Can be a key, and cannot be printed."""
 
     __repr__ = __str__ = __format__ = refuse
+
+
+def test_classes_can_be_looked_through() -> None:
+    """As `inspect`, `help`, mocks and TorchScript do."""
+    for module in [m for n, m in sys.modules.items() if n.startswith("fx.")]:
+        for kind in [*vars(module).values()]:
+            if isinstance(kind, type) and kind.__module__.startswith("fx."):
+                assert inspect.getmembers(kind)

@@ -15,6 +15,8 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import nn
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.flop_counter import FlopCounterMode
 
 import fx
 from fx.passes.split_module import split_module
@@ -296,7 +298,29 @@ def test_a_switch_is_warned_of_where_the_user_calls_it() -> None:
         with torch.device("cpu"):
             return x + torch.zeros(2)
 
+    class Doubles(TorchDispatchMode):  # type: ignore[no-untyped-call]
+        def __torch_dispatch__(
+            self,
+            func: Value,
+            types: Value,
+            args: Value = (),
+            kwargs: Value = None,
+        ) -> Value:
+            return func(*args, **(kwargs or {})) * 2
+
+    mode: Value = Doubles
+
+    def in_a_mode(x: torch.Tensor) -> torch.Tensor:
+        with mode():
+            return x + 1
+
+    def counted(x: torch.Tensor) -> torch.Tensor:
+        with FlopCounterMode(display=False):
+            return x @ x
+
     for function, name in (
+        (in_a_mode, "TorchDispatchMode is called"),
+        (counted, "TorchDispatchMode is called"),
         (block, "save"),
         (again, "checkpoint is called"),
         (on_meta, "a device, as a context manager, is called"),
@@ -322,6 +346,8 @@ def test_the_stacks_of_inputs_and_output_are_the_users() -> None:
 # -- errors -----------------------------
 
 
+FORK: Value = torch.jit.fork
+
 ADVICE: dict[str, tuple[Callable[[Value], object], str]] = {
     "range": (lambda x: list(range(x.shape[0])), "A loop over range(n)"),
     "int": (lambda x: int(x.sum()), "needs a number"),
@@ -336,6 +362,10 @@ ADVICE: dict[str, tuple[Callable[[Value], object], str]] = {
     "key": (lambda x: {1: 2}[x.shape[0]], "A dict finds its keys"),
     "item": (lambda x: (x + 1).__class__.__setitem__, ""),
     "module": (lambda x: nn.Linear(2, 2)(x), "in __init__"),
+    "vmap": (lambda x: torch.vmap(torch.sin)(x), "transforms of torch.func"),
+    "grad": (lambda x: torch.func.grad(torch.sum)(x), "fx.wrap"),
+    "jvp": (lambda x: torch.func.jvp(torch.sin, (x,), (x,)), "fx.wrap"),
+    "fork": (lambda x: FORK(torch.sin, x), "fx.wrap"),
 }
 
 

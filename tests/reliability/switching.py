@@ -23,6 +23,7 @@ import torch
 from torch import autograd, backends
 from torch.autograd import forward_ad, profiler
 from torch.nn import attention
+from torch.utils import _python_dispatch, flop_counter
 
 import fx
 
@@ -32,8 +33,9 @@ Value: TypeAlias = Any
 
 MODULES: Final[tuple[ModuleType, ...]] = (
     *(torch, torch.amp, torch.random, torch.cuda, attention),
-    *(autograd, autograd.graph, forward_ad, profiler),
+    *(autograd, autograd.graph, forward_ad, profiler, torch.profiler),
     *(backends.cuda, backends.cudnn, backends.mkldnn),
+    *(flop_counter, _python_dispatch),
 )
 
 SKIPPED: Final = frozenset(
@@ -97,6 +99,7 @@ def state() -> tuple[object, ...]:
         repr(vars(options)),
         forward_ad._current_level,
         torch._C._len_torch_function_stack(),
+        torch._C._len_torch_dispatch_stack(),
         torch._C._autograd._profiler_enabled(),
         torch._C._autograd._top_saved_tensors_default_hooks(True) is None,
         torch._C._is_multithreading_enabled(),
@@ -145,7 +148,7 @@ def _is_pure(name: str, value: object) -> bool:
 
 
 LIKELY: Final = re.compile(
-    "autocast|device|enable|flags|hooks|kernel|level|mode|mutation|profile|"
+    "autocast|device|enable|flags|hooks|kernel|level|[mM]ode|mutation|profile|"
     "save_on|seed|set_|use_"
 )
 """What the names of such calls often have: these are looked at first."""
@@ -248,6 +251,12 @@ PART = Part(
     share=60,
     long=2_000,
     plants=(
+        Plant(
+            "fx/tracing/switches.py",
+            '    (TorchDispatchMode, "__enter__"),\n',
+            "",
+            "a dispatch mode in forward is lost",
+        ),
         Plant(
             "fx/tracing/switches.py",
             '    (attention, "sdpa_kernel"),\n',

@@ -55,6 +55,12 @@ DeviceContext: Final[type] = find(
 )
 """What `with torch.device("meta"):` makes; torch calls nothing else of it."""
 
+DispatchMode: Final[type] = find(
+    "torch.utils._python_dispatch:TorchDispatchMode",
+    needed_for="a warning of a dispatch mode in forward",
+)
+"""The class of modes that see operators, such as a counter of them."""
+
 MARKED: Final[dict[tuple[int, str], dict[str, Value]]] = find_or(
     "torch.fx._symbolic_trace:_wrapped_fns_to_patch",
     {},

@@ -28,8 +28,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils import checkpoint
 
 from ..recording import frames
-from ..torch_internals.dispatch import TorchDispatchMode
-from ..torch_internals.tracing import DeviceContext
+from ..torch_internals.tracing import DeviceContext, DispatchMode
 from ..usedef.values import Value
 
 if TYPE_CHECKING:
@@ -80,7 +79,7 @@ _CLASSES: Final[tuple[tuple[type, str], ...]] = (
     (profiler.profile, "__enter__"),
     (profiler.record_function, "__enter__"),
     (torch.profiler.profile, "__enter__"),
-    (TorchDispatchMode, "__enter__"),
+    (DispatchMode, "__enter__"),
     (TorchFunctionMode, "__enter__"),
     (DeviceContext, "__init__"),
 )

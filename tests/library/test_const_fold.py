@@ -436,7 +436,7 @@ def test_a_weight_of_another_kind_is_refused() -> None:
 
 def test_to_empty_takes_its_keyword() -> None:
     made = model(twice)
-    found = split_const_subgraphs(copy.deepcopy(made))
+    found: Value = split_const_subgraphs(copy.deepcopy(made))
     found.to("meta").to_empty(device="cpu")
     with torch.no_grad():
         found.a.copy_(made.a)

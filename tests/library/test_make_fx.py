@@ -408,7 +408,7 @@ def test_other_objects_among_the_inputs_are_warned_of() -> None:
 
 
 @pytest.mark.parametrize("mode", ["real", "fake"])
-def test_one_tensor_that_is_given_twice_is_warned_of(mode: str) -> None:
+def test_one_tensor_that_is_given_twice_is_warned_of(mode: Value) -> None:
     with pytest.warns(UserWarning, match="x_1 and y_2 are one tensor in this"):
         gm = make_fx(lambda x, y: x + y[1] * 2, tracing_mode=mode)(X, [1, X])
     assert torch.equal(gm(X, [1, X]), X * 3)

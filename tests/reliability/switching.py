@@ -253,7 +253,7 @@ PART = Part(
     plants=(
         Plant(
             "fx/tracing/switches.py",
-            '    (TorchDispatchMode, "__enter__"),\n',
+            '    (DispatchMode, "__enter__"),\n',
             "",
             "a dispatch mode in forward is lost",
         ),

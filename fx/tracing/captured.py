@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import operator
 import re
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from types import EllipsisType
@@ -171,7 +170,7 @@ _STORED: Final = re.compile(
 
 
 def changes(held: list[Held]) -> Iterator[Change]:
-    """The changes of what is held: those of a list or set are told as one.
+    """The changes of what is held: those of a list are told as one.
 
     Cost: O(values held), but all of it is done in C.
     """

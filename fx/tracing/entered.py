@@ -92,8 +92,19 @@ def note_mode(
         for module, path in (paths.items() if read else ())
         if module in read and module.training == training
     )
+    fixed += tuple(
+        path for module, path in paths.items() if _is_fixed(module, training)
+    )
     if fixed:
         output.meta[FIXED_MODE] = (training, fixed)
+
+
+def _is_fixed(module: nn.Module, training: bool) -> bool:
+    """Whether a module has a graph that was traced in a mode."""
+    graph = vars(module).get("_graph")
+    last = next(iter(reversed(graph.nodes)), None) if graph else None
+    noted: Value = last and last.meta.get(FIXED_MODE)
+    return bool(noted) and FixedMode(*noted).training == training
 
 
 def warn_of_mode(graph: Graph, training: bool) -> None:
@@ -125,7 +136,7 @@ def warn_of_hooks(module: nn.Module, path: str) -> None:
         hook
         for kind in HOOKS
         for hook in vars(module).get(kind, {}).values()
-        if not _is_torchs(hook)
+        if not f"{getattr(hook, '__module__', '')}.".startswith("torch.")
     ]
     if hooks:
         frames.warn(

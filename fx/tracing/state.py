@@ -206,48 +206,6 @@ class State:
         return [*self.tensors.values(), *constants]
 
 
-def _held_in(value: Value, path: str) -> Iterator[Held]:
-    """A list, dict, set or plain object, and those in it, each once.
-
-    Cost: O(values); what has numbers and strings alone is looked at in C.
-    """
-    known: set[int] = set()
-    ahead = [(value, path)]
-    for one, where in ahead:
-        if type(one) in _NOTHING_IN or id(one) in known:
-            continue
-        known.add(id(one))
-        inside: Value = ()
-        if isinstance(one, list | dict | deque | set):
-            yield Held(where, one, copy.copy(one))
-            inside = one.values() if isinstance(one, dict) else one
-        elif isinstance(one, tuple):
-            inside = one
-        elif _is_plain(one):
-            attributes = vars(one)
-            yield Held(f"{where}.", attributes, attributes.copy())
-            ahead += [(v, f"{where}.{k}") for k, v in attributes.items()]
-        if not _NOTHING_IN.issuperset(map(type, inside)):
-            ahead += [(each, where) for each in inside]
-
-
-def _is_plain(value: Value) -> bool:
-    """Whether an object is one of a user's class, which holds attributes."""
-    kind = type(value)
-    if kind.__module__.partition(".")[0] in _LIBRARIES:
-        return kind is SimpleNamespace
-    others = nn.Module, torch.Tensor, type
-    held = getattr(value, "__dict__", None)
-    return type(held) is dict and not isinstance(value, others)
-
-
-_LIBRARIES: Final = sys.stdlib_module_names | {"torch", "fx"}
-"""Whose objects, such as locks, change as they like."""
-
-_NOTHING_IN: Final = frozenset((bool, int, float, str, type(None)))
-"""Exact types of values that hold no others."""
-
-
 def path_among(value: Value, named: Iterable[tuple[str, Value]]) -> str | None:
     """The name of `value` itself among named values."""
     return next((name for name, other in named if other is value), None)

@@ -50,7 +50,7 @@ class Subject(nn.Module):
         self.named: dict[str, Value] = {}
         self.nested: dict[str, list[Value]] = {"in": [0.0]}
         self.queue: deque[Value] = deque([0.0], maxlen=2)
-        self.settings = SimpleNamespace(last=0.0, inner=SimpleNamespace(n=1))
+        self.settings = SimpleNamespace(last=0.0, n=1)
         self.several: set[Value] = set()
         self.relu = nn.ReLU(inplace=True)
         self.same = nn.Identity()
@@ -396,8 +396,8 @@ def kept_in_an_object(self: Subject, x: Value) -> Value:
 
 @body
 def kept_in_an_object_as_a_number(self: Subject, x: Value) -> Value:
-    self.settings.inner.n += 1
-    return x * self.settings.inner.n
+    self.settings.n += 1
+    return x * self.settings.n
 
 
 @body
@@ -983,24 +983,6 @@ PART = Part(
             "            self._captured.warn(output, self.root)\n",
             "",
             "a recorded write into a tensor of the trace is lost",
-        ),
-        Plant(
-            "fx/tracing/state.py",
-            "if not _NOTHING_IN.issuperset(map(type, inside)):",
-            "if False:",
-            "what is kept in a list in a dict stays a proxy",
-        ),
-        Plant(
-            "fx/tracing/entered.py",
-            "        and (_reads_training(module) or _is_fixed(module))\n",
-            "        and _reads_training(module)\n",
-            "a graph that is traced again forgets in which mode it was first",
-        ),
-        Plant(
-            "fx/tracing/entered.py",
-            "_READ[kind] or any(map(_says_training, _codes(kept, ())))",
-            "_READ[kind]",
-            "a function that a module has as an attribute may ask for the mode",
         ),
         Plant(
             "fx/tracing/modes.py",

@@ -764,3 +764,12 @@ def a_number_among_the_inputs(lib: Lib) -> Seen:
         error(lambda: gm(x, 1), chars=40),
         error(lambda: gm(x, 3.0), chars=40),
     ]
+
+
+@program(differs="capture-one-input", ours=1)
+def one_tensor_given_twice(lib: Lib) -> Seen:
+    x = torch.ones(2)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        make_fx(lib)(lambda x, y: x + 2 * y)(x, x)
+    return sum("are one tensor in this run" in str(w.message) for w in caught)

@@ -5,6 +5,8 @@ fx/__init__.py calls `register` once, when everything else is there.
     Graph._dead_code_rule   what is dead code: the rule of `fx.effects`, which
                             follows memory, for the one of torch.fx
     Node._schemas           signatures of what nodes call, for none at all
+    Captured.warn_of_writes recorded writes into tensors that were no proxies:
+                            a warning, for none
     Changes.run             notes on values after a rewrite: fake tensors, for
                             an error
 """
@@ -18,7 +20,9 @@ from ..graph_module import GraphModule
 from ..memory import effects
 from ..node import Node
 from ..rewriting.value_notes import Changes, Recomputing
+from ..tracing.captured import Captured
 from ..usedef.values import Value
+from .captured_writes import warn_of_writes
 
 
 def register() -> None:
@@ -26,6 +30,7 @@ def register() -> None:
     effects.register_tables()
     Graph._dead_code_rule = effects.MemoryRule()  # noqa: SLF001
     Node._schemas = operator_schemas  # noqa: SLF001
+    Captured.warn_of_writes = staticmethod(warn_of_writes)
     Changes.run = staticmethod(_on_fake_tensors)
 
 

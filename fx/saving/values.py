@@ -34,8 +34,21 @@ from .attributes import bare
 
 _THEMSELVES: Final = (NoneType, bool, int, float, str)
 
+_MOST_BITS: Final = 2_000
+"""Some 600 digits.  Python can be told to read no more than 640."""
+
 # An annotation in quotes may be evaluated: by names, dots and brackets alone.
 _annotation = re.compile(r"""(?=.*\w)[\w\s.,|'"\[\]]*""")
+
+
+def _itself(value: Value) -> Value:
+    """A value that JSON has, too; refuses what Python would not read again."""
+    if type(value) is int and value.bit_length() > _MOST_BITS:
+        raise ValueError(
+            f"an int of {value.bit_length()} bits has no form: Python reads no "
+            "number of so many digits from text"
+        )
+    return value
 
 
 def _args(value: Value) -> list[Value]:
@@ -102,7 +115,7 @@ class Codec:
         """
         kind = type(value)
         if kind in _THEMSELVES:
-            return value
+            return _itself(value)
         if kind is immutable_list:
             return [self.data(item) for item in value]
         if isinstance(value, Node):

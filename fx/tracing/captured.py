@@ -22,21 +22,15 @@ import operator
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
-from types import EllipsisType
-from typing import Final, NamedTuple
+from typing import ClassVar, Final, NamedTuple, TypeAlias
 
 import torch
 from torch import nn
 
-from ..memory import effect_tables as tables
-from ..memory.effects import is_new, overloads_of
-from ..memory.facts import facts_of_overloads
-from ..memory.modules import returns_new_tensor
 from ..node import Node
 from ..recording import frames
 from ..text.dotted_path import MISSING
-from ..torch_internals import pytree
-from ..usedef.values import Argument, Value
+from ..usedef.values import Value
 from .entered import note_mode, warn_of_hooks
 from .patching import names_of, put
 from .state import STORED, Held, State, inside
@@ -46,20 +40,27 @@ _PLAIN: Final = (torch.Tensor, nn.Parameter)
 """Exact types of the tensors that are watched for writes: lazy parameters
 refuse questions, and subclasses may answer anything."""
 
-_OF_VIEWS: Final = (int, slice, EllipsisType, type(None))
-"""Types in an index that gives a view; one with lists or tensors copies."""
+Fetched: TypeAlias = list[tuple[Node, tuple[str, int]]]
+"""The get_attr nodes of captured tensors, each with the user's line."""
 
 
 class Captured:
     """The tensors that a trace met without a proxy, and those of its root.
 
     Attributes:
+        warn_of_writes: warns of recorded writes into such tensors.  The plain
+            default does not look for them; `import fx` puts one here that
+            knows which calls write.
         read_training: the modules whose `training` the code has read.
     """
 
+    warn_of_writes: ClassVar[Callable[[Fetched, nn.Module], None]] = (
+        staticmethod(lambda nodes, root: None)
+    )
+
     def __init__(self) -> None:
         """Begin without any."""
-        self._nodes: list[tuple[Node, tuple[str, int]]] = []
+        self._nodes: Fetched = []
         self._before: list[tuple[str, torch.Tensor, int]] = []
         self._held: list[Held] = []
         self._entered: dict[nn.Module, str] = {}
@@ -138,15 +139,7 @@ class Captured:
             "Move the code into a leaf module, or write into a buffer (copy_) "
             "and set proxy_buffer_attributes on the tracer",
         )
-        warned: set[object] = set()
-        for node, line in self._nodes:
-            for user, one in _uses(node, root):
-                written = pytree.tree_leaves([*_written_by(user, root)])
-                if node.target not in warned and one in written:
-                    warned.add(node.target)
-                    frames.warn(
-                        f"{user} writes into {node.target!r}, {_ADVICE}", line
-                    )
+        Captured.warn_of_writes(self._nodes, root)
 
 
 class Change(NamedTuple):
@@ -228,56 +221,3 @@ def warn_of_changes(found: Iterable[Change], advice: str) -> None:
             "while it was traced, and the graph does not do that when it "
             f"runs. {advice}"
         )
-
-
-_ADVICE: Final = (
-    "a tensor that is not a proxy: what else the code reads from it is its "
-    "value while tracing, and the next call of the graph finds what this one "
-    "wrote. If forward makes the tensor, make it of an input: "
-    "torch.zeros_like(x), x.new_zeros(…). If it is a buffer, set "
-    "proxy_buffer_attributes on the tracer"
-)
-
-
-def _uses(node: Node, root: nn.Module) -> Iterator[tuple[Node, Node]]:
-    """The users of a tensor and of its views, each with what it uses."""
-    views = [node]
-    for view in views:
-        for user in view.users:
-            yield user, view
-            if user.args[:1] == (view,) and _may_return(view, user, root):
-                views.append(user)
-
-
-def _may_return(first: Node, node: Node, root: nn.Module) -> bool:
-    """Whether a call may return its first argument, a tensor, or a view."""
-    if node.op == "call_module":
-        return not returns_new_tensor(root.get_submodule(str(node.target)))
-    if node.target is operator.getitem:
-        index = node.args[1]
-        parts = index if isinstance(index, tuple) else (index,)
-        return all(isinstance(part, _OF_VIEWS) for part in parts)
-    # A function that is not torch's is taken to return something new.
-    known = node.op == "call_method" or node.target is getattr
-    return (known or bool(overloads_of(node))) and not is_new(
-        node, {first: True}
-    )
-
-
-def _written_by(node: Node, root: nn.Module) -> Iterator[Argument]:
-    """The arguments that a node writes into, as far as its target says."""
-    args, kwargs = node.args, node.kwargs
-    if node.op == "call_method":
-        name = str(node.target)
-        in_place = name.endswith("_") and not name.endswith("__")
-        if in_place or name in tables.IN_PLACE_METHODS:
-            yield args[:1]
-    elif node.op == "call_module":
-        if getattr(root.get_submodule(str(node.target)), "inplace", False):
-            yield args[:1]
-    elif node.op == "call_function":
-        yield kwargs.get("out")
-        if node.target is setattr or kwargs.get("inplace"):
-            yield args[:1]
-        for facts in facts_of_overloads(node.target) or ():
-            yield [one.of(args, kwargs) for one in facts.writes]

@@ -991,7 +991,7 @@ PART = Part(
             "gradients are off, or autocast is on, in a part of the code",
         ),
         Plant(
-            "fx/tracing/captured.py",
+            "fx/extra/captured_writes.py",
             "                views.append(user)\n",
             "                pass\n",
             "a write into a view of a tensor is lost",

@@ -18,11 +18,10 @@ from ..codegen.codegen import CodeGen
 from ..codegen.variants import _BoxedCodeGen, _PyTreeCodeGen
 from ..graph import Graph
 from ..graph_module import GraphModule
-from ..memory.modules import beside_forward
 from ..node import map_arg
 from ..recording import frames
 from ..torch_internals import torch_fx
-from ..torch_internals.modules import HOOKS
+from ..torch_internals.modules import HOOKS, beside_forward
 from ..usedef.protocols import PyTreeInfo
 from ..usedef.values import Value
 

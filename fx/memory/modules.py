@@ -19,17 +19,6 @@ from .effect_tables import FRESH_MODULES, MODULE_EFFECTS
 from .facts import Parameter
 from .function_effects import Effect, effect_of_function
 
-
-def beside_forward(module: nn.Module) -> list[str]:
-    """What a call of a module runs besides the forward of its class.
-
-    That is hooks, as Python names them, and a forward set on the instance.
-    """
-    held = vars(module)
-    own = ["a forward of its own"] if "forward" in held else []
-    return own + [hooks[1:] for hooks in HOOKS if held.get(hooks)]
-
-
 _OF_TORCH: Final = ("torch.nn.modules.", "torch.nn.utils.")
 """Where torch defines the modules that do what their class and flags say."""
 

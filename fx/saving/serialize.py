@@ -31,9 +31,9 @@ from torch import nn
 from ..codegen.source import CompiledForward
 from ..codegen.syntax import is_attribute_name
 from ..codegen.variants import SPECS
-from ..memory.modules import beside_forward
 from ..recording import frames
 from ..torch_internals import pytree
+from ..torch_internals.modules import beside_forward
 from ..tracing.wrapping import original_of
 from ..usedef.protocols import PythonCode
 from ..usedef.values import Value

@@ -64,6 +64,16 @@ registration_hooks: Final[Mapping[int, Value]] = find_or(
 """What is told of each module that is put into another."""
 
 
+def beside_forward(module: nn.Module) -> list[str]:
+    """What a call of a module runs besides the forward of its class.
+
+    That is hooks, as Python names them, and a forward set on the instance.
+    """
+    held = vars(module)
+    own = ["a forward of its own"] if "forward" in held else []
+    return own + [hooks[1:] for hooks in HOOKS if held.get(hooks)]
+
+
 def compiled_from(module: nn.Module) -> nn.Module | None:
     """The module that torch.compile was given, if it has made this one."""
     if not type(module).__module__.startswith("torch._dynamo"):

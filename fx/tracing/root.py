@@ -18,11 +18,10 @@ from typing import Final
 
 from torch import nn
 
-from ..memory.modules import beside_forward
 from ..proxy import TracerBase
 from ..recording import frames
 from ..torch_internals import pytree
-from ..torch_internals.modules import compiled_from
+from ..torch_internals.modules import beside_forward, compiled_from
 from ..usedef.protocols import PyTreeInfo
 from ..usedef.values import Value
 from .concrete_args import (

@@ -31,9 +31,9 @@ import torch
 from torch import nn
 
 from .compat.torch_graphs import from_torch
-from .memory.effects import RULE
 from .recording import frames
 from .torch_internals import doors
+from .usedef.dead_code import RULE
 from .usedef.values import Value
 
 __all__ = ["install", "main"]

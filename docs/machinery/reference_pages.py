@@ -39,7 +39,7 @@ GROUPS = {
         *("fx.effects", "fx.memory.effects.classify"),
         *("fx.memory.effects.Effect", "fx.memory.effects.is_impure"),
         *("fx.memory.effects.must_keep", "fx.memory.effects.by_rule"),
-        *("fx.memory.effects.RULE", "fx.has_side_effect"),
+        *("fx.usedef.dead_code.RULE", "fx.has_side_effect"),
         "fx.immutable_collections.immutable_list",
         "fx.immutable_collections.immutable_dict",
     ),

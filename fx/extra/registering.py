@@ -7,6 +7,9 @@ fx/__init__.py calls `register` once, when everything else is there.
     Node._schemas           signatures of what nodes call, for none at all
     Captured.warn_of_writes recorded writes into tensors that were no proxies:
                             a warning, for none
+    SubgraphMatcher.comparing
+                            what the options need, such as `normalize=True`,
+                            for an error that names it
     Changes.run             notes on values after a rewrite: fake tensors, for
                             an error
 """
@@ -19,6 +22,9 @@ from ..graph import Graph
 from ..graph_module import GraphModule
 from ..memory import effects
 from ..node import Node
+from ..passes.utils.matcher_utils import SubgraphMatcher
+from ..rewriting.call_forms import Normalized
+from ..rewriting.patterns import Exact, MatchOptions
 from ..rewriting.value_notes import Changes, Recomputing
 from ..tracing.captured import Captured
 from ..usedef.values import Value
@@ -31,7 +37,13 @@ def register() -> None:
     Graph._dead_code_rule = effects.MemoryRule()  # noqa: SLF001
     Node._schemas = operator_schemas  # noqa: SLF001
     Captured.warn_of_writes = staticmethod(warn_of_writes)
+    SubgraphMatcher.comparing = staticmethod(_comparing)
     Changes.run = staticmethod(_on_fake_tensors)
+
+
+def _comparing(options: MatchOptions) -> Exact:
+    """What compares two calls as the options say."""
+    return Normalized(options) if any(options.values()) else Exact()
 
 
 def _on_fake_tensors(gm: GraphModule, change: Changes) -> Recomputing:

@@ -31,7 +31,6 @@ import logging
 import operator
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from contextvars import ContextVar
 from itertools import chain
 from typing import Final, TypeAlias
 
@@ -45,6 +44,7 @@ from ..text.qualified_names import _get_qualified_name, resolves_to
 from ..torch_internals import pytree
 from ..torch_internals.operators import INFERENCE_MODE
 from ..usedef.dead_code import (
+    RULE,
     Rule,
     Unknown,
     has_side_effect,
@@ -442,9 +442,6 @@ _MOST: Final = 8
 """A value in more memories than this is not traced."""
 
 
-RULE: Final[ContextVar[Rule]] = ContextVar("RULE", default="sound")
-"""The rule of dead code elimination where none is given; see `by_rule`."""
-
 _log: Final = logging.getLogger(__name__)
 
 
@@ -549,6 +546,10 @@ class MemoryRule:
     def is_impure(self, node: Node, impure_random: bool) -> bool:
         """Whether removing a node is known to change what a program does."""
         return is_impure(node, impure_random)
+
+    def may_have_effect(self, node: Node) -> bool:
+        """Whether a node is not known to do nothing but compute its value."""
+        return classify(node).kind != "pure"
 
     def must_keep(
         self, unknown: Unknown, effects: Rule | None

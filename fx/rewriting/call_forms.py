@@ -27,8 +27,8 @@ from ..node import Node
 from ..operator_schemas import alike, may_convert, type_matches
 from ..text.qualified_names import resolves_to
 from ..torch_internals.operators import OpOverload, OpOverloadPacket, has_kernel
-from ..usedef.arguments import parts
-from ..usedef.values import LEAVES, Argument, Value
+from ..usedef.values import Argument, Value
+from .comparing import equal_constants, same_tensor
 from .patterns import Exact, Key, MatchOptions, Pair, fetched, side_by_side
 
 PYTHON_OPERATORS: Final[dict[object, str]] = {
@@ -212,7 +212,7 @@ class Normalized(Exact):
         """Whether two get_attr nodes fetch tensors of one class, or equal."""
         if not super().same_value(pattern, node):
             return False
-        return not self.compare_constants or _same_tensor(
+        return not self.compare_constants or same_tensor(
             fetched(pattern), fetched(node)
         )
 
@@ -586,50 +586,3 @@ def _form(
 def _takes_tensors(annotation: Value) -> bool:
     """Whether a parameter may be given a tensor."""
     return annotation is inspect.Parameter.empty or "Tensor" in str(annotation)
-
-
-def equal_constants(sought: Argument, found: Argument) -> bool:
-    """Whether two constants are equal and of one type, and so their items."""
-    if type(sought) is not type(found):
-        return False
-    if isinstance(sought, torch.Tensor) and isinstance(found, torch.Tensor):
-        return _same_tensor(sought, found)
-    if type(sought) in LEAVES:
-        signed = isinstance(sought, (float, complex))  # 0.0 is not -0.0
-        return bool(sought == found) and (
-            not signed or repr(sought) == repr(found)
-        )
-    if isinstance(sought, dict) and isinstance(found, dict):
-        return sought.keys() == found.keys() and all(
-            equal_constants(value, found[key]) for key, value in sought.items()
-        )
-    ours, theirs = [*parts(sought)], [*parts(found)]
-    if ours and len(ours) == len(theirs):
-        return all(map(equal_constants, ours, theirs))
-    same: Value = sought == found
-    try:
-        return bool(same)
-    except (RuntimeError, ValueError):  # elementwise, as arrays compare
-        return bool(same.all())
-
-
-def _same_tensor(one: torch.Tensor, other: torch.Tensor) -> bool:
-    """Whether two tensors are equal in all but how they lie in memory."""
-    if (one.dtype, one.device) != (other.dtype, other.device):
-        return False
-    try:
-        return torch.equal(one, other) and torch.equal(
-            _signs(one), _signs(other)
-        )
-    except NotImplementedError:  # no data, or a layout that is not compared
-        return one is other
-
-
-def _signs(tensor: torch.Tensor) -> torch.Tensor:
-    """Which numbers are negative, -0.0 among them; empty if 0 has one sign."""
-    if tensor.is_complex():
-        tensor = torch.view_as_real(tensor.resolve_conj().resolve_neg())
-    if not tensor.is_floating_point() or tensor.is_quantized:
-        return torch.empty(0)
-    is_small = tensor.dtype.itemsize == 1  # which signbit does not take
-    return torch.signbit(tensor.float() if is_small else tensor)

@@ -13,7 +13,6 @@ from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 from ..graph import Graph
-from ..memory.effects import classify
 from ..node import Node
 
 
@@ -83,4 +82,5 @@ def written_between(
 
 def has_effect(node: Node) -> bool:
     """Whether a call may do more than compute its value."""
-    return node.op.startswith("call") and classify(node).kind != "pure"
+    rule = node.graph._dead_code_rule  # noqa: SLF001
+    return node.op.startswith("call") and rule.may_have_effect(node)

@@ -21,11 +21,11 @@ import torch
 from torch import Tag
 
 from ..graph_module import GraphModule
-from ..memory.effects import RULE
 from ..node import Node, map_arg
 from ..recording import frames
 from ..torch_internals import pytree
 from ..traceback import OF_VALUE
+from ..usedef.dead_code import RULE
 from ..usedef.values import Argument, Value
 from .snapshot import Snapshot
 from .templates import Rewrite

@@ -14,6 +14,7 @@ signatures of torch's functions and follows memory: see `fx.effects`.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextvars import ContextVar
 from typing import Final, Literal, ParamSpec, Protocol, TypeAlias, TypeVar
 
 import torch
@@ -37,6 +38,10 @@ Rule: TypeAlias = Literal["sound", "torch"]
 """Which effects keep a node: those that somebody may see, or those that
 torch.fx knows."""
 
+RULE: Final[ContextVar[Rule]] = ContextVar("RULE", default="sound")
+"""The rule of dead code elimination where none is given; see
+`effects.by_rule`."""
+
 side_effect_registry: Final[set[Callable[..., Value]]] = set()
 """Functions that are called for their effect; see `has_side_effect`."""
 
@@ -58,6 +63,9 @@ class DeadCodeRule(Protocol):
 
     def is_impure(self, node: Node, impure_random: bool) -> bool:
         """Whether removing a node is known to change what a program does."""
+
+    def may_have_effect(self, node: Node) -> bool:
+        """Whether a node is not known to do nothing but compute its value."""
 
     def must_keep(
         self, unknown: Unknown, effects: Rule | None
@@ -97,6 +105,10 @@ class TorchsRule:
         called = getattr(target, "default", target)  # of a packet, as torch.fx
         draws = impure_random and draws_numbers(called)
         return draws or schema_writes(called) or is_registered(called)
+
+    def may_have_effect(self, node: Node) -> bool:
+        """Whether torch.fx knows an effect of the node."""
+        return self.is_impure(node, impure_random=True)
 
     def must_keep(
         self, unknown: Unknown, effects: Rule | None

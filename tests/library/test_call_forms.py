@@ -13,7 +13,8 @@ from torch import Tensor, nn
 
 from fx import Graph, replace_pattern, symbolic_trace, wrap
 from fx.node import Node
-from fx.rewriting.call_forms import _same_tensor, form, operator_name
+from fx.rewriting.call_forms import form, operator_name
+from fx.rewriting.comparing import same_tensor
 
 Value: TypeAlias = Any
 
@@ -220,9 +221,9 @@ def test_zeros_have_signs() -> None:
         assert not rewritten(divided(one), divided(other))
         assert rewritten(divided(one), divided(one))
     zero, minus = torch.tensor(0.0), torch.tensor(-0.0)
-    assert not _same_tensor(zero, minus)
-    assert _same_tensor(minus, -zero)
-    assert not _same_tensor(zero.to("meta"), zero.to("meta"))
+    assert not same_tensor(zero, minus)
+    assert same_tensor(minus, -zero)
+    assert not same_tensor(zero.to("meta"), zero.to("meta"))
 
 
 def test_what_is_written_alike_matches_as_it_is() -> None:
@@ -239,11 +240,11 @@ def test_constants_of_all_dtypes_are_equal_to_themselves() -> None:
     def small() -> Tensor:
         return torch.zeros(2).to(torch.float8_e4m3fn)
 
-    assert _same_tensor(quantized(), quantized())
-    assert _same_tensor(small(), small())
-    assert not _same_tensor(small(), (-torch.zeros(2)).to(small().dtype))
+    assert same_tensor(quantized(), quantized())
+    assert same_tensor(small(), small())
+    assert not same_tensor(small(), (-torch.zeros(2)).to(small().dtype))
     conjugate = torch.tensor([1 + 2j]).conj()
-    assert _same_tensor(conjugate, conjugate.clone())
+    assert same_tensor(conjugate, conjugate.clone())
 
 
 def _twice(f: Callable[[Value], Value]) -> Callable[[Value], Value]:

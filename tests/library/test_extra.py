@@ -11,6 +11,8 @@ from torch import nn
 
 import fx
 from fx.extra import registering
+from fx.passes.utils.matcher_utils import SubgraphMatcher
+from fx.rewriting.comparing import exactly
 from fx.rewriting.value_notes import Changes, no_run
 from fx.tracing.captured import Captured
 from fx.usedef.dead_code import TorchsRule
@@ -21,6 +23,7 @@ PLAIN: dict[tuple[type, str], Value] = {
     (fx.Graph, "_dead_code_rule"): TorchsRule(),
     (fx.Node, "_schemas"): NoSchemas(),
     (Captured, "warn_of_writes"): staticmethod(lambda nodes, root: None),
+    (SubgraphMatcher, "comparing"): staticmethod(exactly),
     (Changes, "run"): staticmethod(no_run),
 }
 """The seams and their plain defaults."""
@@ -38,7 +41,7 @@ def plain(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def test_the_list_of_seams_is_whole() -> None:
     told = registering.__doc__ or ""
     for holder, name in PLAIN:
-        assert f"    {holder.__name__}.{name} " in told
+        assert f"    {holder.__name__}.{name}" in told
     assert told.count("\n    ") == told.count("\n          ") + len(PLAIN)
 
 
@@ -94,6 +97,11 @@ def test_the_stages_do_their_work_without_it() -> None:
     assert "add_" not in code  # a method, of which torch.fx knows nothing
     want = nn.functional.gelu(net.linear(x)) + 1
     torch.testing.assert_close(gm(x), want)
+    for option in ("normalize", "respect_mutations"):
+        options: dict[str, Value] = {option: True}
+        with pytest.raises(RuntimeError, match=f"{option}=True needs"):
+            fx.replace_pattern(gm, _gelu, _relu, **options)
+    assert gm.code == code
     with pytest.raises(RuntimeError, match="recompute_meta=True needs"):
         gm.graph.output_node().meta["val"] = x
         fx.replace_pattern(gm, _gelu, _relu, recompute_meta=True)

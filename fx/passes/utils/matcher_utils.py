@@ -16,15 +16,15 @@ pattern does not return must not have users outside of the match.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple, TypeAlias, Unpack
+from typing import ClassVar, NamedTuple, TypeAlias, Unpack
 
 from ...graph import Graph
 from ...node import Node
-from ...rewriting.call_forms import Normalized, equal_constants
 from ...rewriting.candidates import Candidates
+from ...rewriting.comparing import equal_constants, exactly
 from ...rewriting.mutations import Counts, effects_before, written_between
 from ...rewriting.patterns import (
     Exact,
@@ -107,9 +107,13 @@ class SubgraphMatcher:
             node if that is to be matched.
         pattern_placeholder_nodes: its inputs.
         pattern_returning_nodes: what it returns, each node once.
+        comparing: gives what compares two calls. `import fx` puts what the
+            options need here.
 
     torch.fx: passes/utils/matcher_utils.py, SubgraphMatcher
     """
+
+    comparing: ClassVar[Callable[[MatchOptions], Exact]] = staticmethod(exactly)
 
     def __init__(
         self,
@@ -152,7 +156,7 @@ class SubgraphMatcher:
         self.options = options
         self.prepared: PreparedPattern = prepare(
             pattern,
-            Normalized(options) if any(options.values()) else Exact(),
+            SubgraphMatcher.comparing(options),
             match_output=match_output,
             match_placeholder=match_placeholder,
         )

@@ -202,8 +202,10 @@ class FoldedGraphModule(GraphModule):
             RuntimeError: something else than a tensor of its kind is there now,
                 as after a parametrization.
         """
-        gm: Value = self.const_subgraph_module
-        for path in () if gm is None else paths_in(gm.graph.nodes):
+        gm = self.const_subgraph_module
+        if gm is None:
+            return
+        for path in paths_in(gm.graph.nodes):
             if exists(self, path) and find(self, path) is not find(gm, path):
                 try:
                     copy_attributes(self, gm, (path,))

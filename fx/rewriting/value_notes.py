@@ -111,6 +111,7 @@ class Recomputing(Protocol):
         Returns:
             The notes of each kind; nothing if it cannot be run.
         """
+        ...
 
 
 def no_run(gm: GraphModule, change: Changes) -> Recomputing:

@@ -136,34 +136,44 @@ class Tracer(TracerBase):
         """
         function = self._start(root)
         try:
-            # A user's call_module may not run a module by `forward`.
-            ours = self.call_module == Tracer.call_module.__get__(self)
-            run = TraceRun(self, calls_forward=ours)
-            given = function, isinstance(root, nn.Module), concrete_args
-            call, inputs = frames.run_traced(self.create_args_for_root, given)
-            with TRACES.during(run):
-                run.patch(function)
-                self._is_tracing = True
-                result = self.create_arg(frames.run_traced(call, inputs))
-                run.modes.warn()
-            returns = None
-            if self.graph._pytree_info is None:
-                notes = annotations_of(undecorated(call))
-                returns = notes.get("return")
-            last: tuple[Value, ...]
-            last = "output", "output", (result,), {}, None, returns
-            output = frames.run_traced(self.create_node, last)
-            self._captured.warn(output, self.root)
-            return self.graph
+            graph = self._run(function, root, concrete_args)
+            self._finish()
+            return graph
         except BaseException as error:
-            self._forget_constants()
-            explain(error)
+            try:
+                self._forget_constants()
+                explain(error)
+            finally:
+                self._finish()
             raise
-        finally:
-            self._is_tracing = False
-            self._captured.end()
-            self.submodule_paths = None
-            self._state = None
+
+    def _run(
+        self, function: FunctionType, root: Root, concrete_args: Value
+    ) -> Graph:
+        """Run what is traced with proxies, and return what was recorded."""
+        # A user's call_module may not run a module by `forward`.
+        ours = self.call_module == Tracer.call_module.__get__(self)
+        run = TraceRun(self, calls_forward=ours)
+        given = function, isinstance(root, nn.Module), concrete_args
+        call, inputs = frames.run_traced(self.create_args_for_root, given)
+        with TRACES.during(run):
+            run.patch(function)
+            self._is_tracing = True
+            result = self.create_arg(frames.run_traced(call, inputs))
+            run.modes.warn()
+        is_flat = self.graph._pytree_info is None
+        notes = annotations_of(undecorated(call)) if is_flat else {}
+        last: tuple[Value, ...]
+        last = "output", "output", (result,), {}, None, notes.get("return")
+        output = frames.run_traced(self.create_node, last)
+        self._captured.warn(output, self.root)
+        return self.graph
+
+    def _finish(self) -> None:
+        """End the trace; once more, if an exception has broken in."""
+        self._is_tracing = False
+        self._captured.end()
+        self.submodule_paths = self._state = None
 
     def _start(self, root: Root) -> FunctionType:
         """Prepare for a trace, and return the function to run."""

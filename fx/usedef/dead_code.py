@@ -63,9 +63,11 @@ class DeadCodeRule(Protocol):
 
     def is_impure(self, node: Node, impure_random: bool) -> bool:
         """Whether removing a node is known to change what a program does."""
+        ...
 
     def may_have_effect(self, node: Node) -> bool:
         """Whether a node is not known to do nothing but compute its value."""
+        ...
 
     def must_keep(
         self, unknown: Unknown, effects: Rule | None
@@ -74,6 +76,7 @@ class DeadCodeRule(Protocol):
 
         It is asked from the last node of the graph to the first.
         """
+        ...
 
 
 _DRAWING: Final = frozenset(

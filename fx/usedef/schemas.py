@@ -47,6 +47,7 @@ class Schemas(Protocol):
         /,
     ) -> ArgsKwargsPair | None:
         """A call's arguments, written as its signature gives them."""
+        ...
 
     def normalize_module(
         self,
@@ -58,11 +59,13 @@ class Schemas(Protocol):
         /,
     ) -> ArgsKwargsPair | None:
         """The arguments of a call of a module, by its `forward`."""
+        ...
 
     def check_for_mutable_operation(
         self, target: Function, args: Args, kwargs: Kwargs, /
     ) -> None:
         """Raise if the call is sure to write into one of its arguments."""
+        ...
 
 
 class NoSchemas:

@@ -245,10 +245,8 @@ PART = Part(
     plants=(
         Plant(
             "fx/tracing/tracer.py",
-            "        except BaseException as error:\n"
-            "            self._forget_constants()",
-            "        except Exception as error:\n"
-            "            self._forget_constants()",
+            "        except BaseException as error:\n            try:\n",
+            "        except Exception as error:\n            try:\n",
             "constants of a broken trace stay",
         ),
         Plant(

@@ -980,7 +980,7 @@ PART = Part(
     plants=(
         Plant(
             "fx/tracing/tracer.py",
-            "            self._captured.warn(output, self.root)\n",
+            "        self._captured.warn(output, self.root)\n",
             "",
             "a recorded write into a tensor of the trace is lost",
         ),

@@ -94,6 +94,8 @@ WITHOUT: Final[dict[str, dict[str, tuple[str, ...]]]] = {
             "test_dynamo_traces_into_nested_inputs",
             "tests/library/test_torch_graphs.py::"
             "test_a_backend_of_torch_compile_rewrites_with_fx",
+            "tests/library/test_torch_graphs.py::"
+            "test_a_backend_trains_a_resnet",
         ),
     },
 }

@@ -29,7 +29,7 @@ def _place(
 
 FLAG: Final = _place(
     "torch.fx._symbolic_trace",
-    "_is_fx_tracing_flag" if TORCH < "2.15" else "_get_is_fx_tracing",
+    "_is_fx_tracing_flag" if TORCH < "2.14" else "_get_is_fx_tracing",
     without="functions wrapped by torch.compile run on proxies",
 )
 """What they ask: the flag, or the function that reads it."""

@@ -1,4 +1,4 @@
-"""Extra: warns of recorded writes into tensors that were no proxies.
+"""Extra: warns of recorded writes into tensors that are not proxies.
 
     t = torch.zeros(2)     # done while tracing, once
     t.add_(x)              # recorded: the graph writes into its constant

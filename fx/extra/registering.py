@@ -5,7 +5,7 @@ fx/__init__.py calls `register` once, when everything else is there.
     Graph._dead_code_rule   what is dead code: the rule of `fx.effects`, which
                             follows memory, for the one of torch.fx
     Node._schemas           signatures of what nodes call, for none at all
-    Captured.warn_of_writes recorded writes into tensors that were no proxies:
+    Captured.warn_of_writes recorded writes into tensors that are not proxies:
                             a warning, for none
     SubgraphMatcher.comparing
                             what the options need, such as `normalize=True`,

@@ -48,6 +48,7 @@ from ..usedef.dead_code import (
     Rule,
     Unknown,
     has_side_effect,
+    is_in,
     side_effect_registry,
 )
 from ..usedef.protocols import CodeGenerator
@@ -59,7 +60,6 @@ from .function_effects import (
     Effect,
     effect_of_function,
     effect_of_method,
-    is_in,
     overloads_on_tensors,
 )
 from .modules import (

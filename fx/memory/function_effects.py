@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import builtins
 import functools
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import FunctionType
 from typing import Final, Literal, NamedTuple, TypeAlias
 
@@ -40,8 +40,8 @@ from ..torch_internals.operators import (
     declared_effect,
     has_kernel,
 )
-from ..usedef.dead_code import side_effect_registry
-from ..usedef.values import Argument, Value
+from ..usedef.dead_code import is_in, side_effect_registry
+from ..usedef.values import Argument
 from . import effect_tables as tables
 from .facts import Args, Facts, Kwargs, Parameter, facts_of, facts_of_overloads
 from .signatures import python_signature
@@ -134,14 +134,6 @@ def _is_set(value: Argument) -> bool:
 # -- the registry ------------------------------------------------------------
 
 _REGISTERED: Final = "is registered as having an effect"
-
-
-def is_in(registry: Set[Callable[..., Value]], target: object) -> bool:
-    """Whether a function is in a registry."""
-    try:
-        return target in registry
-    except TypeError:  # it is not hashable, so it cannot be
-        return False
 
 
 # -- making cases ------------------------------------------------------------

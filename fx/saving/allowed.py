@@ -58,8 +58,8 @@ torch tags as core.  Other private ones may trust their arguments too far."""
 _METHODS: Final = frozenset(
     "append copy count get index items keys pop update values bfloat16 bool "
     "byte cdouble cfloat char cpu cuda dim double element_size float half int "
-    "long "
-    "ndimension nelement new_tensor numpy short tolist type unique".split()
+    "long ndimension nelement new_tensor numpy short tolist type "
+    "unique".split()
 )
 """Methods of containers, and those of tensors that are not in aten."""
 

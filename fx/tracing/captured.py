@@ -114,8 +114,7 @@ class Captured:
 
         Cost: O(users of the nodes + tensors of the root).
         """
-        read = frozenset(self.read_training)
-        note_mode(output, root, self._paths, read)
+        note_mode(output, root, self._paths, self.read_training)
         changed = dict.fromkeys(
             path
             for path, tensor, version in self._before

@@ -89,11 +89,9 @@ def note_mode(
     training = root.training
     fixed = tuple(
         path
-        for module, path in (paths.items() if read else ())
-        if module in read and module.training == training
-    )
-    fixed += tuple(
-        path for module, path in paths.items() if _is_fixed(module, training)
+        for module, path in paths.items()
+        if (module in read and module.training == training)
+        or _is_fixed(module, training)
     )
     if fixed:
         output.meta[FIXED_MODE] = (training, fixed)

@@ -13,7 +13,7 @@ signatures of torch's functions and follows memory: see `fx.effects`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from contextvars import ContextVar
 from typing import Final, Literal, ParamSpec, Protocol, TypeAlias, TypeVar
 
@@ -56,6 +56,20 @@ def has_side_effect(fn: Callable[P, R]) -> Callable[P, R]:
     """
     side_effect_registry.add(fn)
     return fn
+
+
+def is_in(registry: Set[Callable[..., Value]], target: object) -> bool:
+    """Whether a function is in a registry."""
+    try:
+        return target in registry
+    except TypeError:  # it is not hashable, so it cannot be
+        return False
+
+
+def is_registered(target: object) -> bool:
+    """Whether a function is registered as having an effect, here or there."""
+    registries = side_effect_registry, called_for_effect
+    return any(is_in(registry, target) for registry in registries)
 
 
 class DeadCodeRule(Protocol):
@@ -103,7 +117,7 @@ class TorchsRule:
             return bool(getattr(module, "_is_impure", False))
         if op != "call_function":
             return op in ("placeholder", "output")
-        if is_registered(target, _DRAWING):
+        if is_in(_DRAWING, target) or is_registered(target):
             return True
         called = getattr(target, "default", target)  # of a packet, as torch.fx
         draws = impure_random and draws_numbers(called)
@@ -128,19 +142,3 @@ class TorchsRule:
                 "leave both out"
             )
         return lambda node: self.is_impure(node, impure_random=True)
-
-
-def is_registered(
-    target: object, *more: frozenset[Callable[..., Value]]
-) -> bool:
-    """Whether a function is registered as having an effect, here or there.
-
-    Args:
-        target: may have no hash.
-        more: further registries.
-    """
-    registries = side_effect_registry, called_for_effect, *more
-    try:
-        return any(target in registry for registry in registries)
-    except TypeError:  # it is not hashable, so it cannot be
-        return False

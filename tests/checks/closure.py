@@ -67,7 +67,7 @@ def names_of(row: str) -> list[str]:
     return [f"fx/{file}" for stage in stages().values() for file in stage.core]
 
 
-def lines_of(files: Sequence[Source]) -> int:
+def size_of(files: Sequence[Source]) -> int:
     """The lines of code of some files."""
     return sum(len(source.code_lines) for source in files)
 
@@ -77,7 +77,7 @@ def closure_problems(
 ) -> Iterator[str]:
     """What takes more reading than it may, or so little that it may less."""
     for row, reading in most.items():
-        lines = lines_of(closure(names_of(row), sources))
+        lines = size_of(closure(names_of(row), sources))
         if lines > reading.most:
             yield (
                 f"{row}: with all that it imports, {lines} lines (max "
@@ -98,7 +98,7 @@ def main(names: Sequence[str]) -> None:
         for row, reading in MOST.items():
             files = closure(names_of(row), sources)
             print(
-                f"{row:26} {len(files):5} {lines_of(files):6,} "
+                f"{row:26} {len(files):5} {size_of(files):6,} "
                 f"{reading.most:6,} {reading.goal:6,}"
             )
 

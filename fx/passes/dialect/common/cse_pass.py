@@ -21,8 +21,8 @@ from ....graph import Graph
 from ....graph_module import GraphModule
 from ....memory.effect_tables import FRESH_OPERATORS
 from ....memory.effects import Memory, classify, is_new, is_tensor
-from ....memory.function_effects import is_in
 from ....node import Node
+from ....usedef.dead_code import is_in
 from ....usedef.values import Argument, Value
 from ...infra.pass_base import PassBase, PassResult
 from ...structure import BY_REPR

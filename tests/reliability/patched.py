@@ -47,10 +47,23 @@ def patched() -> Patched:
     )
 
 
+def marked() -> list[tuple[dict[str, Value], str, Value]]:
+    """The functions that `torch.fx.wrap` has marked, and where they stand.
+
+    A trace of torch.fx replaces all of them, whatever module they are in.
+    """
+    known = torch_tracing._wrapped_fns_to_patch
+    return [
+        (namespace, name, namespace[name])
+        for (_, name), namespace in list(known.items())
+        if name in namespace
+    ]
+
+
 @contextmanager
 def put_back() -> Iterator[None]:
     """A block, or a function, after which all is as it was before."""
-    before = patched()
+    before, functions = patched(), marked()
     try:
         # Interrupted, torch.fx may leave calls of torch without its overrides.
         with torch._C._EnableTorchFunction():
@@ -60,6 +73,8 @@ def put_back() -> Iterator[None]:
         module.__call__, module.__getattr__ = before.call, before.getattr_
         vars(math).update(before.of_math)
         vars(torch_tracing).update(before.of_torch)
+        for namespace, name, function in functions:
+            namespace[name] = function
         thread: Value = getattr(torch_tracing, "_is_fx_tracing_tls", None)
         if thread is not None:
             thread.flag = False

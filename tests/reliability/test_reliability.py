@@ -9,16 +9,19 @@ import pytest
 from tests.process import python
 from tests.reliability import run
 from tests.reliability.part import Outcome
-from tests.reliability.patched import patched
+from tests.reliability.patched import marked, patched
 
 PARTS = run.names()
 
 
 @pytest.mark.parametrize("name", PARTS)
 def test_nothing_is_wrong(name: str) -> None:
-    part, before = run.load(name), patched()
+    part = run.load(name)
+    before, functions = patched(), marked()
     outcomes = list(part.run(0, part.share))
     assert patched() == before, "later tests would see what it left"
+    for namespace, marks, function in functions:
+        assert namespace[marks] is function, "a mark is left replaced"
     assert len(outcomes) >= part.share // 2
     wrong: list[Outcome] = [found for found in outcomes if found.ours]
     assert wrong == []

@@ -32,7 +32,7 @@ from . import (
     subgraph_rewriter,
 )
 from .usedef import lint
-from .memory import effects
+from .extra.effects import effects
 from .rewriting import rules as rewriting_rules
 from .extra import registering as _extra
 from .compat import names as _names
@@ -62,7 +62,7 @@ if TYPE_CHECKING:  # what is imported on first use: see fx/compat/first_use.py
         shape_prop as _shape_prop,
     )
     from .passes.graph_diff import diff
-    from .saving.saved_graph import LoadError, load, save
+    from .extra.saving.saved_graph import LoadError, load, save
     from .show.page import show
 else:
     # Python sets `fx.show` to the folder when it first imports that: so now,
@@ -73,10 +73,10 @@ else:
     __getattr__ = _importer(
         __name__,
         {
-            "LoadError": "saving.saved_graph",
+            "LoadError": "extra.saving.saved_graph",
             "diff": "passes.graph_diff",
-            "load": "saving.saved_graph",
-            "save": "saving.saved_graph",
+            "load": "extra.saving.saved_graph",
+            "save": "extra.saving.saved_graph",
             "show": "show.page",
         },
     )

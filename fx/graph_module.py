@@ -25,20 +25,18 @@ from typing import ClassVar, Final, Self, TypeAlias, TypeVar
 
 from torch import nn
 
+from .codegen import attributes, module_paths, pickled_modules
+from .codegen.attributes import paths_in
 from .codegen.failures import refuse_call, where_it_failed
-from .codegen.readable import class_text
+from .codegen.layout import class_text
 from .codegen.source import CompiledForward, compile_forward, kept
 from .codegen.variants import SPECS, _PyTreeCodeGen
 from .graph import Graph
 from .node import Node
-from .saving import attributes, pickled_modules
-from .saving.attributes import paths_in
-from .saving.serialize import write_folder
-from .text import dotted_path
-from .text.pickling import importable
 from .torch_internals import compiling, pytree
 from .tracing.entered import warn_of_mode
 from .usedef.protocols import GraphTracer, PythonCode, ReplaceHook
+from .usedef.qualified_names import importable
 from .usedef.values import Value
 
 __all__ = ["GraphModule", "reduce_graph_module"]
@@ -49,7 +47,22 @@ NodeHook = Callable[[Node], object]
 CopyHook: TypeAlias = "Callable[[GraphModule], object]"
 """Called with a deep copy that was made."""
 
+WriteFolder: TypeAlias = (
+    "Callable[[GraphModule, CompiledForward, Path, str], None]"
+)
+"""Writes a module and its forward to a folder, as a class of that name."""
+
 _IMPL: Final = "GraphModuleImpl"
+
+
+def no_folder(
+    gm: GraphModule, compiled: CompiledForward, folder: Path, name: str
+) -> None:
+    """What `to_folder` does without extra: raise RuntimeError."""
+    raise RuntimeError(
+        "GraphModule.to_folder needs fx.extra.saving, which is not there: "
+        "import fx as a whole"
+    )
 
 
 class GraphModule(nn.Module):
@@ -80,6 +93,8 @@ class GraphModule(nn.Module):
     _erase_node_hooks: list[NodeHook]
     _deepcopy_hooks: list[CopyHook]
     to_torch: ClassVar[Callable[[GraphModule], Value]]  # set by the root
+    _write_folder: WriteFolder = staticmethod(no_folder)
+    """What `to_folder` does. `import fx` puts fx.extra.saving's here."""
 
     # TorchScript compiles properties and evaluates annotations; it must not
     # do that with ours.
@@ -311,7 +326,7 @@ class GraphModule(nn.Module):
         torch.fx: graph_module.py, GraphModule.to_folder
         """
         compiled = self._wrapped_call.compiled
-        write_folder(self, compiled, Path(folder), module_name)
+        self._write_folder(self, compiled, Path(folder), module_name)
 
     def train(self, mode: bool = True) -> Self:
         """Set the mode of the modules that the graph calls.
@@ -340,7 +355,7 @@ class GraphModule(nn.Module):
 
         torch.fx: graph_module.py, GraphModule.add_submodule
         """
-        return dotted_path.add_submodule(self, target, m)
+        return module_paths.add_submodule(self, target, m)
 
     def delete_submodule(self, target: str) -> bool:
         """Remove the module at a dotted path.
@@ -353,7 +368,7 @@ class GraphModule(nn.Module):
 
         torch.fx: graph_module.py, GraphModule.delete_submodule
         """
-        return dotted_path.delete_submodule(self, target)
+        return module_paths.delete_submodule(self, target)
 
     def delete_all_unused_submodules(self) -> None:
         """Remove the modules that no node uses.
@@ -594,7 +609,7 @@ def _take_targets(module: GraphModule, root: object, graph: Graph) -> None:
     if isinstance(root, nn.Module):
         paths |= attributes.fetched_from_self(graph.nodes, root, OWN)
         module.training = getattr(root, "training", True)
-        dotted_path.copy_attributes(root, module, paths)
+        module_paths.copy_attributes(root, module, paths)
     elif isinstance(root, dict):
         for path, node in paths.items():
             if path not in root:
@@ -604,7 +619,7 @@ def _take_targets(module: GraphModule, root: object, graph: Graph) -> None:
                 )
         # "foo" before "foo.bar": putting "foo" there would hide "foo.bar".
         for path in sorted(paths, key=lambda path: path.count(".")):
-            dotted_path.assign(module, path, root[path])
+            module_paths.assign(module, path, root[path])
     else:
         raise RuntimeError(
             f"Unsupported type {root} passed for root! Pass the nn.Module "

@@ -20,8 +20,8 @@ from typing import Final, Literal, overload
 import torch
 from torch import FunctionSchema
 
-from .memory.facts import Args, Facts, Kwargs, facts_of_overloads
-from .memory.signatures import python_signature
+from .schemas.facts import Args, Facts, Kwargs, facts_of_overloads
+from .schemas.signatures import python_signature
 from .torch_internals.operators import OpOverload, OpOverloadPacket, has_kernel
 from .usedef.schemas import ArgsKwargsPair, Function
 from .usedef.values import Argument, Value

@@ -14,6 +14,7 @@ from torch import nn
 
 import fx
 from fx.experimental.proxy_tensor import make_fx
+from fx.extra.matching.explain import explain
 from fx.passes.conv_bn_fusion import fold_conv_bn
 from fx.passes.dialect.common.cse_pass import CSEPass
 from fx.passes.fake_tensor_prop import FakeTensorProp
@@ -22,7 +23,6 @@ from fx.passes.reinplace import reinplace, reinplace_report
 from fx.passes.shape_prop import ShapeProp
 from fx.passes.split_module import split_module
 from fx.passes.utils.matcher_utils import SubgraphMatcher
-from fx.rewriting.explain import explain
 from fx.rewriting.rules import Rule, rewrite_until_stable
 from fx.subgraph_rewriter import replace_pattern_with_filters
 
@@ -131,7 +131,7 @@ def looking() -> None:
     # fx.graph.Graph.lint
     graph.lint()  # raises an error if something is wrong
 
-    # fx.memory.effects.classify
+    # fx.extra.effects.effects.classify
     print(fx.effects.classify(relu))  # pure, impure or unknown, and why
 
 
@@ -272,7 +272,7 @@ def rewriting() -> None:
     wanted = fx.symbolic_trace(lambda a, b: torch.relu(a + b)).graph
     print(SubgraphMatcher(wanted).match(gm.graph))
 
-    # fx.rewriting.explain.explain
+    # fx.extra.matching.explain.explain
     explain(gm, lambda a: torch.relu(torch.neg(a)))  # says why it is not found
 
     # fx.replace_pattern

@@ -7,8 +7,8 @@ import operator
 import torch
 from torch.nn import functional
 
+from fx.extra.effects.effects import classify
 from fx.graph import Graph
-from fx.memory.effects import classify
 from fx.node import Node
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 import fx
-from fx.rewriting.explain import explain
+from fx.extra.matching.explain import explain
 from fx.rewriting.rules import Rule, rewrite_until_stable
 
 

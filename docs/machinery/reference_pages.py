@@ -36,9 +36,15 @@ GROUPS = {
     "graph": (
         *("fx.Graph", "fx.Node", "fx.map_arg", "fx.node.map_aggregate"),
         *("fx.lint", "fx.usedef.lint.problems", "fx.usedef.lint.Problem"),
-        *("fx.effects", "fx.memory.effects.classify"),
-        *("fx.memory.effects.Effect", "fx.memory.effects.is_impure"),
-        *("fx.memory.effects.must_keep", "fx.memory.effects.by_rule"),
+        *("fx.effects", "fx.extra.effects.effects.classify"),
+        *(
+            "fx.extra.effects.effects.Effect",
+            "fx.extra.effects.effects.is_impure",
+        ),
+        *(
+            "fx.extra.effects.effects.must_keep",
+            "fx.extra.effects.effects.by_rule",
+        ),
         *("fx.usedef.dead_code.RULE", "fx.has_side_effect"),
         "fx.immutable_collections.immutable_list",
         "fx.immutable_collections.immutable_dict",
@@ -62,7 +68,7 @@ GROUPS = {
     "rewrite": (
         "fx.replace_pattern",
         "fx.subgraph_rewriter.replace_pattern_with_filters",
-        *("fx.rewriting.explain.explain", "fx.rewriting_rules"),
+        *("fx.extra.matching.explain.explain", "fx.rewriting_rules"),
         "fx.rewriting.rules.rewrite_until_stable",
         *("fx.rewriting.rules.Rule", "fx.rewriting.rules.DoesNotEndError"),
         "fx.subgraph_rewriter.RewriteOptions",

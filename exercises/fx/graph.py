@@ -21,13 +21,13 @@ from .node import Node, map_arg
 from .ordered.namespace import target_to_str
 from .ordered.opcodes import Opcode, Target
 from .ordered.ordered_graph import OrderedGraph
-from .text.dotted_path import is_state
-from .text.node_text import table
-from .text.pickling import importable, move_metas, pack, portable, unpack
 from .usedef import lint, refusals
 from .usedef.arguments import NO_KWARGS
+from .usedef.copying import Copying, PlainCopying
 from .usedef.dead_code import DeadCodeRule, Rule, TorchsRule, Unknown
+from .usedef.dotted_path import is_state
 from .usedef.finding import NodeTable
+from .usedef.node_text import table
 from .usedef.protocols import (
     CodeGenerator,
     CodeOptions,
@@ -68,6 +68,8 @@ class Graph(OrderedGraph[Node]):
     """Makes the code generator of a new graph. Stage 05 puts its own here."""
     _dead_code_rule: ClassVar[DeadCodeRule] = TorchsRule()
     """Says what is dead code. `import fx` puts the rule of fx.effects here."""
+    _copying: ClassVar[Copying] = PlainCopying()
+    """Copies notes, and pickles. `import fx` puts fx.extra.saving here."""
     to_torch: ClassVar[Callable[[Graph], Value]]
     """`fx.to_torch`, which the package root puts here."""
     owning_module: GraphOwner[Node] | None
@@ -510,7 +512,7 @@ class Graph(OrderedGraph[Node]):
         if output is not None:
             copies[output] = new.node_copy(output, copies.__getitem__)
         memo.update(zip(map(id, copies), copies.values(), strict=True))
-        move_metas(copies)
+        self._copying.move_metas(copies)
         new._pytree_info = self._pytree_info
         new._co_fields = self._co_fields
         if "_codegen" in vars(self):
@@ -518,53 +520,12 @@ class Graph(OrderedGraph[Node]):
         return new
 
     def __getstate__(self) -> dict[str, Value]:
-        """What is pickled: the nodes, then what they hold, and no owner."""
-        names = self._graph_namespace
-        nodes = dict.fromkeys(self._nodes)
-        held = [
-            (
-                node._args,
-                node._kwargs,
-                portable(node.meta),
-                getattr(node, "__dict__", {}),
-                [user for user in node.users if user in nodes],
-            )
-            for node in nodes
-        ]
-        return {
-            "nodes": pack(
-                [(n._name, n._op, n._target, n.type) for n in nodes], ()
-            ),
-            "held": pack(held, nodes),
-            "names": (list(names._used), names._counts),
-            "tracer": (importable(self._tracer_cls), self._tracer_extras),
-            "pytree_info": self._pytree_info,
-            "codegen": vars(self).get("_codegen"),
-            "co_fields": self._co_fields,
-        }
+        """What is pickled."""
+        return self._copying.state_of(self)
 
     def __setstate__(self, state: dict[str, Value]) -> None:
         """Make the nodes again, and give each what it held."""
-        Graph.__init__(self, None, *state["tracer"])
-        for name, op, target, kind in unpack(state["nodes"], ()):
-            self._add(Node(self, name, op, target, (), {}, kind))
-        nodes = list(self._nodes)
-        held = unpack(state["held"], nodes)
-        for node, (args, kwargs, meta, extra, _) in zip(
-            nodes, held, strict=True
-        ):
-            node._update_args_kwargs(args, kwargs)
-            node.meta = meta
-            vars(node).update(extra)
-        for node, (*_, users) in zip(nodes, held, strict=True):
-            node.users = dict.fromkeys(users)  # in their order
-        names = self._graph_namespace
-        used, names._counts = state["names"]
-        names._used = dict.fromkeys(used)
-        self._pytree_info = state["pytree_info"]
-        self._co_fields = state["co_fields"]
-        if state["codegen"] is not None:
-            self._codegen = state["codegen"]
+        self._copying.restore(self, state)
 
     # -- checking and printing ---------------------------------------------
 

@@ -31,8 +31,8 @@ from .graph_module import GraphModule
 from .node import Node, map_arg
 from .ordered.opcodes import Opcode, Target
 from .proxy import Proxy
-from .text.dotted_path import MISSING, walk
 from .tracing.tracer import Tracer
+from .usedef.dotted_path import MISSING, walk
 from .usedef.liveness import last_users
 from .usedef.refusals import refuse_torchs
 from .usedef.values import LEAVES, Argument, Value

@@ -18,11 +18,14 @@ from .immutable_collections import immutable_dict
 from .ordered.namespace import check_text, is_parameter_name
 from .ordered.opcodes import Opcode, Target
 from .ordered.ordered_graph import NamedNode
-from .text.node_text import arguments_text, tensor_text
-from .text.pickling import Packed, pack, unpack
-from .text.qualified_names import _get_qualified_name, _type_repr, pretty_target
 from .usedef import refusals
 from .usedef.arguments import NO_KWARGS, map_aggregate
+from .usedef.node_text import arguments_text, tensor_text
+from .usedef.qualified_names import (
+    _get_qualified_name,
+    _type_repr,
+    pretty_target,
+)
 from .usedef.schemas import ArgsKwargsPair, NoSchemas, Schemas
 from .usedef.values import LEAVES, Argument, Value, base_types
 
@@ -561,22 +564,22 @@ class Node(NamedNode["Graph"]):
         """The counterpart of this node in a deep copy of its graph."""
         graph = copy.deepcopy(self.graph, memo)
         if id(self) not in memo:
-            memo[id(self)] = _erased_node(graph, self._packed())
+            what = self._name, self.op, self.target, self.type
+            memo[id(self)] = Node._erased_from(graph, *what)
         return cast(Node, memo[id(self)])
 
     def __reduce__(self) -> tuple[Value, ...]:
-        """A node is pickled as its graph and its place there.
+        """What is pickled: the graph, and the node's place there."""
+        return self.graph._copying.reduced(self)
 
-        An erased node has no place, and its inputs are gone.
-        """
-        for place, node in enumerate(self.graph._nodes):
-            if node is self:
-                return _node_at, (self.graph, place)
-        return _erased_node, (self.graph, self._packed())
-
-    def _packed(self) -> Packed:
-        """What the node does, without its inputs."""
-        return pack((self._name, self.op, self.target, self.type), ())
+    @classmethod
+    def _erased_from(
+        cls, graph: Graph, name: str, op: Opcode, target: Target, kind: Value
+    ) -> Node:
+        """A node that says it was erased from `graph`."""
+        node = cls(graph, name, op, target, (), {}, kind)
+        node._erased = True
+        return node
 
 
 def _no_value(node: Node) -> None:
@@ -588,14 +591,12 @@ def _swapped(a: T, old: Node, new: Node) -> T:
     return cast(T, map_arg(a, lambda node: new if node is old else node))
 
 
-def _erased_node(graph: Graph, packed: Packed) -> Node:
-    """A node that says it was erased from `graph`."""
-    name, op, target, kind = unpack(packed, ())
-    node = Node(graph, name, op, target, (), {}, kind)
-    node._erased = True
+def _erased_node(graph: Graph, packed: Value) -> Node:
+    """A node that was erased from `graph`; pickles call it."""
+    node: Node = graph._copying.erased_node(graph, packed)
     return node
 
 
 def _node_at(graph: Graph, place: int) -> Node:
-    """The node at `place` in the order of `graph`."""
+    """The node at a place in the order of `graph`; pickles call it."""
     return next(n for i, n in enumerate(graph._nodes) if i == place)

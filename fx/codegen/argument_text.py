@@ -37,14 +37,14 @@ import torch
 
 from ..immutable_collections import immutable_dict, immutable_list
 from ..node import Node
-from ..text.node_text import in_order
-from ..text.qualified_names import _type_repr, resolves_to
 from ..torch_internals.operators import (
     HigherOrderOperator,
     OpOverload,
     OpOverloadPacket,
 )
 from ..usedef.arguments import holds_node
+from ..usedef.node_text import in_order
+from ..usedef.qualified_names import _type_repr, resolves_to
 from ..usedef.values import Value, overrides_new
 from .global_names import GlobalNames
 from .syntax import is_attribute_name

@@ -24,12 +24,28 @@ from ..tracing.torch_marks import wrap_for
 from ..usedef.lint import parameter_problems
 from ..usedef.protocols import CodeOptions, PythonCode, TransformCodeFunc
 from ..usedef.values import Argument, Value
-from .boxed import BoxingEmitter, has_boxes
 from .emit import INDENT, Emitter
 from .global_names import PREFILLED
+from .layout import output_text, parameter_line
 from .local_names import LocalNames
 from .overrides import call_override, printed_as, without_counters
-from .readable import ReadableEmitter, output_text, parameter_line
+
+
+def plain_emitter(
+    nodes: LinkedList[Node], options: CodeOptions
+) -> Callable[..., Emitter]:
+    """The emitter, which shows what is necessary and no more.
+
+    Raises:
+        RuntimeError: something else is to be shown.
+    """
+    if options != CodeOptions():
+        raise RuntimeError(
+            "code with comments, colours or profiler ranges needs "
+            "fx.extra.printing, which is not there: import fx as a whole, or "
+            "ask for graph.python_code(root_module) alone"
+        )
+    return Emitter
 
 
 class CodeGen:
@@ -37,6 +53,12 @@ class CodeGen:
 
     torch.fx: graph.py, CodeGen
     """
+
+    emitter_of: Callable[
+        [LinkedList[Node], CodeOptions], Callable[..., Emitter]
+    ] = staticmethod(plain_emitter)
+    """Chooses what writes a graph's body. `import fx` puts a choice here that
+    knows emitters for readable code, and for arguments in boxes."""
 
     _body_transformer: TransformCodeFunc | None = None
     _func_name: str = "forward"
@@ -171,10 +193,8 @@ class CodeGen:
         taken = {*self._own_parameters(), self._func_name, "__builtins__"}
         arguments = nodes, root_module, self._return, taken
         counting = self._body_transformer is not None
-        if options == CodeOptions():
-            kind = BoxingEmitter if has_boxes(nodes) else Emitter
-            return kind(*arguments, counting=counting)
-        return ReadableEmitter(options, *arguments, counting=counting)
+        kind = self.emitter_of(nodes, options)
+        return kind(*arguments, counting=counting)
 
     def _return(
         self,

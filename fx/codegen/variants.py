@@ -19,7 +19,7 @@ from ..usedef.protocols import PyTreeInfo
 from ..usedef.values import Argument, Value
 from .codegen import CodeGen
 from .emit import INDENT
-from .readable import output_text
+from .layout import output_text
 
 SPECS: Final = frozenset(("_in_spec", "_out_spec"))
 """Attributes of a module that its code reads if inputs are nested."""

@@ -36,6 +36,7 @@ from .. import (
     subgraph_rewriter,
     traceback,
 )
+from ..codegen import attributes, module_paths
 from ..codegen.codegen import CodeGen
 from ..codegen.variants import _BoxedCodeGen, _PyTreeCodeGen
 from ..graph import Graph
@@ -43,12 +44,10 @@ from ..graph_module import GraphModule
 from ..ordered.namespace import Namespace
 from ..passes import utils
 from ..recording import operators
-from ..saving import attributes
-from ..text import dotted_path, node_text
 from ..torch_internals import torch_fx
 from ..tracing import questions
 from ..tracing.tracer import Tracer
-from ..usedef import dead_code, protocols, refusals, values
+from ..usedef import dead_code, node_text, protocols, refusals, values
 from ..usedef.values import Argument, Value
 from .first_use import importer
 from .passed_on import finder
@@ -111,7 +110,7 @@ _NAMES: Final[dict[ModuleType | type, dict[str, Value]]] = {
     graph_module: {
         "_CodeOnlyModule": torch_fx.CodeOnlyModule,
         "_USER_PRESERVED_ATTRIBUTES_KEY": attributes.PRESERVED,
-        "_copy_attr": dotted_path.copy_attribute,
+        "_copy_attr": module_paths.copy_attribute,
     },
     node: {
         "BaseArgumentTypes": values.BaseArgumentTypes,

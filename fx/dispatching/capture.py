@@ -20,11 +20,11 @@ import torch
 from torch import nn
 
 from ..graph import Graph
-from ..memory.facts import facts_of
 from ..node import Node
 from ..passes.shape_prop import extract_tensor_metadata
 from ..proxy import GraphAppendingTracer, TracerBase
 from ..recording import frames
+from ..schemas.facts import facts_of
 from ..torch_internals import pytree
 from ..torch_internals.dispatch import without_dispatch
 from ..torch_internals.fake_tensors import (

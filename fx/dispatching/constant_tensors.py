@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 import torch
 
-from ..memory.facts import facts_of
+from ..schemas.facts import facts_of
 from ..torch_internals import pytree
 from ..torch_internals.fake_tensors import unset_fake_temporarily
 from ..torch_internals.operators import OpOverload

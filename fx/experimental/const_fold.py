@@ -23,9 +23,11 @@ import torch
 from torch import nn
 
 from .._symbolic_trace import is_fx_tracing, symbolic_trace
+from ..codegen.attributes import paths_in
+from ..codegen.module_paths import copy_attributes
+from ..extra.effects.effects import classify, must_keep
 from ..graph import Graph
 from ..graph_module import GraphModule
-from ..memory.effects import classify, must_keep
 from ..node import Node
 from ..passes.dialect.common.cse_pass import (
     is_copy,
@@ -35,9 +37,8 @@ from ..passes.dialect.common.cse_pass import (
 from ..passes.tools_common import CALLABLE_NODE_OPS
 from ..passes.utils.call_order import kept_in_order, may_write_attributes
 from ..passes.utils.common import subgraph_of
-from ..saving.attributes import paths_in
-from ..text.dotted_path import copy_attributes, exists, find
 from ..torch_internals.dispatch import without_modes
+from ..usedef.dotted_path import exists, find
 from ..usedef.values import Value
 
 __all__ = [

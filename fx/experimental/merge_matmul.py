@@ -20,13 +20,13 @@ import torch
 from torch import nn
 
 from .._symbolic_trace import symbolic_trace
+from ..extra.effects.effects import owned
+from ..extra.matching.call_forms import form
 from ..graph import Graph
 from ..graph_module import GraphModule
-from ..memory.effects import owned
 from ..node import Node
 from ..passes.tools_common import Pair, sorted_nodes
 from ..passes.utils.call_order import kept_in_order
-from ..rewriting.call_forms import form
 from ..usedef.values import Argument, Value
 
 __all__ = [

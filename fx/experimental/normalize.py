@@ -20,11 +20,11 @@ from typing import ClassVar
 
 import torch
 
+from ..extra.effects.effects import is_tensor
+from ..extra.effects.modules import hooks_of
+from ..extra.matching.call_forms import PYTHON_OPERATORS, is_torchs
 from ..graph_module import GraphModule
 from ..interpreter import Args, Transformer
-from ..memory.effects import is_tensor
-from ..memory.facts import Facts, facts_of_overloads
-from ..memory.modules import hooks_of
 from ..node import Node
 from ..operator_schemas import (
     ArgsKwargsPair,
@@ -35,7 +35,7 @@ from ..operator_schemas import (
 )
 from ..ordered.opcodes import Target
 from ..proxy import Proxy
-from ..rewriting.call_forms import PYTHON_OPERATORS, is_torchs
+from ..schemas.facts import Facts, facts_of_overloads
 from ..torch_internals.operators import OpOverload, OpOverloadPacket
 from ..usedef.annotations import signature_of
 from ..usedef.values import LEAVES, Argument, Value

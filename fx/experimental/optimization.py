@@ -13,12 +13,12 @@ from collections.abc import Iterable, Mapping, MutableMapping
 from torch import nn
 
 from .._symbolic_trace import symbolic_trace
+from ..extra.effects.modules import is_torchs
 from ..graph import Graph
 from ..graph_module import GraphModule
-from ..memory.modules import is_torchs
 from ..node import Node
 from ..passes.conv_bn_fusion import fold_conv_bn
-from ..text.dotted_path import find
+from ..usedef.dotted_path import find
 
 __all__ = [
     "extract_subgraph",

@@ -12,7 +12,7 @@ from ..graph_module import GraphModule
 from ..interpreter import Args, Transformer
 from ..ordered.opcodes import Target
 from ..proxy import Proxy
-from ..text.qualified_names import resolves_to
+from ..usedef.qualified_names import resolves_to
 from ..usedef.values import Value
 
 __all__ = ["AnnotateTypesWithSchema"]

@@ -18,15 +18,15 @@ from typing import Final
 
 from torch import nn
 
-from ..memory import effect_tables as tables
-from ..memory.effects import is_new, overloads_of
-from ..memory.facts import facts_of_overloads
-from ..memory.modules import returns_new_tensor
 from ..node import Node
 from ..recording import frames
+from ..schemas.facts import facts_of_overloads
 from ..torch_internals import pytree
 from ..tracing.captured import Fetched
 from ..usedef.values import Argument
+from .effects import effect_tables as tables
+from .effects.effects import is_new, overloads_of
+from .effects.modules import returns_new_tensor
 
 _OF_VIEWS: Final = (int, slice, EllipsisType, type(None))
 """Types in an index that gives a view; one with lists or tensors copies."""

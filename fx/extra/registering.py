@@ -4,9 +4,15 @@ fx/__init__.py calls `register` once, when everything else is there.
 
     Graph._dead_code_rule   what is dead code: the rule of `fx.effects`, which
                             follows memory, for the one of torch.fx
+    Graph._copying          notes that hold nodes, copied, and pickles: for
+                            notes that are shared, and an error
     Node._schemas           signatures of what nodes call, for none at all
     Captured.warn_of_writes recorded writes into tensors that are not proxies:
                             a warning, for none
+    CodeGen.emitter_of      readable code, and boxes that a call empties: for
+                            an error, and for arguments that live longer
+    GraphModule._write_folder
+                            `to_folder`, for an error
     SubgraphMatcher.comparing
                             what the options need, such as `normalize=True`,
                             for an error that names it
@@ -17,25 +23,32 @@ fx/__init__.py calls `register` once, when everything else is there.
 from __future__ import annotations
 
 from .. import operator_schemas
+from ..codegen.codegen import CodeGen
 from ..compat.first_use import importer
 from ..graph import Graph
 from ..graph_module import GraphModule
-from ..memory import effects
 from ..node import Node
 from ..passes.utils.matcher_utils import SubgraphMatcher
-from ..rewriting.call_forms import Normalized
 from ..rewriting.patterns import Exact, MatchOptions
 from ..rewriting.value_notes import Changes, Recomputing
 from ..tracing.captured import Captured
 from ..usedef.values import Value
 from .captured_writes import warn_of_writes
+from .effects import effects
+from .matching.call_forms import Normalized
+from .printing.choosing import emitter_of
+from .saving import pickled_graphs
+from .saving.serialize import write_folder
 
 
 def register() -> None:
     """Put what is better into the seams."""
     effects.register_tables()
     Graph._dead_code_rule = effects.MemoryRule()  # noqa: SLF001
+    Graph._copying = pickled_graphs  # noqa: SLF001
     Node._schemas = operator_schemas  # noqa: SLF001
+    CodeGen.emitter_of = staticmethod(emitter_of)
+    GraphModule._write_folder = staticmethod(write_folder)  # noqa: SLF001
     Captured.warn_of_writes = staticmethod(warn_of_writes)
     SubgraphMatcher.comparing = staticmethod(_comparing)
     Changes.run = staticmethod(_on_fake_tensors)

@@ -19,8 +19,8 @@ from collections.abc import Callable, Collection, Iterable
 from itertools import count
 from typing import Final, TypeAlias
 
+from ..extra.effects.effects import effect_by_name
 from ..graph import Graph
-from ..memory.effects import effect_by_name
 from ..node import Node
 from ..ordered.namespace import Namespace, target_to_str
 from ..usedef.values import Value

@@ -12,12 +12,12 @@ from typing import Final
 from torch import nn
 from torch.nn.utils.fusion import fuse_conv_bn_eval, fuse_linear_bn_eval
 
+from ..extra.effects.effects import classify, places_in
+from ..extra.effects.modules import is_torchs
 from ..graph_module import GraphModule
-from ..memory.effects import classify, places_in
-from ..memory.modules import is_torchs
 from ..node import Node
 from ..rewriting.snapshot import Snapshot
-from ..text import dotted_path
+from ..usedef import dotted_path
 from ..usedef.values import Value
 from .utils.call_order import may_write_attributes
 

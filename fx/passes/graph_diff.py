@@ -23,7 +23,7 @@ from typing import TypeAlias
 from ..graph import Graph
 from ..graph_module import GraphModule
 from ..node import Node
-from ..text.node_text import format_arg
+from ..usedef.node_text import format_arg
 from ..usedef.values import Argument
 from .structure import Structure
 

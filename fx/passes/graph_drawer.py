@@ -22,8 +22,8 @@ from ..graph_module import GraphModule
 from ..node import Node
 from ..operator_schemas import normalize_function
 from ..recording.frames import frames_of
-from ..text import dotted_path
-from ..text.qualified_names import _get_qualified_name
+from ..usedef import dotted_path
+from ..usedef.qualified_names import _get_qualified_name
 from ..usedef.values import Argument, Value
 from .shape_prop import TensorMetadata
 

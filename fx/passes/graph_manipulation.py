@@ -10,8 +10,8 @@ import torch
 from ..graph_module import GraphModule
 from ..node import Node
 from ..ordered.opcodes import Opcode, Target
-from ..text.dotted_path import find
 from ..torch_internals import pytree
+from ..usedef.dotted_path import find
 from ..usedef.values import Value
 from .shape_prop import ShapeProp, TensorMetadata
 

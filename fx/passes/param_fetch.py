@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from ..graph_module import GraphModule
-from ..text.dotted_path import find
+from ..usedef.dotted_path import find
 from ..usedef.values import Value
 
 __all__ = [

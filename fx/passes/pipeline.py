@@ -22,9 +22,14 @@ from torch import nn
 from torch.distributed.pipelining import PipelineStage
 
 from ..codegen.variants import _PyTreeCodeGen
+from ..extra.effects.effects import (
+    Memory,
+    changes_only_itself,
+    effect_by_name,
+    owned,
+)
 from ..graph import Graph
 from ..graph_module import GraphModule
-from ..memory.effects import Memory, changes_only_itself, effect_by_name, owned
 from ..node import Node, map_arg
 from ..torch_internals.fake_tensors import FakeTensorMode
 from ..torch_internals.names import TORCH

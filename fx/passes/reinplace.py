@@ -19,7 +19,6 @@ from __future__ import annotations
 import torch
 
 from ..graph_module import GraphModule
-from ..memory.facts import facts_of
 from ..node import Node
 from ..reinplacing.aliasing import arguments_of
 from ..reinplacing.geometry import geometry, tensors_in
@@ -32,6 +31,7 @@ from ..reinplacing.recomputing import (
 from ..reinplacing.report import ReinplaceReport, report_on
 from ..reinplacing.simulation import COPY, Call, Kept, Simulation, Verdict
 from ..rewriting.snapshot import Snapshot
+from ..schemas.facts import facts_of
 from ..usedef.values import Value
 
 __all__ = ["ReinplaceReport", "Verdict", "reinplace", "reinplace_report"]

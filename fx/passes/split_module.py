@@ -26,10 +26,11 @@ from typing import TypeAlias
 
 from torch import nn
 
+from ..codegen.module_paths import copy_attributes
 from ..graph import Graph
 from ..graph_module import OWN, GraphModule
 from ..node import Node, map_arg
-from ..text.dotted_path import copy_attributes, find
+from ..usedef.dotted_path import find
 from ..usedef.values import Argument, Value
 from .utils.call_order import kept_in_order
 

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 
 from torch import nn
 
+from ..codegen.module_paths import copy_attributes
 from ..graph import Graph
 from ..graph_module import GraphModule
 from ..node import Node, map_arg
-from ..text.dotted_path import copy_attributes, find
+from ..usedef.dotted_path import find
 from ..usedef.values import Value
 from .split_module import Part, PartId, Parts, connect, out_of_order
 from .tools_common import CALLABLE_NODE_OPS

@@ -27,8 +27,8 @@ from ..codegen.codegen import CodeGen
 from ..graph import Graph
 from ..graph_module import GraphModule
 from ..node import Node
-from ..text.dotted_path import exists, find
-from ..text.qualified_names import _get_qualified_name, resolves_to
+from ..usedef.dotted_path import exists, find
+from ..usedef.qualified_names import _get_qualified_name, resolves_to
 from ..usedef.refusals import refuse_torchs
 from ..usedef.values import Value
 from .utils.call_order import kept_in_order

@@ -13,7 +13,7 @@ from torch import nn
 from ..graph import Graph
 from ..graph_module import GraphModule
 from ..node import Node
-from ..text.qualified_names import _get_qualified_name
+from ..usedef.qualified_names import _get_qualified_name
 from ..usedef.values import Value
 
 __all__ = [

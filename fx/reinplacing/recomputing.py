@@ -14,8 +14,8 @@ from typing import Final, TypeAlias
 
 import torch
 
-from ..memory.facts import Facts, facts_of
 from ..node import Node, map_arg
+from ..schemas.facts import Facts, facts_of
 from ..usedef.values import Argument, Value
 from .aliasing import is_item
 from .geometry import geometry, tensors_in, without_data

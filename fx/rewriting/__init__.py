@@ -7,7 +7,7 @@ take the replacement's values.  Users call it through `fx/subgraph_rewriter.py`.
 The core is `patterns` (what a pattern requires), `replacing` (the edits) and
 `rules` (rewriting until nothing matches); the search itself is in
 `fx/passes/utils/matcher_utils.py`.  The rest is `candidates` (where matches
-may end), `all_arguments` (with defaults), `call_forms` (equivalent calls),
+may end), `all_arguments` (with defaults), `comparing` (of constants),
 `mutations`, `templates` (checks of replacements), `places` (where new nodes
-go), `value_notes` (which stay true), `snapshot` (undoing), `explain`.
+go), `value_notes` (which stay true) and `snapshot` (undoing).
 """

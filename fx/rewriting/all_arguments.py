@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import inspect
 
-from ..memory.signatures import python_signature
 from ..node import Node
+from ..schemas.signatures import python_signature
 from ..usedef.values import Argument, Value
 
 

@@ -22,8 +22,8 @@ def exactly(options: MatchOptions) -> Exact:
     """
     if wanted := [name for name, on in options.items() if on]:
         raise RuntimeError(
-            f"{wanted[0]}=True needs fx.rewriting.call_forms, which is not "
-            "there: import fx as a whole, or leave the option out"
+            f"{wanted[0]}=True needs fx.extra.matching, which is not there: "
+            "import fx as a whole, or leave the option out"
         )
     return Exact()
 

@@ -17,8 +17,8 @@ import torch
 
 from ..graph import Graph
 from ..node import Node
-from ..text.dotted_path import find
 from ..torch_internals.operators import OpOverload
+from ..usedef.dotted_path import find
 from ..usedef.values import Argument, Value
 from .all_arguments import by_schema, by_signature
 

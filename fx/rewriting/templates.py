@@ -17,16 +17,16 @@ from typing import TypeAlias
 
 from torch import nn
 
+from ..codegen import module_paths
 from ..graph import Graph
 from ..graph_module import GraphModule
-from ..memory.signatures import python_signature
 from ..node import Node
 from ..passes.utils.matcher_utils import InternalMatch, SubgraphMatcher
-from ..text import dotted_path
+from ..schemas.signatures import python_signature
 from ..tracing.torch_marks import is_leaf_function
 from ..tracing.tracer import Tracer
 from ..tracing.wrapping import original_of
-from ..usedef import lint
+from ..usedef import dotted_path, lint
 from ..usedef.arguments import map_aggregate, parts
 from ..usedef.refusals import as_ours
 from ..usedef.values import Argument, Value
@@ -80,7 +80,7 @@ class Copies:
             gm.add_submodule(target, new)
         else:
             saved = dotted_path.is_persistent(made.root, path)
-            dotted_path.assign(gm, target, new, persistent=saved)
+            module_paths.assign(gm, target, new, persistent=saved)
         return target
 
     def _free_path(self, gm: GraphModule, path: str) -> str:

@@ -9,12 +9,12 @@ from typing import TypeAlias
 import torch
 from torch import nn
 
+from ..extra.effects.effects import owned
 from ..graph_module import GraphModule
-from ..memory.effects import owned
 from ..node import Node
 from ..recording.frames import frames_of
-from ..text.node_text import format_arg
-from ..text.qualified_names import _get_qualified_name
+from ..usedef.node_text import format_arg
+from ..usedef.qualified_names import _get_qualified_name
 from ..usedef.values import Value
 from .measure import Facts, bytes_of, value_text
 

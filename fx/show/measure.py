@@ -12,9 +12,9 @@ from ..graph_module import GraphModule
 from ..node import Node
 from ..passes.profiling import Profiler
 from ..passes.shape_prop import ShapeProp, TensorMetadata
-from ..text.node_text import dtype_text
 from ..torch_internals import pytree
 from ..torch_internals.fake_tensors import FakeTensorMode
+from ..usedef.node_text import dtype_text
 from ..usedef.values import Value
 
 __all__ = ["Facts", "measure", "value_text"]

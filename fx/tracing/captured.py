@@ -29,7 +29,7 @@ from torch import nn
 
 from ..node import Node
 from ..recording import frames
-from ..text.dotted_path import MISSING
+from ..usedef.dotted_path import MISSING
 from ..usedef.values import Value
 from .entered import note_mode, warn_of_hooks
 from .patching import names_of, put

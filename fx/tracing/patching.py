@@ -40,7 +40,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Final, TypeAlias
 
-from ..text.dotted_path import MISSING
+from ..usedef.dotted_path import MISSING
 from ..usedef.values import Value
 
 _Patch: TypeAlias = tuple[Value, Callable[..., Value]]

@@ -4,4 +4,8 @@ In come the arguments of a node: nodes, constants, and containers of them.  Out
 come the edges of the graph and what is asked of them: who uses a value, who
 uses it last, whether the graph is a well-formed program.  `fx/node.py` and
 `fx/graph.py`, the classes that users hold, are built from these files.
+
+The core is `arguments`, `lint` and `liveness`.  Of the rest, three files are
+about text (`node_text`, `qualified_names`, `dotted_path`) and two are seams,
+where `import fx` puts more than the stage has (`schemas`, `copying`).
 """

@@ -20,12 +20,12 @@ from typing import Final, Literal, ParamSpec, Protocol, TypeAlias, TypeVar
 import torch
 
 from ..node import Node
-from ..text.dotted_path import find
 from ..torch_internals.operators import (
     called_for_effect,
     draws_numbers,
     schema_writes,
 )
+from .dotted_path import find
 from .values import Value
 
 P = ParamSpec("P")

@@ -19,8 +19,8 @@ from ..node import Node
 from ..ordered.namespace import is_parameter_name
 from ..ordered.opcodes import OPCODES
 from ..ordered.ordered_graph import OrderedGraph
-from ..text.dotted_path import MISSING, walk
 from . import refusals
+from .dotted_path import MISSING, walk
 from .parameters import is_own_self, parameter_faults
 
 

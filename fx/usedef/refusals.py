@@ -17,8 +17,8 @@ import torch.fx
 
 from ..ordered.linked_list import Link
 from ..ordered.ordered_graph import NamedNode
-from ..text.qualified_names import _type_repr, pretty_target
 from .arguments import parts
+from .qualified_names import _type_repr, pretty_target
 from .values import LEAVES, STANDING_FOR_VALUES, Argument, Value
 
 AnyNode = NamedNode[object]

@@ -12,11 +12,11 @@ from typing import ClassVar
 import pytest
 import torch
 
-from fx.text.dotted_path import MISSING
 from fx.tracing import patching
 from fx.tracing.patching import TRACES, Patches
 from fx.tracing.trace_run import TraceRun
 from fx.tracing.tracer import Tracer
+from fx.usedef.dotted_path import MISSING
 from fx.usedef.values import Value
 from stages.checking import check, same
 from stages.residual import Residual

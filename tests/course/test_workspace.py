@@ -99,9 +99,9 @@ def test_copies_follow_the_library_unless_they_were_changed(
     assert mine.read_text() == "# mine\n"
     assert (older.work.base / "_pytree.py").read_text() == "# as it was\n"
     assert older.file("proxy.py").read_text() == "# stubs of then\n"
-    effects = generated()["memory/effects.py"]
-    assert older.file("memory/effects.py").read_text() == effects
-    assert (older.work.base / "memory/effects.py").read_text() == effects
+    effects = generated()["extra/effects/effects.py"]
+    assert older.file("extra/effects/effects.py").read_text() == effects
+    assert (older.work.base / "extra/effects/effects.py").read_text() == effects
 
 
 def test_a_stale_stub_is_seen(learner: Learner) -> None:
@@ -275,10 +275,10 @@ def older(learner: Learner, tmp_path: Path) -> Learner:
         "GAP: Final = 1 << 16",
         "GAP: Final = 8",
     )
-    (library / "memory/effects.py").unlink()
+    (library / "extra/effects/effects.py").unlink()
     for name, text in generated(library).items():
         learner.file(name).write_text(text)
-    learner.file("memory/effects.py").unlink()
+    learner.file("extra/effects/effects.py").unlink()
     lay_out(Workspace(learner.folder, library))
     learner.write(PREPEND)
     return learner
@@ -298,15 +298,18 @@ def test_update_brings_what_is_new_and_keeps_what_is_written(
         older.file("ordered/linked_list.py").read_text(), "Link.prepend"
     )
     done = update(older.work)
-    assert done.changed == ["memory/effects.py", "ordered/linked_list.py"]
+    assert done.changed == [
+        "extra/effects/effects.py",
+        "ordered/linked_list.py",
+    ]
     assert done.conflicts == {}
     text = older.file("ordered/linked_list.py").read_text()
     assert FIRST_LINK in text
     assert functions.source_of(text, "Link.prepend") == mine
     assert older.tree().states()[PREPEND] is State.WRITTEN
     assert (
-        older.file("memory/effects.py").read_text()
-        == generated()["memory/effects.py"]
+        older.file("extra/effects/effects.py").read_text()
+        == generated()["extra/effects/effects.py"]
     )
     result = older.check(1, exercise=PREPEND)
     assert result.verdicts[PREPEND] in "✓·", result.output
@@ -369,7 +372,7 @@ def test_update_waits_until_a_merge_is_finished(older: Learner) -> None:
     with pytest.raises(RuntimeError, match="conflict markers of an earlier"):
         update(older.work)
     assert path.read_text() == mine
-    assert not older.file("memory/effects.py").exists()
+    assert not older.file("extra/effects/effects.py").exists()
 
 
 # --- diff ------------------------------------------------------------------

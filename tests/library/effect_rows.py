@@ -1,7 +1,7 @@
 """The classes of effects, construct by construct.
 
-This is the truth about `fx.memory.effects`, for people too: docs/differences.md
-shows it.  It is no opinion: test_effects.py runs every row that can run, once
+This is the truth about `fx.effects`, for people too: docs/differences.md shows
+it.  It is no opinion: test_effects.py runs every row that can run, once
 as it is and once with its node removed, and compares the world: an impure
 node must leave a trace in it, a pure one must not.
 """

@@ -10,9 +10,9 @@ import torch
 from torch.fx.passes import reinplace as torch_reinplace
 
 import fx
-from fx.memory.facts import facts_of
 from fx.reinplacing.aliasing import DisjointSets, Storages, is_item, propagate
 from fx.reinplacing.geometry import geometry
+from fx.schemas.facts import facts_of
 
 aten = torch.ops.aten
 

@@ -12,8 +12,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from fx import Graph, replace_pattern, symbolic_trace, wrap
+from fx.extra.matching.call_forms import form, operator_name
 from fx.node import Node
-from fx.rewriting.call_forms import form, operator_name
 from fx.rewriting.comparing import same_tensor
 
 Value: TypeAlias = Any

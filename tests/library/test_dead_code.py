@@ -356,7 +356,7 @@ def test_what_fx_registered_stays_by_either_rule() -> None:
 def test_what_torch_fx_would_remove_is_logged(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    with caplog.at_level("INFO", "fx.memory.effects"):
+    with caplog.at_level("INFO", "fx.effects"):
         cut(fx)
     said = {record.getMessage() for record in caplog.records}
     assert any(text.startswith("add_ stays; torch.fx would") for text in said)

@@ -13,19 +13,14 @@ import torch.fx
 from torch import nn
 
 import fx
-from fx.text.dotted_path import (
-    MISSING,
-    PathError,
-    Step,
+from fx.codegen.module_paths import (
     add_submodule,
     assign,
     copy_attribute,
     copy_attributes,
     delete_submodule,
-    exists,
-    find,
-    walk,
 )
+from fx.usedef.dotted_path import MISSING, PathError, Step, exists, find, walk
 
 Anything: TypeAlias = Any
 

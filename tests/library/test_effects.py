@@ -33,21 +33,21 @@ from torch.nn import functional as F
 from torch.nn.parameter import is_lazy
 from torch.nn.utils import parametrizations
 
-from fx.graph import Graph
-from fx.graph_module import GraphModule
-from fx.memory.effect_tables import (
+from fx.extra.effects.effect_tables import (
     DRAWS_IF_ASKED,
     FUNCTIONAL_DRAWS,
     MODULE_EFFECTS,
     UPDATES_STATISTICS,
 )
-from fx.memory.effects import (
+from fx.extra.effects.effects import (
     classify,
     has_side_effect,
     is_impure,
     must_keep,
     place_of,
 )
+from fx.graph import Graph
+from fx.graph_module import GraphModule
 from fx.node import Node, map_arg
 from fx.usedef.dead_code import side_effect_registry
 from tests.library.effect_rows import ROWS, UNKNOWN, Row

@@ -35,7 +35,8 @@ def test_names_are_found_at_first_use_in_either_order() -> None:
         "-c",
         "import sys, fx\n"
         "late = ('fx.show.page', 'fx.passes.shape_prop', 'fx.reinplacing',\n"
-        "        'fx.saving.saved_graph', 'fx.experimental.proxy_tensor')\n"
+        "        'fx.extra.saving.saved_graph',\n"
+        "        'fx.experimental.proxy_tensor')\n"
         "print([name for name in late if name in sys.modules])\n"
         "import fx.show.page, fx.show\n"
         "print(fx.show is fx.show.__globals__['show'], fx.load.__name__)\n"

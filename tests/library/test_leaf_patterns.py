@@ -10,8 +10,8 @@ import torch
 import torch.fx
 
 import fx
+from fx.extra.matching.explain import explain
 from fx.passes.utils.matcher_utils import SubgraphMatcher
-from fx.rewriting.explain import explain
 from fx.rewriting.rules import Rule, rewrite_until_stable
 from fx.rewriting.templates import graph_of
 from fx.usedef.values import Value

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from torch import nn
 
 from fx._symbolic_trace import symbolic_trace
+from fx.extra.matching.explain import explain
 from fx.graph import Graph
 from fx.node import Node
 from fx.passes.utils.matcher_utils import (
@@ -21,7 +22,6 @@ from fx.passes.utils.matcher_utils import (
     MatchOptions,
     SubgraphMatcher,
 )
-from fx.rewriting.explain import explain
 from fx.tracing.tracer import Tracer
 from fx.usedef.values import Value
 from tests.library.random_graphs import (

@@ -19,8 +19,8 @@ import torch
 import torch.fx
 from torch.nn import functional
 
-from fx.text import qualified_names
-from fx.text.qualified_names import (
+from fx.usedef import qualified_names
+from fx.usedef.qualified_names import (
     _get_qualified_name,
     _type_repr,
     is_from_torch,

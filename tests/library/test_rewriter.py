@@ -16,12 +16,12 @@ from hypothesis import given, settings
 from torch import nn
 
 from fx._symbolic_trace import symbolic_trace
+from fx.extra.matching.explain import explain
 from fx.graph import Graph
 from fx.graph_module import GraphModule
 from fx.node import Node
 from fx.passes.conv_bn_fusion import fold_conv_bn
 from fx.passes.utils.matcher_utils import InternalMatch, SubgraphMatcher
-from fx.rewriting.explain import explain
 from fx.rewriting.rules import DoesNotEndError, Rule, rewrite_until_stable
 from fx.subgraph_rewriter import replace_pattern, replace_pattern_with_filters
 from fx.tracing.tracer import Tracer

@@ -424,8 +424,8 @@ def run(seed: int, cases: int) -> Iterator[Outcome]:
             yield Outcome(f"seed {case}", ours, theirs)
 
 
-TENSORS = "fx/memory/effects.py"
-DEAD_CODE = "fx/memory/effects.py"
+TENSORS = "fx/extra/effects/effects.py"
+DEAD_CODE = "fx/extra/effects/effects.py"
 
 PART = Part(
     "dead_code",
@@ -435,19 +435,19 @@ PART = Part(
     long=50_000,
     plants=(
         Plant(
-            "fx/memory/modules.py",
+            "fx/extra/effects/modules.py",
             "    if any(getattr(module, kind) for kind in HOOKS):",
             "    if False:",
             "a module with hooks is taken for one without",
         ),
         Plant(
-            "fx/memory/effects.py",
+            "fx/extra/effects/effects.py",
             "is_tensor(first_of(node), {} if tensors is None else tensors):",
             "node.args:",
             "a method of anything is taken for a tensor's",
         ),
         Plant(
-            "fx/memory/effect_tables.py",
+            "fx/extra/effects/effect_tables.py",
             '"map object oct ord',
             '"list map object oct ord',
             "list(map(f, xs)) is taken for pure",
@@ -465,7 +465,7 @@ PART = Part(
             "what is written is never seen",
         ),
         Plant(
-            "fx/memory/effect_tables.py",
+            "fx/extra/effects/effect_tables.py",
             '"abs acos acosh add ',
             '"detach type_as abs acos acosh add ',
             "`type_as` and `detach` are taken for new memory",

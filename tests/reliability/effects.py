@@ -29,14 +29,14 @@ from torch.nn import functional as F
 from torch.nn.parameter import is_lazy
 from torch.utils import _pytree as pytree
 
-from fx.graph import Graph
-from fx.memory.effects import (
+from fx.extra.effects.effects import (
     Effect,
     classify,
     is_new,
     is_tensor,
     is_torchs_module,
 )
+from fx.graph import Graph
 from fx.node import Node
 from tests.reliability.part import Outcome, Part, Plant
 
@@ -379,7 +379,7 @@ def run(seed: int, cases: int) -> Iterator[Outcome]:
         yield Outcome(name, ours_text, theirs_text)
 
 
-TABLES = "fx/memory/effect_tables.py"
+TABLES = "fx/extra/effects/effect_tables.py"
 
 PART = Part(
     "effects",
@@ -395,7 +395,7 @@ PART = Part(
             "operators that return their input are taken for new memory",
         ),
         Plant(
-            "fx/memory/function_effects.py",
+            "fx/extra/effects/function_effects.py",
             "    if any(facts.draws for facts in functional):",
             "    if False:",
             "operators that draw random numbers are taken for pure",
@@ -407,13 +407,13 @@ PART = Part(
             "a batch norm in training is taken for pure",
         ),
         Plant(
-            "fx/memory/function_effects.py",
+            "fx/extra/effects/function_effects.py",
             "        if not known or facts.draws or len(facts.writes) != 1:",
             "        if len(facts.writes) != 1:",
             "a write is all that `bernoulli_` is said to do",
         ),
         Plant(
-            "fx/memory/modules.py",
+            "fx/extra/effects/modules.py",
             '        and not getattr(module, "return_indices", False)\n',
             "",
             "the two results of a pool are taken for one tensor",

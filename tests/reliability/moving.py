@@ -219,7 +219,7 @@ PART = Part(
             "a batch norm does not stay behind what reads its statistics",
         ),
         Plant(
-            "fx/memory/effects.py",
+            "fx/extra/effects/effects.py",
             "return storage.data_ptr()",
             "return id(tensor)",
             "a view of what a module writes is overlooked",

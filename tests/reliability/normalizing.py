@@ -366,7 +366,7 @@ ALWAYS = ("nn.functional.binary_cross_entropy", "var unbiased")
 
 SCHEMAS = "fx/operator_schemas.py"
 PASS = "fx/experimental/normalize.py"
-FORMS = "fx/rewriting/call_forms.py"
+FORMS = "fx/extra/matching/call_forms.py"
 
 PART = Part(
     "normalizing",

@@ -24,7 +24,7 @@ class Outcome:
 class Plant:
     """A fault to put into a copy of `fx/`, which the part must then find.
 
-    `was` stands exactly once in `file` (`"fx/memory/effects.py"`).
+    `was` stands exactly once in `file` (`"fx/extra/effects/effects.py"`).
     """
 
     file: str

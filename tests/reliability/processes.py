@@ -33,6 +33,7 @@ from fx.experimental.merge_matmul import merge_matmul
 from fx.experimental.normalize import NormalizeArgs, NormalizeOperators
 from fx.experimental.optimization import remove_dropout
 from fx.experimental.proxy_tensor import make_fx
+from fx.extra.matching.explain import explain
 from fx.passes.dialect.common.cse_pass import CSEPass
 from fx.passes.graph_drawer import FxGraphDrawer
 from fx.passes.infra.partitioner import CapabilityBasedPartitioner
@@ -44,7 +45,6 @@ from fx.passes.split_utils import split_by_tags
 from fx.passes.structure import structure_hash
 from fx.passes.tools_common import sort_nodes
 from fx.passes.utils.matcher_utils import SubgraphMatcher
-from fx.rewriting.explain import explain
 from tests.reliability import programs
 from tests.reliability.part import Outcome, Part, Plant
 
@@ -422,7 +422,7 @@ PART = Part(
             "code has the items of a set in their order",
         ),
         Plant(
-            "fx/saving/values.py",
+            "fx/extra/saving/values.py",
             'sorted(data, key=repr) if "set" in tag else data',
             "data",
             "a saved file has the items of a set in their order",

@@ -344,7 +344,7 @@ PART = Part(
             "keyword-only parameters come before *args",
         ),
         Plant(
-            "fx/saving/attributes.py",
+            "fx/codegen/attributes.py",
             "    new.graph = gm.graph\n    return new\n",
             "    new.graph = gm.graph\n    new.training = False\n"
             "    new._parameters.clear()\n    return new\n",
@@ -357,13 +357,13 @@ PART = Part(
             "a class without __init__ has no hooks",
         ),
         Plant(
-            "fx/saving/pickled_modules.py",
+            "fx/codegen/pickled_modules.py",
             "= object.__new__(body.get(_CLASS, cls))",
             "= body[_CLASS].__new__(body[_CLASS])",
             "what is unpickled has a class that nobody can allow",
         ),
         Plant(
-            "fx/saving/serialize.py",
+            "fx/extra/saving/serialize.py",
             "    yield from _own_state(module)\n",
             "",
             "a folder has lost the module's own parameters",

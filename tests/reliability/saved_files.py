@@ -766,13 +766,13 @@ PART = Part(
     long=20_000,
     plants=(
         Plant(
-            "fx/saving/files.py",
+            "fx/extra/saving/files.py",
             "map_location=map_location, weights_only=True",
             "map_location=map_location, weights_only=False",
             "the weights are a pickle that may call anything",
         ),
         Plant(
-            "fx/saving/allowed.py",
+            "fx/extra/saving/allowed.py",
             "        if found is None:\n            raise",
             '        if found is None and name.startswith("torch."):\n'
             '            path = name.split(".")[1:]\n'
@@ -781,55 +781,55 @@ PART = Part(
             "a function is allowed by a prefix of its name",
         ),
         Plant(
-            "fx/saving/allowed.py",
+            "fx/extra/saving/allowed.py",
             "if private or not callable(found) or not _safe(packet):",
             "if not str(target).isidentifier():",
             "any method may be called",
         ),
         Plant(
-            "fx/saving/allowed.py",
+            "fx/extra/saving/allowed.py",
             'if namespace not in ("aten", "prims") or base == "from_file":',
             'if namespace not in ("aten", "prims"):',
             "an operator may open files",
         ),
         Plant(
-            "fx/saving/allowed.py",
+            "fx/extra/saving/allowed.py",
             "if type(name) is not str or name not in _ATTRIBUTES:",
             "if type(name) is not str:",
             "getattr may fetch any attribute",
         ),
         Plant(
-            "fx/saving/saved_graph.py",
+            "fx/extra/saving/saved_graph.py",
             "if not all(map(is_parameter_name, names)):",
             "if not names:",
             "the names of parameters are pasted into code as they are",
         ),
         Plant(
-            "fx/saving/module_tree.py",
+            "fx/extra/saving/module_tree.py",
             '    raise ValueError(f"the path {path!r} leads',
             '    return None\n    raise ValueError(f"the path {path!r} leads',
             "a path may lead to methods and properties",
         ),
         Plant(
-            "fx/saving/values.py",
+            "fx/extra/saving/values.py",
             "if isinstance(kind, str) and not _annotation.fullmatch(kind):",
             "if kind == ...:",
             "an annotation may hold code",
         ),
         Plant(
-            "fx/saving/files.py",
+            "fx/extra/saving/files.py",
             "if sum(part.file_size for part in parts) > file.stat().st_size:",
             "if not parts:",
             "a small file of tensors fills the memory",
         ),
         Plant(
-            "fx/saving/files.py",
+            "fx/extra/saving/files.py",
             "    if not stat.S_ISREG(file.stat().st_mode):",
             "    if not file.exists():",
             "a file may be a pipe, which never ends",
         ),
         Plant(
-            "fx/saving/values.py",
+            "fx/extra/saving/values.py",
             "lambda parts: _of_a_type(parts[0])[tuple(parts[1:])]",
             "lambda parts: parts[0][tuple(parts[1:])]",
             "an annotation may compute with tensors",

@@ -402,7 +402,7 @@ def run(seed: int, cases: int) -> Iterator[Outcome]:
         yield Outcome(f"{number}: {said}", wrong[:400])
 
 
-FILES = "fx/saving/files.py"
+FILES = "fx/extra/saving/files.py"
 
 PART = Part(
     name="saving",
@@ -437,20 +437,20 @@ PART = Part(
             "a link or a folder of the name is taken for a file of fx",
         ),
         Plant(
-            "fx/saving/saved_graph.py",
+            "fx/extra/saving/saved_graph.py",
             "    for line in lines:\n        try:",
             "    return\n    for line in lines:\n        try:",
             "what is written is not tried",
         ),
         Plant(
-            "fx/saving/values.py",
+            "fx/extra/saving/values.py",
             "        if kind in _PARTS:\n",
             "        if kind is torch.Size:\n            kind = tuple\n"
             "        if kind in _PARTS:\n",
             "a torch.Size comes back as a tuple",
         ),
         Plant(
-            "fx/saving/saved_graph.py",
+            "fx/extra/saving/saved_graph.py",
             "                node.name = self._names[node]\n",
             "                pass\n",
             "the name of a node is not the one it had",

@@ -25,12 +25,12 @@ import torch
 
 from .. import _pytree as fx_pytree
 from ..ordered.namespace import BUILTINS, Namespace, target_to_str
-from ..text.qualified_names import (
+from ..torch_internals import pytree
+from ..usedef.qualified_names import (
     _get_qualified_name,
     is_from_torch,
     resolves_to,
 )
-from ..torch_internals import pytree
 from ..usedef.values import Value
 
 PREFILLED: Final[dict[str, object]] = {

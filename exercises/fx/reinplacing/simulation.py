@@ -16,8 +16,8 @@ from typing import Final, NamedTuple
 import torch
 
 from ..graph_module import GraphModule
-from ..memory.facts import Facts, facts_of
 from ..node import Node
+from ..schemas.facts import Facts, facts_of
 from ..torch_internals.fake_tensors import FakeTensorMode
 from ..usedef.values import Value
 from .aliasing import DisjointSets, Storages, is_item, nodes_in, propagate

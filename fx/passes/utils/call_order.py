@@ -16,14 +16,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import pairwise
 
-from ...graph import Graph
-from ...memory.effects import (
+from ...extra.effects.effects import (
     Effect,
     Memory,
     changes_only_itself,
     effect_by_name,
     holds_with_others,
 )
+from ...graph import Graph
 from ...node import Node
 from ..tools_common import CALLABLE_NODE_OPS, Pair
 

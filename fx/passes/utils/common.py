@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 
 from torch import nn
 
+from ...codegen.attributes import paths_in
 from ...graph import Graph
 from ...graph_module import GraphModule
 from ...node import Node
-from ...saving.attributes import paths_in
 from .matcher_utils import SubgraphMatcher
 
 __all__ = ["HolderModule", "compare_graphs", "lift_subgraph_as_module"]

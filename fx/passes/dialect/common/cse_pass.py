@@ -17,10 +17,10 @@ from typing import Final
 
 import torch
 
+from ....extra.effects.effect_tables import FRESH_OPERATORS
+from ....extra.effects.effects import Memory, classify, is_new, is_tensor
 from ....graph import Graph
 from ....graph_module import GraphModule
-from ....memory.effect_tables import FRESH_OPERATORS
-from ....memory.effects import Memory, classify, is_new, is_tensor
 from ....node import Node
 from ....usedef.dead_code import is_in
 from ....usedef.values import Argument, Value

@@ -1,0 +1,66 @@
+"""Stage 05, codegen: how a graph module is pickled: its class, then its state.
+
+A pickle first makes an instance without a graph, by `reduce_graph_module`, and
+then sets its state, of which `GraphModule.__setstate__` compiles the graph.
+The class of an instance is for it alone and has no name to import; a pickle
+names the nearest class that has one, and the name that the class had.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from ..usedef.qualified_names import importable
+from ..usedef.values import Value
+from .attributes import at_first, state_of
+
+if TYPE_CHECKING:
+    from ..graph_module import GraphModule
+
+_CLASS: Final = "_graphmodule_cls"
+_CLASS_NAME: Final = "_graphmodule_cls_name"
+
+
+def beginning(cls: type[GraphModule]) -> dict[str, Value]:
+    """What a pickle has to make an instance, before it sets the state."""
+    bases = cls.__mro__
+    return {_CLASS: next(base for base in bases if importable(base))}
+
+
+def state_to_pickle(gm: GraphModule) -> dict[str, Value]:
+    """The graph, its class's name, and what `recompile` does not make."""
+    name = {_CLASS_NAME: type(gm).__name__, "_graph": gm.graph}
+    return state_of(gm) | name
+
+
+def attributes_of(state: dict[str, Value]) -> dict[str, Value]:
+    """What of a state are attributes of the module."""
+    made = "_graph", _CLASS_NAME
+    return {name: state[name] for name in state if name not in made}
+
+
+def class_name_of(state: dict[str, Value]) -> str:
+    """The name of the class of what was pickled."""
+    return str(state.get(_CLASS_NAME, "GraphModule"))
+
+
+def unpickled(body: dict[str, Value], cls: type[GraphModule]) -> GraphModule:
+    """A module at the beginning of unpickling, or of all its state.
+
+    Args:
+        body: as `reduce_graph_module` takes it.
+        cls: the class, if the body names none.
+
+    Raises:
+        RuntimeError: a state without a graph: there is only the code.
+    """
+    if "_code" in body and "_graph" not in body:
+        raise RuntimeError(
+            "a pickle of fx has the graph, and no code is traced again: keep "
+            "'_graph' in the state of the module"
+        )
+    new: GraphModule = object.__new__(body.get(_CLASS, cls))
+    vars(new).update(at_first())
+    if "_graph" in body:
+        new.__setstate__({key: body[key] for key in body if key != _CLASS})
+    return new

@@ -1,0 +1,5 @@
+"""Extra: patterns that match by meaning, and why one did not match.
+
+In come two calls, written in different ways: `x + y`, `torch.add(x, y)`.  Out
+comes whether they are the same call.
+"""

@@ -1,0 +1,32 @@
+"""Extra: which emitter writes a graph: the plain one, or one that shows more.
+
+`CodeGen.emitter_of` is this function after `import fx`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from ...codegen.emit import Emitter
+from ...node import Node
+from ...ordered.linked_list import LinkedList
+from ...usedef.protocols import CodeOptions
+from .boxed import BoxingEmitter, has_boxes
+from .readable import ReadableEmitter
+
+
+def emitter_of(
+    nodes: LinkedList[Node], options: CodeOptions
+) -> Callable[..., Emitter]:
+    """What makes the emitter of a graph's body.
+
+    Args:
+        nodes: all nodes of the graph.
+        options: what to show beyond what is necessary.
+
+    Cost: O(nodes).
+    """
+    if options != CodeOptions():
+        return partial(ReadableEmitter, options)
+    return BoxingEmitter if has_boxes(nodes) else Emitter

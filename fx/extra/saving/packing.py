@@ -1,0 +1,325 @@
+"""Extra: values that hold nodes, pickled without following them.
+
+Pickle follows references.  If it followed those from node to node, a chain of
+1,000 nodes would be a recursion 1,000 calls deep, and no node could be made
+before its inputs.  So a graph pickles what its nodes hold with `pack`, which
+writes a node of the graph as its number, wherever it stands: in a list, in a
+set, in an attribute of a user's object.  `unpack` gets the nodes that were made
+meanwhile, and puts them back.
+
+A deep copy of a graph has the same problem with `meta`, where any object can
+hold nodes: `moved` packs what does, and unpacks it with the nodes of the copy.
+"""
+
+from __future__ import annotations
+
+import functools
+import gc
+import io
+import pickle
+import pkgutil
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import BuiltinFunctionType, FunctionType, ModuleType
+from typing import NamedTuple, TypeAlias, TypeVar
+
+import torch
+
+from ...ordered.linked_list import Link
+from ...ordered.ordered_graph import OrderedGraph
+from ...torch_internals.fake_tensors import FakeTensor, FakeTensorMode
+from ...torch_internals.operators import OpOverload, OpOverloadPacket
+from ...usedef.qualified_names import (
+    _get_qualified_name,
+    _type_repr,
+    importable,
+    resolves_to,
+)
+from ...usedef.values import LEAVES, Value
+
+LinkT = TypeVar("LinkT", bound=Link)
+
+_BY_REFERENCE = (
+    BuiltinFunctionType,
+    FunctionType,
+    torch.Tensor,
+    torch.nn.Module,
+    type,
+)
+"""What the pickle around this one writes, so that it is shared with it."""
+
+
+_SHARED = (*_BY_REFERENCE, ModuleType, OpOverload, OpOverloadPacket)
+"""What a deep copy shares, and nobody need look into for nodes."""
+
+
+Packed: TypeAlias = tuple[bytes, list[Value]]
+"""A value that holds nodes: as a pickle, with marks for what is not in it; and
+what the marks of `("outside", index)` stand for."""
+
+
+def pack(value: Value, nodes: Iterable[Link]) -> Packed:
+    """Pickle a value, each node in it as its number.
+
+    Args:
+        value: anything that pickle can write.
+        nodes: the nodes that are written as numbers, in this order.  Any
+            other node takes its graph with it.
+
+    Cost: O(size of `value`).
+    """
+    file = io.BytesIO()
+    pickler = _Pickler(file, {node: n for n, node in enumerate(nodes)})
+    pickler.dump(value)
+    return file.getvalue(), pickler.outside
+
+
+def unpack(packed: Packed, nodes: Sequence[Link]) -> Value:
+    """The value that was packed, with the node of each number in its place."""
+    return _Unpickler(packed, nodes).load()
+
+
+_TRACED = frozenset(("nn_module_stack", "stack_trace", "is_wrapped"))
+"""Keys of `meta` that a trace sets, none of them to a node."""
+
+
+def move_metas(copies: Mapping[LinkT, LinkT]) -> None:
+    """Put the copy of each node in its place in the `meta` of the copies.
+
+    Args:
+        copies: node -> its copy, which has a shallow copy of its `meta`.
+
+    Cost: O(nodes + size of what they have in `meta`, besides a trace's keys).
+    """
+    nodes: list[Value] = [*copies.values()]
+    noted = [n for n in nodes if not n.meta.keys() <= _TRACED]
+    metas = moved([node.meta for node in noted], copies)
+    for node, meta in zip(noted, metas, strict=True):
+        node.meta = meta
+
+
+def moved(values: list[Value], copies: Mapping[LinkT, LinkT]) -> list[Value]:
+    """The values, with the copy of each node in its place.
+
+    The values are containers of any kind and objects of any class. Those that
+    hold no node are returned themselves, and so are those that cannot be
+    pickled. The others are made again, apart from the tensors, functions,
+    modules and nodes without a copy in them, which are shared.
+
+    Cost: O(size of `values`).
+    """
+    clean: set[int] = set()
+    if not _hold_node(values, clean):
+        return values
+    places = [i for i, v in enumerate(values) if _hold_node([v], clean)]
+    result = [*values]
+    held = [values[i] for i in places]
+    for i, new in zip(places, _rebuilt(held, copies), strict=True):
+        result[i] = new
+    return result
+
+
+def _rebuilt(held: list[Value], copies: Mapping[LinkT, LinkT]) -> list[Value]:
+    """Values that hold nodes, made again with the nodes' copies.
+
+    All at once, so that an object that two of them have stays one object;
+    but if one of them cannot be pickled, each for itself, and the items of a
+    dict likewise.
+    """
+    file = io.BytesIO()
+    pickler = _Mover(file, {node: n for n, node in enumerate(copies)})
+    try:
+        pickler.dump(held)
+    except Exception:  # a user's object can raise anything
+        if len(held) > 1:
+            return [_rebuilt([value], copies)[0] for value in held]
+        value = held[0]
+        if type(value) is dict and len(value) > 1:
+            items = [_rebuilt([{k: v}], copies)[0] for k, v in value.items()]
+            return [{k: v for item in items for k, v in item.items()}]
+        return held
+    packed = file.getvalue(), pickler.outside
+    rebuilt: list[Value] = unpack(packed, [*copies.values()])
+    return rebuilt
+
+
+def _hold_node(values: list[Value], clean: set[int]) -> bool:
+    """Whether a node can be reached from some values; runs none of their code.
+
+    Args:
+        values: of any kind.
+        clean: the ids of objects from which none can be, which grows.
+    """
+    seen: set[int] = set()
+    level = values
+    while level:
+        kinds = set(map(type, level)) - LEAVES
+        if any(issubclass(kind, Link) for kind in kinds):
+            return True
+        kinds = {kind for kind in kinds if not issubclass(kind, _SHARED)}
+        ahead = {
+            id(part): part
+            for part in level
+            if type(part) in kinds and id(part) not in seen
+        }
+        seen |= ahead.keys()
+        level = gc.get_referents(*[ahead[key] for key in ahead.keys() - clean])
+    clean |= seen
+    return False
+
+
+class _Fake(NamedTuple):
+    """What is kept of a FakeTensor, which has no data of its own."""
+
+    size: tuple[int, ...]
+    stride: tuple[int, ...] | None
+    dtype: torch.dtype
+    device: torch.device
+    layout: torch.layout
+    requires_grad: bool
+    is_parameter: bool
+
+    @classmethod
+    def of(cls, tensor: torch.Tensor) -> tuple[Value, ...]:
+        """A plain tuple of what is kept of a tensor with sizes of numbers."""
+        strided = tensor.layout is torch.strided
+        return (
+            tuple(map(int, tensor.shape)),
+            tuple(map(int, tensor.stride())) if strided else None,
+            tensor.dtype,
+            tensor.device,
+            tensor.layout,
+            tensor.requires_grad,
+            isinstance(tensor, torch.nn.Parameter),
+        )
+
+    def make(self) -> torch.Tensor:
+        """Such a tensor, fake if a FakeTensorMode is active."""
+        dtype, device = self.dtype, self.device
+        if self.stride is None:
+            layout = self.layout
+            new = torch.empty(
+                self.size, dtype=dtype, device=device, layout=layout
+            )
+        else:
+            new = torch.empty_strided(
+                self.size, self.stride, dtype=dtype, device=device
+            )
+        if self.is_parameter:
+            return torch.nn.Parameter(new, self.requires_grad)
+        new.requires_grad = self.requires_grad
+        return new
+
+
+class _Pickler(pickle.Pickler):
+    """Writes a mark for each node, operator, tensor, function and class."""
+
+    def __init__(self, file: io.BytesIO, number: Mapping[Link, int]) -> None:
+        super().__init__(file, pickle.HIGHEST_PROTOCOL)
+        self._number = number
+        self._index: dict[int, int] = {}
+        self._alive: list[object] = []
+        self.outside: list[Value] = []
+
+    def persistent_id(self, obj: object) -> tuple[object, ...] | None:
+        """The mark that stands for an object, or None to write it here."""
+        if isinstance(obj, Link):
+            number = self._number.get(obj)
+            return None if number is None else ("node", number)
+        if isinstance(obj, (OpOverload, OpOverloadPacket)):
+            return ("operator", *str(obj).split("."))
+        if isinstance(obj, FakeTensor):
+            return ("fake", self._place(obj, _Fake.of))
+        if isinstance(obj, (*_BY_REFERENCE, OrderedGraph)):
+            name = _name_in_torch(obj)
+            return ("named", name) if name else ("outside", self._place(obj))
+        return None
+
+    def _place(
+        self, obj: Value, kept: Callable[[Value], Value] = lambda obj: obj
+    ) -> int:
+        """The index of an object in `outside`, where `kept(obj)` is put."""
+        index = self._index.get(id(obj))
+        if index is None:
+            self.outside.append(kept(obj))
+            index = self._index[id(obj)] = len(self._index)
+            self._alive.append(obj)  # so that no other object gets its id
+        return index
+
+
+class _Mover(_Pickler):
+    """Writes a mark for each node that has a copy, and all that is shared."""
+
+    def persistent_id(self, obj: object) -> tuple[object, ...] | None:
+        """The mark that stands for an object, or None to write it here."""
+        if isinstance(obj, Link) and obj in self._number:
+            return ("node", self._number[obj])
+        shared = isinstance(obj, (*_SHARED, Link))
+        return ("outside", self._place(obj)) if shared else None
+
+
+class _Unpickler(pickle.Unpickler):
+    """Reads what `_Pickler` wrote."""
+
+    def __init__(self, packed: Packed, nodes: Sequence[Link]) -> None:
+        data, outside = packed
+        super().__init__(io.BytesIO(data))
+        self._found = {"node": nodes, "outside": outside}
+        self._fakes: dict[int, torch.Tensor] = {}
+        self._mode = functools.cache(FakeTensorMode)
+
+    def persistent_load(self, mark: Value) -> Value:
+        """The object that a mark stands for."""
+        kind, *key = mark
+        if kind == "fake":
+            return self._fake(key[0])
+        if kind == "named":
+            return pkgutil.resolve_name(key[0])
+        if kind != "operator":
+            return self._found[kind][key[0]]
+        found: Value = torch.ops
+        for name in key:
+            found = getattr(found, name)
+        return found
+
+    def _fake(self, index: int) -> torch.Tensor:
+        """A FakeTensor; all that are loaded together have one new mode."""
+        if index not in self._fakes:
+            with self._mode():
+                self._fakes[index] = _Fake(
+                    *self._found["outside"][index]
+                ).make()
+        return self._fakes[index]
+
+
+def _name_in_torch(obj: object) -> str:
+    """The name under which torch has a function, "" for all else.
+
+    Pickle would look for `F.max_pool2d` by what it calls itself, `fn`.
+    """
+    if not isinstance(obj, (FunctionType, BuiltinFunctionType)):
+        return ""
+    name = _get_qualified_name(obj)
+    found = name.startswith("torch.") and resolves_to(name, obj)
+    return name if found else ""
+
+
+def portable(meta: dict[str, Value]) -> dict[str, Value]:
+    """The `meta` of a node, as it is pickled.
+
+    In the module stack of a trace, a class that pickle cannot find again is
+    its name.
+    """
+    stack = meta.get("nn_module_stack")
+    if not isinstance(stack, dict):
+        return meta
+    local = {
+        key: (*note[:-1], _type_repr(note[-1]))
+        for key, note in stack.items()
+        if isinstance(note, tuple) and any(map(_is_local, note[-1:]))
+    }
+    return {**meta, "nn_module_stack": stack | local} if local else meta
+
+
+def _is_local(note: Value) -> bool:
+    """Whether this is a class that pickle cannot find again."""
+    return isinstance(note, type) and importable(note) is None

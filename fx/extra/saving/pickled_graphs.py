@@ -1,0 +1,94 @@
+"""Extra: a graph in a pickle: its nodes, then what each of them holds.
+
+A pickle has numbers in place of nodes.  The nodes are made first, from their
+names, opcodes and targets, and get their arguments and notes afterwards.  The
+owner is left out: it is a module, which pickles the graph itself.
+
+The functions here are what `Graph._copying` asks for.
+"""
+
+from __future__ import annotations
+
+from ...graph import Graph
+from ...node import Node
+from ...node import _erased_node as make_erased
+from ...node import _node_at as node_at
+from ...usedef.qualified_names import importable
+from ...usedef.values import Value
+from .packing import Packed, move_metas, pack, portable, unpack
+
+__all__ = ["erased_node", "move_metas", "reduced", "restore", "state_of"]
+
+
+def state_of(graph: Graph) -> dict[str, Value]:
+    """What is pickled of a graph.
+
+    Cost: O(nodes + size of what they hold).
+    """
+    names = graph._graph_namespace
+    nodes = dict.fromkeys(graph._nodes)
+    held = [
+        (
+            node._args,
+            node._kwargs,
+            portable(node.meta),
+            getattr(node, "__dict__", {}),
+            [user for user in node.users if user in nodes],
+        )
+        for node in nodes
+    ]
+    return {
+        "nodes": pack([(n._name, n._op, n._target, n.type) for n in nodes], ()),
+        "held": pack(held, nodes),
+        "names": (list(names._used), names._counts),
+        "tracer": (importable(graph._tracer_cls), graph._tracer_extras),
+        "pytree_info": graph._pytree_info,
+        "codegen": vars(graph).get("_codegen"),
+        "co_fields": graph._co_fields,
+    }
+
+
+def restore(graph: Graph, state: dict[str, Value]) -> None:
+    """Make the nodes of a graph again, and give each what it held.
+
+    Args:
+        graph: an instance that was not initialised.
+        state: what `state_of` gave, in this version of fx or an earlier one.
+    """
+    Graph.__init__(graph, None, *state["tracer"])
+    for name, op, target, kind in unpack(state["nodes"], ()):
+        graph._add(Node(graph, name, op, target, (), {}, kind))
+    nodes = list(graph._nodes)
+    held = unpack(state["held"], nodes)
+    for node, (args, kwargs, meta, extra, _) in zip(nodes, held, strict=True):
+        node._update_args_kwargs(args, kwargs)
+        node.meta = meta
+        vars(node).update(extra)
+    for node, (*_, users) in zip(nodes, held, strict=True):
+        node.users = dict.fromkeys(users)  # in their order
+    names = graph._graph_namespace
+    used, names._counts = state["names"]
+    names._used = dict.fromkeys(used)
+    graph._pytree_info = state["pytree_info"]
+    graph._co_fields = state["co_fields"]
+    if state["codegen"] is not None:
+        graph._codegen = state["codegen"]
+
+
+def reduced(node: Node) -> tuple[Value, ...]:
+    """A node is pickled as its graph and its place there.
+
+    An erased node has no place, and its inputs are gone.
+
+    Cost: O(nodes), besides the graph's own.
+    """
+    for place, other in enumerate(node.graph._nodes):
+        if other is node:
+            return node_at, (node.graph, place)
+    what = pack((node._name, node.op, node.target, node.type), ())
+    return make_erased, (node.graph, what)
+
+
+def erased_node(graph: Graph, packed: Packed) -> Node:
+    """A node that says it was erased from `graph`."""
+    return Node._erased_from(graph, *unpack(packed, ()))

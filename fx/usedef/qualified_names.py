@@ -1,0 +1,214 @@
+"""Stage 02, use-def: how functions and types are written in text.
+
+A node's target is the function object itself.  In print it becomes the name
+under which it can be found: `torch.relu`, `operator.add`, `my_model.scale`.
+Not every callable has such a name (a lambda, a partial, a method of a list),
+and some have a wrong one, so code that *executes* the text first asks
+`resolves_to`.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import sys
+from functools import lru_cache
+from types import BuiltinFunctionType, FunctionType
+from typing import Final, TypeVar
+
+import torch
+from torch.nn import functional
+
+from ..ordered.namespace import BUILTINS
+
+ClassT = TypeVar("ClassT", bound=type)
+
+_RESPELLED: Final = {
+    "torch.segment_reduce": "torch._segment_reduce",
+    "torch.nn.functional._ScalingType": "torch.nn.functional.ScalingType",
+    "torch.nn.functional._SwizzleType": "torch.nn.functional.SwizzleType",
+}
+"""Functions of torch whose `__name__` is not the name they are found under."""
+
+_lambda_assigned = re.compile(r"\s*([A-Za-z_][\w.]*)\s*(?::[^=]*)?=\s*lambda\b")
+
+_KNOWN_LIMIT: Final = 4096
+_known: Final[dict[int, tuple[object, str]]] = {}
+"""id of a function of torch or of a C module → the function and its name.
+
+By identity, since a user's callable may define `==`; the function is kept
+beside its name so that its id stays its own.  Only what `resolves_to` proves
+to be held by its module is put in: the cache keeps no user's object alive.
+"""
+
+
+def _get_qualified_name(func: object) -> str:
+    """The name of a callable, with the module it is in.
+
+    Builtins are bare (`len`), methods of tensors are `torch.Tensor.relu`,
+    everything else is `module.name`.  A callable without a name is written as
+    its type: `functools.partial`, `builtins.list.append`.
+
+    Cost: O(1), and a dict lookup when asked again for a function of torch.
+
+    torch.fx: node.py, _get_qualified_name
+    """
+    known = _known.get(id(func))
+    if known is not None:
+        return known[1]
+    text = _qualified_name(func)
+    lasting = text.startswith("torch.") or isinstance(func, BuiltinFunctionType)
+    if lasting and resolves_to(text, func):
+        if len(_known) >= _KNOWN_LIMIT:
+            _known.clear()
+        _known[id(func)] = (func, text)
+    return text
+
+
+def _qualified_name(func: object) -> str:
+    """What `_get_qualified_name` says, worked out."""
+    name = getattr(func, "__name__", None)
+    if not isinstance(name, str):
+        return _of_type(type(func))
+    if BUILTINS.get(name) is func:
+        return name
+    if _is_tensor_method(func, name):
+        return f"torch.Tensor.{name}"
+    if name == "<lambda>":
+        name = _lambda_name(func)
+    module = _module_of(func, name)
+    if module is None:
+        return f"{_of_type(_owner(func))}.{name}"
+    # torch.ops.aten.add says that its module is torch._ops.aten.
+    text = f"{module.replace('torch._ops', 'torch.ops')}.{name}"
+    return _RESPELLED.get(text, text)
+
+
+def _is_tensor_method(func: object, name: str) -> bool:
+    """Whether `func` is found as `torch.Tensor.<name>`."""
+    if getattr(func, "__qualname__", None) == f"Tensor.{name}":
+        return getattr(func, "__module__", None) == "torch._tensor"
+    descriptor = not isinstance(func, FunctionType)
+    return descriptor and getattr(torch.Tensor, name, None) is func
+
+
+def _module_of(func: object, name: str) -> str | None:
+    """The module that `func` says it is in, or is found in."""
+    module = getattr(func, "__module__", None)
+    if isinstance(module, str):
+        return module
+    for guess in (torch, functional):
+        if getattr(guess, name, None) is func:
+            return guess.__name__
+    return None
+
+
+def _owner(func: object) -> type:
+    """The class that a method without a module belongs to."""
+    owner = getattr(func, "__objclass__", None)
+    bound_to: object = getattr(func, "__self__", func)
+    return owner if isinstance(owner, type) else type(bound_to)
+
+
+def _of_type(cls: type) -> str:
+    """A class with its module: `builtins.list`."""
+    return f"{cls.__module__}.{cls.__qualname__}"
+
+
+def _lambda_name(func: object) -> str:
+    """The variable that a lambda is assigned to in its source, if it is."""
+    if not isinstance(func, FunctionType):
+        return "<lambda>"
+    try:
+        source = inspect.getsource(func)
+    except (OSError, TypeError):  # typed at a prompt, or made by exec
+        return "<lambda>"
+    assigned = _lambda_assigned.match(source)
+    return assigned[1] if assigned else "<lambda>"
+
+
+def resolves_to(text: str, obj: object) -> bool:
+    """Whether the dotted name `text`, looked up, is exactly `obj`.
+
+    The first atom is an imported module, or alone a builtin; the rest are
+    attributes.  This is the question to ask before a name stands for an object
+    in generated code: a callable's `__name__` and `__module__` can say
+    anything.  Of the object itself nothing runs.
+
+    Cost: O(atoms).
+    """
+    head, *atoms = text.split(".")
+    if not atoms:
+        return head in BUILTINS and BUILTINS[head] is obj
+    found: object = sys.modules.get(head)
+    try:
+        for atom in atoms:
+            found = getattr(found, atom)
+    except Exception:  # a module's own __getattr__ may raise anything
+        return False
+    return found is obj
+
+
+def _type_repr(obj: object) -> str:
+    """How a type, or whatever else is an annotation, is written.
+
+    A class is `module.qualname` (bare for builtins), `...` is itself, a
+    function is its name, and all else, such as `list[int]`, is its repr.
+
+    torch.fx: node.py, _type_repr
+    """
+    if isinstance(obj, type):
+        in_builtins = obj.__module__ == "builtins"
+        return obj.__qualname__ if in_builtins else _of_type(obj)
+    if obj is ...:
+        return "..."
+    return obj.__name__ if isinstance(obj, FunctionType) else repr(obj)
+
+
+def is_from_torch(obj: object) -> bool:
+    """Whether `obj` says that it lives in torch: in `torch` or `torch.x.y`.
+
+    What is in a module of `torch._dynamo` or `torch._inductor` does not
+    count, because those generate functions from a user's code.
+
+    torch.fx: graph.py, _is_from_torch
+    """
+    module = getattr(obj, "__module__", None)
+    if module is not None:
+        return isinstance(module, str) and _is_torch_module(module)
+    name = getattr(obj, "__name__", None)
+    if not isinstance(name, str) or name == "torch":
+        return False
+    return any(getattr(m, name, None) is obj for m in (torch, functional))
+
+
+@lru_cache(maxsize=1024)
+def _is_torch_module(name: str) -> bool:
+    """Whether a module of this name counts as torch's own."""
+    head, *atoms = name.split(".")
+    inside_compiler = not {"_dynamo", "_inductor"}.isdisjoint(atoms[:-1])
+    return head == "torch" and all(atoms) and not inside_compiler
+
+
+def pretty_target(target: object) -> str:
+    """A node's target as the printed graph shows it.
+
+    Strings are themselves; callables are `builtins.len`, `operator.add`,
+    `torch.relu`, `my_model.scale`.
+
+    torch.fx: node.py, Node._pretty_print_target
+    """
+    if isinstance(target, str):
+        return target
+    text = _get_qualified_name(target)
+    if "." not in text and target.__module__ == "builtins":
+        return f"builtins.{text}"
+    # The module of `operator` calls itself by the name of its C half.
+    return text[1:] if text.startswith("_operator.") else text
+
+
+def importable(cls: ClassT | None) -> ClassT | None:
+    """A class if it can be found again by its name, else None."""
+    if cls is None or "<locals>" in cls.__qualname__:
+        return None
+    return cls

@@ -9,8 +9,6 @@ The names here are those of torch.fx, and so are the modules below it
 line.
 """
 
-from typing import TYPE_CHECKING
-
 # First, because it refuses a torch that is too old for the files after it.
 from .torch_internals.names import TESTED_TORCH
 from . import (
@@ -32,12 +30,7 @@ from . import (
     subgraph_rewriter,
 )
 from .usedef import lint
-from .extra.effects import effects
 from .rewriting import rules as rewriting_rules
-from .extra import registering as _extra
-from .compat import names as _names
-from .compat.first_use import importer as _importer
-from .compat.torch_graphs import from_torch, to_torch
 from .node import Node, map_arg
 from .usedef.dead_code import has_side_effect
 from .graph import Graph
@@ -50,6 +43,58 @@ from .graph_module import GraphModule
 from ._symbolic_trace import symbolic_trace
 from .interpreter import Interpreter, Transformer
 from .subgraph_rewriter import replace_pattern
+
+__version__ = "0.2.0"
+tested_torch = TESTED_TORCH
+"""The oldest and the newest torch that fx was tested with: `("2.9", "2.15")`.
+
+Nothing is said about a newer torch when fx is imported.  If it has lost a name
+that fx needs, the error of what needs it names this range.
+"""
+
+__all__ = [
+    "CodeGen",
+    "Graph",
+    "GraphModule",
+    "Interpreter",
+    "Node",
+    "PH",
+    "Proxy",
+    "ProxyableClassMeta",
+    "TraceError",
+    "Tracer",
+    "Transformer",
+    "annotate",
+    "graph",
+    "graph_module",
+    "has_side_effect",
+    "immutable_collections",
+    "interpreter",
+    "lint",
+    "map_arg",
+    "node",
+    "operator_schemas",
+    "proxy",
+    "replace_pattern",
+    "rewriting_rules",
+    "subgraph_rewriter",
+    "symbolic_trace",
+    "traceback",
+    "wrap",
+]
+
+# -- extra --------------------------------------------------------------------
+# What follows is all that fx has beside its stages.  Without these lines, and
+# without the files that say "Extra:" or "Passes:" in their first line, the
+# stages trace, run and rewrite as before (tests/checks/test_core_alone.py).
+
+from typing import TYPE_CHECKING
+
+from .compat import names as _names
+from .compat.first_use import importer as _importer
+from .compat.torch_graphs import from_torch, to_torch
+from .extra import registering as _extra
+from .extra.effects import effects
 
 if TYPE_CHECKING:  # what is imported on first use: see fx/compat/first_use.py
     from . import _compatibility as _compatibility_names
@@ -82,53 +127,15 @@ else:
     )
 
 _names.set_all()
-
-# Extra: what no stage needs is put into the seams of the stages here.
 _extra.register()
 
-__version__ = "0.2.0"
-tested_torch = TESTED_TORCH
-"""The oldest and the newest torch that fx was tested with: `("2.9", "2.15")`.
-
-Nothing is said about a newer torch when fx is imported.  If it has lost a name
-that fx needs, the error of what needs it names this range.
-"""
-
-__all__ = [
-    "CodeGen",
-    "Graph",
-    "GraphModule",
-    "Interpreter",
+__all__ += [
     "LoadError",
-    "Node",
-    "PH",
-    "Proxy",
-    "ProxyableClassMeta",
-    "TraceError",
-    "Tracer",
-    "Transformer",
-    "annotate",
     "diff",
     "effects",
     "from_torch",
-    "graph",
-    "graph_module",
-    "has_side_effect",
-    "immutable_collections",
-    "interpreter",
-    "lint",
     "load",
-    "map_arg",
-    "node",
-    "operator_schemas",
-    "proxy",
-    "replace_pattern",
-    "rewriting_rules",
     "save",
     "show",
-    "subgraph_rewriter",
-    "symbolic_trace",
     "to_torch",
-    "traceback",
-    "wrap",
 ]

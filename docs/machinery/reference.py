@@ -74,15 +74,15 @@ def _exports() -> Iterator[tuple[str, str]]:
         dotted = ".".join(path.relative_to(ROOT).with_suffix("").parts)
         module = find(dotted.removesuffix(".__init__")).module
         for node in statements(module):
-            if isinstance(node, ast.Assign) and _is_all(node):
+            if isinstance(node, ast.Assign | ast.AugAssign) and _is_all(node):
                 for name in ast.literal_eval(node.value):
                     if not _is_module(module.name, name):
                         yield module.name, name
 
 
-def _is_all(node: ast.Assign) -> bool:
-    """Is it `__all__ = …`?"""
-    target = node.targets[0]
+def _is_all(node: ast.Assign | ast.AugAssign) -> bool:
+    """Is it `__all__ = …`, or `+=`?"""
+    target = node.targets[0] if isinstance(node, ast.Assign) else node.target
     return isinstance(target, ast.Name) and target.id == "__all__"
 
 

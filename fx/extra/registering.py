@@ -16,26 +16,25 @@ fx/__init__.py calls `register` once, when everything else is there.
     SubgraphMatcher.comparing
                             what the options need, such as `normalize=True`,
                             for an error that names it
-    Changes.run             notes on values after a rewrite: fake tensors, for
-                            an error
+    Settling.rule           notes on values after a rewrite, dropped if they may
+                            be untrue: for notes that stay
 """
 
 from __future__ import annotations
 
 from .. import operator_schemas
 from ..codegen.codegen import CodeGen
-from ..compat.first_use import importer
 from ..graph import Graph
 from ..graph_module import GraphModule
 from ..node import Node
 from ..passes.utils.matcher_utils import SubgraphMatcher
 from ..rewriting.patterns import Exact, MatchOptions
-from ..rewriting.value_notes import Changes, Recomputing
+from ..rewriting.value_notes import Settling
 from ..tracing.captured import Captured
-from ..usedef.values import Value
 from .captured_writes import warn_of_writes
 from .effects import effects
 from .matching.call_forms import Normalized
+from .notes import value_notes
 from .printing.choosing import emitter_of
 from .saving import pickled_graphs
 from .saving.serialize import write_folder
@@ -51,17 +50,9 @@ def register() -> None:
     GraphModule._write_folder = staticmethod(write_folder)  # noqa: SLF001
     Captured.warn_of_writes = staticmethod(warn_of_writes)
     SubgraphMatcher.comparing = staticmethod(_comparing)
-    Changes.run = staticmethod(_on_fake_tensors)
+    Settling.rule = staticmethod(value_notes.settle)
 
 
 def _comparing(options: MatchOptions) -> Exact:
     """What compares two calls as the options say."""
     return Normalized(options) if any(options.values()) else Exact()
-
-
-def _on_fake_tensors(gm: GraphModule, change: Changes) -> Recomputing:
-    """Run a graph on fake tensors; imports what that needs."""
-    late = importer("fx.passes", {"Recomputed": "recomputed_notes"})
-    recomputed: Value = late("Recomputed")
-    found: Recomputing = recomputed(gm, change)
-    return found

@@ -14,11 +14,11 @@ from typing import Final
 
 import torch
 
+from ..extra.notes.value_notes import Changes, Notes
 from ..graph_module import GraphModule
 from ..interpreter import Interpreter
 from ..node import Node
 from ..ordered.opcodes import Target
-from ..rewriting.value_notes import Changes, Notes
 from ..torch_internals import pytree
 from ..torch_internals.fake_tensors import (
     FakeCopyMode,

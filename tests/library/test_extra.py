@@ -18,7 +18,7 @@ from fx.extra import registering
 from fx.graph_module import no_folder
 from fx.passes.utils.matcher_utils import SubgraphMatcher
 from fx.rewriting.comparing import exactly
-from fx.rewriting.value_notes import Changes, no_run
+from fx.rewriting.value_notes import Settling, leave_notes
 from fx.tracing.captured import Captured
 from fx.usedef.copying import PlainCopying
 from fx.usedef.dead_code import TorchsRule
@@ -33,7 +33,7 @@ PLAIN: dict[tuple[type, str], Value] = {
     (fx.GraphModule, "_write_folder"): staticmethod(no_folder),
     (Captured, "warn_of_writes"): staticmethod(lambda nodes, root: None),
     (SubgraphMatcher, "comparing"): staticmethod(exactly),
-    (Changes, "run"): staticmethod(no_run),
+    (Settling, "rule"): staticmethod(leave_notes),
 }
 """The seams and their plain defaults."""
 

@@ -257,7 +257,7 @@ PART = Part(
     plants=(
         Plant(
             "fx/graph.py",
-            "        move_metas(copies)\n",
+            "        self._copying.move_metas(copies)\n",
             "",
             "a deep copy's notes lead to the old graph",
         ),

@@ -213,7 +213,7 @@ def run(seed: int, cases: int) -> Iterator[Outcome]:
         yield Outcome(f"seed {case}", difference(fx, case), theirs)
 
 
-NOTES = "fx/rewriting/value_notes.py"
+NOTES = "fx/extra/notes/value_notes.py"
 
 PART = Part(
     "notes",

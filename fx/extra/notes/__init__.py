@@ -1,0 +1,1 @@
+"""Extra: notes on the values of nodes, true or absent after a rewrite."""

@@ -30,13 +30,18 @@ def beginning(cls: type[GraphModule]) -> dict[str, Value]:
 def state_to_pickle(gm: GraphModule) -> dict[str, Value]:
     """The graph, its class's name, and what `recompile` does not make."""
     name = {_CLASS_NAME: type(gm).__name__, "_graph": gm.graph}
-    return state_of(gm) | name
+    state = state_of(gm) | name
+    if state["_tracer_cls"] is importable(gm.graph._tracer_cls):
+        del state["_tracer_cls"]  # which the graph has, too
+    return state
 
 
 def attributes_of(state: dict[str, Value]) -> dict[str, Value]:
     """What of a state are attributes of the module."""
     made = "_graph", _CLASS_NAME
-    return {name: state[name] for name in state if name not in made}
+    tracer = importable(state["_graph"]._tracer_cls)
+    held = {name: state[name] for name in state if name not in made}
+    return {"_tracer_cls": tracer} | held
 
 
 def class_name_of(state: dict[str, Value]) -> str:

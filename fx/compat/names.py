@@ -102,6 +102,7 @@ _NAMES: Final[dict[ModuleType | type, dict[str, Value]]] = {
         "_Namespace": Namespace,
         "_PyTreeCodeGen": _PyTreeCodeGen,
         "_PyTreeInfo": protocols.PyTreeInfo,
+        "_pytree_info": protocols._pytree_info,
         "_parse_stack_trace": torch_fx.parse_stack_trace,
         "inplace_methods": operators.inplace_methods,
         "magic_methods": operators.magic_methods,

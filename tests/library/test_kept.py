@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pickle
+import pickletools
+import pkgutil
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import cast
 
@@ -102,3 +104,29 @@ def test_a_folder_is_a_package_that_runs(folder: Path) -> None:
 def test_this_version_writes_them_all(tmp_path: Path) -> None:
     assert list(write(tmp_path)) == []
     assert {p.parent.name for p in tmp_path.glob("*/pickle")} == {*KEPT}
+
+
+def _names_in(pickled: bytes) -> Iterator[str]:
+    """The names that a pickle looks up, and those of pickles inside of it."""
+    texts: list[str] = []
+    for code, found, _ in pickletools.genops(pickled):
+        if isinstance(found, str):
+            texts.append(found)
+            if found.startswith("fx."):
+                yield found
+        elif isinstance(found, bytes) and found[:1] == b"\x80":
+            yield from _names_in(found)
+        assert code.name != "GLOBAL", "an old protocol"
+
+
+def test_pickles_look_for_nothing_that_may_move(tmp_path: Path) -> None:
+    """They name what torch.fx has, too, under the same name."""
+    list(write(tmp_path))
+    names = {
+        name
+        for path in tmp_path.glob("*/pickle")
+        for name in _names_in(path.read_bytes())
+    }
+    assert {"fx.graph", "fx.Tracer", "fx.graph._PyTreeCodeGen"} <= names
+    for name in names - {"fx.graph._pytree_info"}:  # a function of ours
+        assert pkgutil.resolve_name(f"torch.{name}") is not None

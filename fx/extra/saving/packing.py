@@ -20,14 +20,18 @@ import pickle
 import pkgutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import BuiltinFunctionType, FunctionType, ModuleType
-from typing import NamedTuple, TypeAlias, TypeVar
+from typing import Final, NamedTuple, TypeAlias, TypeVar
 
 import torch
 
+from ...codegen.codegen import CodeGen
+from ...codegen.variants import _BoxedCodeGen, _PyTreeCodeGen
 from ...ordered.linked_list import Link
 from ...ordered.ordered_graph import OrderedGraph
 from ...torch_internals.fake_tensors import FakeTensor, FakeTensorMode
 from ...torch_internals.operators import OpOverload, OpOverloadPacket
+from ...tracing.tracer import Tracer
+from ...usedef.protocols import _pytree_info
 from ...usedef.qualified_names import (
     _get_qualified_name,
     _type_repr,
@@ -230,7 +234,7 @@ class _Pickler(pickle.Pickler):
         if isinstance(obj, FakeTensor):
             return ("fake", self._place(obj, _Fake.of))
         if isinstance(obj, (*_BY_REFERENCE, OrderedGraph)):
-            name = _name_in_torch(obj)
+            name = _lasting_name(obj)
             return ("named", name) if name else ("outside", self._place(obj))
         return None
 
@@ -291,11 +295,24 @@ class _Unpickler(pickle.Unpickler):
         return self._fakes[index]
 
 
-def _name_in_torch(obj: object) -> str:
-    """The name under which torch has a function, "" for all else.
+_DOORS: Final[tuple[tuple[object, str], ...]] = (
+    (Tracer, "fx.Tracer"),
+    (CodeGen, "fx.CodeGen"),
+    (_PyTreeCodeGen, "fx.graph._PyTreeCodeGen"),
+    (_BoxedCodeGen, "fx.graph._BoxedCodeGen"),
+    (_pytree_info, "fx.graph._pytree_info"),
+)
+"""What graphs hold of fx, by names that stay when files are moved."""
+
+
+def _lasting_name(obj: object) -> str:
+    """The name under which torch, or fx, has something; "" for all else.
 
     Pickle would look for `F.max_pool2d` by what it calls itself, `fn`.
     """
+    for known, name in _DOORS:
+        if known is obj:
+            return name
     if not isinstance(obj, (FunctionType, BuiltinFunctionType)):
         return ""
     name = _get_qualified_name(obj)

@@ -41,10 +41,15 @@ def state_of(graph: Graph) -> dict[str, Value]:
         "nodes": pack([(n._name, n._op, n._target, n.type) for n in nodes], ()),
         "held": pack(held, nodes),
         "names": (list(names._used), names._counts),
-        "tracer": (importable(graph._tracer_cls), graph._tracer_extras),
-        "pytree_info": graph._pytree_info,
-        "codegen": vars(graph).get("_codegen"),
         "co_fields": graph._co_fields,
+        "about": pack(
+            {
+                "tracer": (importable(graph._tracer_cls), graph._tracer_extras),
+                "pytree_info": graph._pytree_info,
+                "codegen": vars(graph).get("_codegen"),
+            },
+            (),
+        ),
     }
 
 
@@ -55,7 +60,9 @@ def restore(graph: Graph, state: dict[str, Value]) -> None:
         graph: an instance that was not initialised.
         state: what `state_of` gave, in this version of fx or an earlier one.
     """
-    Graph.__init__(graph, None, *state["tracer"])
+    # fx 0.2 pickled the three beside the rest, by the names of its files.
+    about = unpack(state["about"], ()) if "about" in state else state
+    Graph.__init__(graph, None, *about["tracer"])
     for name, op, target, kind in unpack(state["nodes"], ()):
         graph._add(Node(graph, name, op, target, (), {}, kind))
     nodes = list(graph._nodes)
@@ -69,10 +76,10 @@ def restore(graph: Graph, state: dict[str, Value]) -> None:
     names = graph._graph_namespace
     used, names._counts = state["names"]
     names._used = dict.fromkeys(used)
-    graph._pytree_info = state["pytree_info"]
+    graph._pytree_info = about["pytree_info"]
     graph._co_fields = state["co_fields"]
-    if state["codegen"] is not None:
-        graph._codegen = state["codegen"]
+    if about["codegen"] is not None:
+        graph._codegen = about["codegen"]
 
 
 def reduced(node: Node) -> tuple[Value, ...]:

@@ -7,8 +7,8 @@ fx/__init__.py calls `register` once, when everything else is there.
     Graph._copying          notes that hold nodes, copied, and pickles: for
                             notes that are shared, and an error
     Node._schemas           signatures of what nodes call, for none at all
-    Captured.warn_of_writes recorded writes into tensors that are not proxies:
-                            a warning, for none
+    Tracer._watching        what a trace is to warn of, and advice for errors,
+                            for silence
     CodeGen.emitter_of      readable code, and boxes that a call empties: for
                             an error, and for arguments that live longer
     GraphModule._write_folder
@@ -30,14 +30,14 @@ from ..node import Node
 from ..passes.utils.matcher_utils import SubgraphMatcher
 from ..rewriting.patterns import Exact, MatchOptions
 from ..rewriting.value_notes import Settling
-from ..tracing.captured import Captured
-from .captured_writes import warn_of_writes
+from ..tracing.tracer import Tracer
 from .effects import effects
 from .matching.call_forms import Normalized
 from .notes import value_notes
 from .printing.choosing import emitter_of
 from .saving import pickled_graphs
 from .saving.serialize import write_folder
+from .watching.watching import Watching
 
 
 def register() -> None:
@@ -48,7 +48,7 @@ def register() -> None:
     Node._schemas = operator_schemas  # noqa: SLF001
     CodeGen.emitter_of = staticmethod(emitter_of)
     GraphModule._write_folder = staticmethod(write_folder)  # noqa: SLF001
-    Captured.warn_of_writes = staticmethod(warn_of_writes)
+    Tracer._watching = Watching  # noqa: SLF001
     SubgraphMatcher.comparing = staticmethod(_comparing)
     Settling.rule = staticmethod(value_notes.settle)
 

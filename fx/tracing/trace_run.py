@@ -17,12 +17,10 @@ from torch import nn
 
 from ..proxy import Proxy
 from ..usedef.values import Value
-from .entered import TRAINING
-from .modes import APPLY, MODES, Modes, switch
 from .patching import TRACES
-from .questions import FLAGS, QUESTIONS, warn_unless_a_tensor_agrees
-from .switches import PLACES, SWITCHES, switched
+from .questions import FLAGS
 from .torch_marks import take_over
+from .watch import Watch
 from .wrapping import (
     ORIGINAL,
     Globals,
@@ -50,11 +48,11 @@ class TraceRun:
             calls_forward: its `call_module` runs no module but by `forward`.
         """
         self.tracer = tracer
+        self.watch: Watch = tracer._watch  # noqa: SLF001
         self._calls_forward = calls_forward
         self._proxies: dict[str, Proxy] = {}
         self._visited: set[int] = set()
         self._leaves = set(tracer._autowrap_function_ids)
-        self.modes: Modes = Modes(tracer)
 
     def patch(self, function: FunctionType) -> None:
         """Replace what a trace of `function` has to see."""
@@ -62,12 +60,7 @@ class TraceRun:
         TRACES.patch(nn.Module, ["__getattr__"], _module_getattr)
         for place in FLAGS:
             TRACES.patch(*place)
-        TRACES.patch(*APPLY)
-        TRACES.patch(*TRAINING)
-        for holder, names in MODES:
-            TRACES.patch(holder, names, _mode_switch)
-        for holder, names in PLACES:
-            TRACES.patch(holder, names, _state_switch)
+        self.watch.replace()
         take_over()
         for namespace, name, leaf in all_wrapped_globals():
             self._patch_leaf(namespace, name, leaf)
@@ -94,13 +87,11 @@ class TraceRun:
         here = namespace.copy().items()
         wanted = [n for n, f in here if id(f) in leaves and n[:1] != "_"]
         TRACES.patch(namespace, wanted, leaf_call)
-        switches = [n for n, f in here if id(f) in SWITCHES]
-        TRACES.patch(namespace, switches, _state_switch)
-        TRACES.patch(namespace, QUESTIONS - namespace.keys(), _question)
+        self.watch.visit(namespace)
 
     def _visit_forward(self, module: nn.Module) -> None:
         """Visit the globals that the forward of a module reads."""
-        self.tracer._captured.enter(module)  # noqa: SLF001
+        self.watch.enter(module)
         forward = getattr(module, "forward", None)
         self._visit(getattr(forward, "__globals__", None))
 
@@ -175,23 +166,8 @@ class TraceRun:
                 return record_leaf(proxy, function, args, kwargs)
         return function(*args, **kwargs)
 
-    def answer(
-        self,
-        function: Function,
-        args: tuple[Value, ...],
-        kwargs: dict[str, Value],
-    ) -> Value:
-        """Answer `isinstance` and its like, which ask a proxy about itself.
 
-        The answer is that for the proxy, with a warning if a tensor would
-        give another one.
-        """
-        result = self.call_function(function, args, kwargs)
-        warn_unless_a_tensor_agrees(function, args, result)
-        return result
-
-
-def _replacing(
+def replacing(
     handle: Callable[
         [TraceRun, Function, tuple[Value, ...], dict[str, Value]], Value
     ],
@@ -221,10 +197,7 @@ def _replacing(
     return lambda f: (keep if type(f) is BuiltinFunctionType else make)(f)
 
 
-_module_call: Final = _replacing(TraceRun.call_module)
-_own_call: Final = _replacing(TraceRun.call_overridden)
-_module_getattr: Final = _replacing(TraceRun.read_attribute)
-leaf_call: Final = _replacing(TraceRun.call_function)
-_question: Final = _replacing(TraceRun.answer)
-_mode_switch: Final = _replacing(switch)
-_state_switch: Final = _replacing(switched)
+_module_call: Final = replacing(TraceRun.call_module)
+_own_call: Final = replacing(TraceRun.call_overridden)
+_module_getattr: Final = replacing(TraceRun.read_attribute)
+leaf_call: Final = replacing(TraceRun.call_function)

@@ -552,15 +552,9 @@ class Proxy(_Like):
                 vars(new)[key] = copy.copy(value)
         return new
 
-    def __hash__(self) -> int:
-        """The identity, as for tensors; a trace warns of user code that asks.
-
-        So a set or dict finds the proxy itself only, whereas a number or str
-        that comes in its place later may be equal to an item.
-        """
-        if self.tracer._is_tracing and frames.is_user(sys._getframe(1)):
-            refusals.warn_of_hash(self)
-        return object.__hash__(self)
+    # With `__eq__`, a class loses its hash. That of a proxy is its identity, as
+    # for tensors. `import fx` puts a method here that warns user code.
+    __hash__ = object.__hash__
 
     # Each method is assigned with its type, so that a type checker knows that
     # `proxy + 1` is a Proxy. A test compares these lines with the table in

@@ -7,6 +7,8 @@ fx/__init__.py calls `register` once, when everything else is there.
     Graph._copying          notes that hold nodes, copied, and pickles: for
                             notes that are shared, and an error
     Node._schemas           signatures of what nodes call, for none at all
+    Proxy.__hash__          a warning of code that is traced and asks for it,
+                            for the identity alone
     Tracer._watching        what a trace is to warn of, and advice for errors,
                             for silence
     CodeGen.emitter_of      readable code, and boxes that a call empties: for
@@ -28,20 +30,25 @@ from ..graph import Graph
 from ..graph_module import GraphModule
 from ..node import Node
 from ..passes.utils.matcher_utils import SubgraphMatcher
+from ..proxy import Proxy
 from ..rewriting.patterns import Exact, MatchOptions
 from ..rewriting.value_notes import Settling
 from ..tracing.tracer import Tracer
+from ..usedef.values import Value
 from .effects import effects
 from .matching.call_forms import Normalized
 from .notes import value_notes
 from .printing.choosing import emitter_of
 from .saving import pickled_graphs
 from .saving.serialize import write_folder
+from .watching.asking import hash_of
 from .watching.watching import Watching
 
 
 def register() -> None:
     """Put what is better into the seams."""
+    proxies: Value = Proxy  # to a type checker its methods are a tensor's
+    proxies.__hash__ = hash_of
     effects.register_tables()
     Graph._dead_code_rule = effects.MemoryRule()  # noqa: SLF001
     Graph._copying = pickled_graphs  # noqa: SLF001

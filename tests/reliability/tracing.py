@@ -1021,7 +1021,7 @@ PART = Part(
             "x.data = y stays on the proxy",
         ),
         Plant(
-            "fx/proxy.py",
+            "fx/extra/watching/asking.py",
             "frames.is_user(sys._getframe(1))",
             "False",
             "a number is not found in a set",

@@ -1,12 +1,14 @@
-"""Extra: questions that no proxy is asked itself.
+"""Extra: questions that a proxy cannot answer as a tensor would.
 
 `isinstance(x, torch.Tensor)` looks at the class of x, and `callable(x)` at
-what its class has.  A proxy cannot answer like a tensor there, so these
-builtins are replaced while a trace runs, and it warns.
+what its class has.  A proxy is not asked itself there, so these builtins are
+replaced while a trace runs, and it warns.  `x in {1, 2}` asks for a hash, which
+depends on the value.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from types import FrameType
 from typing import Final, get_args
@@ -69,3 +71,20 @@ def _is_method_of(frame: FrameType, *kinds: type) -> bool:
     return isinstance(first, kinds) and any(
         getattr(method, "__code__", None) is code for method in methods
     )
+
+
+def hash_of(proxy: Proxy) -> int:
+    """The identity, as for tensors; a trace warns of user code that asks.
+
+    So a set or dict finds the proxy itself only, whereas a number or str
+    that comes in its place later may be equal to an item.
+    """
+    is_tracing = proxy.tracer._is_tracing  # noqa: SLF001
+    if is_tracing and frames.is_user(sys._getframe(1)):
+        frames.warn(
+            f"the hash of {proxy} is asked for: a set or dict finds a "
+            "proxy by identity, as it finds a tensor. If the value is a "
+            "number or a str, this lookup is decided wrongly: fix the "
+            "input with concrete_args="
+        )
+    return object.__hash__(proxy)

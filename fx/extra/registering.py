@@ -9,6 +9,7 @@ fx/__init__.py calls `register` once, when everything else is there.
     Node._schemas           signatures of what nodes call, for none at all
     Proxy.__hash__          a warning of code that is traced and asks for it,
                             for the identity alone
+    TraceRun.look_for_marks the leaf functions of torch.fx.wrap, for none
     Tracer._watching        what a trace is to warn of, and advice for errors,
                             for silence
     CodeGen.emitter_of      readable code, and boxes that a call empties: for
@@ -33,6 +34,8 @@ from ..passes.utils.matcher_utils import SubgraphMatcher
 from ..proxy import Proxy
 from ..rewriting.patterns import Exact, MatchOptions
 from ..rewriting.value_notes import Settling
+from ..tracing.torch_marks import take_over
+from ..tracing.trace_run import TraceRun
 from ..tracing.tracer import Tracer
 from ..usedef.values import Value
 from .effects import effects
@@ -55,6 +58,7 @@ def register() -> None:
     Node._schemas = operator_schemas  # noqa: SLF001
     CodeGen.emitter_of = staticmethod(emitter_of)
     GraphModule._write_folder = staticmethod(write_folder)  # noqa: SLF001
+    TraceRun.look_for_marks = staticmethod(take_over)
     Tracer._watching = Watching  # noqa: SLF001
     SubgraphMatcher.comparing = staticmethod(_comparing)
     Settling.rule = staticmethod(value_notes.settle)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from types import BuiltinFunctionType, FunctionType
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, Final, TypeAlias
 
 from torch import nn
 
@@ -19,7 +19,6 @@ from ..proxy import Proxy
 from ..usedef.values import Value
 from .patching import TRACES
 from .questions import FLAGS
-from .torch_marks import take_over
 from .watch import Watch
 from .wrapping import (
     ORIGINAL,
@@ -38,7 +37,15 @@ Function: TypeAlias = Callable[..., Value]
 
 
 class TraceRun:
-    """One run of a tracer: what the replacements ask in its thread."""
+    """One run of a tracer: what the replacements ask in its thread.
+
+    Attributes:
+        look_for_marks: finds leaf functions that `wrap` has not marked.  The
+            plain default finds none; `import fx` puts one here that takes over
+            those of `torch.fx.wrap`.
+    """
+
+    look_for_marks: ClassVar[Callable[[], None]] = staticmethod(lambda: None)
 
     def __init__(self, tracer: Tracer, *, calls_forward: bool = False) -> None:
         """Begin with no attribute read and no module visited.
@@ -61,7 +68,7 @@ class TraceRun:
         for place in FLAGS:
             TRACES.patch(*place)
         self.watch.replace()
-        take_over()
+        TraceRun.look_for_marks()
         for namespace, name, leaf in all_wrapped_globals():
             self._patch_leaf(namespace, name, leaf)
         self._visit(function.__globals__)

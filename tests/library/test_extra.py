@@ -19,6 +19,7 @@ from fx.graph_module import no_folder
 from fx.passes.utils.matcher_utils import SubgraphMatcher
 from fx.rewriting.comparing import exactly
 from fx.rewriting.value_notes import Settling, leave_notes
+from fx.tracing.trace_run import TraceRun
 from fx.tracing.watch import Watch
 from fx.usedef.copying import PlainCopying
 from fx.usedef.dead_code import TorchsRule
@@ -32,6 +33,7 @@ PLAIN: dict[tuple[type, str], Value] = {
     (fx.Proxy, "__hash__"): object.__hash__,
     (fx.CodeGen, "emitter_of"): staticmethod(plain_emitter),
     (fx.GraphModule, "_write_folder"): staticmethod(no_folder),
+    (TraceRun, "look_for_marks"): staticmethod(lambda: None),
     (fx.Tracer, "_watching"): Watch,
     (SubgraphMatcher, "comparing"): staticmethod(exactly),
     (Settling, "rule"): staticmethod(leave_notes),

@@ -29,13 +29,13 @@ from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
 import torch
 
-from . import traceback as fx_traceback
 from .graph import Graph
 from .immutable_collections import immutable_dict, immutable_list
 from .node import Node, map_arg
 from .ordered.opcodes import Opcode, Target
 from .recording import frames, refusals
 from .recording.assigned import Assigned
+from .recording.notes import NOTES
 from .recording.scope import Scope, ScopeContextManager
 from .torch_internals.operators import HigherOrderOperator
 from .usedef.arguments import constructed, parts
@@ -178,8 +178,9 @@ class TracerBase:
         node = graph.create_node(kind, target, args, kwargs, name, type_expr)
         here = self.scope.module_path, self.scope.module_type
         self.node_name_to_scope[node._name] = here
-        if fx_traceback.has_preserved_node_meta():
-            fx_traceback.inherit(node)
+        give_notes = NOTES.get().give
+        if give_notes is not None:
+            give_notes(node)
         elif self.module_stack:
             node.meta["nn_module_stack"] = self.module_stack.copy()
         if self.record_stack_traces and not node.stack_trace:

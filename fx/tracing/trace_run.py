@@ -47,16 +47,15 @@ class TraceRun:
 
     look_for_marks: ClassVar[Callable[[], None]] = staticmethod(lambda: None)
 
-    def __init__(self, tracer: Tracer, *, calls_forward: bool = False) -> None:
+    def __init__(self, tracer: Tracer) -> None:
         """Begin with no attribute read and no module visited.
 
         Args:
             tracer: decides what is recorded.
-            calls_forward: its `call_module` runs no module but by `forward`.
         """
         self.tracer = tracer
         self.watch: Watch = tracer._watch  # noqa: SLF001
-        self._calls_forward = calls_forward
+        self._calls_forward = tracer._runs_by_forward()  # noqa: SLF001
         self._proxies: dict[str, Proxy] = {}
         self._visited: set[int] = set()
         self._leaves = set(tracer._autowrap_function_ids)

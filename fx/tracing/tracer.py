@@ -144,14 +144,12 @@ class Tracer(TracerBase):
         function = self._start(root)
         given = function, isinstance(root, nn.Module), concrete_args
         try:
-            # A user's call_module may not run a module by `forward`.
-            ours = self.call_module == Tracer.call_module.__get__(self)
-            run = TraceRun(self, calls_forward=ours)
             call, inputs = frames.run_traced(self.create_args_for_root, given)
+            run = TraceRun(self)
             with TRACES.during(run):
                 run.patch(function)
                 self._is_tracing = True
-                # Here the code runs, with proxies that record what it does.
+                # The recording: the code runs, and proxies write down how.
                 result = frames.run_traced(call, inputs)
                 returned = self.create_arg(result)
             self._add_output(call, returned)
@@ -327,6 +325,11 @@ class Tracer(TracerBase):
         finally:
             self.module_stack.pop(call, None)
             scope.module_path, scope.module_type = before
+
+    def _runs_by_forward(self) -> bool:
+        """Whether `call_module` is ours: a user's may call no `forward`."""
+        ours: bool = self.call_module == Tracer.call_module.__get__(self)
+        return ours
 
     def getattr(
         self,

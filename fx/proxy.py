@@ -553,9 +553,12 @@ class Proxy(_Like):
                 vars(new)[key] = copy.copy(value)
         return new
 
-    # With `__eq__`, a class loses its hash. That of a proxy is its identity, as
-    # for tensors. `import fx` puts a method here that warns user code.
-    __hash__ = object.__hash__
+    def __hash__(self) -> int:
+        """The identity, as for tensors.
+
+        `import fx` puts a method here that warns code that is traced.
+        """
+        return object.__hash__(self)
 
     # Each method is assigned with its type, so that a type checker knows that
     # `proxy + 1` is a Proxy. A test compares these lines with the table in

@@ -9,7 +9,7 @@ fx/__init__.py calls `register` once, when everything else is there.
     Node._schemas           signatures of what nodes call, for none at all
     Proxy.__hash__          a warning of code that is traced and asks for it,
                             for the identity alone
-    TraceRun.look_for_marks the leaf functions of torch.fx.wrap, for none
+    TraceRun.other_marks    the leaf functions of torch.fx.wrap, for none
     Tracer._watching        what a trace is to warn of, and advice for errors,
                             for silence
     CodeGen.emitter_of      readable code, and boxes that a call empties: for
@@ -58,7 +58,7 @@ def register() -> None:
     Node._schemas = operator_schemas  # noqa: SLF001
     CodeGen.emitter_of = staticmethod(emitter_of)
     GraphModule._write_folder = staticmethod(write_folder)  # noqa: SLF001
-    TraceRun.look_for_marks = staticmethod(take_over)
+    TraceRun.other_marks = (take_over,)
     Tracer._watching = Watching  # noqa: SLF001
     SubgraphMatcher.comparing = staticmethod(_comparing)
     Settling.rule = staticmethod(value_notes.settle)

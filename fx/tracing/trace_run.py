@@ -40,12 +40,12 @@ class TraceRun:
     """One run of a tracer: what the replacements ask in its thread.
 
     Attributes:
-        look_for_marks: finds leaf functions that `wrap` has not marked.  The
-            plain default finds none; `import fx` puts one here that takes over
-            those of `torch.fx.wrap`.
+        other_marks: called to mark leaf functions that `wrap` has not marked.
+            There are none by default; `import fx` puts a function here that
+            takes over those of `torch.fx.wrap`.
     """
 
-    look_for_marks: ClassVar[Callable[[], None]] = staticmethod(lambda: None)
+    other_marks: ClassVar[tuple[Callable[[], None], ...]] = ()
 
     def __init__(self, tracer: Tracer) -> None:
         """Begin with no attribute read and no module visited.
@@ -67,7 +67,8 @@ class TraceRun:
         for place in FLAGS:
             TRACES.patch(*place)
         self.watch.replace()
-        TraceRun.look_for_marks()
+        for mark in self.other_marks:
+            mark()
         for namespace, name, leaf in all_wrapped_globals():
             self._patch_leaf(namespace, name, leaf)
         self._visit(function.__globals__)

@@ -33,7 +33,7 @@ PLAIN: dict[tuple[type, str], Value] = {
     (fx.Proxy, "__hash__"): object.__hash__,
     (fx.CodeGen, "emitter_of"): staticmethod(plain_emitter),
     (fx.GraphModule, "_write_folder"): staticmethod(no_folder),
-    (TraceRun, "look_for_marks"): staticmethod(lambda: None),
+    (TraceRun, "other_marks"): (),
     (fx.Tracer, "_watching"): Watch,
     (SubgraphMatcher, "comparing"): staticmethod(exactly),
     (Settling, "rule"): staticmethod(leave_notes),

@@ -37,7 +37,7 @@ from .recording import frames, refusals
 from .recording.assigned import Assigned
 from .recording.notes import NOTES
 from .recording.scope import Scope, ScopeContextManager
-from .torch_internals.operators import HigherOrderOperator
+from .torch_internals.overloads import HigherOrderOperator
 from .usedef.arguments import constructed, parts
 from .usedef.dead_code import has_side_effect
 from .usedef.refusals import refuse_torchs

@@ -13,7 +13,7 @@ from numbers import Number
 from typing import Final
 
 from ..torch_internals import pytree
-from ..torch_internals.operators import HigherOrderOperator
+from ..torch_internals.overloads import HigherOrderOperator
 from ..usedef.values import Value
 from . import frames
 

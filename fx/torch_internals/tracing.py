@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from typing import Final, TypeAlias
 
+from torch import nn
+
 from ..usedef.values import Value
 from .names import OLDEST_TORCH, TORCH, find_or
 
@@ -48,3 +50,11 @@ MARKED: Final[dict[tuple[int, str], dict[str, Value]]] = find_or(
     without="functions marked with torch.fx.wrap are traced through",
 )
 """What `torch.fx.wrap` has marked: (_, name) -> the globals it is in."""
+
+
+def compiled_from(module: nn.Module) -> nn.Module | None:
+    """The module that torch.compile was given, if it has made this one."""
+    if not type(module).__module__.startswith("torch._dynamo"):
+        return None
+    found: nn.Module | None = module._modules.get("_orig_mod")
+    return found

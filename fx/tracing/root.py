@@ -20,7 +20,7 @@ from torch import nn
 
 from ..proxy import TracerBase
 from ..torch_internals import pytree
-from ..torch_internals.modules import compiled_from
+from ..torch_internals.tracing import compiled_from
 from ..usedef.protocols import PyTreeInfo
 from ..usedef.values import Value
 from .concrete_args import (

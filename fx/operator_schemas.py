@@ -22,7 +22,8 @@ from torch import FunctionSchema
 
 from .schemas.facts import Args, Facts, Kwargs, facts_of_overloads
 from .schemas.signatures import python_signature
-from .torch_internals.operators import OpOverload, OpOverloadPacket, has_kernel
+from .torch_internals.operators import has_kernel
+from .torch_internals.overloads import OpOverload, OpOverloadPacket
 from .usedef.schemas import ArgsKwargsPair, Function
 from .usedef.values import Argument, Value
 

@@ -14,10 +14,10 @@ import copy
 from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from contextvars import ContextVar
-from typing import Final, NamedTuple
+from typing import Final
 
 from .node import Node, map_arg
+from .recording.notes import NOTES, Notes
 from .usedef.values import Value
 
 __all__ = [
@@ -53,16 +53,8 @@ _CHANGED: Final = object()
 """What stands for an argument whose value may have changed."""
 
 
-class _State(NamedTuple):
-    """The notes for new nodes, and whether nodes inherit them."""
-
-    preserve: bool
-    meta: dict[str, Value]
-
-
-_state: ContextVar[_State] = ContextVar("fx node meta")
-_OFF: Final = _State(False, {})
-_NO_NOTES: Final = nullcontext()
+_UNCHANGED: Final = nullcontext()
+"""A block in which the notes are what they were."""
 
 
 def has_preserved_node_meta() -> bool:
@@ -70,7 +62,7 @@ def has_preserved_node_meta() -> bool:
 
     torch.fx: traceback.py, has_preserved_node_meta
     """
-    return _state.get(_OFF).preserve
+    return NOTES.get().give is not None
 
 
 def get_current_meta() -> dict[str, Value]:
@@ -78,17 +70,17 @@ def get_current_meta() -> dict[str, Value]:
 
     torch.fx: traceback.py, get_current_meta
     """
-    return _state.get(_OFF).meta
+    return NOTES.get().meta
 
 
 @contextmanager
-def _during(state: _State) -> Iterator[None]:
-    """Make `state` the current one for a block."""
-    token = _state.set(state)
+def _during(notes: Notes) -> Iterator[None]:
+    """Make `notes` the current ones for a block."""
+    token = NOTES.set(notes)
     try:
         yield
     finally:
-        _state.reset(token)
+        NOTES.reset(token)
 
 
 @contextmanager
@@ -97,7 +89,8 @@ def preserve_node_meta(enable: bool = True) -> Iterator[None]:
 
     torch.fx: traceback.py, preserve_node_meta
     """
-    with _during(_State(enable, dict(get_current_meta()))):
+    give = inherit if enable else None
+    with _during(Notes(give, dict(get_current_meta()))):
         yield
 
 
@@ -115,11 +108,11 @@ def set_current_meta(
     torch.fx: traceback.py, set_current_meta
     """
     if not has_preserved_node_meta() or not node.meta:
-        return _NO_NOTES
+        return _UNCHANGED
     meta = dict(node.meta)
     sources = list(meta.get("from_node", ()))
     meta["from_node"] = [*sources, (node.name, pass_name)]
-    return _during(_State(True, meta))
+    return _during(Notes(inherit, meta))
 
 
 @contextmanager
@@ -130,7 +123,7 @@ def annotate(annotation_dict: dict[str, Value]) -> Iterator[None]:
     """
     meta = dict(get_current_meta())
     meta["custom"] = {**meta.get("custom", {}), **annotation_dict}
-    with _during(_State(has_preserved_node_meta(), meta)):
+    with _during(Notes(NOTES.get().give, meta)):
         yield
 
 
@@ -144,7 +137,7 @@ def set_stack_trace(stack: list[str]) -> None:
     if has_preserved_node_meta():
         # Tasks that were started here share the old dict: make a new one.
         meta = {**get_current_meta(), "stack_trace": "".join(stack)}
-        _state.set(_State(True, meta))
+        NOTES.set(Notes(inherit, meta))
 
 
 def format_stack() -> list[str]:

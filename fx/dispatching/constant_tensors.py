@@ -16,7 +16,7 @@ import torch
 from ..schemas.facts import facts_of
 from ..torch_internals import pytree
 from ..torch_internals.fake_tensors import unset_fake_temporarily
-from ..torch_internals.operators import OpOverload
+from ..torch_internals.overloads import OpOverload
 from ..usedef.values import Value
 from .reading import Args, Kwargs, refer, value_read
 

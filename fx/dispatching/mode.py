@@ -21,7 +21,7 @@ from ..torch_internals.dispatch import (
     key_of_device,
 )
 from ..torch_internals.fake_tensors import FakeTensor
-from ..torch_internals.operators import HigherOrderOperator, OpOverload
+from ..torch_internals.overloads import HigherOrderOperator, OpOverload
 from ..usedef.values import Value
 from .capture import Capture
 from .reading import Args, DispatchMode, Kwargs

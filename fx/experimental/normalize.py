@@ -36,7 +36,7 @@ from ..operator_schemas import (
 from ..ordered.opcodes import Target
 from ..proxy import Proxy
 from ..schemas.facts import Facts, facts_of_overloads
-from ..torch_internals.operators import OpOverload, OpOverloadPacket
+from ..torch_internals.overloads import OpOverload, OpOverloadPacket
 from ..usedef.annotations import signature_of
 from ..usedef.values import LEAVES, Argument, Value
 from .schema_type_annotation import AnnotateTypesWithSchema

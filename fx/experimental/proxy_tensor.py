@@ -43,7 +43,7 @@ from ..recording import frames
 from ..torch_internals import pytree
 from ..torch_internals.dispatch import active_modes
 from ..torch_internals.fake_tensors import FakeTensorMode, detect_fake_mode
-from ..tracing.captured import changes, warn_of_changes
+from ..tracing.changes import changes, warn_of_changes
 from ..tracing.concrete_args import _assert_same
 from ..tracing.patching import TRACES
 from ..tracing.state import State

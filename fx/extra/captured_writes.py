@@ -14,7 +14,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterator
 from types import EllipsisType
-from typing import Final
+from typing import Final, TypeAlias
 
 from torch import nn
 
@@ -22,11 +22,13 @@ from ..node import Node
 from ..recording import frames
 from ..schemas.facts import facts_of_overloads
 from ..torch_internals import pytree
-from ..tracing.captured import Fetched
 from ..usedef.values import Argument
 from .effects import effect_tables as tables
 from .effects.effects import is_new, overloads_of
 from .effects.modules import returns_new_tensor
+
+Fetched: TypeAlias = list[tuple[Node, tuple[str, int]]]
+"""The get_attr nodes of captured tensors, each with the user's line."""
 
 _OF_VIEWS: Final = (int, slice, EllipsisType, type(None))
 """Types in an index that gives a view; one with lists or tensors copies."""

@@ -7,8 +7,11 @@ fx/__init__.py calls `register` once, when everything else is there.
     Graph._copying          notes that hold nodes, copied, and pickles: for
                             notes that are shared, and an error
     Node._schemas           signatures of what nodes call, for none at all
-    Captured.warn_of_writes recorded writes into tensors that are not proxies:
-                            a warning, for none
+    Proxy.__hash__          a warning of code that is traced and asks for it,
+                            for the identity alone
+    TraceRun.other_marks    the leaf functions of torch.fx.wrap, for none
+    Tracer._watching        what a trace is to warn of, and advice for errors,
+                            for silence
     CodeGen.emitter_of      readable code, and boxes that a call empties: for
                             an error, and for arguments that live longer
     GraphModule._write_folder
@@ -28,27 +31,35 @@ from ..graph import Graph
 from ..graph_module import GraphModule
 from ..node import Node
 from ..passes.utils.matcher_utils import SubgraphMatcher
+from ..proxy import Proxy
 from ..rewriting.patterns import Exact, MatchOptions
 from ..rewriting.value_notes import Settling
-from ..tracing.captured import Captured
-from .captured_writes import warn_of_writes
+from ..tracing.torch_marks import take_over
+from ..tracing.trace_run import TraceRun
+from ..tracing.tracer import Tracer
+from ..usedef.values import Value
 from .effects import effects
 from .matching.call_forms import Normalized
 from .notes import value_notes
 from .printing.choosing import emitter_of
 from .saving import pickled_graphs
 from .saving.serialize import write_folder
+from .watching.asking import hash_of
+from .watching.watching import Watching
 
 
 def register() -> None:
     """Put what is better into the seams."""
+    proxies: Value = Proxy  # to a type checker its methods are a tensor's
+    proxies.__hash__ = hash_of
     effects.register_tables()
     Graph._dead_code_rule = effects.MemoryRule()  # noqa: SLF001
     Graph._copying = pickled_graphs  # noqa: SLF001
     Node._schemas = operator_schemas  # noqa: SLF001
     CodeGen.emitter_of = staticmethod(emitter_of)
     GraphModule._write_folder = staticmethod(write_folder)  # noqa: SLF001
-    Captured.warn_of_writes = staticmethod(warn_of_writes)
+    TraceRun.other_marks = (take_over,)
+    Tracer._watching = Watching  # noqa: SLF001
     SubgraphMatcher.comparing = staticmethod(_comparing)
     Settling.rule = staticmethod(value_notes.settle)
 

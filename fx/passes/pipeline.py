@@ -33,7 +33,7 @@ from ..graph_module import GraphModule
 from ..node import Node, map_arg
 from ..torch_internals.fake_tensors import FakeTensorMode
 from ..torch_internals.names import TORCH
-from ..torch_internals.operators import assert_
+from ..torch_internals.overloads import assert_
 from ..usedef.values import Argument
 from .shape_prop import ShapeProp, TensorMetadata
 from .tools_common import CALLABLE_NODE_OPS

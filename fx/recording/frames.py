@@ -3,8 +3,8 @@
 When a proxy is used as a condition or in a loop, the error should name the
 user's line, and `a, b = proxy` can work if the number of names is known.  This
 file finds the innermost frame that belongs neither to fx nor to torch, the
-expression that it evaluates and the instruction that it executes.  No other
-file reads bytecode, which changes from one Python to the next.
+expression that it evaluates and the instruction that it executes.  Bytecode
+changes from one Python to the next.
 """
 
 from __future__ import annotations
@@ -15,43 +15,22 @@ import re
 import sys
 import traceback
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from itertools import islice, takewhile
-from types import CodeType, FrameType
+from types import FrameType
 from typing import Final, NamedTuple, TypeVar
 
 from ..usedef.values import Value
 
 T = TypeVar("T")
 
-_FX: Final = __name__.removesuffix("recording.frames")
-_OURS: Final = (_FX, "torch.")
-_THROUGH: Final = (
-    *(f"{_FX}{name}." for name in ("recording", "tracing")),
-    "torch.utils._contextlib.",
-    "torch.utils.flop_counter.",
-)
+OURS: Final = (__name__.removesuffix("recording.frames"), "torch.")
+"""How the names of fx's modules begin, and of torch's."""
 
 
 def is_user(frame: FrameType) -> bool:
     """Whether a frame's code belongs to the user, not to fx or torch."""
-    return not f"{frame.f_globals.get('__name__')}.".startswith(_OURS)
-
-
-def is_users(function: object) -> bool:
-    """Whether a function or method is defined neither in fx nor in torch."""
-    return not f"{getattr(function, '__module__', None)}.".startswith(_OURS)
-
-
-def is_method_of(frame: FrameType, *kinds: type) -> bool:
-    """Whether a frame runs a method of an object of some class."""
-    code = frame.f_code
-    name = code.co_varnames[0] if code.co_argcount else ""
-    first = frame.f_locals.get(name)
-    methods = [vars(c).get(code.co_name) for c in type(first).__mro__]
-    return isinstance(first, kinds) and any(
-        getattr(method, "__code__", None) is code for method in methods
-    )
+    return not f"{frame.f_globals.get('__name__')}.".startswith(OURS)
 
 
 def run_traced(function: Callable[..., T], inputs: Sequence[Value]) -> T:
@@ -63,17 +42,6 @@ def user_frame() -> FrameType | None:
     """The innermost frame of the user's code, if there is one."""
     stack = traceback.walk_stack(sys._getframe(1))
     return next((frame for frame, _ in stack if is_user(frame)), None)
-
-
-def is_called_by_user() -> bool:
-    """Whether the user's code calls, with nothing of torch in between.
-
-    A decorator that torch makes of a context manager does not count.
-    """
-    stack = traceback.walk_stack(sys._getframe(1))
-    names = (f"{frame.f_globals.get('__name__')}." for frame, _ in stack)
-    outside = (name for name in names if not name.startswith(_THROUGH))
-    return not next(outside, "").startswith(_OURS)
 
 
 def user_line() -> tuple[str, int]:
@@ -140,13 +108,6 @@ def frames_of(stack_trace: str | None) -> list[Frame]:
     return [Frame(file, int(line), *rest) for file, line, *rest in found]
 
 
-def raised_in(error: BaseException) -> FrameType | None:
-    """The innermost frame of the user's code that an error came through."""
-    stack = traceback.walk_tb(error.__traceback__)
-    users = [frame for frame, _ in stack if is_user(frame)]
-    return users[-1] if users else None
-
-
 def where(frame: FrameType | None = None) -> str:
     """The user's line and expression, for the end of an error message.
 
@@ -177,45 +138,6 @@ def _expression(frame: FrameType) -> str:
         return ""
     line = linecache.getline(code.co_filename, first).encode()
     return line[start:end].decode(errors="replace").strip()
-
-
-def compared_by_is(code: CodeType, names: Iterable[str]) -> list[str]:
-    """Those of a function's parameters that it compares with constants by `is`.
-
-    `mask is None` asks nothing of the object, so a proxy cannot answer.
-
-    Cost: O(code).
-    """
-    found: dict[str, None] = {}
-    if not _COMPARES.isdisjoint(code.co_code[::2]):
-        before: list[tuple[str, object]] = [("", None), ("", None)]
-        for step in dis.get_instructions(code):
-            here = step.opname, step.argval
-            if step.opname in _NONE_JUMPS:
-                found[_loaded(*before[-1])] = None
-            elif step.opname == "IS_OP" and before[-1][0] in _CONSTANTS:
-                found[_loaded(*before[-2])] = None
-            before = [before[-1], here]
-    return [name for name in names if name in found]
-
-
-def _loaded(opname: str, argval: object) -> str:
-    """The name of the variable that an instruction loads, "" for none."""
-    if not opname.startswith(("LOAD_FAST", "LOAD_DEREF")):
-        return ""
-    # From Python 3.13 on, one instruction can load two.
-    return str(argval[-1] if isinstance(argval, tuple) else argval)
-
-
-_NONE_JUMPS: Final = frozenset(
-    name for name in dis.opmap if "JUMP" in name and name.endswith("NONE")
-)
-"""The instructions of `if x is None`."""
-
-_CONSTANTS: Final = ("LOAD_CONST", "LOAD_SMALL_INT")
-"""The instructions that load a constant; the second is of Python 3.14."""
-
-_COMPARES: Final = {dis.opmap[name] for name in (*_NONE_JUMPS, "IS_OP")}
 
 
 def unpack_count(frame: FrameType) -> int | None:

@@ -1,7 +1,7 @@
 """Stage 03, proxies and magic methods: what is said when nothing is recorded.
 
 `fx/proxy.py` decides what to record.  Where a graph could not do what the code
-does, the words are here: of the errors, and of the warning.
+does, the words of the errors are here.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from numbers import Number
 from typing import Final
 
 from ..torch_internals import pytree
-from ..torch_internals.operators import HigherOrderOperator
+from ..torch_internals.overloads import HigherOrderOperator
 from ..usedef.values import Value
 from . import frames
 
@@ -104,13 +104,3 @@ def refuse_functions(
                 f"callable argument {leaf}. Use make_fx or dynamo tracing "
                 "instead."
             )
-
-
-def warn_of_hash(proxy: object) -> None:
-    """Warn at the user's line, where a set or dict asks for a proxy's hash."""
-    frames.warn(
-        f"the hash of {proxy} is asked for: a set or dict finds a "
-        "proxy by identity, as it finds a tensor. If the value is a "
-        "number or a str, this lookup is decided wrongly: fix the "
-        "input with concrete_args="
-    )

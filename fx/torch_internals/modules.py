@@ -72,11 +72,3 @@ def beside_forward(module: nn.Module) -> list[str]:
     held = vars(module)
     own = ["a forward of its own"] if "forward" in held else []
     return own + [hooks[1:] for hooks in HOOKS if held.get(hooks)]
-
-
-def compiled_from(module: nn.Module) -> nn.Module | None:
-    """The module that torch.compile was given, if it has made this one."""
-    if not type(module).__module__.startswith("torch._dynamo"):
-        return None
-    found: nn.Module | None = module._modules.get("_orig_mod")
-    return found

@@ -1,10 +1,7 @@
-"""Stage 02, use-def: torch's operators, their schemas and registries.
+"""Stage 02, use-def: where torch keeps what its operators mean.
 
-`torch.ops.aten.add` is an operator packet, `torch.ops.aten.add.Tensor` one of
-its overloads, and `torch.cond` calls a higher-order operator, which takes
-functions.  None of the three classes has a public name, but the first two are
-the classes of public objects.  Nor have the tables that lead from `torch.add`
-to its schemas.
+Tables lead from `torch.add` to its schemas, and registries say which effects a
+library has declared.  `overloads` has the operators themselves.
 """
 
 from __future__ import annotations
@@ -17,19 +14,15 @@ import torch
 
 from ..usedef.values import Value
 from .names import find, find_or
+from .overloads import HigherOrderOperator as HigherOrderOperator
+from .overloads import OpOverload as OpOverload
+from .overloads import OpOverloadPacket as OpOverloadPacket
+from .overloads import assert_ as assert_
+from .overloads import called_for_effect as called_for_effect
 
 if TYPE_CHECKING:
     from torch._library.custom_ops import CustomOpDef as CustomOpDef
-    from torch._ops import HigherOrderOperator as HigherOrderOperator
-    from torch._ops import OpOverload as OpOverload
-    from torch._ops import OpOverloadPacket as OpOverloadPacket
 else:
-    OpOverload = type(torch.ops.aten.add.Tensor)
-    OpOverloadPacket = type(torch.ops.aten.add)
-    HigherOrderOperator = find(
-        "torch._ops:HigherOrderOperator",
-        needed_for="operators that take functions, as torch.cond does",
-    )
     CustomOpDef = find(
         "torch._library.custom_ops:CustomOpDef",
         needed_for="the effects of what torch.library.custom_op defines",
@@ -56,27 +49,6 @@ has_kernel: Final[Callable[[str], bool]] = find_or(
     without="operators that TorchScript alone has count as computing",
 )
 """Whether an operator, "aten::add.Tensor", has any kernel."""
-
-called_for_effect: Final[set[Callable[..., Value]]] = find_or(
-    "torch.fx.node:_side_effectful_functions",
-    set(),
-    without="what is registered with torch.fx as having an effect may be "
-    "removed as dead",
-)
-"""The functions that are registered with torch.fx as having an effect."""
-
-
-def schema_writes(target: object) -> bool:
-    """Whether an operator's schema says that it writes into an argument."""
-    schema = getattr(target, "_schema", None)
-    return bool(getattr(schema, "is_mutable", False))
-
-
-def draws_numbers(target: object) -> bool:
-    """Whether an operator's tags say that it draws random numbers."""
-    tags = target.tags if isinstance(target, OpOverload) else ()
-    return torch.Tag.nondeterministic_seeded in tags
-
 
 declared_effect: Final[Callable[[str], Value]] = find_or(
     "torch._library.simple_registry:singleton.find",
@@ -120,19 +92,6 @@ NN: Final[ModuleType | SimpleNamespace] = find_or(
 """The functions that torch.nn.functional has from C++."""
 
 
-def _checked(condition: object, message: str) -> None:
-    """Raise AssertionError unless a condition holds."""
-    if not condition:
-        raise AssertionError(message)
-
-
-assert_: Final[Callable[[Value, str], None]] = find_or(
-    "torch:_assert",
-    _checked,
-    without="a trace with concrete_args records a function of fx as its check",
-)
-"""Raises if a condition does not hold; traces record a call of it."""
-
 switch_gradients: Final[Callable[[bool], None]] = find_or(
     "torch._C:_set_grad_enabled",
     torch.set_grad_enabled,
@@ -146,10 +105,3 @@ exit_autocast: Final[Callable[..., Value]] = find(
     "torch.amp.autocast_mode:_exit_autocast",
     needed_for="saved graphs that switch autocast off",
 )
-
-dtype_abbreviations: Final[Mapping[torch.dtype, str]] = find_or(
-    "torch.utils._dtype_abbrs:dtype_abbrs",
-    {},
-    without="printed graphs write dtypes in full",
-)
-"""torch.float32 -> "f32"."""

@@ -10,14 +10,16 @@ from __future__ import annotations
 
 from typing import Final, TypeAlias
 
+from torch import nn
+
 from ..usedef.values import Value
-from .names import OLDEST_TORCH, TORCH, find, find_or
+from .names import OLDEST_TORCH, TORCH, find_or
 
 Place: TypeAlias = tuple[dict[str, Value], list[str]]
 """The globals of a module, and which of them to replace."""
 
 
-def _place(
+def place(
     module: str, name: str, *, without: str, since: str = OLDEST_TORCH
 ) -> Place:
     """The globals of a module and a name in them, if torch has it."""
@@ -27,14 +29,14 @@ def _place(
     return find_or(f"{module}:__dict__", {}, without=without), names
 
 
-FLAG: Final = _place(
+FLAG: Final = place(
     "torch.fx._symbolic_trace",
     "_is_fx_tracing_flag" if TORCH < "2.14" else "_get_is_fx_tracing",
     without="functions wrapped by torch.compile run on proxies",
 )
 """What they ask: the flag, or the function that reads it."""
 
-SET_FLAG: Final = _place(
+SET_FLAG: Final = place(
     "torch.fx._symbolic_trace",
     "_set_is_fx_tracing",
     since="2.15",
@@ -42,28 +44,17 @@ SET_FLAG: Final = _place(
 )
 """With what torch says, since 2.15, that no trace runs."""
 
-GRADIENTS: Final = _place(
-    "torch._C",
-    "_set_grad_enabled",
-    without="a trace does not warn of torch.no_grad() in forward",
-)
-"""What torch's Python code switches gradients with."""
-
-DeviceContext: Final[type] = find(
-    "torch.utils._device:DeviceContext",
-    needed_for="a warning of `with torch.device(…)` in forward",
-)
-"""What `with torch.device("meta"):` makes; torch calls nothing else of it."""
-
-DispatchMode: Final[type] = find(
-    "torch.utils._python_dispatch:TorchDispatchMode",
-    needed_for="a warning of a dispatch mode in forward",
-)
-"""The class of modes that see operators, such as a counter of them."""
-
 MARKED: Final[dict[tuple[int, str], dict[str, Value]]] = find_or(
     "torch.fx._symbolic_trace:_wrapped_fns_to_patch",
     {},
     without="functions marked with torch.fx.wrap are traced through",
 )
 """What `torch.fx.wrap` has marked: (_, name) -> the globals it is in."""
+
+
+def compiled_from(module: nn.Module) -> nn.Module | None:
+    """The module that torch.compile was given, if it has made this one."""
+    if not type(module).__module__.startswith("torch._dynamo"):
+        return None
+    found: nn.Module | None = module._modules.get("_orig_mod")
+    return found

@@ -19,7 +19,7 @@ import torch
 from ..node import Node
 from ..proxy import Proxy, TracerBase
 from ..torch_internals import pytree
-from ..torch_internals.operators import assert_
+from ..torch_internals.overloads import assert_
 from ..usedef.annotations import annotations_of
 from ..usedef.dead_code import has_side_effect
 from ..usedef.values import Value, base_types

@@ -1,28 +1,18 @@
-"""Stage 04, module patching: what a trace fixes of the modules it goes into.
-
-A module that is traced into is gone from the graph: its calls are there, in the
-form that they had while tracing.  Two things that people rely on are fixed so.
+"""Stage 04, module patching: the mode that a graph was traced in.
 
     F.dropout(x, 0.5, training=self.training)
 
 records `training=True`, whatever `eval()` says later.  To trace in the mode in
 which one runs is right and common, so nobody is told before they change the
-mode.  And a forward hook that collects features runs once, with proxies.
+mode.  The note in the graph is made by who watches the trace (`watch`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
 from typing import Final, NamedTuple
 
-from torch import nn
-
 from ..graph import Graph
-from ..node import Node
 from ..recording import frames
-from ..torch_internals.modules import HOOKS
-from ..usedef.values import Value
-from .patching import TRACES
 
 FIXED_MODE: Final = "fixed_training"
 """The key in the output's `meta` for a `FixedMode`, as a plain tuple."""
@@ -39,70 +29,6 @@ class FixedMode(NamedTuple):
 
     training: bool
     paths: tuple[str, ...]
-
-
-class _Training:
-    """`training` of modules while traces run, which notes who reads it.
-
-    It is on the class and has `__set__`, so that Python asks it before it looks
-    among the attributes of a module, where the flag stays.
-    """
-
-    def __get__(self, module: nn.Module | None, owner: type) -> bool:
-        """The flag of a module, which the trace of this thread notes."""
-        held = {} if module is None else vars(module)
-        if "training" not in held:  # that of a ScriptModule is elsewhere
-            raise AttributeError("training")
-        tracer = getattr(TRACES.current, "tracer", None)
-        if tracer is not None:
-            tracer._captured.read_training.add(module)  # noqa: SLF001
-        flag: bool = held["training"]
-        return flag
-
-    def __set__(self, module: nn.Module, value: Value) -> None:
-        """Set the flag of a module."""
-        vars(module)["training"] = value
-
-    def __delete__(self, module: nn.Module) -> None:
-        """Remove the flag of a module."""
-        del vars(module)["training"]
-
-
-TRAINING: Final[Value] = nn.Module, ["training"], lambda _: _Training()
-"""What a trace replaces to see who reads `training`."""
-
-
-def note_mode(
-    output: Node,
-    root: nn.Module,
-    paths: Mapping[nn.Module, str],
-    read: Collection[nn.Module],
-) -> None:
-    """Note at the end of a graph which modules' modes it has fixed.
-
-    Args:
-        output: the graph's output node.
-        root: what was traced.
-        paths: of the modules of the root.
-        read: the modules whose `training` was read while tracing.
-    """
-    training = root.training
-    fixed = tuple(
-        path
-        for module, path in paths.items()
-        if (module in read and module.training == training)
-        or _is_fixed(module, training)
-    )
-    if fixed:
-        output.meta[FIXED_MODE] = (training, fixed)
-
-
-def _is_fixed(module: nn.Module, training: bool) -> bool:
-    """Whether a module has a graph that was traced in a mode."""
-    graph = vars(module).get("_graph")
-    last = next(iter(reversed(graph.nodes)), None) if graph else None
-    noted: Value = last and last.meta.get(FIXED_MODE)
-    return bool(noted) and FixedMode(*noted).training == training
 
 
 def warn_of_mode(graph: Graph, training: bool) -> None:
@@ -125,21 +51,4 @@ def warn_of_mode(graph: Graph, training: bool) -> None:
             f"{then}(), and what forward did because of `training` is fixed, "
             f"in {where}. Trace the module again in the mode in which it is "
             "to run, or use a module such as nn.Dropout, which the graph calls"
-        )
-
-
-def warn_of_hooks(module: nn.Module, path: str) -> None:
-    """Warn that the hooks of a module that is traced into run once only."""
-    hooks = [
-        hook
-        for kind in HOOKS
-        for hook in vars(module).get(kind, {}).values()
-        if not f"{getattr(hook, '__module__', '')}.".startswith("torch.")
-    ]
-    if hooks:
-        frames.warn(
-            f"{path}, a {type(module).__name__}, is traced into and has hooks, "
-            "which run once, with proxies. The graph has the calls that they "
-            "make, and nothing else of what they do. Make the module a leaf "
-            "(is_leaf_module), or give what they collect as an output"
         )

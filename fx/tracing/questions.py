@@ -1,9 +1,7 @@
-"""Stage 04, module patching: questions that no proxy is asked itself.
+"""Stage 04, module patching: whether a trace runs, for those who ask.
 
-`isinstance(x, torch.Tensor)` looks at the class of x, and `callable(x)` at
-what its class has.  A proxy cannot answer like a tensor there, so that a trace
-replaces these builtins and warns.  And what `torch.compile` has wrapped asks
-torch.fx whether a trace runs, and may say that none does.
+What `torch.compile` has wrapped asks torch.fx whether a trace runs, and may say
+that none does.
 """
 
 from __future__ import annotations
@@ -12,63 +10,11 @@ import functools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Final, get_args
+from typing import Final
 
-import torch
-
-from ..proxy import Proxy, TracerBase
-from ..recording import frames
 from ..torch_internals.tracing import FLAG, SET_FLAG
 from ..usedef.values import Value
 from .patching import TRACES
-
-QUESTIONS: Final = frozenset(("callable", "hasattr", "isinstance"))
-"""Builtins that ask what an object is, which a graph cannot record."""
-
-_OF_PROXIES: Final = ("node", "tracer")
-"""What each proxy has, and no tensor."""
-
-_A_TENSOR: Final = torch.empty(0)
-
-
-def warn_unless_a_tensor_agrees(
-    function: Callable[..., Value], args: tuple[Value, ...], result: Value
-) -> None:
-    """Warn if a question about a proxy has another answer for a tensor.
-
-    Args:
-        function: one of QUESTIONS.
-        args: what it was called with.
-        result: its answer.
-    """
-    asked = args[0] if args else None
-    if not isinstance(asked, Proxy) or isinstance(result, Proxy):
-        return
-    if result is function(_A_TENSOR, *args[1:]) or _is_of_proxies(args[1:]):
-        return
-    frame = frames.user_frame()
-    if frame is not None and frames.is_method_of(frame, Proxy, TracerBase):
-        return  # it is not part of the program that is traced
-    frames.warn(
-        f"{function.__name__} of {asked} is {result}, because it is a proxy; "
-        "of a tensor it is not, and what follows is decided while tracing. "
-        "Ask something else, or move the code into a function marked with "
-        "fx.wrap"
-    )
-
-
-def _is_of_proxies(asked_for: Value) -> bool:
-    """Whether it is asked on purpose whether something is a proxy.
-
-    That is `isinstance(x, (int, Proxy))`, or `hasattr(x, "node")`.
-    """
-    if isinstance(asked_for, type):
-        return issubclass(asked_for, Proxy)
-    parts = asked_for if isinstance(asked_for, tuple) else get_args(asked_for)
-    return asked_for in _OF_PROXIES or any(map(_is_of_proxies, parts))
-
-
-# -- whether a trace runs ------------------------------------------------------
 
 _SAID: Final[ContextVar[tuple[object, bool] | None]] = ContextVar(
     "fx is tracing", default=None

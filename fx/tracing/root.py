@@ -12,16 +12,15 @@ from __future__ import annotations
 import functools
 import inspect
 import operator
-from collections.abc import Callable, Mapping
-from types import CodeType, FunctionType
+from collections.abc import Callable
+from types import CodeType, FunctionType, MethodType
 from typing import Final
 
 from torch import nn
 
 from ..proxy import TracerBase
-from ..recording import frames
 from ..torch_internals import pytree
-from ..torch_internals.modules import beside_forward, compiled_from
+from ..torch_internals.tracing import compiled_from
 from ..usedef.protocols import PyTreeInfo
 from ..usedef.values import Value
 from .concrete_args import (
@@ -32,14 +31,13 @@ from .concrete_args import (
     mark,
     parameters_of,
 )
+from .watch import Watch
 
 _VAR_FLAGS: Final = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
 
 
 def method_of(root: nn.Module, name: str) -> Value:
     """The method of a root module that is traced, from its class.
-
-    Warns if a call of the root does more than that.
 
     Raises:
         AssertionError: the class does not have it.
@@ -59,18 +57,21 @@ def method_of(root: nn.Module, name: str) -> Value:
         raise AssertionError(
             f"traced_func_name={name} doesn't exist in {type(root).__name__}"
         )
-    unseen = [f"a {name} of its own"] if name in vars(root) else []
-    if name == "forward":
-        unseen = beside_forward(root)
-        if frames.is_users(type(root).__call__):
-            unseen.append("a __call__ in its class")
-    if unseen:
-        frames.warn(
-            f"the root has {' and '.join(unseen)}, and only the {name} of its "
-            f"class, {type(root).__name__}, is traced. To record all, trace a "
-            "module that calls the root: torch.nn.Sequential(root)"
-        )
     return method
+
+
+def not_a_function(root: object, function: object) -> str:
+    """The message for a root that is neither a module nor a function."""
+    remedy = "trace a module or a plain Python function; put anything else "
+    remedy += "inside one"
+    if isinstance(root, MethodType):
+        name = root.__name__
+        remedy = (
+            f"to trace a method of a module, set tracer.traced_func_name = "
+            f"{name!r} and trace the module: tracer.trace(net), and then "
+            "fx.GraphModule(net, graph)"
+        )
+    return f"Expected FunctionType, got {type(function)}: {remedy}"
 
 
 def undecorated(function: Callable[..., Value]) -> Callable[..., Value]:
@@ -87,6 +88,7 @@ def root_call(
     root_fn: Callable[..., Value],
     owner: nn.Module | None,
     concrete_args: ConcreteArgs | None,
+    watch: Watch,
 ) -> tuple[Callable[..., Value], list[Value]]:
     """What to call, and with which arguments: `create_args_for_root`.
 
@@ -95,6 +97,7 @@ def root_call(
         root_fn: the function that is traced.
         owner: the module whose method it is, if it is one.
         concrete_args: see `Tracer.trace`.
+        watch: is told of the defaults.
     """
     function = undecorated(root_fn)
     names, varargs, varkw, has_keyword_only, defaults = parameters_of(function)
@@ -111,7 +114,7 @@ def root_call(
     known = {*free, *(name.lstrip("*") for name in rest)}
     concrete = by_name(concrete_args, free, known)
     unfixed = {k: defaults[k] for k in defaults if k not in concrete}
-    _warn_of_is(function, unfixed)
+    watch.given(function, unfixed)
     make = RootInputs(tracer, function, defaults, concrete, known)
     # A frame has *args at its end, a signature before what is keyword-only.
     here = function.__code__.co_argcount - len(args)
@@ -143,26 +146,6 @@ def root_call(
         return results
 
     return flat, leaves
-
-
-def _warn_of_is(
-    function: Callable[..., Value], asked: Mapping[str, Value]
-) -> None:
-    """Warn of parameters with a default that the code compares by `is`.
-
-    Args:
-        function: the function that is traced, undecorated.
-        asked: the defaults of its parameters, without those that are fixed.
-    """
-    if not asked:
-        return
-    for name in frames.compared_by_is(function.__code__, asked):
-        frames.warn(
-            f"{function.__qualname__} compares its parameter {name!r} with a "
-            "constant by `is`, which is decided while tracing: for a proxy, "
-            f"`{name} is {asked[name]!r}` is False. To trace what happens by "
-            f"default, pass concrete_args={{{name!r}: {asked[name]!r}}}"
-        )
 
 
 def _flat_placeholders(

@@ -19,9 +19,11 @@ import torch
 from torch import nn
 
 from ..ordered.opcodes import Opcode, Target
+from ..proxy import TraceError
 from ..recording import frames
 from ..torch_internals import pytree
 from ..usedef.values import Value
+from .wrapping import find_proxy
 
 CONSTANTS: Final = (torch.Tensor, torch.ScriptObject, pytree.TreeSpec)
 """Values that a node cannot hold: nodes fetch them from where the root has
@@ -229,3 +231,20 @@ def finished_trace(kind: Opcode, target: Target) -> str:
         "graph, set an insert point (graph.inserting_before) and "
         "wrap its nodes: Proxy(node)"
     )
+
+
+def refuse_proxies_in(value: Value) -> None:
+    """Raise if an object that is to be a constant holds a proxy.
+
+    Raises:
+        TraceError: it does, in an attribute or in a list or dict there.
+    """
+    proxy = find_proxy(vars(value) if hasattr(value, "__dict__") else ())
+    if proxy is not None:
+        raise TraceError(
+            f"a {type(value).__qualname__} that was made without a proxy "
+            f"holds {proxy} now, and the graph would keep it as a constant\n"
+            f"  in\n  {frames.where()}\n"
+            "  Give the proxies to its constructor, which is recorded then, or "
+            "return what it holds, as a tuple, list or dict"
+        )

@@ -33,6 +33,9 @@ ORIGINAL: Final = "__fx_original__"
 """The attribute in which a replacement keeps its original."""
 
 
+QUESTIONS: Final = frozenset(("callable", "hasattr", "isinstance"))
+"""Builtins that ask what an object is, which a graph cannot record."""
+
 _MODULES: Final[dict[int, Globals]] = {}
 """Registry: the globals in which something is wrapped, by their id."""
 

@@ -20,7 +20,7 @@ from typing import Final, Literal, ParamSpec, Protocol, TypeAlias, TypeVar
 import torch
 
 from ..node import Node
-from ..torch_internals.operators import (
+from ..torch_internals.overloads import (
     called_for_effect,
     draws_numbers,
     schema_writes,

@@ -16,7 +16,7 @@ import torch
 
 from ..ordered.linked_list import Link
 from ..ordered.opcodes import Opcode
-from ..torch_internals.operators import dtype_abbreviations
+from ..torch_internals.overloads import dtype_abbreviations
 from .values import Argument, Value
 
 

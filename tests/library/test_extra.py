@@ -19,7 +19,8 @@ from fx.graph_module import no_folder
 from fx.passes.utils.matcher_utils import SubgraphMatcher
 from fx.rewriting.comparing import exactly
 from fx.rewriting.value_notes import Settling, leave_notes
-from fx.tracing.captured import Captured
+from fx.tracing.trace_run import TraceRun
+from fx.tracing.watch import Watch
 from fx.usedef.copying import PlainCopying
 from fx.usedef.dead_code import TorchsRule
 from fx.usedef.schemas import NoSchemas
@@ -29,9 +30,11 @@ PLAIN: dict[tuple[type, str], Value] = {
     (fx.Graph, "_dead_code_rule"): TorchsRule(),
     (fx.Graph, "_copying"): PlainCopying(),
     (fx.Node, "_schemas"): NoSchemas(),
+    (fx.Proxy, "__hash__"): object.__hash__,
     (fx.CodeGen, "emitter_of"): staticmethod(plain_emitter),
     (fx.GraphModule, "_write_folder"): staticmethod(no_folder),
-    (Captured, "warn_of_writes"): staticmethod(lambda nodes, root: None),
+    (TraceRun, "other_marks"): (),
+    (fx.Tracer, "_watching"): Watch,
     (SubgraphMatcher, "comparing"): staticmethod(exactly),
     (Settling, "rule"): staticmethod(leave_notes),
 }
@@ -128,3 +131,61 @@ def test_with_it_the_write_is_warned_of_and_stays() -> None:
     with pytest.warns(UserWarning, match="writes into '_tensor_constant0'"):
         gm = fx.symbolic_trace(Net().eval())
     assert "add_" in rewritten(gm)
+
+
+class Unseen(nn.Module):
+    """Does what a trace is watched for, each of it once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.kept: Value = None
+        self.inner = Net()
+        self.inner.register_forward_hook(lambda *given: None)
+
+    def forward(self, x: Value, y: Value = None) -> Value:
+        """Run it."""
+        self.kept = x
+        torch.manual_seed(0)
+        with torch.no_grad():
+            z = self.inner(x)
+        if y is None or isinstance(x, torch.Tensor) or x in {1}:
+            return z
+        return torch.nn.functional.dropout(z, 0.5, self.training)
+
+
+def traced(root: nn.Module) -> tuple[fx.GraphModule, list[str]]:
+    """A trace, and what it warns of."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        gm = fx.symbolic_trace(root)
+    return gm, [str(one.message) for one in caught]
+
+
+def test_a_trace_that_nobody_watches_records_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    watched, said = traced(Unseen())
+    monkeypatch.setattr(fx.Tracer, "_watching", Watch)
+    monkeypatch.setattr(fx.Proxy, "__hash__", object.__hash__)
+    root = Unseen()
+    plain, silent = traced(root)
+    assert len(said) > 6
+    assert silent == []
+    assert plain.code == watched.code
+    assert root.kept is None  # the proxy is taken out again
+    assert "isinstance" not in globals()
+
+
+def test_an_error_that_nobody_watches_has_no_advice(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def loops(x: Value) -> Value:
+        return [x for _ in range(x)]
+
+    with pytest.raises(TypeError) as told:
+        fx.symbolic_trace(loops)
+    assert "while fx traced" in "".join(told.value.__notes__)
+    monkeypatch.setattr(fx.Tracer, "_watching", Watch)
+    with pytest.raises(TypeError) as told:
+        fx.symbolic_trace(loops)
+    assert not hasattr(told.value, "__notes__")

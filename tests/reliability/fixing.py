@@ -188,8 +188,8 @@ def run(seed: int, cases: int) -> Iterator[Outcome]:
         yield Outcome(text, *results)
 
 
-CAPTURED = "fx/tracing/captured.py"
-ENTERED = "fx/tracing/entered.py"
+CHANGES = "fx/tracing/changes.py"
+FIXED = "fx/extra/watching/fixed.py"
 STATE = "fx/tracing/state.py"
 
 PART = Part(
@@ -200,20 +200,20 @@ PART = Part(
     share=60,
     long=3_000,
     plants=(
-        Plant(CAPTURED, "change.undo()", "pass", "proxies stay"),
+        Plant(CHANGES, "change.undo()", "pass", "proxies stay"),
         Plant(
-            CAPTURED,
+            CHANGES,
             "yield Change(where, value, partial(put, now, name, old))",
             "pass",
             "a counter is fixed without a word",
         ),
         Plant(
-            ENTERED,
-            "tracer._captured.read_training",
-            "set()",
+            FIXED,
+            "self._note(module)",
+            "pass",
             "modes are fixed",
         ),
-        Plant(ENTERED, "    if hooks:", "    if not path:", "hooks run once"),
+        Plant(FIXED, "    if hooks:", "    if not path:", "hooks run once"),
         Plant(STATE, "set, deque)", "set)", "proxies stay in a deque"),
         Plant(STATE, "kind is SimpleNamespace or", "False and", "in an object"),
         Plant(STATE, "if not is_librarys(cls)", "if False", "or on a class"),

@@ -252,25 +252,25 @@ PART = Part(
     long=2_000,
     plants=(
         Plant(
-            "fx/tracing/switches.py",
+            "fx/extra/watching/switches.py",
             '    (DispatchMode, "__enter__"),\n',
             "",
             "a dispatch mode in forward is lost",
         ),
         Plant(
-            "fx/tracing/switches.py",
+            "fx/extra/watching/switches.py",
             '    (attention, "sdpa_kernel"),\n',
             "",
             "a context manager is forgotten",
         ),
         Plant(
-            "fx/tracing/trace_run.py",
+            "fx/extra/watching/watching.py",
             "        TRACES.patch(namespace, switches, _state_switch)\n",
             "",
             "functions that the program has imported are not replaced",
         ),
         Plant(
-            "fx/tracing/switches.py",
+            "fx/extra/watching/switches.py",
             '    (forward_ad.dual_level, "__enter__"),\n',
             "",
             "a class of a context manager is forgotten",

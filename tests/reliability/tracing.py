@@ -979,13 +979,13 @@ PART = Part(
     long=3 * len(BODIES),
     plants=(
         Plant(
-            "fx/tracing/tracer.py",
-            "        self._captured.warn(output, self.root)\n",
+            "fx/extra/watching/watching.py",
+            "        self._captured.warn(self._root)\n",
             "",
             "a recorded write into a tensor of the trace is lost",
         ),
         Plant(
-            "fx/tracing/modes.py",
+            "fx/extra/watching/modes.py",
             "        if other and len(nodes) > seen:\n",
             "        if False:\n",
             "gradients are off, or autocast is on, in a part of the code",
@@ -997,21 +997,21 @@ PART = Part(
             "a write into a view of a tensor is lost",
         ),
         Plant(
-            "fx/tracing/captured.py",
+            "fx/extra/watching/captured.py",
             "self._before.append((str(node.target), value, version))",
             "pass",
             "a tensor is written after a node that reads it",
         ),
         Plant(
-            "fx/tracing/captured.py",
+            "fx/extra/watching/captured.py",
             "        if changed:\n",
             "        if False:\n",
             "buffers that change while they are traced change no more",
         ),
         Plant(
-            "fx/tracing/captured.py",
-            "            if _holds_proxy(change.value):\n",
-            "            if False:\n",
+            "fx/tracing/changes.py",
+            "        if _holds_proxy(change.value):\n",
+            "        if False:\n",
             "the root keeps a proxy in the place of its buffer",
         ),
         Plant(
@@ -1021,13 +1021,13 @@ PART = Part(
             "x.data = y stays on the proxy",
         ),
         Plant(
-            "fx/proxy.py",
+            "fx/extra/watching/asking.py",
             "frames.is_user(sys._getframe(1))",
             "False",
             "a number is not found in a set",
         ),
         Plant(
-            "fx/tracing/trace_run.py",
+            "fx/extra/watching/watching.py",
             "TRACES.patch(namespace, QUESTIONS - namespace.keys(), _question)",
             "pass",
             "callable(x) is true",

@@ -1,4 +1,4 @@
-"""Stage 04, module patching: say what to do about an error in traced code.
+"""Extra: what to do about an error in code that is traced.
 
 A proxy is no number, list or array.  Where Python, NumPy or torch need one,
 they raise an error of their own, which was written for somebody who has made a
@@ -11,13 +11,11 @@ type and its message.
 from __future__ import annotations
 
 import re
-from types import MethodType
+import traceback
+from types import FrameType
 from typing import Final
 
-from ..proxy import TraceError
-from ..recording import frames
-from ..usedef.values import Value
-from .wrapping import find_proxy
+from ...recording import frames
 
 _WRAP: Final = (
     "or move the expression into a function at the top level of a module and "
@@ -104,7 +102,7 @@ def explain(error: BaseException) -> None:
     """
     said = f"{type(error).__name__}: {error}"
     advice = next((a for text, a in _ADVICE if re.search(text, said)), None)
-    frame = frames.raised_in(error)
+    frame = _raised_in(error)
     if advice is not None and frame is not None:
         error.add_note(
             f"This was raised while fx traced\n  {frames.where(frame)}\n"
@@ -112,32 +110,8 @@ def explain(error: BaseException) -> None:
         )
 
 
-def not_a_function(root: object, function: object) -> str:
-    """The message for a root that is neither a module nor a function."""
-    remedy = "trace a module or a plain Python function; put anything else "
-    remedy += "inside one"
-    if isinstance(root, MethodType):
-        name = root.__name__
-        remedy = (
-            f"to trace a method of a module, set tracer.traced_func_name = "
-            f"{name!r} and trace the module: tracer.trace(net), and then "
-            "fx.GraphModule(net, graph)"
-        )
-    return f"Expected FunctionType, got {type(function)}: {remedy}"
-
-
-def refuse_proxies_in(value: Value) -> None:
-    """Raise if an object that is to be a constant holds a proxy.
-
-    Raises:
-        TraceError: it does, in an attribute or in a list or dict there.
-    """
-    proxy = find_proxy(vars(value) if hasattr(value, "__dict__") else ())
-    if proxy is not None:
-        raise TraceError(
-            f"a {type(value).__qualname__} that was made without a proxy "
-            f"holds {proxy} now, and the graph would keep it as a constant\n"
-            f"  in\n  {frames.where()}\n"
-            "  Give the proxies to its constructor, which is recorded then, or "
-            "return what it holds, as a tuple, list or dict"
-        )
+def _raised_in(error: BaseException) -> FrameType | None:
+    """The innermost frame of the user's code that an error came through."""
+    stack = traceback.walk_tb(error.__traceback__)
+    users = [frame for frame, _ in stack if frames.is_user(frame)]
+    return users[-1] if users else None

@@ -1,12 +1,12 @@
-"""Stage 04, module patching: warn of modes and gradients that a graph loses.
+"""Extra: modes and gradients that a graph loses.
 
     with torch.no_grad():
         y = x * self.scale
 
 The product is recorded.  That gradients were off is not: a mode belongs to the
 thread, and no call says it.  The graph runs in the mode in which it is called.
-So a trace replaces the functions that switch modes, too, and warns of calls
-that it has recorded in another mode than the one in which it began.
+So the functions that switch modes are replaced while a trace runs, and it warns
+of calls that it has recorded in another mode than the one in which it began.
 
 A `torch.autograd.Function` is traced through: the graph has the calls of its
 forward, but not the backward that it defines.  That is warned of, too.
@@ -17,20 +17,17 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from itertools import islice
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import torch
 from torch.autograd.function import BackwardCFunction
 
-from ..recording import frames
-from ..torch_internals.tracing import GRADIENTS
-from ..usedef.values import Value
-from .patching import TRACES
-from .wrapping import find_proxy
-
-if TYPE_CHECKING:
-    from .trace_run import TraceRun
-    from .tracer import Tracer
+from ...graph import Graph
+from ...recording import frames
+from ...torch_internals.watching import GRADIENTS
+from ...tracing.patching import TRACES
+from ...tracing.wrapping import find_proxy
+from ...usedef.values import Value
 
 MODES: Final = (
     GRADIENTS,
@@ -47,9 +44,9 @@ _DEVICES: Final = ("cpu", "cuda")
 class Modes:
     """What a trace records in other modes than the one in which it began."""
 
-    def __init__(self, tracer: Tracer) -> None:
-        """Begin with the modes of now."""
-        self._tracer = tracer
+    def __init__(self, graph: Graph) -> None:
+        """Begin with the modes of now, and an empty graph."""
+        self._graph = graph
         self._first = _modes()
         self._seen = 0
 
@@ -60,28 +57,19 @@ class Modes:
 
         Cost: O(1), but O(nodes) for a warning.
         """
-        nodes, seen = self._tracer.graph.nodes, self._seen
+        nodes, seen = self._graph.nodes, self._seen
         self._seen = len(nodes)
         other = [mode for mode in _modes() if mode not in self._first]
         if other and len(nodes) > seen:
             first = next(islice(nodes, seen, None))
+            if first.op == "output":
+                return
             frames.warn(
                 f"{first} was recorded with {' and '.join(other)}, and the "
                 "graph does not keep that: it runs in the modes in which it "
                 "is called. Call it in these, or move the code into a leaf "
                 "module or a function marked with fx.wrap"
             )
-
-
-def switch(
-    run: TraceRun,
-    function: Callable[..., Value],
-    args: tuple[Value, ...],
-    kwargs: dict[str, Value],
-) -> Value:
-    """Answer the switch of a mode in a trace."""
-    run.modes.warn()
-    return function(*args, **kwargs)
 
 
 def _noting(_: object) -> Callable[[Value], None]:

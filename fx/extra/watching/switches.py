@@ -1,4 +1,4 @@
-"""Stage 04, module patching: calls that change torch's own state.
+"""Extra: calls that change torch's own state.
 
     torch.manual_seed(3)
     with torch.autograd.graph.saved_tensors_hooks(pack, unpack):
@@ -16,9 +16,11 @@ tests/reliability/switching.py looks through torch for what belongs here.
 from __future__ import annotations
 
 import re
+import sys
+import traceback
 from collections.abc import Callable, Iterator
 from types import ModuleType
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import torch
 from torch import autograd, backends
@@ -27,12 +29,9 @@ from torch.nn import attention
 from torch.overrides import TorchFunctionMode
 from torch.utils import checkpoint
 
-from ..recording import frames
-from ..torch_internals.tracing import DeviceContext, DispatchMode
-from ..usedef.values import Value
-
-if TYPE_CHECKING:
-    from .trace_run import TraceRun
+from ...recording import frames
+from ...torch_internals.watching import DeviceContext, DispatchMode
+from ...usedef.values import Value
 
 _FUNCTIONS: Final[tuple[tuple[ModuleType, str], ...]] = (
     (
@@ -108,21 +107,23 @@ SWITCHES: Final[frozenset[int]] = frozenset(
 """The functions among them, by identity: programs import them by name."""
 
 
+_THROUGH: Final = (
+    *(f"{frames.OURS[0]}{name}." for name in ("extra", "tracing")),
+    "torch.utils._contextlib.",
+    "torch.utils.flop_counter.",
+)
+"""Modules between the user's code and ours that do not count."""
+
 _NAMES: Final = {"DeviceContext": "a device, as a context manager,"}
 """What users write for a class that they do not."""
 
 
-def switched(
-    run: TraceRun,
-    function: Callable[..., Value],
-    args: tuple[Value, ...],
-    kwargs: dict[str, Value],
-) -> Value:
-    """Answer a call that changes torch's state, with a warning.
+def warn_of_switch(function: Callable[..., Value]) -> None:
+    """Warn of a call that changes torch's state.
 
     What torch calls itself is left alone: a checkpoint sets hooks.
     """
-    if frames.is_called_by_user():
+    if _is_called_by_user():
         name = function.__qualname__
         name = re.sub(r"\.__(init|enter)__", "", name)
         frames.warn(
@@ -131,4 +132,14 @@ def switched(
             "is not changed then. Call it around the graph, or move the code "
             "that needs it into a leaf module or a function marked with fx.wrap"
         )
-    return function(*args, **kwargs)
+
+
+def _is_called_by_user() -> bool:
+    """Whether the user's code calls, with nothing of torch in between.
+
+    A decorator that torch makes of a context manager does not count.
+    """
+    stack = traceback.walk_stack(sys._getframe(1))
+    names = (f"{frame.f_globals.get('__name__')}." for frame, _ in stack)
+    outside = (name for name in names if not name.startswith(_THROUGH))
+    return not next(outside, "").startswith(frames.OURS)

@@ -1,0 +1,155 @@
+"""Extra: watches traces, and warns of what their graphs do not do.
+
+Functions that change what other calls do, or that ask what an object is, do
+not see a proxy among their arguments, or must not record it.  So they are
+replaced while a trace runs, like those that the trace itself has to see.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from torch import nn
+
+from ...node import Node
+from ...tracing.patching import TRACES
+from ...tracing.state import State
+from ...tracing.trace_run import Function, TraceRun, replacing
+from ...tracing.tracer import Tracer
+from ...tracing.watch import Watch
+from ...tracing.wrapping import QUESTIONS, Globals
+from ...usedef.values import Value
+from .advice import explain
+from .asking import warn_unless_a_tensor_agrees
+from .captured import Captured
+from .fixed import Entered, Training
+from .modes import APPLY, MODES, Modes
+from .roots import warn_of_is, warn_of_unseen
+from .switches import PLACES, SWITCHES, warn_of_switch
+
+
+class Watching(Watch):
+    """Warns, and adds advice to errors.
+
+    Attributes:
+        modes: what was recorded in other modes than the first.
+        entered: the modules that were traced into.
+    """
+
+    modes: Modes
+    entered: Entered
+
+    def begin(self, tracer: Tracer, state: State) -> None:
+        """Warn of what is not traced of the root, and begin to look."""
+        self._root = tracer.root
+        warn_of_unseen(tracer.root, tracer.traced_func_name)
+        self.modes = Modes(tracer.graph)
+        self.entered = Entered(state.modules)
+        self._captured = Captured(state)
+
+    def given(
+        self, function: Callable[..., Value], defaults: Mapping[str, Value]
+    ) -> None:
+        """Warn of defaults that the code compares by `is`."""
+        warn_of_is(function, defaults)
+
+    def replace(self) -> None:
+        """Replace what switches modes, and what else changes torch's state."""
+        TRACES.patch(*APPLY)
+        TRACES.patch(*_TRAINING)
+        for holder, names in MODES:
+            TRACES.patch(holder, names, _mode_switch)
+        for holder, names in PLACES:
+            TRACES.patch(holder, names, _state_switch)
+
+    def visit(self, namespace: Globals) -> None:
+        """Replace what a module has imported, and builtins that ask."""
+        here = namespace.copy().items()
+        switches = [n for n, f in here if id(f) in SWITCHES]
+        TRACES.patch(namespace, switches, _state_switch)
+        TRACES.patch(namespace, QUESTIONS - namespace.keys(), _question)
+
+    def enter(self, module: nn.Module) -> None:
+        """Warn of the hooks of a module that is traced into."""
+        self.entered.enter(module)
+
+    def fetched(self, node: Node, value: Value) -> None:
+        """Note a tensor into which the graph may write."""
+        self._captured.note(node, value)
+
+    def end(self, output: Node) -> None:
+        """Warn of what the code did and the graph does not do."""
+        self.modes.warn()
+        self.entered.note_mode(output, self._root.training)
+        self._captured.warn(self._root)
+
+    def failed(self, error: BaseException) -> None:
+        """Add a note to an error, if one helps."""
+        explain(error)
+
+
+def _watching(run: object) -> Watching | None:
+    """What watches a trace, if the trace is watched."""
+    watch = run.watch if isinstance(run, TraceRun) else None
+    return watch if isinstance(watch, Watching) else None
+
+
+def _note_reading(module: nn.Module) -> None:
+    """Note that the trace of this thread has read `training`."""
+    watch = _watching(TRACES.current)
+    if watch is not None:
+        watch.entered.read_training.add(module)
+
+
+_TRAINING: Final[Value] = (
+    nn.Module,
+    ["training"],
+    lambda _: Training(_note_reading),
+)
+"""What is replaced to see who reads `training`."""
+
+
+def _switch_mode(
+    run: TraceRun,
+    function: Function,
+    args: tuple[Value, ...],
+    kwargs: dict[str, Value],
+) -> Value:
+    """Answer the switch of a mode in a trace."""
+    watch = _watching(run)
+    if watch is not None:
+        watch.modes.warn()
+    return function(*args, **kwargs)
+
+
+def _switch_state(
+    run: TraceRun,
+    function: Function,
+    args: tuple[Value, ...],
+    kwargs: dict[str, Value],
+) -> Value:
+    """Answer a call that changes torch's state, with a warning."""
+    warn_of_switch(function)
+    return function(*args, **kwargs)
+
+
+def _answer(
+    run: TraceRun,
+    function: Function,
+    args: tuple[Value, ...],
+    kwargs: dict[str, Value],
+) -> Value:
+    """Answer `isinstance` and its like, which ask a proxy about itself.
+
+    The answer is that for the proxy, with a warning if a tensor would give
+    another one.
+    """
+    result = run.call_function(function, args, kwargs)
+    warn_unless_a_tensor_agrees(function, args, result)
+    return result
+
+
+_mode_switch: Final = replacing(_switch_mode)
+_state_switch: Final = replacing(_switch_state)
+_question: Final = replacing(_answer)

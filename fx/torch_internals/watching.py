@@ -1,0 +1,27 @@
+"""Extra: where torch has what is replaced to watch a trace."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from .names import find
+from .tracing import place
+
+GRADIENTS: Final = place(
+    "torch._C",
+    "_set_grad_enabled",
+    without="a trace does not warn of torch.no_grad() in forward",
+)
+"""What torch's Python code switches gradients with."""
+
+DeviceContext: Final[type] = find(
+    "torch.utils._device:DeviceContext",
+    needed_for="a warning of `with torch.device(…)` in forward",
+)
+"""What `with torch.device("meta"):` makes; torch calls nothing else of it."""
+
+DispatchMode: Final[type] = find(
+    "torch.utils._python_dispatch:TorchDispatchMode",
+    needed_for="a warning of a dispatch mode in forward",
+)
+"""The class of modes that see operators, such as a counter of them."""

@@ -29,15 +29,15 @@ from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
 import torch
 
-from . import traceback as fx_traceback
 from .graph import Graph
 from .immutable_collections import immutable_dict, immutable_list
 from .node import Node, map_arg
 from .ordered.opcodes import Opcode, Target
 from .recording import frames, refusals
 from .recording.assigned import Assigned
+from .recording.notes import NOTES
 from .recording.scope import Scope, ScopeContextManager
-from .torch_internals.operators import HigherOrderOperator
+from .torch_internals.overloads import HigherOrderOperator
 from .usedef.arguments import constructed, parts
 from .usedef.dead_code import has_side_effect
 from .usedef.refusals import refuse_torchs
@@ -168,8 +168,9 @@ class TracerBase:
         node = graph.create_node(kind, target, args, kwargs, name, type_expr)
         here = self.scope.module_path, self.scope.module_type
         self.node_name_to_scope[node._name] = here
-        if fx_traceback.has_preserved_node_meta():
-            fx_traceback.inherit(node)
+        give_notes = NOTES.get().give
+        if give_notes is not None:
+            give_notes(node)
         elif self.module_stack:
             node.meta["nn_module_stack"] = self.module_stack.copy()
         if self.record_stack_traces and not node.stack_trace:
@@ -517,13 +518,10 @@ class Proxy(_Like):
         return new
 
     def __hash__(self) -> int:
-        """The identity, as for tensors; a trace warns of user code that asks.
+        """The identity, as for tensors.
 
-        So a set or dict finds the proxy itself only, whereas a number or str
-        that comes in its place later may be equal to an item.
+        `import fx` puts a method here that warns code that is traced.
         """
-        if self.tracer._is_tracing and frames.is_user(sys._getframe(1)):
-            refusals.warn_of_hash(self)
         return object.__hash__(self)
 
     # Each method is assigned with its type, so that a type checker knows that

@@ -34,7 +34,7 @@ from ..torch_internals.fake_tensors import (
     detached,
     unset_fake_temporarily,
 )
-from ..torch_internals.operators import OpOverload
+from ..torch_internals.overloads import OpOverload
 from ..tracing.state import STORED
 from ..usedef.values import Argument, Value
 from .constant_tensors import Constants, copy_of_small

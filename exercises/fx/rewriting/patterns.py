@@ -17,7 +17,7 @@ import torch
 
 from ..graph import Graph
 from ..node import Node
-from ..torch_internals.operators import OpOverload
+from ..torch_internals.overloads import OpOverload
 from ..usedef.dotted_path import find
 from ..usedef.values import Argument, Value
 from .all_arguments import by_schema, by_signature

@@ -11,18 +11,15 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from types import BuiltinFunctionType, FunctionType
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, Final, TypeAlias
 
 from torch import nn
 
 from ..proxy import Proxy
 from ..usedef.values import Value
-from .entered import TRAINING
-from .modes import APPLY, MODES, Modes, switch
 from .patching import TRACES
-from .questions import FLAGS, QUESTIONS, warn_unless_a_tensor_agrees
-from .switches import PLACES, SWITCHES, switched
-from .torch_marks import take_over
+from .questions import FLAGS
+from .watch import Watch
 from .wrapping import (
     ORIGINAL,
     Globals,
@@ -40,21 +37,28 @@ Function: TypeAlias = Callable[..., Value]
 
 
 class TraceRun:
-    """One run of a tracer: what the replacements ask in its thread."""
+    """One run of a tracer: what the replacements ask in its thread.
 
-    def __init__(self, tracer: Tracer, *, calls_forward: bool = False) -> None:
+    Attributes:
+        other_marks: called to mark leaf functions that `wrap` has not marked.
+            There are none by default; `import fx` puts a function here that
+            takes over those of `torch.fx.wrap`.
+    """
+
+    other_marks: ClassVar[tuple[Callable[[], None], ...]] = ()
+
+    def __init__(self, tracer: Tracer) -> None:
         """Begin with no attribute read and no module visited.
 
         Args:
             tracer: decides what is recorded.
-            calls_forward: its `call_module` runs no module but by `forward`.
         """
         self.tracer = tracer
-        self._calls_forward = calls_forward
+        self.watch: Watch = tracer._watch  # noqa: SLF001
+        self._calls_forward = tracer._runs_by_forward()  # noqa: SLF001
         self._proxies: dict[str, Proxy] = {}
         self._visited: set[int] = set()
         self._leaves = set(tracer._autowrap_function_ids)
-        self.modes: Modes = Modes(tracer)
 
     def patch(self, function: FunctionType) -> None:
         """Replace what a trace of `function` has to see."""
@@ -62,13 +66,9 @@ class TraceRun:
         TRACES.patch(nn.Module, ["__getattr__"], _module_getattr)
         for place in FLAGS:
             TRACES.patch(*place)
-        TRACES.patch(*APPLY)
-        TRACES.patch(*TRAINING)
-        for holder, names in MODES:
-            TRACES.patch(holder, names, _mode_switch)
-        for holder, names in PLACES:
-            TRACES.patch(holder, names, _state_switch)
-        take_over()
+        self.watch.replace()
+        for mark in self.other_marks:
+            mark()
         for namespace, name, leaf in all_wrapped_globals():
             self._patch_leaf(namespace, name, leaf)
         self._visit(function.__globals__)
@@ -94,13 +94,11 @@ class TraceRun:
         here = namespace.copy().items()
         wanted = [n for n, f in here if id(f) in leaves and n[:1] != "_"]
         TRACES.patch(namespace, wanted, leaf_call)
-        switches = [n for n, f in here if id(f) in SWITCHES]
-        TRACES.patch(namespace, switches, _state_switch)
-        TRACES.patch(namespace, QUESTIONS - namespace.keys(), _question)
+        self.watch.visit(namespace)
 
     def _visit_forward(self, module: nn.Module) -> None:
         """Visit the globals that the forward of a module reads."""
-        self.tracer._captured.enter(module)  # noqa: SLF001
+        self.watch.enter(module)
         forward = getattr(module, "forward", None)
         self._visit(getattr(forward, "__globals__", None))
 
@@ -171,23 +169,8 @@ class TraceRun:
         """
         raise NotImplementedError("stage 04: TraceRun.call_function")
 
-    def answer(
-        self,
-        function: Function,
-        args: tuple[Value, ...],
-        kwargs: dict[str, Value],
-    ) -> Value:
-        """Answer `isinstance` and its like, which ask a proxy about itself.
 
-        The answer is that for the proxy, with a warning if a tensor would
-        give another one.
-        """
-        result = self.call_function(function, args, kwargs)
-        warn_unless_a_tensor_agrees(function, args, result)
-        return result
-
-
-def _replacing(
+def replacing(
     handle: Callable[
         [TraceRun, Function, tuple[Value, ...], dict[str, Value]], Value
     ],
@@ -217,10 +200,7 @@ def _replacing(
     return lambda f: (keep if type(f) is BuiltinFunctionType else make)(f)
 
 
-_module_call: Final = _replacing(TraceRun.call_module)
-_own_call: Final = _replacing(TraceRun.call_overridden)
-_module_getattr: Final = _replacing(TraceRun.read_attribute)
-leaf_call: Final = _replacing(TraceRun.call_function)
-_question: Final = _replacing(TraceRun.answer)
-_mode_switch: Final = _replacing(switch)
-_state_switch: Final = _replacing(switched)
+_module_call: Final = replacing(TraceRun.call_module)
+_own_call: Final = replacing(TraceRun.call_overridden)
+_module_getattr: Final = replacing(TraceRun.read_attribute)
+leaf_call: Final = replacing(TraceRun.call_function)

@@ -21,7 +21,7 @@ import math
 from collections.abc import Callable
 from functools import partial
 from types import FunctionType, ModuleType
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
 import torch
 from torch import nn
@@ -33,14 +33,20 @@ from ..proxy import ParameterProxy, Proxy, TraceError, TracerBase
 from ..recording import frames
 from ..usedef.annotations import annotations_of
 from ..usedef.values import Argument, Value, overrides_new
-from .advice import explain, not_a_function, refuse_proxies_in
-from .captured import Captured
+from .changes import put_back_proxies
 from .patching import TRACES
-from .questions import QUESTIONS
-from .root import method_of, root_call, undecorated
-from .state import STORED, State, finished_trace, path_among, root_argument
+from .root import method_of, not_a_function, root_call, undecorated
+from .state import (
+    STORED,
+    State,
+    finished_trace,
+    path_among,
+    refuse_proxies_in,
+    root_argument,
+)
 from .trace_run import TraceRun
-from .wrapping import ProxyableClassMeta, original_of
+from .watch import Watch
+from .wrapping import QUESTIONS, ProxyableClassMeta, original_of
 
 Root: TypeAlias = nn.Module | Callable[..., Value]
 """What can be traced: a module, or a plain Python function."""
@@ -66,6 +72,7 @@ class Tracer(TracerBase):
 
     root: nn.Module
     submodule_paths: dict[nn.Module, str] | None
+    _watching: ClassVar[type[Watch]] = Watch
 
     def __init__(
         self,
@@ -101,8 +108,8 @@ class Tracer(TracerBase):
         self.tensor_attrs: dict[Value, str] = {}
         self._added: list[str] = []
         self._numbers: dict[str, int] = {}
-        self._captured = Captured()
         self._state: State | None = None
+        self._watch = Watch()
 
     # -- the trace ---------------------------------------------------------
 
@@ -135,45 +142,45 @@ class Tracer(TracerBase):
         torch.fx: _symbolic_trace.py, Tracer.trace
         """
         function = self._start(root)
+        given = function, isinstance(root, nn.Module), concrete_args
         try:
-            graph = self._run(function, root, concrete_args)
+            call, inputs = frames.run_traced(self.create_args_for_root, given)
+            run = TraceRun(self)
+            with TRACES.during(run):
+                run.patch(function)
+                self._is_tracing = True
+                # The recording: the code runs, and proxies write down how.
+                result = frames.run_traced(call, inputs)
+                returned = self.create_arg(result)
+            self._add_output(call, returned)
             self._finish()
-            return graph
+            return self.graph
         except BaseException as error:
             try:
                 self._forget_constants()
-                explain(error)
+                self._watch.failed(error)
             finally:
                 self._finish()
             raise
 
-    def _run(
-        self, function: FunctionType, root: Root, concrete_args: Value
-    ) -> Graph:
-        """Run what is traced with proxies, and return what was recorded."""
-        # A user's call_module may not run a module by `forward`.
-        ours = self.call_module == Tracer.call_module.__get__(self)
-        run = TraceRun(self, calls_forward=ours)
-        given = function, isinstance(root, nn.Module), concrete_args
-        call, inputs = frames.run_traced(self.create_args_for_root, given)
-        with TRACES.during(run):
-            run.patch(function)
-            self._is_tracing = True
-            result = self.create_arg(frames.run_traced(call, inputs))
-            run.modes.warn()
+    def _add_output(
+        self, call: Callable[..., Value], returned: Argument
+    ) -> None:
+        """Record the output node, with which the graph is whole."""
         is_flat = self.graph._pytree_info is None
         notes = annotations_of(undecorated(call)) if is_flat else {}
         last: tuple[Value, ...]
-        last = "output", "output", (result,), {}, None, notes.get("return")
+        last = "output", "output", (returned,), {}, None, notes.get("return")
         output = frames.run_traced(self.create_node, last)
-        self._captured.warn(output, self.root)
-        return self.graph
+        self._watch.end(output)
 
     def _finish(self) -> None:
         """End the trace; once more, if an exception has broken in."""
         self._is_tracing = False
-        self._captured.end()
+        if self._state is not None:
+            put_back_proxies(self._state.held)
         self.submodule_paths = self._state = None
+        self._watch = Watch()
 
     def _start(self, root: Root) -> FunctionType:
         """Prepare for a trace, and return the function to run."""
@@ -199,7 +206,8 @@ class Tracer(TracerBase):
         state = self._state = State(self.root)
         self.submodule_paths = state.modules
         self.tensor_attrs = state.constants
-        self._captured.begin(state)
+        self._watch = self._watching()
+        self._watch.begin(self, state)
         return function
 
     def _forget_constants(self) -> None:
@@ -235,7 +243,7 @@ class Tracer(TracerBase):
         torch.fx: _symbolic_trace.py, Tracer.create_args_for_root
         """
         owner = self.root if is_module else None
-        return root_call(self, root_fn, owner, concrete_args)
+        return root_call(self, root_fn, owner, concrete_args, self._watch)
 
     # -- modules -----------------------------------------------------------
 
@@ -290,6 +298,11 @@ class Tracer(TracerBase):
         torch.fx: _symbolic_trace.py, Tracer.call_module
         """
         raise NotImplementedError("stage 04: Tracer.call_module")
+
+    def _runs_by_forward(self) -> bool:
+        """Whether `call_module` is ours: a user's may call no `forward`."""
+        ours: bool = self.call_module == Tracer.call_module.__get__(self)
+        return ours
 
     def getattr(
         self,
@@ -376,7 +389,8 @@ class Tracer(TracerBase):
         if not path:
             raise TraceError(root_argument())
         node = self.create_node("get_attr", path, (), {})
-        return self._captured.note(node, value)
+        self._watch.fetched(node, value)
+        return node
 
     def _constant_path(self, a: Value) -> str:
         """The path of a constant, which is stored on the root if it is new."""

@@ -34,7 +34,6 @@ from .codegen.variants import SPECS, _PyTreeCodeGen
 from .graph import Graph
 from .node import Node
 from .torch_internals import compiling, pytree
-from .tracing.entered import warn_of_mode
 from .usedef.protocols import GraphTracer, PythonCode, ReplaceHook
 from .usedef.qualified_names import importable
 from .usedef.values import Value
@@ -47,12 +46,17 @@ NodeHook = Callable[[Node], object]
 CopyHook: TypeAlias = "Callable[[GraphModule], object]"
 """Called with a deep copy that was made."""
 
+
 WriteFolder: TypeAlias = (
     "Callable[[GraphModule, CompiledForward, Path, str], None]"
 )
 """Writes a module and its forward to a folder, as a class of that name."""
 
 _IMPL: Final = "GraphModuleImpl"
+
+
+def no_note(graph: Graph, training: bool) -> None:
+    """What is said of a new mode without extra: nothing."""
 
 
 def no_folder(
@@ -95,6 +99,9 @@ class GraphModule(nn.Module):
     to_torch: ClassVar[Callable[[GraphModule], Value]]  # set by the root
     _write_folder: WriteFolder = staticmethod(no_folder)
     """What `to_folder` does. `import fx` puts fx.extra.saving's here."""
+    _note_mode: Callable[[Graph, bool], None] = staticmethod(no_note)
+    """Told of a new mode. `import fx` puts a warning here, for graphs that
+    were traced in the other one."""
 
     # TorchScript compiles properties and evaluates annotations; it must not
     # do that with ours.
@@ -334,7 +341,7 @@ class GraphModule(nn.Module):
         Warns if the graph was traced in the other mode, and has fixed what a
         forward did because of it.
         """
-        warn_of_mode(self._graph, mode)
+        self._note_mode(self._graph, mode)
         return super().train(mode)
 
     # -- submodules --------------------------------------------------------

@@ -37,7 +37,7 @@ import torch
 
 from ..immutable_collections import immutable_dict, immutable_list
 from ..node import Node
-from ..torch_internals.operators import (
+from ..torch_internals.overloads import (
     HigherOrderOperator,
     OpOverload,
     OpOverloadPacket,

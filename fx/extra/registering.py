@@ -16,6 +16,8 @@ fx/__init__.py calls `register` once, when everything else is there.
                             an error, and for arguments that live longer
     GraphModule._write_folder
                             `to_folder`, for an error
+    GraphModule._note_mode  a warning of train() or eval() that comes too late:
+                            for silence
     SubgraphMatcher.comparing
                             what the options need, such as `normalize=True`,
                             for an error that names it
@@ -45,6 +47,7 @@ from .printing.choosing import emitter_of
 from .saving import pickled_graphs
 from .saving.serialize import write_folder
 from .watching.asking import hash_of
+from .watching.fixed import warn_of_mode
 from .watching.watching import Watching
 
 
@@ -58,6 +61,7 @@ def register() -> None:
     Node._schemas = operator_schemas  # noqa: SLF001
     CodeGen.emitter_of = staticmethod(emitter_of)
     GraphModule._write_folder = staticmethod(write_folder)  # noqa: SLF001
+    GraphModule._note_mode = staticmethod(warn_of_mode)  # noqa: SLF001
     TraceRun.other_marks = (take_over,)
     Tracer._watching = Watching  # noqa: SLF001
     SubgraphMatcher.comparing = staticmethod(_comparing)

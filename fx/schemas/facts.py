@@ -22,11 +22,8 @@ from typing import Final, NamedTuple, TypeAlias
 import torch
 from torch import Tag
 
-from ..torch_internals.operators import (
-    OpOverload,
-    OpOverloadPacket,
-    find_builtin,
-)
+from ..torch_internals.operators import find_builtin
+from ..torch_internals.overloads import OpOverload, OpOverloadPacket
 from ..usedef.values import Argument, Value
 from .signatures import signature_of_schema
 

@@ -14,11 +14,6 @@ import torch
 
 from ..usedef.values import Value
 from .names import find, find_or
-from .overloads import HigherOrderOperator as HigherOrderOperator
-from .overloads import OpOverload as OpOverload
-from .overloads import OpOverloadPacket as OpOverloadPacket
-from .overloads import assert_ as assert_
-from .overloads import called_for_effect as called_for_effect
 
 if TYPE_CHECKING:
     from torch._library.custom_ops import CustomOpDef as CustomOpDef

@@ -15,7 +15,7 @@ from torch import nn
 import fx
 from fx.codegen.codegen import plain_emitter
 from fx.extra import registering
-from fx.graph_module import no_folder
+from fx.graph_module import no_folder, no_note
 from fx.passes.utils.matcher_utils import SubgraphMatcher
 from fx.rewriting.comparing import exactly
 from fx.rewriting.value_notes import Settling, leave_notes
@@ -33,6 +33,7 @@ PLAIN: dict[tuple[type, str], Value] = {
     (fx.Proxy, "__hash__"): object.__hash__,
     (fx.CodeGen, "emitter_of"): staticmethod(plain_emitter),
     (fx.GraphModule, "_write_folder"): staticmethod(no_folder),
+    (fx.GraphModule, "_note_mode"): staticmethod(no_note),
     (TraceRun, "other_marks"): (),
     (fx.Tracer, "_watching"): Watch,
     (SubgraphMatcher, "comparing"): staticmethod(exactly),

@@ -12,7 +12,7 @@ from typing import Any, Final, TypeAlias
 import pytest
 import torch
 import torch.nn.functional as F
-from torch import nn
+from torch import finfo, nn
 
 import fx
 from fx.passes.split_module import split_module
@@ -351,6 +351,42 @@ def test_an_error_of_python_gets_the_line_and_a_way_out(name: str) -> None:
         assert notes.startswith("This was raised while fx traced\n  File ")
         assert f'"{__file__}"' in notes
     assert advice in notes
+
+
+@pytest.mark.parametrize("kind", ["finfo", "iinfo"])
+def test_the_limits_of_an_unknown_dtype_are_refused(kind: str) -> None:
+    """Unrefused, `torch.iinfo` takes any object for uint8."""
+    limits = getattr(torch, kind)
+
+    def clamped(x: torch.Tensor) -> torch.Tensor:
+        return x.clamp(max=getattr(torch, kind)(x.dtype).max)
+
+    def imported(x: torch.Tensor) -> torch.Tensor:
+        return x.clamp(max=finfo(x.dtype).max)
+
+    def by_name(x: torch.Tensor) -> torch.Tensor:
+        return x.clamp(max=getattr(torch, kind)(type=x.dtype).max)
+
+    for function in (clamped, by_name, imported):
+        with pytest.raises(TypeError, match=r"takes a dtype, and .*getattr_1"):
+            fx.symbolic_trace(function)
+    assert getattr(torch, kind) is limits
+
+
+def test_the_limits_of_a_dtype_are_known_while_tracing() -> None:
+    seen: list[object] = []
+
+    def clamped(x: torch.Tensor) -> torch.Tensor:
+        limits = torch.iinfo(torch.int16)
+        seen.append(torch.iinfo in {type(limits)})
+        seen.append(type(limits) in {torch.iinfo})
+        seen.append(isinstance(limits, torch.iinfo))
+        seen.append(isinstance(torch.finfo(), torch.iinfo))
+        return x.clamp(max=limits.max)
+
+    gm = fx.symbolic_trace(clamped)
+    assert "max = 32767" in gm.code
+    assert seen == [True, True, True, False]
 
 
 def test_an_assignment_to_an_item_gets_both() -> None:

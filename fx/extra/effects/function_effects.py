@@ -36,12 +36,14 @@ from ...schemas.facts import (
 from ...schemas.signatures import python_signature
 from ...torch_internals.operators import (
     CustomOpDef,
+    declared_effect,
+    has_kernel,
+)
+from ...torch_internals.overloads import (
     HigherOrderOperator,
     OpOverload,
     OpOverloadPacket,
     called_for_effect,
-    declared_effect,
-    has_kernel,
 )
 from ...usedef.dead_code import is_in, side_effect_registry
 from ...usedef.qualified_names import (

@@ -33,11 +33,8 @@ from ...rewriting.patterns import (
 )
 from ...schemas.facts import Facts, builtin_name, facts_of, facts_of_overloads
 from ...schemas.signatures import python_signature
-from ...torch_internals.operators import (
-    OpOverload,
-    OpOverloadPacket,
-    has_kernel,
-)
+from ...torch_internals.operators import has_kernel
+from ...torch_internals.overloads import OpOverload, OpOverloadPacket
 from ...usedef.qualified_names import resolves_to
 from ...usedef.values import Argument, Value
 from ..effects.effects import by_itself, first_of, overloads_of, owned

@@ -22,7 +22,7 @@ from ...immutable_collections import immutable_dict, immutable_list
 from ...node import Node
 from ...recording.frames import frames_of
 from ...torch_internals.fake_tensors import FakeTensor
-from ...torch_internals.operators import HigherOrderOperator, OpOverload
+from ...torch_internals.overloads import HigherOrderOperator, OpOverload
 from ...usedef.node_text import device_text, dtype_text, has_strides
 from ...usedef.protocols import CodeOptions
 from ...usedef.values import LEAVES, Value

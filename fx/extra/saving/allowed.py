@@ -27,14 +27,12 @@ from ...proxy import assert_fn
 from ...schemas.facts import facts_of_overloads
 from ...torch_internals.operators import (
     NN,
-    OpOverload,
-    OpOverloadPacket,
-    assert_,
     enter_autocast,
     exit_autocast,
     has_kernel,
     switch_gradients,
 )
+from ...torch_internals.overloads import OpOverload, OpOverloadPacket, assert_
 from ...tracing.concrete_args import _assert_is_none, _assert_same
 from ...usedef.qualified_names import _type_repr, pretty_target
 from ...usedef.values import Value

@@ -29,7 +29,7 @@ from ...codegen.variants import _BoxedCodeGen, _PyTreeCodeGen
 from ...ordered.linked_list import Link
 from ...ordered.ordered_graph import OrderedGraph
 from ...torch_internals.fake_tensors import FakeTensor, FakeTensorMode
-from ...torch_internals.operators import OpOverload, OpOverloadPacket
+from ...torch_internals.overloads import OpOverload, OpOverloadPacket
 from ...tracing.tracer import Tracer
 from ...usedef.protocols import _pytree_info
 from ...usedef.qualified_names import (

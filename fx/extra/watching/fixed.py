@@ -13,14 +13,54 @@ mode.  And a forward hook that collects features runs once, with proxies.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Final, NamedTuple
 
 from torch import nn
 
+from ...graph import Graph
 from ...node import Node
 from ...recording import frames
 from ...torch_internals.modules import HOOKS
-from ...tracing.entered import FIXED_MODE, FixedMode
 from ...usedef.values import Value
+
+FIXED_MODE: Final = "fixed_training"
+"""The key in the output's `meta` for a `FixedMode`, as a plain tuple."""
+
+
+class FixedMode(NamedTuple):
+    """The mode in which a root was traced, and which modules it decides for.
+
+    Attributes:
+        training: of the root, when it was traced.
+        paths: of the modules whose `training` the code has read, if theirs was
+            the same; "" is the root.
+    """
+
+    training: bool
+    paths: tuple[str, ...]
+
+
+def warn_of_mode(graph: Graph, training: bool) -> None:
+    """Warn if a graph is to run in another mode than it was traced in.
+
+    Args:
+        graph: whose module gets the mode.
+        training: the mode.
+    """
+    last = next(iter(reversed(graph.nodes)), None)
+    noted = last and last.meta.get(FIXED_MODE)
+    if not noted:
+        return
+    traced, paths = FixedMode(*noted)
+    if traced != training:
+        where = ", ".join(path or "the root" for path in paths)
+        asked, then = ("train", "eval") if training else ("eval", "train")
+        frames.warn(
+            f"{asked}() does not reach all of this graph: it was traced after "
+            f"{then}(), and what forward did because of `training` is fixed, "
+            f"in {where}. Trace the module again in the mode in which it is "
+            "to run, or use a module such as nn.Dropout, which the graph calls"
+        )
 
 
 class Entered:

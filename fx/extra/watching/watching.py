@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
+import torch
 from torch import nn
 
 from ...node import Node
@@ -24,6 +25,7 @@ from .advice import explain
 from .asking import warn_unless_a_tensor_agrees
 from .captured import Captured
 from .fixed import Entered, Training
+from .limits import LIMITS, stand_in
 from .modes import APPLY, MODES, Modes
 from .roots import warn_of_is, warn_of_unseen
 from .switches import PLACES, SWITCHES, warn_of_switch
@@ -62,12 +64,15 @@ class Watching(Watch):
             TRACES.patch(holder, names, _mode_switch)
         for holder, names in PLACES:
             TRACES.patch(holder, names, _state_switch)
+        TRACES.patch(vars(torch), _LIMITS, stand_in)
 
     def visit(self, namespace: Globals) -> None:
         """Replace what a module has imported, and builtins that ask."""
         here = namespace.copy().items()
         switches = [n for n, f in here if id(f) in SWITCHES]
         TRACES.patch(namespace, switches, _state_switch)
+        limits = [n for n, f in here if id(f) in LIMITS]
+        TRACES.patch(namespace, limits, stand_in)
         TRACES.patch(namespace, QUESTIONS - namespace.keys(), _question)
 
     def enter(self, module: nn.Module) -> None:
@@ -87,6 +92,9 @@ class Watching(Watch):
     def failed(self, error: BaseException) -> None:
         """Add a note to an error, if one helps."""
         explain(error)
+
+
+_LIMITS: Final = [kind.__name__ for kind in LIMITS.values()]
 
 
 def _watching(run: object) -> Watching | None:

@@ -195,6 +195,23 @@ def a_function_with_its_own_backward(lib: Lib) -> Seen:
 
 
 @program(
+    differs="limits-of-a-proxy",
+    ours=["TypeError: torch.iinfo takes a dtype, and Pr"],
+)
+def the_limits_of_an_unknown_dtype(lib: Lib) -> Seen:
+    def f(x: Value) -> Value:
+        return x.clamp(max=torch.iinfo(x.dtype).max)
+
+    try:
+        clamp = lib.symbolic_trace(f).graph.find_nodes(
+            op="call_method", target="clamp"
+        )
+    except TypeError as error:
+        return [f"TypeError: {error}"[:44]]
+    return [node.kwargs for node in clamp]
+
+
+@program(
     differs="root-calls-warned-of",
     ours=["the root has a forward of its own, and o"],
 )

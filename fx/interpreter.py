@@ -28,8 +28,8 @@ from torch import nn
 from . import traceback as fx_traceback
 from .graph import Graph
 from .graph_module import GraphModule
+from .linked_list.opcodes import Opcode, Target
 from .node import Node, map_arg
-from .ordered.opcodes import Opcode, Target
 from .proxy import Proxy
 from .tracing.tracer import Tracer
 from .usedef.dotted_path import MISSING, walk

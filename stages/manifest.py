@@ -23,8 +23,9 @@ class Exercise(NamedTuple):
     """One function to write: an exercise of its own, or a step of a piece.
 
     Attributes:
-        name: its path under fx/, with dots: `ordered.linked_list.Link.prepend`.
-        file: the file it is in, below fx/: `ordered/linked_list.py`.
+        name: its path under fx/, with dots, such as
+            `linked_list.linked_list.Link.prepend`.
+        file: the file it is in, below fx/: `linked_list/linked_list.py`.
         qualname: its name within that file: `Link.prepend`.
         stage: the number of its stage.
         task: what to write, in a line.

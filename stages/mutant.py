@@ -14,7 +14,7 @@ class Mutant(NamedTuple):
     """A mistake in one function of the reference.
 
     Attributes:
-        function: the exercise, `ordered.linked_list.Link.prepend`.
+        function: the exercise, `linked_list.linked_list.Link.prepend`.
         misconception: what a person who writes this believes, in a sentence.
         was: text that occurs exactly once in the reference's function.
         becomes: the text that replaces it, indented as in the file.

@@ -14,7 +14,7 @@ from torch import nn
 from fx._symbolic_trace import symbolic_trace
 from fx.graph import Graph
 from fx.interpreter import Interpreter
-from fx.ordered.namespace import Namespace
+from fx.linked_list.namespace import Namespace
 from fx.passes.reinplace import reinplace
 from fx.subgraph_rewriter import replace_pattern
 from fx.usedef.values import Value

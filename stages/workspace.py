@@ -13,9 +13,9 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from stages import functions
 from stages.generate import (
@@ -28,6 +28,12 @@ from stages.generate import (
     sums,
 )
 from stages.manifest import EXERCISES, REFERENCE, Exercise, exercises_by_file
+
+MOVED: Final[Mapping[str, str]] = {
+    "ordered": "linked_list",  # since 0.3
+    "dispatching": "capture",
+}
+"""A room of an earlier version -> the room that its files are in now."""
 
 
 class Workspace(NamedTuple):
@@ -67,11 +73,44 @@ def lay_out(work: Workspace | None = None) -> None:
     """
     work = work or Workspace()
     fresh = generated(work.reference)
+    _follow_moves(work, fresh)
     _remember_base(work, fresh)
     if work.tree.is_dir():
         names = {*fresh, *_files_below(work.base)}
         for name in sorted(names - exercises_by_file().keys()):
             _lay(work, name, fresh.get(name))
+        _drop_empty(work.tree)
+
+
+def _follow_moves(work: Workspace, fresh: Mapping[str, str]) -> None:
+    """Move what is in a room that has another name now, with its base.
+
+    A file that somebody has written in at the new place stays as it is, and so
+    does the old one.
+    """
+    names = {
+        name
+        for room in MOVED
+        for name in _files_below(work.tree / room, work.tree)
+    }
+    for name in sorted(names):
+        room, _, rest = name.partition("/")
+        new = f"{MOVED[room]}/{rest}"
+        there = work.tree / new
+        if new in fresh and (not there.is_file() or holds(there, fresh[new])):
+            for folder in (work.base, work.tree):
+                if (folder / name).is_file():
+                    put(folder / new, _read(folder / name))
+                    (folder / name).unlink()
+
+
+def _drop_empty(folder: Path) -> None:
+    """Remove the folders in which there is no file, apart from bytecode."""
+    for path in sorted(folder.rglob("*"), reverse=True):
+        if path.is_dir() and path.name != "__pycache__":
+            left = [p for p in path.iterdir() if p.name != "__pycache__"]
+            if not left:
+                shutil.rmtree(path, ignore_errors=True)
 
 
 def _lay(work: Workspace, name: str, text: str | None) -> None:
@@ -87,10 +126,11 @@ def _lay(work: Workspace, name: str, text: str | None) -> None:
             put(path, text)
 
 
-def _files_below(folder: Path) -> set[str]:
-    """The files of a folder, as paths below it."""
-    found = folder.rglob("*")
-    return {p.relative_to(folder).as_posix() for p in found if p.is_file()}
+def _files_below(folder: Path, root: Path | None = None) -> set[str]:
+    """The Python files and others of a folder, as paths below it, or a root."""
+    found = (p for p in folder.rglob("*") if p.suffix != ".pyc")
+    root = root or folder
+    return {p.relative_to(root).as_posix() for p in found if p.is_file()}
 
 
 def _remember_base(work: Workspace, stubs: dict[str, str]) -> None:
@@ -329,6 +369,7 @@ def update(work: Workspace) -> Update:
             markers of an earlier merge.
     """
     fresh = generated(work.reference)
+    _follow_moves(work, fresh)
     _remember_base(work, fresh)
     old = _files_below(work.base)
     merged: dict[str, str] = {}

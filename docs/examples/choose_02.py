@@ -9,8 +9,8 @@ import torch
 
 from docs.machinery.film import Arc, Choices, Film, Row
 from fx.graph import Graph
+from fx.linked_list.linked_list import GAP
 from fx.node import Node
-from fx.ordered.linked_list import GAP
 
 Edit = Callable[[Graph, Mapping[str, Node]], object]
 

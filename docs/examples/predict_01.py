@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from fx.ordered.namespace import Namespace
-from fx.ordered.ordered_graph import NamedNode, OrderedGraph
+from fx.linked_list.namespace import Namespace
+from fx.linked_list.ordered_graph import NamedNode, OrderedGraph
 
 
 def inserted_ahead() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from docs.machinery.film import Arc, Film, Row
-from fx.ordered.ordered_graph import NamedNode, OrderedGraph
+from fx.linked_list.ordered_graph import NamedNode, OrderedGraph
 
 
 def film() -> Film:

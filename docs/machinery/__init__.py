@@ -8,7 +8,7 @@ understand (a name, an option, a text to mark) is drawn as an error in its
 place, and told in one line for each page when all pages are read; the strict
 build then fails, so a page cannot be out of date.
 
-    /// source | fx.ordered.linked_list.Link.prepend
+    /// source | fx.linked_list.linked_list.Link.prepend
         mark: before._next = x
 
     Prose about it.  Markdown as usual.
@@ -40,7 +40,7 @@ page's title (stage, core or reference, minutes) comes from the same count.
 ## The page of a file: docs/files/<path below fx, .md for .py>
 
 Shows each line of its file exactly once, in the file's order (or better: in
-the order of explanation).  Example: docs/files/ordered/linked_list.md.
+the order of explanation).  Example: docs/files/linked_list/linked_list.md.
 
     # linked_list.py                     the title: the file's name
     One or two paragraphs: what it is for; what it must keep true (the
@@ -55,7 +55,7 @@ Prose beside code says why: what would break without the line, what was
 decided against, what it costs.  It does not retell the code.  Headings stand
 between blocks (## only), never inside.  Each definition is an anchor, in
 whatever block it stands: link to
-`../files/ordered/linked_list.md#fx.ordered.linked_list.Link.prepend`.
+`../files/linked_list/linked_list.md#fx.linked_list.linked_list.Link.prepend`.
 
 ## The page of a stage: docs/stages/NN.md
 

@@ -1,6 +1,6 @@
 """The `/// name | argument` lines of a page, read strictly.
 
-    /// source | fx.ordered.linked_list.Link.prepend
+    /// source | fx.linked_list.linked_list.Link.prepend
         mark: before._next = x
 
     Prose, in Markdown.

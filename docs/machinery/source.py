@@ -77,8 +77,8 @@ class Module:
     """A Python file and its units.
 
     Attributes:
-        name: the dotted name, `fx.ordered.linked_list`.
-        path: the path below the root of its tree, `fx/ordered/linked_list.py`.
+        name: the dotted name, `fx.usedef.lint`.
+        path: the path below the root of its tree, `fx/usedef/lint.py`.
         lines: the text, line by line.
         units: the units at the top, in order; the first is the head.
     """
@@ -132,7 +132,7 @@ def find(dotted: str, root: Path = ROOT) -> Place:
     """The place that a dotted name means; a file's name means its head.
 
     Args:
-        dotted: `fx.ordered.linked_list.Link.prepend`.
+        dotted: `fx.linked_list.linked_list.Link.prepend`.
         root: the folder that the packages are in.
 
     Raises:

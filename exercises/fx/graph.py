@@ -17,10 +17,10 @@ from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import ClassVar, Final
 
+from .linked_list.namespace import target_to_str
+from .linked_list.opcodes import Opcode, Target
+from .linked_list.ordered_graph import OrderedGraph
 from .node import Node, map_arg
-from .ordered.namespace import target_to_str
-from .ordered.opcodes import Opcode, Target
-from .ordered.ordered_graph import OrderedGraph
 from .usedef import lint, refusals
 from .usedef.arguments import NO_KWARGS
 from .usedef.copying import Copying, PlainCopying

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, ClassVar, Final, Self, TypeVar, cast, overload
 import torch
 
 from .immutable_collections import immutable_dict
-from .ordered.namespace import check_text, is_parameter_name
-from .ordered.opcodes import Opcode, Target
-from .ordered.ordered_graph import NamedNode
+from .linked_list.namespace import check_text, is_parameter_name
+from .linked_list.opcodes import Opcode, Target
+from .linked_list.ordered_graph import NamedNode
 from .usedef import refusals
 from .usedef.arguments import NO_KWARGS, map_aggregate
 from .usedef.node_text import arguments_text, tensor_text

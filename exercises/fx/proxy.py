@@ -31,8 +31,8 @@ import torch
 
 from .graph import Graph
 from .immutable_collections import immutable_dict, immutable_list
+from .linked_list.opcodes import Opcode, Target
 from .node import Node, map_arg
-from .ordered.opcodes import Opcode, Target
 from .recording import frames, refusals
 from .recording.assigned import Assigned
 from .recording.notes import NOTES

@@ -18,8 +18,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 
+from ..linked_list.linked_list import LinkedList
 from ..node import Node
-from ..ordered.linked_list import LinkedList
 from ..tracing.torch_marks import wrap_for
 from ..usedef.lint import parameter_problems
 from ..usedef.protocols import CodeOptions, PythonCode, TransformCodeFunc

@@ -24,7 +24,7 @@ from typing import Final
 import torch
 
 from .. import _pytree as fx_pytree
-from ..ordered.namespace import BUILTINS, Namespace, target_to_str
+from ..linked_list.namespace import BUILTINS, Namespace, target_to_str
 from ..torch_internals import pytree
 from ..usedef.qualified_names import (
     _get_qualified_name,

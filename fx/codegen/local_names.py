@@ -14,8 +14,8 @@ import unicodedata
 from collections.abc import Iterable
 from typing import NoReturn
 
+from ..linked_list.namespace import TAKEN, Namespace
 from ..node import Node
-from ..ordered.namespace import TAKEN, Namespace
 
 
 class LocalNames(dict[Node, str]):

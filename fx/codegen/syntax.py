@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from operator import setitem
 from typing import Final
 
+from ..linked_list.opcodes import check_target
 from ..node import Node
-from ..ordered.opcodes import check_target
 from ..recording.operators import Operator
 from ..usedef.values import Value
 from .local_names import as_python_reads, exact

@@ -41,7 +41,7 @@ from ..codegen.codegen import CodeGen
 from ..codegen.variants import _BoxedCodeGen, _PyTreeCodeGen
 from ..graph import Graph
 from ..graph_module import GraphModule
-from ..ordered.namespace import Namespace
+from ..linked_list.namespace import Namespace
 from ..passes import utils
 from ..recording import operators
 from ..torch_internals import torch_fx

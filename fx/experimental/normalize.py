@@ -25,6 +25,7 @@ from ..extra.effects.modules import hooks_of
 from ..extra.matching.call_forms import PYTHON_OPERATORS, is_torchs
 from ..graph_module import GraphModule
 from ..interpreter import Args, Transformer
+from ..linked_list.opcodes import Target
 from ..node import Node
 from ..operator_schemas import (
     ArgsKwargsPair,
@@ -33,7 +34,6 @@ from ..operator_schemas import (
     normalize_overload,
     overload_of,
 )
-from ..ordered.opcodes import Target
 from ..proxy import Proxy
 from ..schemas.facts import Facts, facts_of_overloads
 from ..torch_internals.overloads import OpOverload, OpOverloadPacket

@@ -32,10 +32,10 @@ import torch.backends.mha
 from torch import nn
 
 from .._pytree import child_specs
-from ..dispatching.capture import Capture, OwnedTensors, to_fake
-from ..dispatching.leaf_calls import Capturing
-from ..dispatching.mode import CaptureMode, DecompositionTable
-from ..dispatching.reading import ReadMode
+from ..capture.capture import Capture, OwnedTensors, to_fake
+from ..capture.leaf_calls import Capturing
+from ..capture.mode import CaptureMode, DecompositionTable
+from ..capture.reading import ReadMode
 from ..graph import NO_DEFAULT
 from ..graph_module import OWN, GraphModule
 from ..node import Node

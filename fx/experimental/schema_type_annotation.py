@@ -10,7 +10,7 @@ import torch
 
 from ..graph_module import GraphModule
 from ..interpreter import Args, Transformer
-from ..ordered.opcodes import Target
+from ..linked_list.opcodes import Target
 from ..proxy import Proxy
 from ..usedef.qualified_names import resolves_to
 from ..usedef.values import Value

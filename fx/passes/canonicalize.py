@@ -21,8 +21,8 @@ from typing import Final, TypeAlias
 
 from ..extra.effects.effects import effect_by_name
 from ..graph import Graph
+from ..linked_list.namespace import Namespace, target_to_str
 from ..node import Node
-from ..ordered.namespace import Namespace, target_to_str
 from ..usedef.values import Value
 from .tools_common import CALLABLE_NODE_OPS, Pair
 from .utils.call_order import around

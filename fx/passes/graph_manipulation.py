@@ -8,8 +8,8 @@ from typing import NamedTuple
 import torch
 
 from ..graph_module import GraphModule
+from ..linked_list.opcodes import Opcode, Target
 from ..node import Node
-from ..ordered.opcodes import Opcode, Target
 from ..torch_internals import pytree
 from ..usedef.dotted_path import find
 from ..usedef.values import Value

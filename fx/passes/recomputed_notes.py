@@ -17,8 +17,8 @@ import torch
 from ..extra.notes.value_notes import Changes, Notes
 from ..graph_module import GraphModule
 from ..interpreter import Interpreter
+from ..linked_list.opcodes import Target
 from ..node import Node
-from ..ordered.opcodes import Target
 from ..torch_internals import pytree
 from ..torch_internals.fake_tensors import (
     FakeCopyMode,

@@ -5,4 +5,7 @@ tells which nodes share storage.  Then each call is decided in order, on a
 simulation of the rewritten graph: may it write into its first argument?  Out
 comes what was decided, and a report.  `fx/passes/reinplace.py`, which users
 call, has the rules and rewrites the graph.
+
+The core is `aliasing` and `simulation`; the rest is `geometry` (of strides),
+`recomputing` (of notes) and `report`.
 """

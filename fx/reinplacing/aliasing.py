@@ -14,8 +14,8 @@ import torch
 
 from ..graph_module import GraphModule
 from ..interpreter import Interpreter
+from ..linked_list.opcodes import Target
 from ..node import Node, map_arg
-from ..ordered.opcodes import Target
 from ..schemas.facts import facts_of
 from ..torch_internals import pytree
 from ..torch_internals.fake_tensors import FakeTensorMode, detect_fake_mode

@@ -8,6 +8,7 @@ The core is `patterns` (what a pattern requires), `replacing` (the edits) and
 `rules` (rewriting until nothing matches); the search itself is in
 `fx/passes/utils/matcher_utils.py`.  The rest is `candidates` (where matches
 may end), `all_arguments` (with defaults), `comparing` (of constants),
-`mutations`, `templates` (checks of replacements), `places` (where new nodes
-go), `value_notes` (which stay true) and `snapshot` (undoing).
+`mutations` (order of reads and writes), `templates` (checks of replacements),
+`places` (where new nodes go), `value_notes` (of new nodes) and `snapshot`
+(undoing).
 """

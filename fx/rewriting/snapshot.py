@@ -20,8 +20,8 @@ from torch.jit import ScriptModule
 
 from ..graph import Graph
 from ..graph_module import GraphModule
+from ..linked_list.linked_list import Link
 from ..node import Node
-from ..ordered.linked_list import Link
 from ..usedef.refusals import refuse_torchs
 from ..usedef.values import Value
 

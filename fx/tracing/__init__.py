@@ -5,4 +5,10 @@ Out comes a `Graph` of what it did.  Some calls never touch a proxy and still
 have to be recorded, such as calls of submodules and reads of parameters.
 While a trace runs, the functions behind them are replaced; when the last trace
 ends, they are put back.
+
+The core is `patching` (replace, and put back), `wrapping` (leaf functions),
+`trace_run` (what a trace does where it is asked) and `tracer` (the class that
+users hold).  The rest is read when it is needed: what a root is and holds
+(`root`, `state`, `concrete_args`, `changes`), what a trace tells (`watch`,
+`questions`), and marks of torch.fx (`torch_marks`).
 """

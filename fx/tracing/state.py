@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 import torch
 from torch import nn
 
-from ..ordered.opcodes import Opcode, Target
+from ..linked_list.opcodes import Opcode, Target
 from ..proxy import TraceError
 from ..recording import frames
 from ..torch_internals import pytree

@@ -5,7 +5,10 @@ come the edges of the graph and what is asked of them: who uses a value, who
 uses it last, whether the graph is a well-formed program.  `fx/node.py` and
 `fx/graph.py`, the classes that users hold, are built from these files.
 
-The core is `arguments`, `lint` and `liveness`.  Of the rest, three files are
-about text (`node_text`, `qualified_names`, `dotted_path`) and two are seams,
-where `import fx` puts more than the stage has (`schemas`, `copying`).
+The core is `arguments`, `lint` (the verifier) and `liveness` (last uses).  The
+rest is what nodes are written as (`node_text`, `qualified_names`,
+`dotted_path`), what they may hold and what is refused (`values`, `annotations`,
+`parameters`, `refusals`), an index (`finding`), what later stages promise
+(`protocols`), and three places where `import fx` puts more than the stage has
+(`dead_code`, `schemas`, `copying`).
 """

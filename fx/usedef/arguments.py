@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable
 from typing import Final, TypeVar, cast, overload
 
 from ..immutable_collections import immutable_dict, immutable_list
-from ..ordered.linked_list import Link
+from ..linked_list.linked_list import Link
 from .values import LEAVES, Argument, Value
 
 NO_KWARGS: Final[immutable_dict[str, Argument]] = immutable_dict()

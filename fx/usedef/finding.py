@@ -14,8 +14,8 @@ from itertools import chain
 from operator import attrgetter
 from typing import Final, Generic, TypeAlias
 
-from ..ordered.opcodes import Opcode, Target
-from ..ordered.ordered_graph import NodeT
+from ..linked_list.opcodes import Opcode, Target
+from ..linked_list.ordered_graph import NodeT
 
 _Found: TypeAlias = dict[Opcode, dict[Hashable, dict[NodeT, None]]]
 

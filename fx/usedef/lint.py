@@ -15,10 +15,10 @@ from typing import NamedTuple
 
 import torch
 
+from ..linked_list.namespace import is_parameter_name
+from ..linked_list.opcodes import OPCODES
+from ..linked_list.ordered_graph import OrderedGraph
 from ..node import Node
-from ..ordered.namespace import is_parameter_name
-from ..ordered.opcodes import OPCODES
-from ..ordered.ordered_graph import OrderedGraph
 from . import refusals
 from .dotted_path import MISSING, walk
 from .parameters import is_own_self, parameter_faults

@@ -14,8 +14,8 @@ from typing import Final
 
 import torch
 
-from ..ordered.linked_list import Link
-from ..ordered.opcodes import Opcode
+from ..linked_list.linked_list import Link
+from ..linked_list.opcodes import Opcode
 from ..torch_internals.overloads import dtype_abbreviations
 from .values import Argument, Value
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from ..ordered.namespace import is_parameter_name
+from ..linked_list.namespace import is_parameter_name
 from .values import Value
 
 

@@ -14,7 +14,7 @@ from typing import NamedTuple, NoReturn, Protocol, TypeAlias, TypeVar
 
 import torch
 
-from ..ordered.linked_list import Link, LinkedList
+from ..linked_list.linked_list import Link, LinkedList
 from ..torch_internals import pytree
 from .values import Value
 

@@ -19,7 +19,7 @@ from typing import Final, TypeVar
 import torch
 from torch.nn import functional
 
-from ..ordered.namespace import BUILTINS
+from ..linked_list.namespace import BUILTINS
 
 ClassT = TypeVar("ClassT", bound=type)
 

@@ -15,8 +15,8 @@ from typing import Final
 
 import torch.fx
 
-from ..ordered.linked_list import Link
-from ..ordered.ordered_graph import NamedNode
+from ..linked_list.linked_list import Link
+from ..linked_list.ordered_graph import NamedNode
 from .arguments import parts
 from .qualified_names import _type_repr, pretty_target
 from .values import LEAVES, STANDING_FOR_VALUES, Argument, Value

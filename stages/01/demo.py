@@ -6,7 +6,7 @@ import operator
 
 import torch
 
-from fx.ordered.ordered_graph import NamedNode, OrderedGraph
+from fx.linked_list.ordered_graph import NamedNode, OrderedGraph
 
 
 def residual() -> OrderedGraph[NamedNode[object]]:

@@ -12,7 +12,7 @@ from itertools import islice, pairwise
 
 import pytest
 
-from fx.ordered.linked_list import GAP, Link, LinkedList, _make_room
+from fx.linked_list.linked_list import GAP, Link, LinkedList, _make_room
 from stages.checking import check, same, same_text
 
 
@@ -121,14 +121,14 @@ def said(links: Iterable[Letter], most: int = 12) -> str:
 # -- taking a link out -------------------------------------------------------
 
 
-@pytest.mark.exercise("ordered.linked_list.Link._unlink")
+@pytest.mark.exercise("linked_list.linked_list.Link._unlink")
 def test_the_neighbours_close_the_gap() -> None:
     links, (_, b, _) = ring("abc")
     b._unlink()
     reads(links, "ac", "b._unlink() in a b c")
 
 
-@pytest.mark.exercise("ordered.linked_list.Link._unlink")
+@pytest.mark.exercise("linked_list.linked_list.Link._unlink")
 def test_an_unlinked_link_keeps_its_own_pointers() -> None:
     _, (a, b, c) = ring("abc")
     b._unlink()
@@ -141,7 +141,7 @@ def test_an_unlinked_link_keeps_its_own_pointers() -> None:
     )
 
 
-@pytest.mark.exercise("ordered.linked_list.Link._unlink")
+@pytest.mark.exercise("linked_list.linked_list.Link._unlink")
 @pytest.mark.parametrize(
     ("text", "out", "left"), [("ab", 0, "b"), ("ab", 1, "a")]
 )
@@ -153,7 +153,7 @@ def test_the_first_and_the_last_are_like_all_others(
     reads(links, left, f"{letters[out]}._unlink() in a b")
 
 
-@pytest.mark.exercise("ordered.linked_list.Link._unlink")
+@pytest.mark.exercise("linked_list.linked_list.Link._unlink")
 def test_unlinking_the_only_link_leaves_the_sentinel() -> None:
     links, (a,) = ring("a")
     a._unlink()
@@ -166,7 +166,7 @@ def test_unlinking_the_only_link_leaves_the_sentinel() -> None:
     )
 
 
-@pytest.mark.exercise("ordered.linked_list.Link._unlink")
+@pytest.mark.exercise("linked_list.linked_list.Link._unlink")
 def test_unlinking_is_not_erasing() -> None:
     _, (_, b, _) = ring("abc")
     b._unlink()
@@ -180,14 +180,14 @@ def test_unlinking_is_not_erasing() -> None:
 # -- putting a link in -------------------------------------------------------
 
 
-@pytest.mark.exercise("ordered.linked_list.Link.prepend")
+@pytest.mark.exercise("linked_list.linked_list.Link.prepend")
 def test_a_fresh_link_becomes_the_last_one() -> None:
     links, _ = ring("ab")
     links._root.prepend(Letter("x"))
     reads(links, "abx", "root.prepend(x) in a b, which makes x the last")
 
 
-@pytest.mark.exercise("ordered.linked_list.Link.prepend")
+@pytest.mark.exercise("linked_list.linked_list.Link.prepend")
 def test_the_first_link_of_all() -> None:
     links, _ = ring("")
     links._root.prepend(Letter("x"))
@@ -195,7 +195,7 @@ def test_the_first_link_of_all() -> None:
     in_order(links, "root.prepend(x) in an empty list")
 
 
-@pytest.mark.exercise("ordered.linked_list.Link.prepend")
+@pytest.mark.exercise("linked_list.linked_list.Link.prepend")
 @pytest.mark.parametrize(("place", "text"), [(1, "axbc"), (0, "xabc")])
 def test_a_fresh_link_goes_right_before(place: int, text: str) -> None:
     links, letters = ring("abc")
@@ -203,7 +203,7 @@ def test_a_fresh_link_goes_right_before(place: int, text: str) -> None:
     reads(links, text, f"{letters[place]}.prepend(x) in a b c")
 
 
-@pytest.mark.exercise("ordered.linked_list.Link.prepend")
+@pytest.mark.exercise("linked_list.linked_list.Link.prepend")
 def test_a_link_put_last_has_the_greatest_key() -> None:
     links, (_, b) = ring("ab")
     x = Letter("x")
@@ -217,7 +217,7 @@ def test_a_link_put_last_has_the_greatest_key() -> None:
     )
 
 
-@pytest.mark.exercise("ordered.linked_list.Link.prepend")
+@pytest.mark.exercise("linked_list.linked_list.Link.prepend")
 def test_a_link_put_between_two_has_a_key_between_theirs() -> None:
     _, (_, b, c) = ring("abc")
     x = Letter("x")
@@ -230,7 +230,7 @@ def test_a_link_put_between_two_has_a_key_between_theirs() -> None:
     )
 
 
-@pytest.mark.exercise("ordered.linked_list.Link.prepend")
+@pytest.mark.exercise("linked_list.linked_list.Link.prepend")
 @pytest.mark.parametrize(
     ("place", "moved", "text"), [("a", "c", "cab"), ("c", "a", "bac")]
 )
@@ -246,7 +246,7 @@ def test_a_link_of_the_ring_moves(place: str, moved: str, text: str) -> None:
     in_order(links, event)
 
 
-@pytest.mark.exercise("ordered.linked_list.Link.prepend")
+@pytest.mark.exercise("linked_list.linked_list.Link.prepend")
 def test_moving_a_link_to_where_it_stands() -> None:
     links, (a, b, _) = ring("abc")
     b.prepend(a)
@@ -255,7 +255,7 @@ def test_moving_a_link_to_where_it_stands() -> None:
     in_order(links, event)
 
 
-@pytest.mark.exercise("ordered.linked_list.Link.prepend")
+@pytest.mark.exercise("linked_list.linked_list.Link.prepend")
 def test_a_link_before_itself_stays() -> None:
     links, (_, b, _) = ring("abc")
     b.prepend(b)
@@ -263,7 +263,7 @@ def test_a_link_before_itself_stays() -> None:
     in_order(links, "b.prepend(b) in a b c")
 
 
-@pytest.mark.exercise("ordered.linked_list.Link.prepend")
+@pytest.mark.exercise("linked_list.linked_list.Link.prepend")
 def test_many_moves_do_what_a_python_list_does() -> None:
     links, letters = ring("abcdefgh")
     model, choose = list(letters), random.Random(1)
@@ -281,7 +281,7 @@ def test_many_moves_do_what_a_python_list_does() -> None:
 # -- walking -----------------------------------------------------------------
 
 
-@pytest.mark.exercise("ordered.linked_list.LinkedList.__iter__")
+@pytest.mark.exercise("linked_list.linked_list.LinkedList.__iter__")
 def test_a_loop_visits_each_link_in_order() -> None:
     links, _ = ring("abc")
     same(
@@ -293,13 +293,13 @@ def test_a_loop_visits_each_link_in_order() -> None:
     same(said(links), "a b c", "A second loop must start at the front again.")
 
 
-@pytest.mark.exercise("ordered.linked_list.LinkedList.__iter__")
+@pytest.mark.exercise("linked_list.linked_list.LinkedList.__iter__")
 def test_a_loop_over_nothing() -> None:
     links, _ = ring("")
     same(said(links), "", "A loop over an empty list must not visit a link.")
 
 
-@pytest.mark.exercise("ordered.linked_list.LinkedList.__iter__")
+@pytest.mark.exercise("linked_list.linked_list.LinkedList.__iter__")
 def test_erasing_the_current_link_does_not_end_the_loop() -> None:
     links, _ = ring("abcd")
     met = []
@@ -315,7 +315,7 @@ def test_erasing_the_current_link_does_not_end_the_loop() -> None:
     )
 
 
-@pytest.mark.exercise("ordered.linked_list.LinkedList.__iter__")
+@pytest.mark.exercise("linked_list.linked_list.LinkedList.__iter__")
 def test_a_link_erased_ahead_is_not_visited() -> None:
     links, (_, b, c, _) = ring("abcd")
     met = []
@@ -331,7 +331,7 @@ def test_a_link_erased_ahead_is_not_visited() -> None:
     )
 
 
-@pytest.mark.exercise("ordered.linked_list.LinkedList.__iter__")
+@pytest.mark.exercise("linked_list.linked_list.LinkedList.__iter__")
 def test_a_link_inserted_ahead_is_visited() -> None:
     links, (a, b, c) = ring("abc")
     met = []
@@ -350,7 +350,7 @@ def test_a_link_inserted_ahead_is_visited() -> None:
     )
 
 
-@pytest.mark.exercise("ordered.linked_list.LinkedList.__iter__")
+@pytest.mark.exercise("linked_list.linked_list.LinkedList.__iter__")
 def test_several_links_erased_around_the_loop() -> None:
     links, (_, b, c, d, _) = ring("abcde")
     met = []
@@ -368,7 +368,7 @@ def test_several_links_erased_around_the_loop() -> None:
     )
 
 
-@pytest.mark.exercise("ordered.linked_list.LinkedList.__iter__")
+@pytest.mark.exercise("linked_list.linked_list.LinkedList.__iter__")
 def test_a_moved_link_takes_the_loop_with_it() -> None:
     links, (_, b, c, _) = ring("abcd")
     met = []
@@ -385,7 +385,7 @@ def test_a_moved_link_takes_the_loop_with_it() -> None:
     )
 
 
-@pytest.mark.exercise("ordered.linked_list.LinkedList.__reversed__")
+@pytest.mark.exercise("linked_list.linked_list.LinkedList.__reversed__")
 def test_a_loop_backwards() -> None:
     links, _ = ring("abc")
     same(
@@ -398,7 +398,7 @@ def test_a_loop_backwards() -> None:
     same(said(reversed(empty)), "", "An empty list has no link to visit.")
 
 
-@pytest.mark.exercise("ordered.linked_list.LinkedList.__reversed__")
+@pytest.mark.exercise("linked_list.linked_list.LinkedList.__reversed__")
 def test_erasing_while_walking_backwards() -> None:
     links, (_, b, c, d, _) = ring("abcde")
     met = []
@@ -417,7 +417,7 @@ def test_erasing_while_walking_backwards() -> None:
     )
 
 
-@pytest.mark.exercise("ordered.linked_list.LinkedList.__reversed__")
+@pytest.mark.exercise("linked_list.linked_list.LinkedList.__reversed__")
 def test_inserting_while_walking_backwards() -> None:
     links, (a, b, _) = ring("abc")
     met = []
@@ -438,14 +438,14 @@ def test_inserting_while_walking_backwards() -> None:
 # -- erasing -----------------------------------------------------------------
 
 
-@pytest.mark.exercise("ordered.linked_list.LinkedList.erase")
+@pytest.mark.exercise("linked_list.linked_list.LinkedList.erase")
 def test_an_erased_link_is_out_of_the_list() -> None:
     links, (_, b, _) = ring("abc")
     links.erase(b)
     reads(links, "ac", "links.erase(b) in a b c")
 
 
-@pytest.mark.exercise("ordered.linked_list.LinkedList.erase")
+@pytest.mark.exercise("linked_list.linked_list.LinkedList.erase")
 def test_the_list_knows_its_length() -> None:
     links, (a, b, _) = ring("abc")
     links.erase(b)
@@ -454,7 +454,7 @@ def test_the_list_knows_its_length() -> None:
     same(len(links), 1, "Two of three links were erased: len() must be 1.")
 
 
-@pytest.mark.exercise("ordered.linked_list.LinkedList.erase")
+@pytest.mark.exercise("linked_list.linked_list.LinkedList.erase")
 def test_an_erased_link_is_marked() -> None:
     links, (a, b, _) = ring("abc")
     links.erase(b)
@@ -465,7 +465,7 @@ def test_an_erased_link_is_marked() -> None:
     )
 
 
-@pytest.mark.exercise("ordered.linked_list.LinkedList.erase")
+@pytest.mark.exercise("linked_list.linked_list.LinkedList.erase")
 def test_an_erased_link_leads_back_into_the_list() -> None:
     links, (a, b, c) = ring("abc")
     links.erase(b)
@@ -477,7 +477,7 @@ def test_an_erased_link_leads_back_into_the_list() -> None:
     )
 
 
-@pytest.mark.exercise("ordered.linked_list.LinkedList.erase")
+@pytest.mark.exercise("linked_list.linked_list.LinkedList.erase")
 def test_erasing_until_nothing_is_left() -> None:
     links, letters = ring("abcd")
     for index in (1, 3, 0, 2):
@@ -521,17 +521,17 @@ def room_is_made(keys: tuple[int, ...], place: int) -> list[int]:
     return [letter._sort_key for letter in letters]
 
 
-@pytest.mark.exercise("ordered.linked_list._make_room")
+@pytest.mark.exercise("linked_list.linked_list._make_room")
 def test_room_between_two_links() -> None:
     room_is_made((10, 11, 1000), 1)
 
 
-@pytest.mark.exercise("ordered.linked_list._make_room")
+@pytest.mark.exercise("linked_list.linked_list._make_room")
 def test_room_at_the_front() -> None:
     room_is_made((1, 2, 3, 1000), 0)
 
 
-@pytest.mark.exercise("ordered.linked_list._make_room")
+@pytest.mark.exercise("linked_list.linked_list._make_room")
 def test_room_where_everything_up_to_the_end_is_crowded() -> None:
     room_is_made((1,), 0)
     room_is_made((7, 8), 1)
@@ -539,7 +539,7 @@ def test_room_where_everything_up_to_the_end_is_crowded() -> None:
     room_is_made(tuple(range(1, 51)), 25)
 
 
-@pytest.mark.exercise("ordered.linked_list._make_room")
+@pytest.mark.exercise("linked_list.linked_list._make_room")
 def test_room_is_shared_out_evenly() -> None:
     keys = room_is_made((1000, 1001, 1002, 1003, 1100), 1)
     gaps = [after - key for key, after in pairwise(keys)]
@@ -553,13 +553,13 @@ def test_room_is_shared_out_evenly() -> None:
     )
 
 
-@pytest.mark.exercise("ordered.linked_list._make_room")
+@pytest.mark.exercise("linked_list.linked_list._make_room")
 def test_keys_before_the_place_stay() -> None:
     keys = room_is_made((1, 2, 3, 4, 1000), 2)
     same(keys[:2], [1, 2], "The keys up to that of start must not change.")
 
 
-@pytest.mark.exercise("ordered.linked_list._make_room")
+@pytest.mark.exercise("linked_list.linked_list._make_room")
 def test_links_far_away_keep_their_keys() -> None:
     far = tuple(place * GAP for place in range(1, 1001))
     keys = room_is_made((1, 2, 3, *far), 0)
@@ -573,7 +573,7 @@ def test_links_far_away_keep_their_keys() -> None:
     )
 
 
-@pytest.mark.exercise("ordered.linked_list._make_room")
+@pytest.mark.exercise("linked_list.linked_list._make_room")
 def test_a_link_put_where_no_key_is_free() -> None:
     _, (first, second, third) = keyed(10, 11, 1000)
     x = Letter("x")
@@ -588,7 +588,7 @@ def test_a_link_put_where_no_key_is_free() -> None:
     )
 
 
-@pytest.mark.exercise("ordered.linked_list._make_room")
+@pytest.mark.exercise("linked_list.linked_list._make_room")
 def test_one_place_can_be_used_for_ever() -> None:
     links, (first, _) = ring("ab")
     rewritten = 0
@@ -607,7 +607,7 @@ def test_one_place_can_be_used_for_ever() -> None:
     )
 
 
-@pytest.mark.exercise("ordered.linked_list.Link.prepend")
+@pytest.mark.exercise("linked_list.linked_list.Link.prepend")
 def test_a_link_is_put_behind_another() -> None:
     links, (a, b, *_) = ring("abc")
     new = Letter("n")
@@ -629,7 +629,7 @@ def test_a_link_is_put_behind_another() -> None:
     in_order(links, "`b.append(a)`")
 
 
-@pytest.mark.exercise("ordered.linked_list.Link.prepend")
+@pytest.mark.exercise("linked_list.linked_list.Link.prepend")
 def test_a_link_behind_itself_stays_where_it_is() -> None:
     for text in ("a", "b", "c"):
         links, letters = ring("abc")
@@ -643,7 +643,7 @@ def test_a_link_behind_itself_stays_where_it_is() -> None:
         )
 
 
-@pytest.mark.exercise("ordered.linked_list.Link.prepend")
+@pytest.mark.exercise("linked_list.linked_list.Link.prepend")
 def test_the_link_behind_may_be_the_one_that_moves() -> None:
     links, (a, b, _) = ring("abc")
     a.append(b)
@@ -667,7 +667,7 @@ def test_the_link_behind_may_be_the_one_that_moves() -> None:
     )
 
 
-@pytest.mark.exercise("ordered.linked_list.Link.prepend")
+@pytest.mark.exercise("linked_list.linked_list.Link.prepend")
 def test_the_end_of_the_list_has_room() -> None:
     links, letters = ring("ab")
     new = Letter("c")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fx.ordered.namespace import Namespace
+from fx.linked_list.namespace import Namespace
 from stages.checking import check, same
 
 
@@ -14,7 +14,7 @@ def asked(*candidates: str) -> list[str]:
     return [names.create_name(candidate) for candidate in candidates]
 
 
-@pytest.mark.exercise("ordered.namespace.Namespace.create_name")
+@pytest.mark.exercise("linked_list.namespace.Namespace.create_name")
 def test_a_free_name_is_returned_unchanged() -> None:
     same(
         asked("relu", "linear", "x"),
@@ -23,7 +23,7 @@ def test_a_free_name_is_returned_unchanged() -> None:
     )
 
 
-@pytest.mark.exercise("ordered.namespace.Namespace.create_name")
+@pytest.mark.exercise("linked_list.namespace.Namespace.create_name")
 def test_a_name_that_is_used_gets_a_number() -> None:
     same(
         asked("add", "add", "add", "mul", "add"),
@@ -32,7 +32,7 @@ def test_a_name_that_is_used_gets_a_number() -> None:
     )
 
 
-@pytest.mark.exercise("ordered.namespace.Namespace.create_name")
+@pytest.mark.exercise("linked_list.namespace.Namespace.create_name")
 def test_illegal_characters_are_replaced() -> None:
     same(
         asked("layer.0.weight", "a b!c", "0", ""),
@@ -48,7 +48,7 @@ def test_illegal_characters_are_replaced() -> None:
     )
 
 
-@pytest.mark.exercise("ordered.namespace.Namespace.create_name")
+@pytest.mark.exercise("linked_list.namespace.Namespace.create_name")
 @pytest.mark.parametrize("word", ["for", "list", "torch", "None", "inf"])
 def test_a_reserved_name_gets_a_number_at_once(word: str) -> None:
     same(
@@ -60,7 +60,7 @@ def test_a_reserved_name_gets_a_number_at_once(word: str) -> None:
     )
 
 
-@pytest.mark.exercise("ordered.namespace.Namespace.create_name")
+@pytest.mark.exercise("linked_list.namespace.Namespace.create_name")
 def test_a_candidate_may_have_a_number() -> None:
     same(
         asked("x_7", "x_7", "x_7"),
@@ -70,7 +70,7 @@ def test_a_candidate_may_have_a_number() -> None:
     )
 
 
-@pytest.mark.exercise("ordered.namespace.Namespace.create_name")
+@pytest.mark.exercise("linked_list.namespace.Namespace.create_name")
 def test_a_number_is_not_given_twice() -> None:
     same(
         asked("add_1", "add", "add"),
@@ -92,7 +92,7 @@ def test_a_number_is_not_given_twice() -> None:
     )
 
 
-@pytest.mark.exercise("ordered.namespace.Namespace.create_name")
+@pytest.mark.exercise("linked_list.namespace.Namespace.create_name")
 def test_counting_goes_on_after_the_last_number() -> None:
     same(
         asked("add_5", "add", "add"),
@@ -115,7 +115,7 @@ def test_counting_goes_on_after_the_last_number() -> None:
     )
 
 
-@pytest.mark.exercise("ordered.namespace.Namespace.create_name")
+@pytest.mark.exercise("linked_list.namespace.Namespace.create_name")
 def test_an_object_keeps_its_name() -> None:
     names, first, second = Namespace(), ("first",), ("second",)
     same(names.create_name("t", first), "t", "The name t was free.")
@@ -137,7 +137,7 @@ def test_an_object_keeps_its_name() -> None:
     )
 
 
-@pytest.mark.exercise("ordered.namespace.Namespace.create_name")
+@pytest.mark.exercise("linked_list.namespace.Namespace.create_name")
 def test_a_builtin_may_have_its_own_name() -> None:
     names = Namespace()
     same(
@@ -163,7 +163,7 @@ class Counting(dict[str, None]):
         return super().__contains__(key)
 
 
-@pytest.mark.exercise("ordered.namespace.Namespace.create_name")
+@pytest.mark.exercise("linked_list.namespace.Namespace.create_name")
 def test_the_thousandth_name_costs_as_little_as_the_first() -> None:
     names, used = Namespace(), Counting()
     names._used = used

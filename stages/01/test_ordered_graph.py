@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fx.ordered.ordered_graph import NamedNode, OrderedGraph
+from fx.linked_list.ordered_graph import NamedNode, OrderedGraph
 from stages.checking import check, raising, same
 
 Node = NamedNode[object]
@@ -34,7 +34,7 @@ def names(graph: Graph) -> str:
     return " ".join(node.name for node in graph.nodes)
 
 
-@pytest.mark.exercise("ordered.ordered_graph.OrderedGraph.inserting_after")
+@pytest.mark.exercise("linked_list.ordered_graph.OrderedGraph.inserting_after")
 def test_a_new_node_goes_right_after() -> None:
     graph, (_, linear, *_) = program()
     with graph.inserting_after(linear):
@@ -47,7 +47,7 @@ def test_a_new_node_goes_right_after() -> None:
     )
 
 
-@pytest.mark.exercise("ordered.ordered_graph.OrderedGraph.inserting_after")
+@pytest.mark.exercise("linked_list.ordered_graph.OrderedGraph.inserting_after")
 def test_when_the_block_ends_nodes_go_to_the_end_again() -> None:
     graph, (x, *_) = program()
     with graph.inserting_after(x):
@@ -61,7 +61,7 @@ def test_when_the_block_ends_nodes_go_to_the_end_again() -> None:
     )
 
 
-@pytest.mark.exercise("ordered.ordered_graph.OrderedGraph.inserting_after")
+@pytest.mark.exercise("linked_list.ordered_graph.OrderedGraph.inserting_after")
 def test_two_nodes_after_one_come_out_in_reverse() -> None:
     graph, (x, *_) = program()
     with graph.inserting_after(x):
@@ -75,7 +75,7 @@ def test_two_nodes_after_one_come_out_in_reverse() -> None:
     )
 
 
-@pytest.mark.exercise("ordered.ordered_graph.OrderedGraph.inserting_after")
+@pytest.mark.exercise("linked_list.ordered_graph.OrderedGraph.inserting_after")
 def test_without_a_with_block_it_is_for_good() -> None:
     graph, (_, linear, *_) = program()
     graph.inserting_after(linear)
@@ -88,7 +88,7 @@ def test_without_a_with_block_it_is_for_good() -> None:
     )
 
 
-@pytest.mark.exercise("ordered.ordered_graph.OrderedGraph.inserting_after")
+@pytest.mark.exercise("linked_list.ordered_graph.OrderedGraph.inserting_after")
 def test_the_insert_point_is_a_method_of_the_node() -> None:
     graph, (x, *_) = program()
     sentence = (
@@ -101,7 +101,7 @@ def test_the_insert_point_is_a_method_of_the_node() -> None:
         check(graph._insert == graph._root.prepend, sentence)
 
 
-@pytest.mark.exercise("ordered.ordered_graph.OrderedGraph.inserting_after")
+@pytest.mark.exercise("linked_list.ordered_graph.OrderedGraph.inserting_after")
 def test_without_a_node_it_is_the_end() -> None:
     graph, (x, *_) = program()
     with graph.inserting_before(x), graph.inserting_after():
@@ -116,7 +116,7 @@ def test_without_a_node_it_is_the_end() -> None:
     )
 
 
-@pytest.mark.exercise("ordered.ordered_graph.OrderedGraph.inserting_after")
+@pytest.mark.exercise("linked_list.ordered_graph.OrderedGraph.inserting_after")
 def test_blocks_can_be_nested_and_left_by_an_error() -> None:
     graph, (x, _, add, *_) = program()
     with graph.inserting_after(add):
@@ -133,7 +133,7 @@ def test_blocks_can_be_nested_and_left_by_an_error() -> None:
     )
 
 
-@pytest.mark.exercise("ordered.ordered_graph.OrderedGraph.inserting_after")
+@pytest.mark.exercise("linked_list.ordered_graph.OrderedGraph.inserting_after")
 def test_the_insert_point_goes_where_its_node_goes() -> None:
     graph, (x, linear, _, relu, _) = program()
     with graph.inserting_after(linear):
@@ -149,7 +149,7 @@ def test_the_insert_point_goes_where_its_node_goes() -> None:
     check(x.next.name == "add", "After linear moved away, add must follow x.")
 
 
-@pytest.mark.exercise("ordered.ordered_graph.OrderedGraph.inserting_after")
+@pytest.mark.exercise("linked_list.ordered_graph.OrderedGraph.inserting_after")
 def test_a_place_that_is_not_in_the_graph_is_refused() -> None:
     graph, (_, linear, *_) = program()
     other, (stranger, *_) = program()

@@ -13,8 +13,8 @@ import pytest
 import torch
 
 from fx.graph import Graph
+from fx.linked_list.opcodes import Opcode, Target
 from fx.node import Node
-from fx.ordered.opcodes import Opcode, Target
 from fx.proxy import GraphAppendingTracer, Proxy, TracerBase
 from fx.recording.operators import OPERATORS, reflectable_magic_methods
 from fx.usedef.values import Argument, Value

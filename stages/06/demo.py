@@ -6,8 +6,8 @@ import torch
 
 from fx._symbolic_trace import symbolic_trace
 from fx.interpreter import Interpreter, Transformer
+from fx.linked_list.opcodes import Target
 from fx.node import Node
-from fx.ordered.opcodes import Target
 from fx.passes.shape_prop import ShapeProp
 from fx.usedef.values import Argument, Value
 from stages.residual import Residual

@@ -16,8 +16,8 @@ from fx._symbolic_trace import symbolic_trace
 from fx.graph import Graph
 from fx.graph_module import GraphModule
 from fx.interpreter import Interpreter
+from fx.linked_list.opcodes import Target
 from fx.node import Node
-from fx.ordered.opcodes import Target
 from fx.usedef.values import Argument, Value
 from stages.checking import check, linear, raising, same, same_text
 from stages.residual import Residual

@@ -10,8 +10,8 @@ from fx._symbolic_trace import symbolic_trace
 from fx.graph import Graph
 from fx.graph_module import GraphModule
 from fx.interpreter import Transformer
+from fx.linked_list.opcodes import Target
 from fx.node import Node
-from fx.ordered.opcodes import Target
 from fx.tracing import concrete_args
 from fx.usedef.values import Argument, Value
 from stages.checking import check, raising, same, same_graph

@@ -6,7 +6,7 @@ from typing import Final
 
 from stages.mutant import Mutant
 
-_RUN = "dispatching.capture.Capture.run"
+_RUN = "capture.capture.Capture.run"
 _IS_ALIAS = "reinplacing.aliasing.Storages.is_alias"
 _RULE_1A = "passes.reinplace.rule_1a_metadata"
 _RULE_1B = "passes.reinplace.rule_1b_inputs"

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-from fx.dispatching.capture import Capture
+from fx.capture.capture import Capture
 from fx.experimental.proxy_tensor import make_fx
 from stages.checking import (
     Mistake,
@@ -17,7 +17,7 @@ from stages.checking import (
     uses_intact,
 )
 
-RUN = "dispatching.capture.Capture.run"
+RUN = "capture.capture.Capture.run"
 
 aten = torch.ops.aten
 

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from stages.manifest import BreakIt, Exercise, Stage, stages
-from tests.checks.core import core_problems, rest_of
+from tests.checks.core import core_problems, index_problems, rest_of
 from tests.checks.sources import ROOT, Source, library, snippet
 
 
@@ -17,6 +17,26 @@ def test_the_cores_are_small_and_hold_the_exercises() -> None:
 
 
 NOTHING = BreakIt("", "", "")
+
+
+def test_the_first_lines_of_a_room_tell_the_core_from_the_rest() -> None:
+    assert list(index_problems(stages(), library())) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "complaints"),
+    [
+        ("The core is `a` (first). The rest is `b`.", 0),
+        ("The core is `a` and `b`.", 2),
+        ("The core is `a`. The rest is little.", 1),
+        ("Nothing is said.", 2),
+    ],
+)
+def test_a_room_that_does_not_is_seen(text: str, complaints: int) -> None:
+    room = snippet(f'"""Stage 01, x: y.\n\n{text}\n"""\n', "fx/r/__init__.py")
+    files = [source("r/a.py", 1), source("r/b.py", 1)]
+    found = made_up(("r/a.py",))
+    assert len(list(index_problems(found, [room, *files]))) == complaints
 
 
 def made_up(core: tuple[str, ...], file: str = "a.py") -> dict[int, Stage]:

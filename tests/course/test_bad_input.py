@@ -18,7 +18,7 @@ from stages.workspace import edited_reference, reset_files, reset_functions
 from tests.course.learner import Learner
 from tests.process import python
 
-PREPEND = "ordered.linked_list.Link.prepend"
+PREPEND = "linked_list.linked_list.Link.prepend"
 
 
 def _python(*arguments: str, cwd: Path = ROOT, **env: str) -> tuple[int, str]:
@@ -77,11 +77,13 @@ def test_a_deleted_file(learner: Learner) -> None:
 
 
 def test_a_renamed_function(learner: Learner) -> None:
-    learner.edit("ordered/linked_list.py", "def prepend(", "def put_before(")
+    learner.edit(
+        "linked_list/linked_list.py", "def prepend(", "def put_before("
+    )
     result = learner.check(1)
     assert result.status not in (0, 1)
     assert (
-        "exercises/fx/ordered/linked_list.py must have one function "
+        "exercises/fx/linked_list/linked_list.py must have one function "
         "Link.prepend (stage 01), but 0 functions are named Link.prepend"
     ) in result.output
     assert f"python -m stages reset {PREPEND}" in result.output
@@ -106,7 +108,7 @@ def test_marks_of_a_merge(learner: Learner) -> None:
 
 def test_a_changed_signature(learner: Learner) -> None:
     learner.edit(
-        "ordered/linked_list.py",
+        "linked_list/linked_list.py",
         "def prepend(self: Self, x: Self) -> None:",
         "def prepend(self: Self, link: Self) -> None:",
     )
@@ -118,19 +120,21 @@ def test_a_changed_signature(learner: Learner) -> None:
 
 def test_an_error_at_import(learner: Learner) -> None:
     learner.edit(
-        "ordered/linked_list.py", "GAP: Final = 1 << 16", "GAP: Final = GAPP"
+        "linked_list/linked_list.py",
+        "GAP: Final = 1 << 16",
+        "GAP: Final = GAPP",
     )
     result = learner.check(1)
     assert result.status not in (0, 1)
     assert "cannot be imported" in result.output
-    assert "exercises/fx/ordered/linked_list.py:" in result.output
+    assert "exercises/fx/linked_list/linked_list.py:" in result.output
     assert "NameError: name 'GAPP' is not defined" in result.output
     assert "Traceback" not in result.output
 
 
 def test_an_import_that_ends_the_program(learner: Learner) -> None:
     learner.edit(
-        "ordered/linked_list.py",
+        "linked_list/linked_list.py",
         "GAP: Final",
         "raise SystemExit(0)\nGAP: Final",
     )
@@ -152,7 +156,7 @@ def test_a_folder_that_is_missing(learner: Learner) -> None:
 
 def test_a_file_that_begins_with_a_byte_order_mark(learner: Learner) -> None:
     learner.write(PREPEND)
-    path = learner.file("ordered/linked_list.py")
+    path = learner.file("linked_list/linked_list.py")
     text = path.read_text(encoding="utf-8")
     path.write_text(text, encoding="utf-8-sig", newline="\r\n")
     assert learner.check(1, exercise=PREPEND).failed == {}
@@ -161,7 +165,9 @@ def test_a_file_that_begins_with_a_byte_order_mark(learner: Learner) -> None:
 
 
 def test_a_helper_that_a_borrowed_function_needs(learner: Learner) -> None:
-    learner.edit("ordered/linked_list.py", "def _key_between(", "def _between(")
+    learner.edit(
+        "linked_list/linked_list.py", "def _key_between(", "def _between("
+    )
     result = learner.check(2)
     assert result.status not in (0, 1)
     assert "linked_list.py has no `_key_between` any more" in result.output
@@ -169,9 +175,9 @@ def test_a_helper_that_a_borrowed_function_needs(learner: Learner) -> None:
 
 
 def test_an_import_that_a_borrowed_function_needs(learner: Learner) -> None:
-    text = learner.file("ordered/namespace.py").read_text()
+    text = learner.file("linked_list/namespace.py").read_text()
     assert "import re\n" in text
-    learner.edit("ordered/namespace.py", "import re\n", "")
+    learner.edit("linked_list/namespace.py", "import re\n", "")
     result = learner.check(2)
     assert result.status not in (0, 1)
     assert "`re`" in result.output or "name 're'" in result.output
@@ -205,7 +211,7 @@ def test_an_endless_loop_is_stopped(learner: Learner) -> None:
     result = learner.check(1, exercise=PREPEND, seconds=1)
     assert result.status == 1
     assert "Still running: stopped after 1 seconds" in result.output
-    assert "exercises/fx/ordered/linked_list.py:" in result.output
+    assert "exercises/fx/linked_list/linked_list.py:" in result.output
     assert "in prepend" in result.output
 
 
@@ -227,7 +233,7 @@ def test_a_loop_that_catches_everything_is_stopped_too(
 
 def test_an_endless_loop_at_import_is_stopped(learner: Learner) -> None:
     learner.edit(
-        "ordered/linked_list.py",
+        "linked_list/linked_list.py",
         "GAP: Final = 1 << 16",
         "while True:\n    pass\nGAP: Final = 1 << 16",
     )
@@ -264,7 +270,7 @@ def test_what_is_half_written_in_another_stage(learner: Learner) -> None:
     )
     result = learner.check(2)
     assert result.failed == {}
-    assert "next: write ring in exercises/fx/ordered/linked_list.py:" in (
+    assert "next: write ring in exercises/fx/linked_list/linked_list.py:" in (
         result.output
     )
 
@@ -328,7 +334,7 @@ def _in_clone(
 
 def test_no_run_executes_what_another_borrowed(clone: Path) -> None:
     call = (
-        "import fx.ordered.linked_list as m; print(m.__file__); "
+        "import fx.linked_list.linked_list as m; print(m.__file__); "
         "a, b = m.Link(), m.Link(); a.prepend(b)"
     )
     for number in (3, 4):
@@ -345,7 +351,7 @@ def test_no_run_executes_what_another_borrowed(clone: Path) -> None:
         )
         assert status == 1
         assert (
-            str(clone / "exercises" / "fx" / "ordered" / "linked_list.py")
+            str(clone / "exercises" / "fx" / "linked_list" / "linked_list.py")
             in said
         )
         assert "NotImplementedError: stage 01: Link.prepend" in said
@@ -438,13 +444,13 @@ def _a_test(clone: Path) -> str:
 
 
 def test_a_learner_who_edited_the_reference(clone: Path) -> None:
-    path = clone / "fx" / "ordered" / "linked_list.py"
+    path = clone / "fx" / "linked_list" / "linked_list.py"
     before = path.read_text()
     try:
         path.write_text(before + "\n# my work\n")
         status, said = _in_clone(clone, "-m", "pytest", "stages/01")
         assert status not in (0, 1)
-        assert "fx/ordered/linked_list.py: not as delivered" in said
+        assert "fx/linked_list/linked_list.py: not as delivered" in said
         status, said = _in_clone(
             clone, "-m", "pytest", "stages/01", "--reference"
         )

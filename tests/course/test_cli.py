@@ -29,7 +29,7 @@ from stages.workspace import lay_out, note_checked
 from tests.course.learner import Learner
 from tests.process import python
 
-PREPEND = "ordered.linked_list.Link.prepend"
+PREPEND = "linked_list.linked_list.Link.prepend"
 RING = [one.name for one in stages()[1].pieces[0].functions]
 
 
@@ -141,7 +141,9 @@ def test_steps_split_an_exercise(learner: Learner, said: io.StringIO) -> None:
     lines = [" ".join(line.split()) for line in said.getvalue().splitlines()]
     assert any(line.startswith("✓ Link._unlink Take") for line in lines)
     assert any(line.startswith("· Link.prepend Put") for line in lines)
-    assert "next: Link.prepend in exercises/fx/ordered/linked_list.py" in lines
+    assert (
+        "next: Link.prepend in exercises/fx/linked_list/linked_list.py" in lines
+    )
 
 
 def test_hints_of_a_whole_lead_to_its_steps(said: io.StringIO) -> None:
@@ -159,7 +161,7 @@ def test_a_whole_is_reset_and_compared_at_once(
     states = learner.tree().states()
     for one in find("ring").functions:
         assert states[one.name] is not State.WRITTEN
-    assert states["ordered.linked_list._make_room"] is State.WRITTEN
+    assert states["linked_list.linked_list._make_room"] is State.WRITTEN
     assert cli.main(["diff", "edges"]) == 0
     assert said.getvalue().count("exercises/fx/node.py") == 4
 
@@ -202,7 +204,7 @@ def test_next_and_hint_follow_the_learner(
     assert "loop (stage 06)" in said.getvalue()
     assert cli.main([]) == 0
     assert "next: write loop in exercises/fx/interpreter.py" in said.getvalue()
-    pulled = learner.work.tree / "ordered" / "linked_list.py"
+    pulled = learner.work.tree / "linked_list" / "linked_list.py"
     text = pulled.read_text(encoding="utf-8")
     pulled.write_text(f"{text}# newer\n", encoding="utf-8")
     assert cli.main(["hint"]) == 0
@@ -223,7 +225,7 @@ def test_the_changes_of_a_function_a_file_and_a_stage(
     learner.write("Namespace.create_name")
     for what, files, functions in (
         ("Link.prepend", 1, 1),
-        ("ordered/linked_list.py", 1, 2),
+        ("linked_list/linked_list.py", 1, 2),
         ("01", 2, 3),
         ("stages/01", 2, 3),
         ("LinkedList.erase", 0, 0),
@@ -238,39 +240,39 @@ def test_the_changes_of_a_function_a_file_and_a_stage(
 def test_one_function_is_restored(learner: Learner, said: io.StringIO) -> None:
     learner.write(PREPEND)
     learner.write("Link._unlink")
-    mine = learner.file("ordered/linked_list.py").read_text()
-    assert cli.main(["reset", "ordered/linked_list.py"]) == 0
-    fresh = learner.file("ordered/linked_list.py").read_text()
+    mine = learner.file("linked_list/linked_list.py").read_text()
+    assert cli.main(["reset", "linked_list/linked_list.py"]) == 0
+    fresh = learner.file("linked_list/linked_list.py").read_text()
     assert cli.main(["reset", PREPEND, "--restore"]) == 0
     assert "restored: Link.prepend" in said.getvalue()
     assert cli.main(["diff", PREPEND]) == 0
     states = learner.tree().states()
     assert states[PREPEND] is State.WRITTEN
-    assert states["ordered.linked_list.Link._unlink"] is State.UNWRITTEN
+    assert states["linked_list.linked_list.Link._unlink"] is State.UNWRITTEN
     assert cli.main(["reset", "Link._unlink", "--restore"]) == 0
-    assert learner.file("ordered/linked_list.py").read_text() == mine
+    assert learner.file("linked_list/linked_list.py").read_text() == mine
     for name in (PREPEND, "Link._unlink"):
         assert cli.main(["reset", name, "--restore"]) == 0
-    assert learner.file("ordered/linked_list.py").read_text() == fresh
+    assert learner.file("linked_list/linked_list.py").read_text() == fresh
     assert cli.main(["reset", "LinkedList.erase", "--restore"]) == 2
     assert "no backup has another version" in said.getvalue()
 
 
 def test_reset_and_restore(learner: Learner, said: io.StringIO) -> None:
-    fresh = learner.file("ordered/linked_list.py").read_text()
+    fresh = learner.file("linked_list/linked_list.py").read_text()
     learner.write(PREPEND)
-    mine = learner.file("ordered/linked_list.py").read_text()
+    mine = learner.file("linked_list/linked_list.py").read_text()
     for what in (
         PREPEND,
-        "ordered/linked_list.py",
-        "fx/ordered/linked_list.py",
+        "linked_list/linked_list.py",
+        "fx/linked_list/linked_list.py",
         "01",
         "all",
     ):
         assert cli.main(["reset", what]) == 0
-        assert learner.file("ordered/linked_list.py").read_text() == fresh
+        assert learner.file("linked_list/linked_list.py").read_text() == fresh
         assert cli.main(["reset", "--restore"]) == 0
-        assert learner.file("ordered/linked_list.py").read_text() == mine
+        assert learner.file("linked_list/linked_list.py").read_text() == mine
     assert cli.main(["reset"]) == 2
     assert cli.main(["reset", "nothing.py"]) == 2
     assert "fx has no file 'nothing.py'" in said.getvalue()
@@ -279,9 +281,11 @@ def test_reset_and_restore(learner: Learner, said: io.StringIO) -> None:
 def test_reset_of_a_function_that_was_renamed(
     learner: Learner, said: io.StringIO
 ) -> None:
-    learner.edit("ordered/linked_list.py", "def prepend(", "def put(")
+    learner.edit("linked_list/linked_list.py", "def prepend(", "def put(")
     assert cli.main(["reset", PREPEND]) == 2
-    assert "python -m stages reset ordered/linked_list.py" in said.getvalue()
+    assert (
+        "python -m stages reset linked_list/linked_list.py" in said.getvalue()
+    )
 
 
 def test_update_and_diff(learner: Learner, said: io.StringIO) -> None:
@@ -290,7 +294,7 @@ def test_update_and_diff(learner: Learner, said: io.StringIO) -> None:
     assert cli.main(["diff"]) == 0
     assert "You have not changed anything." in said.getvalue()
     learner.body(PREPEND, "mine = 1")
-    assert cli.main(["diff", "ordered/linked_list.py"]) == 0
+    assert cli.main(["diff", "linked_list/linked_list.py"]) == 0
     assert "mine = 1" in said.getvalue()
 
 
@@ -299,10 +303,11 @@ def test_reset_of_what_cannot_be_found(
 ) -> None:
     assert cli.main(["reset", "99"]) == 2
     assert "there is no stage '99'" in said.getvalue()
-    learner.edit("ordered/linked_list.py", "def prepend(", "def put(")
+    learner.edit("linked_list/linked_list.py", "def prepend(", "def put(")
     assert cli.main(["reset", "01"]) == 2
     assert (
-        "    python -m stages reset ordered/linked_list.py\n" in said.getvalue()
+        "    python -m stages reset linked_list/linked_list.py\n"
+        in said.getvalue()
     )
 
 
@@ -314,7 +319,7 @@ def test_reset_all_is_all(learner: Learner, said: io.StringIO) -> None:
 
 
 def test_a_file_that_is_not_text(learner: Learner, said: io.StringIO) -> None:
-    learner.file("ordered/linked_list.py").write_bytes(b"# caf\xe9\n")
+    learner.file("linked_list/linked_list.py").write_bytes(b"# caf\xe9\n")
     for command in ([], ["diff"], ["reset", PREPEND], ["solution", PREPEND]):
         said.truncate(0)
         assert cli.main(command) == 2
@@ -341,7 +346,7 @@ def test_blame_finds_the_wrong_one_of_an_earlier_stage(
     found = blame(learner.tree(1), 1, executor)
     assert [*told(found)][1:] == [
         "All of them pass with the reference's Link.prepend.",
-        "    look at exercises/fx/ordered/linked_list.py, Link.prepend",
+        "    look at exercises/fx/linked_list/linked_list.py, Link.prepend",
     ]
 
 
@@ -354,7 +359,7 @@ def test_blame_names_a_whole_exercise_of_which_two_are_wrong(
     found = blame(learner.tree(1), 1, executor)
     lines = [*told(found)]
     assert lines[1] == "All of them pass with the reference's ring."
-    look = "    look at exercises/fx/ordered/linked_list.py, "
+    look = "    look at exercises/fx/linked_list/linked_list.py, "
     assert {f"{look}Link.prepend", f"{look}LinkedList.erase"} < {*lines}
     assert lines[-1] == "    No function of ring is enough alone."
 
@@ -364,7 +369,7 @@ def test_blame_finds_a_pair(
 ) -> None:
     learner.write_all(RING)
     learner.write(PREPEND, "self._prev = x", "pass")
-    other = "ordered.linked_list._make_room"
+    other = "linked_list.linked_list._make_room"
     learner.write(other, "place * step", "step")
     found = blame(learner.tree(1), 1, executor)
     (pair,) = found.guilty
@@ -377,7 +382,7 @@ def test_blame_of_what_is_no_exercise(
     for one in stages()[1].exercises:
         learner.write(one.name)
     learner.edit(
-        "ordered/linked_list.py",
+        "linked_list/linked_list.py",
         "return self._sort_key < other._sort_key",
         "return self._sort_key > other._sort_key",
     )
@@ -456,7 +461,7 @@ def test_watch_answers_a_save(tmp_path: Path) -> None:
         first = _read_until(said, "waiting for a save", 60)
         assert "stage 01, Linked-list graph" in first
         time.sleep(0.5)
-        path = ROOT / "exercises" / "fx" / "ordered" / "linked_list.py"
+        path = ROOT / "exercises" / "fx" / "linked_list" / "linked_list.py"
         os.utime(path)
         second = _read_until(said, "waiting for a save", 30)
         assert "stage 01, Linked-list graph" in second

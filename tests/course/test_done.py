@@ -16,7 +16,7 @@ from tests.course.learner import Learner
 from tests.reliability import run
 from tests.reliability.part import Outcome
 
-ERASE = "ordered.linked_list.LinkedList.erase"
+ERASE = "linked_list.linked_list.LinkedList.erase"
 
 
 def failures(learner: Learner, number: int, target: str) -> list[proof.Failure]:
@@ -71,7 +71,7 @@ def test_an_error_leads_to_the_exercise(learner: Learner) -> None:
     learner.write(ERASE, "self._len -= 1", "self._length -= 1")
     found = failures(learner, 1, "tests/library/test_linked_list.py")
     assert found[0].through[-1] == ERASE
-    assert "exercises/fx/ordered/linked_list.py" in found[0].told
+    assert "exercises/fx/linked_list/linked_list.py" in found[0].told
     *_, look, empty, end = proof.told(1, found)
     assert (look, empty) == (f"look at: {ERASE}", "")
     assert "Stage 01 is not done yet" in end

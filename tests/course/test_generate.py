@@ -19,15 +19,15 @@ def test_an_exercise_that_is_gone_is_told_with_where_to_mend_it(
     shutil.copytree(REFERENCE, copy)
     assert [*lost_exercises(copy)] == []
     assert [*lost_mutants(copy)] == []
-    path = copy / "ordered" / "linked_list.py"
+    path = copy / "linked_list" / "linked_list.py"
     text = path.read_text(encoding="utf-8")
     path.write_text(text.replace("def prepend(", "def prepended("))
     (line,) = lost_exercises(copy)
-    asked = 'function = "ordered.linked_list.Link.prepend"'
+    asked = 'function = "linked_list.linked_list.Link.prepend"'
     toml = (ROOT / "stages/01/stage.toml").read_text("utf-8").splitlines()
     assert line == (
         f"stages/01/stage.toml:{toml.index(asked) + 1}: "
-        "fx/ordered/linked_list.py has 0 functions named Link.prepend, "
+        "fx/linked_list/linked_list.py has 0 functions named Link.prepend, "
         "not one; did you mean Link.prepended?"
     )
 

@@ -19,8 +19,8 @@ from tests.course.learner import Learner
 
 GOLDEN = Path(__file__).parent / "golden"
 UNLINK, PREPEND = (
-    "ordered.linked_list.Link._unlink",
-    "ordered.linked_list.Link.prepend",
+    "linked_list.linked_list.Link._unlink",
+    "linked_list.linked_list.Link.prepend",
 )
 
 

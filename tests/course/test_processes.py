@@ -41,13 +41,13 @@ def test_a_check_is_the_same_in_both(
     monkeypatch.setenv(processes.SWITCH, method)
     with processes.pool(1) as executor:
         learner = Learner.new(tmp_path, executor)
-        learner.write("ordered.linked_list.Link.prepend")
+        learner.write("linked_list.linked_list.Link.prepend")
         job = Job(Tree(tmp_path / "fx", under_test=[1]), [1])
         result, again = executor.map(run, [job, job])
         first, second = executor.map(_asked, ["", ""])
     assert result._replace(output="") == again._replace(output="")
     assert result.to_write and not result.failed, result.output
-    assert "✓" in result.signs["ordered.linked_list.Link.prepend"]
+    assert "✓" in result.signs["linked_list.linked_list.Link.prepend"]
     assert first[0] != second[0]
     assert first[1:] == second[1:] == ("1", "1", method == "forkserver")
 

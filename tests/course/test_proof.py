@@ -60,6 +60,6 @@ def test_a_mutant_that_changes_nothing_is_complained_of(
 
 
 def test_a_mutant_must_say_what_it_changes() -> None:
-    mutant = Mutant("ordered.linked_list.Link.prepend", "", "x", "y", "")
+    mutant = Mutant("linked_list.linked_list.Link.prepend", "", "x", "y", "")
     with pytest.raises(ValueError, match="occurs 2 times"):
         mutant.applied_to("x = x")

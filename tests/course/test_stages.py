@@ -71,13 +71,13 @@ def test_an_editor_finds_nothing_to_complain_of(learner: Learner) -> None:
     (learner.folder / "pyproject.toml").write_text(
         (EXERCISES / "pyproject.toml").read_text()
     )
-    learner.body("ordered.linked_list.Link.prepend", "return x")
+    learner.body("linked_list.linked_list.Link.prepend", "return x")
     pyright = ("-m", "pyright", "--pythonpath", sys.executable)
     run = python(*pyright, cwd=learner.folder)
     assert run.returncode == 1
     # Of the one mistake it does complain, and of nothing else.
     assert "1 error, 0 warnings" in run.stdout, run.stdout
-    assert "ordered/linked_list.py" in run.stdout
+    assert "linked_list/linked_list.py" in run.stdout
 
 
 @pytest.mark.parametrize("numbers", [(1, 2), (3, 1), (8, 5, 2)])
@@ -119,18 +119,18 @@ def test_a_written_function_that_runs_into_a_stub_is_told_where(
 ) -> None:
     ring = stages()[1].pieces[0]
     learner.write_all(one.name for one in ring.functions)
-    text = learner.file("ordered/linked_list.py").read_text()
+    text = learner.file("linked_list/linked_list.py").read_text()
     start = text.index("        is_sentinel = ")
     end = text.index("        x._prev = before")
     line = "        x._sort_key = _key_between(before, self)\n"
-    learner.file("ordered/linked_list.py").write_text(
+    learner.file("linked_list/linked_list.py").write_text(
         text[:start] + line + text[end:]
     )
-    result = learner.check(1, exercise="ordered.linked_list.Link.prepend")
+    result = learner.check(1, exercise="linked_list.linked_list.Link.prepend")
     assert (
         "Link.prepend is written, but a test of it reached the stub of "
         "_make_room (stage 01), called from "
-        "exercises/fx/ordered/linked_list.py:"
+        "exercises/fx/linked_list/linked_list.py:"
     ) in result.output
     assert "in _key_between" in result.output
     assert "next: write _make_room" in result.output
@@ -158,8 +158,10 @@ def test_three_failures_of_an_exercise_are_told_in_full(
 ) -> None:
     for one in stages()[1].exercises:
         learner.write(one.name)
-    learner.write("ordered.linked_list.Link.prepend", "self._prev = x", "pass")
-    result = learner.check(1, exercise="ordered.linked_list.Link.prepend")
+    learner.write(
+        "linked_list.linked_list.Link.prepend", "self._prev = x", "pass"
+    )
+    result = learner.check(1, exercise="linked_list.linked_list.Link.prepend")
     assert len(result.failed) > 3
     assert result.output.count("hint: python -m stages hint") == 3
     assert "more like these" in result.output

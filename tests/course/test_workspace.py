@@ -33,7 +33,7 @@ from tests.course.learner import Learner
 
 FIRST_LINK = "Make a link that is its own neighbour on both sides."
 
-PREPEND = "ordered.linked_list.Link.prepend"
+PREPEND = "linked_list.linked_list.Link.prepend"
 
 
 # --- the stubs -------------------------------------------------------------
@@ -206,28 +206,28 @@ def test_reset_puts_one_function_back_and_keeps_the_rest(
     learner: Learner,
 ) -> None:
     learner.write(PREPEND)
-    learner.write("ordered.linked_list.LinkedList.erase")
+    learner.write("linked_list.linked_list.LinkedList.erase")
     learner.edit(
-        "ordered/linked_list.py", "class Link:", "MINE = 1\n\n\nclass Link:"
+        "linked_list/linked_list.py", "class Link:", "MINE = 1\n\n\nclass Link:"
     )
-    before = learner.file("ordered/linked_list.py").read_text()
+    before = learner.file("linked_list/linked_list.py").read_text()
     reset_functions(learner.work, [exercises()[PREPEND]])
     states = learner.tree().states()
     assert states[PREPEND] is State.UNWRITTEN
-    assert states["ordered.linked_list.LinkedList.erase"] is State.WRITTEN
-    assert "MINE = 1" in learner.file("ordered/linked_list.py").read_text()
-    assert restore(learner.work) == ["ordered/linked_list.py"]
-    assert learner.file("ordered/linked_list.py").read_text() == before
+    assert states["linked_list.linked_list.LinkedList.erase"] is State.WRITTEN
+    assert "MINE = 1" in learner.file("linked_list/linked_list.py").read_text()
+    assert restore(learner.work) == ["linked_list/linked_list.py"]
+    assert learner.file("linked_list/linked_list.py").read_text() == before
 
 
 def test_reset_of_a_file_that_is_broken_or_gone(learner: Learner) -> None:
     learner.body(PREPEND, "x = = 1")
-    broken = learner.file("ordered/linked_list.py").read_text()
+    broken = learner.file("linked_list/linked_list.py").read_text()
     with pytest.raises(SyntaxError):
         reset_functions(learner.work, [exercises()[PREPEND]])
-    assert learner.file("ordered/linked_list.py").read_text() == broken
-    kept = reset_files(learner.work, ["ordered/linked_list.py"])
-    assert (kept / "ordered/linked_list.py").read_text() == broken
+    assert learner.file("linked_list/linked_list.py").read_text() == broken
+    kept = reset_files(learner.work, ["linked_list/linked_list.py"])
+    assert (kept / "linked_list/linked_list.py").read_text() == broken
     learner.file("node.py").unlink()
     reset_files(learner.work, ["node.py"])
     assert [*stale(learner.folder / "fx")] == []
@@ -235,13 +235,13 @@ def test_reset_of_a_file_that_is_broken_or_gone(learner: Learner) -> None:
 
 def test_a_restore_can_itself_be_undone(learner: Learner) -> None:
     learner.write(PREPEND)
-    reset_files(learner.work, ["ordered/linked_list.py"])
-    learner.write("ordered.linked_list.LinkedList.erase")
-    mine = learner.file("ordered/linked_list.py").read_text()
+    reset_files(learner.work, ["linked_list/linked_list.py"])
+    learner.write("linked_list.linked_list.LinkedList.erase")
+    mine = learner.file("linked_list/linked_list.py").read_text()
     restore(learner.work)
-    assert learner.file("ordered/linked_list.py").read_text() != mine
+    assert learner.file("linked_list/linked_list.py").read_text() != mine
     restore(learner.work)
-    assert learner.file("ordered/linked_list.py").read_text() == mine
+    assert learner.file("linked_list/linked_list.py").read_text() == mine
     assert len([*backups(learner.work)]) == 3
 
 
@@ -266,12 +266,12 @@ def older(learner: Learner, tmp_path: Path) -> Learner:
     library = tmp_path / "older"
     shutil.copytree(REFERENCE, library)
     _replace(
-        library / "ordered/linked_list.py",
+        library / "linked_list/linked_list.py",
         FIRST_LINK,
         "Make.",
     )
     _replace(
-        library / "ordered/linked_list.py",
+        library / "linked_list/linked_list.py",
         "GAP: Final = 1 << 16",
         "GAP: Final = 8",
     )
@@ -295,15 +295,15 @@ def test_update_brings_what_is_new_and_keeps_what_is_written(
     older: Learner,
 ) -> None:
     mine = functions.source_of(
-        older.file("ordered/linked_list.py").read_text(), "Link.prepend"
+        older.file("linked_list/linked_list.py").read_text(), "Link.prepend"
     )
     done = update(older.work)
     assert done.changed == [
         "extra/effects/effects.py",
-        "ordered/linked_list.py",
+        "linked_list/linked_list.py",
     ]
     assert done.conflicts == {}
-    text = older.file("ordered/linked_list.py").read_text()
+    text = older.file("linked_list/linked_list.py").read_text()
     assert FIRST_LINK in text
     assert functions.source_of(text, "Link.prepend") == mine
     assert older.tree().states()[PREPEND] is State.WRITTEN
@@ -317,25 +317,26 @@ def test_update_brings_what_is_new_and_keeps_what_is_written(
     assert done.backup is not None
     assert "Make.\n" not in text
     assert (
-        "GAP: Final = 8" in (done.backup / "ordered/linked_list.py").read_text()
+        "GAP: Final = 8"
+        in (done.backup / "linked_list/linked_list.py").read_text()
     )
 
 
 def test_update_shows_where_both_changed_the_same(older: Learner) -> None:
-    older.edit("ordered/linked_list.py", "GAP: Final = 8", "GAP: Final = 9")
-    mine = older.file("ordered/linked_list.py").read_text()
+    older.edit("linked_list/linked_list.py", "GAP: Final = 8", "GAP: Final = 9")
+    mine = older.file("linked_list/linked_list.py").read_text()
     done = update(older.work)
     (lines,) = done.conflicts.values()
-    text = older.file("ordered/linked_list.py").read_text().splitlines()
+    text = older.file("linked_list/linked_list.py").read_text().splitlines()
     assert text[lines[0] - 1].startswith("<<<<<<< ")
     assert "GAP: Final = 9" in text
     assert "GAP: Final = 1 << 16" in text
     assert done.backup is not None
-    assert (done.backup / "ordered/linked_list.py").read_text() == mine
+    assert (done.backup / "linked_list/linked_list.py").read_text() == mine
     result = older.check(1)
     assert "These are the conflict markers of a merge" in result.output
-    assert restore(older.work) == ["ordered/linked_list.py"]
-    assert older.file("ordered/linked_list.py").read_text() == mine
+    assert restore(older.work) == ["linked_list/linked_list.py"]
+    assert older.file("linked_list/linked_list.py").read_text() == mine
 
 
 def test_an_update_of_a_fresh_folder_changes_nothing(learner: Learner) -> None:
@@ -348,25 +349,25 @@ def test_an_update_of_a_fresh_folder_changes_nothing(learner: Learner) -> None:
 def test_an_update_that_was_taken_back_can_be_made_again(
     older: Learner,
 ) -> None:
-    mine = older.file("ordered/linked_list.py").read_text()
+    mine = older.file("linked_list/linked_list.py").read_text()
     update(older.work)
     restore(older.work)
-    assert older.file("ordered/linked_list.py").read_text() == mine
+    assert older.file("linked_list/linked_list.py").read_text() == mine
     again = update(older.work)
-    assert again.changed == ["ordered/linked_list.py"]
-    assert FIRST_LINK in (older.file("ordered/linked_list.py").read_text())
+    assert again.changed == ["linked_list/linked_list.py"]
+    assert FIRST_LINK in (older.file("linked_list/linked_list.py").read_text())
 
 
 def test_what_git_has_merged_is_up_to_date(older: Learner) -> None:
     update(older.work)
-    merged = older.file("ordered/linked_list.py").read_text()
+    merged = older.file("linked_list/linked_list.py").read_text()
     restore(older.work)
-    older.file("ordered/linked_list.py").write_text(merged)
+    older.file("linked_list/linked_list.py").write_text(merged)
     assert update(older.work).changed == []
 
 
 def test_update_waits_until_a_merge_is_finished(older: Learner) -> None:
-    path = older.file("ordered/linked_list.py")
+    path = older.file("linked_list/linked_list.py")
     path.write_text(path.read_text() + "\n<<<<<<< yours\n")
     mine = path.read_text()
     with pytest.raises(RuntimeError, match="conflict markers of an earlier"):

@@ -20,7 +20,7 @@ FILES = sorted((ROOT / "fx").rglob("*.py"))
 @pytest.fixture
 def docs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty folder of pages."""
-    (tmp_path / "files" / "ordered").mkdir(parents=True)
+    (tmp_path / "files" / "linked_list").mkdir(parents=True)
     monkeypatch.setattr(tools, "DOCS", tmp_path)
     return tmp_path
 
@@ -37,28 +37,29 @@ def test_an_outline_shows_each_line_once(path: Path, docs: Path) -> None:
 def test_a_page_is_checked_alone(
     docs: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    page = docs / "files" / "ordered" / "opcodes.md"
+    page = docs / "files" / "linked_list" / "opcodes.md"
     page.write_text(
-        "\n".join(tools.outline("fx.ordered.opcodes")), encoding="utf-8"
+        "\n".join(tools.outline("fx.linked_list.opcodes")), encoding="utf-8"
     )
-    assert tools.main(["check", "files/ordered/opcodes.md"]) == 0
+    assert tools.main(["check", "files/linked_list/opcodes.md"]) == 0
     assert "nothing to mend" in capsys.readouterr().out
 
 
 def test_what_is_missing_or_wrong_is_said(
     docs: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    page = docs / "files" / "ordered" / "opcodes.md"
+    page = docs / "files" / "linked_list" / "opcodes.md"
     page.write_text(
-        "/// source | fx.ordered.opcodes\nHead.\n///\n", encoding="utf-8"
+        "/// source | fx.linked_list.opcodes\nHead.\n///\n", encoding="utf-8"
     )
-    assert tools.main(["check", "docs/files/ordered/opcodes.md"]) == 1
+    assert tools.main(["check", "docs/files/linked_list/opcodes.md"]) == 1
     assert (
-        "not shown: fx.ordered.opcodes.check_target" in capsys.readouterr().out
+        "not shown: fx.linked_list.opcodes.check_target"
+        in capsys.readouterr().out
     )
     page.write_text("/// source | fx.opcode\nHead.\n///\n", encoding="utf-8")
-    assert tools.main(["check", "files/ordered/opcodes.md"]) == 1
-    assert "docs/files/ordered/opcodes.md:1: " in capsys.readouterr().out
+    assert tools.main(["check", "files/linked_list/opcodes.md"]) == 1
+    assert "docs/files/linked_list/opcodes.md:1: " in capsys.readouterr().out
 
 
 def test_all_pages_are_checked_with_a_line_for_each(
@@ -99,15 +100,15 @@ def test_a_file_without_a_page_is_told(
 def test_links_to_what_a_broken_page_would_show_lead_to_its_error(
     docs: Path,
 ) -> None:
-    page = docs / "files" / "ordered" / "opcodes.md"
-    text = "\n".join(tools.outline("fx.ordered.opcodes"))
+    page = docs / "files" / "linked_list" / "opcodes.md"
+    text = "\n".join(tools.outline("fx.linked_list.opcodes"))
     page.write_text(text.replace(".OPCODES", ".OPCODE"), encoding="utf-8")
-    (error,) = block_errors(docs, "files/ordered/opcodes.md")
+    (error,) = block_errors(docs, "files/linked_list/opcodes.md")
     assert "did you mean OPCODES?" in str(error)
     read_again = read_page(
-        "files/ordered/opcodes.md", page.read_text().splitlines(), KINDS
+        "files/linked_list/opcodes.md", page.read_text().splitlines(), KINDS
     )
     assert list(not_drawn(read_again)) == [
-        "fx.ordered.opcodes.OPCODE",
-        "fx.ordered.opcodes.OPCODES",
+        "fx.linked_list.opcodes.OPCODE",
+        "fx.linked_list.opcodes.OPCODES",
     ]

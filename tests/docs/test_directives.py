@@ -97,7 +97,7 @@ def test_what_is_not_understood_is_an_error_with_its_line(text: str) -> None:
     assert str(first).startswith(message)
 
 
-RING = "fx.ordered.linked_list"
+RING = "fx.linked_list.linked_list"
 UNDRAWN = {
     "/// source | fx.node.Nod\nText.\n///\n": "did you mean Node",
     "/// source | os.path\nText.\n///\n": "code comes from",
@@ -108,7 +108,7 @@ UNDRAWN = {
         "to: Link.prepend stands before Link.append"
     ),
     f"/// source | {RING}.Link\n    to: nobody\n\nText.\n///\n": (
-        "fx/ordered/linked_list.py defines no 'nobody'"
+        "fx/linked_list/linked_list.py defines no 'nobody'"
     ),
     f"/// source | {RING}.GAP\n    header: true\n\nText.\n///\n": (
         "header is for classes"
@@ -172,16 +172,16 @@ def test_rows_are_ranked_by_their_ids_and_an_unknown_id_is_an_error() -> None:
 
 
 def test_whole_files_are_shown_on_their_pages_only() -> None:
-    text = "/// source | fx.ordered.linked_list\nText.\n///\n"
+    text = "/// source | fx.linked_list.linked_list\nText.\n///\n"
     _, (error,) = drawn_with(text, "stages/01.md")
     assert "write /// excerpt" in error
 
 
 def test_code_has_the_line_numbers_of_its_file() -> None:
-    html = drawn("/// source | fx.ordered.linked_list.GAP\nWhy.\n///\n")
-    first = find_line("fx/ordered/linked_list.py", "GAP: Final")
+    html = drawn("/// source | fx.linked_list.linked_list.GAP\nWhy.\n///\n")
+    first = find_line("fx/linked_list/linked_list.py", "GAP: Final")
     assert f'data-linenos="{first} "' in html
-    assert 'id="fx.ordered.linked_list.GAP"' in html
+    assert 'id="fx.linked_list.linked_list.GAP"' in html
     assert "<p>Why.</p>" in html
 
 
@@ -196,19 +196,21 @@ def test_each_definition_of_a_range_is_an_anchor() -> None:
         f"/// source | {RING}.Link.prepend\n    to: __lt__\n\nWhy.\n///\n"
     )
     for name in ("prepend", "append", "_unlink", "__lt__"):
-        assert html.count(f'id="fx.ordered.linked_list.Link.{name}"') == 1
+        assert html.count(f'id="fx.linked_list.linked_list.Link.{name}"') == 1
 
 
 def test_marked_lines_are_marked() -> None:
     html = drawn(
-        "/// source | fx.ordered.linked_list.Link.prepend\n"
+        "/// source | fx.linked_list.linked_list.Link.prepend\n"
         "    mark: before._next = x\n\nWhy.\n///\n"
     )
     assert html.count('class="hll"') == 1
 
 
 def test_names_with_underscores_stay_as_they_are() -> None:
-    html = drawn("/// source | fx.ordered.linked_list.Link.__lt__\nWhy.\n///\n")
+    html = drawn(
+        "/// source | fx.linked_list.linked_list.Link.__lt__\nWhy.\n///\n"
+    )
     assert "<code>Link.__lt__</code>" in html
 
 

@@ -20,21 +20,21 @@ def test_every_file_has_its_page() -> None:
 
 
 def test_lines_shown_twice_or_never_are_seen(tmp_path: Path) -> None:
-    page = tmp_path / "files" / "ordered" / "opcodes.md"
+    page = tmp_path / "files" / "linked_list" / "opcodes.md"
     page.parent.mkdir(parents=True)
     page.write_text(
-        "/// source | fx.ordered.opcodes\n    to: Target\n\nA.\n///\n"
-        "/// source | fx.ordered.opcodes.Target\nB.\n///\n"
-        "/// source | fx.ordered.opcodes.check_target\nC.\n///\n"
+        "/// source | fx.linked_list.opcodes\n    to: Target\n\nA.\n///\n"
+        "/// source | fx.linked_list.opcodes.Target\nB.\n///\n"
+        "/// source | fx.linked_list.opcodes.check_target\nC.\n///\n"
     )
-    module = read(ROOT / "fx" / "ordered" / "opcodes.py")
+    module = read(ROOT / "fx" / "linked_list" / "opcodes.py")
     shown = shown_lines(tmp_path, KINDS)[module.path]
     target, opcodes = module.unit("Target"), module.unit("OPCODES")
     assert list(gaps(module, shown)) == [
-        f"fx/ordered/opcodes.py:{target.first}-{target.last}: shown 2 times: "
-        "fx.ordered.opcodes.Target",
-        f"fx/ordered/opcodes.py:{opcodes.first}-{opcodes.last}: not shown: "
-        "fx.ordered.opcodes.OPCODES",
+        f"fx/linked_list/opcodes.py:{target.first}-{target.last}: shown 2 "
+        "times: fx.linked_list.opcodes.Target",
+        f"fx/linked_list/opcodes.py:{opcodes.first}-{opcodes.last}: not shown: "
+        "fx.linked_list.opcodes.OPCODES",
     ]
 
 

@@ -155,7 +155,7 @@ def test_each_name_of_fx_means_one_unit(path: Path) -> None:
 
 def test_an_unknown_name_says_what_is_near() -> None:
     with pytest.raises(UnknownName, match=r"did you mean Link\.prepend"):
-        find("fx.ordered.linked_list.Link.prepnd")
+        find("fx.linked_list.linked_list.Link.prepnd")
     with pytest.raises(UnknownName, match="no file"):
         find("fy.linked_list")
 

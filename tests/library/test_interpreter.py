@@ -17,7 +17,7 @@ from torch.fx.passes.fake_tensor_prop import FakeTensorProp as TorchProp
 
 import fx
 from fx import traceback as fx_traceback
-from fx.ordered.opcodes import Target
+from fx.linked_list.opcodes import Target
 from fx.passes.fake_tensor_prop import FakeTensorProp
 from fx.passes.profiling import Profiler
 from fx.passes.shape_prop import ShapeProp, TensorMetadata

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fx.ordered.linked_list import GAP, Link, LinkedList
-from fx.ordered.ordered_graph import NamedNode, OrderedGraph
+from fx.linked_list.linked_list import GAP, Link, LinkedList
+from fx.linked_list.ordered_graph import NamedNode, OrderedGraph
 
 
 class Item(Link):

@@ -13,7 +13,7 @@ import fx.tensor_type
 from fx._compatibility import compatibility
 from fx._lazy_graph_module import _make_graph_module
 from fx.compat.passed_on import finder
-from fx.ordered.namespace import target_to_str
+from fx.linked_list.namespace import target_to_str
 from fx.usedef.values import Value
 
 

@@ -13,7 +13,7 @@ from torch.fx.experimental import optimization as theirs
 
 import fx
 from fx.experimental import optimization as ours
-from fx.ordered.opcodes import Target
+from fx.linked_list.opcodes import Target
 from fx.passes.conv_bn_fusion import fold_conv_bn
 from fx.passes.shape_prop import ShapeProp
 from fx.usedef.values import Value

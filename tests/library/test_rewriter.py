@@ -137,7 +137,7 @@ MINE = (
     "rewriting/places.py",
     "rewriting/snapshot.py",
     "fx/graph.py",
-    "ordered/linked_list.py",
+    "linked_list/linked_list.py",
 )
 
 

@@ -366,8 +366,8 @@ def run(seed: int, cases: int) -> Iterator[Outcome]:
         yield Outcome(name, *("".join(sorted(one)) for one in (ours, theirs)))
 
 
-READING = "fx/dispatching/reading.py"
-CONSTANTS = "fx/dispatching/constant_tensors.py"
+READING = "fx/capture/reading.py"
+CONSTANTS = "fx/capture/constant_tensors.py"
 
 PART = Part(
     "capturing",

@@ -118,19 +118,19 @@ PART = Part(
             "replacing an input forgets the keyword arguments",
         ),
         Plant(
-            "fx/ordered/linked_list.py",
+            "fx/linked_list/linked_list.py",
             "crowded._sort_key = low + place * step",
             "crowded._sort_key = low + place",
             "keys are spread so narrowly that two become equal",
         ),
         Plant(
-            "fx/ordered/linked_list.py",
+            "fx/linked_list/linked_list.py",
             "return (low + after._sort_key) // 2",
             "return (before._sort_key + after._sort_key) // 2 - 1",
             "the key of an inserted link is that of an earlier one",
         ),
         Plant(
-            "fx/ordered/namespace.py",
+            "fx/linked_list/namespace.py",
             "        counts[base] = number\n",
             "        counts[base] = number + 1\n",
             "a name's number is counted wrongly",

@@ -15,9 +15,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
+from ..linked_list.linked_list import LinkedList
+from ..linked_list.opcodes import OPCODES, check_target
 from ..node import Node
-from ..ordered.linked_list import LinkedList
-from ..ordered.opcodes import OPCODES, check_target
 from ..recording.operators import Operator, syntax_of
 from ..usedef.liveness import last_users
 from ..usedef.values import Argument

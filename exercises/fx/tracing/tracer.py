@@ -27,8 +27,8 @@ import torch
 from torch import nn
 
 from ..graph import Graph
+from ..linked_list.opcodes import Opcode, Target
 from ..node import Node
-from ..ordered.opcodes import Opcode, Target
 from ..proxy import ParameterProxy, Proxy, TraceError, TracerBase
 from ..recording import frames
 from ..usedef.annotations import annotations_of

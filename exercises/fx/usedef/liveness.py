@@ -7,8 +7,8 @@ of a value takes the place of the one before it, so the last one stays.
 
 from __future__ import annotations
 
+from ..linked_list.linked_list import LinkedList
 from ..node import Node
-from ..ordered.linked_list import LinkedList
 
 
 def last_users(nodes: LinkedList[Node]) -> dict[Node, Node]:

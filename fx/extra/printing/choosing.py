@@ -9,8 +9,8 @@ from collections.abc import Callable
 from functools import partial
 
 from ...codegen.emit import Emitter
+from ...linked_list.linked_list import LinkedList
 from ...node import Node
-from ...ordered.linked_list import LinkedList
 from ...usedef.protocols import CodeOptions
 from .boxed import BoxingEmitter, has_boxes
 from .readable import ReadableEmitter

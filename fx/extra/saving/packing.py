@@ -26,8 +26,8 @@ import torch
 
 from ...codegen.codegen import CodeGen
 from ...codegen.variants import _BoxedCodeGen, _PyTreeCodeGen
-from ...ordered.linked_list import Link
-from ...ordered.ordered_graph import OrderedGraph
+from ...linked_list.linked_list import Link
+from ...linked_list.ordered_graph import OrderedGraph
 from ...torch_internals.fake_tensors import FakeTensor, FakeTensorMode
 from ...torch_internals.overloads import OpOverload, OpOverloadPacket
 from ...tracing.tracer import Tracer

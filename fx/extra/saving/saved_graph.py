@@ -24,8 +24,8 @@ from ...codegen.codegen import CodeGen
 from ...codegen.variants import _PyTreeCodeGen
 from ...graph import Graph
 from ...graph_module import GraphModule
+from ...linked_list.namespace import is_parameter_name
 from ...node import Node
-from ...ordered.namespace import is_parameter_name
 from ...usedef.lint import problems
 from ...usedef.protocols import _pytree_info
 from ...usedef.refusals import refuse_torchs

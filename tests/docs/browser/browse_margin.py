@@ -8,8 +8,8 @@ from selenium.webdriver.common.keys import Keys
 from docs.machinery.claimed import ledger
 from tests.docs.browser.browser import Browser
 
-PAGE = "files/ordered/linked_list/"
-MARK = "[data-definition='fx.ordered.linked_list.Link.prepend']"
+PAGE = "files/linked_list/linked_list/"
+MARK = "[data-definition='fx.linked_list.linked_list.Link.prepend']"
 
 _VISIBLE = """
 return [...document.querySelectorAll(arguments[0])]

@@ -640,8 +640,7 @@ def _swapped(a: T, old: Node, new: Node) -> T:
 
 def _erased_node(graph: Graph, packed: Value) -> Node:
     """A node that was erased from `graph`; pickles call it."""
-    node: Node = graph._copying.erased_node(graph, packed)
-    return node
+    return cast(Node, graph._copying.erased_node(graph, packed))
 
 
 def _node_at(graph: Graph, place: int) -> Node:

@@ -8,13 +8,13 @@ three, because the user can change only the last one.
 
 from __future__ import annotations
 
+import re
 import traceback
 from collections.abc import Sequence
 from types import FunctionType
 from typing import Final, NamedTuple
 
 from ..node import Node
-from ..recording.frames import frames_of
 from ..usedef.protocols import PythonCode
 from ..usedef.values import Value
 
@@ -33,6 +33,39 @@ def _refuse_call(self: object, *args: Value, **kwargs: Value) -> None:
 
 refuse_call: Final[Value] = _refuse_call
 """The same, for where mypy asks for a FunctionType."""
+
+
+class Frame(NamedTuple):
+    """A line of a program, in a stack trace that is text.
+
+    Attributes:
+        file: the path of its file.
+        line: its number.
+        function: the name of the function that it is in.
+        code: its text, "" if it is not known.
+    """
+
+    file: str
+    line: int
+    function: str
+    code: str
+
+    def __str__(self) -> str:
+        """The frame as a traceback shows it."""
+        head = f'  File "{self.file}", line {self.line}, in {self.function}'
+        return f"{head}\n    {self.code}" if self.code else head
+
+
+_FRAME: Final = re.compile(
+    r'^ *File "(.+)", line (\d+), in (.+)(?:\n(?! *File ") *(.*))?',
+    re.MULTILINE,
+)
+
+
+def frames_of(stack_trace: str | None) -> list[Frame]:
+    """The frames of a stack trace that is text, the innermost last."""
+    found = _FRAME.findall(stack_trace or "")
+    return [Frame(file, int(line), *rest) for file, line, *rest in found]
 
 
 class Line(NamedTuple):

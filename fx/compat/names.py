@@ -39,6 +39,7 @@ from .. import (
 from ..codegen import attributes, module_paths
 from ..codegen.codegen import CodeGen
 from ..codegen.variants import _BoxedCodeGen, _PyTreeCodeGen
+from ..extra.saving import packing
 from ..graph import Graph
 from ..graph_module import GraphModule
 from ..linked_list.namespace import Namespace
@@ -102,7 +103,7 @@ _NAMES: Final[dict[ModuleType | type, dict[str, Value]]] = {
         "_Namespace": Namespace,
         "_PyTreeCodeGen": _PyTreeCodeGen,
         "_PyTreeInfo": protocols.PyTreeInfo,
-        "_pytree_info": protocols._pytree_info,
+        "_pytree_info": packing._pytree_info,
         "_parse_stack_trace": torch_fx.parse_stack_trace,
         "inplace_methods": operators.inplace_methods,
         "magic_methods": operators.magic_methods,
@@ -112,6 +113,9 @@ _NAMES: Final[dict[ModuleType | type, dict[str, Value]]] = {
         "_CodeOnlyModule": torch_fx.CodeOnlyModule,
         "_USER_PRESERVED_ATTRIBUTES_KEY": attributes.PRESERVED,
         "_copy_attr": module_paths.copy_attribute,
+    },
+    protocols: {
+        "_pytree_info": packing._pytree_info,  # for pickles of fx 0.2
     },
     node: {
         "BaseArgumentTypes": values.BaseArgumentTypes,

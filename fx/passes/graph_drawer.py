@@ -17,11 +17,11 @@ from typing import Final, TypeAlias
 import torch
 from torch import nn
 
+from ..codegen.failures import frames_of
 from ..compat.names import _format_arg
 from ..graph_module import GraphModule
 from ..node import Node
 from ..operator_schemas import normalize_function
-from ..recording.frames import frames_of
 from ..usedef import dotted_path
 from ..usedef.qualified_names import _get_qualified_name
 from ..usedef.values import Argument, Value

@@ -11,14 +11,13 @@ from __future__ import annotations
 
 import dis
 import linecache
-import re
 import sys
 import traceback
 import warnings
 from collections.abc import Callable, Sequence
 from itertools import islice, takewhile
 from types import FrameType
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, TypeVar
 
 from ..usedef.values import Value
 
@@ -73,39 +72,6 @@ def user_stack() -> str:
     ]
     summary = traceback.StackSummary.from_list(users[::-1])
     return "".join(summary.format()).strip()
-
-
-class Frame(NamedTuple):
-    """A line of a program, in a stack trace that is text.
-
-    Attributes:
-        file: the path of its file.
-        line: its number.
-        function: the name of the function that it is in.
-        code: its text, "" if it is not known.
-    """
-
-    file: str
-    line: int
-    function: str
-    code: str
-
-    def __str__(self) -> str:
-        """The frame as a traceback shows it."""
-        head = f'  File "{self.file}", line {self.line}, in {self.function}'
-        return f"{head}\n    {self.code}" if self.code else head
-
-
-_FRAME: Final = re.compile(
-    r'^ *File "(.+)", line (\d+), in (.+)(?:\n(?! *File ") *(.*))?',
-    re.MULTILINE,
-)
-
-
-def frames_of(stack_trace: str | None) -> list[Frame]:
-    """The frames of a stack trace that is text, the innermost last."""
-    found = _FRAME.findall(stack_trace or "")
-    return [Frame(file, int(line), *rest) for file, line, *rest in found]
 
 
 def where(frame: FrameType | None = None) -> str:

@@ -9,10 +9,10 @@ from typing import TypeAlias
 import torch
 from torch import nn
 
+from ..codegen.failures import frames_of
 from ..extra.effects.effects import owned
 from ..graph_module import GraphModule
 from ..node import Node
-from ..recording.frames import frames_of
 from ..usedef.node_text import format_arg
 from ..usedef.qualified_names import _get_qualified_name
 from ..usedef.values import Value

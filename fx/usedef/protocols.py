@@ -59,25 +59,9 @@ class PyTreeInfo(NamedTuple):
     in_spec: pytree.TreeSpec
     out_spec: pytree.TreeSpec | None
 
-    def __reduce__(self) -> tuple[Value, ...]:
-        """Pickle examples of the structures, not torch's own description."""
-        specs = (self.in_spec, self.out_spec)
-        return _pytree_info, (self.orig_args, *map(_example, specs))
-
-
-def _example(spec: pytree.TreeSpec | None) -> list[Value]:
-    """A list with an example of a structure, or an empty one."""
-    if spec is None:
-        return []
-    return [pytree.tree_unflatten([0] * spec.num_leaves, spec)]
-
-
-def _pytree_info(
-    orig_args: list[str], inputs: list[Value], outputs: list[Value]
-) -> PyTreeInfo:
-    """The PyTreeInfo of example structures."""
-    in_spec, *rest = map(pytree.tree_structure, inputs + outputs)
-    return PyTreeInfo(orig_args, in_spec, rest[0] if rest else None)
+    def __deepcopy__(self, memo: object) -> PyTreeInfo:
+        """The record itself: nothing in it changes."""
+        return self
 
 
 class GraphOwner(Protocol[NodeT]):

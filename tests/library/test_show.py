@@ -17,9 +17,9 @@ import torch.fx
 from torch import nn
 
 import fx
+from fx.codegen.failures import frames_of
 from fx.passes.infra.pass_base import PassResult
 from fx.passes.shape_prop import ShapeProp
-from fx.recording.frames import frames_of
 from fx.show.__main__ import main
 from fx.show.compare import _longest_rise, rows_of
 from fx.show.measure import bytes_of, value_text

@@ -17,10 +17,10 @@ from typing import Final
 import torch
 
 from ...codegen.argument_text import ArgumentPrinter, is_sum
+from ...codegen.failures import frames_of
 from ...codegen.global_names import GlobalNames
 from ...immutable_collections import immutable_dict, immutable_list
 from ...node import Node
-from ...recording.frames import frames_of
 from ...torch_internals.fake_tensors import FakeTensor
 from ...torch_internals.overloads import HigherOrderOperator, OpOverload
 from ...usedef.node_text import device_text, dtype_text, has_strides

@@ -13,11 +13,13 @@ hold nodes: `moved` packs what does, and unpacks it with the nodes of the copy.
 
 from __future__ import annotations
 
+import copyreg
 import functools
 import gc
 import io
 import pickle
 import pkgutil
+from collections import ChainMap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Final, NamedTuple, TypeAlias, TypeVar
@@ -28,10 +30,11 @@ from ...codegen.codegen import CodeGen
 from ...codegen.variants import _BoxedCodeGen, _PyTreeCodeGen
 from ...linked_list.linked_list import Link
 from ...linked_list.ordered_graph import OrderedGraph
+from ...torch_internals import pytree
 from ...torch_internals.fake_tensors import FakeTensor, FakeTensorMode
 from ...torch_internals.overloads import OpOverload, OpOverloadPacket
 from ...tracing.tracer import Tracer
-from ...usedef.protocols import _pytree_info
+from ...usedef.protocols import PyTreeInfo
 from ...usedef.qualified_names import (
     _get_qualified_name,
     _type_repr,
@@ -214,11 +217,42 @@ class _Fake(NamedTuple):
         return new
 
 
+def examples(info: PyTreeInfo) -> tuple[list[str], list[Value], list[Value]]:
+    """The names of a PyTreeInfo, and examples of its structures.
+
+    torch's own description of a structure is of private classes.
+    """
+    return info.orig_args, _example(info.in_spec), _example(info.out_spec)
+
+
+def _example(spec: pytree.TreeSpec | None) -> list[Value]:
+    """A list with an example of a structure, or an empty one."""
+    if spec is None:
+        return []
+    return [pytree.tree_unflatten([0] * spec.num_leaves, spec)]
+
+
+def _pytree_info(
+    orig_args: list[str], inputs: list[Value], outputs: list[Value]
+) -> PyTreeInfo:
+    """The PyTreeInfo of example structures; pickles call it."""
+    in_spec, *rest = map(pytree.tree_structure, inputs + outputs)
+    return PyTreeInfo(orig_args, in_spec, rest[0] if rest else None)
+
+
+_OTHERS: Final[Value] = copyreg.dispatch_table
+_REDUCERS: Final[Mapping[type, Value]] = ChainMap(
+    {PyTreeInfo: lambda info: (_pytree_info, examples(info))}, _OTHERS
+)
+"""Class -> what makes of an instance the call that makes it again."""
+
+
 class _Pickler(pickle.Pickler):
     """Writes a mark for each node, operator, tensor, function and class."""
 
     def __init__(self, file: io.BytesIO, number: Mapping[Link, int]) -> None:
         super().__init__(file, pickle.HIGHEST_PROTOCOL)
+        self.dispatch_table = _REDUCERS
         self._number = number
         self._index: dict[int, int] = {}
         self._alive: list[object] = []

@@ -27,12 +27,12 @@ from ...graph_module import GraphModule
 from ...linked_list.namespace import is_parameter_name
 from ...node import Node
 from ...usedef.lint import problems
-from ...usedef.protocols import _pytree_info
 from ...usedef.refusals import refuse_torchs
 from ...usedef.values import Value
 from . import files
 from .allowed import Allowed
 from .module_tree import Rehearsal, Tree, check_path, module_records
+from .packing import _pytree_info, examples
 from .values import Codec, Weights
 
 _GETATTR: Final = "builtins.getattr"
@@ -187,7 +187,7 @@ class _Writer:
             )
         if not isinstance(codegen, _PyTreeCodeGen):
             return {}
-        _, (names, *trees) = codegen.pytree_info.__reduce__()
+        names, *trees = examples(codegen.pytree_info)
         return {"parameters": names, "trees": list(map(self.codec.data, trees))}
 
     def _meta(

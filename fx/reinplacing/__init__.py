@@ -6,6 +6,8 @@ simulation of the rewritten graph: may it write into its first argument?  Out
 comes what was decided, and a report.  `fx/passes/reinplace.py`, which users
 call, has the rules and rewrites the graph.
 
-The core is `aliasing` and `simulation`; the rest is `geometry` (of strides),
+The core is `aliasing` (who shares memory) and `simulation` (what a write would
+change); whether a call may write is decided by the rules in
+`fx/passes/reinplace.py`.  The rest is `geometry` (of strides),
 `recomputing` (of notes) and `report`.
 """

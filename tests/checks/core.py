@@ -50,7 +50,7 @@ def index_problems(
     """Rooms whose first lines do not tell the core from the rest.
 
     A room with core files names these in backquotes, then, after the word
-    "rest", all its other files.
+    "rest", all its other files; any other room names its files anywhere.
     """
     core = {f"fx/{file}" for stage in found.values() for file in stage.core}
     for room in sources:
@@ -60,7 +60,10 @@ def index_problems(
             if source.path.parent == room.path.parent and not source.is_init
         ]
         first = {_stem(path) for path in inside if path in core}
-        if not room.is_init or not first or str(room.path.parent) in _SHARED:
+        if not room.is_init or str(room.path.parent) in _SHARED:
+            continue
+        if not first:
+            yield from _unnamed(room, inside)
             continue
         text = " ".join(room.text.split())
         text = text.partition("core ")[2] or text
@@ -75,8 +78,21 @@ def index_problems(
                 yield f"{room.path}: says other files than {wanted} are {where}"
 
 
-_SHARED = ("fx", "fx/passes", "fx/passes/utils", "fx/experimental")
-"""Folders of torch.fx, with files of many stages."""
+_SHARED = (
+    *("fx", "fx/passes", "fx/passes/utils", "fx/passes/infra"),
+    *("fx/passes/dialect", "fx/passes/dialect/common", "fx/experimental"),
+    *("fx/memory", "fx/text", "fx/extra"),
+)
+"""Folders of torch.fx, with files of many stages, and of old names."""
+
+
+def _unnamed(room: Source, inside: Sequence[str]) -> Iterator[str]:
+    """The files of a room without core that its first lines do not name."""
+    for path in inside:
+        stem = _stem(path)
+        named = re.search(rf"`{stem}[.`]", room.text)
+        if not named and stem != "__main__":
+            yield f"{room.path}: does not say what `{stem}` is for"
 
 
 def _stem(path: str) -> str:

@@ -39,6 +39,13 @@ def test_a_room_that_does_not_is_seen(text: str, complaints: int) -> None:
     assert len(list(index_problems(found, [room, *files]))) == complaints
 
 
+def test_a_room_that_does_not_name_a_file_is_seen() -> None:
+    room = snippet('"""Extra: x.\n\n`a` does it.\n"""\n', "fx/r/__init__.py")
+    files = [source("r/a.py", 1), source("r/b.py", 1)]
+    (problem,) = index_problems({}, [room, *files])
+    assert "does not say what `b` is for" in problem
+
+
 def made_up(core: tuple[str, ...], file: str = "a.py") -> dict[int, Stage]:
     """A stage 01 with one exercise, in `file`."""
     hints = ("a", "b", "c")

@@ -1,5 +1,6 @@
 """Extra: patterns that match by meaning, and why one did not match.
 
 In come two calls, written in different ways: `x + y`, `torch.add(x, y)`.  Out
-comes whether they are the same call.
+comes whether they are the same call (`call_forms`).  `explain` shows the try
+that came furthest.
 """

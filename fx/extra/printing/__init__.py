@@ -1,4 +1,5 @@
 """Extra: code with comments and colours, and code that empties boxes.
 
-Both are emitters: `CodeGen.emitter_of` says which one writes a graph.
+Both are emitters, `readable` and `boxed`, and `choosing` says which one writes
+a graph.
 """

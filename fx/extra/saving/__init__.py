@@ -3,4 +3,9 @@
 A stage copies a graph node by node, and leaves the rest to whoever registers
 at its seams. What is registered here comes back as it was: with the notes on
 its nodes, without recursion, and without running anything while it is read.
+
+A pickle is the work of `pickled_graphs` (a graph) and `packing` (values that
+hold nodes); `GraphModule.to_folder` that of `serialize`.  `fx.save` and
+`fx.load` are in `saved_graph`, which uses `files` (the folder), `module_tree`,
+`values` and `allowed` (what a file may name).
 """

@@ -1,4 +1,10 @@
 """Extra: what a trace meets and a graph does not keep, with a warning of it.
 
-`watching` is told by a trace what happens, and asks the other files.
+`watching` is told by a trace what happens, and asks the other files.  These
+warn of what was fixed because a module was in training, and of hooks
+(`fixed`); of gradients and autocast, which are modes (`modes`); of calls that
+change torch's state (`switches`); of tensors that are not proxies
+(`captured`); of `isinstance` and its like (`asking`); and of what the root
+does not show (`roots`).  Two make errors: `limits` of a dtype that is not
+known, and `advice` for errors that Python raises.
 """

@@ -61,6 +61,8 @@ if TYPE_CHECKING:  # what is imported on first use: see fx/compat/first_use.py
         reinplace as _reinplace,
         shape_prop as _shape_prop,
     )
+    from .extra.example_trace.guards import GuardError
+    from .extra.example_trace.trace import trace
     from .passes.graph_diff import diff
     from .saving.saved_graph import LoadError, load, save
     from .show.page import show
@@ -73,11 +75,13 @@ else:
     __getattr__ = _importer(
         __name__,
         {
+            "GuardError": "extra.example_trace.guards",
             "LoadError": "saving.saved_graph",
             "diff": "passes.graph_diff",
             "load": "saving.saved_graph",
             "save": "saving.saved_graph",
             "show": "show.page",
+            "trace": "extra.example_trace.trace",
         },
     )
 
@@ -98,6 +102,7 @@ __all__ = [
     "CodeGen",
     "Graph",
     "GraphModule",
+    "GuardError",
     "Interpreter",
     "LoadError",
     "Node",
@@ -129,6 +134,7 @@ __all__ = [
     "subgraph_rewriter",
     "symbolic_trace",
     "to_torch",
+    "trace",
     "traceback",
     "wrap",
 ]

@@ -12,6 +12,7 @@ fx/__init__.py calls `register` once, when everything else is there.
                             for an error that names it
     Changes.run             notes on values after a rewrite: fake tensors, for
                             an error
+    GraphModule.guards      what `fx.trace` relied on, for no such attribute
 """
 
 from __future__ import annotations
@@ -39,6 +40,12 @@ def register() -> None:
     Captured.warn_of_writes = staticmethod(warn_of_writes)
     SubgraphMatcher.comparing = staticmethod(_comparing)
     Changes.run = staticmethod(_on_fake_tensors)
+    GraphModule.guards = property(_guards)
+
+
+def _guards(gm: GraphModule) -> Value:
+    """What the trace of a module relied on, which its code checks."""
+    return getattr(gm.graph._codegen, "guards", ())
 
 
 def _comparing(options: MatchOptions) -> Exact:

@@ -1,0 +1,135 @@
+"""Extra: which calls a trace keeps whole, by the user's choice.
+
+    fx.trace(model, x, leaves=["lib.attention", Cache.update, model.head])
+
+A function is replaced, while the trace runs, wherever a Python module or class
+has it.  In other threads the replacement calls the original.
+"""
+
+from __future__ import annotations
+
+import functools
+import pkgutil
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeAlias
+
+from torch import nn
+
+from ...tracing.patching import TRACES, names_of
+from ...tracing.wrapping import ORIGINAL, all_wrapped_globals, original_of
+from ...usedef.values import Value
+
+Leaf: TypeAlias = nn.Module | str | Callable[..., Value]
+"""What can be a leaf."""
+
+
+class Leaves:
+    """The modules and functions that a trace keeps whole.
+
+    Attributes:
+        modules: those among the root's.
+        functions: the others.
+    """
+
+    def __init__(self, root: object, given: Iterable[Leaf]) -> None:
+        """Look up what the user has named.
+
+        Args:
+            root: a module, perhaps; a string can be a path in it.
+            given: the user's choice.
+
+        Raises:
+            ValueError: nothing has such a path.
+            TypeError: it is neither a module nor a function.
+        """
+        self.modules: set[nn.Module] = set()
+        self.functions: list[Value] = []
+        paths = (
+            dict(root.named_modules()) if isinstance(root, nn.Module) else {}
+        )
+        for each in given:
+            found = each
+            if isinstance(each, str):
+                found = paths.get(each) or _looked_up(each)
+            if isinstance(found, nn.Module):
+                self.modules.add(found)
+            elif callable(found) and not isinstance(found, type):
+                self.functions.append(found)
+            else:
+                raise TypeError(
+                    f"{each!r} cannot be a leaf: give functions, methods and "
+                    "modules, or their dotted paths"
+                )
+
+    def places(self) -> Iterator[tuple[Value, str]]:
+        """Where Python looks the functions up: a class or globals, a name."""
+        for namespace, name, _ in all_wrapped_globals():
+            yield namespace, name
+        wanted = {id(function) for function in self.functions}
+        if not wanted:
+            return
+        for module in [*sys.modules.values()]:
+            held = getattr(module, "__dict__", {})
+            for name, value in [*held.items()]:
+                if id(value) in wanted:
+                    yield held, name
+        for function in self.functions:
+            yield from _methods(function)
+
+    def patch(self) -> None:
+        """Replace all of them until the trace ends."""
+        for holder, name in self.places():
+            TRACES.patch(holder, [name], _replacement)
+
+
+def _looked_up(path: str) -> Value:
+    """The object of a dotted path."""
+    try:
+        return pkgutil.resolve_name(path)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise ValueError(
+            f"no leaf has the path {path!r}: it is neither a module of the "
+            f"root nor something that can be imported ({error})"
+        ) from None
+
+
+def _methods(function: Value) -> Iterator[tuple[Value, str]]:
+    """The class that has a method, and its name there."""
+    *way, name = str(getattr(function, "__qualname__", "")).split(".")
+    module = sys.modules.get(str(getattr(function, "__module__", "")))
+    holder: Value = functools.reduce(
+        lambda held, part: getattr(held, part, None), way, module
+    )
+    inner = getattr(function, "__func__", function)
+    if isinstance(holder, type):
+        for cls in [holder, *_below(holder)]:
+            held = names_of(cls).get(name)
+            if getattr(held, "__func__", held) is inner:
+                yield cls, name
+
+
+def _below(cls: type[Value]) -> Iterator[type[Value]]:
+    """The classes below a class."""
+    below: list[type[Value]] = type.__subclasses__(cls)
+    for each in below:
+        yield each
+        yield from _below(each)
+
+
+def _replacement(called: Value) -> Value:
+    """What stands for a function while traces run."""
+    kind: Value = type(called)
+    if kind in (staticmethod, classmethod):
+        return kind(_replacement(called.__func__))
+    original = original_of(called)
+
+    @functools.wraps(original)
+    def replacement(*args: Value, **kwargs: Value) -> Value:
+        tracer = getattr(TRACES.current, "example_tracer", None)
+        if tracer is None:
+            return original(*args, **kwargs)
+        return tracer.call_leaf(original, args, kwargs)
+
+    vars(replacement)[ORIGINAL] = original
+    return replacement

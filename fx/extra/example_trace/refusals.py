@@ -1,0 +1,75 @@
+"""Extra: errors of `fx.trace` that say what to do next."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import FrameType
+from typing import TypeAlias
+
+import torch
+from torch import nn
+
+from ...recording import frames
+
+Paths: TypeAlias = Mapping[nn.Module, str]
+"""The modules of a root, and their dotted paths."""
+
+
+def unseen(tensor: torch.Tensor, paths: Paths) -> str:
+    """The message for a tensor of which no recorded call is known."""
+    return (
+        f"a tensor of shape {tuple(tensor.shape)} is used that no call of "
+        "torch has made that a trace can see, such as a scripted function or "
+        f"torch.Tensor(…)\n  in\n  {frames.where()}\n"
+        f"  {leaf_advice(frames.user_frame(), paths)}"
+    )
+
+
+def drawn() -> str:
+    """The message for a program that draws numbers of Python or numpy."""
+    return (
+        "the program draws random numbers of Python's random or of numpy, "
+        "which would be the same in each call of the graph. Draw them with "
+        "torch, or give them as inputs"
+    )
+
+
+def data_dependent(error: Exception, paths: Paths) -> str:
+    """The message for a program that decides by the values of tensors."""
+    frame = frames.raised_in(error)
+    return (
+        "the program asks for the values of a tensor, which only exist when "
+        f"the graph runs\n  in\n  {frames.where(frame)}\n"
+        "  Compute it with torch: torch.where(c, a, b) for `a if c else b`, "
+        "torch.cond for branches that cost much, torch._check for an error. "
+        f"Or keep the call whole: {leaf_advice(frame, paths)}"
+    )
+
+
+def unsupported(error: Exception) -> str:
+    """The message for an operator that cannot run without data."""
+    return (
+        f"an operator has no rule for tensors without data: {error}\n  in\n"
+        f"  {frames.where(frames.raised_in(error))}\n  Give it one: "
+        "torch.library.register_fake"
+    )
+
+
+def leaf_advice(frame: FrameType | None, paths: Paths) -> str:
+    """How to keep the function of a frame whole."""
+    name = frame and leaf_name(frame, paths)
+    if not name:
+        return "move it into a function, and pass fx.trace(…, leaves=[it])"
+    return f"fx.trace(…, leaves=[{name!r}]) records a call of it as one node"
+
+
+def leaf_name(frame: FrameType, paths: Paths) -> str:
+    """The path of a frame's module or function; "" if it cannot be a leaf."""
+    code = frame.f_code
+    first = code.co_varnames[0] if code.co_argcount else ""
+    owner = frame.f_locals.get(first)
+    if isinstance(owner, nn.Module) and code.co_name == "forward":
+        return paths.get(owner, "")
+    if "<" in code.co_qualname:
+        return ""
+    return f"{frame.f_globals.get('__name__')}.{code.co_qualname}"

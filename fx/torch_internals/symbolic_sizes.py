@@ -9,13 +9,16 @@ import that.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+import logging
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Final
 
 import torch
 
 from ..usedef.values import Value
+from .fake_tensors import FakeTensorMode
 from .names import find
 
 if TYPE_CHECKING:
@@ -113,16 +116,27 @@ def new_env(noted: Callable[[Value], None]) -> NotedGuards:
     return env
 
 
-def only_asked() -> AbstractContextManager[Value]:
-    """A block in which torch does not ask on its own whether a size is 1.
+@contextmanager
+def settings() -> Iterator[None]:
+    """A block in which torch does what a trace needs.
 
-    Its rules for broadcasting and strides ask that at each step.  Here they
-    take it for not 1, and check that what they computed is right if it is.
+    It does not ask on its own whether a size is 1.  Its rules for broadcasting
+    and strides would ask at each step; here they take it for not 1, and check
+    that what they computed is right if it is.  What torch.compile has wrapped
+    runs as it is.  And a rule that fails is not logged: we try another way.
     """
-    block: AbstractContextManager[Value] = _config.patch(
-        backed_size_oblivious=True
-    )
-    return block
+    log = logging.getLogger(FakeTensorMode.__module__)
+    compiler = sys.modules.get("torch._dynamo")
+    disabled, log.disabled = log.disabled, True
+    try:
+        with ExitStack() as stack:
+            stack.enter_context(_config.patch(backed_size_oblivious=True))
+            if compiler is not None:
+                inline = compiler.config.patch(error_on_nested_fx_trace=False)
+                stack.enter_context(inline)
+            yield
+    finally:
+        log.disabled = disabled
 
 
 def new_size(env: NotedGuards, text: str, value: int) -> tuple[Value, Value]:

@@ -21,9 +21,13 @@ from .guarded_code import Parameter
 from .guards import NAMES, Guard, identities
 from .recorder import ExampleTracer
 from .sizes import Dims
-from .structures import Apart, Container, Leaf, Part, keys_of
+from .structures import Apart, Constant, Container, Leaf, Part, keys_of
 
 _EMPTY: Final = inspect.Parameter.empty
+_REST: Final = (
+    inspect.Parameter.VAR_POSITIONAL,
+    inspect.Parameter.VAR_KEYWORD,
+)
 
 
 class Example:
@@ -60,9 +64,10 @@ class Example:
         for parameter in signature.parameters.values():
             place = places.get(parameter.name, _EMPTY)
             given = _at(place, args, kwargs, parameter)
-            made = _described(
-                parameter, self._apart.take(given, parameter.name)
-            )
+            part: Part = Constant(given)  # what the program itself fills in
+            if place is not _EMPTY or parameter.kind in _REST:
+                part = self._apart.take(given, parameter.name)
+            made = _described(parameter, part)
             self.parameters.append(made)
             if place is not _EMPTY:
                 self._places.append((made, place))
@@ -109,11 +114,14 @@ class Example:
             else:
                 self.kwargs[place] = value
 
-    def guards(self, asked: Mapping[str, str]) -> list[Guard]:
+    def guards(
+        self, asked: Mapping[str, str], modes: Mapping[str, str]
+    ) -> list[Guard]:
         """What each trace relies on, and what was asked of tensors.
 
         Args:
             asked: an expression for each input → the line that asked.
+            modes: an expression for torch → the line that asked.
         """
         found = []
         for name, tensor in zip(self.names, self.tensors, strict=True):
@@ -128,6 +136,8 @@ class Example:
                 text = form.format(name)
                 value = eval(text, {**NAMES, name: tensor})
                 found.append(Guard(text, value, line))
+        for text, line in modes.items():
+            found.append(Guard(text, eval(text, dict(NAMES)), line))
         return found
 
     # -- which sizes may vary ----------------------------------------------
@@ -204,10 +214,8 @@ def _at(
     if isinstance(place, dict):
         return {key: kwargs[key] for key in place}
     if place is _EMPTY:
-        if parameter.kind is parameter.VAR_POSITIONAL:
-            return ()
-        if parameter.kind is parameter.VAR_KEYWORD:
-            return {}
+        if parameter.kind in _REST:
+            return () if parameter.kind is parameter.VAR_POSITIONAL else {}
         return parameter.default
     return args[place] if isinstance(place, int) else kwargs[place]
 

@@ -23,6 +23,7 @@ from .guards import GuardError, Guards
 from .structures import (
     Again,
     Apart,
+    Constant,
     Container,
     Leaf,
     Part,
@@ -91,6 +92,9 @@ class Inputs:
             return [v for v in values if isinstance(v, torch.Tensor)]
         apart = Apart()
         for parameter, value in zip(self.parameters, values, strict=True):
+            was = parameter.part
+            if isinstance(was, Constant) and value is was.value:
+                continue  # a default, which may be a tensor
             part = apart.take(value, parameter.variable)
             if part != parameter.part:
                 self._refuse(parameter, part)

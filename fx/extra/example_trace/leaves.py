@@ -80,7 +80,19 @@ class Leaves:
     def patch(self) -> None:
         """Replace all of them until the trace ends."""
         for holder, name in self.places():
-            TRACES.patch(holder, [name], _replacement)
+            TRACES.patch(holder, [name], handing_to("call_leaf"))
+
+
+def importers_of(function: Value) -> Iterator[dict[str, Value]]:
+    """The globals of all Python modules that have a function by its name.
+
+    Cost: O(modules).
+    """
+    name = function.__name__
+    for module in [*sys.modules.values()]:
+        held = getattr(module, "__dict__", {})
+        if held.get(name) is function:
+            yield held
 
 
 def _looked_up(path: str) -> Value:
@@ -117,19 +129,26 @@ def _below(cls: type[Value]) -> Iterator[type[Value]]:
         yield from _below(each)
 
 
-def _replacement(called: Value) -> Value:
-    """What stands for a function while traces run."""
-    kind: Value = type(called)
-    if kind in (staticmethod, classmethod):
-        return kind(_replacement(called.__func__))
-    original = original_of(called)
+def handing_to(method: str) -> Callable[[Value], Value]:
+    """A maker of replacements, which hand each call to the tracer's method.
 
-    @functools.wraps(original)
-    def replacement(*args: Value, **kwargs: Value) -> Value:
-        tracer = getattr(TRACES.current, "example_tracer", None)
-        if tracer is None:
-            return original(*args, **kwargs)
-        return tracer.call_leaf(original, args, kwargs)
+    Where no trace on an example runs, they call the original.
+    """
 
-    vars(replacement)[ORIGINAL] = original
-    return replacement
+    def make(called: Value) -> Value:
+        kind: Value = type(called)
+        if kind in (staticmethod, classmethod):
+            return kind(make(called.__func__))
+        original = original_of(called)
+
+        @functools.wraps(original)
+        def replacement(*args: Value, **kwargs: Value) -> Value:
+            tracer = getattr(TRACES.current, "example_tracer", None)
+            if tracer is None:
+                return original(*args, **kwargs)
+            return getattr(tracer, method)(original, args, kwargs)
+
+        vars(replacement)[ORIGINAL] = original
+        return replacement
+
+    return make

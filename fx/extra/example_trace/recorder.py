@@ -12,17 +12,21 @@ follow from what each guard checks; of the others it is noted who asked.
 
 from __future__ import annotations
 
+import functools
 import operator
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from types import NoneType
 from typing import TYPE_CHECKING, Final
 
 import torch
 from torch import nn
 from torch.overrides import TorchFunctionMode, is_tensor_method_or_property
 
-from ...node import Node
+from ...node import Node, map_arg
+from ...ordered.opcodes import Opcode, Target
 from ...proxy import TraceError
 from ...recording import frames
 from ...recording.operators import magic_methods
@@ -32,15 +36,20 @@ from ...torch_internals.fake_tensors import (
     is_fake,
     unset_fake_temporarily,
 )
+from ...torch_internals.functorch import is_wrapped
+from ...torch_internals.operators import switch_gradients
 from ...torch_internals.symbolic_sizes import DATA_DEPENDENT, SYMBOLIC, hint_of
 from ...tracing.entered import note_mode
+from ...tracing.patching import TRACES
 from ...tracing.state import State
 from ...tracing.tracer import Tracer
 from ...usedef.values import Argument, Value
 from . import refusals
+from .blocks import Blocks
 from .leaves import Leaves
 from .sizes import Sizes
 from .structures import attributes_of
+from .submodules import CHECKPOINT_OPTIONS, Submodule, flat_dims
 
 if TYPE_CHECKING:
     from ...proxy import Proxy
@@ -55,6 +64,10 @@ class ExampleTracer(Tracer):
         sizes: the symbols, and what was asked about them.
         asked: questions about tensors, besides sizes, with the user's line.
         facts: the same about parameters and buffers, as sentences.
+        node_by_id: id of a tensor → the node that computes it.
+        shown: what the program gets for an attribute of a module.
+        inner: the innermost function that is recorded as a module.
+        blocks: of the program, in which calls mean something else.
         paused: how many calls go on that are recorded as a whole.
         erasable: nodes that only take a value apart.
     """
@@ -74,17 +87,36 @@ class ExampleTracer(Tracer):
         self.sizes: Sizes
         self.asked: dict[str, str] = {}
         self.facts: dict[str, str] = {}
+        self.inner: Submodule | None = None
+        self.shown: Callable[[Value], Value] = self.fake
+        self.blocks = Blocks(self)
         self.paused = 0
         self.erasable: set[Node] = set()
-        self._node_of: dict[int, Node] = {}
+        self.node_by_id: dict[int, Node] = {}
         self._real_of: dict[int, torch.Tensor] = {}
         self._fake_of: dict[int, torch.Tensor] = {}
         self._alive: list[Value] = []
+        self._constants: list[tuple[torch.Tensor, int, str]] = []
 
     @property
     def paths(self) -> dict[nn.Module, str]:
         """The modules of the root, and their dotted paths."""
         return self.submodule_paths or {}
+
+    def create_node(
+        self,
+        kind: Opcode,
+        target: Target,
+        args: tuple[Argument, ...],
+        kwargs: dict[str, Argument],
+        name: str | None = None,
+        type_expr: Value = None,
+    ) -> Node:
+        """Add a node; in a submodule, nodes from outside are lifted."""
+        if self.inner is not None:
+            lifted: Value = map_arg((args, kwargs), self.inner.lift)
+            args, kwargs = lifted
+        return super().create_node(kind, target, args, kwargs, name, type_expr)
 
     # -- values and nodes --------------------------------------------------
 
@@ -105,10 +137,10 @@ class ExampleTracer(Tracer):
         """
         node.meta["val"] = pytree.tree_map(self.noted, value)
         if isinstance(value, torch.Tensor):
-            if id(value) in self._node_of and not _keeps_identity(node):
+            if id(value) in self.node_by_id and not _keeps_identity(node):
                 with self.pause():
                     value = value.view_as(value)
-            self._node_of[id(value)] = node
+            self.node_by_id[id(value)] = node
             self._alive.append(value)
             return value
         if isinstance(value, tuple | list):
@@ -154,20 +186,28 @@ class ExampleTracer(Tracer):
         Raises:
             TraceError: the call that made it was not seen.
         """
-        node = self._node_of.get(id(tensor))
+        node = self.node_by_id.get(id(tensor))
         if node is None:
             real = self._real_of.get(id(tensor), tensor)
             if is_fake(real):
-                raise TraceError(refusals.unseen(tensor, self.paths))
-            path = self._tensor_path(real) or self._constant_path(real)
+                paths = self.paths if self.blocks.begun else None
+                raise TraceError(refusals.unseen(tensor, paths))
+            path = self._tensor_path(real)
+            if path is None:
+                path, fake = self._constant_path(real), self.fake(real)
+                made = fake, fake._version, frames.where()  # noqa: SLF001
+                self._constants.append(made)
             node = self.create_node("get_attr", path, (), {})
+            self.erasable.add(node)
             for each in (tensor, real, self.fake(real)):
-                self._node_of[id(each)] = node
+                self.node_by_id[id(each)] = node
             node.meta["val"] = self.noted(self.fake(real))
         return node
 
     def noted(self, value: Value) -> Value:
         """What a node's `meta` keeps of a value: no gradients, no symbols."""
+        if isinstance(value, torch.Tensor) and is_wrapped(value):
+            return None
         if is_fake(value):
             with self.pause():
                 return detached(self.sizes.mode, value)
@@ -175,7 +215,7 @@ class ExampleTracer(Tracer):
 
     def fake(self, tensor: torch.Tensor) -> torch.Tensor:
         """The fake tensor for a tensor that is not part of the inputs."""
-        if is_fake(tensor) or not isinstance(tensor, torch.Tensor):
+        if not _is_tensor(tensor) or is_fake(tensor) or is_wrapped(tensor):
             return tensor
         if id(tensor) not in self._fake_of:
             with self.pause():
@@ -194,7 +234,21 @@ class ExampleTracer(Tracer):
         parameter_proxy_cache: dict[str, Proxy],
     ) -> Value:
         """A fake tensor for a parameter or buffer."""
-        return self.fake(attr_val)
+        return self.shown(attr_val)
+
+    @contextmanager
+    def showing(self, shown: Callable[[Value], Value]) -> Iterator[None]:
+        """A block that is not recorded, and reads parameters otherwise.
+
+        Args:
+            shown: what an attribute of a module is.
+        """
+        before, self.shown = self.shown, shown
+        try:
+            with self.pause():
+                yield
+        finally:
+            self.shown = before
 
     def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:
         """Whether a call is recorded as a whole, as the chosen tracer says."""
@@ -271,11 +325,20 @@ class ExampleTracer(Tracer):
         """Run a call of torch, and record it unless it only asks."""
         if self.paused:
             return function(*args, **kwargs)
+        if function is switch_gradients:
+            self.blocks.switch_gradients(function, *args)
+            return function(*args)
         args, kwargs = pytree.tree_map(self.fake, (args, kwargs))
         name = getattr(function, "__name__", "")
         if name in _BY_ONES:
             self.sizes.ask_if_one(args[0])
-        written = self.create_arg(args), self.create_arg(kwargs)
+        try:
+            written = self.create_arg(args), self.create_arg(kwargs)
+        except NotImplementedError:
+            if _has_values((args, kwargs)):
+                raise
+            with unset_fake_temporarily(), self.pause():
+                return function(*args, **kwargs)  # of an array of numpy, say
         result, is_real = self._run_call(function, args, kwargs)
         if result is None or any(
             isinstance(x, torch.Tensor) for x in pytree.tree_leaves(result)
@@ -305,16 +368,21 @@ class ExampleTracer(Tracer):
             if not is_leaf and isinstance(error, DATA_DEPENDENT):
                 raise
             try:
-                with unset_fake_temporarily(), self.pause():
+                with unset_fake_temporarily(), self.showing(self._real):
                     real = pytree.tree_map(self._real, (args, kwargs))
-                    return function(*real[0], **real[1]), True
+                    result = function(*real[0], **real[1])
             except Exception:
                 raise error from None
+            leaves = pytree.tree_leaves(result)
+            if not all(isinstance(x, torch.Tensor | NoneType) for x in leaves):
+                message = refusals.data_dependent(error, self.paths)
+                raise TraceError(message) from error
+            return result, True
 
     def _real(self, value: Value) -> Value:
         """A tensor with some data, such as the fake one may have."""
         if not is_fake(value):
-            return hint_of(value)
+            return value.clone() if _is_tensor(value) else hint_of(value)
         if id(value) in self._real_of:
             return self._real_of[id(value)].detach().clone()
         sizes = [*map(hint_of, value.shape)]
@@ -389,17 +457,197 @@ class ExampleTracer(Tracer):
                 f"{path}.{name} was {result!r}: {frames.where()}"
             )
 
-    def call_leaf(
-        self, function: Function, args: Value, kwargs: Value
+    def see__enter__(
+        self, enter: Function, args: Value, kwargs: Value
     ) -> Value:
-        """Record the call of a leaf function, if it is given tensors."""
-        given = pytree.tree_leaves((args, kwargs))
-        if self.paused or not any(
-            isinstance(each, (torch.Tensor, *SYMBOLIC)) for each in given
-        ):
+        """Begin a block of autocast or inference mode."""
+        if not self.paused:
+            self.blocks.enter(args[0])
+        with self.pause():
+            return enter(*args)
+
+    def see__exit__(self, leave: Function, args: Value, kwargs: Value) -> Value:
+        """End a block of autocast or inference mode."""
+        if not self.paused:
+            self.blocks.leave(args[0])
+        with self.pause():
+            return leave(*args)
+
+    def see_question(self, ask: Function, args: Value, kwargs: Value) -> Value:
+        """Answer a question about a mode of torch."""
+        if not self.paused:
+            self.blocks.ask(ask, args)
+        return ask(*args, **kwargs)
+
+    def see_number(self, method: Function, args: Value, kwargs: Value) -> Value:
+        """Answer the program's question for the hash or text of a size."""
+        if self.paused or not frames.is_user(sys._getframe(2)):
+            return method(*args)
+        return getattr(plain(args[0]), method.__name__)()
+
+    def call_leaf_method(
+        self, method: Function, args: Value, kwargs: Value
+    ) -> Value:
+        """Record the call of an object, such as a scripted function."""
+        function = partial(method, args[0])
+        return self.call_leaf(function, args[1:], kwargs, args[0])
+
+    def call_leaf(
+        self,
+        function: Function,
+        args: Value,
+        kwargs: Value,
+        target: Function | None = None,
+    ) -> Value:
+        """Record the call of a leaf function, if it is given tensors.
+
+        Args:
+            function: gives the result.
+            args: of the call.
+            kwargs: of the call.
+            target: what the node calls, if that is not the function.
+        """
+        if self.paused or not _has_values((args, kwargs)):
             return function(*args, **kwargs)
-        make = partial(self.create_node, "call_function", function)
+        make = partial(self.create_node, "call_function", target or function)
         return self.whole(make, function, args, kwargs)
+
+    def see_context(self, ctx: Value) -> None:
+        """Keep the forward of a torch.autograd.Function whole.
+
+        Programs bind `apply` to names of their own.  It makes a context first,
+        and then looks up `forward`, which takes the context or not.
+        """
+        cls: Value = ctx._forward_cls  # noqa: SLF001
+        owner = next(one for one in cls.__mro__ if "forward" in vars(one))
+        base = torch.autograd.Function
+        first = int(cls.setup_context is base.setup_context)
+
+        def see_forward(called: Value) -> Value:
+            forward: Value = getattr(called, "__func__", called)
+
+            @functools.wraps(forward)
+            def recorded(*given: Value, **named: Value) -> Value:
+                if getattr(TRACES.current, "example_tracer", None) is not self:
+                    return forward(*given, **named)
+                run = partial(forward, *given[:first])
+                return self.call_leaf(run, given[first:], named, cls.apply)
+
+            return staticmethod(recorded)
+
+        TRACES.patch(owner, ["forward"], see_forward)
+
+    # -- functions of functions --------------------------------------------
+
+    def see_checkpoint(
+        self, checkpoint: Function, args: Value, kwargs: Value
+    ) -> Value:
+        """Record a checkpointed function as a module."""
+        if self.paused:
+            return checkpoint(*args, **kwargs)
+        options = {k: kwargs.pop(k) for k in CHECKPOINT_OPTIONS & kwargs.keys()}
+        inner = Submodule(self)
+        try:
+            result = args[0](*args[1:], **kwargs)
+            leaves = inner.returns(result)
+        finally:
+            inner.end()
+        given = inner.stored(), *inner.lifted
+        node = self.create_node("call_function", checkpoint, given, options)
+        return self._bind_leaves(node, result, leaves)
+
+    def see_vmap(self, vmap: Function, args: Value, kwargs: Value) -> Value:
+        """Record a function that torch.vmap calls as a module."""
+        function, in_dims, out_dims, randomness, chunk, *given = args
+        if self.paused:
+            return vmap(*args, **kwargs)
+        dims = flat_dims(in_dims, tuple(given)) + flat_dims(0, kwargs)
+        outside = [
+            x for x in pytree.tree_leaves((given, kwargs)) if _is_tensor(x)
+        ]
+        batched = [
+            self.create_arg(x)
+            for x, dim in zip(outside, dims, strict=True)
+            if dim is not None
+        ]
+        inner = Submodule(self)
+
+        def recorded(*rows: Value, **named: Value) -> Value:
+            before, self.paused = self.paused, 0
+            try:
+                inside = filter(_is_tensor, pytree.tree_leaves((rows, named)))
+                for row, dim in zip(inside, dims, strict=True):
+                    if dim is not None:
+                        made = inner.placeholder("row")
+                        self.node_by_id[id(row)] = made
+                        self._alive.append(row)
+                result = function(*rows, **named)
+                inner.returns(result)
+                return result
+            finally:
+                self.paused = before
+
+        try:
+            with self.pause():
+                rest = in_dims, out_dims, randomness, chunk, *given
+                result = vmap(recorded, *rest, **kwargs)
+        finally:
+            inner.end()
+        places = (
+            *(d for d in dims if d is not None),
+            *[None] * len(inner.lifted),
+        )
+        options = {"in_dims": places, "out_dims": out_dims}
+        options |= {"randomness": randomness, "chunk_size": chunk}
+        make = partial(self.create_node, "call_function")
+        mapped = make(torch.vmap, (inner.stored(),), options)
+        node = make(operator.call, (mapped, *batched, *inner.lifted), {})
+        leaves = [x for x in pytree.tree_leaves(result) if _is_tensor(x)]
+        return self._bind_leaves(node, result, leaves)
+
+    def see_cond(self, cond: Function, args: Value, kwargs: Value) -> Value:
+        """Record the branches of torch.cond as modules."""
+        if self.paused:
+            return cond(*args, **kwargs)
+        names = "pred", "true_fn", "false_fn", "operands"
+        named = {
+            "operands": (),
+            **dict(zip(names, args, strict=False)),
+            **kwargs,
+        }
+        branches, results = [], []
+        for name in names[1:3]:
+            inner = Submodule(self)
+            try:
+                results.append(named[name](*named["operands"]))
+                branches.append((inner, inner.returns(results[-1])))
+            finally:
+                inner.end()
+        (one, leaves), (two, others) = branches
+        with self.pause():
+            if [*map(_kind, leaves)] != [*map(_kind, others)]:
+                raise TraceError(refusals.branches())
+        outside = [*{**one.lifted, **two.lifted}]
+        for inner, _ in branches:
+            inner.take_in(outside)
+        modules = one.stored(), two.stored()
+        given = self.create_arg(named["pred"]), *modules, tuple(outside)
+        node = self.create_node("call_function", cond, given, {})
+        return self._bind_leaves(node, results[0], leaves)
+
+    def _bind_leaves(
+        self, node: Node, result: Value, leaves: list[torch.Tensor]
+    ) -> Value:
+        """Bind the tensors of a result, which a module gives as a tuple."""
+        if isinstance(result, torch.Tensor):
+            return self.bind(node, result)
+        for index, leaf in enumerate(leaves):
+            self._bind_item(node, operator.getitem, index, leaf)
+        return result
+
+    def store(self, prefix: str, value: Value) -> str:
+        """Put something on the root until the trace has ended; its path."""
+        return self._store(prefix, value)
 
     # -- the trace ---------------------------------------------------------
 
@@ -409,6 +657,22 @@ class ExampleTracer(Tracer):
         self.submodule_paths = state.modules
         self.tensor_attrs = state.constants
         self._captured.begin(state)
+
+    def check_constants(self) -> None:
+        """Raise TraceError if a tensor that no call has made is written to."""
+        for fake, version, line in self._constants:
+            if fake._version != version:  # noqa: SLF001
+                raise TraceError(refusals.written(line))
+
+    @property
+    def stored(self) -> list[str]:
+        """The names of what the trace has put on the root."""
+        return self._added
+
+    def is_held(self, path: str, value: Value) -> bool:
+        """Whether a fake tensor stands for what the root has there."""
+        real = self._real_of.get(id(value))
+        return real is not None and self._tensor_path(real) == path
 
     def note_modes(self, output: Node) -> None:
         """Note at the output which modules' modes the graph has fixed."""
@@ -448,6 +712,22 @@ def plain(number: Value) -> Value:
     if isinstance(number, torch.SymFloat):
         return float(number)
     return bool(number) if isinstance(number, torch.SymBool) else number
+
+
+def _is_tensor(value: Value) -> bool:
+    """Whether it is a tensor."""
+    return isinstance(value, torch.Tensor)
+
+
+def _kind(tensor: torch.Tensor) -> tuple[Value, ...]:
+    """What two tensors have in common if one may stand for the other."""
+    return tensor.dtype, tensor.device, *tensor.shape
+
+
+def _has_values(value: Value) -> bool:
+    """Whether there are tensors in a value, or numbers computed of sizes."""
+    kinds = (torch.Tensor, *SYMBOLIC)
+    return any(isinstance(leaf, kinds) for leaf in pytree.tree_leaves(value))
 
 
 def _keeps_identity(node: Node) -> bool:

@@ -15,13 +15,40 @@ Paths: TypeAlias = Mapping[nn.Module, str]
 """The modules of a root, and their dotted paths."""
 
 
-def unseen(tensor: torch.Tensor, paths: Paths) -> str:
-    """The message for a tensor of which no recorded call is known."""
+def unseen(tensor: torch.Tensor, paths: Paths | None) -> str:
+    """The message for a tensor of which no recorded call is known.
+
+    Args:
+        tensor: what is used.
+        paths: of the modules; None if the program has ended.
+    """
+    where = "what the program returns"
+    advice = "record the call that made it: fx.trace(…, leaves=[its function])"
+    if paths is not None:
+        where = frames.where()
+        advice = leaf_advice(frames.user_frame(), paths)
     return (
         f"a tensor of shape {tuple(tensor.shape)} is used that no call of "
-        "torch has made that a trace can see, such as a scripted function or "
-        f"torch.Tensor(…)\n  in\n  {frames.where()}\n"
-        f"  {leaf_advice(frames.user_frame(), paths)}"
+        "torch has made that a trace can see, as in a class of C++ or a "
+        f"transform of torch.func\n  in\n  {where}\n  {advice}"
+    )
+
+
+def written(line: str) -> str:
+    """The message for a write into a tensor that is a constant of the graph."""
+    return (
+        "the program writes into a tensor that no call of torch has made that "
+        "a trace can see. The graph has it as a constant, in which the next "
+        f"call would find what this one has written\n  in\n  {line}\n"
+        "  Make it of an input, x.new_tensor(…), or by torch.tensor(…)"
+    )
+
+
+def branches() -> str:
+    """The message for branches that give different kinds of tensors."""
+    return (
+        "the branches of torch.cond give tensors of different shape, dtype or "
+        f"number\n  in\n  {frames.where()}"
     )
 
 

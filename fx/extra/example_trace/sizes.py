@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping
 from typing import Final, TypeAlias
 
 import torch
+from torch import nn
 
 from ...graph import Graph
 from ...node import Node
@@ -83,8 +84,12 @@ class Sizes:
             dims: which sizes may vary.
             is_input: whether a call is given it, and can be checked before.
         """
-        free = range(tensor.dim()) if dims is None else [*dims]
-        if type(tensor) is not torch.Tensor or tensor.layout != torch.strided:
+        free = [*(range(tensor.dim()) if dims is None else dims)]
+        if (
+            type(tensor) not in (torch.Tensor, nn.Parameter)
+            or tensor.layout != torch.strided
+            or 0 in tensor.shape
+        ):
             free = []
         sizes: list[Value] = [*tensor.shape]
         for place in free:
@@ -93,8 +98,10 @@ class Sizes:
             if not is_input:
                 self._late.append(expression_of(sizes[place]))
         for place, size in enumerate(tensor.shape):
-            if sizes[place] is size:
+            if place not in free:
                 self.guards.append(Guard(f"{node}.size({place})", size))
+        if free and is_input:  # torch takes it that a symbol is not 0
+            self.guards.append(Guard(f"0 in {node}.shape", 0 in tensor.shape))
         if not free:
             return self.mode.from_tensor(tensor, static_shapes=True)
         with self.mode, torch.no_grad():

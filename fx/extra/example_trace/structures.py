@@ -51,7 +51,9 @@ class Constant:
         one, two = self.value, other.value
         if one is two:
             return True
-        return type(one) is type(two) and _is_true(one == two)
+        if type(one) is not type(two) or isinstance(one, torch.Tensor):
+            return False
+        return _is_true(one == two)
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -133,7 +135,7 @@ class Apart:
             self.paths.append(path)
             return Leaf(len(self.leaves) - 1)
         if isinstance(value, torch.Size):
-            value = tuple(value)
+            return self._take_parts(value, tuple(value), path, _in_container)
         if isinstance(value, _PLAIN):
             return Constant(value)
         if id(value) in self._numbers:
@@ -182,6 +184,8 @@ class Apart:
             return part.value
         if isinstance(part, Again):
             return self.containers[part.number]
+        if part.kind is torch.Size:
+            return torch.Size(self._held(part, leaves))
         if part.kind is not None:
             new = object.__new__(part.kind)
             self._meet(new)
@@ -268,6 +272,9 @@ def attributes_of(value: Value) -> dict[str, Value] | None:
     """The attributes of an object; None if it keeps what it has elsewhere."""
     if isinstance(value, _PLAIN):
         return None
+    kind: Value = type(value)
+    if kind.__new__ is not object.__new__:
+        return None  # it may be made of more than attributes
     if is_dataclass(value) and not hasattr(value, "__dict__"):
         return {each.name: getattr(value, each.name) for each in fields(value)}
     return getattr(value, "__dict__", None)

@@ -30,9 +30,9 @@ from ...torch_internals.fake_tensors import python_dispatcher
 from ...torch_internals.symbolic_sizes import (
     DATA_DEPENDENT,
     UNSUPPORTED,
-    only_asked,
+    settings,
 )
-from ...tracing.captured import _STORED, changes
+from ...tracing.captured import changes
 from ...tracing.entered import FIXED_MODE, TRAINING
 from ...tracing.patching import TRACES
 from ...tracing.questions import FLAGS
@@ -127,6 +127,7 @@ class ExampleRun(TraceRun):
         for place in FLAGS:
             TRACES.patch(*place)
         self._leaves_of_user.patch()
+        self.example_tracer.blocks.patch()
 
     def _visit_forward(self, module: nn.Module) -> None:
         """Do nothing: a fake tensor answers all questions itself."""
@@ -141,8 +142,9 @@ class ExampleRun(TraceRun):
             example.give(tracer, dynamic)
             with TRACES.during(self):
                 self.patch()
-                with only_asked(), tracer.sizes.mode, python_dispatcher():
+                with settings(), tracer.sizes.mode, python_dispatcher():
                     result = frames.run_traced(self._run, (example,))
+            tracer.blocks.begun = False
             if _drawn() != drawn:
                 raise TraceError(refusals.drawn())
             return self._finish(example, result)
@@ -174,6 +176,7 @@ class ExampleRun(TraceRun):
         refills = made.changed(example.before)
         nodes = [tracer.create_arg(leaf) for leaf in made.leaves]
         tracer.sizes.check_late()
+        tracer.check_constants()
         outputs = None
         if refills or not _is_plain(part):
             outputs, value = Outputs(part, refills), tuple(nodes)
@@ -184,9 +187,12 @@ class ExampleRun(TraceRun):
         tracer.note_modes(output)
         guards = Guards(
             example.names,
-            [*example.guards(tracer.asked), *tracer.sizes.guards],
+            [
+                *example.guards(tracer.asked, tracer.blocks.asked),
+                *tracer.sizes.guards,
+            ],
         )
-        guards.unchecked += self._unchecked(output)
+        guards.unchecked += [*self._facts(output), *self._assigned()]
         inputs = Inputs(example.parameters, guards)
         tracer.graph.set_codegen(GuardedCodeGen(inputs, outputs))
         name = type(self._root).__name__
@@ -195,17 +201,22 @@ class ExampleRun(TraceRun):
             tracer.root, tracer.graph, name if is_module else "GraphModule"
         )
 
-    def _unchecked(self, output: Node) -> Iterator[str]:
+    def _facts(self, output: Node) -> Iterator[str]:
         """What the graph has fixed and no guard can ask."""
         yield from self.example_tracer.facts.values()
         training, paths = output.meta.get(FIXED_MODE, (None, ()))
         for path in paths:
             yield f"training of {path or 'the root'} was {training}"
-        assigned = dict.fromkeys(
-            change.path
-            for change in changes(self._state.held)
-            if not _STORED.search(change.path)
-        )
+
+    def _assigned(self) -> Iterator[str]:
+        """What the program has assigned, which gets its old value back."""
+        assigned: dict[str, None] = {}
+        for change in [*changes(self._state.held)]:
+            if change.path in self.example_tracer.stored:
+                continue  # a constant of the graph, which needs it still
+            change.undo()
+            if not self.example_tracer.is_held(change.path, change.value):
+                assigned[change.path] = None
         if assigned:
             frames.warn(
                 f"the program has assigned {', '.join(assigned)}, and the "

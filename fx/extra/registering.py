@@ -13,9 +13,12 @@ fx/__init__.py calls `register` once, when everything else is there.
     Changes.run             notes on values after a rewrite: fake tensors, for
                             an error
     GraphModule.guards      what `fx.trace` relied on, for no such attribute
+    code_generators.KINDS   how guards are saved, for an error
 """
 
 from __future__ import annotations
+
+from typing import Final
 
 from .. import operator_schemas
 from ..compat.first_use import importer
@@ -27,6 +30,7 @@ from ..passes.utils.matcher_utils import SubgraphMatcher
 from ..rewriting.call_forms import Normalized
 from ..rewriting.patterns import Exact, MatchOptions
 from ..rewriting.value_notes import Changes, Recomputing
+from ..saving import code_generators
 from ..tracing.captured import Captured
 from ..usedef.values import Value
 from .captured_writes import warn_of_writes
@@ -41,11 +45,22 @@ def register() -> None:
     SubgraphMatcher.comparing = staticmethod(_comparing)
     Changes.run = staticmethod(_on_fake_tensors)
     GraphModule.guards = property(_guards)
+    code_generators.KINDS["guarded"] = code_generators.Kind(
+        lambda codegen: hasattr(codegen, "guards"),
+        lambda codegen, codec: _saved("data")(codegen, codec),
+        lambda record, codec: _saved("make")(record, codec),
+    )
 
 
 def _guards(gm: GraphModule) -> Value:
     """What the trace of a module relied on, which its code checks."""
     return getattr(gm.graph._codegen, "guards", ())
+
+
+_saved: Final = importer(
+    "fx.extra.example_trace", {"data": "saved", "make": "saved"}
+)
+"""Imports what saves guards, when a file has some."""
 
 
 def _comparing(options: MatchOptions) -> Exact:

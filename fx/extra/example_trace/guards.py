@@ -75,6 +75,7 @@ class Guards(Sequence[Guard]):
     """What a trace relied on, as a sequence that can be switched off.
 
     Attributes:
+        names: of the placeholders.
         enabled: whether calls of the graph are checked.  What is `False` here
             can be silently wrong.
         unchecked: sentences on what is fixed in the graph and cannot be asked
@@ -92,7 +93,7 @@ class Guards(Sequence[Guard]):
         """
         self.enabled = True
         self.unchecked: list[str] = []
-        self._names = tuple(names)
+        self.names = tuple(names)
         found: dict[str, Guard] = {}
         for guard in guards:
             found.setdefault(guard.expression, guard)
@@ -103,7 +104,7 @@ class Guards(Sequence[Guard]):
     def __reduce__(self) -> tuple[Value, ...]:
         """Pickle without the compiled function."""
         state = {"enabled": self.enabled, "unchecked": self.unchecked}
-        return Guards, (self._names, self._guards), state
+        return Guards, (self.names, self._guards), state
 
     def __len__(self) -> int:
         """How many there are."""
@@ -157,7 +158,7 @@ class Guards(Sequence[Guard]):
     def _function(self, text: str) -> Callable[..., Value]:
         """The function of the placeholders that a text is."""
         made: Callable[..., Value] = eval(  # of our own text
-            f"lambda {', '.join(self._names)}: {text}", dict(NAMES)
+            f"lambda {', '.join(self.names)}: {text}", dict(NAMES)
         )
         return made
 
@@ -168,7 +169,7 @@ class Guards(Sequence[Guard]):
         names = [*self._inputs_of(guard)]
         shapes = [
             f"{name} has the shape {tuple(leaf.shape)}"
-            for name, leaf in zip(self._names, leaves, strict=False)
+            for name, leaf in zip(self.names, leaves, strict=False)
             if name in names and isinstance(leaf, torch.Tensor)
         ]
         return GuardError(
@@ -181,7 +182,7 @@ class Guards(Sequence[Guard]):
 
     def _inputs_of(self, guard: Guard) -> Iterator[str]:
         """The placeholders that a guard is about."""
-        for name in self._names:
+        for name in self.names:
             if re.search(rf"\b{name}\b", guard.expression):
                 yield name
 

@@ -78,7 +78,18 @@ class Container:
     def __reduce__(self) -> tuple[Value, ...]:
         """Pickle an example of the structure, not torch's description."""
         example = pytree.tree_unflatten([0] * len(self.parts), self.spec)
-        return _container, (self.number, example, self.parts, self.kind)
+        return Container.of, (self.number, example, self.parts, self.kind)
+
+    @classmethod
+    def of(
+        cls,
+        number: int,
+        example: Value,
+        parts: tuple[Part, ...],
+        kind: type[Value] | None,
+    ) -> Container:
+        """The container of an example, in which nothing counts but the form."""
+        return cls(number, _one_level(example)[1], parts, kind)
 
 
 @dataclass(frozen=True)
@@ -93,16 +104,6 @@ class Again:
 
 
 Part: TypeAlias = Leaf | Constant | Container | Again
-
-
-def _container(
-    number: int,
-    example: Value,
-    parts: tuple[Part, ...],
-    kind: type[Value] | None,
-) -> Container:
-    """The container of an example with all parts 0."""
-    return Container(number, _one_level(example)[1], parts, kind)
 
 
 class Apart:

@@ -119,7 +119,7 @@ class Blocks:
 
     def ask(self, function: Callable[..., Value], args: Value) -> None:
         """Note that the program, not torch, asks for a mode."""
-        if frames.is_called_by_user():
+        if frames.is_user(sys._getframe(3)):  # of the replacement
             given = ", ".join(map(repr, args))
             text = f"torch.{function.__name__}({given})"
             self.asked.setdefault(text, frames.where())

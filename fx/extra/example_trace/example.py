@@ -195,7 +195,10 @@ def _dims_of(tensor: torch.Tensor, spec: Value, path: str) -> Dims:
                     f"it is {tensor.size(place)} in the example"
                 )
         elif dim not in (None, False) and name != "STATIC":
-            dims[place % tensor.dim()] = dim if isinstance(dim, type) else None
+            if hasattr(dim, "root"):
+                raise TypeError(f"{dim} is computed of another Dim: give one")
+            named_one = dim if hasattr(dim, "__name__") else None
+            dims[place % tensor.dim()] = named_one
     return dims
 
 

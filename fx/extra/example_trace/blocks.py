@@ -117,6 +117,14 @@ class Blocks:
         target = exit_autocast if is_autocast else INFERENCE_MODE[1]
         self._tracer.create_node("call_function", target, (node,), {})
 
+    def ask_what_casts(self, device: str) -> None:
+        """Note that a dtype was asked that these modes decide."""
+        for text in (
+            f"torch.is_autocast_enabled({device!r})",
+            "torch.get_default_dtype()",
+        ):
+            self.asked.setdefault(text, frames.where())
+
     def ask(self, function: Callable[..., Value], args: Value) -> None:
         """Note that the program, not torch, asks for a mode."""
         if frames.is_user(sys._getframe(3)):  # of the replacement

@@ -114,14 +114,11 @@ class Example:
             else:
                 self.kwargs[place] = value
 
-    def guards(
-        self, asked: Mapping[str, str], modes: Mapping[str, str]
-    ) -> list[Guard]:
-        """What each trace relies on, and what was asked of tensors.
+    def guards(self, modes: Mapping[str, str]) -> list[Guard]:
+        """What each trace relies on, and what was asked of torch.
 
         Args:
-            asked: an expression for each input → the line that asked.
-            modes: an expression for torch → the line that asked.
+            modes: a question to torch → the line that asked.
         """
         found = []
         for name, tensor in zip(self.names, self.tensors, strict=True):
@@ -131,11 +128,6 @@ class Example:
         if len(self.names) > 1:
             text = f"identities({', '.join(self.names)})"
             found.append(Guard(text, identities(*self.tensors)))
-        for form, line in asked.items():
-            for name, tensor in zip(self.names, self.tensors, strict=True):
-                text = form.format(name)
-                value = eval(text, {**NAMES, name: tensor})
-                found.append(Guard(text, value, line))
         for text, line in modes.items():
             found.append(Guard(text, eval(text, dict(NAMES)), line))
         return found

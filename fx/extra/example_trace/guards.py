@@ -45,17 +45,6 @@ class Guard(NamedTuple):
         return f"{self.expression} is {self.value!r}"
 
 
-def layout(tensor: torch.Tensor) -> tuple[Value, ...]:
-    """In which order a tensor has its sizes in memory, and if without gaps."""
-    sizes, strides = tensor.shape, tensor.stride()
-    order = sorted(range(len(sizes)), key=lambda i: (strides[i], sizes[i]))
-    dense, number = True, 1
-    for place in order:
-        dense = dense and (strides[place] == number or sizes[place] == 1)
-        number *= sizes[place]
-    return dense, tensor.is_contiguous(), *order
-
-
 def identities(*tensors: torch.Tensor) -> tuple[int, ...]:
     """For each tensor, which of them is the first that is the same object."""
     ids = [*map(id, tensors)]
@@ -65,7 +54,6 @@ def identities(*tensors: torch.Tensor) -> tuple[int, ...]:
 NAMES: Final[dict[str, Value]] = {
     "math": math,
     "torch": torch,
-    "layout": layout,
     "identities": identities,
 }
 """What expressions name besides the placeholders."""

@@ -62,8 +62,7 @@ class ExampleTracer(Tracer):
 
     Attributes:
         sizes: the symbols, and what was asked about them.
-        asked: questions about tensors, besides sizes, with the user's line.
-        facts: the same about parameters and buffers, as sentences.
+        facts: what was asked of parameters and buffers, as sentences.
         node_by_id: id of a tensor → the node that computes it.
         shown: what the program gets for an attribute of a module.
         inner: the innermost function that is recorded as a module.
@@ -85,7 +84,6 @@ class ExampleTracer(Tracer):
         self._chosen = chosen
         self._leaves = leaves
         self.sizes: Sizes
-        self.asked: dict[str, str] = {}
         self.facts: dict[str, str] = {}
         self.inner: Submodule | None = None
         self.shown: Callable[[Value], Value] = self.fake
@@ -315,7 +313,7 @@ class ExampleTracer(Tracer):
         named: Value = self.create_arg(kwargs)
         with self.pause():
             read = {*self._captured.read_training}
-            result, is_real = self._run_call(function, args, kwargs)
+            result, is_real = self._run_call(function, args, kwargs, True)
             self._captured.read_training = read
         node = make(lowered, named)
         bind = self._bind_real if is_real else self.bind
@@ -339,24 +337,31 @@ class ExampleTracer(Tracer):
                 raise
             with unset_fake_temporarily(), self.pause():
                 return function(*args, **kwargs)  # of an array of numpy, say
-        result, is_real = self._run_call(function, args, kwargs)
+        with self.pause():
+            result, is_real = self._run_call(function, args, kwargs, False)
         if result is None or any(
             isinstance(x, torch.Tensor) for x in pytree.tree_leaves(result)
         ):
             if name == "__get__" and result is None:
-                return self._question(function, args, result)
+                return self._question(function, args, kwargs, result)
             node = self._record(function, name, *written)
             bind = self._bind_real if is_real else self.bind
             return bind(node, result) if result is not None else None
-        return self._question(function, args, result)
+        return self._question(function, args, kwargs, result)
 
     def _run_call(
-        self, function: Function, args: Value, kwargs: Value
+        self, function: Function, args: Value, kwargs: Value, is_leaf: bool
     ) -> tuple[Value, bool]:
         """Call what is recorded as one node; with data, if it must be.
 
         Some operators have a wrong rule for tensors without data, or none, and
         a leaf may decide by values.
+
+        Args:
+            function: gives the result.
+            args: of the call.
+            kwargs: of the call.
+            is_leaf: whether it is a leaf, and no function of torch.
 
         Returns:
             The result, and whether it has data.
@@ -364,7 +369,6 @@ class ExampleTracer(Tracer):
         try:
             return function(*args, **kwargs), False
         except Exception as error:
-            is_leaf = bool(self.paused)
             if not is_leaf and isinstance(error, DATA_DEPENDENT):
                 raise
             try:
@@ -423,7 +427,8 @@ class ExampleTracer(Tracer):
             return make(
                 get, (args[0], key, *args[1:2][: name == "__set__"]), {}
             )
-        if not is_tensor_method_or_property(function):
+        is_method = getattr(torch.Tensor, name, None) is function
+        if not is_method and not is_tensor_method_or_property(function):
             return make(function, args, kwargs)
         if name in _OPERATORS and not kwargs:
             target, count, is_reflected = _OPERATORS[name]
@@ -432,26 +437,44 @@ class ExampleTracer(Tracer):
         return self.create_node("call_method", name, args, kwargs)
 
     def _question(
-        self, function: Function, args: Value, result: Value
+        self, function: Function, args: Value, kwargs: Value, result: Value
     ) -> Value:
-        """Note what was asked of a tensor."""
+        """Note what was asked of a tensor.
+
+        Most answers follow from dtype, device and sizes, which each call of
+        the graph checks.  Any other is asked again at this place.
+        """
         name = getattr(function, "__name__", "")
-        if name == "__get__":
+        is_attribute = name == "__get__"
+        if is_attribute:
             getter: Value = function
             name = getter.__self__.__name__
-        if name in _KNOWN:
-            self._ask_of_state(name, args, result)
-        elif name in _ASKED:
-            self.asked.setdefault(_ASKED[name], frames.where())
-            if _ASKED[name] == "layout({})":
-                self.sizes.ask_if_one(args[0])
-            self._ask_of_state(name, args, result)
+        node = self.node_by_id.get(id(args[0])) if args else None
+        if name in _FOLLOWS:
+            if node is None or node.op == "get_attr":
+                self._note_fact(name, args, result)
+            elif name == "dtype" and node.op != "placeholder":
+                self.blocks.ask_what_casts(args[0].device.type)
+        elif name == "grad_fn":
+            for each in (args[0].requires_grad, args[0].is_leaf):
+                bool(each)
+        elif not isinstance(result, _ANSWERS):
+            raise TraceError(refusals.data_dependent(None, self.paths))
+        elif node is not None and node.op == "placeholder" and not self.inner:
+            given = [*map(repr, args[1:])]
+            given += [f"{key}={kwargs[key]!r}" for key in kwargs]
+            call = "" if is_attribute else f"({', '.join(given)})"
+            self.sizes.ask_input(f"{node}.{name}{call}", result)
+        else:
+            lowered = self.create_arg(args), self.create_arg(kwargs)
+            again = self._record(function, function.__name__, *lowered)
+            self.sizes.check_equal(again, self.create_arg(result))
         return result
 
-    def _ask_of_state(self, name: str, args: Value, result: Value) -> None:
+    def _note_fact(self, name: str, args: Value, result: Value) -> None:
         """Note what was asked of a parameter or buffer."""
-        real = args and self._real_of.get(id(args[0]))
-        path = None if real is None else self._tensor_path(real)
+        real = args and self._real_of.get(id(args[0]), args[0])
+        path = self._tensor_path(real) if _is_tensor(real) else None
         if path and f"{path}.{name}" not in self.facts:
             self.facts[f"{path}.{name}"] = (
                 f"{path}.{name} was {result!r}: {frames.where()}"
@@ -763,28 +786,19 @@ _OPERATORS: Final = {
 }
 """Name of a method → operator, number of operands, whether in reverse."""
 
-_KNOWN: Final = frozenset(
-    "dtype device layout ndim dim shape size numel nelement".split()
-)
-"""What follows from what each guard checks, but not of parameters."""
-
 _BY_ONES: Final = ("squeeze", "squeeze_")
 """Calls whose result has fewer dimensions where a size is 1."""
 
 _WHOLE: Final = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
 """Types of numbers that may be indices."""
 
-_ASKED: Final = {
-    **dict.fromkeys(
-        ("stride", "is_contiguous", "storage_offset", "is_non_overlapping"),
-        "layout({})",
-    ),
-    **dict.fromkeys(
-        ("requires_grad", "is_leaf", "grad_fn"), "{}.requires_grad"
-    ),
-    "is_conj": "{}.is_conj()",
-    "is_neg": "{}.is_neg()",
-    "is_inference": "{}.is_inference()",
-}
-"""What is guarded if it is asked of any tensor → of which expression, for each
-input."""
+_FOLLOWS: Final = frozenset(
+    "dtype device layout ndim dim ndimension shape size numel nelement type "
+    "is_floating_point is_complex is_signed element_size itemsize nbytes "
+    "get_device is_cpu is_cuda is_meta is_sparse is_quantized is_nested "
+    "is_mkldnn is_mps is_xpu __len__".split()
+)
+"""Questions whose answer follows from what each guard checks."""
+
+_ANSWERS: Final = (bool, int, float, str, tuple, NoneType, *SYMBOLIC)
+"""Types of answers that can be compared."""

@@ -61,9 +61,9 @@ def drawn() -> str:
     )
 
 
-def data_dependent(error: Exception, paths: Paths) -> str:
+def data_dependent(error: Exception | None, paths: Paths) -> str:
     """The message for a program that decides by the values of tensors."""
-    frame = frames.raised_in(error)
+    frame = frames.raised_in(error) if error else frames.user_frame()
     return (
         "the program asks for the values of a tensor, which only exist when "
         f"the graph runs\n  in\n  {frames.where(frame)}\n"

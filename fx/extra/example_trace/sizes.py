@@ -24,6 +24,7 @@ from ...recording import frames
 from ...torch_internals.fake_tensors import FakeTensorMode
 from ...torch_internals.operators import assert_
 from ...torch_internals.symbolic_sizes import (
+    SYMBOLIC,
     expression_of,
     new_env,
     new_size,
@@ -193,6 +194,29 @@ class Sizes:
             self.guards.append(Guard(text, value=True, line=frames.where()))
         else:
             self._late_asked[text] = frames.where()
+
+    def ask_input(self, text: str, answer: Value) -> None:
+        """Note what was asked of an input, and the answer.
+
+        Args:
+            text: the question, as Python.
+            answer: a constant, a number computed of sizes, or a tuple.
+        """
+        if isinstance(answer, SYMBOLIC):
+            text, answer = f"{text} == {self.text(answer)}", True
+        elif isinstance(answer, tuple):
+            for place, each in enumerate(answer):
+                self.ask_input(f"{text}[{place}]", each)
+            return
+        self.guards.append(Guard(text, answer, frames.where()))
+
+    def check_equal(self, node: Node, answer: Argument) -> None:
+        """Let the graph check that a question has the same answer again."""
+        graph = node.graph
+        equal = graph.call_function(operator.eq, (node, answer))
+        message = f"the trace relied on {node.format_node()} == {answer!r}"
+        message += f", asked at {frames.where()}"
+        graph.call_function(assert_, (equal, message))
 
     def check_late(self) -> None:
         """Let the graph check what was asked of sizes that it computes."""

@@ -188,7 +188,7 @@ class ExampleRun(TraceRun):
         guards = Guards(
             example.names,
             [
-                *example.guards(tracer.asked, tracer.blocks.asked),
+                *example.guards(tracer.blocks.asked),
                 *tracer.sizes.guards,
             ],
         )

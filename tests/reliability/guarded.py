@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import io
 import math
 import random
 import warnings
@@ -234,7 +235,7 @@ def wrong(gm: Value, program: Value, given: dict[str, Value]) -> str:
     """What a graph does wrong with some inputs, "" if nothing."""
     ours, theirs = copy.deepcopy(given), copy.deepcopy(given)
     try:
-        with contextlib.redirect_stderr(None):
+        with contextlib.redirect_stderr(io.StringIO()):
             got = gm(**ours)
     except Exception as error:
         if isinstance(error, fx.GuardError) or "the trace relied" in str(error):

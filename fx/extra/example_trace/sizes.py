@@ -59,7 +59,6 @@ class Sizes:
         self.mode = FakeTensorMode(
             allow_non_fake_inputs=True, shape_env=self._env
         )
-        self.mode.cache_enabled = False
         self.guards: list[Guard] = []
         self._texts: dict[Value, str] = {}
         self._late: list[Value] = []
@@ -124,6 +123,7 @@ class Sizes:
             return size
         symbol, size = new_size(self._env, text, value)
         self._texts[symbol] = text
+        self.mode.cache_enabled = False  # with symbols, it costs more than not
         made = self._graph.call_method("size", (node, place))
         made.meta["val"] = value
         self.erasable.add(made)

@@ -11,29 +11,29 @@ begins and one when it ends, which puts back what was there at run time.
 
 from __future__ import annotations
 
+import functools
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from types import FrameType
 from typing import TYPE_CHECKING, Final
 
 import torch
 from torch.autograd.function import BackwardCFunction
-from torch.utils.checkpoint import checkpoint
 
 from ...node import Node
 from ...recording import frames
-from ...torch_internals.functorch import VMAP
 from ...torch_internals.operators import (
     INFERENCE_MODE,
     autocast_arguments,
     enter_autocast,
     exit_autocast,
+    switch_gradients,
 )
 from ...torch_internals.symbolic_sizes import SYMBOLIC
 from ...tracing.patching import TRACES
-from ...tracing.wrapping import original_of
 from ...usedef.values import Value
-from .leaves import handing_to, importers_of
+from .calls import Call, current, handing_to
+from .sizes import plain
 
 if TYPE_CHECKING:
     from .recorder import ExampleTracer
@@ -45,92 +45,66 @@ class Blocks:
     """The blocks that a program is in.
 
     Attributes:
-        begun: whether the program runs.
         asked: questions about modes → the user's line.
     """
 
     def __init__(self, tracer: ExampleTracer) -> None:
         """Begin outside of all blocks."""
         self._tracer = tracer
-        self.begun = False
         self._before: dict[int, list[Node]] = {}
         self._made: dict[int, object] = {}  # which have switched, and not begun
         self.asked: dict[str, str] = {}
 
-    def patch(self) -> None:
-        """Replace what begins and ends blocks, and who asks of modes."""
-        for block in (torch.autocast, torch.inference_mode):
-            for name in ("__enter__", "__exit__"):
-                TRACES.patch(block, [name], handing_to(f"see{name}"))
-        asked = vars(torch).keys() & _QUESTIONS
-        TRACES.patch(vars(torch), asked, handing_to("see_question"))
-        for number in SYMBOLIC[:2]:
-            of_numbers = vars(number).keys() & _OF_NUMBERS
-            TRACES.patch(number, of_numbers, handing_to("see_number"))
-        for function in (checkpoint, torch.cond):
-            name = original_of(function).__name__
-            for place in importers_of(function):
-                TRACES.patch(place, [name], handing_to(f"see_{name}"))
-        TRACES.patch(*VMAP, handing_to("see_vmap"))
-        self.begun = True
-        with_backward: Value = BackwardCFunction
-        TRACES.patch(with_backward, ["__init__"], lambda _: _seen_context)
-        scripted: Value = torch.jit.ScriptFunction
-        TRACES.patch(scripted, ["__call__"], handing_to("call_leaf_method"))
-
-    def switch_gradients(self, function: Value, mode: Value) -> None:
-        """Record that gradients are switched, on or back.
-
-        Args:
-            function: of torch.
-            mode: whether they are on from now on.
-        """
-        switch = _outermost_switch(sys._getframe(1))
-        block = id(switch.f_locals.get("self")) if switch else 0
-        make = self._tracer.create_node
-        if switch and switch.f_code.co_name == "__exit__":
-            stack = self._before.get(block)
-            mode = stack.pop() if stack else mode
-        elif switch and block not in self._made:
-            node = make("call_function", torch.is_grad_enabled, (), {})
-            self._before.setdefault(block, []).append(node)
-        if switch and switch.f_code.co_name == "__init__":
-            self._made[block] = switch.f_locals["self"]
-        else:
-            self._made.pop(block, None)
-        make("call_function", function, (mode,), {})
+    def switch_gradients(self, mode: Value) -> None:
+        """Record that gradients are switched, on or back, to a mode."""
+        switch, call = _outermost_switch(sys._getframe(1)), self._tracer.call
+        block = switch and switch.f_locals.get("self")
+        step = switch.f_code.co_name if switch else ""
+        stack = self._before.setdefault(id(block), [])
+        if step == "__exit__" and stack:
+            mode = stack.pop()
+        elif switch and id(block) not in self._made:
+            stack.append(call(torch.is_grad_enabled))
+        self._made.pop(id(block), None)
+        if step == "__init__":
+            self._made[id(block)] = block
+        call(switch_gradients, mode)
 
     def enter(self, block: Value) -> None:
         """Record that a block of autocast or inference mode begins."""
-        make = self._tracer.create_node
         if isinstance(block, torch.autocast):
-            args = autocast_arguments(block)
-            node = make("call_function", enter_autocast, args, {})
+            node = self._tracer.call(enter_autocast, *autocast_arguments(block))
         else:
-            node = make("call_function", INFERENCE_MODE[0], (block.mode,), {})
+            node = self._tracer.call(INFERENCE_MODE[0], block.mode)
         self._before.setdefault(id(block), []).append(node)
 
     def leave(self, block: Value) -> None:
         """Record that it ends."""
-        node = self._before[id(block)].pop()
         is_autocast = isinstance(block, torch.autocast)
         target = exit_autocast if is_autocast else INFERENCE_MODE[1]
-        self._tracer.create_node("call_function", target, (node,), {})
+        self._tracer.call(target, self._before[id(block)].pop())
 
     def ask_what_casts(self, device: str) -> None:
         """Note that a dtype was asked that these modes decide."""
-        for text in (
-            f"torch.is_autocast_enabled({device!r})",
-            "torch.get_default_dtype()",
-        ):
-            self.asked.setdefault(text, frames.where())
+        where = frames.where()
+        self.asked.setdefault(f"torch.is_autocast_enabled({device!r})", where)
+        self.asked.setdefault("torch.get_default_dtype()", where)
 
-    def ask(self, function: Callable[..., Value], args: Value) -> None:
-        """Note that the program, not torch, asks for a mode."""
-        if frames.is_user(sys._getframe(3)):  # of the replacement
-            given = ", ".join(map(repr, args))
-            text = f"torch.{function.__name__}({given})"
-            self.asked.setdefault(text, frames.where())
+
+def patch() -> None:
+    """Replace what begins and ends blocks, and who asks of modes."""
+    for block in (torch.autocast, torch.inference_mode):
+        TRACES.patch(block, ["__enter__"], handing_to(_enter))
+        TRACES.patch(block, ["__exit__"], handing_to(_leave))
+    asked = vars(torch).keys() & _QUESTIONS
+    TRACES.patch(vars(torch), asked, handing_to(_ask_mode))
+    for number in SYMBOLIC[:2]:
+        methods = vars(number).keys() & _OF_NUMBERS
+        TRACES.patch(number, methods, handing_to(_ask_number))
+    with_backward: Value = BackwardCFunction
+    TRACES.patch(with_backward, ["__init__"], lambda _: _seen_context)
+    scripted: Value = torch.jit.ScriptFunction
+    TRACES.patch(scripted, ["__call__"], handing_to(_call_object))
 
 
 _OF_NUMBERS: Final = frozenset(("__hash__", "__repr__"))
@@ -144,11 +118,62 @@ _QUESTIONS: Final = frozenset(
 """Functions of torch that ask in which mode a program runs."""
 
 
+def _enter(tracer: ExampleTracer, call: Call) -> Value:
+    """Begin a block of autocast or inference mode."""
+    tracer.blocks.enter(call.args[0])
+    with tracer.pause():
+        return call.run()
+
+
+def _leave(tracer: ExampleTracer, call: Call) -> Value:
+    """End a block of autocast or inference mode."""
+    tracer.blocks.leave(call.args[0])
+    with tracer.pause():
+        return call.run()
+
+
+def _ask_mode(tracer: ExampleTracer, call: Call) -> Value:
+    """Note that the program, and not torch, asks for a mode."""
+    if frames.is_user(sys._getframe(2)):
+        given = ", ".join(map(repr, call.args))
+        text = f"torch.{call.name}({given})"
+        tracer.blocks.asked.setdefault(text, frames.where())
+    return call.run()
+
+
+def _ask_number(tracer: ExampleTracer, call: Call) -> Value:
+    """Answer the program's question for the hash or text of a size."""
+    if not frames.is_user(sys._getframe(2)):
+        return call.run()
+    return getattr(plain(call.args[0]), call.name)()
+
+
+def _call_object(tracer: ExampleTracer, call: Call) -> Value:
+    """Record the call of an object, such as a scripted function."""
+    called, *args = call.args
+    function = functools.partial(call.function, called)
+    return tracer.call_leaf(Call(function, tuple(args), call.kwargs), called)
+
+
 def _seen_context(ctx: Value) -> None:
-    """What makes the context of a torch.autograd.Function."""
-    tracer = getattr(TRACES.current, "example_tracer", None)
-    if tracer is not None:
-        tracer.see_context(ctx)
+    """Make the context of a torch.autograd.Function, and keep it whole.
+
+    Programs bind `apply` to names of their own.  It makes a context first, and
+    then looks up `forward`, which takes the context or not.
+    """
+    if current() is None:
+        return
+    cls: Value = ctx._forward_cls  # noqa: SLF001
+    owner = next(one for one in cls.__mro__ if "forward" in vars(one))
+    base = torch.autograd.Function
+    first = int(cls.setup_context is base.setup_context)
+
+    def forward(tracer: ExampleTracer, call: Call) -> Value:
+        function = functools.partial(call.function, *call.args[:first])
+        inner = Call(function, call.args[first:], call.kwargs)
+        return tracer.call_leaf(inner, cls.apply)
+
+    TRACES.patch(owner, ["forward"], handing_to(forward))
 
 
 def _outermost_switch(frame: FrameType | None) -> FrameType | None:

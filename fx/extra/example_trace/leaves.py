@@ -16,8 +16,8 @@ from typing import TypeAlias
 
 from torch import nn
 
-from ...tracing.patching import TRACES, names_of
-from ...tracing.wrapping import ORIGINAL, all_wrapped_globals, original_of
+from ...tracing.patching import names_of
+from ...tracing.wrapping import all_wrapped_globals
 from ...usedef.values import Value
 
 Leaf: TypeAlias = nn.Module | str | Callable[..., Value]
@@ -45,11 +45,11 @@ class Leaves:
         """
         self.modules: set[nn.Module] = set()
         self.functions: list[Value] = []
-        paths = (
-            dict(root.named_modules()) if isinstance(root, nn.Module) else {}
-        )
+        paths: dict[str, nn.Module] = {}
+        if isinstance(root, nn.Module):
+            paths.update(root.named_modules())
         for each in given:
-            found = each
+            found: Value = each
             if isinstance(each, str):
                 found = paths.get(each) or _looked_up(each)
             if isinstance(found, nn.Module):
@@ -67,32 +67,13 @@ class Leaves:
         for namespace, name, _ in all_wrapped_globals():
             yield namespace, name
         wanted = {id(function) for function in self.functions}
-        if not wanted:
-            return
-        for module in [*sys.modules.values()]:
+        for module in [*sys.modules.values()] if wanted else []:
             held = getattr(module, "__dict__", {})
             for name, value in [*held.items()]:
                 if id(value) in wanted:
                     yield held, name
         for function in self.functions:
             yield from _methods(function)
-
-    def patch(self) -> None:
-        """Replace all of them until the trace ends."""
-        for holder, name in self.places():
-            TRACES.patch(holder, [name], handing_to("call_leaf"))
-
-
-def importers_of(function: Value) -> Iterator[dict[str, Value]]:
-    """The globals of all Python modules that have a function by its name.
-
-    Cost: O(modules).
-    """
-    name = function.__name__
-    for module in [*sys.modules.values()]:
-        held = getattr(module, "__dict__", {})
-        if held.get(name) is function:
-            yield held
 
 
 def _looked_up(path: str) -> Value:
@@ -107,48 +88,22 @@ def _looked_up(path: str) -> Value:
 
 
 def _methods(function: Value) -> Iterator[tuple[Value, str]]:
-    """The class that has a method, and its name there."""
+    """The classes that have a method, and its name there."""
     *way, name = str(getattr(function, "__qualname__", "")).split(".")
     module = sys.modules.get(str(getattr(function, "__module__", "")))
     holder: Value = functools.reduce(
         lambda held, part: getattr(held, part, None), way, module
     )
     inner = getattr(function, "__func__", function)
-    if isinstance(holder, type):
-        for cls in [holder, *_below(holder)]:
-            held = names_of(cls).get(name)
-            if getattr(held, "__func__", held) is inner:
-                yield cls, name
+    for cls in _and_below(holder) if isinstance(holder, type) else ():
+        held = names_of(cls).get(name)
+        if getattr(held, "__func__", held) is inner:
+            yield cls, name
 
 
-def _below(cls: type[Value]) -> Iterator[type[Value]]:
-    """The classes below a class."""
+def _and_below(cls: type[Value]) -> Iterator[type[Value]]:
+    """A class, and those below it."""
+    yield cls
     below: list[type[Value]] = type.__subclasses__(cls)
     for each in below:
-        yield each
-        yield from _below(each)
-
-
-def handing_to(method: str) -> Callable[[Value], Value]:
-    """A maker of replacements, which hand each call to the tracer's method.
-
-    Where no trace on an example runs, they call the original.
-    """
-
-    def make(called: Value) -> Value:
-        kind: Value = type(called)
-        if kind in (staticmethod, classmethod):
-            return kind(make(called.__func__))
-        original = original_of(called)
-
-        @functools.wraps(original)
-        def replacement(*args: Value, **kwargs: Value) -> Value:
-            tracer = getattr(TRACES.current, "example_tracer", None)
-            if tracer is None:
-                return original(*args, **kwargs)
-            return getattr(tracer, method)(original, args, kwargs)
-
-        vars(replacement)[ORIGINAL] = original
-        return replacement
-
-    return make
+        yield from _and_below(each)

@@ -277,3 +277,12 @@ def _strides(tensor: torch.Tensor, sizes: list[Value]) -> list[Value]:
         made[place] = new
         new = new * sizes[place]
     return made
+
+
+def plain(number: Value) -> Value:
+    """The number itself, which is fixed by a guard from then on."""
+    if isinstance(number, torch.SymInt):
+        return int(number)
+    if isinstance(number, torch.SymFloat):
+        return float(number)
+    return bool(number) if isinstance(number, torch.SymBool) else number

@@ -257,6 +257,11 @@ class Apart:
             _set_attributes(value, dict(vars(new)))
 
 
+def is_tensor(value: object) -> bool:
+    """Whether it is a tensor."""
+    return isinstance(value, torch.Tensor)
+
+
 # -- one level -----------------------------------------------------------------
 
 

@@ -10,15 +10,25 @@ from outside become inputs of it: they are lifted.
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 import torch
+from torch.utils.checkpoint import checkpoint
 
 from ...graph import Graph
 from ...graph_module import GraphModule
 from ...node import Node
+from ...proxy import TraceError
+from ...torch_internals import pytree
+from ...torch_internals.functorch import VMAP
+from ...tracing.patching import TRACES
+from ...tracing.wrapping import original_of
 from ...usedef.values import Argument, Value
-from .structures import Apart
+from . import refusals
+from .calls import Call, handing_to, importers_of
+from .structures import is_tensor
 
 if TYPE_CHECKING:
     from .recorder import ExampleTracer
@@ -30,30 +40,39 @@ class Submodule:
     Attributes:
         graph: what it does.
         lifted: node outside → the placeholder for it.
+        leaves: the tensors that it has returned.
     """
 
     def __init__(self, tracer: ExampleTracer) -> None:
-        """Begin: what the tracer records from now on is in the new graph."""
+        """Begin with an empty graph."""
         self._tracer = tracer
-        self._outer = tracer.graph, tracer.inner, dict(tracer.node_by_id)
-        self.graph = tracer.graph = Graph(tracer_cls=tracer.graph._tracer_cls)
-        tracer.inner = self
+        self._outer = tracer.graph, tracer.inner, {**tracer.node_by_id}
+        self.graph = Graph(tracer_cls=tracer.graph._tracer_cls)
         self.lifted: dict[Node, Node] = {}
+        self.leaves: list[torch.Tensor] = []
         self._last: Node | None = None
 
-    def end(self) -> None:
-        """Record into the outer graph again."""
+    def record(self, function: Callable[[], Value]) -> Value:
+        """Run a function that is recorded into the graph; its result."""
         tracer = self._tracer
-        tracer.graph, tracer.inner, tracer.node_by_id = self._outer
+        tracer.graph, tracer.inner = self.graph, self
+        try:
+            result = function()
+            leaves = pytree.tree_leaves(result)
+            self.leaves = [leaf for leaf in leaves if is_tensor(leaf)]
+            nodes = [*map(tracer.create_arg, self.leaves)]
+            value: Argument = nodes[0] if is_tensor(result) else tuple(nodes)
+            tracer.create_node("output", "output", (value,), {})
+            tracer.erase_unused()
+            return result
+        finally:
+            tracer.graph, tracer.inner, tracer.node_by_id = self._outer
 
     def placeholder(self, name: str) -> Node:
         """A new input, behind those that there are."""
-        with (
-            self.graph.inserting_after(self._last)
-            if self._last
-            else self.graph.inserting_before(None)
-        ):
-            self._last = made = self.graph.placeholder(name)
+        graph, last = self.graph, self._last
+        with graph.inserting_after(last) if last else graph.inserting_before():
+            self._last = made = graph.placeholder(name)
         made.target = made.name
         return made
 
@@ -64,61 +83,120 @@ class Submodule:
         if self._outer[1] is not None:
             node = self._outer[1].lift(node)
         if node not in self.lifted:
-            made = self.placeholder(node.name)
+            self.lifted[node] = made = self.placeholder(node.name)
             made.meta.update(node.meta)
-            self.lifted[node] = made
         return self.lifted[node]
 
-    def returns(self, result: Value) -> list[torch.Tensor]:
-        """Let the graph return the tensors in a result.
-
-        Returns:
-            These tensors.
-        """
-        apart = Apart()
-        apart.take(result)
-        leaves = [x for x in apart.leaves if isinstance(x, torch.Tensor)]
-        nodes = [self._tracer.create_arg(leaf) for leaf in leaves]
-        single = isinstance(result, torch.Tensor)
-        value: Argument = nodes[0] if single else tuple(nodes)
-        self._tracer.create_node("output", "output", (value,), {})
-        return leaves
-
-    def take_in(self, outside: list[Node]) -> None:
-        """Let exactly these nodes be lifted, in this order."""
+    def take(self, outside: list[Node]) -> None:
+        """Let the inputs be exactly these nodes from outside, in this order."""
         self._last = None
-        placeholders = [n for n in self.graph.nodes if n.op == "placeholder"]
-        by_outer = {**self.lifted}
         for node in outside:
-            if node not in by_outer:
-                self.placeholder(node.name)
-                continue
-            kept = by_outer[node]
-            first = next(iter(self.graph.nodes))
-            if self._last is not None:
+            kept = self.lifted.get(node)
+            if kept is None:
+                kept = self.placeholder(node.name)
+            elif self._last is not None:
                 self._last.append(kept)
-            elif first is not kept:
-                first.prepend(kept)
+            else:
+                next(iter(self.graph.nodes)).prepend(kept)
             self._last = kept
-        assert len(placeholders) <= len(outside)
 
     def stored(self) -> Node:
         """A node, outside, that fetches the module."""
-        tracer = self._tracer
-        for node in reversed(self.graph.nodes):
-            if not node.users and node in tracer.erasable:
-                self.graph.erase_node(node)
-        with tracer.showing(lambda value: value):
-            module = GraphModule(tracer.root, self.graph)
-        path = tracer.store("_traced", module)
-        return tracer.create_node("get_attr", path, (), {})
+        with self._tracer.showing(lambda value: value):
+            module = GraphModule(self._tracer.root, self.graph)
+        return self._tracer.store("_traced", module)
 
 
-CHECKPOINT_OPTIONS: Final = frozenset(
+def patch() -> None:
+    """Replace the functions of torch that take such functions."""
+    for function, handle in ((checkpoint, _checkpoint), (torch.cond, _cond)):
+        name = original_of(function).__name__
+        for place in importers_of(function):
+            TRACES.patch(place, [name], handing_to(handle))
+    TRACES.patch(*VMAP, handing_to(_vmap))
+
+
+_OPTIONS: Final = frozenset(
     "use_reentrant context_fn determinism_check debug early_stop "
     "preserve_rng_state".split()
 )
 """The keywords of `checkpoint` that are not for the function."""
+
+
+def _checkpoint(tracer: ExampleTracer, call: Call) -> Value:
+    """Record a checkpointed function as a module."""
+    given = {**call.kwargs}
+    options = {key: given.pop(key) for key in _OPTIONS & given.keys()}
+    inner, function = Submodule(tracer), call.args[0]
+    result = inner.record(lambda: function(*call.args[1:], **given))
+    node = tracer.call(call.function, inner.stored(), *inner.lifted, **options)
+    return tracer.bind_leaves(node, result, inner.leaves)
+
+
+def _cond(tracer: ExampleTracer, call: Call) -> Value:
+    """Record the branches of torch.cond as modules."""
+    names = "pred", "true_fn", "false_fn", "operands"
+    given = {**dict(zip(names, call.args, strict=False)), **call.kwargs}
+    operands = given.get("operands", ())
+    one, two = Submodule(tracer), Submodule(tracer)
+    result = one.record(lambda: given["true_fn"](*operands))
+    two.record(lambda: given["false_fn"](*operands))
+    with tracer.pause():
+        if [*map(_kind, one.leaves)] != [*map(_kind, two.leaves)]:
+            raise TraceError(refusals.branches())
+    outside = [*{**one.lifted, **two.lifted}]
+    one.take(outside)
+    two.take(outside)
+    pred = tracer.create_arg(given["pred"])
+    modules = one.stored(), two.stored()
+    node = tracer.call(call.function, pred, *modules, tuple(outside))
+    return tracer.bind_leaves(node, result, one.leaves)
+
+
+def _kind(tensor: torch.Tensor) -> tuple[Value, ...]:
+    """What two tensors have in common if one may stand for the other."""
+    return tensor.dtype, tensor.device, *tensor.shape
+
+
+def _vmap(tracer: ExampleTracer, call: Call) -> Value:
+    """Record a function that torch.vmap calls as a module."""
+    function, in_dims, out_dims, randomness, chunk_size, *given = call.args
+    dims = flat_dims(in_dims, tuple(given)) + flat_dims(0, call.kwargs)
+    outside = filter(is_tensor, pytree.tree_leaves((given, call.kwargs)))
+    rows = [
+        tracer.create_arg(tensor)
+        for tensor, dim in zip(outside, dims, strict=True)
+        if dim is not None
+    ]
+    inner = Submodule(tracer)
+
+    def recorded(*args: Value, **kwargs: Value) -> Value:
+        before, tracer.paused = tracer.paused, 0
+        try:
+            inside = filter(is_tensor, pytree.tree_leaves((args, kwargs)))
+            for row, dim in zip(inside, dims, strict=True):
+                if dim is not None:
+                    tracer.bind(inner.placeholder("row"), row)
+            return inner.record(lambda: function(*args, **kwargs))
+        finally:
+            tracer.paused = before
+
+    with tracer.pause():
+        result = call.function(recorded, *call.args[1:], **call.kwargs)
+    mapped = tracer.call(
+        torch.vmap,
+        inner.stored(),
+        in_dims=(
+            *(d for d in dims if d is not None),
+            *[None] * len(inner.lifted),
+        ),
+        out_dims=out_dims,
+        randomness=randomness,
+        chunk_size=chunk_size,
+    )
+    node = tracer.call(operator.call, mapped, *rows, *inner.lifted)
+    leaves = [leaf for leaf in pytree.tree_leaves(result) if is_tensor(leaf)]
+    return tracer.bind_leaves(node, result, leaves)
 
 
 def flat_dims(dims: Value, value: Value) -> list[Value]:
@@ -128,7 +206,7 @@ def flat_dims(dims: Value, value: Value) -> list[Value]:
         dims: as the user gave them.
         value: the inputs, or a part of them.
     """
-    if isinstance(value, torch.Tensor):
+    if is_tensor(value):
         return [dims]
     if isinstance(value, dict):
         value = [*value.values()]

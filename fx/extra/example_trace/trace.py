@@ -40,14 +40,15 @@ from ...tracing.state import State
 from ...tracing.trace_run import TraceRun, _module_call, _module_getattr
 from ...tracing.tracer import Root, Tracer
 from ...usedef.values import Value
-from . import refusals, structures
+from . import blocks, refusals, submodules
+from . import leaves as of_user
+from .calls import handing_to
 from .example import Example
 from .guarded_code import GuardedCodeGen, Inputs, Outputs
 from .guards import Guards
-from .leaves import Leaf, Leaves
 from .recorder import ExampleTracer, Watch
 from .sizes import Sizes
-from .structures import Apart, Constant, Container, Part
+from .structures import Apart, Constant, Container, Leaf, Part
 
 
 def trace(
@@ -55,7 +56,7 @@ def trace(
     /,
     *args: Value,
     dynamic: Value = None,
-    leaves: Iterable[Leaf] = (),
+    leaves: Iterable[of_user.Leaf] = (),
     tracer: Tracer | None = None,
     **kwargs: Value,
 ) -> GraphModule:
@@ -90,7 +91,7 @@ def trace(
 
     Cost: the program's Python code, and some 100 µs for each call recorded.
     """
-    run = ExampleRun(root, tracer or Tracer(), Leaves(root, leaves))
+    run = ExampleRun(root, tracer or Tracer(), of_user.Leaves(root, leaves))
     return run.trace(args, kwargs, dynamic)
 
 
@@ -101,7 +102,9 @@ class ExampleRun(TraceRun):
         example_tracer: records.
     """
 
-    def __init__(self, root: Root, chosen: Tracer, leaves: Leaves) -> None:
+    def __init__(
+        self, root: Root, chosen: Tracer, leaves: of_user.Leaves
+    ) -> None:
         """Begin with what is to be traced.
 
         Args:
@@ -126,8 +129,10 @@ class ExampleRun(TraceRun):
         TRACES.patch(*TRAINING)
         for place in FLAGS:
             TRACES.patch(*place)
-        self._leaves_of_user.patch()
-        self.example_tracer.blocks.patch()
+        for holder, name in self._leaves_of_user.places():
+            TRACES.patch(holder, [name], handing_to(ExampleTracer.call_leaf))
+        blocks.patch()
+        submodules.patch()
 
     def _visit_forward(self, module: nn.Module) -> None:
         """Do nothing: a fake tensor answers all questions itself."""
@@ -144,7 +149,7 @@ class ExampleRun(TraceRun):
                 self.patch()
                 with settings(), tracer.sizes.mode, python_dispatcher():
                     result = frames.run_traced(self._run, (example,))
-            tracer.blocks.begun = False
+            tracer.has_ended = True
             if _drawn() != drawn:
                 raise TraceError(refusals.drawn())
             return self._finish(example, result)
@@ -183,7 +188,7 @@ class ExampleRun(TraceRun):
         else:
             value = Apart().put(part, nodes)
         output = tracer.create_node("output", "output", (value,), {})
-        _erase_unused(tracer)
+        tracer.erase_unused()
         tracer.note_modes(output)
         guards = Guards(
             example.names,
@@ -203,7 +208,8 @@ class ExampleRun(TraceRun):
 
     def _facts(self, output: Node) -> Iterator[str]:
         """What the graph has fixed and no guard can ask."""
-        yield from self.example_tracer.facts.values()
+        for text, line in self.example_tracer.facts.items():
+            yield f"{text}: {line}"
         training, paths = output.meta.get(FIXED_MODE, (None, ()))
         for path in paths:
             yield f"training of {path or 'the root'} was {training}"
@@ -215,7 +221,7 @@ class ExampleRun(TraceRun):
             if change.path in self.example_tracer.stored:
                 continue  # a constant of the graph, which needs it still
             change.undo()
-            if not self.example_tracer.is_held(change.path, change.value):
+            if self.example_tracer.path_of(change.value) != change.path:
                 assigned[change.path] = None
         if assigned:
             frames.warn(
@@ -242,14 +248,7 @@ def _is_plain(part: Part) -> bool:
     if isinstance(part, Container):
         is_known = part.kind is None and part.spec.type in (tuple, list, dict)
         return is_known and all(map(_is_plain, part.parts))
-    return isinstance(part, structures.Leaf)
+    return isinstance(part, Leaf)
 
 
 _HELD: Final = (int, float, str, type(None), torch.dtype, torch.device)
-
-
-def _erase_unused(tracer: ExampleTracer) -> None:
-    """Erase sizes and items that are not used after all."""
-    for node in reversed(tracer.graph.nodes):
-        if not node.users and node in tracer.erasable:
-            tracer.graph.erase_node(node)

@@ -80,7 +80,7 @@ class GraphModule(nn.Module):
     _erase_node_hooks: list[NodeHook]
     _deepcopy_hooks: list[CopyHook]
     to_torch: ClassVar[Callable[[GraphModule], Value]]  # set by the root
-    guards: ClassVar[property]  # of fx.trace; set by fx/extra
+    guards: ClassVar[property] = property(lambda gm: ())  # see fx/extra
 
     # TorchScript compiles properties and evaluates annotations; it must not
     # do that with ours.

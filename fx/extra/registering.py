@@ -12,8 +12,9 @@ fx/__init__.py calls `register` once, when everything else is there.
                             for an error that names it
     Changes.run             notes on values after a rewrite: fake tensors, for
                             an error
-    GraphModule.guards      what `fx.trace` relied on, for no such attribute
-    code_generators.KINDS   how guards are saved, for an error
+    GraphModule.guards      what `fx.trace` relied on, for nothing
+    Kind.known              code generators that are saved: those with guards,
+                            for an error
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from ..passes.utils.matcher_utils import SubgraphMatcher
 from ..rewriting.call_forms import Normalized
 from ..rewriting.patterns import Exact, MatchOptions
 from ..rewriting.value_notes import Changes, Recomputing
-from ..saving import code_generators
+from ..saving.code_generators import Kind
 from ..tracing.captured import Captured
 from ..usedef.values import Value
 from .captured_writes import warn_of_writes
@@ -45,11 +46,7 @@ def register() -> None:
     SubgraphMatcher.comparing = staticmethod(_comparing)
     Changes.run = staticmethod(_on_fake_tensors)
     GraphModule.guards = property(_guards)
-    code_generators.KINDS["guarded"] = code_generators.Kind(
-        lambda codegen: hasattr(codegen, "guards"),
-        lambda codegen, codec: _saved("data")(codegen, codec),
-        lambda record, codec: _saved("make")(record, codec),
-    )
+    Kind.known = {"guarded": _GUARDED}
 
 
 def _guards(gm: GraphModule) -> Value:
@@ -60,7 +57,13 @@ def _guards(gm: GraphModule) -> Value:
 _saved: Final = importer(
     "fx.extra.example_trace", {"data": "saved", "make": "saved"}
 )
-"""Imports what saves guards, when a file has some."""
+"""Imports what saves guards, when a graph or file has some."""
+
+_GUARDED: Final = Kind(
+    lambda codegen: hasattr(codegen, "guards"),
+    lambda codegen, codec: _saved("data")(codegen, codec),
+    lambda record, codec: _saved("make")(record, codec),
+)
 
 
 def _comparing(options: MatchOptions) -> Exact:

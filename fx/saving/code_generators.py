@@ -8,36 +8,36 @@ has a name, under which the line of its graph has what it was made of.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, NamedTuple
+from dataclasses import dataclass
+from typing import ClassVar
 
 from ..graph import Graph
 from ..usedef.values import Value
 from .values import Codec
 
 
-class Kind(NamedTuple):
+@dataclass(frozen=True)
+class Kind:
     """A kind of code generators.
 
     Attributes:
         is_of: whether a code generator is of this kind.
         data: what one is made of, as data of JSON; ValueError if it cannot be.
         make: makes one of that.
+        known: the key in the line of a graph → its kind. `import fx` puts
+            those here that are not of a stage.
     """
 
     is_of: Callable[[Value], bool]
     data: Callable[[Value, Codec], Value]
     make: Callable[[Value, Codec], Value]
-
-
-KINDS: Final[dict[str, Kind]] = {}
-"""The key in the line of a graph → its kind. `import fx` puts those in here
-that are not of a stage."""
+    known: ClassVar[dict[str, Kind]] = {}
 
 
 def record_of(graph: Graph, codec: Codec) -> dict[str, Value] | None:
     """What the line of a graph says of its code generator, if it is known."""
     codegen: Value = graph._codegen
-    for key, kind in KINDS.items():
+    for key, kind in Kind.known.items():
         if kind.is_of(codegen):
             return {key: kind.data(codegen, codec)}
     return None
@@ -45,5 +45,5 @@ def record_of(graph: Graph, codec: Codec) -> dict[str, Value] | None:
 
 def take(graph: Graph, record: dict[str, Value], codec: Codec) -> None:
     """Give a graph the code generator that its line has."""
-    for key in KINDS.keys() & record.keys():
-        graph.set_codegen(KINDS[key].make(record.pop(key), codec))
+    for key in Kind.known.keys() & record.keys():
+        graph.set_codegen(Kind.known[key].make(record.pop(key), codec))

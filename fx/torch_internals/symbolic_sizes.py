@@ -16,6 +16,11 @@ from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Final
 
 import torch
+from torch.fx.experimental.symbolic_shapes import (
+    DimDynamic,
+    GuardOnDataDependentSymNode,
+    ShapeEnv,
+)
 
 from ..usedef.values import Value
 from .fake_tensors import FakeTensorMode
@@ -23,16 +28,9 @@ from .names import find
 
 if TYPE_CHECKING:
     from torch._guards import Source as Source
-    from torch.fx.experimental.symbolic_shapes import ShapeEnv as ShapeEnv
 else:
     Source = find("torch._guards:Source", needed_for="fx.trace")
-    ShapeEnv = find(
-        "torch.fx.experimental.symbolic_shapes:ShapeEnv", needed_for="fx.trace"
-    )
 
-_DimDynamic: Final[Value] = find(
-    "torch.fx.experimental.symbolic_shapes:DimDynamic", needed_for="fx.trace"
-)
 _config: Final[Value] = find(
     "torch.fx.experimental._config", needed_for="fx.trace"
 )
@@ -40,13 +38,15 @@ _Printer: Final[Value] = find(
     "torch.utils._sympy.printers:PythonPrinter", needed_for="fx.trace"
 )
 
-DATA_DEPENDENT: Final[tuple[type[Exception], ...]] = tuple(
-    find(f"torch.{name}", needed_for="fx.trace")
-    for name in (
-        "_subclasses.fake_tensor:DataDependentOutputException",
-        "_subclasses.fake_tensor:DynamicOutputShapeException",
-        "fx.experimental.symbolic_shapes:GuardOnDataDependentSymNode",
-    )
+DATA_DEPENDENT: Final[tuple[type[Exception], ...]] = (
+    GuardOnDataDependentSymNode,
+    *[
+        find(f"torch._subclasses.fake_tensor:{name}", needed_for="fx.trace")
+        for name in (
+            "DataDependentOutputException",
+            "DynamicOutputShapeException",
+        )
+    ],
 )
 """What is raised where a fake tensor would need data."""
 
@@ -148,7 +148,7 @@ def new_size(env: NotedGuards, text: str, value: int) -> tuple[Value, Value]:
         value: what it is in the example.
     """
     source = _Size(text)
-    symbol = env.create_symbol(value, source, _DimDynamic.DYNAMIC)
+    symbol = env.create_symbol(value, source, DimDynamic.DYNAMIC)
     return symbol, env.create_symintnode(symbol, hint=value, source=source)
 
 

@@ -14,6 +14,7 @@ from fx.extra import registering
 from fx.passes.utils.matcher_utils import SubgraphMatcher
 from fx.rewriting.comparing import exactly
 from fx.rewriting.value_notes import Changes, no_run
+from fx.saving.code_generators import Kind
 from fx.tracing.captured import Captured
 from fx.usedef.dead_code import TorchsRule
 from fx.usedef.schemas import NoSchemas
@@ -25,6 +26,8 @@ PLAIN: dict[tuple[type, str], Value] = {
     (Captured, "warn_of_writes"): staticmethod(lambda nodes, root: None),
     (SubgraphMatcher, "comparing"): staticmethod(exactly),
     (Changes, "run"): staticmethod(no_run),
+    (fx.GraphModule, "guards"): property(lambda gm: ()),
+    (Kind, "known"): {},
 }
 """The seams and their plain defaults."""
 

@@ -15,7 +15,7 @@ import functools
 import sys
 from collections.abc import Iterator
 from types import FrameType
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import torch
 from torch.autograd.function import BackwardCFunction
@@ -34,70 +34,82 @@ from ...tracing.patching import TRACES
 from ...usedef.values import Value
 from .calls import Call, current, handing_to
 from .sizes import plain
-
-if TYPE_CHECKING:
-    from .recorder import ExampleTracer
+from .wholes import Wholes
 
 _GRAD_MODE: Final = "torch.autograd.grad_mode"
 
 
-class Blocks:
-    """The blocks that a program is in.
+class Blocks(Wholes):
+    """A tracer that records where blocks begin and end.
 
     Attributes:
-        asked: questions about modes → the user's line.
+        modes: questions about modes of torch → the user's line.
     """
 
-    def __init__(self, tracer: ExampleTracer) -> None:
+    def __init__(self) -> None:
         """Begin outside of all blocks."""
-        self._tracer = tracer
+        super().__init__()
         self._before: dict[int, list[Node]] = {}
         self._made: dict[int, object] = {}  # which have switched, and not begun
-        self.asked: dict[str, str] = {}
+        self.modes: dict[str, str] = {}
 
     def switch_gradients(self, mode: Value) -> None:
         """Record that gradients are switched, on or back, to a mode."""
-        switch, call = _outermost_switch(sys._getframe(1)), self._tracer.call
+        switch = _outermost_switch(sys._getframe(1))
         block = switch and switch.f_locals.get("self")
         step = switch.f_code.co_name if switch else ""
         stack = self._before.setdefault(id(block), [])
         if step == "__exit__" and stack:
             mode = stack.pop()
         elif switch and id(block) not in self._made:
-            stack.append(call(torch.is_grad_enabled))
+            stack.append(self.call(torch.is_grad_enabled))
         self._made.pop(id(block), None)
         if step == "__init__":
             self._made[id(block)] = block
-        call(switch_gradients, mode)
+        self.call(switch_gradients, mode)
 
-    def enter(self, block: Value) -> None:
+    def enter(self, call: Call) -> Value:
         """Record that a block of autocast or inference mode begins."""
+        (block,) = call.args
         if isinstance(block, torch.autocast):
-            node = self._tracer.call(enter_autocast, *autocast_arguments(block))
+            node = self.call(enter_autocast, *autocast_arguments(block))
         else:
-            node = self._tracer.call(INFERENCE_MODE[0], block.mode)
+            node = self.call(INFERENCE_MODE[0], block.mode)
         self._before.setdefault(id(block), []).append(node)
+        with self.pause():
+            return call.run()
 
-    def leave(self, block: Value) -> None:
+    def leave(self, call: Call) -> Value:
         """Record that it ends."""
+        block = call.args[0]
         is_autocast = isinstance(block, torch.autocast)
         target = exit_autocast if is_autocast else INFERENCE_MODE[1]
-        self._tracer.call(target, self._before[id(block)].pop())
+        self.call(target, self._before[id(block)].pop())
+        with self.pause():
+            return call.run()
+
+    def ask_mode(self, call: Call) -> Value:
+        """Note that the program, and not torch, asks for a mode."""
+        if frames.is_user(sys._getframe(2)):
+            given = ", ".join(map(repr, call.args))
+            text = f"torch.{call.name}({given})"
+            self.modes.setdefault(text, frames.where())
+        return call.run()
 
     def ask_what_casts(self, device: str) -> None:
         """Note that a dtype was asked that these modes decide."""
         where = frames.where()
-        self.asked.setdefault(f"torch.is_autocast_enabled({device!r})", where)
-        self.asked.setdefault("torch.get_default_dtype()", where)
+        self.modes.setdefault(f"torch.is_autocast_enabled({device!r})", where)
+        self.modes.setdefault("torch.get_default_dtype()", where)
 
 
 def patch() -> None:
     """Replace what begins and ends blocks, and who asks of modes."""
     for block in (torch.autocast, torch.inference_mode):
-        TRACES.patch(block, ["__enter__"], handing_to(_enter))
-        TRACES.patch(block, ["__exit__"], handing_to(_leave))
+        TRACES.patch(block, ["__enter__"], handing_to(Blocks.enter))
+        TRACES.patch(block, ["__exit__"], handing_to(Blocks.leave))
     asked = vars(torch).keys() & _QUESTIONS
-    TRACES.patch(vars(torch), asked, handing_to(_ask_mode))
+    TRACES.patch(vars(torch), asked, handing_to(Blocks.ask_mode))
     for number in SYMBOLIC[:2]:
         methods = vars(number).keys() & _OF_NUMBERS
         TRACES.patch(number, methods, handing_to(_ask_number))
@@ -118,37 +130,14 @@ _QUESTIONS: Final = frozenset(
 """Functions of torch that ask in which mode a program runs."""
 
 
-def _enter(tracer: ExampleTracer, call: Call) -> Value:
-    """Begin a block of autocast or inference mode."""
-    tracer.blocks.enter(call.args[0])
-    with tracer.pause():
-        return call.run()
-
-
-def _leave(tracer: ExampleTracer, call: Call) -> Value:
-    """End a block of autocast or inference mode."""
-    tracer.blocks.leave(call.args[0])
-    with tracer.pause():
-        return call.run()
-
-
-def _ask_mode(tracer: ExampleTracer, call: Call) -> Value:
-    """Note that the program, and not torch, asks for a mode."""
-    if frames.is_user(sys._getframe(2)):
-        given = ", ".join(map(repr, call.args))
-        text = f"torch.{call.name}({given})"
-        tracer.blocks.asked.setdefault(text, frames.where())
-    return call.run()
-
-
-def _ask_number(tracer: ExampleTracer, call: Call) -> Value:
+def _ask_number(tracer: Wholes, call: Call) -> Value:
     """Answer the program's question for the hash or text of a size."""
     if not frames.is_user(sys._getframe(2)):
         return call.run()
     return getattr(plain(call.args[0]), call.name)()
 
 
-def _call_object(tracer: ExampleTracer, call: Call) -> Value:
+def _call_object(tracer: Wholes, call: Call) -> Value:
     """Record the call of an object, such as a scripted function."""
     called, *args = call.args
     function = functools.partial(call.function, called)
@@ -168,7 +157,7 @@ def _seen_context(ctx: Value) -> None:
     base = torch.autograd.Function
     first = int(cls.setup_context is base.setup_context)
 
-    def forward(tracer: ExampleTracer, call: Call) -> Value:
+    def forward(tracer: Wholes, call: Call) -> Value:
         function = functools.partial(call.function, *call.args[:first])
         inner = Call(function, call.args[first:], call.kwargs)
         return tracer.call_leaf(inner, cls.apply)

@@ -5,15 +5,15 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
+
+import torch
 
 from ...torch_internals import pytree
+from ...torch_internals.symbolic_sizes import SYMBOLIC
 from ...tracing.patching import TRACES
 from ...tracing.wrapping import ORIGINAL, original_of
 from ...usedef.values import Value
-
-if TYPE_CHECKING:
-    from .recorder import ExampleTracer
 
 Function: TypeAlias = Callable[..., Value]
 
@@ -45,25 +45,29 @@ class Call(NamedTuple):
         given = pytree.tree_map(change, (self.args, self.kwargs))
         return Call(self.function, *given)
 
-    def leaves(self) -> list[Value]:
-        """The values in its arguments."""
-        found: list[Value] = pytree.tree_leaves((self.args, self.kwargs))
-        return found
+    def has_values(self) -> bool:
+        """Whether it is given tensors, or numbers computed of sizes."""
+        leaves = pytree.tree_leaves((self.args, self.kwargs))
+        return any(isinstance(leaf, _VALUES) for leaf in leaves)
 
 
-def current() -> ExampleTracer | None:
-    """The tracer of the trace on an example that runs here, if one does."""
-    tracer: ExampleTracer | None
-    tracer = getattr(TRACES.current, "example_tracer", None)
-    return tracer
+_VALUES: Final = (torch.Tensor, *SYMBOLIC)
+
+
+def current() -> Value:
+    """The tracer of the trace on an example that runs here; None without."""
+    return getattr(TRACES.current, "example_tracer", None)
 
 
 def handing_to(
-    handle: Callable[[ExampleTracer, Call], Value],
+    handle: Callable[[Value, Call], Value],
 ) -> Callable[[Value], Value]:
     """A maker of replacements, which hand each call to the trace that runs.
 
     Where none does, or nothing is recorded, they call the original.
+
+    Args:
+        handle: is given the tracer, and the call of the original.
     """
 
     def make(called: Value) -> Value:

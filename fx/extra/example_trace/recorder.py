@@ -12,11 +12,10 @@ answers follow from what each guard checks; others are asked again at run time.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from functools import partial
 from types import NoneType
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final
 
 import torch
 from torch import nn
@@ -29,7 +28,7 @@ from ...recording.operators import magic_methods
 from ...torch_internals import pytree
 from ...torch_internals.fake_tensors import unset_fake_temporarily
 from ...torch_internals.operators import switch_gradients
-from ...torch_internals.symbolic_sizes import DATA_DEPENDENT, SYMBOLIC
+from ...torch_internals.symbolic_sizes import SYMBOLIC
 from ...tracing.entered import note_mode
 from ...tracing.state import State
 from ...tracing.tracer import Tracer
@@ -39,22 +38,16 @@ from .blocks import Blocks
 from .calls import Call, Function
 from .leaves import Leaves
 from .structures import is_tensor
-from .values import Values
 
 if TYPE_CHECKING:
     from ...proxy import Proxy
 
-Make: TypeAlias = Callable[[Value, Value], Node]
-"""Makes a node of its arguments."""
 
-
-class ExampleTracer(Values):
+class ExampleTracer(Blocks):
     """Records what a program does with fake tensors.
 
     Attributes:
         facts: what was asked of parameters and buffers, as sentences.
-        blocks: of the program, in which calls mean something else.
-        shown: what the program gets for an attribute of a module.
     """
 
     def __init__(self, chosen: Tracer, leaves: Leaves) -> None:
@@ -68,8 +61,6 @@ class ExampleTracer(Values):
         self._chosen = chosen
         self._leaves = leaves
         self.facts: dict[str, str] = {}
-        self.blocks = Blocks(self)
-        self.shown: Callable[[Value], Value] = self.fake
 
     def begin(self, state: State) -> None:
         """Begin with what the root holds."""
@@ -99,20 +90,6 @@ class ExampleTracer(Values):
     ) -> Value:
         """A fake tensor for a parameter or buffer."""
         return self.shown(attr_val)
-
-    @contextmanager
-    def showing(self, shown: Callable[[Value], Value]) -> Iterator[None]:
-        """A block that is not recorded, and reads parameters otherwise.
-
-        Args:
-            shown: what an attribute of a module is.
-        """
-        before, self.shown = self.shown, shown
-        try:
-            with self.pause():
-                yield
-        finally:
-            self.shown = before
 
     def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:
         """Whether a call is recorded as a whole, as the chosen tracer says."""
@@ -144,7 +121,7 @@ class ExampleTracer(Values):
             if not self.is_leaf_module(m, path):
                 return call.run()
             make = partial(self.create_node, "call_module", path)
-            return self._record_whole(call, make)
+            return self.record_whole(call, make)
         finally:
             self.module_stack.pop(key, None)
             scope.module_path, scope.module_type = before
@@ -154,7 +131,7 @@ class ExampleTracer(Values):
     def see(self, call: Call) -> Value:
         """Make a call of torch, and record it unless it only asks."""
         if call.function is switch_gradients:
-            self.blocks.switch_gradients(*call.args)
+            self.switch_gradients(*call.args)
             return call.run()
         call, name = call.mapped(self.fake), call.name
         if name in _BY_ONES:
@@ -162,78 +139,17 @@ class ExampleTracer(Values):
         try:
             written: Value = self.create_arg((call.args, call.kwargs))
         except NotImplementedError:
-            if _has_values(call):
+            if call.has_values():
                 raise
             with unset_fake_temporarily(), self.pause():
                 return call.run()  # of an array of numpy, say
-        result, bind = self._run_call(call, is_leaf=False)
+        result, bind = self.run_call(call, is_leaf=False)
         gives_tensors = any(map(is_tensor, pytree.tree_leaves(result)))
         if gives_tensors or (result is None and name != "__get__"):
             node = self._record(call, *written)
             return bind(node, result) if gives_tensors else None
         self._ask(call, result)
         return result
-
-    def call_leaf(self, call: Call, target: Value = None) -> Value:
-        """Make the call of a leaf function, and record it if it has tensors.
-
-        Args:
-            call: gives the result.
-            target: what the node calls, if that is not the function.
-        """
-        if not _has_values(call):
-            return call.run()
-        target = target or call.function
-        make = partial(self.create_node, "call_function", target)
-        return self._record_whole(call, make)
-
-    def _record_whole(self, call: Call, make: Make) -> Value:
-        """Record a call in which nothing else is recorded."""
-        written: Value = self.create_arg((call.args, call.kwargs))
-        read = {*self._captured.read_training}
-        result, bind = self._run_call(call, is_leaf=True)
-        self._captured.read_training = read
-        return bind(make(*written), result)
-
-    def _run_call(
-        self, call: Call, *, is_leaf: bool
-    ) -> tuple[Value, Callable[[Node, Value], Value]]:
-        """Make a call that is recorded as one node; with data, if it must be.
-
-        Some operators have a wrong rule for tensors without data, or none, and
-        a leaf may decide by values.
-
-        Returns:
-            The result, and what binds it.
-        """
-        try:
-            with self.pause():
-                return call.run(), self.bind
-        except Exception as error:
-            if not is_leaf and isinstance(error, DATA_DEPENDENT):
-                raise
-            try:
-                with unset_fake_temporarily(), self.showing(self.real):
-                    result = call.mapped(self.real).run()
-            except Exception:
-                raise error from None
-            kinds = torch.Tensor, NoneType
-            if all(isinstance(x, kinds) for x in pytree.tree_leaves(result)):
-                return result, self._bind_real
-            message = refusals.data_dependent(error, self.paths)
-            raise TraceError(message) from error
-
-    def _bind_real(self, node: Node, value: Value) -> Value:
-        """Bind the result of a run with data: all its sizes are unknown."""
-        if is_tensor(value):
-            fake = self.sizes.fake(value, node, None, is_input=False)
-            return self.bind(node, fake)
-        if type(value) not in (tuple, list):
-            return value
-        return type(value)(
-            self._bind_real(self.call(operator.getitem, node, index), item)
-            for index, item in enumerate(value)
-        )
 
     def _record(self, call: Call, args: Value, kwargs: Value) -> Node:
         """The node for a call."""
@@ -273,7 +189,7 @@ class ExampleTracer(Values):
                 text = f"{path}.{name} was {answer!r}"
                 self.facts.setdefault(text, frames.where())
             elif name == "dtype" and node and node.op != "placeholder":
-                self.blocks.ask_what_casts(asked.device.type)
+                self.ask_what_casts(asked.device.type)
         elif name == "grad_fn":
             for each in (asked.requires_grad, asked.is_leaf):
                 bool(each)
@@ -308,12 +224,6 @@ class Watch(TorchFunctionMode):
         """Hand a call to the tracer."""
         call = Call(func, args, kwargs or {})
         return call.run() if self._tracer.paused else self._tracer.see(call)
-
-
-def _has_values(call: Call) -> bool:
-    """Whether it is given tensors, or numbers computed of sizes."""
-    kinds = (torch.Tensor, *SYMBOLIC)
-    return any(isinstance(leaf, kinds) for leaf in call.leaves())
 
 
 def _rows() -> Iterator[tuple[str, tuple[Function, int, bool]]]:

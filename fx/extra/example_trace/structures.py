@@ -55,7 +55,9 @@ class Constant:
             return False
         return _is_true(one == two)
 
-    __hash__ = None  # type: ignore[assignment]
+    def __hash__(self) -> int:
+        """The same for equal ones."""
+        return hash(type(self.value))
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import torch
 from torch.utils.checkpoint import checkpoint
@@ -29,9 +29,7 @@ from ...usedef.values import Argument, Value
 from . import refusals
 from .calls import Call, handing_to, importers_of
 from .structures import is_tensor
-
-if TYPE_CHECKING:
-    from .recorder import ExampleTracer
+from .wholes import Wholes
 
 
 class Submodule:
@@ -43,7 +41,7 @@ class Submodule:
         leaves: the tensors that it has returned.
     """
 
-    def __init__(self, tracer: ExampleTracer) -> None:
+    def __init__(self, tracer: Wholes) -> None:
         """Begin with an empty graph."""
         self._tracer = tracer
         self._outer = tracer.graph, tracer.inner, {**tracer.node_by_id}
@@ -123,7 +121,7 @@ _OPTIONS: Final = frozenset(
 """The keywords of `checkpoint` that are not for the function."""
 
 
-def _checkpoint(tracer: ExampleTracer, call: Call) -> Value:
+def _checkpoint(tracer: Wholes, call: Call) -> Value:
     """Record a checkpointed function as a module."""
     given = {**call.kwargs}
     options = {key: given.pop(key) for key in _OPTIONS & given.keys()}
@@ -133,7 +131,7 @@ def _checkpoint(tracer: ExampleTracer, call: Call) -> Value:
     return tracer.bind_leaves(node, result, inner.leaves)
 
 
-def _cond(tracer: ExampleTracer, call: Call) -> Value:
+def _cond(tracer: Wholes, call: Call) -> Value:
     """Record the branches of torch.cond as modules."""
     names = "pred", "true_fn", "false_fn", "operands"
     given = {**dict(zip(names, call.args, strict=False)), **call.kwargs}
@@ -158,7 +156,7 @@ def _kind(tensor: torch.Tensor) -> tuple[Value, ...]:
     return tensor.dtype, tensor.device, *tensor.shape
 
 
-def _vmap(tracer: ExampleTracer, call: Call) -> Value:
+def _vmap(tracer: Wholes, call: Call) -> Value:
     """Record a function that torch.vmap calls as a module."""
     function, in_dims, out_dims, randomness, chunk_size, *given = call.args
     dims = flat_dims(in_dims, tuple(given)) + flat_dims(0, call.kwargs)

@@ -193,7 +193,7 @@ class ExampleRun(TraceRun):
         guards = Guards(
             example.names,
             [
-                *example.guards(tracer.blocks.asked),
+                *example.guards(tracer.modes),
                 *tracer.sizes.guards,
             ],
         )

@@ -10,7 +10,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import torch
 from torch import nn
@@ -30,8 +30,13 @@ from .calls import Function
 from .sizes import Sizes, plain
 from .structures import attributes_of, is_tensor
 
-if TYPE_CHECKING:
-    from .submodules import Submodule
+
+class Lifting(Protocol):
+    """A function that is recorded as a module: see `submodules`."""
+
+    def lift(self, node: Node) -> Node:
+        """The node itself, or what stands in the module for one outside."""
+        ...
 
 
 class Values(Tracer):
@@ -53,7 +58,7 @@ class Values(Tracer):
         """Begin without any."""
         super().__init__()
         self.node_by_id: dict[int, Node] = {}
-        self.inner: Submodule | None = None
+        self.inner: Lifting | None = None
         self.erasable: set[Node] = set()
         self.paused = 0
         self.has_ended = False

@@ -147,13 +147,6 @@ exit_autocast: Final[Callable[..., Value]] = find(
     needed_for="saved graphs that switch autocast off",
 )
 
-
-def autocast_arguments(block: torch.autocast) -> tuple[Value, ...]:
-    """What `enter_autocast` takes to do what a block does."""
-    names = "device", "fast_dtype", "_enabled", "_cache_enabled"
-    return tuple(getattr(block, name) for name in names)
-
-
 dtype_abbreviations: Final[Mapping[torch.dtype, str]] = find_or(
     "torch.utils._dtype_abbrs:dtype_abbrs",
     {},

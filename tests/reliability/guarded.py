@@ -304,12 +304,6 @@ PART = Part(
     long=20_000,
     plants=(
         Plant(
-            "fx/extra/example_trace/sizes.py",
-            "            bool(size == 1)",
-            "            size.__eq__(1)",
-            "squeeze is taken to keep each size that is free",
-        ),
-        Plant(
             "fx/extra/example_trace/guards.py",
             "            if self._ask(*leaves) == self._values:",
             "            if self._ask(*leaves):",
@@ -320,6 +314,12 @@ PART = Part(
             "        if type(one) is not type(two) or isinstance(",
             "        if isinstance(",
             "True stands for 1, and 2.0 for 2",
+        ),
+        Plant(
+            "fx/extra/example_trace/sizes.py",
+            "            bool(size == 1)",
+            "            size.__eq__(1)",
+            "squeeze is taken to keep each size that is free",
         ),
     ),
 )

@@ -24,12 +24,12 @@ from ...node import Node
 from ...recording import frames
 from ...torch_internals.operators import (
     INFERENCE_MODE,
-    autocast_arguments,
     enter_autocast,
     exit_autocast,
     switch_gradients,
 )
 from ...torch_internals.symbolic_sizes import SYMBOLIC
+from ...torch_internals.transforms import autocast_arguments
 from ...tracing.patching import TRACES
 from ...usedef.values import Value
 from .calls import Call, current, handing_to

@@ -54,7 +54,7 @@ class Example:
         Raises:
             TypeError: it does not fit.
         """
-        signature = inspect.signature(function)
+        signature = _signature(function)
         places = signature.bind(
             *range(len(args)), **{key: key for key in kwargs}
         ).arguments
@@ -195,6 +195,15 @@ def _dims_of(tensor: torch.Tensor, spec: Value, path: str) -> Dims:
 
 
 # -- parameters ----------------------------------------------------------------
+
+
+def _signature(function: Callable[..., Value]) -> inspect.Signature:
+    """The signature of a function; of one that has none, `*args, **kwargs`."""
+    try:
+        return inspect.signature(function)
+    except ValueError:  # of a function of torch
+        names = ("args", _REST[0]), ("kwargs", _REST[1])
+        return inspect.Signature([inspect.Parameter(*each) for each in names])
 
 
 def _at(

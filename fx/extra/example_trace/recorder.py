@@ -233,6 +233,7 @@ def _rows() -> Iterator[tuple[str, tuple[Function, int, bool]]]:
         yield bare, (function, text.count("{}"), False)
         yield f"__{bare}__", (function, text.count("{}"), False)
         yield f"__r{bare}__", (function, 2, True)
+    yield "div", (operator.truediv, 2, False)
     yield "__setitem__", (operator.setitem, 3, False)
 
 

@@ -214,7 +214,7 @@ class Sizes:
         """Let the graph check that a question has the same answer again."""
         graph = node.graph
         equal = graph.call_function(operator.eq, (node, answer))
-        message = f"the trace relied on {node.format_node()} == {answer!r}"
+        message = f"the trace relied on {node} == {answer!r}"
         message += f", asked at {frames.where()}"
         graph.call_function(assert_, (equal, message))
 

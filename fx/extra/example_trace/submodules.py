@@ -22,7 +22,7 @@ from ...graph_module import GraphModule
 from ...node import Node
 from ...proxy import TraceError
 from ...torch_internals import pytree
-from ...torch_internals.functorch import VMAP
+from ...torch_internals.transforms import VMAP
 from ...tracing.patching import TRACES
 from ...tracing.wrapping import original_of
 from ...usedef.values import Argument, Value

@@ -21,8 +21,8 @@ from ...proxy import TraceError
 from ...recording import frames
 from ...torch_internals import pytree
 from ...torch_internals.fake_tensors import detached, is_fake
-from ...torch_internals.functorch import is_wrapped
 from ...torch_internals.symbolic_sizes import SYMBOLIC, hint_of
+from ...torch_internals.transforms import is_wrapped
 from ...tracing.tracer import Tracer
 from ...usedef.values import Argument, Value
 from . import refusals

@@ -110,7 +110,8 @@ class Wholes(Values):
     def _bind_real(self, node: Node, value: Value) -> Value:
         """Bind the result of a run with data: all its sizes are unknown."""
         if is_tensor(value):
-            fake = self.sizes.fake(value, node, None, is_input=False)
+            with self.pause():
+                fake = self.sizes.fake(value, node, None, is_input=False)
             return self.bind(node, fake)
         if type(value) not in (tuple, list):
             return value

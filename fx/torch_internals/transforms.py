@@ -1,4 +1,4 @@
-"""Extra: transforms of functions, such as torch.vmap, and their tensors."""
+"""Extra: transforms of functions, such as vmap, and blocks of autocast."""
 
 from __future__ import annotations
 
@@ -24,3 +24,9 @@ is_wrapped: Final[Callable[[torch.Tensor], bool]] = find_or(
     without=_WITHOUT,
 )
 """Whether a tensor is what the function in a transform gets."""
+
+
+def autocast_arguments(block: torch.autocast) -> tuple[Value, ...]:
+    """What `enter_autocast` takes to do what a block does."""
+    names = "device", "fast_dtype", "_enabled", "_cache_enabled"
+    return tuple(getattr(block, name) for name in names)

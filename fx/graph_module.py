@@ -84,7 +84,7 @@ class GraphModule(nn.Module):
 
     # TorchScript compiles properties and evaluates annotations; it must not
     # do that with ours.
-    __jit_unused_properties__: ClassVar[list[str]] = ["graph", "code"]
+    __jit_unused_properties__: ClassVar[list[str]] = ["graph", "code", "guards"]
     __jit_ignored_attributes__: ClassVar[list[str]] = list(__annotations__)
 
     def __new__(cls, *args: object, **kwargs: object) -> Self:

@@ -549,6 +549,23 @@ def test_a_tensor_as_default_is_the_default() -> None:
     gm = fx.trace(program, X)
     assert right(program, gm, X)
     assert "m is not what" in refused(gm, X, torch.zeros(3))
+    gm.guards.enabled = False
+    assert torch.equal(gm(X), X * 2)
+
+
+EMPTY: dict[str, int] = {}
+
+
+def test_defaults_are_not_counted_among_the_containers() -> None:
+    def program(x: Value, options: Value = EMPTY, held: Value = None) -> Value:
+        held.append(x)
+        return options.get("k", 2) * x
+
+    gm = fx.trace(program, X, held=[X + 1])
+    held = [X + 1]
+    assert torch.equal(gm(X, held=held), X * 2)
+    assert same(held, [X + 1, X])
+    assert refused(gm, X, {"k": 3}, held=[X + 1])
 
 
 def test_functions_without_a_signature() -> None:
@@ -636,6 +653,30 @@ def test_a_cache_among_the_inputs_is_updated() -> None:
         ran = fx.Interpreter(gm).run(X, cache := Cache(X + 1))
         assert same(ran, each(X, Cache(X + 1)))
         assert cache.count == 2
+
+
+def decided(x: torch.Tensor, cache: Cache) -> torch.Tensor:
+    """Decides by values, and keeps a tensor."""
+    return cache.update(x * 2 if x.sum() > 0 else x)
+
+
+def test_a_leaf_may_take_an_object() -> None:
+    def program(x: torch.Tensor, cache: Cache) -> Value:
+        return cache.update(x + 1) * 2, cache.held[0]
+
+    for leaf in (Cache.update, f"{__name__}.Cache.update"):
+        gm = fx.trace(program, X, Cache(X + 1), leaves=[leaf])
+        calls = [n for n in gm.graph.nodes if n.op == "call_function"]
+        assert torch.cat not in [node.target for node in calls]
+        assert right(program, gm, torch.ones(4, 3), Cache(torch.zeros(5, 3)))
+        assert right(program, pickle.loads(pickle.dumps(gm)), X, Cache(X + 1))
+
+    def values(x: torch.Tensor, cache: Cache) -> Value:
+        return decided(x, cache)
+
+    gm = fx.trace(values, X, Cache(X + 1), leaves=[decided])
+    for x in (X, -X):
+        assert right(values, gm, x, Cache(X + 1))
 
 
 def test_containers_among_the_inputs_are_updated() -> None:

@@ -21,7 +21,6 @@ from ...codegen.readable import output_text
 from ...usedef.values import Argument, Value
 from .guards import GuardError, Guards
 from .structures import (
-    Again,
     Apart,
     Constant,
     Container,
@@ -80,35 +79,41 @@ class Inputs:
         Raises:
             GuardError: they are not what the trace holds for.
         """
-        if not self.guards.enabled:
-            return self.apart(values).leaves
-        leaves = self._leaves(values)
-        self.guards.check(leaves)
+        checked = self.guards.enabled
+        if self._nested or not self._are_tensors(values):
+            leaves = self.apart(values, checked=checked).leaves
+        else:
+            leaves = [v for v in values if isinstance(v, torch.Tensor)]
+        if checked:
+            self.guards.check(leaves)
         return leaves
-
-    def _leaves(self, values: Sequence[Value]) -> list[Value]:
-        """The tensors, if all else is as in the example."""
-        if not self._nested and self._are_tensors(values):
-            return [v for v in values if isinstance(v, torch.Tensor)]
-        apart = Apart()
-        for parameter, value in zip(self.parameters, values, strict=True):
-            was = parameter.part
-            if isinstance(was, Constant) and value is was.value:
-                continue  # a default, which may be a tensor
-            part = apart.take(value, parameter.variable)
-            if part != parameter.part:
-                self._refuse(parameter, part)
-        return apart.leaves
 
     def _are_tensors(self, values: Sequence[Value]) -> bool:
         """Whether there are tensors where they were, and None elsewhere."""
         return all(
             isinstance(value, torch.Tensor)
             if isinstance(parameter.part, Leaf)
-            else value is None and parameter.part.value is None
+            else value is None and parameter.part == _NONE
             for parameter, value in zip(self.parameters, values, strict=True)
-            if not isinstance(parameter.part, Container | Again)
         )
+
+    def apart(self, values: Sequence[Value], *, checked: bool = False) -> Apart:
+        """The values of all parameters, taken apart.
+
+        Raises:
+            GuardError: they are to be checked, and one is built otherwise
+                than the example's.
+        """
+        apart = Apart()
+        for parameter, value in zip(self.parameters, values, strict=True):
+            was = parameter.part
+            if isinstance(was, Constant) and value is was.value:
+                continue  # a default, whatever is in it
+            into = Apart() if isinstance(was, Constant) else apart
+            part = into.take(value, parameter.variable)
+            if checked and part != was:
+                self._refuse(parameter, part)
+        return apart
 
     def _refuse(self, parameter: Parameter, part: Part) -> None:
         """Raise for an input that is built otherwise than the example's."""
@@ -118,13 +123,6 @@ class Inputs:
             f"and is {in_words(now)}\n  What is no tensor is fixed in the "
             "graph. Trace again with an example like this one"
         )
-
-    def apart(self, values: Sequence[Value]) -> Apart:
-        """The values of all parameters, taken apart and not checked."""
-        apart = Apart()
-        for value in values:
-            apart.take(value)
-        return apart
 
     def bind(self, args: Sequence[Value]) -> list[Value]:
         """Values for all parameters, of those given by position.
@@ -306,6 +304,7 @@ class GuardedCodeGen(CodeGen):
 _APART: Final[ContextVar[Apart]] = ContextVar("fx guarded inputs")
 """The inputs of the run of an Interpreter in this thread."""
 
+_NONE: Final = Constant(None)
 _PLAIN: Final = (type(None), bool, int, str)
 """Types of defaults that are written as they are."""
 

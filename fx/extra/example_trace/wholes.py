@@ -24,8 +24,9 @@ from ...torch_internals.fake_tensors import unset_fake_temporarily
 from ...torch_internals.symbolic_sizes import DATA_DEPENDENT
 from ...usedef.values import Value
 from . import refusals
-from .calls import Call
-from .structures import is_tensor
+from .calls import Call, Function
+from .guards import GuardError
+from .structures import Apart, Part, is_tensor
 from .values import Values
 
 Make: TypeAlias = Callable[[Value, Value], Node]
@@ -69,7 +70,29 @@ class Wholes(Values):
             return call.run()
         target = target or call.function
         make = partial(self.create_node, "call_function", target)
-        return self.record_whole(call, make)
+        try:
+            return self.record_whole(call, make)
+        except NotImplementedError:
+            if self.inner is not None:
+                raise
+            return self._record_with_objects(call)
+
+    def _record_with_objects(self, call: Call) -> Value:
+        """Record a call that is given objects, in which there are tensors.
+
+        The node takes these tensors, and gives those in the result and in the
+        objects afterwards, which are put into the program's.
+        """
+        apart = Apart()
+        part = apart.take((call.args, call.kwargs))
+        given, whole = [*apart.leaves], OnObjects(call.function, part)
+        found, bind = self.run_call(Call(whole, (*given,), {}), is_leaf=True)
+        node = self.call(whole, *map(self.create_arg, given))
+        leaves = given + bind(node, found)
+        result = apart.put(whole.parts[0], leaves)
+        for container in whole.parts[1:]:
+            apart.refill(container, leaves)
+        return result
 
     def record_whole(self, call: Call, make: Make) -> Value:
         """Record a call in which nothing else is recorded."""
@@ -119,3 +142,39 @@ class Wholes(Values):
             self._bind_real(self.call(operator.getitem, node, index), item)
             for index, item in enumerate(value)
         )
+
+
+class OnObjects:
+    """A function that is called with objects, and given their tensors.
+
+    Attributes:
+        part: what it is called with.
+        parts: what it has returned in the first call, and what it has changed.
+    """
+
+    def __init__(self, function: Function, part: Part) -> None:
+        """Make it of what a call is given."""
+        self._function = function
+        self.part = part
+        self.parts: tuple[Value, ...] = ()
+        self.__name__ = getattr(function, "__name__", "call")
+
+    def __call__(self, *leaves: Value) -> list[Value]:
+        """The tensors in the result, then those that objects have anew.
+
+        Raises:
+            GuardError: there are others than in the first call.
+        """
+        apart = Apart()
+        args, kwargs = apart.put(self.part, [*leaves])
+        before = apart.snapshot([self.part])
+        apart.leaves += leaves
+        result = self._function(*args, **kwargs)
+        parts = apart.take(result), *apart.changed(before)
+        self.parts = self.parts or parts
+        if parts != self.parts:
+            raise GuardError(
+                f"{self.__name__} has done something else with its objects "
+                "than when it was traced. Trace again with such inputs"
+            )
+        return apart.leaves[len(leaves) :]

@@ -18,7 +18,8 @@ import torch
 from ...codegen.codegen import CodeGen
 from ...codegen.emit import INDENT
 from ...codegen.readable import output_text
-from ...usedef.values import Argument, Value
+from ...proxy import TraceError
+from ...usedef.values import Argument, Recorded, Value
 from .guards import GuardError, Guards
 from .structures import (
     Apart,
@@ -80,6 +81,13 @@ class Inputs:
             GuardError: they are not what the trace holds for.
         """
         checked = self.guards.enabled
+        if checked and any(isinstance(value, Recorded) for value in values):
+            raise TraceError(
+                "guards cannot be checked for proxies. To change a graph, use "
+                "fx.Transformer(gm).transform(). To trace it as a part of "
+                "something else, use fx.trace, or leave the guards out: "
+                "gm.guards.enabled = False"
+            )
         if self._nested or not self._are_tensors(values):
             leaves = self.apart(values, checked=checked).leaves
         else:

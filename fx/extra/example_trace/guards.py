@@ -38,6 +38,12 @@ class Guard(NamedTuple):
     value: Value
     line: str = ""
 
+    @property
+    def asked(self) -> str:
+        """The expression, so that its value can be compared."""
+        is_bool = isinstance(self.value, bool)  # a symbol may stand for one
+        return f"bool({self.expression})" if is_bool else self.expression
+
     def __str__(self) -> str:
         """The guard as an equation."""
         if self.value is True:
@@ -124,7 +130,7 @@ class Guards(Sequence[Guard]):
         Cost: O(guards), a microsecond for about ten.
         """
         if self._ask is None:
-            asked = "".join(f"{guard.expression}, " for guard in self._guards)
+            asked = "".join(f"{guard.asked}, " for guard in self._guards)
             self._ask = self._function(f"({asked})")
         try:
             if self._ask(*leaves) == self._values:
@@ -137,7 +143,7 @@ class Guards(Sequence[Guard]):
     def _check_one(self, guard: Guard, leaves: Sequence[Value]) -> None:
         """Raise unless one of them holds."""
         try:
-            found = self._function(guard.expression)(*leaves)
+            found = self._function(guard.asked)(*leaves)
         except Exception as error:
             raise self._refusal(guard, leaves, str(error)) from None
         if found != guard.value:

@@ -24,7 +24,7 @@ from torch import nn
 
 from ...torch_internals import pytree
 from ...torch_internals.symbolic_sizes import SYMBOLIC
-from ...usedef.values import Value
+from ...usedef.values import Recorded, Value
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,7 @@ class Apart:
 
         Cost: O(size of `value`).
         """
-        if isinstance(value, (torch.Tensor, *SYMBOLIC)):
+        if isinstance(value, (torch.Tensor, Recorded, *SYMBOLIC)):
             self.leaves.append(value)
             self.paths.append(path)
             return Leaf(len(self.leaves) - 1)

@@ -450,7 +450,7 @@ def test_the_error_names_the_leaf_to_pass() -> None:
     for leaf in given:
         gm = fx.trace(lambda x: positive(x) + 1, X, leaves=[leaf])
         names = [node.name for node in gm.graph.nodes]
-        assert names == ["x", "positive", "add", "output"]
+        assert names == ["x", "positive", "of_kind", "add", "output"]
         inputs: list[torch.Tensor] = [X, X.neg(), torch.ones(4, 5)]
         for x in inputs:
             assert torch.equal(gm(x) - 1, positive(x))
@@ -467,6 +467,20 @@ def test_what_follows_from_the_sizes_of_a_leaf_is_checked() -> None:
     assert torch.equal(gm(X + 1), chosen_rows(X + 1))
     with pytest.raises(AssertionError, match="the trace relied on"):
         gm(torch.tensor([[1.0, 2.0], [-1.0, 2.0]]))
+
+
+def test_the_kind_of_what_a_leaf_gives_is_checked() -> None:
+    gm = fx.trace(lambda x: kinds(x) + 1, X + 1, leaves=[kinds])
+    assert torch.equal(gm(X + 1), X + 2)
+    with pytest.raises(fx.GuardError, match="and 2 dimensions"):
+        gm(-X)
+    with pytest.raises(fx.GuardError, match="is empty"):
+        fx.trace(lambda x: rows_of(x), X + 1, leaves=[rows_of])(-X)
+
+
+def kinds(x: torch.Tensor) -> torch.Tensor:
+    """Decides by values which dtype it gives."""
+    return x if x.sum() > 0 else x.double()
 
 
 def rows_of(x: torch.Tensor) -> torch.Tensor:
@@ -765,6 +779,14 @@ def test_gradients_are_switched_and_put_back(
     with torch.set_grad_enabled(called):
         assert same(gm(x), blocks(x))
         assert torch.is_grad_enabled() is called
+
+
+def test_a_trace_in_inference_mode() -> None:
+    net = Net().eval()
+    x = torch.randn(2, 3, 4)
+    with torch.inference_mode():
+        gm = fx.trace(lambda x: net(x)["y"] + X.sum(), x)
+        assert torch.equal(gm(x), net(x)["y"] + X.sum())
 
 
 def test_autocast_and_inference_mode() -> None:

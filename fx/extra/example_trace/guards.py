@@ -57,6 +57,21 @@ def identities(*tensors: torch.Tensor) -> tuple[int, ...]:
     return tuple(map(ids.index, ids))
 
 
+def of_kind(tensor: torch.Tensor, dtype: torch.dtype, dim: int) -> None:
+    """Check a tensor that the graph has computed, whose kind is no guard's.
+
+    Raises:
+        GuardError: it is of another kind, or it is empty.
+    """
+    if tensor.dtype != dtype or tensor.dim() != dim or 0 in tensor.shape:
+        what = f"has {tensor.dtype} and {tensor.dim()} dimensions"
+        what = "is empty" if 0 in tensor.shape else what
+        raise GuardError(
+            f"the trace relied on a result of {dtype} with {dim} dimensions, "
+            f"and it {what}. Trace again with an example like this one"
+        )
+
+
 NAMES: Final[dict[str, Value]] = {
     "math": math,
     "torch": torch,

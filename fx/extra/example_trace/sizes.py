@@ -20,6 +20,7 @@ from torch import nn
 
 from ...graph import Graph
 from ...node import Node
+from ...proxy import TraceError
 from ...recording import frames
 from ...torch_internals.fake_tensors import FakeTensorMode
 from ...torch_internals.operators import assert_
@@ -31,7 +32,7 @@ from ...torch_internals.symbolic_sizes import (
     written,
 )
 from ...usedef.values import Argument, Value
-from .guards import Guard
+from .guards import Guard, of_kind
 
 Dims: TypeAlias = Mapping[int, Value] | None
 """Which sizes of a tensor may vary, by their place; None for all of them."""
@@ -68,49 +69,58 @@ class Sizes:
 
     # -- tensors -----------------------------------------------------------
 
-    def fake(
-        self,
-        tensor: torch.Tensor,
-        node: Node,
-        dims: Dims,
-        *,
-        is_input: bool = True,
-    ) -> torch.Tensor:
-        """A tensor without data, whose sizes are symbols where they may vary.
+    def fake(self, tensor: torch.Tensor, node: Node, dims: Dims) -> Value:
+        """An input without data, whose sizes are symbols where they may vary.
 
         Args:
             tensor: the example.
             node: its value at run time.
             dims: which sizes may vary.
-            is_input: whether a call is given it, and can be checked before.
         """
         free = [*(range(tensor.dim()) if dims is None else dims)]
-        if (
-            type(tensor) not in (torch.Tensor, nn.Parameter)
-            or tensor.layout != torch.strided
-            or 0 in tensor.shape
-        ):
+        if not _may_be_free(tensor):
             free = []
         sizes: list[Value] = [*tensor.shape]
         for place in free:
             dim = None if dims is None else dims[place]
             sizes[place] = self._size(node, place, sizes[place], dim)
-            if not is_input:
-                self._late.append(expression_of(sizes[place]))
         for place, size in enumerate(tensor.shape):
             if place not in free:
                 self.guards.append(Guard(f"{node}.size({place})", size))
-        if free and is_input:  # torch takes it that a symbol is not 0
-            self.guards.append(Guard(f"0 in {node}.shape", 0 in tensor.shape))
-        if not free:
-            return self.mode.from_tensor(tensor, static_shapes=True)
-        with self.mode, torch.no_grad():
-            fake = torch.empty_strided(
-                sizes,
-                _strides(tensor, sizes),
-                dtype=tensor.dtype,
-                device=tensor.device,
+        if free:  # torch takes it that a symbol is not 0
+            self.guards.append(Guard(f"0 in {node}.shape", value=False))
+            return self._made(tensor, sizes)
+        return self.mode.from_tensor(tensor, static_shapes=True)
+
+    def fake_result(self, tensor: torch.Tensor, node: Node) -> Value:
+        """What stands for a result that is known by made-up data alone.
+
+        The graph checks what the program asks about its sizes, and that its
+        kind is the same.
+
+        Raises:
+            TraceError: it is empty, or of a kind with no sizes.
+        """
+        if not _may_be_free(tensor):
+            raise TraceError(
+                f"{node} can only be run on data, and its result on some that "
+                f"were made up, of shape {tuple(tensor.shape)}, says too "
+                f"little\n  in\n  {frames.where()}"
             )
+        kind = node, tensor.dtype, tensor.dim()
+        node.graph.call_function(of_kind, kind)
+        sizes = []
+        for place, value in enumerate(tensor.shape):
+            size = self._size(node, place, value, None)
+            self._late.append(expression_of(size))
+            sizes.append(size)
+        return self._made(tensor, sizes)
+
+    def _made(self, tensor: torch.Tensor, sizes: list[Value]) -> torch.Tensor:
+        """A tensor without data, like another one but for its sizes."""
+        kind: Value = {"dtype": tensor.dtype, "device": tensor.device}
+        with self.mode, torch.no_grad():
+            fake = torch.empty_strided(sizes, _strides(tensor, sizes), **kind)
         return fake.requires_grad_(tensor.requires_grad)
 
     def _size(self, node: Node, place: int, value: int, dim: Value) -> Value:
@@ -259,6 +269,12 @@ _FUNCTIONS: Final[dict[str, Callable[..., Value]]] = {
     "torch.sym_int": torch.sym_int,
 }
 """What expressions call → the function of a node."""
+
+
+def _may_be_free(tensor: torch.Tensor) -> bool:
+    """Whether a tensor's sizes can be symbols: it is a plain one with data."""
+    is_plain = type(tensor) in (torch.Tensor, nn.Parameter)
+    return is_plain and tensor.layout == torch.strided and 0 not in tensor.shape
 
 
 def _strides(tensor: torch.Tensor, sizes: list[Value]) -> list[Value]:

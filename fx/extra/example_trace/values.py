@@ -131,8 +131,7 @@ class Values(Tracer):
         path, fake = self._tensor_path(real), self.fake(real)
         if path is None:
             path = self._constant_path(real)
-            version: int = fake._version  # noqa: SLF001
-            self._constants.append((fake, version, frames.where()))
+            self._constants.append((fake, _version(fake), frames.where()))
         node = self.create_node("get_attr", path, (), {})
         node.meta["val"] = self.noted(fake)
         self.erasable.add(node)
@@ -242,7 +241,7 @@ class Values(Tracer):
     def check_constants(self) -> None:
         """Raise TraceError if a tensor that no call has made is written to."""
         for fake, version, line in self._constants:
-            if fake._version != version:  # noqa: SLF001
+            if _version(fake) != version:
                 raise TraceError(refusals.written(line))
 
     @property
@@ -253,6 +252,12 @@ class Values(Tracer):
     def store(self, prefix: str, value: Value) -> Node:
         """A node that fetches what is put on the root until the trace ends."""
         return self.create_node("get_attr", self._store(prefix, value), (), {})
+
+
+def _version(tensor: Value) -> int:
+    """How often a tensor was written to; 0 where nobody counts."""
+    known = not torch.is_inference(tensor)
+    return tensor._version if known else 0  # noqa: SLF001
 
 
 def _keeps_identity(node: Node) -> bool:

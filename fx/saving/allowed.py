@@ -28,6 +28,7 @@ from ..memory.facts import facts_of_overloads
 from ..proxy import assert_fn
 from ..text.qualified_names import _type_repr, pretty_target
 from ..torch_internals.operators import (
+    INFERENCE_MODE,
     NN,
     OpOverload,
     OpOverloadPacket,
@@ -71,7 +72,8 @@ _NAME_IN_2: Final = "fx.tracing.concrete_args._assert_is_none"
 @functools.cache
 def _functions() -> Mapping[str, object]:
     """Name → function, for what is not in torch.ops."""
-    state = (switch_gradients, enter_autocast, exit_autocast)
+    state = (switch_gradients, torch.is_grad_enabled, *INFERENCE_MODE)
+    state += (enter_autocast, exit_autocast)
     of_python = [function for _, function in OF_PYTHON]
     of_python += map(vars(builtins).get, _BUILTINS)
     checks = (assert_, assert_fn, _assert_is_none, _assert_same)

@@ -471,6 +471,8 @@ def test_what_follows_from_the_sizes_of_a_leaf_is_checked() -> None:
 
 def test_the_kind_of_what_a_leaf_gives_is_checked() -> None:
     gm = fx.trace(lambda x: kinds(x) + 1, X + 1, leaves=[kinds])
+    gm.graph.eliminate_dead_code()
+    gm.recompile()
     assert torch.equal(gm(X + 1), X + 2)
     with pytest.raises(fx.GuardError, match="and 2 dimensions"):
         gm(-X)
@@ -1000,6 +1002,21 @@ def test_an_interpreter_checks() -> None:
         assert torch.equal(got, X * (X + 1))
     with pytest.raises(fx.GuardError):
         fx.Interpreter(gm).run(*other)
+
+
+def test_blocks_and_late_checks_are_saved(tmp_path: Path) -> None:
+    def program(x: torch.Tensor) -> Value:
+        with torch.no_grad(), torch.autocast("cpu"):
+            y = x @ x.t()
+        with torch.inference_mode():
+            z = x * 2
+        return (y if y.stride(0) > 1 else y + 1), z
+
+    gm = fx.trace(program, X)
+    gm.graph.eliminate_dead_code()
+    with pytest.warns(UserWarning, match="'val' of node"):
+        fx.save(gm, tmp_path / "gm")
+    assert right(program, fx.load(tmp_path / "gm"), X)
 
 
 def test_guards_are_saved(tmp_path: Path) -> None:

@@ -31,6 +31,7 @@ from ...torch_internals.operators import (
 from ...torch_internals.symbolic_sizes import SYMBOLIC
 from ...torch_internals.transforms import autocast_arguments
 from ...tracing.patching import TRACES
+from ...tracing.wrapping import original_of
 from ...usedef.values import Value
 from .calls import Call, current, handing_to
 from .sizes import plain
@@ -62,7 +63,7 @@ class Blocks(Wholes):
         if step == "__exit__" and stack:
             mode = stack.pop()
         elif switch and id(block) not in self._made:
-            stack.append(self.call(torch.is_grad_enabled))
+            stack.append(self.call(original_of(torch.is_grad_enabled)))
         self._made.pop(id(block), None)
         if step == "__init__":
             self._made[id(block)] = block

@@ -57,8 +57,11 @@ def identities(*tensors: torch.Tensor) -> tuple[int, ...]:
     return tuple(map(ids.index, ids))
 
 
-def of_kind(tensor: torch.Tensor, dtype: torch.dtype, dim: int) -> None:
+def of_kind(tensor: torch.Tensor, dtype: torch.dtype, dim: int) -> torch.Tensor:
     """Check a tensor that the graph has computed, whose kind is no guard's.
+
+    Returns:
+        The tensor.
 
     Raises:
         GuardError: it is of another kind, or it is empty.
@@ -70,6 +73,7 @@ def of_kind(tensor: torch.Tensor, dtype: torch.dtype, dim: int) -> None:
             f"the trace relied on a result of {dtype} with {dim} dimensions, "
             f"and it {what}. Trace again with an example like this one"
         )
+    return tensor
 
 
 NAMES: Final[dict[str, Value]] = {

@@ -92,11 +92,14 @@ class Sizes:
             return self._made(tensor, sizes)
         return self.mode.from_tensor(tensor, static_shapes=True)
 
-    def fake_result(self, tensor: torch.Tensor, node: Node) -> Value:
+    def result(self, tensor: torch.Tensor, node: Node) -> tuple[Node, Value]:
         """What stands for a result that is known by made-up data alone.
 
         The graph checks what the program asks about its sizes, and that its
         kind is the same.
+
+        Returns:
+            The node that gives it when that is checked, and the fake tensor.
 
         Raises:
             TraceError: it is empty, or of a kind with no sizes.
@@ -108,13 +111,13 @@ class Sizes:
                 f"little\n  in\n  {frames.where()}"
             )
         kind = node, tensor.dtype, tensor.dim()
-        node.graph.call_function(of_kind, kind)
+        node = node.graph.call_function(of_kind, kind)
         sizes = []
         for place, value in enumerate(tensor.shape):
             size = self._size(node, place, value, None)
             self._late.append(expression_of(size))
             sizes.append(size)
-        return self._made(tensor, sizes)
+        return node, self._made(tensor, sizes)
 
     def _made(self, tensor: torch.Tensor, sizes: list[Value]) -> torch.Tensor:
         """A tensor without data, like another one but for its sizes."""

@@ -134,7 +134,7 @@ class Wholes(Values):
         """Bind the result of a run with data: all its sizes are unknown."""
         if is_tensor(value):
             with self.pause():
-                fake = self.sizes.fake_result(value, node)
+                node, fake = self.sizes.result(value, node)
             return self.bind(node, fake)
         if type(value) not in (tuple, list):
             return value

@@ -124,6 +124,9 @@ def settings() -> Iterator[None]:
     and strides would ask at each step; here they take it for not 1, and check
     that what they computed is right if it is.  What torch.compile has wrapped
     runs as it is.  And a rule that fails is not logged: we try another way.
+
+    The settings are of the process: what another thread compiles meanwhile has
+    them, too.
     """
     log = logging.getLogger(FakeTensorMode.__module__)
     compiler = sys.modules.get("torch._dynamo")

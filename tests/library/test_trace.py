@@ -584,6 +584,19 @@ def test_defaults_are_not_counted_among_the_containers() -> None:
     assert refused(gm, X, {"k": 3}, held=[X + 1])
 
 
+def test_a_program_must_not_change_torch() -> None:
+    state = torch.get_rng_state()
+    for change in (
+        lambda: torch.manual_seed(3),
+        lambda: torch.set_default_dtype(torch.float64),
+    ):
+        with pytest.raises(fx.TraceError, match="changes what later calls"):
+            fx.trace(lambda x, c=change: (c(), x)[1], X)
+    assert torch.equal(torch.get_rng_state(), state)
+    gm = fx.trace(lambda math, torch: math + torch, X, X + 1)
+    assert torch.equal(gm(X, X + 1), X + X + 1)
+
+
 def test_functions_without_a_signature() -> None:
     gm = fx.trace(torch.add, X, X + 1)
     assert "def forward(self, *args, **kwargs):" in gm.code

@@ -12,6 +12,7 @@ begins and one when it ends, which puts back what was there at run time.
 from __future__ import annotations
 
 import functools
+import re
 import sys
 from collections.abc import Iterator
 from types import FrameType
@@ -21,6 +22,7 @@ import torch
 from torch.autograd.function import BackwardCFunction
 
 from ...node import Node
+from ...proxy import TraceError
 from ...recording import frames
 from ...torch_internals.operators import (
     INFERENCE_MODE,
@@ -31,6 +33,7 @@ from ...torch_internals.operators import (
 from ...torch_internals.symbolic_sizes import SYMBOLIC
 from ...torch_internals.transforms import autocast_arguments
 from ...tracing.patching import TRACES
+from ...tracing.switches import PLACES
 from ...tracing.wrapping import original_of
 from ...usedef.values import Value
 from .calls import Call, current, handing_to
@@ -114,6 +117,9 @@ def patch() -> None:
     for number in SYMBOLIC[:2]:
         methods = vars(number).keys() & _OF_NUMBERS
         TRACES.patch(number, methods, handing_to(_ask_number))
+    for holder, functions in PLACES:
+        changing = [name for name in functions if _CHANGES.search(name)]
+        TRACES.patch(holder, changing, handing_to(_refuse_change))
     with_backward: Value = BackwardCFunction
     TRACES.patch(with_backward, ["__init__"], lambda _: _seen_context)
     scripted: Value = torch.jit.ScriptFunction
@@ -129,6 +135,21 @@ _QUESTIONS: Final = frozenset(
     "get_default_device".split()
 )
 """Functions of torch that ask in which mode a program runs."""
+
+
+_CHANGES: Final = re.compile(r"seed|rng|set_default|dual|deterministic_algo")
+"""Names of functions that change what later calls compute."""
+
+
+def _refuse_change(tracer: Wholes, call: Call) -> Value:
+    """Raise TraceError if the program changes torch for what follows."""
+    if not frames.is_user(sys._getframe(2)):
+        return call.run()
+    raise TraceError(
+        f"the program calls {call.name}, which changes what later calls of "
+        f"torch compute, and no graph says so\n  in\n  {frames.where()}\n"
+        "  Call it around the graph"
+    )
 
 
 def _ask_number(tracer: Wholes, call: Call) -> Value:

@@ -239,7 +239,7 @@ def _described(parameter: inspect.Parameter, part: Part) -> Parameter:
 def _placeholder(tracer: ExampleTracer, path: str) -> Node:
     """A placeholder for the tensor that is written so."""
     name = re.sub(r"\W+", "_", path).strip("_")
-    if not is_parameter_name(name):
+    if not is_parameter_name(name) or name in NAMES:
         name = f"input_{name}"
     node = tracer.create_node("placeholder", name, (), {})
     node.target = node.name

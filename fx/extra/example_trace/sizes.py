@@ -104,11 +104,12 @@ class Sizes:
         Raises:
             TraceError: it is empty, or of a kind with no sizes.
         """
-        if not _may_be_free(tensor):
+        if not _may_be_free(tensor) or node.graph is not self._graph:
             raise TraceError(
                 f"{node} can only be run on data, and its result on some that "
                 f"were made up, of shape {tuple(tensor.shape)}, says too "
-                f"little\n  in\n  {frames.where()}"
+                "little. It must not be empty, nor be computed in a function "
+                f"that is given to torch\n  in\n  {frames.where()}"
             )
         kind = node, tensor.dtype, tensor.dim()
         node = node.graph.call_function(of_kind, kind)

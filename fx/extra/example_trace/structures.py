@@ -1,7 +1,7 @@
 """Extra: nested values taken apart into tensors and what they were in.
 
 A graph has a placeholder for each tensor.  What a program takes and gives is
-nested: tuples, dicts, a dataclass, an object with a cache.  `take_apart` gives
+nested: tuples, dicts, a dataclass, an object with a cache.  `Apart.take` gives
 the tensors, and a description of the rest, which can be compared and saved:
 
     {"x": t, "n": 3}    →    [t],  Container(dict, (Leaf(0), Constant(3)))

@@ -24,7 +24,7 @@ CLIENTS := build/clients/.installed
 .DEFAULT_GOAL := help
 .PHONY: help tour test lint types format docs serve site-test stubs bench
 .PHONY: bench-check fuzz newest newest-env package matrix workflow
-.PHONY: clients clean
+.PHONY: clients families clean
 
 help: ## Print this list.
 	@echo "usage: make <target>"
@@ -105,6 +105,13 @@ workflow: $(UV) ## Check the hosted workflow, which cannot run here.
 
 clients: $(CLIENTS) newest-env ## Run other people's programs under torch.fx and fx (3 GB).
 	@build/clients/bin/python -m tests.clients
+
+families: $(UV) ## Trace a tiny model of each family of transformers (2 GB, 30 min).
+	@$(UV) venv -q --clear --python $(PYTHON) build/families
+	@$(UV) pip install -q --python build/families/bin/python \
+	    -r tests/clients/families.txt
+	@build/families/bin/python -m tests.clients.families
+	@rm -rf build/families
 
 clean: ## Remove what was made here: .venv, caches, builds.
 	rm -rf $(VENV) build dist site .benchmarks .hypothesis

@@ -107,6 +107,8 @@ if TYPE_CHECKING:  # what is imported on first use: see fx/compat/first_use.py
         shape_prop as _shape_prop,
     )
     from .passes.graph_diff import diff
+    from .extra.example_trace.guards import GuardError
+    from .extra.example_trace.trace import trace
     from .extra.saving.saved_graph import LoadError, load, save
     from .show.page import show
 else:
@@ -118,11 +120,13 @@ else:
     __getattr__ = _importer(
         __name__,
         {
+            "GuardError": "extra.example_trace.guards",
             "LoadError": "extra.saving.saved_graph",
             "diff": "passes.graph_diff",
             "load": "extra.saving.saved_graph",
             "save": "extra.saving.saved_graph",
             "show": "show.page",
+            "trace": "extra.example_trace.trace",
         },
     )
 
@@ -130,6 +134,7 @@ _names.set_all()
 _extra.register()
 
 __all__ += [
+    "GuardError",
     "LoadError",
     "diff",
     "effects",
@@ -138,4 +143,5 @@ __all__ += [
     "save",
     "show",
     "to_torch",
+    "trace",
 ]

@@ -102,10 +102,11 @@ class GraphModule(nn.Module):
     _note_mode: Callable[[Graph, bool], None] = staticmethod(no_note)
     """Told of a new mode. `import fx` puts a warning here, for graphs that
     were traced in the other one."""
+    guards: ClassVar[property] = property(lambda gm: ())  # see fx/extra
 
     # TorchScript compiles properties and evaluates annotations; it must not
     # do that with ours.
-    __jit_unused_properties__: ClassVar[list[str]] = ["graph", "code"]
+    __jit_unused_properties__: ClassVar[list[str]] = ["graph", "code", "guards"]
     __jit_ignored_attributes__: ClassVar[list[str]] = list(__annotations__)
 
     def __new__(cls, *args: object, **kwargs: object) -> Self:

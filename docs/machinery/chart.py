@@ -64,7 +64,7 @@ def _folded(
     _table(folded, rows)
 
 
-FILES: Final = ("operations", "networks", "passes", "each", "alone")
+FILES: Final = ("operations", "networks", "passes", "each", "alone", "examples")
 """The files of tests/benchmarks that have benchmarks."""
 
 

@@ -23,12 +23,18 @@ fx/__init__.py calls `register` once, when everything else is there.
                             for an error that names it
     Settling.rule           notes on values after a rewrite, dropped if they may
                             be untrue: for notes that stay
+    GraphModule.guards      what `fx.trace` relied on, for nothing
+    Kind.known              code generators that are saved: those with guards,
+                            for an error
 """
 
 from __future__ import annotations
 
+from typing import Final
+
 from .. import operator_schemas
 from ..codegen.codegen import CodeGen
+from ..compat.first_use import importer
 from ..graph import Graph
 from ..graph_module import GraphModule
 from ..node import Node
@@ -45,6 +51,7 @@ from .matching.call_forms import Normalized
 from .notes import value_notes
 from .printing.choosing import emitter_of
 from .saving import pickled_graphs
+from .saving.code_generators import Kind
 from .saving.serialize import write_folder
 from .watching.asking import hash_of
 from .watching.fixed import warn_of_mode
@@ -66,6 +73,25 @@ def register() -> None:
     Tracer._watching = Watching  # noqa: SLF001
     SubgraphMatcher.comparing = staticmethod(_comparing)
     Settling.rule = staticmethod(value_notes.settle)
+    GraphModule.guards = property(_guards)
+    Kind.known = {"guarded": _GUARDED}
+
+
+def _guards(gm: GraphModule) -> Value:
+    """What the trace of a module relied on, which its code checks."""
+    return getattr(gm.graph._codegen, "guards", ())
+
+
+_saved: Final = importer(
+    "fx.extra.example_trace", {"data": "saved", "make": "saved"}
+)
+"""Imports what saves guards, when a graph or file has some."""
+
+_GUARDED: Final = Kind(
+    lambda codegen: hasattr(codegen, "guards"),
+    lambda codegen, codec: _saved("data")(codegen, codec),
+    lambda record, codec: _saved("make")(record, codec),
+)
 
 
 def _comparing(options: MatchOptions) -> Exact:

@@ -9,6 +9,6 @@ what needs the name is an error, when it is used.
 
 Each file begins with the stage that needs it: `overloads`, `operators`,
 `fake_tensors`, `modules` and `pytree` for stage 02 on, `tracing` for 04,
-`compiling` for 05, `dispatch` for 08; `watching`, `doors` and `torch_fx` for
-what no stage needs.
+`compiling` for 05, `dispatch` for 08; `watching`, `symbolic_sizes`,
+`transforms`, `doors` and `torch_fx` for what no stage needs.
 """

@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from tests.benchmarks import alone, each, networks, passes
+from tests.benchmarks import alone, each, examples, networks, passes
 from tests.benchmarks.operations import BENCHMARKS, Benchmark
 
 __all__ = ["BENCHMARKS", "FILES", "TABLES", "by_table"]
 
-FILES: Final = (networks, passes, each, alone)
+FILES: Final = (networks, passes, each, alone, examples)
 """The files that register benchmarks, besides `operations`."""
 
 TABLES: Final = {
     "": "chains: long programs of one kind, and passes on them",
     "networks-": "networks: a call of each: 14 of tests/zoo, 6 of torchvision",
     "each-": "single operations of graphs, nodes and arguments",
+    "example-": "traces on an example, and calls with guards",
 }
 """How the names in a table begin -> what the table has."""
 

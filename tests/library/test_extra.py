@@ -15,6 +15,7 @@ from torch import nn
 import fx
 from fx.codegen.codegen import plain_emitter
 from fx.extra import registering
+from fx.extra.saving.code_generators import Kind
 from fx.graph_module import no_folder, no_note
 from fx.passes.utils.matcher_utils import SubgraphMatcher
 from fx.rewriting.comparing import exactly
@@ -38,6 +39,8 @@ PLAIN: dict[tuple[type, str], Value] = {
     (fx.Tracer, "_watching"): Watch,
     (SubgraphMatcher, "comparing"): staticmethod(exactly),
     (Settling, "rule"): staticmethod(leave_notes),
+    (fx.GraphModule, "guards"): property(lambda gm: ()),
+    (Kind, "known"): {},
 }
 """The seams and their plain defaults."""
 

@@ -26,6 +26,7 @@ from torch.return_types import all_return_types
 from ...proxy import assert_fn
 from ...schemas.facts import facts_of_overloads
 from ...torch_internals.operators import (
+    INFERENCE_MODE,
     NN,
     enter_autocast,
     exit_autocast,
@@ -69,7 +70,8 @@ _NAME_IN_2: Final = "fx.tracing.concrete_args._assert_is_none"
 @functools.cache
 def _functions() -> Mapping[str, object]:
     """Name → function, for what is not in torch.ops."""
-    state = (switch_gradients, enter_autocast, exit_autocast)
+    state = (switch_gradients, torch.is_grad_enabled, *INFERENCE_MODE)
+    state += (enter_autocast, exit_autocast)
     of_python = [function for _, function in OF_PYTHON]
     of_python += map(vars(builtins).get, _BUILTINS)
     checks = (assert_, assert_fn, _assert_is_none, _assert_same)

@@ -27,7 +27,7 @@ from ...usedef.values import Value
 TEXT: Final = "graph.jsonl"
 WEIGHTS: Final = "weights.pt"
 FORMAT: Final = "fx graph"
-VERSION: Final = 3
+VERSION: Final = 4
 
 
 # -- writing -----------------------------------------------------------------

@@ -29,15 +29,16 @@ from ...node import Node
 from ...usedef.lint import problems
 from ...usedef.refusals import refuse_torchs
 from ...usedef.values import Value
-from . import files
+from . import code_generators, files
 from .allowed import Allowed
 from .module_tree import Rehearsal, Tree, check_path, module_records
 from .packing import _pytree_info, examples
 from .values import Codec, Weights
 
 _GETATTR: Final = "builtins.getattr"
-_VERSIONS: Final = (2, files.VERSION)
-"""What `load` reads. Version 2 has no digests in its header."""
+_VERSIONS: Final = (2, 3, files.VERSION)
+"""What `load` reads. Version 2 has no digests in its header, and version 3 no
+guards of fx.trace."""
 
 
 class LoadError(ValueError):
@@ -178,6 +179,9 @@ class _Writer:
     def _nested(self, graph: Graph) -> dict[str, Value]:
         """How nested inputs and outputs are made flat, if they are."""
         codegen = graph._codegen
+        known = code_generators.record_of(graph, self.codec)
+        if known is not None:
+            return known
         if type(codegen) not in (CodeGen, _PyTreeCodeGen) or (
             codegen._body_transformer is not None  # noqa: SLF001
         ):
@@ -340,6 +344,7 @@ class _Reader:
         self._graphs[owner] = graph
         self._open = owner, graph
         self._codec.nodes = {}
+        code_generators.take(graph, record, self._codec)
         if "trees" in record:
             names = record.pop("parameters")
             if not all(map(is_parameter_name, names)):

@@ -102,7 +102,7 @@ def explain(error: BaseException) -> None:
     """
     said = f"{type(error).__name__}: {error}"
     advice = next((a for text, a in _ADVICE if re.search(text, said)), None)
-    frame = _raised_in(error)
+    frame = raised_in(error)
     if advice is not None and frame is not None:
         error.add_note(
             f"This was raised while fx traced\n  {frames.where(frame)}\n"
@@ -110,7 +110,7 @@ def explain(error: BaseException) -> None:
         )
 
 
-def _raised_in(error: BaseException) -> FrameType | None:
+def raised_in(error: BaseException) -> FrameType | None:
     """The innermost frame of the user's code that an error came through."""
     stack = traceback.walk_tb(error.__traceback__)
     users = [frame for frame, _ in stack if frames.is_user(frame)]

@@ -59,7 +59,7 @@ class Watching(Watch):
     def replace(self) -> None:
         """Replace what switches modes, and what else changes torch's state."""
         TRACES.patch(*APPLY)
-        TRACES.patch(*_TRAINING)
+        TRACES.patch(*TRAINING)
         for holder, names in MODES:
             TRACES.patch(holder, names, _mode_switch)
         for holder, names in PLACES:
@@ -110,7 +110,7 @@ def _note_reading(module: nn.Module) -> None:
         watch.entered.read_training.add(module)
 
 
-_TRAINING: Final[Value] = (
+TRAINING: Final[Value] = (
     nn.Module,
     ["training"],
     lambda _: Training(_note_reading),

@@ -1,0 +1,101 @@
+"""Extra: calls that a trace sees, because it has replaced what is called."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable, Iterator
+from typing import Final, NamedTuple, TypeAlias
+
+import torch
+
+from ...torch_internals import pytree
+from ...torch_internals.symbolic_sizes import SYMBOLIC
+from ...tracing.patching import TRACES
+from ...tracing.wrapping import ORIGINAL, original_of
+from ...usedef.values import Value
+
+Function: TypeAlias = Callable[..., Value]
+
+
+class Call(NamedTuple):
+    """A call that is to be made, and perhaps recorded.
+
+    Attributes:
+        function: what is called.
+        args: with these arguments.
+        kwargs: and these, by name.
+    """
+
+    function: Function
+    args: tuple[Value, ...]
+    kwargs: dict[str, Value]
+
+    @property
+    def name(self) -> str:
+        """The name of the function; "" if it has none."""
+        return getattr(self.function, "__name__", "")
+
+    def run(self) -> Value:
+        """Make the call."""
+        return self.function(*self.args, **self.kwargs)
+
+    def mapped(self, change: Callable[[Value], Value]) -> Call:
+        """The same call with other values in its arguments."""
+        given = pytree.tree_map(change, (self.args, self.kwargs))
+        return Call(self.function, *given)
+
+    def has_values(self) -> bool:
+        """Whether it is given tensors, or numbers computed of sizes."""
+        leaves = pytree.tree_leaves((self.args, self.kwargs))
+        return any(isinstance(leaf, _VALUES) for leaf in leaves)
+
+
+_VALUES: Final = (torch.Tensor, *SYMBOLIC)
+
+
+def current() -> Value:
+    """The tracer of the trace on an example that runs here; None without."""
+    return getattr(TRACES.current, "example_tracer", None)
+
+
+def handing_to(
+    handle: Callable[[Value, Call], Value],
+) -> Callable[[Value], Value]:
+    """A maker of replacements, which hand each call to the trace that runs.
+
+    Where none does, or nothing is recorded, they call the original.
+
+    Args:
+        handle: is given the tracer, and the call of the original.
+    """
+
+    def make(called: Value) -> Value:
+        kind: Value = type(called)
+        if kind in (staticmethod, classmethod):
+            return kind(make(called.__func__))
+        original = original_of(called)
+
+        @functools.wraps(original)
+        def replacement(*args: Value, **kwargs: Value) -> Value:
+            tracer = current()
+            if tracer is None or tracer.paused:
+                return original(*args, **kwargs)
+            return handle(tracer, Call(original, args, kwargs))
+
+        vars(replacement)[ORIGINAL] = original
+        return replacement
+
+    return make
+
+
+def importers_of(function: Value) -> Iterator[dict[str, Value]]:
+    """The globals of all Python modules that have a function by its name.
+
+    Cost: O(modules).
+    """
+    name = function.__name__
+    for module in [*sys.modules.values()]:
+        held = getattr(module, "__dict__", {})
+        if held.get(name) is function:
+            yield held

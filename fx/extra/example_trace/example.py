@@ -1,0 +1,246 @@
+"""Extra: the example that a program is traced on, as tensors without data.
+
+Each tensor among the inputs gets a placeholder, and the program gets a fake
+tensor in its place, inside new containers and objects: whatever it does to
+those, the user's own are never touched.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+import torch
+
+from ...linked_list.namespace import is_parameter_name
+from ...node import Node
+from ...usedef.values import Value
+from .guarded_code import Parameter
+from .guards import NAMES, Guard, identities
+from .recorder import ExampleTracer
+from .sizes import Dims
+from .structures import Apart, Constant, Container, Leaf, Part, keys_of
+
+_EMPTY: Final = inspect.Parameter.empty
+_REST: Final = (
+    inspect.Parameter.VAR_POSITIONAL,
+    inspect.Parameter.VAR_KEYWORD,
+)
+
+
+class Example:
+    """The inputs of a trace.
+
+    Attributes:
+        parameters: of the program, with what the example is for each.
+        args: what the program is called with.
+        kwargs: the same, by name.
+        names: of the placeholders.
+        tensors: the user's, one for each placeholder.
+        made: the containers that the program gets.
+        before: what these hold.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Value],
+        args: Sequence[Value],
+        kwargs: Mapping[str, Value],
+    ) -> None:
+        """Match an example with the parameters of a function.
+
+        Raises:
+            TypeError: it does not fit.
+        """
+        signature = _signature(function)
+        places = signature.bind(
+            *range(len(args)), **{key: key for key in kwargs}
+        ).arguments
+        self.parameters: list[Parameter] = []
+        self._apart = Apart()
+        self._places: list[tuple[Parameter, Value]] = []
+        for parameter in signature.parameters.values():
+            place = places.get(parameter.name, _EMPTY)
+            given = _at(place, args, kwargs, parameter)
+            part: Part = Constant(given)  # what the program itself fills in
+            if place is not _EMPTY or parameter.kind in _REST:
+                part = self._apart.take(given, parameter.name)
+            made = _described(parameter, part)
+            self.parameters.append(made)
+            if place is not _EMPTY:
+                self._places.append((made, place))
+        self.tensors: list[torch.Tensor] = self._apart.leaves
+        self.names: list[str] = []
+        self.made = Apart()
+        self.before: list[Container] = []
+        self.args: list[Value] = [*args]
+        self.kwargs: dict[str, Value] = {**kwargs}
+
+    def give(self, tracer: ExampleTracer, dynamic: Value) -> None:
+        """Make placeholders, and the inputs that the program gets.
+
+        Args:
+            tracer: records.
+            dynamic: which sizes may vary; see `fx.trace`.
+        """
+        nodes = [_placeholder(tracer, path) for path in self._apart.paths]
+        self.names = [node.name for node in nodes]
+        dims = self._dims(dynamic)
+        fakes: dict[int, torch.Tensor] = {}
+        leaves = []
+        for index, (tensor, node) in enumerate(
+            zip(self.tensors, nodes, strict=True)
+        ):
+            if id(tensor) not in fakes:
+                fake = tracer.sizes.fake(tensor, node, dims[index])
+                fakes[id(tensor)] = tracer.bind(node, fake)
+            node.meta["val"] = tracer.noted(fakes[id(tensor)])
+            leaves.append(fakes[id(tensor)])
+        values = {
+            parameter.name: self.made.put(parameter.part, leaves)
+            for parameter in self.parameters
+        }
+        self.before = self.made.snapshot([p.part for p in self.parameters])
+        for parameter, place in self._places:
+            value = values[parameter.name]
+            if isinstance(place, tuple):
+                self.args[place[0] : place[0] + len(value)] = value
+            elif isinstance(place, dict):
+                self.kwargs.update(value)
+            elif isinstance(place, int):
+                self.args[place] = value
+            else:
+                self.kwargs[place] = value
+
+    def guards(self, modes: Mapping[str, str]) -> list[Guard]:
+        """What each trace relies on, and what was asked of torch.
+
+        Args:
+            modes: a question to torch → the line that asked.
+        """
+        found = []
+        for name, tensor in zip(self.names, self.tensors, strict=True):
+            values = {"dtype": tensor.dtype, "device": tensor.device}
+            values |= {"dim()": tensor.dim(), "layout": tensor.layout}
+            found += [Guard(f"{name}.{key}", values[key]) for key in values]
+        if len(self.names) > 1:
+            text = f"identities({', '.join(self.names)})"
+            found.append(Guard(text, identities(*self.tensors)))
+        for text, line in modes.items():
+            found.append(Guard(text, eval(text, dict(NAMES)), line))
+        return found
+
+    # -- which sizes may vary ----------------------------------------------
+
+    def _dims(self, dynamic: Value) -> list[Dims]:
+        """For each tensor, which of its sizes may vary."""
+        if dynamic is None or dynamic is True:
+            return [None] * len(self.tensors)
+        if dynamic is False:
+            return [{} for _ in self.tensors]
+        found: list[Dims] = [{} for _ in self.tensors]
+        known = {parameter.variable: parameter for parameter in self.parameters}
+        for name, spec in dict(dynamic).items():
+            if name not in known:
+                raise TypeError(
+                    f"dynamic= names {name!r}, and the parameters are "
+                    f"{', '.join(known)}"
+                )
+            self._spread(known[name].part, spec, found, name)
+        return found
+
+    def _spread(
+        self, part: Part, spec: Value, found: list[Dims], path: str
+    ) -> None:
+        """Note what a user says of a part of the inputs."""
+        if spec is None:
+            return
+        if isinstance(part, Leaf):
+            found[part.index] = _dims_of(self.tensors[part.index], spec, path)
+        elif isinstance(part, Container):
+            keyed = spec if isinstance(spec, Mapping) else dict(enumerate(spec))
+            keys = [*keys_of(part)]
+            for key, each in keyed.items():
+                if key not in keys:
+                    raise TypeError(f"dynamic= names {path}[{key!r}]")
+                inside = part.parts[keys.index(key)]
+                self._spread(inside, each, found, f"{path}[{key!r}]")
+
+
+def _dims_of(tensor: torch.Tensor, spec: Value, path: str) -> Dims:
+    """Which sizes of a tensor may vary, as a user says."""
+    if spec is True:
+        return None
+    if spec is False:
+        return {}
+    named = spec if isinstance(spec, Mapping) else dict(enumerate(spec))
+    dims = {}
+    for place, dim in named.items():
+        kind = getattr(dim, "type", dim)
+        name = getattr(kind, "name", kind)
+        if isinstance(dim, int) and not isinstance(dim, bool):
+            if tensor.size(place) != dim:
+                raise TypeError(
+                    f"dynamic= says that {path}.size({place}) is {dim}, and "
+                    f"it is {tensor.size(place)} in the example"
+                )
+        elif dim not in (None, False) and name != "STATIC":
+            if hasattr(dim, "root"):
+                raise TypeError(f"{dim} is computed of another Dim: give one")
+            named_one = dim if hasattr(dim, "__name__") else None
+            dims[place % tensor.dim()] = named_one
+    return dims
+
+
+# -- parameters ----------------------------------------------------------------
+
+
+def _signature(function: Callable[..., Value]) -> inspect.Signature:
+    """The signature of a function; of one that has none, `*args, **kwargs`."""
+    try:
+        return inspect.signature(function)
+    except ValueError:  # of a function of torch
+        names = ("args", _REST[0]), ("kwargs", _REST[1])
+        return inspect.Signature([inspect.Parameter(*each) for each in names])
+
+
+def _at(
+    place: Value,
+    args: Sequence[Value],
+    kwargs: Mapping[str, Value],
+    parameter: inspect.Parameter,
+) -> Value:
+    """What the user has given for a parameter, or its default."""
+    if isinstance(place, tuple):
+        return tuple(args[each] for each in place)
+    if isinstance(place, dict):
+        return {key: kwargs[key] for key in place}
+    if place is _EMPTY:
+        if parameter.kind in _REST:
+            return () if parameter.kind is parameter.VAR_POSITIONAL else {}
+        return parameter.default
+    return args[place] if isinstance(place, int) else kwargs[place]
+
+
+def _described(parameter: inspect.Parameter, part: Part) -> Parameter:
+    """A parameter, and what the example is for it."""
+    has_default = parameter.default is not _EMPTY
+    return Parameter(
+        str(parameter).partition(parameter.name)[0] + parameter.name,
+        part,
+        parameter.kind is parameter.KEYWORD_ONLY,
+        has_default,
+        parameter.default if has_default else None,
+    )
+
+
+def _placeholder(tracer: ExampleTracer, path: str) -> Node:
+    """A placeholder for the tensor that is written so."""
+    name = re.sub(r"\W+", "_", path).strip("_")
+    if not is_parameter_name(name) or name in NAMES:
+        name = f"input_{name}"
+    node = tracer.create_node("placeholder", name, (), {})
+    node.target = node.name
+    return node

@@ -1,0 +1,109 @@
+"""Extra: which calls a trace keeps whole, by the user's choice.
+
+    fx.trace(model, x, leaves=["lib.attention", Cache.update, model.head])
+
+A function is replaced, while the trace runs, wherever a Python module or class
+has it.  In other threads the replacement calls the original.
+"""
+
+from __future__ import annotations
+
+import functools
+import pkgutil
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeAlias
+
+from torch import nn
+
+from ...tracing.patching import names_of
+from ...tracing.wrapping import all_wrapped_globals
+from ...usedef.values import Value
+
+Leaf: TypeAlias = nn.Module | str | Callable[..., Value]
+"""What can be a leaf."""
+
+
+class Leaves:
+    """The modules and functions that a trace keeps whole.
+
+    Attributes:
+        modules: those among the root's.
+        functions: the others.
+    """
+
+    def __init__(self, root: object, given: Iterable[Leaf]) -> None:
+        """Look up what the user has named.
+
+        Args:
+            root: a module, perhaps; a string can be a path in it.
+            given: the user's choice.
+
+        Raises:
+            ValueError: nothing has such a path.
+            TypeError: it is neither a module nor a function.
+        """
+        self.modules: set[nn.Module] = set()
+        self.functions: list[Value] = []
+        paths: dict[str, nn.Module] = {}
+        if isinstance(root, nn.Module):
+            paths.update(root.named_modules())
+        for each in given:
+            found: Value = each
+            if isinstance(each, str):
+                found = paths.get(each) or _looked_up(each)
+            if isinstance(found, nn.Module):
+                self.modules.add(found)
+            elif callable(found) and not isinstance(found, type):
+                self.functions.append(found)
+            else:
+                raise TypeError(
+                    f"{each!r} cannot be a leaf: give functions, methods and "
+                    "modules, or their dotted paths"
+                )
+
+    def places(self) -> Iterator[tuple[Value, str]]:
+        """Where Python looks the functions up: a class or globals, a name."""
+        for namespace, name, _ in all_wrapped_globals():
+            yield namespace, name
+        wanted = {id(function) for function in self.functions}
+        for module in [*sys.modules.values()] if wanted else []:
+            held = getattr(module, "__dict__", {})
+            for name, value in [*held.items()]:
+                if id(value) in wanted:
+                    yield held, name
+        for function in self.functions:
+            yield from _methods(function)
+
+
+def _looked_up(path: str) -> Value:
+    """The object of a dotted path."""
+    try:
+        return pkgutil.resolve_name(path)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise ValueError(
+            f"no leaf has the path {path!r}: it is neither a module of the "
+            f"root nor something that can be imported ({error})"
+        ) from None
+
+
+def _methods(function: Value) -> Iterator[tuple[Value, str]]:
+    """The classes that have a method, and its name there."""
+    *way, name = str(getattr(function, "__qualname__", "")).split(".")
+    module = sys.modules.get(str(getattr(function, "__module__", "")))
+    holder: Value = functools.reduce(
+        lambda held, part: getattr(held, part, None), way, module
+    )
+    inner = getattr(function, "__func__", function)
+    for cls in _and_below(holder) if isinstance(holder, type) else ():
+        held = names_of(cls).get(name)
+        if getattr(held, "__func__", held) is inner:
+            yield cls, name
+
+
+def _and_below(cls: type[Value]) -> Iterator[type[Value]]:
+    """A class, and those below it."""
+    yield cls
+    below: list[type[Value]] = type.__subclasses__(cls)
+    for each in below:
+        yield from _and_below(each)

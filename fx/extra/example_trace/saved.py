@@ -1,0 +1,172 @@
+"""Extra: guards, and what is nested, in the file of a saved graph.
+
+A guard is compiled when the graph is called, and a file may come from anyone.
+So an expression that is read has to be arithmetic of sizes, or one of the few
+questions that a trace asks: no other name, attribute or call.
+"""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+from typing import Final
+
+from ...linked_list.namespace import is_parameter_name
+from ...torch_internals import pytree
+from ...usedef.values import Value
+from ..saving.values import Codec
+from .guarded_code import GuardedCodeGen, Inputs, Outputs, Parameter
+from .guards import NAMES, Guard, Guards
+from .structures import Again, Constant, Container, Leaf, Part
+
+# -- writing -------------------------------------------------------------------
+
+
+def data(codegen: GuardedCodeGen, codec: Codec) -> Value:
+    """What a code generator is made of, as data of JSON.
+
+    Raises:
+        ValueError: it holds what has no form as data.
+    """
+    guards, outputs = codegen.guards, codegen.outputs
+    parameters = [
+        [
+            *(each.name, _part(each.part, codec), each.keyword_only),
+            *(each.has_default, codec.data(each.default)),
+        ]
+        for each in codegen.inputs.parameters
+    ]
+    return {
+        "parameters": parameters,
+        "outputs": outputs
+        and [_part(each, codec) for each in (outputs.part, *outputs.refills)],
+        "names": [*guards.names],
+        "guards": [
+            [each.expression, codec.data(each.value), each.line]
+            for each in guards
+        ],
+        "unchecked": guards.unchecked,
+        "enabled": guards.enabled,
+    }
+
+
+def _part(part: Part, codec: Codec) -> Value:
+    """A part of the inputs or outputs, as data."""
+    match part:
+        case Leaf():
+            return {"leaf": part.index}
+        case Again():
+            return {"again": part.number}
+        case Constant():
+            return {"constant": codec.data(part.value)}
+    inside = [_part(each, codec) for each in part.parts]
+    example = pytree.tree_unflatten([0] * len(inside), part.spec)
+    made = part.kind and codec.allowed.name_of(part.kind)
+    if dataclasses.is_dataclass(example):
+        names = [each.name for each in dataclasses.fields(example)]
+        given = {n: 0 for n in names if getattr(example, n) is not None}
+        form = {"class": codec.allowed.name_of(type(example)), "of": given}
+    else:
+        form = {"value": codec.data(example)}
+    return {"container": [part.number, form, inside, made]}
+
+
+# -- reading -------------------------------------------------------------------
+
+
+def make(record: Value, codec: Codec) -> GuardedCodeGen:
+    """The code generator that data stand for.
+
+    Raises:
+        Exception: they stand for none, or an expression is not one that a
+            trace writes.
+    """
+    names = record["names"]
+    found = [
+        Guard(text, codec.value(value), str(line))
+        for text, value, line in record["guards"]
+    ]
+    parameters = [
+        Parameter(
+            *(name, _made(part, codec), bool(keyword_only)),
+            *(bool(has_default), codec.value(default)),
+        )
+        for name, part, keyword_only, has_default, default in record[
+            "parameters"
+        ]
+    ]
+    variables = [parameter.variable for parameter in parameters]
+    for name in (*names, *variables):
+        if not is_parameter_name(name):
+            raise ValueError(f"{name!r} is not an identifier")
+    for guard in found:
+        check(guard.expression, names)
+    guards = Guards(names, found)
+    guards.unchecked = [*map(str, record["unchecked"])]
+    guards.enabled = bool(record["enabled"])
+    outputs = None
+    if record["outputs"] is not None:
+        first, *refills = [_made(each, codec) for each in record["outputs"]]
+        outputs = Outputs(
+            first, [r for r in refills if isinstance(r, Container)]
+        )
+    return GuardedCodeGen(Inputs(parameters, guards), outputs)
+
+
+def _made(held: Value, codec: Codec) -> Part:
+    """The part that data stand for."""
+    [(tag, value)] = held.items()
+    if tag == "leaf":
+        return Leaf(int(value))
+    if tag == "again":
+        return Again(int(value))
+    if tag == "constant":
+        return Constant(codec.value(value))
+    number, form, inside, made = value
+    named: dict[str, Value] = codec.allowed.named
+    if "class" in form:
+        example = named[form["class"]](**form["of"])
+    else:
+        example = codec.value(form["value"])
+    parts = tuple(_made(each, codec) for each in inside)
+    kind = None if made is None else named[made]
+    new = Container.of(int(number), example, parts, kind)
+    if len(parts) != new.spec.num_children:
+        raise ValueError("a container has another number of parts")
+    return new
+
+
+_SYNTAX: Final = (
+    *(ast.Expression, ast.Constant, ast.Name, ast.Attribute, ast.Call),
+    *(ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.Load),
+    *(ast.operator, ast.unaryop, ast.boolop, ast.cmpop, ast.IfExp),
+)
+_ATTRIBUTES: Final = frozenset(
+    "ceil device dim dtype floor get_autocast_dtype get_default_device "
+    "get_default_dtype is_autocast_cpu_enabled is_autocast_enabled is_conj "
+    "is_contiguous is_grad_enabled is_inference is_inference_mode_enabled "
+    "is_leaf is_neg layout requires_grad shape size sqrt storage_offset "
+    "stride sym_float sym_int trunc _sym_sqrt inf nan".split()
+)
+"""What an expression may look up, in a tensor, in math or in torch."""
+_CALLED: Final = frozenset("abs max min round identities".split())
+"""What it may call by a name."""
+
+
+def check(expression: str, names: Value) -> None:
+    """Raise ValueError unless a trace writes expressions such as this one."""
+    known = {*names, *NAMES, *_CALLED}
+    for node in ast.walk(ast.parse(expression, mode="eval")):
+        right = isinstance(node, _SYNTAX)
+        if isinstance(node, ast.Name):
+            right = node.id in known
+        elif isinstance(node, ast.Attribute):
+            right = node.attr in _ATTRIBUTES
+        elif isinstance(node, ast.Constant):
+            right = isinstance(node.value, int | float | str)
+        elif isinstance(node, ast.BinOp):
+            right = not isinstance(node.op, ast.Pow | ast.LShift) or isinstance(
+                node.right, ast.Constant
+            )
+        if not right:
+            raise ValueError(f"{expression!r} is not the expression of a guard")

@@ -1,0 +1,308 @@
+"""Extra: the sizes of inputs, which stay free in a trace.
+
+Each size of an input that may vary is a symbol to torch, and a call of `size`
+in the graph.  What Python computes of sizes is an expression of the symbols,
+which is written as Python (`text`), and that text becomes nodes (`node`):
+
+    x.shape[1] // 2    →    size = x.size(1);  floordiv = size // 2
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+import operator
+from collections.abc import Callable, Mapping
+from typing import Final, TypeAlias
+
+import torch
+from torch import nn
+
+from ...graph import Graph
+from ...node import Node
+from ...proxy import TraceError
+from ...recording import frames
+from ...torch_internals.fake_tensors import FakeTensorMode
+from ...torch_internals.overloads import assert_
+from ...torch_internals.symbolic_sizes import (
+    SYMBOLIC,
+    expression_of,
+    new_env,
+    new_size,
+    written,
+)
+from ...usedef.values import Argument, Value
+from .guards import Guard, of_kind
+
+Dims: TypeAlias = Mapping[int, Value] | None
+"""Which sizes of a tensor may vary, by their place; None for all of them."""
+
+
+class Sizes:
+    """The symbols of a trace, and what was asked about them.
+
+    Attributes:
+        mode: makes the fake tensors.
+        guards: what was asked, and answered for the example.
+        erasable: nodes that may be of no use.
+    """
+
+    def __init__(self, graph: Graph, erasable: set[Node]) -> None:
+        """Begin without symbols.
+
+        Args:
+            graph: where sizes are computed.
+            erasable: where to note nodes that may be of no use.
+        """
+        self.erasable = erasable
+        self._graph = graph
+        self._env = new_env(self._note)
+        self.mode = FakeTensorMode(
+            allow_non_fake_inputs=True, shape_env=self._env
+        )
+        self.guards: list[Guard] = []
+        self._texts: dict[Value, str] = {}
+        self._late: list[Value] = []
+        self._late_asked: dict[str, str] = {}
+        self._nodes: dict[str, Argument] = {}
+        self._dims: dict[Value, tuple[str, Value]] = {}
+
+    # -- tensors -----------------------------------------------------------
+
+    def fake(self, tensor: torch.Tensor, node: Node, dims: Dims) -> Value:
+        """An input without data, whose sizes are symbols where they may vary.
+
+        Args:
+            tensor: the example.
+            node: its value at run time.
+            dims: which sizes may vary.
+        """
+        free = [*(range(tensor.dim()) if dims is None else dims)]
+        if not _may_be_free(tensor):
+            free = []
+        sizes: list[Value] = [*tensor.shape]
+        for place in free:
+            dim = None if dims is None else dims[place]
+            sizes[place] = self._size(node, place, sizes[place], dim)
+        for place, size in enumerate(tensor.shape):
+            if place not in free:
+                self.guards.append(Guard(f"{node}.size({place})", size))
+        if free:  # torch takes it that a symbol is not 0
+            self.guards.append(Guard(f"0 in {node}.shape", value=False))
+            return self._made(tensor, sizes)
+        return self.mode.from_tensor(tensor, static_shapes=True)
+
+    def result(self, tensor: torch.Tensor, node: Node) -> tuple[Node, Value]:
+        """What stands for a result that is known by made-up data alone.
+
+        The graph checks what the program asks about its sizes, and that its
+        kind is the same.
+
+        Returns:
+            The node that gives it when that is checked, and the fake tensor.
+
+        Raises:
+            TraceError: it is empty, or of a kind with no sizes.
+        """
+        if not _may_be_free(tensor) or node.graph is not self._graph:
+            raise TraceError(
+                f"{node} can only be run on data, and its result on some that "
+                f"were made up, of shape {tuple(tensor.shape)}, says too "
+                "little. It must not be empty, nor be computed in a function "
+                f"that is given to torch\n  in\n  {frames.where()}"
+            )
+        kind = node, tensor.dtype, tensor.dim()
+        node = node.graph.call_function(of_kind, kind)
+        sizes = []
+        for place, value in enumerate(tensor.shape):
+            size = self._size(node, place, value, None)
+            self._late.append(expression_of(size))
+            sizes.append(size)
+        return node, self._made(tensor, sizes)
+
+    def _made(self, tensor: torch.Tensor, sizes: list[Value]) -> torch.Tensor:
+        """A tensor without data, like another one but for its sizes."""
+        kind: Value = {"dtype": tensor.dtype, "device": tensor.device}
+        with self.mode, torch.no_grad():
+            fake = torch.empty_strided(sizes, _strides(tensor, sizes), **kind)
+        return fake.requires_grad_(tensor.requires_grad)
+
+    def _size(self, node: Node, place: int, value: int, dim: Value) -> Value:
+        """A size that may vary, as a user's `torch.export.Dim` says, if any."""
+        text = f"{node}.size({place})"
+        name = getattr(dim, "__name__", None)
+        if name in self._dims:
+            first, size = self._dims[name]
+            self.guards.append(Guard(f"{text} == {first}", value=True))
+            return size
+        symbol, size = new_size(self._env, text, value)
+        self._texts[symbol] = text
+        self.mode.cache_enabled = False  # with symbols, it costs more than not
+        made = self._graph.call_method("size", (node, place))
+        made.meta["val"] = value
+        self.erasable.add(made)
+        self._nodes[text] = made
+        if name is not None:
+            self._dims[name] = text, size
+            for limit, sign in ((dim.min, ">="), (dim.max, "<=")):
+                if isinstance(limit, int) and 0 < limit < 2**40:
+                    told = f"{text} {sign} {limit}"
+                    self.guards.append(Guard(told, value=True))
+        return size
+
+    # -- what is computed --------------------------------------------------
+
+    def text(self, number: Value) -> str:
+        """How a SymInt, SymFloat or SymBool is computed, as Python."""
+        return written(expression_of(number), self._texts)
+
+    def node(self, number: Value) -> Argument:
+        """The node that computes a SymInt or the like, or a constant."""
+        return self._of_text(ast.parse(self.text(number), mode="eval").body)
+
+    def ask_if_one(self, tensor: torch.Tensor) -> None:
+        """Ask of each size of a tensor whether it is 1."""
+        for size in tensor.shape:
+            bool(size == 1)
+
+    def _of_text(self, tree: ast.expr) -> Argument:
+        """The node of a piece of text, made when it is first needed."""
+        text = ast.unparse(tree)
+        if text not in self._nodes:
+            self._nodes[text] = self._new_node(tree, text)
+        return self._nodes[text]
+
+    def _new_node(self, tree: ast.expr, text: str) -> Argument:
+        """A node of a piece of text, or a constant."""
+        match tree:
+            case ast.Constant():
+                return tree.value
+            case ast.BinOp():
+                sides = [tree.left, tree.right]
+                function = _OPERATORS[type(tree.op)]
+            case ast.UnaryOp():
+                sides, function = [tree.operand], _OPERATORS[type(tree.op)]
+            case ast.Compare(ops=[op], comparators=[right]):
+                sides, function = [tree.left, right], _OPERATORS[type(op)]
+            case ast.BoolOp():
+                first, *rest = tree.values
+                second = rest[0]
+                if rest[1:]:
+                    second = ast.BoolOp(tree.op, rest)
+                sides, function = [first, second], _OPERATORS[type(tree.op)]
+            case ast.Call(func=called):
+                sides, function = tree.args, _FUNCTIONS[ast.unparse(called)]
+            case _:
+                raise KeyError(text)
+        args = tuple(map(self._of_text, sides))
+        if any(isinstance(arg, Node) for arg in args):
+            return self._graph.call_function(function, args)
+        return function(*args)
+
+    # -- what is asked -----------------------------------------------------
+
+    def _note(self, asked: Value) -> None:
+        """Note what ShapeEnv relies on from now on."""
+        text = written(asked, self._texts)
+        if asked.free_symbols.isdisjoint(self._late):
+            self.guards.append(Guard(text, value=True, line=frames.where()))
+        else:
+            self._late_asked[text] = frames.where()
+
+    def ask_input(self, text: str, answer: Value) -> None:
+        """Note what was asked of an input, and the answer.
+
+        Args:
+            text: the question, as Python.
+            answer: a constant, a number computed of sizes, or a tuple.
+        """
+        if isinstance(answer, SYMBOLIC):
+            text, answer = f"{text} == {self.text(answer)}", True
+        elif isinstance(answer, tuple):
+            for place, each in enumerate(answer):
+                self.ask_input(f"{text}[{place}]", each)
+            return
+        self.guards.append(Guard(text, answer, frames.where()))
+
+    def check_equal(self, node: Node, answer: Argument) -> None:
+        """Let the graph check that a question has the same answer again."""
+        graph = node.graph
+        equal = graph.call_function(operator.eq, (node, answer))
+        message = f"the trace relied on {node} == {answer!r}"
+        message += f", asked at {frames.where()}"
+        graph.call_function(assert_, (equal, message))
+
+    def check_late(self) -> None:
+        """Let the graph check what was asked of sizes that it computes."""
+        for text, line in self._late_asked.items():
+            node = self._of_text(ast.parse(text, mode="eval").body)
+            message = f"the trace relied on {text}, asked at {line}"
+            self._graph.call_function(assert_, (node, message))
+
+
+_OPERATORS: Final[dict[type, Callable[..., Value]]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+    ast.Pow: operator.pow,
+    ast.USub: operator.neg,
+    ast.Not: operator.not_,
+    ast.And: operator.and_,
+    ast.Or: operator.or_,
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+}
+"""Syntax → the function of a node."""
+
+_FUNCTIONS: Final[dict[str, Callable[..., Value]]] = {
+    "max": max,
+    "min": min,
+    "abs": abs,
+    "round": round,
+    "math.ceil": math.ceil,
+    "math.floor": math.floor,
+    "math.trunc": math.trunc,
+    "torch.sym_float": torch.sym_float,
+    "torch.sym_int": torch.sym_int,
+}
+"""What expressions call → the function of a node."""
+
+
+def _may_be_free(tensor: torch.Tensor) -> bool:
+    """Whether a tensor's sizes can be symbols: it is a plain one with data."""
+    is_plain = type(tensor) in (torch.Tensor, nn.Parameter)
+    return is_plain and tensor.layout == torch.strided and 0 not in tensor.shape
+
+
+def _strides(tensor: torch.Tensor, sizes: list[Value]) -> list[Value]:
+    """The strides of a tensor with other sizes: in the same order, if dense."""
+    strides: list[Value] = [*tensor.stride()]
+    order = sorted(
+        range(tensor.dim()), key=lambda i: (strides[i], tensor.size(i))
+    )
+    number, new = 1, 1
+    for place in order:
+        if strides[place] != number and tensor.size(place) != 1:
+            return strides  # not dense: as in the example
+        number *= tensor.size(place)
+    made: list[Value] = [*strides]
+    for place in order:
+        made[place] = new
+        new = new * sizes[place]
+    return made
+
+
+def plain(number: Value) -> Value:
+    """The number itself, which is fixed by a guard from then on."""
+    if isinstance(number, torch.SymInt):
+        return int(number)
+    if isinstance(number, torch.SymFloat):
+        return float(number)
+    return bool(number) if isinstance(number, torch.SymBool) else number

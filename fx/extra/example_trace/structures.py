@@ -1,0 +1,384 @@
+"""Extra: nested values taken apart into tensors and what they were in.
+
+A graph has a placeholder for each tensor.  What a program takes and gives is
+nested: tuples, dicts, a dataclass, an object with a cache.  `Apart.take` gives
+the tensors, and a description of the rest, which can be compared and saved:
+
+    {"x": t, "n": 3}    →    [t],  Container(dict, (Leaf(0), Constant(3)))
+
+Objects that torch's pytree does not know are taken by their attributes.
+"""
+
+from __future__ import annotations
+
+import enum
+import operator
+import types
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields, is_dataclass
+from functools import partial
+from typing import Final, TypeAlias
+
+import torch
+from torch import nn
+
+from ...torch_internals import pytree
+from ...torch_internals.symbolic_sizes import SYMBOLIC
+from ...usedef.values import Recorded, Value
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """A tensor, or a number that is computed of sizes.
+
+    Attributes:
+        index: which of the leaves it is.
+    """
+
+    index: int
+
+
+@dataclass(frozen=True, eq=False)
+class Constant:
+    """Anything else that is not looked into; equal ones are the same to us."""
+
+    value: Value
+
+    def __eq__(self, other: object) -> bool:
+        """Whether it is the same object, or an equal one of the same type."""
+        if not isinstance(other, Constant):
+            return NotImplemented
+        one, two = self.value, other.value
+        if one is two:
+            return True
+        if type(one) is not type(two) or isinstance(one, torch.Tensor):
+            return False
+        return _is_true(one == two)
+
+    def __hash__(self) -> int:
+        """The same for equal ones."""
+        return hash(type(self.value))
+
+
+@dataclass(frozen=True)
+class Container:
+    """A container that torch's pytree knows, or an object by its attributes.
+
+    Attributes:
+        number: which of the containers it is; -1 for a tuple, of which nobody
+            can tell whether it is the same.
+        spec: what pytree says of it; for an object, of a dict of attributes.
+        parts: what is in it.
+        kind: the class of an object; None for what pytree knows.
+    """
+
+    number: int
+    spec: pytree.TreeSpec
+    parts: tuple[Part, ...]
+    kind: type[Value] | None = None
+
+    def __reduce__(self) -> tuple[Value, ...]:
+        """Pickle an example of the structure, not torch's description."""
+        example = pytree.tree_unflatten([0] * len(self.parts), self.spec)
+        return Container.of, (self.number, example, self.parts, self.kind)
+
+    @classmethod
+    def of(
+        cls,
+        number: int,
+        example: Value,
+        parts: tuple[Part, ...],
+        kind: type[Value] | None,
+    ) -> Container:
+        """The container of an example, in which nothing counts but the form."""
+        return cls(number, _one_level(example)[1], parts, kind)
+
+
+@dataclass(frozen=True)
+class Again:
+    """A container that was met before.
+
+    Attributes:
+        number: which of the containers it is.
+    """
+
+    number: int
+
+
+Part: TypeAlias = Leaf | Constant | Container | Again
+
+
+class Apart:
+    """Values that were taken apart.
+
+    Attributes:
+        leaves: the tensors, and the numbers computed of sizes.
+        paths: how each of them is written, `cache.layers[0].keys`.
+        containers: those that were met, in order.
+    """
+
+    def __init__(self) -> None:
+        """Begin with nothing."""
+        self.leaves: list[Value] = []
+        self.paths: list[str] = []
+        self.containers: list[Value] = []
+        self._numbers: dict[int, int] = {}
+
+    def take(self, value: Value, path: str = "") -> Part:
+        """Take a value apart.
+
+        Args:
+            value: may be nested.
+            path: how it is written.
+
+        Cost: O(size of `value`).
+        """
+        if isinstance(value, (torch.Tensor, Recorded, *SYMBOLIC)):
+            self.leaves.append(value)
+            self.paths.append(path)
+            return Leaf(len(self.leaves) - 1)
+        if isinstance(value, torch.Size):
+            return self._take_parts(value, tuple(value), path, _in_container)
+        if isinstance(value, _PLAIN):
+            return Constant(value)
+        if id(value) in self._numbers:
+            return Again(self._numbers[id(value)])
+        if not pytree.tree_is_leaf(value):
+            return self._take_parts(value, value, path, _in_container)
+        attributes = attributes_of(value)
+        if attributes is None:
+            return Constant(value)
+        return self._take_parts(value, attributes, path, _in_object)
+
+    def _take_parts(
+        self, value: Value, held: Value, path: str, written: Callable[..., str]
+    ) -> Container:
+        """Take a container apart, which is `held` for torch's pytree."""
+        number = self._meet(value)
+        items, spec = _one_level(held)
+        keys = _keys(held, len(items))
+        parts = tuple(
+            self.take(item, path and written(path, key))
+            for key, item in zip(keys, items, strict=True)
+        )
+        kind = None if held is value else type(value)
+        return Container(number, spec, parts, kind)
+
+    def _meet(self, value: Value) -> int:
+        """Give a container its number."""
+        if isinstance(value, tuple):
+            return -1
+        self._numbers[id(value)] = number = len(self.containers)
+        self.containers.append(value)
+        return number
+
+    def put(self, part: Part, leaves: list[Value]) -> Value:
+        """Put together what a part describes.
+
+        Containers that this has met already are these very objects.
+
+        Args:
+            part: what `take` gave, of this or after this.
+            leaves: for the leaves.
+        """
+        if isinstance(part, Leaf):
+            return leaves[part.index]
+        if isinstance(part, Constant):
+            return part.value
+        if isinstance(part, Again):
+            return self.containers[part.number]
+        if part.kind is torch.Size:
+            return torch.Size(self._held(part, leaves))
+        if part.kind is not None:
+            new = object.__new__(part.kind)
+            self._meet(new)
+            _set_attributes(new, self._held(part, leaves))
+            return new
+        place = None if part.number < 0 else self._meet(part)
+        new = self._held(part, leaves)
+        if place is not None:
+            self.containers[place] = new
+            self._numbers[id(new)] = place
+        return new
+
+    def _held(self, part: Container, leaves: list[Value]) -> Value:
+        """What pytree makes of the parts of a container."""
+        items = [self.put(each, leaves) for each in part.parts]
+        return pytree.tree_unflatten(items, part.spec)
+
+    def changed(self, before: list[Container]) -> list[Container]:
+        """Which containers have not the items any more that they had.
+
+        Args:
+            before: what `snapshot` gave.
+
+        Returns:
+            What they hold now, for `refill`.
+        """
+        found = []
+        for old, value in zip(before, self.containers, strict=False):
+            items, spec = _level_of(value, old.kind)
+            same = spec == old.spec and all(map(operator.is_, items, old.parts))
+            if not same:
+                parts = tuple(map(self.take, items))
+                found.append(Container(old.number, spec, parts, old.kind))
+        return found
+
+    def snapshot(self, parts: list[Part]) -> list[Container]:
+        """What each container that was put together holds, as it is.
+
+        Args:
+            parts: what they were put together of.
+        """
+        found = [
+            each
+            for part in parts
+            for each in containers_in(part)
+            if each.number >= 0
+        ]
+        return [
+            Container(each.number, spec, tuple(items), each.kind)
+            for each in found
+            for items, spec in [
+                _level_of(self.containers[each.number], each.kind)
+            ]
+        ]
+
+    def refill(self, part: Container, leaves: list[Value]) -> None:
+        """Let a container that was met hold what a part says now."""
+        new = self._held(part, leaves)
+        value = self.containers[part.number]
+        if part.kind is not None:
+            _set_attributes(value, new)
+        elif isinstance(value, list):
+            value[:] = new
+        elif isinstance(value, dict):
+            value.clear()
+            value.update(new)
+        else:
+            _set_attributes(value, dict(vars(new)))
+
+
+def is_tensor(value: object) -> bool:
+    """Whether it is a tensor."""
+    return isinstance(value, torch.Tensor)
+
+
+# -- one level -----------------------------------------------------------------
+
+
+_PLAIN: Final = (
+    *(int, float, complex, str, bytes, type(None), enum.Enum, type),
+    *(torch.dtype, torch.device, torch.layout, torch.memory_format),
+    *(types.FunctionType, types.BuiltinFunctionType, types.MethodType),
+    *(types.ModuleType, nn.Module),
+)
+"""Types that are not looked into."""
+
+
+def attributes_of(value: Value) -> dict[str, Value] | None:
+    """The attributes of an object; None if it keeps what it has elsewhere."""
+    if isinstance(value, _PLAIN):
+        return None
+    kind: Value = type(value)
+    if kind.__new__ is not object.__new__:
+        return None  # it may be made of more than attributes
+    if is_dataclass(value) and not hasattr(value, "__dict__"):
+        return {each.name: getattr(value, each.name) for each in fields(value)}
+    return getattr(value, "__dict__", None)
+
+
+def _set_attributes(value: Value, attributes: dict[str, Value]) -> None:
+    """Let an object have these attributes and no others."""
+    held = getattr(value, "__dict__", None)
+    if held is None:
+        for name, item in attributes.items():
+            object.__setattr__(value, name, item)
+    else:
+        held.clear()
+        held.update(attributes)
+
+
+def _level_of(value: Value, kind: Value) -> tuple[list[Value], pytree.TreeSpec]:
+    """What is directly in a container, or an object of some kind."""
+    return _one_level(value if kind is None else attributes_of(value))
+
+
+def containers_in(part: Part) -> Iterator[Container]:
+    """The containers that a part describes, each before what is in it."""
+    if isinstance(part, Container):
+        yield part
+        for each in part.parts:
+            yield from containers_in(each)
+
+
+def _one_level(value: Value) -> tuple[list[Value], pytree.TreeSpec]:
+    """What is directly in a container, and what pytree says of that."""
+    return pytree.tree_flatten(value, partial(operator.is_not, value))
+
+
+def _keys(value: Value, count: int) -> Iterator[Value]:
+    """What the items of a container are found by."""
+    keys = list(value) if isinstance(value, dict) else []
+    if len(keys) == count:
+        return iter(keys)
+    return iter(getattr(value, "_fields", range(count)))
+
+
+def keys_of(part: Container) -> Iterator[Value]:
+    """What the parts of a container are found by."""
+    count = len(part.parts)
+    return _keys(pytree.tree_unflatten([0] * count, part.spec), count)
+
+
+def _in_container(path: str, key: Value) -> str:
+    """How an item is written."""
+    return f"{path}[{key!r}]"
+
+
+def _in_object(path: str, key: Value) -> str:
+    """How an attribute is written."""
+    return f"{path}.{key}"
+
+
+def _is_true(answer: Value) -> bool:
+    """Whether an object says that it is equal, which may be no bool."""
+    try:
+        return bool(answer)
+    except Exception:  # an array, say
+        return False
+
+
+# -- differences ---------------------------------------------------------------
+
+
+def difference(one: Part, two: Part, path: str) -> tuple[str, Value, Value]:
+    """Where two parts differ first, and what each has there.
+
+    Args:
+        one: a part.
+        two: one that is not equal to it.
+        path: how both are written.
+    """
+    if isinstance(one, Container) and isinstance(two, Container):
+        same = one.spec == two.spec and one.kind is two.kind
+        if same and one.number == two.number:
+            written = _in_object if one.kind else _in_container
+            for key, a, b in zip(
+                keys_of(one), one.parts, two.parts, strict=True
+            ):
+                if a != b:
+                    return difference(a, b, path and written(path, key))
+    return path, one, two
+
+
+def in_words(part: Part) -> str:
+    """What a part is, for a message."""
+    if isinstance(part, Leaf):
+        return "a tensor"
+    if isinstance(part, Constant):
+        return repr(part.value)
+    if isinstance(part, Again):
+        return "an object that is given twice"
+    kind = part.kind or part.spec.type
+    return f"a {kind.__name__} of {len(part.parts)}"

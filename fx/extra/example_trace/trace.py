@@ -1,0 +1,253 @@
+"""Extra: `fx.trace`, the graph of what a program does on an example.
+
+    gm = fx.trace(model, x, mask=mask)
+    gm.guards                             # what that relied on
+    gm(x, mask=mask)                      # checked, and then as ever
+
+A symbolic trace does not know values.  But nearly everything that Python asks
+of a tensor (sizes, dtype, device) is known from one example, and nothing has
+to be computed for that.  So the program runs on tensors without data, and what
+it asked has to be the same whenever the graph is called.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from types import FunctionType
+from typing import Final
+
+import torch
+from torch import nn
+
+from ...graph import Graph
+from ...graph_module import GraphModule
+from ...node import Node
+from ...proxy import TraceError
+from ...recording import frames
+from ...torch_internals.fake_tensors import python_dispatcher
+from ...torch_internals.symbolic_sizes import (
+    DATA_DEPENDENT,
+    UNSUPPORTED,
+    settings,
+)
+from ...tracing.changes import changes
+from ...tracing.patching import TRACES
+from ...tracing.questions import FLAGS
+from ...tracing.state import State
+from ...tracing.trace_run import TraceRun, _module_call, _module_getattr
+from ...tracing.tracer import Root, Tracer
+from ...usedef.values import Value
+from ..watching.fixed import FIXED_MODE
+from ..watching.watching import TRAINING, Watching
+from . import blocks, refusals, submodules
+from . import leaves as of_user
+from .calls import handing_to
+from .example import Example
+from .guarded_code import GuardedCodeGen, Inputs, Outputs
+from .guards import Guards
+from .recorder import ExampleTracer, Watch
+from .sizes import Sizes
+from .structures import Apart, Constant, Container, Leaf, Part
+
+
+def trace(
+    root: Root,
+    /,
+    *args: Value,
+    dynamic: Value = None,
+    leaves: Iterable[of_user.Leaf] = (),
+    tracer: Tracer | None = None,
+    **kwargs: Value,
+) -> GraphModule:
+    """Trace a module or function by running it on an example.
+
+    The example is not computed: the program runs on tensors without data, and
+    each call of torch is recorded, modules of torch.nn as one node.  What
+    Python asked about the inputs is in `gm.guards`, and each call of the
+    result checks that the answers are the same.
+
+    Args:
+        root: a module, or a function.
+        *args: an example of its inputs; nested ones are taken apart.
+        dynamic: which sizes of the inputs may vary: True or None for all,
+            False for none; or, by the name of a parameter, what
+            `torch.export.export` takes as `dynamic_shapes`.
+        leaves: functions, methods and modules, or their dotted paths, whose
+            calls are recorded as one node each.
+        tracer: says by `is_leaf_module` which other modules are leaves.
+        **kwargs: the rest of the example, by name.
+
+    Returns:
+        A module with the parameters of the root, which it shares.
+
+    Raises:
+        TraceError: the program decides by the values of tensors, or does what
+            no graph can. Says in which line, and the ways out.
+        TypeError: the example does not fit the root's parameters.
+        What the program raises.  Nothing stays patched or changed.
+
+    Warns of attributes that the program has assigned: they are as before.
+
+    Cost: the program's Python code, and some 100 µs for each call recorded.
+    """
+    run = ExampleRun(root, tracer or Tracer(), of_user.Leaves(root, leaves))
+    return run.trace(args, kwargs, dynamic)
+
+
+class ExampleRun(TraceRun):
+    """A trace of a program on an example.
+
+    Attributes:
+        example_tracer: records.
+    """
+
+    def __init__(
+        self, root: Root, chosen: Tracer, leaves: of_user.Leaves
+    ) -> None:
+        """Begin with what is to be traced.
+
+        Args:
+            root: a module or function.
+            chosen: says which modules are leaves.
+            leaves: what else is.
+        """
+        self.example_tracer = tracer = ExampleTracer(chosen, leaves)
+        super().__init__(tracer)
+        self._root = root
+        self._leaves_of_user = leaves
+        tracer.root = root if isinstance(root, nn.Module) else nn.Module()
+        tracer.graph = Graph(tracer_cls=type(chosen))
+        tracer.sizes = Sizes(tracer.graph, tracer.erasable)
+        self._state = State(tracer.root)
+        tracer.begin(self._state)
+        # Asked by what is replaced to see who reads `training`.
+        self.watch = Watching()
+        self.watch.entered = tracer.entered
+
+    def patch(self, function: FunctionType | None = None) -> None:
+        """Replace what the trace has to see."""
+        TRACES.patch(nn.Module, ["__call__"], _module_call)
+        TRACES.patch(nn.Module, ["__getattr__"], _module_getattr)
+        TRACES.patch(*TRAINING)
+        for place in FLAGS:
+            TRACES.patch(*place)
+        for holder, name in self._leaves_of_user.places():
+            TRACES.patch(holder, [name], handing_to(ExampleTracer.call_leaf))
+        blocks.patch()
+        submodules.patch()
+
+    def _visit_forward(self, module: nn.Module) -> None:
+        """Do nothing: a fake tensor answers all questions itself."""
+
+    def trace(
+        self, args: tuple[Value, ...], kwargs: dict[str, Value], dynamic: Value
+    ) -> GraphModule:
+        """Run the program, and make a module of what was recorded."""
+        tracer, drawn = self.example_tracer, _drawn()
+        try:
+            example = Example(self._function(), args, kwargs)
+            example.give(tracer, dynamic)
+            with TRACES.during(self):
+                self.patch()
+                with settings(), tracer.sizes.mode, python_dispatcher():
+                    result = frames.run_traced(self._run, (example,))
+            tracer.has_ended = True
+            if _drawn() != drawn:
+                raise TraceError(refusals.drawn())
+            return self._finish(example, result)
+        except DATA_DEPENDENT as error:
+            message = refusals.data_dependent(error, tracer.paths)
+            raise TraceError(message) from error
+        except UNSUPPORTED as error:
+            raise TraceError(refusals.unsupported(error)) from error
+        finally:
+            for change in changes(self._state.held):
+                change.undo()
+            tracer.finish()
+
+    def _function(self) -> Callable[..., Value]:
+        """The function whose parameters the example has to fit."""
+        if isinstance(self._root, nn.Module):
+            return self._root.forward
+        return self._root
+
+    def _run(self, example: Example) -> Value:
+        """Run the program, hooks of a module included."""
+        with Watch(self.example_tracer):
+            return self._root(*example.args, **example.kwargs)
+
+    def _finish(self, example: Example, result: Value) -> GraphModule:
+        """Make a module of what was recorded."""
+        tracer, made = self.example_tracer, example.made
+        part = made.take(result)
+        refills = made.changed(example.before)
+        nodes = [tracer.create_arg(leaf) for leaf in made.leaves]
+        tracer.sizes.check_late()
+        tracer.check_constants()
+        outputs = None
+        if refills or not _is_plain(part):
+            outputs, value = Outputs(part, refills), tuple(nodes)
+        else:
+            value = Apart().put(part, nodes)
+        output = tracer.create_node("output", "output", (value,), {})
+        tracer.erase_unused()
+        tracer.note_modes(output)
+        found = [*example.guards(tracer.modes), *tracer.sizes.guards]
+        guards = Guards(example.names, found)
+        guards.unchecked += [*self._facts(output), *self._assigned()]
+        inputs = Inputs(example.parameters, guards)
+        tracer.graph.set_codegen(GuardedCodeGen(inputs, outputs))
+        name = type(self._root).__name__
+        is_module = isinstance(self._root, nn.Module)
+        return GraphModule(
+            tracer.root, tracer.graph, name if is_module else "GraphModule"
+        )
+
+    def _facts(self, output: Node) -> Iterator[str]:
+        """What the graph has fixed and no guard can ask."""
+        for text, line in self.example_tracer.facts.items():
+            yield f"{text}: {line}"
+        training, paths = output.meta.get(FIXED_MODE, (None, ()))
+        for path in paths:
+            yield f"training of {path or 'the root'} was {training}"
+
+    def _assigned(self) -> Iterator[str]:
+        """What the program has assigned, which gets its old value back."""
+        assigned: dict[str, None] = {}
+        for change in [*changes(self._state.held)]:
+            if change.path in self.example_tracer.stored:
+                continue  # a constant of the graph, which needs it still
+            change.undo()
+            if self.example_tracer.path_of(change.value) != change.path:
+                assigned[change.path] = None
+        if assigned:
+            frames.warn(
+                f"the program has assigned {', '.join(assigned)}, and the "
+                "graph does not do that. They are as before the trace"
+            )
+        for path in assigned:
+            yield f"{path} is assigned by the program, and not by the graph"
+
+
+def _drawn() -> tuple[Value, ...]:
+    """The states of the random numbers that a graph cannot draw."""
+    numpy = sys.modules.get("numpy")
+    if numpy is None:
+        return (random.getstate(),)
+    name, keys, *rest = numpy.random.get_state()
+    return random.getstate(), name, keys.tobytes(), *rest
+
+
+def _is_plain(part: Part) -> bool:
+    """Whether a node can hold a result as it is."""
+    if isinstance(part, Constant):
+        return isinstance(part.value, _HELD)
+    if isinstance(part, Container):
+        is_known = part.kind is None and part.spec.type in (tuple, list, dict)
+        return is_known and all(map(_is_plain, part.parts))
+    return isinstance(part, Leaf)
+
+
+_HELD: Final = (int, float, str, type(None), torch.dtype, torch.device)

@@ -1,0 +1,32 @@
+"""Extra: transforms of functions, such as vmap, and blocks of autocast."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+import torch
+
+from ..usedef.values import Value
+from .names import find_or
+
+_WITHOUT: Final = "fx.trace refuses torch.vmap"
+
+VMAP: Final[tuple[dict[str, Value], list[str]]] = (
+    find_or("torch._functorch.apis:__dict__", {}, without=_WITHOUT),
+    ["vmap_impl"],
+)
+"""The globals, and the name in them, that `torch.vmap(f)(x)` calls."""
+
+is_wrapped: Final[Callable[[torch.Tensor], bool]] = find_or(
+    "torch._C._functorch:is_functorch_wrapped_tensor",
+    lambda tensor: False,
+    without=_WITHOUT,
+)
+"""Whether a tensor is what the function in a transform gets."""
+
+
+def autocast_arguments(block: torch.autocast) -> tuple[Value, ...]:
+    """What `enter_autocast` takes to do what a block does."""
+    names = "device", "fast_dtype", "_enabled", "_cache_enabled"
+    return tuple(getattr(block, name) for name in names)

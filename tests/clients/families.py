@@ -1,0 +1,281 @@
+"""Families of transformers, traced by fx.trace on a tiny model of each.
+
+    python -m tests.clients.families [FAMILY …]
+
+It needs an environment with transformers; `make clients` makes one.  A family
+is a model type that AutoModel knows.  Its configuration is made small by the
+names of its options, so that nothing is downloaded, and some cannot be built
+like that.  Each model is traced on one input, and called with it, with another
+batch size and length, and with a batch of one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+import time
+import warnings
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import torch
+import transformers
+from torch import nn
+from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES
+from transformers.models.auto.modeling_auto import MODEL_MAPPING_NAMES
+
+import fx
+from fx.usedef.values import Value
+
+PAGE: Final = Path(__file__).parents[2] / "docs" / "families.md"
+
+SMALL: Final[dict[str, int]] = {
+    **dict.fromkeys(("hidden_size", "d_model", "n_embd", "dim"), 32),
+    **dict.fromkeys(("embed_dim", "embedding_size", "hidden_dim"), 32),
+    **dict.fromkeys(("intermediate_size", "d_ff", "ffn_dim", "n_inner"), 64),
+    **dict.fromkeys(("encoder_ffn_dim", "decoder_ffn_dim"), 64),
+    **dict.fromkeys(("moe_intermediate_size", "mlp_dim"), 32),
+    **dict.fromkeys(("num_hidden_layers", "n_layer", "n_layers"), 2),
+    **dict.fromkeys(("num_layers", "encoder_layers", "decoder_layers"), 2),
+    **dict.fromkeys(("num_decoder_layers", "num_encoder_layers"), 2),
+    **dict.fromkeys(("num_attention_heads", "n_head", "n_heads"), 4),
+    **dict.fromkeys(("num_heads", "encoder_attention_heads"), 4),
+    **dict.fromkeys(("decoder_attention_heads", "attention_heads"), 4),
+    **dict.fromkeys(("num_key_value_heads",), 2),
+    **dict.fromkeys(("head_dim", "d_kv", "attention_head_size"), 8),
+    **dict.fromkeys(("vocab_size", "text_vocab_size"), 128),
+    **dict.fromkeys(("max_position_embeddings", "n_positions"), 64),
+    **dict.fromkeys(("image_size",), 32),
+    **dict.fromkeys(("patch_size",), 8),
+    **dict.fromkeys(("num_experts", "num_local_experts"), 4),
+    **dict.fromkeys(("n_routed_experts",), 4),
+    **dict.fromkeys(("num_experts_per_tok",), 2),
+    **dict.fromkeys(("pad_token_id", "bos_token_id", "eos_token_id"), 1),
+    **dict.fromkeys(("decoder_start_token_id", "sep_token_id"), 1),
+    **dict.fromkeys(("cls_token_id", "mask_token_id"), 1),
+}
+"""Option of a configuration → what it is set to."""
+
+SHAPES: Final = ((2, 8), (3, 12), (1, 8))
+"""Batch size and length: of the example, and of the other calls."""
+
+SECONDS: Final = 120
+"""How long a family may take."""
+
+
+class Row(NamedTuple):
+    """What came out for a family.
+
+    Attributes:
+        family: the model type.
+        calls: right, refused, wrong or an error, for each of SHAPES.
+        seconds: that the trace has taken.
+        why: the reason for what is not right.
+    """
+
+    family: str
+    calls: tuple[str, ...]
+    seconds: float
+    why: str
+
+
+def small(config: Value) -> Value:
+    """A configuration, changed so that its model is tiny."""
+    for name, value in [*vars(config).items()]:
+        if isinstance(value, transformers.PreTrainedConfig):
+            small(value)
+        elif type(value) is int and name in SMALL:
+            with contextlib.suppress(Exception):  # a computed option
+                setattr(config, name, SMALL[name])
+    return config
+
+
+def inputs(
+    model: Value, batch: int, length: int, kind: int
+) -> dict[str, torch.Tensor]:
+    """Inputs of a model: its main input, and as the kind says, others."""
+    config = model.config
+    size = getattr(config, "image_size", 32)
+    size = size if isinstance(size, int) else 32
+    bins = getattr(config, "num_mel_bins", 80)
+    frames = 2 * getattr(config, "max_source_positions", 4 * length)
+    ids = torch.randint(2, 100, (batch, length))
+    features = torch.randn(batch, bins, frames)
+    given = {
+        "input_ids": ids,
+        "pixel_values": torch.randn(batch, 3, size, size),
+        "input_values": torch.randn(batch, 400 * length),
+        "input_features": features.transpose(1, 2) if kind == 2 else features,
+    }
+    names = [model.main_input_name]
+    if kind == 1:
+        names = ["input_ids", "pixel_values"]
+    found = {name: given[name] for name in names}
+    if "input_ids" in names:
+        found["attention_mask"] = torch.ones_like(ids)
+    if getattr(config, "is_encoder_decoder", False):
+        found["decoder_input_ids"] = ids
+    return found
+
+
+KINDS: Final = range(3)
+"""Kinds of inputs, of which the first is taken that a model runs on."""
+
+
+def runs(model: Value, kind: int) -> Exception | None:
+    """Why a model does not run on a kind of inputs; None if it does."""
+    try:
+        model(**inputs(model, *SHAPES[0], kind))
+    except Exception as error:
+        return error
+    return None
+
+
+def tensors(value: Value, seen: set[int] | None = None) -> list[torch.Tensor]:
+    """The tensors in what a model gives, its cache included."""
+    seen = set() if seen is None else seen
+    if isinstance(value, torch.Tensor):
+        return [value]
+    if id(value) in seen or isinstance(value, type | nn.Module):
+        return []
+    seen.add(id(value))
+    held: Value = getattr(value, "__dict__", {}).values()
+    if isinstance(value, Mapping):
+        held = value.values()
+    elif isinstance(value, list | tuple):
+        held = value
+    return [tensor for item in held for tensor in tensors(item, seen)]
+
+
+def same(one: Value, two: Value) -> bool:
+    """Whether two results have nearly equal tensors."""
+    pairs = [tensors(one), tensors(two)]
+    return len(pairs[0]) == len(pairs[1]) and all(
+        a.shape == b.shape
+        and torch.allclose(a.double(), b.double(), 1e-4, 1e-4, equal_nan=True)
+        for a, b in zip(*pairs, strict=True)
+    )
+
+
+def called(gm: Value, model: Value, given: Value) -> tuple[str, str]:
+    """What a call of the graph is beside one of the model, and why."""
+    try:
+        want = model(**given)
+    except Exception as error:
+        return "-", _line(error)
+    try:
+        got = gm(**given)
+    except fx.GuardError as error:
+        return "refused", _line(error)
+    except Exception as error:
+        return "error", _line(error)
+    return ("right", "") if same(want, got) else ("WRONG", "another result")
+
+
+def judged(family: str) -> Row:
+    """Build, trace and call the model of a family."""
+    names = MODEL_MAPPING_NAMES[family]
+    name = names if isinstance(names, str) else names[0]
+    torch.manual_seed(0)
+    try:
+        made = getattr(transformers, CONFIG_MAPPING_NAMES[family])()
+        model = getattr(transformers, name)(small(made)).eval()
+    except Exception as error:
+        return Row(family, (), 0.0, _line(error))
+    failures = [runs(model, kind) for kind in KINDS]
+    if None not in failures:
+        return Row(family, (), 0.0, _line(failures[0]))
+    kind = failures.index(None)
+    given: Value = inputs(model, *SHAPES[0], kind)
+    begin = time.perf_counter()
+    try:
+        gm = fx.trace(model, **given)
+    except Exception as error:
+        return Row(family, ("not traced",), 0.0, _line(error))
+    seconds = time.perf_counter() - begin
+    calls, reasons = zip(
+        *(called(gm, model, inputs(model, *s, kind)) for s in SHAPES),
+        strict=True,
+    )
+    return Row(family, calls, seconds, next(filter(None, reasons), ""))
+
+
+def _line(error: Exception | None) -> str:
+    """An error as one line."""
+    text = str(error).strip().partition("\n")[0][:160]
+    return f"{type(error).__name__}: {text}"
+
+
+def rows(families: list[str]) -> Iterator[Row]:
+    """Judge families, each in a process of its own, for as long as it may."""
+    for family in families:
+        read, write = os.pipe()
+        child = os.fork()
+        if not child:
+            signal.alarm(SECONDS)
+            sys.stderr = open(os.devnull, "w")  # noqa: SIM115
+            with torch.no_grad():
+                os.write(write, repr(tuple(judged(family))).encode())
+            os._exit(0)
+        os.close(write)
+        with os.fdopen(read, "rb") as pipe:
+            data = pipe.read()
+        os.waitpid(child, 0)
+        if data:
+            yield Row(*eval(data, {"nan": float("nan")}))
+        else:
+            yield Row(family, (), 0.0, "takes too long or too much")
+
+
+def page(found: list[Row]) -> str:
+    """The table of all families."""
+    built = [row for row in found if row.calls]
+    counts = Counter(row.calls[0] for row in built)
+    others = Counter(call for row in built for call in row.calls[1:2])
+    ones = Counter(call for row in built for call in row.calls[2:])
+    lines = [
+        "# Families of transformers",
+        "",
+        f"`fx.trace` on a tiny model of each family that transformers "
+        f"{transformers.__version__} has, with torch {torch.__version__}. "
+        f"Of {len(found)} families {len(built)} can be built small by the "
+        "names of their options, and run on plain inputs. On the example: "
+        f"{_words(counts)}. With another batch size and length: "
+        f"{_words(others)}. With a batch of one: {_words(ones)}.",
+        "",
+        "| family | example | other | batch of one | seconds | why |",
+        "|---|---|---|---|---|---|",
+    ]
+    for row in built:
+        calls = [*row.calls, *["-"] * 3][:3]
+        why = row.why.replace("|", "\\|")
+        cells = [row.family, *calls, f"{row.seconds:.1f}", why]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def _words(counts: Counter[str]) -> str:
+    """Counts as words."""
+    return ", ".join(f"{count} {what}" for what, count in counts.most_common())
+
+
+def main(names: list[str]) -> int:
+    """Judge families and say what came out; 1 if one is wrong."""
+    warnings.simplefilter("ignore")
+    transformers.logging.set_verbosity_error()
+    torch.set_num_threads(1)
+    found = []
+    for row in rows(names or sorted(MODEL_MAPPING_NAMES)):
+        found.append(row)
+        print(*row, sep="   ", flush=True)
+    if not names:
+        PAGE.write_text(page(found), encoding="utf-8")
+    return any("WRONG" in row.calls for row in found)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

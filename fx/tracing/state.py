@@ -120,7 +120,12 @@ def _is_users(kind: Value) -> bool:
 @functools.lru_cache(maxsize=1024)
 def is_librarys(kind: Value) -> bool:
     """Whether a class is fx's, torch's, or of Python's library."""
-    top = str(kind.__module__).partition(".")[0]
+    return is_library(str(kind.__module__))
+
+
+def is_library(module: str) -> bool:
+    """Whether a module of this name is fx's, torch's, or Python's."""
+    top = module.partition(".")[0]
     ours = __name__.partition(".")[0]
     return top in ("torch", ours) or top in sys.stdlib_module_names
 

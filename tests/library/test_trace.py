@@ -1125,3 +1125,39 @@ def test_import_fx_does_not_import_what_a_trace_needs() -> None:
 
 warnings.filterwarnings("ignore", category=DeprecationWarning)
 assert sys.version_info >= (3, 11)
+
+
+@pytest.mark.parametrize(
+    ("kinds", "is_number"),
+    [(int, True), ((str, int), True), (float, False), (torch.Tensor, False)],
+)
+def test_a_size_is_an_int_to_who_asks(kinds: Value, is_number: bool) -> None:
+    """Under a trace it is a SymInt, and the graph is for ints."""
+    isinstance_before = isinstance
+
+    def f(x: torch.Tensor) -> torch.Tensor:
+        return x * 2 if isinstance(x.shape[0], kinds) else x * 3
+
+    def half(x: torch.Tensor) -> torch.Tensor:
+        part: Value = x.shape[0] / 2
+        return x * 2 if isinstance(part, float) else x * 3
+
+    x = torch.ones(4)
+    assert torch.equal(fx.trace(f, x)(x), x * (2 if is_number else 3))
+    assert torch.equal(fx.trace(half, x)(x), x * 2)
+    assert "isinstance" not in globals()
+    assert isinstance is isinstance_before
+
+
+def test_who_asks_for_grad_fn_asks_whether_there_is_one() -> None:
+    def f(x: torch.Tensor) -> torch.Tensor:
+        return x * 2 if x.grad_fn is None else x * 3
+
+    x = torch.ones(3)
+    gm = fx.trace(f, x)
+    assert torch.equal(gm(x), x * 2)
+    with pytest.raises(fx.GuardError, match="requires_grad"):
+        gm(torch.ones(3, requires_grad=True) * 1)
+    leaf = torch.ones(3, requires_grad=True)
+    with pytest.raises(fx.GuardError, match="is_leaf"):
+        fx.trace(f, leaf)(leaf * 1)

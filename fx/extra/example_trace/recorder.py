@@ -194,8 +194,9 @@ class ExampleTracer(Blocks):
             elif name == "dtype" and node and node.op != "placeholder":
                 self.ask_what_casts(asked.device.type)
         elif name == "grad_fn":
-            for each in (asked.requires_grad, asked.is_leaf):
-                bool(each)
+            for each in ("requires_grad", "is_leaf"):
+                get: Value = vars(torch.Tensor.__base__)[each].__get__
+                self._ask(Call(get, (asked,), {}), get(asked))
         elif not isinstance(answer, _ANSWERS):
             raise TraceError(refusals.data_dependent(None, self.paths))
         elif node and node.op == "placeholder" and not self.inner:

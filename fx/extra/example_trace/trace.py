@@ -40,9 +40,10 @@ from ...tracing.trace_run import TraceRun, _module_call, _module_getattr
 from ...tracing.tracer import Root, Tracer
 from ...usedef.values import Value
 from ..watching.fixed import FIXED_MODE
-from ..watching.watching import TRAINING, Watching
+from ..watching.watching import QUESTION, TRAINING, Watching
 from . import blocks, refusals, submodules
 from . import leaves as of_user
+from .asking import is_one_for_python, places_of_isinstance
 from .calls import handing_to
 from .example import Example
 from .guarded_code import GuardedCodeGen, Inputs, Outputs
@@ -135,8 +136,22 @@ class ExampleRun(TraceRun):
             TRACES.patch(*place)
         for holder, name in self._leaves_of_user.places():
             TRACES.patch(holder, [name], handing_to(ExampleTracer.call_leaf))
+        for namespace in places_of_isinstance():
+            TRACES.patch(namespace, ["isinstance"], QUESTION)
         blocks.patch()
         submodules.patch()
+
+    def call_function(
+        self,
+        function: Callable[..., Value],
+        args: tuple[Value, ...],
+        kwargs: dict[str, Value],
+    ) -> Value:
+        """Answer a builtin that asks what an object is."""
+        result = function(*args, **kwargs)
+        if function is isinstance and not result:
+            return is_one_for_python(*args)
+        return result
 
     def _visit_forward(self, module: nn.Module) -> None:
         """Do nothing: a fake tensor answers all questions itself."""

@@ -73,7 +73,7 @@ class Watching(Watch):
         TRACES.patch(namespace, switches, _state_switch)
         limits = [n for n, f in here if id(f) in LIMITS]
         TRACES.patch(namespace, limits, stand_in)
-        TRACES.patch(namespace, QUESTIONS - namespace.keys(), _question)
+        TRACES.patch(namespace, QUESTIONS - namespace.keys(), QUESTION)
 
     def enter(self, module: nn.Module) -> None:
         """Warn of the hooks of a module that is traced into."""
@@ -160,4 +160,4 @@ def _answer(
 
 _mode_switch: Final = replacing(_switch_mode)
 _state_switch: Final = replacing(_switch_state)
-_question: Final = replacing(_answer)
+QUESTION: Final = replacing(_answer)

@@ -1,0 +1,39 @@
+"""Extra: `isinstance(x.shape[0], int)`, which is true when the graph runs.
+
+While a program is traced on an example, a size is a `torch.SymInt`, and that is
+no int.  So `isinstance` is replaced where the program's modules look it up, and
+gives the answer for the number.  `type(n) is int`, `n is 1` and a pattern
+`case int()` ask in ways that cannot be replaced.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+
+import torch
+
+from ...tracing.state import is_library
+from ...usedef.values import Value
+
+_NUMBERS: dict[type, object] = {
+    torch.SymInt: 0,
+    torch.SymFloat: 0.0,
+    torch.SymBool: False,
+}
+"""Class of a symbolic number -> a number of the kind that it stands for."""
+
+
+def is_one_for_python(number: object, kinds: Value) -> bool:
+    """Whether what a symbolic number stands for is of some classes."""
+    known = _NUMBERS.get(type(number))
+    return known is not None and isinstance(known, kinds)
+
+
+def places_of_isinstance() -> Iterator[dict[str, Value]]:
+    """The globals of all modules that are not torch's, fx's or Python's."""
+    for name, module in [*sys.modules.items()]:
+        if not is_library(name):
+            held = getattr(module, "__dict__", None)
+            if isinstance(held, dict) and "isinstance" not in held:
+                yield held

@@ -66,7 +66,7 @@ class ExampleTracer(Blocks):
         """Begin with what the root holds."""
         self._state = state
         self.submodule_paths = state.modules
-        self.tensor_attrs = state.constants
+        self.tensor_attrs.update(state.constants)
         self._captured.begin(state)
 
     def finish(self) -> None:

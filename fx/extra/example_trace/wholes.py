@@ -155,9 +155,9 @@ class OnObjects:
     def __init__(self, function: Function, part: Part) -> None:
         """Make it of what a call is given."""
         self._function = function
-        self.part = part
+        self.part: Part = part
         self.parts: tuple[Value, ...] = ()
-        self.__name__ = getattr(function, "__name__", "call")
+        self.__name__: str = getattr(function, "__name__", "call")
 
     def __call__(self, *leaves: Value) -> list[Value]:
         """The tensors in the result, then those that objects have anew.

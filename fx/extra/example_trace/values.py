@@ -111,6 +111,8 @@ class Values(Tracer):
                 return self.sizes.node(a)
             except KeyError:  # too rare to be written: fixed, and guarded
                 return plain(a)
+        if isinstance(a, type):
+            return a
         if isinstance(a, torch.Size):
             return tuple(map(self.create_arg, a))
         return super().create_arg(a)

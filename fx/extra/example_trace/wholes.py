@@ -26,6 +26,7 @@ from ...usedef.values import Value
 from . import refusals
 from .calls import Call, Function
 from .guards import GuardError
+from .sizes import plain
 from .structures import Apart, Part, is_tensor
 from .values import Values
 
@@ -119,6 +120,12 @@ class Wholes(Values):
         except Exception as error:
             if not is_leaf and isinstance(error, DATA_DEPENDENT):
                 raise
+            try:
+                if not is_leaf and call.has_symbols():
+                    with self.pause():  # it wants numbers: these are fixed
+                        return call.mapped(plain).run(), self.bind
+            except Exception:  # that is not why
+                pass
             try:
                 with unset_fake_temporarily(), self.showing(self.real):
                     result = call.mapped(self.real).run()

@@ -584,6 +584,16 @@ def test_defaults_are_not_counted_among_the_containers() -> None:
     assert refused(gm, X, {"k": 3}, held=[X + 1])
 
 
+def test_operators_that_want_plain_numbers() -> None:
+    def program(x: torch.Tensor) -> Value:
+        causal = bool(x.dim()) and x.shape[-2] > 1
+        return F.scaled_dot_product_attention(x, x, x, is_causal=causal)
+
+    gm = fx.trace(program, torch.randn(2, 3, 4))
+    assert right(program, gm, torch.randn(2, 5, 4))
+    assert refused(gm, torch.randn(2, 1, 4))
+
+
 def test_a_program_must_not_change_torch() -> None:
     state = torch.get_rng_state()
     for change in (

@@ -20,6 +20,7 @@ from typing import Final
 
 import torch
 from torch.autograd.function import BackwardCFunction
+from torch.nn import functional
 
 from ...node import Node
 from ...proxy import TraceError
@@ -120,6 +121,8 @@ def patch() -> None:
     for holder, functions in PLACES:
         changing = [name for name in functions if _CHANGES.search(name)]
         TRACES.patch(holder, changing, handing_to(_refuse_change))
+    attention = "scaled_dot_product_attention"
+    TRACES.patch(vars(functional), [attention], handing_to(_take_bools))
     with_backward: Value = BackwardCFunction
     TRACES.patch(with_backward, ["__init__"], lambda _: _seen_context)
     scripted: Value = torch.jit.ScriptFunction
@@ -150,6 +153,15 @@ def _refuse_change(tracer: Wholes, call: Call) -> Value:
         f"torch compute, and no graph says so\n  in\n  {frames.where()}\n"
         "  Call it around the graph"
     )
+
+
+def _take_bools(tracer: Wholes, call: Call) -> Value:
+    """Make a call that refuses a truth value computed of sizes: fix it."""
+
+    def fixed(value: Value) -> Value:
+        return plain(value) if isinstance(value, torch.SymBool) else value
+
+    return call.mapped(fixed).run()
 
 
 def _ask_number(tracer: Wholes, call: Call) -> Value:

@@ -45,6 +45,11 @@ class Call(NamedTuple):
         given = pytree.tree_map(change, (self.args, self.kwargs))
         return Call(self.function, *given)
 
+    def has_symbols(self) -> bool:
+        """Whether it is given numbers computed of sizes."""
+        leaves = pytree.tree_leaves((self.args, self.kwargs))
+        return any(isinstance(leaf, SYMBOLIC) for leaf in leaves)
+
     def has_values(self) -> bool:
         """Whether it is given tensors, or numbers computed of sizes."""
         leaves = pytree.tree_leaves((self.args, self.kwargs))

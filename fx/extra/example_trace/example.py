@@ -73,7 +73,7 @@ class Example:
                 self._places.append((made, place))
         self.tensors: list[torch.Tensor] = self._apart.leaves
         self.names: list[str] = []
-        self.made = Apart()
+        self.made: Apart = Apart()
         self.before: list[Container] = []
         self.args: list[Value] = [*args]
         self.kwargs: dict[str, Value] = {**kwargs}

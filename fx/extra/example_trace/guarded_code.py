@@ -70,8 +70,8 @@ class Inputs:
 
     def __init__(self, parameters: Sequence[Parameter], guards: Guards) -> None:
         """Make it of what a trace saw."""
-        self.parameters = tuple(parameters)
-        self.guards = guards
+        self.parameters: tuple[Parameter, ...] = tuple(parameters)
+        self.guards: Guards = guards
         self._nested = any(isinstance(p.part, Container) for p in parameters)
 
     def __call__(self, *values: Value) -> list[Value]:
@@ -188,8 +188,8 @@ class Outputs:
 
     def __init__(self, part: Part, refills: Sequence[Container]) -> None:
         """Make it of what a trace saw."""
-        self.part = part
-        self.refills = tuple(refills)
+        self.part: Part = part
+        self.refills: tuple[Container, ...] = tuple(refills)
 
     def __call__(self, leaves: Sequence[Value], apart: Apart) -> Value:
         """Nest outputs.
@@ -215,8 +215,8 @@ class GuardedCodeGen(CodeGen):
     def __init__(self, inputs: Inputs, outputs: Outputs | None) -> None:
         """Make a code generator for what a trace noted."""
         super().__init__()
-        self.inputs = inputs
-        self.outputs = outputs
+        self.inputs: Inputs = inputs
+        self.outputs: Outputs | None = outputs
 
     @property
     def guards(self) -> Guards:

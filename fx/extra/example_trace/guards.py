@@ -104,9 +104,9 @@ class Guards(Sequence[Guard]):
             names: the placeholders.
             guards: what was noted.
         """
-        self.enabled = True
+        self.enabled: bool = True
         self.unchecked: list[str] = []
-        self.names = tuple(names)
+        self.names: tuple[str, ...] = tuple(names)
         found: dict[str, Guard] = {}
         for guard in guards:
             found.setdefault(guard.expression, guard)

@@ -70,7 +70,7 @@ class ExampleTracer(Blocks):
         """Begin with what the root holds."""
         self._state = state
         self.submodule_paths = state.modules
-        self.tensor_attrs = state.constants
+        self.tensor_attrs.update(state.constants)
         self.entered = Entered(state.modules)
 
     def finish(self) -> None:

@@ -54,10 +54,10 @@ class Sizes:
             graph: where sizes are computed.
             erasable: where to note nodes that may be of no use.
         """
-        self.erasable = erasable
+        self.erasable: set[Node] = erasable
         self._graph = graph
         self._env = new_env(self._note)
-        self.mode = FakeTensorMode(
+        self.mode: FakeTensorMode = FakeTensorMode(
             allow_non_fake_inputs=True, shape_env=self._env
         )
         self.guards: list[Guard] = []

@@ -45,7 +45,7 @@ class Submodule:
         """Begin with an empty graph."""
         self._tracer = tracer
         self._outer = tracer.graph, tracer.inner, {**tracer.node_by_id}
-        self.graph = Graph(tracer_cls=tracer.graph._tracer_cls)
+        self.graph: Graph = Graph(tracer_cls=tracer.graph._tracer_cls)
         self.lifted: dict[Node, Node] = {}
         self.leaves: list[torch.Tensor] = []
         self._last: Node | None = None

@@ -114,7 +114,8 @@ class ExampleRun(TraceRun):
             chosen: says which modules are leaves.
             leaves: what else is.
         """
-        self.example_tracer = tracer = ExampleTracer(chosen, leaves)
+        tracer = ExampleTracer(chosen, leaves)
+        self.example_tracer: ExampleTracer = tracer
         super().__init__(tracer)
         self._root = root
         self._leaves_of_user = leaves

@@ -60,8 +60,8 @@ class Values(Tracer):
         self.node_by_id: dict[int, Node] = {}
         self.inner: Lifting | None = None
         self.erasable: set[Node] = set()
-        self.paused = 0
-        self.has_ended = False
+        self.paused: int = 0
+        self.has_ended: bool = False
         self._real_of: dict[int, torch.Tensor] = {}
         self._fake_of: dict[int, torch.Tensor] = {}
         self._alive: list[Value] = []
@@ -111,6 +111,8 @@ class Values(Tracer):
                 return self.sizes.node(a)
             except KeyError:  # too rare to be written: fixed, and guarded
                 return plain(a)
+        if isinstance(a, type):
+            return a
         if isinstance(a, torch.Size):
             return tuple(map(self.create_arg, a))
         return super().create_arg(a)

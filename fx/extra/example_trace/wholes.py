@@ -27,6 +27,7 @@ from ..watching.fixed import Entered
 from . import refusals
 from .calls import Call, Function
 from .guards import GuardError
+from .sizes import plain
 from .structures import Apart, Part, is_tensor
 from .values import Values
 
@@ -124,6 +125,12 @@ class Wholes(Values):
             if not is_leaf and isinstance(error, DATA_DEPENDENT):
                 raise
             try:
+                if not is_leaf and call.has_symbols():
+                    with self.pause():  # it wants numbers: these are fixed
+                        return call.mapped(plain).run(), self.bind
+            except Exception:  # that is not why
+                pass
+            try:
                 with unset_fake_temporarily(), self.showing(self.real):
                     result = call.mapped(self.real).run()
             except Exception:
@@ -159,9 +166,9 @@ class OnObjects:
     def __init__(self, function: Function, part: Part) -> None:
         """Make it of what a call is given."""
         self._function = function
-        self.part = part
+        self.part: Part = part
         self.parts: tuple[Value, ...] = ()
-        self.__name__ = getattr(function, "__name__", "call")
+        self.__name__: str = getattr(function, "__name__", "call")
 
     def __call__(self, *leaves: Value) -> list[Value]:
         """The tensors in the result, then those that objects have anew.

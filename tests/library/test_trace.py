@@ -1068,6 +1068,7 @@ def test_guards_are_saved(tmp_path: Path) -> None:
         "(lambda: 1)()",
         "[x for x in y]",
         "x.size(0) ** x.size(1)",
+        "x.size(0) ** 99999999",
         "open('x')",
     ],
 )

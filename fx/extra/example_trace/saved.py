@@ -153,6 +153,12 @@ _CALLED: Final = frozenset("abs max min round identities".split())
 """What it may call by a name."""
 
 
+def _is_small(operand: ast.expr) -> bool:
+    """Whether an exponent is such that a power is computed at once."""
+    value = operand.value if isinstance(operand, ast.Constant) else None
+    return isinstance(value, int | float) and abs(value) <= 64
+
+
 def check(expression: str, names: Value) -> None:
     """Raise ValueError unless a trace writes expressions such as this one."""
     known = {*names, *NAMES, *_CALLED}
@@ -165,8 +171,7 @@ def check(expression: str, names: Value) -> None:
         elif isinstance(node, ast.Constant):
             right = isinstance(node.value, int | float | str)
         elif isinstance(node, ast.BinOp):
-            right = not isinstance(node.op, ast.Pow | ast.LShift) or isinstance(
-                node.right, ast.Constant
-            )
+            grows = isinstance(node.op, ast.Pow | ast.LShift)
+            right = not grows or _is_small(node.right)
         if not right:
             raise ValueError(f"{expression!r} is not the expression of a guard")

@@ -71,7 +71,7 @@ class ExampleTracer(Blocks):
         self._state = state
         self.submodule_paths = state.modules
         self.tensor_attrs.update(state.constants)
-        self.entered = Entered(state.modules)
+        self.entered: Entered = Entered(state.modules)
 
     def finish(self) -> None:
         """Forget the root, and what the trace kept alive."""

@@ -32,6 +32,7 @@ from ...torch_internals.symbolic_sizes import (
     UNSUPPORTED,
     settings,
 )
+from ...tracing import watch as told
 from ...tracing.changes import changes
 from ...tracing.patching import TRACES
 from ...tracing.questions import FLAGS
@@ -125,8 +126,9 @@ class ExampleRun(TraceRun):
         self._state = State(tracer.root)
         tracer.begin(self._state)
         # Asked by what is replaced to see who reads `training`.
-        self.watch = Watching()
-        self.watch.entered = tracer.entered
+        watching = Watching()
+        watching.entered = tracer.entered
+        self.watch: told.Watch = watching
 
     def patch(self, function: FunctionType | None = None) -> None:
         """Replace what the trace has to see."""

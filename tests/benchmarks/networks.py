@@ -12,6 +12,7 @@ after `make clients`.
 from __future__ import annotations
 
 import copy
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
@@ -76,9 +77,17 @@ def each_network(
     )
 
 
+_union = re.compile(r"\btyping_Union\[([^][]*)\]")
+
+
 def _code(module: Made) -> str:
     """The code of a GraphModule."""
-    return str(module.code)
+    return _source(module.code)
+
+
+def _source(text: Made) -> str:
+    """Generated code, with unions as torch.fx before 2.15 writes them."""
+    return _union.sub(lambda m: m[1].replace(",", "|"), str(text))
 
 
 def patch_alone(size: int) -> Task:
@@ -158,7 +167,7 @@ def networks_recompile(lib: Library, size: int) -> Task:
     task = each_network(
         size,
         lambda module: made[module].recompile(),
-        lambda code: str(code.src),
+        lambda code: _source(code.src),
     )
 
     def setup() -> None:

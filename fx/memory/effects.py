@@ -1,21 +1,23 @@
-"""Passes: the name that `fx.effects` had in fx 0.2; 0.4 will not have it."""
+"""Passes: what `fx.effects` was called in fx 0.2. It ends with fx 0.4."""
 
 from __future__ import annotations
 
 from ..extra.effects.effects import (
+    RULE,
     Effect,
-    MemoryRule,
     by_rule,
     classify,
+    has_side_effect,
+    is_impure,
     must_keep,
-    register_tables,
 )
 
 __all__ = [
+    "RULE",
     "Effect",
-    "MemoryRule",
     "by_rule",
     "classify",
+    "has_side_effect",
+    "is_impure",
     "must_keep",
-    "register_tables",
 ]

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import torch
-
+from ..extra.saving.packing import _Fake as _Fake
 from ..usedef.values import Value
 
 
@@ -14,15 +13,3 @@ class Packed(NamedTuple):
 
     data: bytes
     outside: list[Value]
-
-
-class _Fake(NamedTuple):
-    """Now a plain tuple; see `fx.extra.saving.packing`."""
-
-    size: tuple[int, ...]
-    stride: tuple[int, ...] | None
-    dtype: torch.dtype
-    device: torch.device
-    layout: torch.layout
-    requires_grad: bool
-    is_parameter: bool

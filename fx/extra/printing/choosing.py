@@ -1,4 +1,4 @@
-"""Extra: which emitter writes a graph: the plain one, or one that shows more.
+"""Extra: chooses the emitter that writes a graph as code.
 
 `CodeGen.emitter_of` is this function after `import fx`.
 """

@@ -37,7 +37,7 @@ which lines of the file it does not show, or shows twice.  `make docs` checks
 the links between pages as well.  `words` counts prose; the line below each
 page's title (stage, core or reference, minutes) comes from the same count.
 
-## The page of a file: docs/files/<path below fx, .md for .py>
+## The page of a stage's file: docs/files/<path below fx, .md for .py>
 
 Shows each line of its file exactly once, in the file's order (or better: in
 the order of explanation).  Example: docs/files/linked_list/linked_list.md.
@@ -56,6 +56,16 @@ decided against, what it costs.  It does not retell the code.  Headings stand
 between blocks (## only), never inside.  Each definition is an anchor, in
 whatever block it stands: link to
 `../files/linked_list/linked_list.md#fx.linked_list.linked_list.Link.prepend`.
+
+## The page of any other file
+
+A file that belongs to no stage needs no page: one is made of it, its docstrings
+beside its code, with what the documents say and a link to torch's lines where a
+docstring has `torch.fx: node.py, Node.prepend`.  Such a file has a page by hand
+where one wants to say more (an example, a drawing); it ends with the block
+
+    /// file | fx.show.page
+    ///
 
 ## The page of a stage: docs/stages/NN.md
 

@@ -13,6 +13,7 @@ from markdown import Markdown
 from docs.machinery.errors import DocsError
 from docs.machinery.extension import KINDS, DocsExtension
 from docs.machinery.literate import gaps, shown_lines
+from docs.machinery.pages import pages, text_of
 from docs.machinery.reference import names
 from docs.machinery.source import ROOT, UnknownName, find, page_of, read
 
@@ -34,20 +35,14 @@ FILES = [
 _named = re.compile(r"`(fx(?:\.\w+)+)`|\]\([^)\s]*#(fx(?:\.\w+)+)\)")
 
 
-def pages(docs: Path) -> list[str]:
-    """Every page below docs/."""
-    return sorted(
-        file.relative_to(docs).as_posix() for file in docs.rglob("*.md")
-    )
-
-
 def missing_pages(docs: Path) -> list[str]:
     """A sentence for each file of fx that has no page."""
+    there = set(pages(docs))
     return [
         f"docs/{page_of(name)} is missing: begin with "
         f"python -m docs.machinery outline {read(ROOT / name).name}"
         for name in FILES
-        if not (docs / page_of(name)).is_file()
+        if page_of(name) not in there
     ]
 
 
@@ -71,14 +66,14 @@ def problems(docs: Path, page: str) -> list[str]:
 def block_errors(docs: Path, page: str) -> list[DocsError]:
     """The errors of a page's blocks: each of them is drawn."""
     extension = DocsExtension(page)
-    text = (docs / page).read_text(encoding="utf-8")
+    text = text_of(docs, page)
     Markdown(extensions=[*USUAL, extension]).convert(text)
     return extension.reading.page.errors
 
 
 def unknown_names(docs: Path, page: str) -> Iterator[str]:
     """Names of fx in backticks, or linked to, that the code does not have."""
-    text = (docs / page).read_text(encoding="utf-8")
+    text = text_of(docs, page)
     for number, line in enumerate(text.splitlines(), 1):
         for found in _named.finditer(line):
             name = found[1] or found[2]

@@ -32,6 +32,7 @@ from docs.machinery import (
     running,
     stepper,
     tables,
+    whole_file,
 )
 from docs.machinery.claimed import said_of
 from docs.machinery.directives import Page, read_page
@@ -53,6 +54,7 @@ BLOCKS: dict[str, Block] = {
     **chart.BLOCKS,
     **choosing.BLOCKS,
     **reference_pages.BLOCKS,
+    **whole_file.BLOCKS,
 }
 """Every block that a page may have, by name."""
 
@@ -79,8 +81,10 @@ def _where(md: Markdown | None, lines: list[str]) -> tuple[str, int]:
     if md is None or "relpath" not in md.treeprocessors:
         return "page.md", 0
     file = getattr(md.treeprocessors["relpath"], "file", None)
-    if not isinstance(file, File) or file.abs_src_path is None:
+    if not isinstance(file, File):
         return "page.md", 0
+    if file.abs_src_path is None:
+        return file.src_uri, 0
     whole = Path(file.abs_src_path).read_text(encoding="utf-8")
     shown = "\n".join(lines).rstrip()
     return file.src_uri, whole.rstrip().count("\n") - shown.count("\n")

@@ -6,14 +6,16 @@ import ast
 import difflib
 import xml.etree.ElementTree as etree
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
-from itertools import dropwhile, takewhile
+from itertools import dropwhile, groupby, takewhile
 from pathlib import Path
 
 from docs.machinery import claimed
 from docs.machinery.directives import Directive, Kind, Page, read_page
+from docs.machinery.docstrings import link_to
 from docs.machinery.errors import DocsError
+from docs.machinery.pages import pages, text_of
 from docs.machinery.quotes import table
 from docs.machinery.scene import Block, Scene, after, element
 from docs.machinery.source import (
@@ -110,17 +112,17 @@ def _span(directive: Directive) -> Span:
     if header:
         if start.kind != "class":
             raise UnknownName(f"header is for classes, not {start.name!r}")
-        return Span(module, start.first, _trimmed(module, start), start, start)
+        return header_of(module, start)
     end = _end(module, start, to) if to else start
     return Span(module, start.first, end.last, start, end)
 
 
-def _trimmed(module: Module, unit: Unit) -> int:
-    """The last line of a class's header that is not blank."""
+def header_of(module: Module, unit: Unit) -> Span:
+    """A class up to its first method."""
     last = unit.header_last
     while not module.lines[last - 1].strip():
         last -= 1
-    return last
+    return Span(module, unit.first, last, unit, unit)
 
 
 def _end(module: Module, start: Unit, to: str) -> Unit:
@@ -165,14 +167,28 @@ def _source(scene: Scene) -> etree.Element:
         element(heading, "code", span.title)
     section = element(scene.parent, "section", css="fx-lit")
     words = element(section, "div", css="fx-prose")
-    _code(scene, section, span, anchors=True)
+    draw_code(scene, section, span)
     return words
 
 
-def _code(
-    scene: Scene, section: etree.Element, span: Span, *, anchors: bool
+def draw_code(
+    scene: Scene,
+    section: etree.Element,
+    span: Span,
+    *,
+    anchors: bool = True,
+    hidden: Collection[int] = (),
 ) -> None:
-    """The code column: where it is from, and the lines."""
+    """The code column: where it is from, and the lines.
+
+    Args:
+        scene: the block.
+        section: where the column goes.
+        span: the lines.
+        anchors: whether this is where links to its names lead, and where
+            what the documents say of them stands.
+        hidden: lines that are not shown, since they stand beside.
+    """
     column = element(section, "div", css="fx-code")
     where = f"{span.module.path}, lines {span.first}-{span.last}"
     element(column, "p", where, css="fx-where")
@@ -180,7 +196,8 @@ def _code(
     text = span.text().split("\n")
     whole = [(span.first, span.last, False)]
     up = "../" * scene.directive.page.count("/")
-    for first, last, folded in _pieces(span, marked) if anchors else whole:
+    pieces = _pieces(span, marked) if anchors else iter(whole)
+    for first, last, folded in _without(hidden, pieces, span.module):
         for unit in span.units if anchors and not folded else ():
             if unit.first == first:
                 claimed.mark(column, dotted(span.module, unit), up)
@@ -222,6 +239,25 @@ def _pieces(span: Span, marked: list[int]) -> Iterator[tuple[int, int, bool]]:
             while not span.module.lines[final - 1].strip():
                 final -= 1
             yield start, final, folded
+
+
+def _without(
+    hidden: Collection[int],
+    pieces: Iterable[tuple[int, int, bool]],
+    module: Module,
+) -> Iterator[tuple[int, int, bool]]:
+    """The pieces, cut where lines are hidden; no piece ends in blank lines."""
+    for first, last, folded in pieces:
+        if not hidden:
+            yield first, last, folded
+            continue
+        numbers = [n for n in range(first, last + 1) if n not in hidden]
+        for _, run in groupby(
+            enumerate(numbers), lambda pair: pair[1] - pair[0]
+        ):
+            full = [n for _, n in run if module.lines[n - 1].strip()]
+            if full:
+                yield full[0], full[-1], folded
 
 
 def _folded(span: Span, marked: list[int]) -> Iterator[tuple[int, int, bool]]:
@@ -274,7 +310,7 @@ def _excerpt(scene: Scene) -> etree.Element:
     span = span_of(scene.directive)
     section = element(scene.parent, "section", css="fx-lit fx-excerpt")
     words = element(section, "div", css="fx-prose")
-    _code(scene, section, span, anchors=False)
+    draw_code(scene, section, span, anchors=False)
     column = section[-1]
     page = page_of(span.module.path)
     if page and (ROOT / "docs" / page).is_file():
@@ -298,14 +334,8 @@ def _torch(scene: Scene) -> etree.Element:
     element(where, "strong", f"torch.fx {known.torch}")
     code = element(where, "code", quote.name or quote.module)
     after(code, " ")
-    tag = f"{TORCH}/v{known.torch}/{quote.path}"
-    link = element(where, "a", href=f"{tag}#L{quote.first}-L{quote.last}")
-    link.text = f"{quote.path}, lines {quote.first}-{quote.last}"
+    link_to(where, known, quote)
     return aside
-
-
-TORCH = "https://github.com/pytorch/pytorch/blob"
-"""Where torch's source is public, below the name of a tag."""
 
 
 _SPAN = {"mark": False, "to": False, "header": False}
@@ -346,7 +376,7 @@ def not_drawn(page: Page) -> Iterator[str]:
 
 
 def shown_lines(
-    docs: Path, kinds: dict[str, Kind], only: str = "**/*.md"
+    docs: Path, kinds: dict[str, Kind], only: str = ""
 ) -> dict[str, Counter[int]]:
     """How often each line of each file is shown by the pages of docs/files.
 
@@ -355,19 +385,22 @@ def shown_lines(
     Args:
         docs: the folder of the pages.
         kinds: the blocks that there are.
-        only: one page below docs/, instead of all.
+        only: one page, instead of all.
 
     Returns:
         path of the file -> line -> how often.
     """
     shown: dict[str, Counter[int]] = {}
-    for file in sorted(docs.glob(only)):
-        name = file.relative_to(docs).as_posix()
+    for name in [only] if only else pages(docs):
         if not name.startswith(FILES):
             continue
-        lines = file.read_text(encoding="utf-8").splitlines()
+        lines = text_of(docs, name).splitlines()
         for directive in read_page(name, lines, kinds).directives:
-            if directive.name == "source":
+            if directive.name == "file":
+                module = find(directive.argument).module
+                lines_of = range(1, len(module.lines) + 1)
+                shown.setdefault(module.path, Counter()).update(lines_of)
+            elif directive.name == "source":
                 try:
                     span = span_of(directive)
                 except DocsError:

@@ -15,6 +15,7 @@ again: there torch has other code now than when they were written.
 
 from __future__ import annotations
 
+import ast
 import difflib
 import hashlib
 import json
@@ -27,6 +28,7 @@ from functools import lru_cache
 from itertools import groupby
 from pathlib import Path
 
+from docs.machinery.pages import shown_whole, texts
 from docs.machinery.source import (
     ROOT,
     UnknownName,
@@ -44,6 +46,7 @@ HEAD = f"""\
 """
 
 _block = re.compile(r"/{3,} *torch *\| *(.*?) *$")
+_of_torch = re.compile(r"torch\.fx: ([\w/]+)\.py, +([\w.]+)(.*)")
 
 
 @dataclass(frozen=True)
@@ -144,13 +147,42 @@ def written(made: Table) -> str:
 def quoting(docs: Path = ROOT / "docs") -> dict[str, list[str]]:
     """The pages below docs/ that quote each name."""
     found: dict[str, list[str]] = {}
-    for page in sorted(docs.rglob("*.md")):
-        name = page.relative_to(docs).as_posix()
-        for line in page.read_text(encoding="utf-8").splitlines():
-            if block := _block.match(line):
-                pages = found.setdefault(block[1], [])
-                pages += [name] if name not in pages else []
+    for page, text in texts(docs).items():
+        for name in _names(text):
+            pages = found.setdefault(name, [])
+            pages += [page] if page not in pages else []
     return found
+
+
+def _names(text: str) -> Iterator[str]:
+    """What a page names: in its blocks, or in the file that it is made of."""
+    for line in text.splitlines():
+        if block := _block.match(line):
+            yield block[1]
+        elif whole := shown_whole(line):
+            yield from torch_names("\n".join(find(whole).module.lines))
+
+
+def of_torch(paragraph: str) -> tuple[str, str] | None:
+    """What `torch.fx: node.py, Node.prepend, …` names, and what follows it.
+
+    Returns:
+        The full name, `torch.fx.node.Node.prepend`; None for any other text.
+    """
+    found = _of_torch.match(" ".join(paragraph.split()))
+    if not found:
+        return None
+    path, name, rest = found.groups()
+    return f"torch.fx.{path.replace('/', '.')}.{name.rstrip('.')}", rest
+
+
+def torch_names(text: str) -> Iterator[str]:
+    """The names of torch that a file's docstrings give as their source."""
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            for block in re.split(r"\n\s*\n", node.value):
+                if named := of_torch(block.strip()):
+                    yield named[0]
 
 
 def look_up(name: str, root: Path) -> Quote:

@@ -6,10 +6,10 @@ import ast
 import re
 import textwrap
 import xml.etree.ElementTree as etree
-from collections.abc import Iterator
 from functools import cache
 
 from docs.machinery.directives import Kind
+from docs.machinery.docstrings import docstring, draw_docstring
 from docs.machinery.literate import dotted
 from docs.machinery.reference import Entry, Name, definitions, entries, names
 from docs.machinery.scene import Block, Scene, after, element
@@ -191,7 +191,7 @@ def _defined(
 ) -> None:
     """Signature, place, docstring and example."""
     nodes = definitions(place)
-    doc = _docstring(nodes)
+    doc = docstring(nodes)
     text = "\n".join(filter(None, map(_signature, nodes)))
     if text:
         element(box, "code", text, css="fx-sig")
@@ -206,7 +206,7 @@ def _defined(
     if "." not in entry.name.key:
         ways = sorted({n.module for n in entry.names}, key=len)
         after(last, " · import it from " + " or ".join(ways))
-    _words(element(box, "div", css="fx-doc"), doc)
+    draw_docstring(element(box, "div", css="fx-doc"), doc)
     for name in entry.names:
         if shown := examples().get(name.anchor):
             scene.code(box, shown)
@@ -222,101 +222,6 @@ def _signature(node: ast.stmt) -> str:
             text = ast.unparse(node)
             return text if len(text) < 200 else f"{text[:200]} …"
     return ""
-
-
-def _docstring(nodes: list[ast.stmt]) -> str:
-    """The docstring of a definition; of a variable, the string below it."""
-    for node in nodes:
-        if isinstance(node, ast.FunctionDef | ast.ClassDef):
-            if said := ast.get_docstring(node):
-                return said
-        elif isinstance(node, ast.Expr):
-            return ast.get_docstring(ast.Module([node], [])) or ""
-    return ""
-
-
-_part = re.compile(r"(Args|Attributes|Raises|Returns|Yields):$")
-_item = re.compile(r"(\*{0,2}\w[\w.]*(?:, \*{0,2}\w[\w.]*)*): +(.*)$")
-
-
-def _words(box: etree.Element, text: str) -> None:
-    """A docstring: its paragraphs, and each of its parts as a table."""
-    for title, lines in _parts(text):
-        if not title:
-            _paragraphs(box, lines)
-        elif title in ("Returns", "Yields"):
-            said = element(box, "p")
-            element(said, "strong", f"{title}: ")
-            _inline(said, " ".join(line.strip() for line in lines))
-        else:
-            _table(box, title, lines)
-
-
-def _parts(text: str) -> Iterator[tuple[str, list[str]]]:
-    """The parts of a docstring: title, or "", and lines."""
-    title, lines = "", list[str]()
-    for line in text.splitlines():
-        head = _part.match(line)
-        over = title and line and not line.startswith(" ")
-        if head or over:
-            yield title, lines
-            title, lines = head[1] if head else "", []
-        if not head:
-            lines.append(line)
-    yield title, lines
-
-
-def _table(box: etree.Element, title: str, lines: list[str]) -> None:
-    """Arguments, attributes or errors: a row for each."""
-    table = element(box, "table", css="fx-args")
-    head = element(element(table, "thead"), "tr")
-    shown = {"Args": "Argument", "Raises": "Error"}.get(title, "Attribute")
-    element(head, "th", shown)
-    element(head, "th", "Meaning")
-    rows: list[tuple[str, list[str]]] = []
-    for line in filter(
-        str.strip, textwrap.dedent("\n".join(lines)).split("\n")
-    ):
-        if item := _item.match(line):
-            rows.append((item[1], [item[2]]))
-        elif rows:
-            rows[-1][1].append(line.strip())
-        else:
-            rows.append(("", [line]))
-    body = element(table, "tbody")
-    for name, words in rows:
-        row = element(body, "tr")
-        element(element(row, "td"), "code", name)
-        _inline(element(row, "td"), " ".join(words))
-
-
-def _paragraphs(box: etree.Element, lines: list[str]) -> None:
-    """Paragraphs; what is indented stays as it is, items are items."""
-    for block in re.split(r"\n\s*\n", "\n".join(lines).strip("\n")):
-        if not block.strip():
-            continue
-        if block.startswith("    "):
-            still = {"tabindex": "0", "role": "group", "aria-label": "Example"}
-            held = element(box, "div", css="fx-scroll", **still)
-            element(held, "div", textwrap.dedent(block), css="fx-text")
-        elif block.startswith("- "):
-            items = element(box, "ul")
-            for item in re.split(r"\n?^- ", block, flags=re.MULTILINE)[1:]:
-                _inline(element(items, "li"), " ".join(item.split()))
-        else:
-            css = "fx-where" if block.startswith("torch.fx: ") else ""
-            _inline(element(box, "p", css=css), " ".join(block.split()))
-
-
-def _inline(box: etree.Element, text: str) -> None:
-    """Text behind what is in `box`; what is in backticks is code."""
-    parts = re.split(r"`([^`\n]+)`", text)
-    last = element(box, "span", parts[0])
-    for number, part in enumerate(parts[1:]):
-        if number % 2:
-            after(last, part)
-        else:
-            last = element(box, "code", part)
 
 
 BLOCKS = {"api": Block(Kind(True, {}, "none"), _api)}

@@ -15,10 +15,10 @@ from pathlib import Path
 
 import pytest
 
-from docs.machinery.checking import pages as pages_below
 from docs.machinery.checking import uneven, unknown_names
 from docs.machinery.extension import KINDS
 from docs.machinery.literate import shown_lines
+from docs.machinery.pages import pages as pages_below
 from docs.machinery.reference import names
 from docs.machinery.reference_pages import GROUPS, REST, examples, group
 from docs.machinery.running import printed

@@ -9,11 +9,11 @@ from collections.abc import Iterable
 
 import pytest
 
-from docs.machinery.checking import pages
 from docs.machinery.claimed import ledger
 from docs.machinery.directives import Directive, read_page
 from docs.machinery.extension import KINDS
 from docs.machinery.literate import span_of
+from docs.machinery.pages import written
 from docs.machinery.reference_pages import EXAMPLES as API
 from docs.machinery.source import ROOT
 from docs.machinery.standalone import standalone
@@ -21,7 +21,7 @@ from stages import functions
 from stages.manifest import REFERENCE, Exercise, exercises, stages
 
 DOCS = ROOT / "docs"
-PAGES = pages(DOCS)
+PAGES = written(DOCS)
 STAGES = sorted(p.name for p in (ROOT / "stages").glob("0*/") if p.is_dir())
 
 

@@ -1,0 +1,86 @@
+"""The pages of the site: written by hand in docs/, or made from a file of fx.
+
+A file of the eight stages has a page that somebody wrote.  Any other file of
+fx has one that is made of the file itself, its docstrings beside its code,
+unless docs/ has a page for it.  So a change to such a file touches no page.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from docs.machinery.source import FILES, ROOT, page_of
+
+DOCS = ROOT / "docs"
+
+_whole = re.compile(r"/{3,} *file *\| *(.*?) *$")
+
+
+def pages(docs: Path) -> list[str]:
+    """Every page: those below docs/, and those that are made."""
+    return sorted({*written(docs), *made(docs)})
+
+
+def written(docs: Path) -> list[str]:
+    """The pages below docs/."""
+    return sorted(
+        file.relative_to(docs).as_posix() for file in docs.rglob("*.md")
+    )
+
+
+def made(docs: Path) -> dict[str, str]:
+    """The pages that are made, below docs/ -> their Markdown.
+
+    Another folder than the site's own has what is written in it.
+    """
+    if docs != DOCS:
+        return {}
+    return {
+        page: _page(name)
+        for name in without_stage()
+        if not (docs / (page := page_of(name))).is_file()
+    }
+
+
+def without_stage() -> Iterator[str]:
+    """The files of fx that belong to no stage, from the root."""
+    for path in sorted((ROOT / "fx").rglob("*.py")):
+        with path.open(encoding="utf-8") as file:
+            staged = file.readline().startswith('"""Stage ')
+        if path.name != "__init__.py" and not staged:
+            yield path.relative_to(ROOT).as_posix()
+
+
+def text_of(docs: Path, page: str) -> str:
+    """A page's Markdown.
+
+    Raises:
+        FileNotFoundError: there is no such page.
+    """
+    path = docs / page
+    if page.startswith(FILES) and not path.is_file():
+        return made(docs).get(page) or path.read_text(encoding="utf-8")
+    return path.read_text(encoding="utf-8")
+
+
+def texts(docs: Path) -> dict[str, str]:
+    """Every page -> its Markdown."""
+    found = made(docs)
+    for page in written(docs):
+        found[page] = (docs / page).read_text(encoding="utf-8")
+    return dict(sorted(found.items()))
+
+
+def shown_whole(line: str) -> str:
+    """The file that a line of a page says to show whole; "" for others."""
+    found = _whole.match(line)
+    return found[1] if found else ""
+
+
+def _page(name: str) -> str:
+    """The page that is made of a file: its path, and all that it holds."""
+    path = name.removeprefix("fx/")
+    dotted = name.removesuffix(".py").replace("/", ".")
+    return f"# {path}\n\n/// file | {dotted}\n///\n"

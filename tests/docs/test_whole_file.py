@@ -1,0 +1,81 @@
+"""A page that is made of a file: its docstrings beside its code, each once."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from markdown import Markdown
+
+from docs.machinery import whole_file
+from docs.machinery.checking import USUAL, block_errors
+from docs.machinery.extension import DocsExtension
+from docs.machinery.pages import DOCS, made, pages, text_of, written
+from docs.machinery.source import cut, find
+from docs.machinery.whole_file import spans
+
+PAGE = "files/passes/graph_diff.md"
+NAME = "fx.passes.graph_diff"
+
+
+def drawn(text: str) -> str:
+    extension = DocsExtension(PAGE)
+    html = Markdown(extensions=[*USUAL, extension]).convert(text)
+    assert extension.reading.page.errors == []
+    return html
+
+
+def test_a_file_of_no_stage_has_a_page_that_nobody_wrote() -> None:
+    assert len(made(DOCS)) > 20
+    assert all(f"docs/{page}" not in written(DOCS) for page in made(DOCS))
+    assert "files/node.md" not in made(DOCS)
+    assert set(pages(DOCS)) == {*written(DOCS), *made(DOCS)}
+
+
+def test_another_folder_has_what_is_written_there(tmp_path: Path) -> None:
+    (tmp_path / "one.md").write_text("# One\n")
+    assert pages(tmp_path) == ["one.md"]
+    with pytest.raises(FileNotFoundError):
+        text_of(tmp_path, PAGE)
+
+
+def test_each_line_of_a_file_is_shown_once_or_said_beside() -> None:
+    module = find(NAME).module
+    html = drawn(f"# x\n\n/// file | {NAME}\n///\n")
+    numbers = re.findall(r'data-linenos="\s*(\d+)', html)
+    assert len(numbers) == len(set(numbers)) > 50
+    shown = set(map(int, numbers))
+    beside = {
+        line
+        for span in spans(module)
+        for line in whole_file._docstring_lines(span)
+    }
+    assert beside and not beside & shown
+    full = {n for n, line in enumerate(module.lines, 1) if line.strip()}
+    assert full <= shown | beside
+
+
+def test_each_name_of_a_file_is_an_anchor() -> None:
+    html = drawn(f"# x\n\n/// file | {NAME}\n///\n")
+    for unit in find(NAME).module.all():
+        if unit.name:
+            assert f'id="{NAME}.{unit.name}"' in html
+
+
+def test_a_docstring_stands_beside_the_code_and_not_in_it() -> None:
+    text = (
+        '"""Passes: a thing."""\n\nimport os\n\n__all__ = ["f"]\n\n'
+        'def f():\n    """Say it."""\n    return os\n'
+    )
+    module = cut(text, "fx.thing", "fx/thing.py")
+    head, body = spans(module)
+    assert (head.first, head.last) == (1, 5)
+    assert list(whole_file._docstring_lines(head)) == [1]
+    assert list(whole_file._docstring_lines(body)) == [8]
+
+
+def test_it_belongs_to_the_pages_of_files(tmp_path: Path) -> None:
+    (tmp_path / "guide.md").write_text(f"# x\n\n/// file | {NAME}\n///\n")
+    (error,) = block_errors(tmp_path, "guide.md")
+    assert "belongs to the pages of docs/files" in str(error)

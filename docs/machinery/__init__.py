@@ -61,8 +61,10 @@ whatever block it stands: link to
 
 A file that belongs to no stage needs no page: one is made of it, its docstrings
 beside its code, with what the documents say and a link to torch's lines where a
-docstring has `torch.fx: node.py, Node.prepend`.  Such a file has a page by hand
-where one wants to say more (an example, a drawing); it ends with the block
+docstring has `torch.fx: node.py, Node.prepend` as a paragraph (what 2.15 does
+otherwise follows a semicolon).  A name in backticks that the file defines or
+imports is a link.  Such a file has a page by hand where one wants to say more
+(an example, a drawing); it ends with the block
 
     /// file | fx.show.page
     ///

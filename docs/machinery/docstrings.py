@@ -6,10 +6,19 @@ import ast
 import re
 import textwrap
 import xml.etree.ElementTree as etree
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import TypeAlias
 
 from docs.machinery.quotes import Quote, Table, of_torch, table
 from docs.machinery.scene import after, element
+
+Link: TypeAlias = Callable[[str], str]
+"""What a name in backticks is linked to: an address, or "" for no link."""
+
+
+def _nowhere(name: str) -> str:
+    """No name is linked."""
+    return ""
 
 
 def docstring(nodes: list[ast.stmt]) -> str:
@@ -27,17 +36,19 @@ _part = re.compile(r"(Args|Attributes|Raises|Returns|Yields):$")
 _item = re.compile(r"(\*{0,2}\w[\w.]*(?:, \*{0,2}\w[\w.]*)*): +(.*)$")
 
 
-def draw_docstring(box: etree.Element, text: str) -> None:
+def draw_docstring(
+    box: etree.Element, text: str, link: Link = _nowhere
+) -> None:
     """A docstring: its paragraphs, and each of its parts as a table."""
     for title, lines in _parts(text):
         if not title:
-            _paragraphs(box, lines)
+            _paragraphs(box, lines, link)
         elif title in ("Returns", "Yields"):
             said = element(box, "p")
             element(said, "strong", f"{title}: ")
-            _inline(said, " ".join(line.strip() for line in lines))
+            _inline(said, " ".join(line.strip() for line in lines), link)
         else:
-            _table(box, title, lines)
+            _table(box, title, lines, link)
 
 
 def _parts(text: str) -> Iterator[tuple[str, list[str]]]:
@@ -54,7 +65,9 @@ def _parts(text: str) -> Iterator[tuple[str, list[str]]]:
     yield title, lines
 
 
-def _table(box: etree.Element, title: str, lines: list[str]) -> None:
+def _table(
+    box: etree.Element, title: str, lines: list[str], link: Link
+) -> None:
     """Arguments, attributes or errors: a row for each."""
     table = element(box, "table", css="fx-args")
     head = element(element(table, "thead"), "tr")
@@ -75,10 +88,10 @@ def _table(box: etree.Element, title: str, lines: list[str]) -> None:
     for name, words in rows:
         row = element(body, "tr")
         element(element(row, "td"), "code", name)
-        _inline(element(row, "td"), " ".join(words))
+        _inline(element(row, "td"), " ".join(words), link)
 
 
-def _paragraphs(box: etree.Element, lines: list[str]) -> None:
+def _paragraphs(box: etree.Element, lines: list[str], link: Link) -> None:
     """Paragraphs; what is indented stays as it is, items are items."""
     for block in re.split(r"\n\s*\n", "\n".join(lines).strip("\n")):
         if not block.strip():
@@ -90,20 +103,23 @@ def _paragraphs(box: etree.Element, lines: list[str]) -> None:
         elif block.startswith("- "):
             items = element(box, "ul")
             for item in re.split(r"\n?^- ", block, flags=re.MULTILINE)[1:]:
-                _inline(element(items, "li"), " ".join(item.split()))
+                _inline(element(items, "li"), " ".join(item.split()), link)
         elif named := of_torch(block):
-            _torch(element(box, "p", css="fx-where"), *named)
+            _torch(box, *named, link)
         else:
-            _inline(element(box, "p"), " ".join(block.split()))
+            _inline(element(box, "p"), " ".join(block.split()), link)
 
 
-def _inline(box: etree.Element, text: str) -> None:
+def _inline(box: etree.Element, text: str, link: Link = _nowhere) -> None:
     """Text behind what is in `box`; what is in backticks is code."""
     parts = re.split(r"`([^`\n]+)`", text)
     last = element(box, "span", parts[0])
     for number, part in enumerate(parts[1:]):
         if number % 2:
             after(last, part)
+        elif where := link(part):
+            last = element(box, "a", href=where)
+            element(last, "code", part)
         else:
             last = element(box, "code", part)
 
@@ -114,18 +130,27 @@ TORCH = "https://github.com/pytorch/pytorch/blob"
 """Where torch's source is public, below the name of a tag."""
 
 
-def _torch(box: etree.Element, name: str, rest: str) -> None:
-    """Where torch.fx has it, with a link to the lines if they are known."""
+def _torch(box: etree.Element, name: str, rest: str, link: Link) -> None:
+    """Where torch.fx has it, with a link to the lines if they are known.
+
+    What follows a semicolon is what it does otherwise, and stands below.
+    """
+    said = rest[2:] if rest.startswith("; ") else ""
+    if said:
+        box = element(box, "div", css="fx-torch", role="note")
+    where = element(box, "p", css="fx-where")
     known = table()
     quote = known.quotes.get(name)
     if quote is None:
-        _inline(box, f"torch.fx: `{name}`{rest}")
-        return
-    element(box, "strong", f"torch.fx {known.torch}")
-    after(element(box, "code", quote.name), " ")
-    link_to(box, known, quote)
-    if rest:
-        _inline(box, rest)
+        _inline(where, f"torch.fx: `{name}`")
+    else:
+        after(element(where, "strong", f"torch.fx {known.torch}"), " ")
+        after(element(where, "code", quote.name), " ")
+        link_to(where, known, quote)
+    if said:
+        _inline(element(box, "p"), said[:1].upper() + said[1:], link)
+    elif rest:
+        _inline(where, rest)
 
 
 def link_to(box: etree.Element, known: Table, quote: Quote) -> None:

@@ -313,7 +313,7 @@ def _excerpt(scene: Scene) -> etree.Element:
     draw_code(scene, section, span, anchors=False)
     column = section[-1]
     page = page_of(span.module.path)
-    if page and (ROOT / "docs" / page).is_file():
+    if page:
         up = "../" * scene.directive.page.count("/")
         where = column[0]
         where.text = ""

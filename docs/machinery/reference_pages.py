@@ -198,7 +198,7 @@ def _defined(
     where = element(box, "p", css="fx-where")
     up = "../" * scene.directive.page.count("/")
     page = page_of(place.module.path)
-    if page and (ROOT / "docs" / page).is_file():
+    if page:
         target = f"{up}{page}#{dotted(place.module, place.unit)}"
         last = element(where, "a", place.module.path, href=target)
     else:

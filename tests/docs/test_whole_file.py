@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import xml.etree.ElementTree as etree
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from markdown import Markdown
 
 from docs.machinery import whole_file
 from docs.machinery.checking import USUAL, block_errors
+from docs.machinery.docstrings import draw_docstring
 from docs.machinery.extension import DocsExtension
 from docs.machinery.pages import DOCS, made, pages, text_of, written
 from docs.machinery.source import cut, find
@@ -79,3 +81,53 @@ def test_it_belongs_to_the_pages_of_files(tmp_path: Path) -> None:
     (tmp_path / "guide.md").write_text(f"# x\n\n/// file | {NAME}\n///\n")
     (error,) = block_errors(tmp_path, "guide.md")
     assert "belongs to the pages of docs/files" in str(error)
+
+
+def test_names_in_docstrings_lead_to_where_they_are_defined() -> None:
+    text = (
+        '"""Extra: a thing."""\n\n'
+        "from ...node import Node as N\nfrom . import modules\n\n"
+        "def f():\n    return N\n"
+    )
+    here = "files/extra/effects/thing.md"
+    module = cut(text, "fx.extra.effects.thing", "fx/extra/effects/thing.py")
+    assert whole_file.imported(module)["N"] == "fx.node.Node"
+    link = whole_file.linking(here, module)
+    assert link("modules") == "../../../files/extra/effects/modules.md"
+    up = "../../../files"
+    assert link("modules.py") == f"{up}/extra/effects/modules.md"
+    assert link("N.is_impure") == f"{up}/node.md#fx.node.Node.is_impure"
+    assert link("fx.node.Node") == f"{up}/node.md#fx.node.Node"
+    unknown = ["fx.nothing", "x.add_(1)", "torch.add", "N.nothing", "tables"]
+    assert [link(name) for name in unknown] == [""] * 5
+
+
+def test_the_docstring_of_a_file_names_its_neighbours() -> None:
+    page, module = PAGE, find(NAME).module
+    there = "../../files/passes/structure.md"
+    assert whole_file.linking(page, module, is_head=True)("structure") == there
+    assert whole_file.linking(page, module)("structure") == ""
+    assert whole_file.linking(page, module)("structure.py") == there
+
+
+def test_what_torch_does_otherwise_stands_below_where_it_has_it() -> None:
+    box = etree.Element("div")
+    draw_docstring(box, "torch.fx: node.py, Node.prepend; it returns `None`.")
+    (aside,) = box
+    where, said = aside
+    assert "torch/fx/node.py, lines" in "".join(where.itertext())
+    assert "".join(said.itertext()) == "It returns None."
+    draw_docstring(box, "torch.fx: node.py, Node.prepend (of a base)")
+    assert "".join(box[1].itertext()).endswith(" (of a base)")
+
+
+def test_a_value_with_a_docstring_is_shown_beside_it() -> None:
+    text = (
+        '"""Passes: a thing."""\n\nA = 1\n\nB = 2\n\n'
+        'C = 3\nD = 4\n"""Of both."""\nE = 5\n"""Of E."""\n\nF = 6\n'
+    )
+    module = cut(text, "fx.thing", "fx/thing.py")
+    shown = [span.title for span in spans(module)]
+    assert shown == ["", "A … B", "C … D", "E", "F"]
+    hidden = [list(whole_file._docstring_lines(one)) for one in spans(module)]
+    assert hidden == [[1], [], [9], [11], []]

@@ -5,8 +5,11 @@
     return t * 2           # done while tracing, before any write: zeros
 
 Such a write comes too late for what the trace reads from the tensor, and it is
-still there at the graph's next call.  A tensor may be written through a view of
-it, so its users are followed as far as they may return one.
+still there at the graph's next call.  The graph is well formed all the same, so
+this is a warning and not an error.  A tensor may be written through a view of
+it, so its users are followed as far as they may return one.  To know which
+calls write takes the schemas of torch's operators, which the stage of traces
+does without.
 """
 
 from __future__ import annotations
@@ -73,7 +76,11 @@ def _uses(node: Node, root: nn.Module) -> Iterator[tuple[Node, Node]]:
 
 
 def _may_return(first: Node, node: Node, root: nn.Module) -> bool:
-    """Whether a call may return its first argument, a tensor, or a view."""
+    """Whether a call may return its first argument, a tensor, or a view.
+
+    `torch.zeros(2).to(x.device)` is recorded, and is the same tensor if that
+    is on the device already.
+    """
     if node.op == "call_module":
         return not returns_new_tensor(root.get_submodule(str(node.target)))
     if node.target is operator.getitem:
@@ -88,7 +95,10 @@ def _may_return(first: Node, node: Node, root: nn.Module) -> bool:
 
 
 def _written_by(node: Node, root: nn.Module) -> Iterator[Argument]:
-    """The arguments that a node writes into, as far as its target says."""
+    """The arguments that a node writes into, as far as its target says.
+
+    A function of the user's that writes is not noticed.
+    """
     args, kwargs = node.args, node.kwargs
     if node.op == "call_method":
         name = str(node.target)

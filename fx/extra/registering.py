@@ -1,6 +1,10 @@
 """Extra: puts what is better into the seams of the stages.
 
-fx/__init__.py calls `register` once, when everything else is there.
+If the stages imported what fx has beyond torch.fx, whoever reads a stage would
+have to read that too.  So each of them leaves a place with a plain default, a
+seam, and fx/__init__.py calls `register` once, when everything else is there.
+tests/checks/test_core_alone.py deletes this folder and the passes, and traces,
+runs, rewrites and reinplaces real networks with what is left.
 
     Graph._dead_code_rule   what is dead code: the rule of `fx.effects`, which
                             follows memory, for the one of torch.fx

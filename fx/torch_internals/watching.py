@@ -1,4 +1,7 @@
-"""Extra: where torch has what is replaced to watch a trace."""
+"""Extra: where torch has what is replaced to watch a trace.
+
+If a torch lacks one of these, a trace records the same and warns of less.
+"""
 
 from __future__ import annotations
 

@@ -5,7 +5,10 @@ they raise an error of their own, which was written for somebody who has made a
 mistake: "'Proxy' object cannot be interpreted as an integer".  The code may be
 right, and only cannot be traced.  So the trace adds a note to such an error,
 with the line of the user's code and a way to write it.  The error keeps its
-type and its message.
+type and its message, so that programs that look for these find them.
+
+A proxy cannot raise a better error itself: if it had `__index__`, torch would
+take it for a number and ask for its value, where today it records a call.
 """
 
 from __future__ import annotations
@@ -91,7 +94,7 @@ _ADVICE: Final[tuple[tuple[str, str], ...]] = (
         _NUMBER,
     ),
 )
-"""What an error says -> what to do about it."""
+"""What an error says -> what to do about it; each piece of advice was tried."""
 
 
 def explain(error: BaseException) -> None:
@@ -111,7 +114,11 @@ def explain(error: BaseException) -> None:
 
 
 def raised_in(error: BaseException) -> FrameType | None:
-    """The innermost frame of the user's code that an error came through."""
+    """The innermost frame of the user's code that an error came through.
+
+    The trace hears of an error when it has left that code, but its traceback
+    still knows.
+    """
     stack = traceback.walk_tb(error.__traceback__)
     users = [frame for frame, _ in stack if frames.is_user(frame)]
     return users[-1] if users else None

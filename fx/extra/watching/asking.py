@@ -2,8 +2,14 @@
 
 `isinstance(x, torch.Tensor)` looks at the class of x, and `callable(x)` at
 what its class has.  A proxy is not asked itself there, so these builtins are
-replaced while a trace runs, and it warns.  `x in {1, 2}` asks for a hash, which
-depends on the value.
+replaced while a trace runs: they give the answer that torch.fx gives, and warn
+if a tensor would give another one, because the trace takes a branch then that
+the code does not take.  `x in {1, 2}` asks for a hash, which depends on the
+value.
+
+`type(x)`, `x is y` and `match x:` cannot be replaced, since they are a class,
+an operator and a statement.  Nor can `torch.is_tensor`: who imports it while a
+trace runs, as torch.compile does, would keep the replacement.
 """
 
 from __future__ import annotations
@@ -54,7 +60,8 @@ def warn_unless_a_tensor_agrees(
 def _is_of_proxies(asked_for: Value) -> bool:
     """Whether it is asked on purpose whether something is a proxy.
 
-    That is `isinstance(x, (int, Proxy))`, or `hasattr(x, "node")`.
+    That is `isinstance(x, (int, Proxy))`, or `hasattr(x, "node")`: code asks
+    so to find out whether a trace runs, and decides nothing by mistake.
     """
     if isinstance(asked_for, type):
         return issubclass(asked_for, Proxy)
@@ -77,7 +84,9 @@ def hash_of(proxy: Proxy) -> int:
     """The identity, as for tensors; a trace warns of user code that asks.
 
     So a set or dict finds the proxy itself only, whereas a number or str
-    that comes in its place later may be equal to an item.
+    that comes in its place later may be equal to an item.  It is not an error,
+    because many programs keep proxies in a dict or set by identity, as they
+    keep tensors, and are traced rightly.
     """
     is_tracing = proxy.tracer._is_tracing  # noqa: SLF001
     if is_tracing and frames.is_user(sys._getframe(1)):

@@ -14,6 +14,11 @@ from it, and it is still there at the graph's next call.  A write that is done
 while tracing comes too early for what was recorded before it.  And that the
 code puts another tensor in the place of a buffer is not recorded.  The trace
 warns.
+
+To record the later reads too would need a look at every call of torch, also at
+those without a proxy, and each trace would pay for it.  A tensor that forward
+makes would still be one for all calls of the graph, where eager has a new one
+in each.
 """
 
 from __future__ import annotations
@@ -42,7 +47,13 @@ _STORED: Final = re.compile(
 
 
 class Captured:
-    """The tensors that a trace met without a proxy, and those of its root."""
+    """The tensors that a trace met without a proxy, and those of its root.
+
+    torch counts the writes into each tensor for autograd, so its `_version`
+    shows a write that no proxy saw, such as `self.count += 1`.  A tensor that
+    forward makes is counted from the node that fetches it, because what is
+    written earlier is right.
+    """
 
     def __init__(self, state: State) -> None:
         """Begin a trace with what its root holds."""
@@ -55,7 +66,10 @@ class Captured:
         ]
 
     def note(self, node: Node, value: Value) -> None:
-        """Note a get_attr node of `value`, and the user's line."""
+        """Note a get_attr node of `value`, and the user's line.
+
+        When the trace has ended, the user's frames are gone.
+        """
         if type(value) is torch.Tensor and not value.is_inference():
             version: int = value._version  # noqa: SLF001
             self._before.append((str(node.target), value, version))

@@ -43,6 +43,9 @@ class FixedMode(NamedTuple):
 def warn_of_mode(graph: Graph, training: bool) -> None:
     """Warn if a graph is to run in another mode than it was traced in.
 
+    `GraphModule.train` asks.  To train a graph that was traced in training is
+    right, and so is to run one that was traced after `eval()`.
+
     Args:
         graph: whose module gets the mode.
         training: the mode.
@@ -86,6 +89,10 @@ class Entered:
     def note_mode(self, output: Node, training: bool) -> None:
         """Note at the end of a graph which modules' modes it has fixed.
 
+        Copies and pickles of the graph keep the output's `meta`.  A child
+        whose mode differs from the root's was set so on purpose, and changes
+        of the root's mode say nothing about it.
+
         Args:
             output: the graph's output node.
             training: the mode of the root.
@@ -105,7 +112,10 @@ class Training:
     """`training` of modules while traces run, which notes who reads it.
 
     It is on the class and has `__set__`, so that Python asks it before it looks
-    among the attributes of a module, where the flag stays.
+    among the attributes of a module, where the flag stays.  So each read is
+    noted, whether it stands in `forward`, in a function that is given the
+    module, or in the `forward` of its parent.  Only `vars(self)["training"]`
+    goes by it.
     """
 
     def __init__(self, note: Callable[[nn.Module], None]) -> None:
@@ -132,7 +142,10 @@ class Training:
 
 
 def _is_fixed(module: nn.Module, training: bool) -> bool:
-    """Whether a module has a graph that was traced in a mode."""
+    """Whether a module has a graph that was traced in a mode.
+
+    A module of the root may have one itself; its note is passed on.
+    """
     graph = vars(module).get("_graph")
     last = next(iter(reversed(graph.nodes)), None) if graph else None
     noted: Value = last and last.meta.get(FIXED_MODE)
@@ -140,7 +153,10 @@ def _is_fixed(module: nn.Module, training: bool) -> bool:
 
 
 def _warn_of_hooks(module: nn.Module, path: str) -> None:
-    """Warn that the hooks of a module that is traced into run once only."""
+    """Warn that the hooks of a module that is traced into run once only.
+
+    Hooks of torch.nn.utils compute weights, which are recorded.
+    """
     hooks = [
         hook
         for kind in HOOKS

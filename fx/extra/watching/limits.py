@@ -8,9 +8,14 @@ has something else: the answer is about uint8 or, with Python 3.14, sometimes
 about a dtype by chance.  So a class that refuses proxies stands in for each of
 them while traces run.
 
-Libraries that are imported meanwhile may keep the class that stands in.  It is
+A function in its place would do for the program that is traced.  But libraries
+that are imported meanwhile put both classes into sets, and ask `type(value) in
+…` or `isinstance`, and may keep what they got.  So the class that stands in is
 equal to the original, makes what the original makes, and has the same
 instances.
+
+torch.fx: proxy.py, Attribute; a trace calls the original with one of these, and
+255 becomes a constant of the graph.
 """
 
 from __future__ import annotations

@@ -8,8 +8,13 @@ thread, and no call says it.  The graph runs in the mode in which it is called.
 So the functions that switch modes are replaced while a trace runs, and it warns
 of calls that it has recorded in another mode than the one in which it began.
 
+To ask for the modes at each recorded call would cost every trace two per cent,
+and a switch is rare.
+
 A `torch.autograd.Function` is traced through: the graph has the calls of its
 forward, but not the backward that it defines.  That is warned of, too.
+Quantizers round in forward and let the gradient pass in backward; as a graph,
+such a model trains with gradients of zero.
 """
 
 from __future__ import annotations
@@ -38,11 +43,14 @@ MODES: Final = (
 
 
 _DEVICES: Final = ("cpu", "cuda")
-"""The devices whose autocast is looked at."""
+"""The devices whose autocast is looked at; that of others is not noticed."""
 
 
 class Modes:
-    """What a trace records in other modes than the one in which it began."""
+    """What a trace records in other modes than the one in which it began.
+
+    It may begin under `no_grad`, and then that is no other mode.
+    """
 
     def __init__(self, graph: Graph) -> None:
         """Begin with the modes of now, and an empty graph."""
@@ -53,7 +61,10 @@ class Modes:
     def warn(self) -> None:
         """Warn of nodes recorded since the last call, if the modes differ.
 
-        Called before each switch, and when the trace has ended.
+        Called before each switch, and when the trace has ended: what was
+        recorded since the last call is in the mode that is on now.  A block in
+        which nothing is recorded, such as one that writes into a buffer,
+        loses nothing.
 
         Cost: O(1), but O(nodes) for a warning.
         """
@@ -75,8 +86,11 @@ class Modes:
 def _noting(_: object) -> Callable[[Value], None]:
     """What makes a context, and has the forward that will get it watched.
 
-    Programs bind `apply` to names of their own, so it cannot be replaced. It
-    makes a context first, and then looks up `forward`.
+    Programs bind `apply` to names of their own before the trace begins, and it
+    is C++ since torch 2.15, so it cannot be replaced. It makes a context
+    first, of a class below `BackwardCFunction`, and then looks up `forward`,
+    and both of them are Python.  `BackwardCFunction` has no `__init__` of its
+    own, and has none after the trace.
     """
 
     def __init__(ctx: Value) -> None:
@@ -111,7 +125,7 @@ APPLY: Final = BackwardCFunction, ["__init__"], _noting
 
 
 def _modes() -> list[str]:
-    """The modes of this thread, in words."""
+    """The modes of this thread, in words, which the warning then says."""
     gradients = "on" if torch.is_grad_enabled() else "off"
     inference = "on" if torch.is_inference_mode_enabled() else "off"
     return [

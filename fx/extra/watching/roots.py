@@ -65,7 +65,10 @@ def warn_of_is(
 def _compared_by_is(code: CodeType, names: Iterable[str]) -> list[str]:
     """Those of a function's parameters that it compares with constants by `is`.
 
-    `mask is None` asks nothing of the object, so a proxy cannot answer.
+    `mask is None` asks nothing of the object, so a proxy cannot answer.  But
+    the function's code shows it: an instruction that loads the parameter, and
+    behind it a jump for None, or a constant and `IS_OP`.  Most functions have
+    no such instruction, and need not be decoded.
 
     Cost: O(code).
     """

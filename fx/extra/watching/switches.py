@@ -10,7 +10,10 @@ operands as ever.  While a trace runs they are replaced by functions that warn.
 Gradients, inference mode and autocast are different: they change what *other*
 calls do, so `modes` looks at what was recorded in them.
 
-tests/reliability/switching.py looks through torch for what belongs here.
+torch does not say which of its functions change its state, so the lists below
+are made by search: tests/reliability/switching.py calls torch's public
+callables, compares what torch says of itself before and after, and fails if a
+trace does not warn of one that makes a difference.
 """
 
 from __future__ import annotations

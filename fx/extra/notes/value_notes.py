@@ -1,13 +1,19 @@
 """Extra: what nodes note of their values stays true when a graph is rewritten.
 
 `make_fx`, `ShapeProp` and torch.export note in each node's `meta` of which
-shape and dtype its value is.  A replacement may return something else, and all
-that is computed from it is something else then:
+shape and dtype its value is, and passes believe them: how much memory a result
+needs, or whether a call may work in place, is decided by them.  A replacement
+may return something else, and all that is computed from it is something else
+then:
 
     relu_1   val: float32 [3, 2]         relu(permute)   val: float64 [3, 2]
 
 `settle` compares a rewritten graph with what it was before.  Notes that may be
 untrue are dropped, or found anew by running the calls on fake tensors.
+
+torch.fx: subgraph_rewriter.py, _replace_pattern; there the notes behind a
+replacement stay as they are. New nodes have those of the replacement's nodes,
+if it was exported with inputs of its own.
 """
 
 from __future__ import annotations
@@ -40,12 +46,16 @@ def settle(
     """Make the notes on the values of a rewritten graph true, or drop them.
 
     A program that runs by the rule of torch.fx keeps all that it has, unless
-    it asks for notes that are true.
+    it asks for notes that are true: torchao, for one, does not quantize a node
+    that has none.  If a call was run again and its notes say what they said
+    before, the node keeps them, and what is behind it is not affected.
+
+    Each `meta` that changes becomes a new dict, because the snapshot holds the
+    old ones and restores them if this is interrupted.
 
     Args:
         gm: the module that was rewritten.
-        before: its graph before the first edit; it is restored, with all
-            notes, if this is interrupted.
+        before: its graph before the first edit.
         options: with `recompute_meta` among them the notes are found anew;
             warns if some cannot be.
 
@@ -75,7 +85,11 @@ def settle(
 
 
 def _on_fake_tensors(gm: GraphModule, change: Changes) -> Recomputing:
-    """Begin to run a graph; imports what that needs."""
+    """Begin to run a graph.
+
+    That needs an interpreter and fake tensors.  Most rewrites do not ask for
+    it, so these are imported here.
+    """
     late = importer("fx.passes", {"Recomputed": "recomputed_notes"})
     recomputed: Value = late("Recomputed")
     found: Recomputing = recomputed(gm, change)
@@ -109,7 +123,8 @@ class Changes:
         found: nodes that have other notes now than in their meta -> these.
         reshapes: a call gives a tensor that others use another shape, as
             `x.t_()` does. Then a note on `x` is true of some of its users
-            only, and nothing can be concluded from it.
+            only, and nothing can be concluded from it: as such calls are
+            rare, every note but those of the inputs is doubtful then.
     """
 
     def __init__(self, gm: GraphModule, before: Snapshot) -> None:
@@ -156,7 +171,11 @@ def _nodes_in(arguments: Value) -> list[Node]:
 
 
 def described(noted: Value) -> str:
-    """What a note says, as text: sizes may be symbols."""
+    """What a note says, as text.
+
+    Sizes may be symbols, and to ask whether two of these are equal would add a
+    guard to the program that was exported.
+    """
 
     def text(leaf: Value) -> str:
         if isinstance(leaf, torch.Tensor):

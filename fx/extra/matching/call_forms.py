@@ -3,7 +3,11 @@
 `x + 1`, `torch.add(x, 1)`, `torch.add(input=x, other=1)` and `x.add(1)` are
 four ways to write one operation.  `form` gives all of them the same `Form`:
 the operator's name, and the arguments by the names of its schema, defaults
-left out.  `Normalized` compares calls by that form.
+left out.  `Normalized` compares calls by that form.  torch.fx compares calls as
+they are written, so there a pattern has to be written once for each way.
+
+Two calls with equal forms compute the same for tensors.  The other direction
+need not hold: a call whose form is not known is compared as `Exact` does.
 """
 
 from __future__ import annotations
@@ -51,7 +55,11 @@ PYTHON_OPERATORS: Final[dict[object, str]] = {
 """Python's operators -> the operator of torch that they call on tensors."""
 
 COMMUTATIVE: Final = frozenset(("add", "mul", "eq", "ne", "maximum", "minimum"))
-"""Operators whose two operands may be exchanged."""
+"""Operators whose two operands may be exchanged.
+
+If an `add` is given an `alpha` that is not 1, which multiplies the second
+operand, there are three values, and `commutes` says no.
+"""
 
 SAME_AS: Final = {
     "multiply": "mul",
@@ -90,11 +98,19 @@ _Bound: TypeAlias = tuple[inspect.Signature, dict[str, Argument]]
 """A signature, and what a call gives for its parameters."""
 
 _MOST_STEPS: Final = 32
-"""How far back it is asked where an operand comes from."""
+"""How far back it is asked where an operand comes from.
+
+Without a limit, each node of a chain would be asked as often as the chain is
+long.
+"""
 
 
 class Form(NamedTuple):
     """The canonical form of a call, which equivalent calls share.
+
+    Which parameters are given belongs to it: `clamp(x, min=0)` is not
+    `clamp(x, max=0)`.  Names and values are apart, because the names have to
+    be equal, while the matcher pairs the nodes among the values.
 
     Attributes:
         name: the operator's name: "add".
@@ -114,7 +130,8 @@ class Form(NamedTuple):
         """Whether it is equivalent to another call, with the values of that.
 
         Parameters that neither call gives have the same defaults. A number may
-        be given for a tensor, but no tensor for a number.
+        be given for a tensor, but no tensor for a number: `x + 1` is a use of
+        `aten.add.Tensor(x, y)`, and `x + y` is not one of `aten.add.Scalar`.
         """
         ours, theirs = self.declared, other.declared
         if self[:2] != other[:2] or not (
@@ -133,7 +150,10 @@ class Form(NamedTuple):
 
 
 def _of_number(pattern: Node, theirs: Form, ours: Form) -> bool:
-    """Whether the pattern calls a method of what is a number in the graph."""
+    """Whether the pattern calls a method of what is a number in the graph.
+
+    `torch.mul(0.5, 0.5)` can be called, and `(0.5).mul(0.5)` cannot.
+    """
     pairs = zip(theirs.values, ours.values, strict=True)
     return pattern.op == "call_method" and any(
         given is pattern.args[0] and isinstance(value, (int, float, complex))
@@ -142,7 +162,11 @@ def _of_number(pattern: Node, theirs: Form, ours: Form) -> bool:
 
 
 def _fit(ours: inspect.Signature, theirs: inspect.Signature) -> bool:
-    """Whether two signatures differ in nothing but numbers for tensors."""
+    """Whether two signatures differ in nothing but numbers for tensors.
+
+    An int is not a list either: `aten.split.sizes(x, y)` must not take the 2
+    of `aten.split.Tensor(x, 2)`.
+    """
     in_list, other = (
         ["List" in str(each.annotation) for each in one.parameters.values()]
         for one in (ours, theirs)
@@ -153,7 +177,9 @@ def _fit(ours: inspect.Signature, theirs: inspect.Signature) -> bool:
 class Normalized(Exact):
     """Compares calls by meaning, modules by class, or tensors by value.
 
-    Each of the three is asked for by itself: see `MatchOptions`.
+    Each of the three is asked for by itself (see `MatchOptions`), since one who
+    matches modules by class need not want `x + y` to be `torch.add`.  What is
+    not asked for is compared as `Exact` does.
     """
 
     def __init__(self, options: MatchOptions) -> None:
@@ -164,7 +190,12 @@ class Normalized(Exact):
         self._forms: dict[Node, list[Form]] = {}
 
     def key(self, node: Node) -> Key:
-        """The operator's name, the module's class, or the key of `Exact`."""
+        """The operator's name, the module's class, or the key of `Exact`.
+
+        The matcher finds candidates by it, so equivalent calls must have equal
+        keys.  The word in front keeps the operator `"add"` apart from a method
+        of that name.
+        """
         if self.normalize:
             # Also on numbers: what is written alike matches as it is.
             alike = _is_operator(node)
@@ -178,7 +209,11 @@ class Normalized(Exact):
         return super().key(node)
 
     def pair(self, pattern: Node, node: Node) -> Pair | None:
-        """The arguments of both calls, or None if they are not equivalent."""
+        """The arguments of both calls, or None if they are not equivalent.
+
+        Modules are compared by class whatever their paths are, so that one
+        pattern finds `conv1 → bn1` and `conv2 → bn2`.
+        """
         if pattern.op == node.op == "call_module" and self.modules_by_class:
             if self.key(pattern) != self.key(node):
                 return None
@@ -228,8 +263,11 @@ class Normalized(Exact):
 def is_torchs(operands: Collection[Argument]) -> bool:
     """Whether Python's operator, given these, is that of torch.
 
-    It is if there is a tensor among them, and no tuple or list. Inputs count as
+    It is if there is a tensor among them, and no tuple or list: `x.shape +
+    y.shape` joins two tuples, and `x.size(0) % 3` is a number. Inputs count as
     tensors, and so does what a module returns, if nothing is known of them.
+    What a function that is marked with `wrap` returns does not count, unless
+    `ShapeProp` has noted what it is.
 
     Cost: O(operands).
     """
@@ -319,7 +357,8 @@ def _fitting(node: Node) -> list[Facts]:
 def operator_name(node: Node) -> str:
     """The name of the operator of torch that a node calls, or "".
 
-    Python's operators on numbers and tuples are not those of torch.
+    Python's operators on numbers and tuples are not those of torch, and a
+    user's function `add` is not `torch.add`.
     """
     if node.op == "call_function":
         if _is_operator(node) and not is_torchs(node.args):
@@ -387,7 +426,11 @@ def _name_of_method(name: str) -> str:
 
 @functools.lru_cache(maxsize=1024)
 def _overloads(name: str) -> list[Facts]:
-    """The facts of all overloads of an operator; none if unknown."""
+    """The facts of all overloads of an operator; none if unknown.
+
+    None for a name that ends with `_`: such a call writes into its argument,
+    and is equivalent to no other one.
+    """
     if not name.isidentifier() or name.endswith("_"):
         return []
     found = facts_of_overloads(getattr(torch.ops.aten, name, None)) or []
@@ -397,8 +440,8 @@ def _overloads(name: str) -> list[Facts]:
 def _is_of_function(facts: Facts | None) -> bool:
     """Whether a function of torch may call an overload, and give what it gives.
 
-    TorchScript has others, such as aten::add.int, and a dtype is a number to
-    operators.
+    TorchScript has others, such as aten::add.int, which gives a number where
+    `torch.add` gives a tensor; and a dtype is a number to operators.
     """
     return (
         facts is not None
@@ -414,6 +457,11 @@ def form(node: Node) -> Form | None:
 
 def forms(node: Node, *, is_pattern: bool = False) -> list[Form]:
     """The canonical forms of a call: one for each overload it may mean.
+
+    Most nodes do not say which overload they call, so two calls are equivalent
+    if they have a form in common. Constants choose: in `x.var(0)` the 0 is a
+    dimension, while `x.var(d)` of a pattern may become either. An int stands
+    for a list of ints only if no overload takes the int itself.
 
     Args:
         node: the call.
@@ -447,8 +495,9 @@ def _meant(
     """The overloads that take what a call gives, by its type.
 
     `torch.var(x, 1)` is not the overload in which 1 would be a truth value. A
-    node may call that all the same, by its name or because `torch.ops` converts
-    the 1. Then there is none: no function calls it with the same arguments.
+    node may call that all the same, as `aten.var.default(x, 1)` does, or
+    because `torch.ops` converts the 1. Then there is none, since no function
+    calls it with the same arguments, and it matches what is written like it.
     """
     takes = functools.partial(_take, type_matches, is_pattern=is_pattern)
     exact = functools.partial(_take, _is_exact, is_pattern=is_pattern)
@@ -496,7 +545,11 @@ def _take(
 
 
 def _own_signature(node: Node, name: str) -> inspect.Signature | None:
-    """The signature of a function of torch that is written in Python."""
+    """The signature of a function of torch that is written in Python.
+
+    It has defaults that ATen's schema lacks: no overload of `aten.dropout`
+    takes what `F.dropout(x)` gives.
+    """
     python: Value = node.target
     if node.op == "call_method" and name.startswith("torch."):
         python = getattr(torch.Tensor, str(node.target))
@@ -509,7 +562,8 @@ def _layouts(
 ) -> list[tuple[inspect.Signature, dict[str, int]]]:
     """The overloads that fit a call: parameter -> which argument it gets.
 
-    That depends on how many arguments there are, and on their keywords alone.
+    That depends on how many arguments there are, and on their keywords alone,
+    so the answer is remembered for all calls that look alike.
 
     Args:
         name: the operator's.

@@ -1,8 +1,10 @@
 """Extra: explain why a pattern is not found.
 
-Of all failed tries to match, `explain` shows the one that paired most nodes:
-the pattern, and the part of the graph around it, with the pairs and the first
-difference marked.
+Of all failed tries to match, `explain` shows the one that paired most nodes,
+because the author of a pattern has a place in mind that nearly fits: the
+pattern, and the part of the graph around it, with the pairs and the first
+difference marked.  Matches and failed tries are those of `SubgraphMatcher`, so
+the explanation agrees with the matching.
 """
 
 from __future__ import annotations
@@ -61,6 +63,10 @@ def explain(
         As `replace_pattern`, for a pattern that cannot be matched.
 
     Cost: as `SubgraphMatcher.match`, with every candidate tried.
+
+    torch.fx: passes/utils/matcher_utils.py, _init_logger; with
+    PYTORCH_MATCHER_LOGLEVEL=INFO it logs each pair of nodes that is compared,
+    and not what was different.
     """
     matcher = matcher_for(pattern, ignore_literals, options)
     graph = gm if isinstance(gm, Graph) else gm.graph
@@ -93,7 +99,10 @@ def _report(matcher: SubgraphMatcher, graph: Graph) -> Iterator[str]:
 def _left_alone(
     gm: GraphModule, matcher: SubgraphMatcher, replacement: Program
 ) -> Iterator[str]:
-    """The matches for whose replacement there is no place, and why."""
+    """The matches for whose replacement there is no place, and why.
+
+    That depends on the replacement, so a pattern alone does not say it.
+    """
     make = template_maker(gm, matcher, replacement, None)
     rewrites = [
         Rewrite(match, make(match), matcher.prepared.placeholders)
@@ -108,7 +117,10 @@ def _left_alone(
 
 
 def _nowhere(matcher: SubgraphMatcher) -> Iterator[str]:
-    """What to say if not one node was a candidate."""
+    """What to say if not one node was a candidate.
+
+    The most frequent reason is that the graph has an equivalent call.
+    """
     ends = [node.format_node() for node in matcher.pattern_anchors]
     yield "No node of the graph is what the pattern ends with:"
     yield from (f"  > {end}" for end in ends)

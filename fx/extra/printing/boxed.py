@@ -8,6 +8,10 @@ are in it are freed before the call:
 
     run_boxed_arg_0 = [x, y];  x = y = None
     run = run_1(run_boxed_arg_0, z);  run_boxed_arg_0 = None;  z = None
+
+The function can then free each of them after its last use inside of the call:
+graphs that Inductor has compiled take their inputs so.  A value that the call
+also takes by itself, or that a later line reads, is not freed.
 """
 
 from __future__ import annotations
@@ -28,6 +32,9 @@ _OF_CALL: Final = "boxed_arg_indices"
 def has_boxes(nodes: Iterable[Node]) -> bool:
     """Whether a call takes an argument in a box.
 
+    Most graphs have none, and the plain emitter, which does not ask at each
+    call, writes them.
+
     Cost: O(nodes), and a few microseconds for each function they call.
     """
     targets: dict[int, object] = {}
@@ -40,12 +47,18 @@ def has_boxes(nodes: Iterable[Node]) -> bool:
 
 
 def _said_by(target: object) -> Value:
-    """What a function says of itself; none of its own code runs."""
+    """What a function says of itself.
+
+    An attribute of any object may be code of the user's, and to look at a graph
+    must run no part of it: so `getattr_static`.
+    """
     return inspect.getattr_static(target, _OF_TARGET, ())
 
 
 def _positions(node: Node) -> Sequence[int]:
     """The positions of the arguments in boxes, each once.
+
+    A note on the call counts more than what the function says.
 
     Raises:
         RuntimeError: they are not positions of arguments.
@@ -76,7 +89,12 @@ class BoxingEmitter(Emitter):
         super().write(index, node)
 
     def call_function(self, node: Node) -> str:
-        """`add = x + y`, or a call behind the lines that make its boxes."""
+        """`add = x + y`, or a call behind the lines that make its boxes.
+
+        An operator of Python takes no box, whatever is noted.  The lines that
+        make the boxes belong to the node as much as the call does, so that an
+        error in them names it.
+        """
         if syntax_of(node.target) is not None or node.target is getattr:
             return super().call_function(node)
         positions = _positions(node)

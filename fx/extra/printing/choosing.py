@@ -1,6 +1,8 @@
 """Extra: chooses the emitter that writes a graph as code.
 
-`CodeGen.emitter_of` is this function after `import fx`.
+`CodeGen.emitter_of` is this function after `import fx`.  A person asks for
+options; a graph asks for boxes itself, if it calls a function that empties the
+list that it is given.  The plain emitter would do for all others.
 """
 
 from __future__ import annotations

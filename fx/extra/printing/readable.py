@@ -4,7 +4,9 @@ The same statements with comments: the line of the user's program that made
 each node, the shape of its value, colours.  Comments and quoted shapes come
 from `node.meta`, in which passes put objects of any kind.  Their text is cut
 to one line of printable characters, and an object that is not plain data is
-shown as its type, so that reading a graph never runs a part of it.
+shown as its type, so that reading a graph never runs a part of it.  A line
+break in a comment would end it and begin a statement, and the `__repr__` of an
+object in `meta` may fail or never end.
 """
 
 from __future__ import annotations
@@ -28,6 +30,8 @@ from ...usedef.protocols import CodeOptions
 from ...usedef.values import LEAVES, Value
 from .boxed import BoxingEmitter
 
+# These are torch.fx's, and so are the names of profiler ranges, for which tools
+# look.
 RED: Final = "\033[31m"
 GREEN: Final = "\033[32m"
 BLUE: Final = "\033[34m"
@@ -40,13 +44,18 @@ _LONG: Final = 40
 _LARGE: Final = 1 << 12
 _DEEP: Final = 8
 """The longest note, the largest int (in bits) and the deepest container that
-a comment shows whole."""
+a comment shows whole. Python refuses to print very long ints."""
 
 
 class ReadableEmitter(BoxingEmitter):
     """An emitter that shows what its options ask for.
 
-    torch.fx: graph.py, CodeGen._gen_python_code
+    It is a class of its own because code to run is written far more often than
+    code to read, and should not ask six questions about each node.  Comments
+    and ranges go around what the base class writes.
+
+    torch.fx: graph.py, CodeGen._gen_python_code; one function writes code to
+    run and code to read.
     """
 
     def __init__(
@@ -73,7 +82,10 @@ class ReadableEmitter(BoxingEmitter):
             self._text = printer.text
 
     def run(self) -> None:
-        """Write all nodes, inside a profiler range if that is asked for."""
+        """Write all nodes, inside a profiler range if that is asked for.
+
+        As in torch.fx, it is closed behind the return statement.
+        """
         if not self._options.record_func:
             return super().run()
         self._enter("", _INPUTS, None)
@@ -94,7 +106,7 @@ class ReadableEmitter(BoxingEmitter):
     # -- profiler ranges ---------------------------------------------------
 
     def _enter(self, suffix: str, key: str, index: int | None) -> None:
-        """Open a profiler range."""
+        """Open a profiler range, in a variable with a name of its own."""
         name = self.globals.scratch(f"_rf{suffix}")
         line = f"{name} = {self._recorder}('## {key} ##'); {name}.__enter__()\n"
         self.write_line(line, index)
@@ -110,7 +122,9 @@ class ReadableEmitter(BoxingEmitter):
         """A parameter, with its description if each has its own line."""
         statement = super().placeholder(node)
         if self._options.expanded_def:
-            # A comment begins at the first "#": let no default have one.
+            # Who writes the `def` line finds the comment by the first "#", as
+            # in torch.fx.  In an annotation or default it can only be inside a
+            # string, where \x23 means the same.
             text = self.parameters.pop().replace("#", r"\x23")
             description = node.meta.get("desc")
             if description is not None:
@@ -126,7 +140,10 @@ class ReadableEmitter(BoxingEmitter):
         return [_one_line(desc) for desc in descs]
 
     def _annotation(self, node: Node) -> str:
-        """What is known of the value, else the type of the node."""
+        """What is known of the value, else the type of the node.
+
+        It is in quotes, so evaluating it gives a text.
+        """
         known = self._known(node) if self._options.verbose else ""
         return f': "{known}"' if known else super()._annotation(node)
 
@@ -145,7 +162,11 @@ class ReadableEmitter(BoxingEmitter):
     # -- what is known of a value ------------------------------------------
 
     def _known(self, node: Node) -> str:
-        """Dtype and shape of a tensor, the expression of a symbol."""
+        """Dtype and shape of a tensor, the expression of a symbol.
+
+        Fake tensors leave `val`, `ShapeProp` leaves `tensor_meta`, and Dynamo
+        leaves `example_value`.
+        """
         keys = ("val", "tensor_meta", "example_value")
         value: Value = next(
             (node.meta[k] for k in keys if k in node.meta), None
@@ -176,7 +197,11 @@ class ReadableEmitter(BoxingEmitter):
     # -- comments ----------------------------------------------------------
 
     def _comment(self, node: Node) -> None:
-        """Write where a node is from, unless the last comment says it."""
+        """Write where a node is from, unless the last comment says it.
+
+        One line of a program makes several nodes.  In the line map, a comment
+        belongs to the node before it.
+        """
         text = self._paint(DIM, self._origin(node))
         if text != self._summary:
             self._summary = text
@@ -228,10 +253,14 @@ _NOT_BLUE: Final = (
     OpOverload,
     HigherOrderOperator,
 )
-"""Types of arguments that torch.fx does not colour."""
+"""Types of arguments that torch.fx does not colour.
+
+It asks about these before it comes to the constants.
+"""
 
 _PLAIN: Final = LEAVES - {torch.Tensor, int} | {Node}
-"""Exact types whose `repr` is short and known."""
+"""Exact types whose `repr` is known, and short: that of a tensor may be pages,
+and that of an int is looked at by itself."""
 
 _BRACKETS: Final[dict[type, str]] = {
     tuple: "({})",
@@ -251,7 +280,8 @@ def _is_set(what: str) -> bool:
 def _frame_of(node: Node) -> str:
     """The innermost frame of a node's stack trace, in one line.
 
-    torch.fx: graph.py, _parse_stack_trace
+    torch.fx: graph.py, _parse_stack_trace; it writes the same comment, with
+    the `str` of what passes left in `meta`, which may break the line.
     """
     frames = frames_of(node.stack_trace)
     if not frames:
@@ -332,5 +362,5 @@ def _one_line(value: Value) -> str:
 
 
 def _harmless(text: str) -> str:
-    """Text that stays inside double quotes."""
+    """Text that stays inside double quotes, with no backslash before one."""
     return _one_line(text).replace('"', "'").replace("\\", "/")

@@ -4,7 +4,11 @@ Anyone can write a file that says `"target": "os.system"`.  So a name in a file
 is never imported.  It must be a key of the tables here, which hold functions
 that compute values from values, or name an operator of ATen or a method of
 tensors whose schema says that it does no more.  The user adds what is missing
-by giving the objects themselves.
+by giving the objects themselves, so that `load` need not import them.
+
+A prefix such as `torch.` would admit `torch.load`, and a walk with `getattr`
+would reach `torch.hub` through a module that has imported it.  So each function
+is listed, here or by torch: `torch.overrides` knows those that take tensors.
 """
 
 from __future__ import annotations
@@ -69,7 +73,11 @@ _NAME_IN_2: Final = "fx.tracing.concrete_args._assert_is_none"
 
 @functools.cache
 def _functions() -> Mapping[str, object]:
-    """Name → function, for what is not in torch.ops."""
+    """Name → function, for what is not in torch.ops.
+
+    A name is the one that the printed graph shows.  `operator.call` is left
+    out, and so are the builtins that call their arguments.
+    """
     state = (switch_gradients, torch.is_grad_enabled, *INFERENCE_MODE)
     state += (enter_autocast, exit_autocast)
     of_python = [function for _, function in OF_PYTHON]
@@ -99,7 +107,11 @@ def _safe(target: object) -> bool:
 
 
 def _only_computes(facts: Value) -> bool:
-    """Whether an overload has a kernel, opens no file, and checks its input."""
+    """Whether an overload has a kernel, opens no file, and checks its input.
+
+    What has no kernel is a function of TorchScript, such as `aten::save`, and
+    `from_file` may create the file that it maps into memory.
+    """
     namespace, _, base = facts.name.partition("::")
     if namespace not in ("aten", "prims") or base == "from_file":
         return False
@@ -119,7 +131,8 @@ _ATTRIBUTES: Final = frozenset(
 )
 """Attributes that a graph may fetch: of tensors, `torch.finfo` and slices, and
 of the tuples that functions of torch return.  Those that are methods of tensors
-too, such as `max`, only compute."""
+too, such as `max`, only compute.  `getattr(x, "__class__")` is where an escape
+from a list of functions would begin."""
 
 
 _NAMES: Final = {
@@ -209,6 +222,8 @@ class Allowed:
 
     def check_target(self, op: str, target: object, args: Value) -> None:
         """Raise ValueError unless a graph may call such a method, or getattr.
+
+        Which class a method belongs to is known only when the graph runs.
 
         Args:
             op: the opcode of a node.

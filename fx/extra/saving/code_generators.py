@@ -2,7 +2,9 @@
 
 A code generator is code, which a file cannot hold.  One that only says which
 inputs it takes apart, and what it checks, can be made of that again.  Each kind
-has a name, under which the line of its graph has what it was made of.
+has a name, under which the line of its graph has what it was made of.  The
+stages have no such kind; that of `fx.trace`, whose graphs have guards, is put
+here by `import fx`.
 """
 
 from __future__ import annotations
@@ -24,8 +26,7 @@ class Kind:
         is_of: whether a code generator is of this kind.
         data: what one is made of, as data of JSON; ValueError if it cannot be.
         make: makes one of that.
-        known: the key in the line of a graph → its kind. `import fx` puts
-            those here that are not of a stage.
+        known: the key in the line of a graph → its kind.
     """
 
     is_of: Callable[[Value], bool]

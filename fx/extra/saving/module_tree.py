@@ -35,7 +35,8 @@ def module_records(
 ) -> Iterator[tuple[str, nn.Module | None, dict[str, Value]]]:
     """Each module with its path and record, parents first.
 
-    A module that has been seen comes again as None.
+    A module that has been seen comes again as None.  `named_modules` would
+    leave out the further places of a shared module, so this walks `_modules`.
 
     Raises:
         ValueError: `gm` itself, or a tensor, cannot be saved.
@@ -93,6 +94,9 @@ def _state(module: nn.Module, path: str, codec: Codec) -> dict[str, Value]:
 def _recipe(module: nn.Module, codec: Codec) -> dict[str, Value]:
     """How to make a module: its class and attributes.
 
+    `__getstate__` has what `pickle` would write.  If one attribute has no form
+    as data, the caller of `load` has to give the module.
+
     Raises:
         ValueError: something of it is not data.
     """
@@ -149,7 +153,8 @@ def check_path(root: nn.Module, path: str) -> None:
     """Raise ValueError unless a graph's path leads to something saved.
 
     That is a module, a tensor or a plain attribute: nothing of a class, such
-    as a method or a property.
+    as a method or a property.  A path of a file must not run a property, so it
+    is followed through dicts.
     """
     *prefix, name = path.split(".")
     module = _module_at(root, prefix)
@@ -167,7 +172,12 @@ def check_path(root: nn.Module, path: str) -> None:
 
 
 def _make(record: dict[str, Value], codec: Codec) -> nn.Module:
-    """A new module, as a record says, without its modules and tensors."""
+    """A new module, as a record says, without its modules and tensors.
+
+    As no constructor runs, a file cannot choose its arguments, and no random
+    numbers are drawn.  `__setstate__` brings back later what is not data, such
+    as the weak references of an LSTM.
+    """
     name = record.pop("class")
     if name == GRAPH_MODULE:
         graph = Graph()
@@ -183,6 +193,9 @@ def _make(record: dict[str, Value], codec: Codec) -> nn.Module:
 
 class Tree:
     """Modules that are made from records, parents first.
+
+    "same as" in a record names a module that is complete, so that no module
+    can be put inside of itself.
 
     Attributes:
         modules: path → module.

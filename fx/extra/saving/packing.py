@@ -5,10 +5,19 @@ Pickle follows references.  If it followed those from node to node, a chain of
 before its inputs.  So a graph pickles what its nodes hold with `pack`, which
 writes a node of the graph as its number, wherever it stands: in a list, in a
 set, in an attribute of a user's object.  `unpack` gets the nodes that were made
-meanwhile, and puts them back.
+meanwhile, and puts them back.  Pickle finds the nodes: it asks `persistent_id`
+about each object that it meets, where a walk of our own would need to know
+every container.
 
 A deep copy of a graph has the same problem with `meta`, where any object can
 hold nodes: `moved` packs what does, and unpacks it with the nodes of the copy.
+
+torch.fx: node.py, Node.__getstate__; it pickles inputs and users as they are,
+so a chain of 1,000 nodes exceeds the recursion limit, and an operator of
+`torch.ops` in a graph cannot be pickled.
+
+torch.fx: _graph_pickler.py, _GraphPickleData; this is for the compiler's own
+cache, writes nodes one by one as well, and is not what `pickle.dumps` uses.
 """
 
 from __future__ import annotations
@@ -52,7 +61,11 @@ _BY_REFERENCE = (
     torch.nn.Module,
     type,
 )
-"""What the pickle around this one writes, so that it is shared with it."""
+"""What the pickle around this one writes, so that it is shared with it.
+
+That one may know it already, as a parameter of the module whose graph this is;
+or it may be another pickler, such as cloudpickle, that can write more.
+"""
 
 
 _SHARED = (*_BY_REFERENCE, ModuleType, OpOverload, OpOverloadPacket)
@@ -66,6 +79,10 @@ what the marks of `("outside", index)` stand for."""
 
 def pack(value: Value, nodes: Iterable[Link]) -> Packed:
     """Pickle a value, each node in it as its number.
+
+    A graph packs twice, what makes the nodes and what they hold, and makes the
+    nodes between the two calls of `unpack`.  Once would do if each value came
+    before its use, but a graph may be pickled in the middle of an edit.
 
     Args:
         value: anything that pickle can write.
@@ -152,6 +169,9 @@ def _rebuilt(held: list[Value], copies: Mapping[LinkT, LinkT]) -> list[Value]:
 def _hold_node(values: list[Value], clean: set[int]) -> bool:
     """Whether a node can be reached from some values; runs none of their code.
 
+    Most notes hold no node, and to pack them all would be slow.  The garbage
+    collector knows what each object refers to, whatever its class.
+
     Args:
         values: of any kind.
         clean: the ids of objects from which none can be, which grows.
@@ -175,7 +195,11 @@ def _hold_node(values: list[Value], clean: set[int]) -> bool:
 
 
 class _Fake(NamedTuple):
-    """What is kept of a FakeTensor, which has no data of its own."""
+    """What is kept of a FakeTensor, which has no data of its own.
+
+    Its mode cannot be pickled, so all that are loaded together get a new one.
+    They share no storage, even if they did.
+    """
 
     size: tuple[int, ...]
     stride: tuple[int, ...] | None
@@ -220,13 +244,17 @@ class _Fake(NamedTuple):
 def examples(info: PyTreeInfo) -> tuple[list[str], list[Value], list[Value]]:
     """The names of a PyTreeInfo, and examples of its structures.
 
-    torch's own description of a structure is of private classes.
+    A pickled `TreeSpec` names private classes of torch, which says itself that
+    they will go.
     """
     return info.orig_args, _example(info.in_spec), _example(info.out_spec)
 
 
 def _example(spec: pytree.TreeSpec | None) -> list[Value]:
-    """A list with an example of a structure, or an empty one."""
+    """A list with an example of a structure; an empty one without a spec.
+
+    The example itself may be None.
+    """
     if spec is None:
         return []
     return [pytree.tree_unflatten([0] * spec.num_leaves, spec)]
@@ -261,7 +289,7 @@ class _Pickler(pickle.Pickler):
     def persistent_id(self, obj: object) -> tuple[object, ...] | None:
         """The mark that stands for an object, or None to write it here."""
         if isinstance(obj, Link):
-            number = self._number.get(obj)
+            number = self._number.get(obj)  # None: it takes its graph with it
             return None if number is None else ("node", number)
         if isinstance(obj, (OpOverload, OpOverloadPacket)):
             return ("operator", *str(obj).split("."))
@@ -306,7 +334,10 @@ class _Unpickler(pickle.Unpickler):
         self._mode = functools.cache(FakeTensorMode)
 
     def persistent_load(self, mark: Value) -> Value:
-        """The object that a mark stands for."""
+        """The object that a mark stands for.
+
+        A library that registers an operator must be loaded before.
+        """
         kind, *key = mark
         if kind == "fake":
             return self._fake(key[0])
@@ -342,7 +373,8 @@ _DOORS: Final[tuple[tuple[object, str], ...]] = (
 def _lasting_name(obj: object) -> str:
     """The name under which torch, or fx, has something; "" for all else.
 
-    Pickle would look for `F.max_pool2d` by what it calls itself, `fn`.
+    `F.max_pool2d` was made inside another function, and pickle would look for
+    it by its own name there, `boolean_dispatch.<locals>.fn`.
     """
     for known, name in _DOORS:
         if known is obj:
@@ -358,7 +390,7 @@ def portable(meta: dict[str, Value]) -> dict[str, Value]:
     """The `meta` of a node, as it is pickled.
 
     In the module stack of a trace, a class that pickle cannot find again is
-    its name.
+    its name.  Each GraphModule has such a class of its own.
     """
     stack = meta.get("nn_module_stack")
     if not isinstance(stack, dict):

@@ -23,6 +23,9 @@ __all__ = ["erased_node", "move_metas", "reduced", "restore", "state_of"]
 def state_of(graph: Graph) -> dict[str, Value]:
     """What is pickled of a graph.
 
+    The names that it has given belong to it: after loading, the next `add` is
+    `add_7`, as it would have been.
+
     Cost: O(nodes + size of what they hold).
     """
     names = graph._graph_namespace
@@ -56,6 +59,9 @@ def state_of(graph: Graph) -> dict[str, Value]:
 def restore(graph: Graph, state: dict[str, Value]) -> None:
     """Make the nodes of a graph again, and give each what it held.
 
+    The users of a node are in the order of their first use, which need not be
+    that of the nodes, so they are put back in their order.
+
     Args:
         graph: an instance that was not initialised.
         state: what `state_of` gave, in this version of fx or an earlier one.
@@ -72,7 +78,7 @@ def restore(graph: Graph, state: dict[str, Value]) -> None:
         node.meta = meta
         vars(node).update(extra)
     for node, (*_, users) in zip(nodes, held, strict=True):
-        node.users = dict.fromkeys(users)  # in their order
+        node.users = dict.fromkeys(users)
     names = graph._graph_namespace
     used, names._counts = state["names"]
     names._used = dict.fromkeys(used)
@@ -87,7 +93,7 @@ def reduced(node: Node) -> tuple[Value, ...]:
 
     An erased node has no place, and its inputs are gone.
 
-    Cost: O(nodes), besides the graph's own.
+    Cost: O(nodes), besides the graph's own, which is pickled once.
     """
     for place, other in enumerate(node.graph._nodes):
         if other is node:

@@ -6,6 +6,8 @@
 The text can be read and compared, and loading it runs no code that it names:
 functions are looked up in a list (`allowed.py`), values are of known types
 (`values.py`), modules are of torch.nn or the user's own (`module_tree.py`).
+Each line is an object of JSON, so that a changed node is one changed line, and
+an error can say which line is wrong.
 """
 
 from __future__ import annotations
@@ -108,7 +110,11 @@ def save(
 
 
 def _rehearse(reader: _Reader, lines: list[str]) -> None:
-    """Raise unless `load` would read what is about to be written."""
+    """Raise unless `load` would read what is about to be written.
+
+    Reading has rules of its own, such as those for names of attributes, and
+    nobody should learn of them when the saved graph is all that is left.
+    """
     for line in lines:
         try:
             reader.read(json.loads(line))
@@ -177,7 +183,11 @@ class _Writer:
         }
 
     def _nested(self, graph: Graph) -> dict[str, Value]:
-        """How nested inputs and outputs are made flat, if they are."""
+        """How nested inputs and outputs are made flat, if they are.
+
+        As in a pickle of the graph, that is written as an example of the
+        structure, with a 0 for each leaf.
+        """
         codegen = graph._codegen
         known = code_generators.record_of(graph, self.codec)
         if known is not None:
@@ -197,7 +207,12 @@ class _Writer:
     def _meta(
         self, meta: Mapping[Value, Value], where: str
     ) -> dict[str, Value]:
-        """The notes that have a form as data; the others are `lost`."""
+        """The notes that have a form as data; the others are `lost`.
+
+        A node that cannot be saved is an error, because without it the graph
+        would be another one.  Without a note, such as a fake tensor in
+        `meta["val"]`, it runs as before.
+        """
         notes: dict[str, Value] = {}
         for key, value in meta.items():
             try:
@@ -263,6 +278,8 @@ def load(
         beside = file.with_name(files.WEIGHTS)
         with _reading(f"{beside}"):
             weights = Weights(files.tensors_in(beside, map_location))
+            # Else a graph was saved there since the text was opened, and the
+            # tensors may be those of the new one.
             files.check_unmoved(lines, file)
         reader = _Reader(Tree(root, Codec(allowed, weights)))
         try:
@@ -301,6 +318,9 @@ def _reading(where: str) -> Iterator[None]:
 
 class _Reader:
     """Makes modules and graphs of the lines of a file, in order.
+
+    Targets and types are checked as the nodes are made. `lint` looks at each
+    graph as a whole before code is generated from it.
 
     Attributes:
         tree: the modules.

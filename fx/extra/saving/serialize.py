@@ -8,7 +8,8 @@
     folder/module.attributes.pt   attributes that are not tensors
 
 An object of the code that has an importable name is imported, so that people
-can read and edit the package; any other object is pickled.
+can read and edit the package, and it stays right when the library is updated;
+any other object is pickled.  The folder may be moved.
 """
 
 from __future__ import annotations
@@ -52,7 +53,8 @@ _WRITTEN: Final = (
     nn.BatchNorm2d,
     nn.BatchNorm3d,
 )
-"""Modules whose repr is a call that may make such a module again."""
+"""Modules whose repr is a call that may make such a module again; torch.fx has
+the same list."""
 
 _file_name = re.compile(r"\w+")
 _word = re.compile(r"[^\W\d]\w*")
@@ -83,7 +85,10 @@ def write_folder(
     Warns which child modules had to be pickled, and of hooks of `module` and a
     forward set on it, which are not written.
 
-    torch.fx: graph_module.py, GraphModule.to_folder
+    torch.fx: graph_module.py, GraphModule.to_folder; it imports only the
+    prefilled globals, so a folder whose code names `math_sqrt`, or has a line
+    that wraps, cannot be used. Paths are those at the time of saving: a folder
+    that was moved looks for its weights in the old place.
     """
     code = compiled.code
     named = _named_in(code)
@@ -121,7 +126,10 @@ def write_folder(
 
 
 def _named_in(code: PythonCode) -> dict[str, Value]:
-    """The globals that the code names and Python would not know."""
+    """The globals that the code names and Python would not know.
+
+    A word in a string counts as well: one import too many does no harm.
+    """
     words = set(_word.findall(code.src)) - {"torch"}
     return {
         name: value
@@ -252,7 +260,9 @@ def _has_python_form(child: nn.Module) -> bool:
     """Whether evaluating its repr would make the module again.
 
     That is tried, without memory for weights: a repr says neither `"same"` in
-    quotes nor what was changed since the module was made.
+    quotes nor what was changed since the module was made, such as hooks or a
+    `forward` of its own.  `literal_eval` reads the arguments, so no text of a
+    child is run.
     """
     if type(child) not in _WRITTEN:
         return False
@@ -281,7 +291,7 @@ def _but_values(module: nn.Module) -> dict[str, Value]:
 
 
 def _header(imports: Mapping[str, str]) -> Iterator[str]:
-    """The imports, and the objects that have none."""
+    """The imports, sorted, and the objects that have none."""
     statements = {"import torch", *filter(None, imports.values())}
     yield from sorted(statements, key=lambda line: (line[0] == "f", line))
     unnamed = [name for name, statement in imports.items() if not statement]
@@ -298,7 +308,12 @@ def _class(
     loose: Mapping[str, Value],
     class_name: str,
 ) -> Iterator[str]:
-    """The wrap statements of the code, then the class around it."""
+    """The wrap statements of the code, then the class around it.
+
+    `wrap` must be called at the top level of a module.  Python would rewrite a
+    name such as `__helper` inside the class, so a `forward` that has one is
+    defined outside of it.
+    """
     lines = code.src.rstrip().split("\n")
     start = code._prologue_start - 1
     forward = "\n".join(lines[start:])
@@ -324,7 +339,11 @@ def _class(
 def _init(
     module: nn.Module, pickled: Mapping[str, str], loose: Mapping[str, Value]
 ) -> Iterator[str]:
-    """The body of `__init__`, which makes the module again."""
+    """The body of `__init__`, which makes the module again.
+
+    The state dict comes last, as it needs all modules and tensors; with
+    `assign=True` its tensors take the places of the empty ones.
+    """
     yield from _children(module, pickled)
     yield from _own_state(module)
     if loose:
@@ -351,7 +370,10 @@ def _assign(name: str, value: str) -> str:
 
 
 def _children(module: nn.Module, pickled: Mapping[str, str]) -> Iterator[str]:
-    """The statements that make the child modules."""
+    """The statements that make the child modules.
+
+    A module under two names stays one: the second is a look-up of the first.
+    """
     first = {id(None): "None"}
     for name, child in module._modules.items():
         comment = ""
@@ -394,7 +416,10 @@ def _empty(tensor: torch.Tensor) -> str:
 
 
 def _flags(module: nn.Module, pickled: Mapping[str, str]) -> Iterator[str]:
-    """The statements for flags, which are in no repr or state dict."""
+    """The statements for flags, which are in no repr or state dict.
+
+    Without them the folder would load, and train what was frozen.
+    """
     for name, child in module.named_children():
         if name in pickled:
             continue

@@ -6,7 +6,9 @@ else is an object with one key, which says what it is:
     {"node": "x"}   {"tuple": [1, 2]}   {"name": "torch.float32"}
 
 Only exact types that are listed here are written, so that nothing of a user's
-class runs when they are read.
+class runs when they are read.  A dict is a list of pairs, because its keys may
+be numbers, and those of JSON are strings.  A list of JSON is the immutable one
+that a node holds; a plain one, in notes, is `{"list": [1, 2]}`.
 """
 
 from __future__ import annotations
@@ -188,7 +190,12 @@ class Codec:
 
 
 class Weights(dict[str, torch.Tensor]):
-    """Tensors by name, each once, so that what was shared is shared."""
+    """Tensors by name, each once, so that what was shared is shared.
+
+    Views keep sharing storage too, because `torch.save` writes all tensors
+    together.  Attributes that a user has given to a tensor are left out: with
+    them its pickle could not be read with `weights_only=True`.
+    """
 
     def __init__(self, known: dict[str, torch.Tensor] | None = None) -> None:
         """Make it of tensors that were read, or empty."""
@@ -225,7 +232,11 @@ def _generic(kind: Value) -> object:
 
 
 def _of_a_type(value: Value) -> Value:
-    """What an annotation is made of; not a tensor, which would compute."""
+    """What an annotation is made of; not a tensor.
+
+    `{"generic": …}` of a tensor would be an index into it, which can be as
+    large as the file wants.
+    """
     known = value is None or isinstance(value, _TYPES)
     if known or type(value).__module__ == "typing":
         return value

@@ -3,6 +3,17 @@
 `function_effects` reads what it can from schemas and tags.  The tables here
 hold the rest: functions without a schema, operators whose schemas do not
 mention a write, random draws that depend on a flag, and modules of torch.nn.
+
+A missing entry in a table of effects removes a node that was needed, and so
+does a wrong one in a table of what is pure or new.  Against the first,
+tests/library/test_effects.py looks through torch and names what a new release
+has and no table judges: functions that draw, operators with running statistics,
+methods of tensors, functions of `operator`, modules with a state.
+
+torch.fx: node.py, _side_effectful_functions; it holds asserts, what begins and
+ends modes of autograd and autocast, profiler ranges and `operator.setitem`. It
+lacks `print`, `next`, `setattr`, `torch.manual_seed` and `torch.save`, so a
+`print` that is recorded is removed as dead.
 """
 
 from __future__ import annotations
@@ -46,14 +57,20 @@ CALLED_FOR_EFFECT: Final[tuple[Callable[..., Value], ...]] = (
     ),
 )
 """Functions without a schema whose calls change something, besides those that
-torch.fx registers, such as `torch._assert`."""
+torch.fx registers, such as `torch._assert`.
+
+Users add to them with `@has_side_effect`.  Graphs that torch has captured hold
+those that enter and leave a level of `vmap`, `jvp` or forward-mode
+differentiation, which are found by the ends of their names.
+"""
 
 IN_PLACE_OPERATORS: Final = frozenset(
     f"i{name}"
     for name in "add and concat floordiv lshift matmul mod mul or pow rshift "
     "sub truediv xor".split()
 ) | {"setitem", "delitem"}
-"""Functions of `operator` that write into their first argument."""
+"""Functions of `operator` that write into their first argument, as `iadd` of
+`x += 1` does into a tensor or a list, which it returns."""
 
 OF_PYTHON: Final[list[tuple[str, object]]] = [
     (f"{module.__name__}.{name.strip('_')}", function)
@@ -166,14 +183,18 @@ EFFECTFUL_OPERATORS: Final = frozenset(
     "inductor::accumulate_grad_".split()
 )
 """Operators that are called for their effect, though they return something
-and their schema declares no write."""
+and their schema declares no write.
+
+By name, because to ask for the object would load its library.
+"""
 
 DRAWS_IF_ASKED: Final = frozenset(
     "alpha_dropout dropout feature_alpha_dropout feature_dropout rrelu "
     "scaled_dot_product_attention".split()
 )
 """Operators of aten that draw random numbers only if all `DRAW_FLAGS` that
-they have are set."""
+they have are set; else each dropout of a model in evaluation would count as
+impure."""
 
 FUNCTIONAL_DRAWS: Final = frozenset(
     "alpha_dropout dropout dropout1d dropout2d dropout3d "
@@ -182,7 +203,8 @@ FUNCTIONAL_DRAWS: Final = frozenset(
     "fractional_max_pool3d_with_indices gumbel_softmax "
     "multi_head_attention_forward rrelu".split()
 )
-"""The same for functions of torch.nn.functional, which have no tags."""
+"""The same for functions of torch.nn.functional, which have no tags; one that
+has no such flag draws in each call."""
 
 DRAW_FLAGS: Final = ("p", "dropout_p", "train", "training")
 """Parameters without which a dropout does not draw."""
@@ -222,7 +244,11 @@ IN_PLACE_METHODS: Final = frozenset(
     "append appendleft clear discard extend extendleft insert move_to_end pop "
     "popitem popleft remove reverse rotate setdefault update".split()
 )
-"""Methods of tensors and of Python's containers that change their object."""
+"""Methods of tensors and of Python's containers that change their object.
+
+The object of a call_method node has no type.  `append` is not a method of
+tensors, so it is a list's.
+"""
 
 PURE_METHODS: Final = frozenset(
     "as_subclass bfloat16 bool byte cdouble cfloat char const_data_ptr "
@@ -234,7 +260,15 @@ PURE_METHODS: Final = frozenset(
 
 
 class ModuleEffect(NamedTuple):
-    """What modules of some classes do when `applies` says so."""
+    """What modules of some classes do when `applies` says so.
+
+    It is asked of the instance, as that is when a pass asks; a class means all
+    below it, so that `NormBase` is each batch norm and instance norm.
+
+    torch.fx: node.py, Node.is_impure; a module is impure only if it has an
+    attribute `_is_impure` that is true, so a BatchNorm in training whose value
+    is unused is removed.
+    """
 
     cls: type | tuple[type, ...]
     applies: Callable[[Value], bool]

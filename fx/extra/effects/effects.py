@@ -20,9 +20,11 @@ nobody looks at afterwards.
     a = conv(x)     new memory
     b = relu_(a)    writes into it, and nobody uses a or b
 
-Both can go.  To see that, values are traced to the calls that made their
-memory.  Nothing may be overlooked here, so memory is given up wherever it may
-flow to something that is not traced: an input, a container, a user's function.
+Both can go, and have to: networks are full of activations in place, and each
+would keep everything before it, behind the last feature that was asked for.  To
+see that, values are traced to the calls that made their memory.  Nothing may be
+overlooked here, so memory is given up wherever it may flow to something that is
+not traced: an input, a container, a user's function.
 """
 
 from __future__ import annotations
@@ -85,6 +87,12 @@ __all__ = [
 def classify(node: Node, tensors: dict[Node, bool] | None = None) -> Effect:
     """Say what a node does besides computing its value, and how we know.
 
+    "Pure" is only said when it is known, since what is pure may be removed, and
+    a program that lacks a call computes other numbers; one call too many costs
+    a little time.  One thing is assumed: operators of Python and `getattr` do
+    what they do to tensors and numbers, though a user's `__lshift__` or
+    property might print.
+
     A method is known only if its object is known to be a tensor, because a
     queue has a `put` too, and a set an `add`: see `is_tensor`.
 
@@ -135,7 +143,11 @@ def is_impure(node: Node, impure_random: bool = True) -> bool:
             draws random numbers.  Other functions, methods and modules that
             draw are impure either way.
 
-    torch.fx: node.py, Node.is_impure
+    torch.fx: node.py, Node.is_impure; there no call of a method is impure, a
+    module is if it carries `_is_impure`, and an operator of `torch.ops` if its
+    schema writes, its tag says that it draws, or an effect is registered. Of
+    all other functions it knows two sets: asserts, modes, profiler calls and
+    `operator.setitem`; and some random functions.
     """
     effect = effect_by_name(node)
     return effect.kind == "impure" and (impure_random or not effect.only_draws)
@@ -156,7 +168,12 @@ def _effect_of_call_module(node: Node) -> Effect:
 
 
 def _effect_of_module(module: Value) -> Effect:
-    """The effect of calling a module: the worst of all its parts."""
+    """The effect of calling a module: the worst of all its parts.
+
+    It is known of a module that says so itself, of a GraphModule, node by node,
+    and of one of torch.nn; not of a user's subclass of `Linear`, whose
+    `forward` is the user's.
+    """
     name = type(module).__name__
     if getattr(module, "_is_impure", False):
         return Effect("impure", f"{name} says so: _is_impure is set")
@@ -196,7 +213,9 @@ def _nodes_run_by(module: Value) -> Sequence[Node] | None:
     """The nodes from which a module's forward was written, if it was.
 
     An attribute `graph` does not prove it.  These are the nodes of the last
-    `recompile`, which runs until the next one.
+    `recompile`, which runs until the next one, if a caller reaches what that
+    made: the instance has no `forward` and a subclass no `__call__`, and the
+    generated text was not edited.
     """
     own = vars(type(module))
     compiled = getattr(own.get("_wrapped_call"), "compiled", None)
@@ -229,7 +248,10 @@ def _worst(pure: str, parts: Iterable[tuple[str, Effect]]) -> Effect:
 _ARITHMETIC: Final = frozenset(
     id(getattr(operator, name)) for name in tables.FRESH_OPERATORS
 )
-"""Functions of `operator` that give a new tensor for a tensor."""
+"""Functions of `operator` that give a new tensor for a tensor.
+
+`+` of two lists gives a list that holds what both held.
+"""
 
 _LIKE_FIRST: Final = _ARITHMETIC | {
     id(getattr(operator, name))
@@ -393,7 +415,9 @@ def overloads_of(node: Node) -> list[Facts]:
     """The overloads of torch's own operators that a call can mean.
 
     A function of torch.nn.functional that is written in Python counts as the
-    operator of the same name, and a method as that of a tensor.
+    operator of the same name, and a method as that of a tensor.  Operators of
+    a library are left out: a user has written their schemas, and nobody has
+    observed what they keep.
     """
     target: object = node.target
     if node.op == "call_method":
@@ -412,7 +436,9 @@ def overloads_of(node: Node) -> list[Facts]:
 def is_new(node: Node, tensors: dict[Node, bool]) -> bool:
     """Whether a call is known to return memory that it shares with nothing.
 
-    Neither does it keep its inputs.  It may still have an effect.
+    Neither does it keep its inputs.  It may still have an effect.  A method
+    counts only if its object is known to be a tensor, because a user's `add`
+    may return the object itself.
     """
     if node.op == "call_module":
         module = owned(node)
@@ -439,7 +465,8 @@ Makers: TypeAlias = frozenset[Node] | None
 have it too."""
 
 _MOST: Final = 8
-"""A value in more memories than this is not traced."""
+"""A value in more memories than this is not traced, or a chain of such values
+would take time that grows with the square of its length."""
 
 
 _log: Final = logging.getLogger("fx.effects")
@@ -450,6 +477,12 @@ def by_rule(rule: Rule) -> Iterator[None]:
     """A block in which dead code elimination goes by a rule.
 
     For a whole program, call `RULE.set("torch")` when it begins.
+
+    "sound" is the default because what the removal of an effect breaks shows
+    nowhere: the statistics of a batch norm stop, or a buffer keeps its old
+    value.  But there are programs that count on the removal.  torchvision's
+    `create_feature_extractor(resnet18(), ["bn1"])` is one: the ReLU that stays
+    here writes into the feature, as it does in the model.
 
     Args:
         rule: "torch" removes what torch.fx removes, writes that are seen
@@ -467,7 +500,8 @@ def _torch_keeps(node: Node) -> bool:
     """Whether torch.fx keeps a node without users.
 
     What was registered with `fx.has_side_effect` stays, as what is registered
-    with torch.fx's does there.
+    with torch.fx's does there.  torch's own method is asked about our node: it
+    reads opcode, target and arguments, which have the same names.
     """
     theirs: Value = torch.fx.Node.is_impure
     return bool(theirs(node)) or (
@@ -478,7 +512,11 @@ def _torch_keeps(node: Node) -> bool:
 
 
 def _noting(keep: Callable[[Node], bool]) -> Callable[[Node], bool]:
-    """A predicate that also logs what is kept and torch.fx would remove."""
+    """A predicate that also logs what is kept and torch.fx would remove.
+
+    A warning at each pass would say too much: a write that is a statement of
+    its own is ordinary code, which its author cannot mend.
+    """
 
     def keep_and_note(node: Node) -> bool:
         kept = keep(node)
@@ -519,7 +557,12 @@ def must_keep(
 
 
 def _sound(unknown: Unknown) -> Callable[[Node], bool]:
-    """The predicate that keeps each effect that somebody may see."""
+    """The predicate that keeps each effect that somebody may see.
+
+    An effect with a `target` is a write and nothing more; others, such as a
+    random draw, stay.  The memory is traced when the first write is asked
+    about, so that a graph without writes pays nothing for it.
+    """
     memory: Memory | None = None
     tensors: dict[Node, bool] = {}
 
@@ -564,7 +607,13 @@ def register_tables() -> None:
 
 
 class Memory:
-    """The memory that the calls of a graph make, and who uses it."""
+    """The memory that the calls of a graph make, and who uses it.
+
+    Each value is mapped to its makers, the calls whose memory it may be in.
+    For each maker there are two lists, in the order of the program: who uses
+    its memory, under whatever name, and who may have kept it where it is not
+    followed any more, such as a list, a user's function, or a hook.
+    """
 
     def __init__(self, nodes: Iterable[Node]) -> None:
         """Trace the values of all nodes, in the order of the program.
@@ -588,7 +637,9 @@ class Memory:
     def is_seen_after(self, write: Node) -> bool:
         """Whether what a node writes may be seen by a node after it.
 
-        Of the nodes after it, only those that stay are left in the graph.
+        Of the nodes after it, only those that stay are left in the graph.  So
+        nobody sees it if it is itself the last user of the memory, and nothing
+        has kept that.
 
         Cost: O(1), amortised over the nodes of a walk from last to first.
         """
@@ -617,7 +668,15 @@ class Memory:
     def _makers_of(self, node: Node) -> Makers:
         """The makers of a node's memory.
 
-        None also if the node may keep its inputs where others find them.
+        - What a write returns is its target.
+        - What is known to be new memory is its own maker.
+        - What another operator of torch returns may be in the memory of any
+          argument, whatever its schema says; or in that of the first alone, if
+          all its schemas declare a view of it.
+        - All else may be in any memory, and may keep its inputs where others
+          find them: None. That is an input, a parameter, what a user's function
+          returns, and `x.data`: autograd may have saved `x` for the backward
+          pass, and would not notice a write through that.
         """
         if node.op in ("placeholder", "get_attr", "output"):
             return None

@@ -62,12 +62,17 @@ class Effect(NamedTuple):
     Attributes:
         kind: "pure" if the value is all there is; "impure" if an argument or
             some state is changed, or must be assumed to be; "unknown" if a
-            user's code runs, or there is no code to read.
+            user's code runs, or there is no code to read. torch.fx removes
+            such a call if it has no users; a pass that must be right keeps it.
         reason: why, in one clause, for people.
         only_draws: whether it is impure only because an operator of
-            torch.ops draws random numbers.
+            torch.ops draws random numbers. Without the call, all numbers that
+            are drawn later are others; torch has a switch for whether that
+            counts.
         target: the parameter whose elements the call overwrites and then
-            returns, if it is known that it does nothing else.
+            returns, if it is known that it does nothing else. That was
+            observed, since `uniform_` and `set_` do more. Such a call is dead
+            if nobody uses the memory later.
     """
 
     kind: Literal["pure", "impure", "unknown"]
@@ -100,6 +105,9 @@ Cases: TypeAlias = Sequence[Case]
 def effect_of_function(target: object, args: Args, kwargs: Kwargs) -> Effect:
     """The effect of a call of a function, an operator or a builtin.
 
+    Users have the last word: what they have registered, with fx or with
+    torch.fx, is asked each time, as more can be added.
+
     Cost: O(1) once a target has been seen.
     """
     if not is_in(side_effect_registry, target):
@@ -122,6 +130,8 @@ def effect_of_method(name: str, args: Args, kwargs: Kwargs) -> Effect:
 
 def _first_that_fits(cases: Cases, args: Args, kwargs: Kwargs) -> Effect:
     """The effect of one call, given what is known of its target."""
+    # No `all(…)`: to make a generator for each case takes time, and dead code
+    # elimination asks about each node.
     for needs, effect, by_keyword in cases:
         if by_keyword and not kwargs:
             continue
@@ -134,9 +144,13 @@ def _first_that_fits(cases: Cases, args: Args, kwargs: Kwargs) -> Effect:
 
 
 def _is_set(value: Argument) -> bool:
-    """Whether it is anything but None, False and 0."""
+    """Whether it is anything but None, False and 0.
+
+    The value of a node is not known, so it counts as set.
+    """
     if value is None:  # most often: the parameter is not given
         return False
+    # A tensor or a user's object is not asked to compare itself.
     return not (isinstance(value, int | float) and value == 0)
 
 
@@ -175,7 +189,8 @@ def _impure_case(
 ) -> Case:
     """Calls that set all of the flags that are among known parameters.
 
-    If none is known, that is every call.
+    If none is known, that is every call: where a new torch renames a flag, the
+    answer errs on the safe side.
     """
     names = [name for name in flags if name in known]
     if names:
@@ -187,7 +202,10 @@ def _impure_case(
 def _statistics_cases(
     base: str, name: str, known: Mapping[str, Parameter]
 ) -> list[Case]:
-    """Calls that update the statistics of a batch norm, if it has any."""
+    """Calls that update the statistics of a batch norm, if it has any.
+
+    The schema of `aten::native_batch_norm` does not say that it does.
+    """
     if base not in tables.UPDATES_STATISTICS:
         return []
     reason = f"{name} writes into running_mean and running_var"
@@ -231,7 +249,9 @@ effect can be registered at any time."""
 def _cases_of_function(target: object, args: Args) -> Cases:
     """What is known of a function that is not in `_known`.
 
-    Operators that call others are given them as arguments.
+    Operators that call others are given them as arguments.  A user's function
+    is recognized before any name is looked at, as anyone may name a function
+    `torch.relu`.
     """
     if isinstance(target, HigherOrderOperator):
         return (Case((), _effect_of_higher_order(target, args)),)
@@ -264,7 +284,11 @@ def _is_operator(target: object) -> bool:
 
 
 def _cases_of_python(target: object) -> Cases | None:
-    """What is known of a function that torch has in Python."""
+    """What is known of a function that torch has in Python.
+
+    torch.nn.functional has hundreds of functions without a schema. They keep a
+    convention: a trailing underscore, or a flag `inplace`, `out` or `max_norm`.
+    """
     text = _get_qualified_name(target)
     module, _, name = text.rpartition(".")
     # A decorator copies names: only what is found under its name is torch's.
@@ -324,7 +348,18 @@ def _cases_of_method(name: str) -> Cases:
 
 
 def _cases_of_operator(target: object, is_method: bool = False) -> Cases | None:
-    """What schemas and tags say of the overloads that a call can mean."""
+    """What schemas and tags say of the overloads that a call can mean.
+
+    A schema marks what is written, as in `add_(Tensor(a!) self, …)`, and torch
+    makes its own bindings from that text.  Some operators have overloads of
+    both kinds, such as `sort(self)` and `sort(self, *, values, indices)`: what
+    is written and must be given by keyword makes the *call* impure that names
+    it; what is given by position makes the *operator* impure.
+
+    torch itself, in `torch._library.utils.is_impure`, asks the schema of an
+    overload, or that of a packet's default overload.  For a function such as
+    `torch.add` it asks none, so `torch.add(x, 1, out=x)` is pure there.
+    """
     overloads = overloads_on_tensors(target)
     if not overloads:
         return None
@@ -348,6 +383,8 @@ def _cases_of_operator(target: object, is_method: bool = False) -> Cases | None:
             reason = f"{facts.full_name} writes into {names}"
             return _always("impure", reason, _overwritten(overloads))
     base = name.removeprefix("aten::")
+    # Of two overloads, the third argument may be `p` in one and `train` in
+    # the other.
     known = functional[0].parameters if len(functional) == 1 else {}
     cases = [_keyword_case(out) for out in outs]
     cases += _statistics_cases(base, name, known)
@@ -360,7 +397,11 @@ def _cases_of_operator(target: object, is_method: bool = False) -> Cases | None:
 
 
 def _overwritten(overloads: Sequence[Facts]) -> Parameter | None:
-    """What all overloads overwrite, if they are known to do nothing else."""
+    """What all overloads overwrite, if they are known to do nothing else.
+
+    Their variant without the underscore was observed, and none draws random
+    numbers, as `bernoulli_` does.
+    """
     for facts in overloads:
         base, _, rest = facts.base.rpartition("_")
         known = not rest and base in tables.FRESH and facts.is_torchs
@@ -372,9 +413,14 @@ def _overwritten(overloads: Sequence[Facts]) -> Parameter | None:
 
 
 def overloads_on_tensors(target: object) -> list[Facts]:
-    """The overloads that a call of `target` can mean, if it is an operator."""
+    """The overloads that a call of `target` can mean, if it is an operator.
+
+    Which one a call of `torch.add` means depends on values that a graph does
+    not have, so all are asked.
+    """
     overloads = facts_of_overloads(target) or []
-    # The others are parts of TorchScript, such as `sort` of a list.
+    # The others are parts of TorchScript, such as `sort` of a list, and some
+    # of them write.
     on_tensors = [facts for facts in overloads if has_kernel(facts.full_name)]
     return on_tensors or (overloads if _is_operator(target) else [])
 

@@ -4,6 +4,7 @@ A module of torch.nn does what its class and its flags say, unless somebody
 else's code runs with it: a hook, a `forward` on the instance, an activation
 that was given to the constructor, a parametrization.  So there are two
 questions here, whether any of that is there, and what the module does if not.
+A `Sequential` is as impure as the worst module in it, so all parts are asked.
 """
 
 from __future__ import annotations
@@ -54,7 +55,10 @@ def is_torchs(module: nn.Module) -> bool:
 
 
 def hooks_of(module: nn.Module, path: str = "") -> Iterator[tuple[str, Effect]]:
-    """The hooks that run when a module is called: its own, and global ones."""
+    """The hooks that run when a module is called: its own, and global ones.
+
+    Those for backward count, too: they wrap inputs and outputs in the call.
+    """
     name = type(module).__name__
     if any(GLOBAL_HOOKS):
         yield path, Effect("unknown", "there are hooks on all modules")
@@ -63,7 +67,11 @@ def hooks_of(module: nn.Module, path: str = "") -> Iterator[tuple[str, Effect]]:
 
 
 def _foreign_code(module: nn.Module) -> str:
-    """What code, other than torch's, runs when a module is called."""
+    """What code, other than torch's, runs when a module is called.
+
+    All classes that it is below must be torch's: `weight_norm` makes a class
+    `ParametrizedLinear` in torch's name of one that may be anybody's.
+    """
     members = vars(module)
     if "forward" in members:
         return "has a forward of its own"

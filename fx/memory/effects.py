@@ -1,4 +1,7 @@
-"""Passes: what `fx.effects` was called in fx 0.2. It ends with fx 0.4."""
+"""Passes: what `fx.effects` was called in fx 0.2. It ends with fx 0.4.
+
+Programs may have imported it; they should write `fx.effects`, which stays.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Passes: what pickles of fx 0.2 call by names in `fx.text.pickling`."""
+"""Passes: what pickles of fx 0.2 call by names in `fx.text.pickling`.
+
+A pickle names the classes that it needs, so these stay where they were.  New
+pickles have plain tuples in their place.
+"""
 
 from __future__ import annotations
 

@@ -71,7 +71,10 @@ class _Name(str):
 
 
 class _Size(Source):
-    """Where a symbol comes from, as a ShapeEnv wants to be told."""
+    """Where a symbol comes from, as a ShapeEnv wants to be told.
+
+    Most of torch's own sources are in its compiler, which is not imported.
+    """
 
     def __init__(self, name: str) -> None:
         """Make the source of a size that is written so."""
@@ -80,6 +83,9 @@ class _Size(Source):
 
 class NotedGuards(ShapeEnv):
     """A ShapeEnv that says at once what was asked.
+
+    Each question goes through `evaluate_expr`, and the environment has a guard
+    more afterwards if the answer relies on one.
 
     Attributes:
         noted: called with each new guard, an expression of sympy.
@@ -144,6 +150,8 @@ def settings() -> Iterator[None]:
 
 def new_size(env: NotedGuards, text: str, value: int) -> tuple[Value, Value]:
     """A symbol for a size, and the SymInt of it.
+
+    The text is kept, so that a guard reads `x.size(1) > 4` and not `s64 > 4`.
 
     Args:
         env: where it belongs.

@@ -1,4 +1,7 @@
-"""Extra: transforms of functions, such as vmap, and blocks of autocast."""
+"""Extra: transforms of functions, such as vmap, and blocks of autocast.
+
+`fx.trace` needs these of torch, which has no public name for them.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,11 @@ VMAP: Final[tuple[dict[str, Value], list[str]]] = (
     find_or("torch._functorch.apis:__dict__", {}, without=_WITHOUT),
     ["vmap_impl"],
 )
-"""The globals, and the name in them, that `torch.vmap(f)(x)` calls."""
+"""The globals, and the name in them, that `torch.vmap(f)(x)` calls.
+
+The function that `torch.vmap(f)` returns has no mark by which to know it, but
+it looks up this name when it is called, and there it can be replaced.
+"""
 
 is_wrapped: Final[Callable[[torch.Tensor], bool]] = find_or(
     "torch._C._functorch:is_functorch_wrapped_tensor",

@@ -87,7 +87,9 @@ def _table(
     body = element(table, "tbody")
     for name, words in rows:
         row = element(body, "tr")
-        element(element(row, "td"), "code", name)
+        cell = element(row, "td")
+        if name:
+            element(cell, "code", name)
         _inline(element(row, "td"), " ".join(words), link)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import groupby
 from pathlib import Path, PurePath
 
@@ -17,17 +18,26 @@ SECTION = "The other files"
 
 def on_config(config: MkDocsConfig) -> None:
     """Put the pages into the navigation, by room."""
-    pages = made(Path(config.docs_dir))
-    rooms = groupby(pages, key=lambda page: str(PurePath(page).parent))
-    listed = [
-        {room.removeprefix(FILES.rstrip("/")).strip("/") or "fx": list(inside)}
-        for room, inside in rooms
-    ]
+    listed = by_room(made(Path(config.docs_dir)))
     for entry in config.nav or []:
         for within in entry.values():
             for one in within if isinstance(within, list) else ():
                 if isinstance(one, dict) and SECTION in one:
                     one[SECTION] = listed
+
+
+def by_room(pages: Iterable[str]) -> list[dict[str, list[dict[str, str]]]]:
+    """A list for each room, in order, with the name of each file."""
+
+    def room(page: PurePath) -> str:
+        parts = page.relative_to(FILES).parent.parts
+        return "/".join(parts) or "fx"
+
+    paths = sorted(map(PurePath, pages), key=lambda page: (room(page), page))
+    return [
+        {name: [{f"{one.stem}.py": str(one)} for one in inside]}
+        for name, inside in groupby(paths, key=room)
+    ]
 
 
 def on_files(files: Files, config: MkDocsConfig) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from markdown import Markdown
 
-from docs.machinery import whole_file
+from docs.machinery import hook, whole_file
 from docs.machinery.checking import USUAL, block_errors
 from docs.machinery.docstrings import draw_docstring
 from docs.machinery.extension import DocsExtension
@@ -60,6 +60,7 @@ def test_each_line_of_a_file_is_shown_once_or_said_beside() -> None:
 
 def test_each_name_of_a_file_is_an_anchor() -> None:
     html = drawn(f"# x\n\n/// file | {NAME}\n///\n")
+    assert f'id="{NAME}"' in html
     for unit in find(NAME).module.all():
         if unit.name:
             assert f'id="{NAME}.{unit.name}"' in html
@@ -131,3 +132,13 @@ def test_a_value_with_a_docstring_is_shown_beside_it() -> None:
     assert shown == ["", "A … B", "C … D", "E", "F"]
     hidden = [list(whole_file._docstring_lines(one)) for one in spans(module)]
     assert hidden == [[1], [], [9], [11], []]
+
+
+def test_the_navigation_has_each_room_once() -> None:
+    names = ["extra/a.md", "extra/effects/b.md", "extra/c.md", "d.md"]
+    rooms = hook.by_room(f"files/{name}" for name in names)
+    assert rooms == [
+        {"extra": [{"a.py": "files/extra/a.md"}, {"c.py": "files/extra/c.md"}]},
+        {"extra/effects": [{"b.py": "files/extra/effects/b.md"}]},
+        {"fx": [{"d.py": "files/d.md"}]},
+    ]

@@ -26,9 +26,12 @@ CLIENTS := build/clients/.installed
 .PHONY: bench-check fuzz newest newest-env package matrix workflow
 .PHONY: clients families clean
 
-help: ## Print this list.
+# `##*` marks a command for those who work on fx.
+help: ##* Print this list.
 	@echo "usage: make <target>"
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1\t\2/p' Makefile | expand -t 15
+	@echo "for those who work on fx:"
+	@sed -n 's/^\([a-z-]*\):.*##\* \(.*\)/  \1\t\2/p' Makefile | expand -t 15
 
 tour: $(STAMP) ## Trace, show and run two real networks; where to begin.
 	@$(BIN)/python -m stages.tour
@@ -39,20 +42,20 @@ test: lint types ## Check everything: style, types, tests, the site.
 	OMP_NUM_THREADS=1 MALLOC_MMAP_THRESHOLD_=1000000 \
 	    $(BIN)/python -m pytest -q -n 2 --dist loadfile
 
-lint: $(STAMP) ## Check style and layout of the code.
+lint: $(STAMP) ##* Check style and layout of the code.
 	$(BIN)/ruff check --quiet
 	$(BIN)/ruff format --quiet --check
 
 # Each stage has its demo.py: to mypy they are programs of their own.
 # The exercises' run takes the other core, and leaves what it finds of torch to
 # the tests that check the same files written.
-types: $(STAMP) ## Check the types, strictly.
+types: $(STAMP) ##* Check the types, strictly.
 	@$(BIN)/python -m stages.workspace
 	@(cd exercises && ../$(BIN)/mypy --cache-dir ../.mypy_cache/filled) & \
 	exercises=$$!; $(BIN)/mypy; all=$$?; wait $$exercises && exit $$all
 	@for stage in stages/0*; do $(BIN)/mypy --no-error-summary $$stage/*.py || exit; done
 
-format: $(STAMP) ## Write the code in the one layout, mend what can be mended.
+format: $(STAMP) ##* Write the code in the one layout, mend what can be mended.
 	$(BIN)/ruff check --quiet --fix-only
 	$(BIN)/ruff format
 
@@ -63,19 +66,19 @@ docs: $(STAMP) ## Build the site into site/; a broken link ends it.
 serve: $(STAMP) ## Show the site while you write it.
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs serve --no-strict --livereload
 
-site-test: $(STAMP) ## Try every page of the site in a browser (Chromium).
+site-test: $(STAMP) ##* Try every page of the site in a browser (Chromium).
 	$(BIN)/python -m pytest -q -n 2 -o python_files='browse_*.py' tests/docs/browser
 
-stubs: $(STAMP) ## Make exercises/ anew from fx/, after a change there.
+stubs: $(STAMP) ##* Make exercises/ anew from fx/, after a change there.
 	@$(BIN)/python -m stages.generate
 
 bench: $(STAMP) ## Measure fx beside torch.fx.
 	@$(BIN)/python -m tests.benchmarks
 
-bench-check: $(STAMP) ## Say what is over 10 % slower than recorded (3 min).
+bench-check: $(STAMP) ##* Say what is over 10 % slower than recorded (3 min).
 	@$(BIN)/python -m tests.benchmarks --compare
 
-fuzz: $(STAMP) ## Search for silent faults at length; then plant some.
+fuzz: $(STAMP) ##* Search for silent faults at length; then plant some.
 	$(BIN)/python -m tests.reliability --long --write
 	$(BIN)/python -m tests.reliability --long --plants
 	$(BIN)/python -m pytest -q -m hypothesis --hypothesis-profile=fuzz
@@ -86,27 +89,27 @@ fuzz: $(STAMP) ## Search for silent faults at length; then plant some.
 NEWEST := $(if $(filter command environment,$(firstword $(origin PYTHON))), \
     --python $(PYTHON))
 
-newest: $(UV) ## Test beside the newest torch that the index lists (5 GB).
+newest: $(UV) ##* Test beside the newest torch that the index lists (5 GB).
 	@$(PYTHON) -m tests.versions.newest $(NEWEST)
 
-package: $(STAMP) $(UV) ## Build sdist and wheel, and use the wheel elsewhere.
+package: $(STAMP) $(UV) ##* Build sdist and wheel, and use the wheel elsewhere.
 	@$(BIN)/python -m tests.versions.package
 
-newest-env: $(UV) ## Make or update the environment of `newest`.
+newest-env: $(UV) ##* Make or update the environment of `newest`.
 	@$(PYTHON) -m tests.versions.newest --only-install $(NEWEST)
 
-matrix: $(UV) ## Run the tests on other versions of torch and Python.
+matrix: $(UV) ##* Run the tests on other versions of torch and Python.
 	@$(PYTHON) -m tests.reliability.matrix
 
-workflow: $(UV) ## Check the hosted workflow, which cannot run here.
+workflow: $(UV) ##* Check the hosted workflow, which cannot run here.
 	@$(UV) tool run -q zizmor@1.32.0 --offline -q .github
 	@$(UV) tool run -q check-jsonschema@0.39.0 -q \
 	    --builtin-schema vendor.github-workflows .github/workflows/*.yml
 
-clients: $(CLIENTS) newest-env ## Run other people's programs under torch.fx and fx (3 GB).
+clients: $(CLIENTS) newest-env ##* Run other people's programs under torch.fx and fx (3 GB).
 	@build/clients/bin/python -m tests.clients
 
-families: $(UV) ## Trace a tiny model of each family of transformers (2 GB, 30 min).
+families: $(UV) ##* Trace a tiny model of each family of transformers (2 GB, 30 min).
 	@$(UV) venv -q --clear --python $(PYTHON) build/families
 	@$(UV) pip install -q --python build/families/bin/python \
 	    -r tests/clients/families.txt

@@ -91,9 +91,11 @@ class TraceRun:
         for name, leaf in wrapped_globals(namespace, must_exist=True):
             self._patch_leaf(namespace, name, leaf)
         leaves = self.tracer._autowrap_function_ids
-        here = namespace.copy().items()
-        wanted = [n for n, f in here if id(f) in leaves and n[:1] != "_"]
-        TRACES.patch(namespace, wanted, leaf_call)
+        here = namespace.copy()
+        if not leaves.isdisjoint(map(id, here.values())):
+            found = [n for n, f in here.items() if id(f) in leaves]
+            wanted = [name for name in found if name[:1] != "_"]
+            TRACES.patch(namespace, wanted, leaf_call)
         self.watch.visit(namespace)
 
     def _visit_forward(self, module: nn.Module) -> None:
@@ -198,10 +200,17 @@ def replacing(
         vars(replacement)[ORIGINAL] = original
         return replacement
 
-    # Kept, because each trace replaces the functions of math anew.
+    # Kept, because each trace replaces those of math and torch anew.
     keep = functools.lru_cache(maxsize=256)(make)
 
-    return lambda f: (keep if type(f) is BuiltinFunctionType else make)(f)
+    return lambda f: (keep if _is_librarys(f) else make)(f)
+
+
+def _is_librarys(function: Function) -> bool:
+    """Whether a function is Python's or torch's, so that it may be kept."""
+    return type(function) is BuiltinFunctionType or (
+        type(function) is FunctionType and function.__module__[:6] == "torch."
+    )
 
 
 _module_call: Final = replacing(TraceRun.call_module)

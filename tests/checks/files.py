@@ -56,7 +56,7 @@ def machine_problems(name: str, text: str) -> Iterator[str]:
 def targets(makefile: str) -> dict[str, str | None]:
     """The targets of a Makefile, each with its line of help if it has one."""
     found = re.findall(
-        r"^([a-z][\w-]*):(?!=)[^#\n]*(?:## (.*))?$", makefile, re.MULTILINE
+        r"^([a-z][\w-]*):(?!=)[^#\n]*(?:##\*? (.*))?$", makefile, re.MULTILINE
     )
     return {name: help_text or None for name, help_text in found}
 

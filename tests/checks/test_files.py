@@ -93,6 +93,9 @@ def test_make_alone_prints_the_targets() -> None:
     )
     for name, text in makefile().items():
         assert f"  {name:11}  {text}" in run.stdout
+    first, _, rest = run.stdout.partition("for those who work on fx:\n")
+    assert len(first.splitlines()) == 1 + 6
+    assert len(rest.splitlines()) == len(makefile()) - 6
 
 
 def test_every_target_that_a_page_names_exists() -> None:

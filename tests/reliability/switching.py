@@ -265,8 +265,8 @@ PART = Part(
         ),
         Plant(
             "fx/extra/watching/watching.py",
-            "        TRACES.patch(namespace, switches, _state_switch)\n",
-            "",
+            "TRACES.patch(namespace, switches, _state_switch)",
+            "pass",
             "functions that the program has imported are not replaced",
         ),
         Plant(

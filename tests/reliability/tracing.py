@@ -1028,7 +1028,7 @@ PART = Part(
         ),
         Plant(
             "fx/extra/watching/watching.py",
-            "TRACES.patch(namespace, QUESTIONS - namespace.keys(), QUESTION)",
+            "TRACES.patch(namespace, QUESTIONS - here.keys(), QUESTION)",
             "pass",
             "callable(x) is true",
         ),

@@ -102,7 +102,7 @@ class Entered:
             path
             for module, path in self._paths.items()
             if (module in read and module.training == training)
-            or _is_fixed(module, training)
+            or ("_graph" in vars(module) and _is_fixed(module, training))
         )
         if fixed:
             output.meta[FIXED_MODE] = (training, fixed)
@@ -146,7 +146,7 @@ def _is_fixed(module: nn.Module, training: bool) -> bool:
 
     A module of the root may have one itself; its note is passed on.
     """
-    graph = vars(module).get("_graph")
+    graph = vars(module)["_graph"]
     last = next(iter(reversed(graph.nodes)), None) if graph else None
     noted: Value = last and last.meta.get(FIXED_MODE)
     return bool(noted) and FixedMode(*noted).training == training

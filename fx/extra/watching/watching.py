@@ -68,12 +68,13 @@ class Watching(Watch):
 
     def visit(self, namespace: Globals) -> None:
         """Replace what a module has imported, and builtins that ask."""
-        here = namespace.copy().items()
-        switches = [n for n, f in here if id(f) in SWITCHES]
-        TRACES.patch(namespace, switches, _state_switch)
-        limits = [n for n, f in here if id(f) in LIMITS]
-        TRACES.patch(namespace, limits, stand_in)
-        TRACES.patch(namespace, QUESTIONS - namespace.keys(), QUESTION)
+        here = namespace.copy()
+        if not _LOOKED_FOR.isdisjoint(map(id, here.values())):
+            switches = [n for n, f in here.items() if id(f) in SWITCHES]
+            TRACES.patch(namespace, switches, _state_switch)
+            limits = [n for n, f in here.items() if id(f) in LIMITS]
+            TRACES.patch(namespace, limits, stand_in)
+        TRACES.patch(namespace, QUESTIONS - here.keys(), QUESTION)
 
     def enter(self, module: nn.Module) -> None:
         """Warn of the hooks of a module that is traced into."""
@@ -93,6 +94,8 @@ class Watching(Watch):
         """Add a note to an error, if one helps."""
         explain(error)
 
+
+_LOOKED_FOR: Final = SWITCHES.union(LIMITS)
 
 _LIMITS: Final = [kind.__name__ for kind in LIMITS.values()]
 

@@ -1,17 +1,37 @@
-"""Every page: alone on this machine, fast, readable, at any width."""
+"""Pages: alone on this machine, fast, readable, at any width.
+
+Tried are all pages but those of files, which are drawn alike: of these, the
+longest that is written by hand and the longest that is made, of each folder.
+"""
 
 from __future__ import annotations
 
+from pathlib import PurePath
+
 import pytest
 
-from docs.machinery.source import ROOT
+from docs.machinery.pages import DOCS, made, written
+from docs.machinery.source import FILES, ROOT
 from tests.docs.browser.browser import Browser, Scheme
 
-DOCS = ROOT / "docs"
-PAGES = sorted(
-    path.relative_to(DOCS).with_suffix("").as_posix()
-    for path in DOCS.rglob("*.md")
-)
+
+def tried() -> list[str]:
+    """The pages to try."""
+    longest: dict[tuple[str, bool], tuple[int, str]] = {}
+    chosen = []
+    for page in [*written(DOCS), *made(DOCS)]:
+        folder, by_hand = str(PurePath(page).parent), (DOCS / page).is_file()
+        if not page.startswith(FILES):
+            chosen.append(page)
+            continue
+        shown = ROOT / "fx" / page.removeprefix(FILES).replace(".md", ".py")
+        size = shown.stat().st_size if shown.is_file() else 0
+        kind = folder, by_hand
+        longest[kind] = max(longest.get(kind, (0, "")), (size, page))
+    return sorted([*chosen, *(page for _, page in longest.values())])
+
+
+PAGES = [page.removesuffix(".md") for page in tried()]
 PLAIN = "404.html"
 """The page that has the frame of all pages, and one heading in it."""
 

@@ -147,7 +147,7 @@ class FoldedGraphModule(GraphModule):
                 delattr(self, name)  # torch refuses a number for a Parameter
             # In one step, because other threads may be running the module.
             setattr(self, name, held)
-            # Last, so that who finds the stamp finds the values of it.
+            # Last, so that a thread that finds the stamp finds its values.
             self._folded_from, self._stamp, self._state = parts, stamp, state
             self.has_folding_been_run = True
 
@@ -311,8 +311,9 @@ def _parts(root: nn.Module, nodes: Iterable[Node]) -> Iterator[object]:
 def _stamp(part: object) -> Hashable:
     """What is another one if a part has changed.
 
-    Each write of PyTorch raises the version of a tensor.  If its `.data` was
-    given another tensor, only the pointer shows it.
+    A write raises the version of a tensor, but for the few that
+    `FoldedGraphModule` names.  If `.data` was given another tensor, only the
+    pointer shows it.
     """
     if isinstance(part, nn.Module):
         return id(part), part.training

@@ -50,7 +50,7 @@ def canonicalize_graph(
     Each node stays behind its inputs, and the output is the last.  A call that
     must not be reordered stays where it is among all calls: no other one comes
     to its other side.  Attributes are fetched right before their first use.
-    Nodes are moved, not copied, so that who holds one still holds it.
+    Nodes are moved, not copied, so that references to them stay valid.
 
     Args:
         graph: changed in place; recompile its module, if it has one.

@@ -1,7 +1,7 @@
 """Passes: notes on values found anew, after a rewrite has changed values.
 
 The rewriter drops notes that may be untrue (`fx.extra.notes.value_notes` finds
-them).  Who needs notes there, to plan memory for instance, asks for new ones
+them).  If you need notes there, to plan memory for instance, ask for new ones
 with `recompute_meta=True`.  Then the calls behind a change run one by one, on
 fake tensors of the mode that the graph's own notes are from; the nodes in front
 of them give what their own notes say.

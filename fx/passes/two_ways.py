@@ -166,8 +166,8 @@ class Found:
     def write(self, folder: str | Path) -> Path:
         """Write a program that shows the difference.
 
-        Who maintains the backend wants a program that fails, without the
-        model, its weights and the data around it.
+        It is for the people who maintain the backend: they want a program that
+        fails, without the model, its weights and the data around it.
 
         `python repro.py` prints it and exits with 1, or with 0 once it is
         gone.  The program imports the two ways by name; the file of one that

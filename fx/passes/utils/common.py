@@ -91,7 +91,7 @@ def subgraph_of(
             that are fetched outside as parameters.
         as_tuple: return a tuple also of one value.
         in_order: keep the order of the whole graph's inputs, if the new graph
-            has no others, as who fuses all that uses them would expect.
+            has no others; a pass that fuses all their users expects that.
 
     Returns:
         The graph, and the nodes outside whose values are its parameters, in

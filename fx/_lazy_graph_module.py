@@ -1,7 +1,9 @@
 """Passes: the graph modules that torch.fx compiles when they are first called.
 
 fx compiles each at once; a program that asks for a lazy one gets an ordinary
-one, whose code is there.
+one, whose code is there.  The class `_LazyGraphModule` is missing, so that a
+program that asks whether a module is lazy gets an ImportError, and not a class
+that no module has.
 """
 
 from __future__ import annotations

@@ -43,14 +43,22 @@ _HOLDER: Final = "__torch_fx__"
 """A global of every rewritten module: the package fx."""
 
 _PACKAGES: Final = ("", ".passes", ".passes.utils", ".experimental")
-"""The packages of torch.fx that fx has, too."""
+"""The packages of torch.fx that fx has, too.
+
+One that fx lacks, such as `passes.backends`, is found through the package
+around it.
+"""
 
 _SHARED: Final = tuple(
     f"torch.fx.experimental.{name}"
     for name in ("_config", "sym_node", "symbolic_shapes")
 )
-"""Modules that stay torch's: they are about sizes, not about graphs, and
-fake tensors use the same."""
+"""Modules that stay torch's: they are about sizes, not about graphs.
+
+torch's source in the place of a module that fx lacks is a second copy.  That is
+right for a pass, which is then about our nodes.  But fake tensors check for
+the classes of the first copy.
+"""
 
 
 def _dotted(node: ast.expr) -> str:
@@ -68,7 +76,11 @@ def _ours(module: str) -> str | None:
 
 
 class _Renamed(ast.NodeTransformer):
-    """Makes a module's code say `fx` where it says `torch.fx`."""
+    """Makes a module's code say `fx` where it says `torch.fx`.
+
+    Only names are looked at: a library that says `other.torch.fx` keeps
+    torch.fx.
+    """
 
     def __init__(self, module: ast.Module) -> None:
         """Know torch by its own name, and by those that an import gives it.
@@ -121,7 +133,11 @@ class _Renamed(ast.NodeTransformer):
         return made
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
-        """`torch.fx`, as in `torch.fx.Node`."""
+        """`torch.fx`, as in `torch.fx.Node`.
+
+        It becomes a global of its own, because the program may have a variable
+        that is named `fx`.
+        """
         head, dot, rest = _dotted(node).partition(".")
         text = f"torch.{rest}" if dot and head in self._torch else ""
         if text in _SHARED:
@@ -138,7 +154,8 @@ def _compile(source: bytes, path: str) -> CodeType:
     module = ast.parse(source, path)
     tree = _Renamed(module).visit(module)
     whole = ast.fix_missing_locations(tree)
-    # Not with this file's own `from __future__`: libraries read annotations.
+    # Not with this file's own `from __future__`: annotations would become
+    # text, and TorchScript could not read the classes of e3nn.
     return compile(whole, path, "exec", dont_inherit=True)
 
 
@@ -146,7 +163,11 @@ class _Loader(SourceFileLoader):
     """Loads a module from its rewritten source."""
 
     def get_code(self, fullname: str) -> CodeType | None:
-        """The module's code; only what was not rewritten is cached."""
+        """The module's code; only what was not rewritten is cached.
+
+        Python's cache has the code of the source as it stands, and the next
+        program, without `fx.as_torch`, will take its code from there.
+        """
         source = self.get_data(self.path)
         if b"fx" not in source:
             return super().get_code(fullname)
@@ -172,6 +193,12 @@ def _converted(theirs: torch.fx.GraphModule) -> Value:
     That is its parameters and children, the unused ones too, and its hooks and
     other attributes.  Children that are graph modules are converted as well.
     If fx has nothing alike, that is a warning, and `theirs` is returned.
+
+    `from_torch` takes only what the graph needs.  But programs rely on the
+    rest of an exported module: buffers that no node uses are in `state_dict`, a
+    hook checks the sizes of inputs, and `train` is a method of this one
+    object, which refuses.  The tables of parameters, children and hooks are
+    copied, because Dynamo goes on to use the module that it has made.
     """
     try:
         ours: Value = from_torch(theirs)
@@ -197,7 +224,11 @@ def _converted(theirs: torch.fx.GraphModule) -> Value:
 
 
 def _for_program(compiler: Value) -> Value:
-    """A compiler of graphs; if it is the program's own, with a conversion."""
+    """A compiler of graphs; if it is the program's own, with a conversion.
+
+    It depends on who wrote it, not on who passes it, because Inductor is a
+    backend too, and must get what it knows.
+    """
     inner = compiler
     while isinstance(inner, functools.partial):
         inner = inner.func
@@ -209,16 +240,21 @@ def _for_program(compiler: Value) -> Value:
         return _converting.__wrapped__(compiler)
 
 
-@functools.lru_cache(maxsize=256)  # Dynamo compares the backends of two calls
+@functools.lru_cache(maxsize=256)
 def _converting(compiler: Value) -> Value:
-    """A function that converts a graph of torch.fx, and compiles that."""
+    """A function that converts a graph of torch.fx, and compiles that.
+
+    The same compiler gives the same function, since Dynamo compiles again if
+    the backend is another than last time.  It is not an object with a
+    `__call__`, because Dynamo looks for attributes of a backend while it
+    compiles, and would begin to compile a `__getattr__` without an end.
+    """
 
     def converting(gm: Value, *args: Value, **kwargs: Value) -> Value:
         is_theirs = isinstance(gm, torch.fx.GraphModule)
         given = _converted(gm) if is_theirs else gm
         return compiler(given, *args, **kwargs)
 
-    # A function, since Dynamo would compile the methods of an object.
     made: Value = functools.update_wrapper(converting, compiler)
     for name in doors.OF_BACKENDS:
         if hasattr(compiler, name):
@@ -227,7 +263,10 @@ def _converting(compiler: Value) -> Value:
 
 
 def _around_lookup(lookup: Value) -> Value:
-    """`lookup_backend`, with a conversion for the program's own."""
+    """`lookup_backend`, with a conversion for the program's own.
+
+    Each backend comes through it, whether it was passed or registered.
+    """
 
     @functools.wraps(lookup)
     def look_up(compiler_fn: Value) -> Value:
@@ -252,7 +291,10 @@ def _around_compiling(function: Value) -> Value:
 
 
 def _around_module(method: Value) -> Value:
-    """`ExportedProgram.module`, of which PyTorch itself gets its own."""
+    """`ExportedProgram.module`, of which PyTorch itself gets its own.
+
+    PyTorch needs it, for example, to decompose an exported program.
+    """
 
     @functools.wraps(method)
     def module(self: Value, *args: Value, **kwargs: Value) -> Value:
@@ -310,7 +352,12 @@ def _open_doors(module: str) -> None:
 
 
 class _Finder(MetaPathFinder):
-    """Finds modules as Python does, to load them with `_Loader`."""
+    """Finds modules as Python does, to load them with `_Loader`.
+
+    `torch.ao` is rewritten, because it is a client of torch.fx as a library
+    outside of torch would be.  The rest of torch is not, and fx is not; but
+    torch's source for a module that fx lacks has a name in `fx`, and is.
+    """
 
     def find_spec(
         self,
@@ -347,6 +394,7 @@ def install() -> None:
             "torch.fx's classes: call install() before they are imported, or "
             "start the program with `python -m fx.as_torch`"
         )
+    # Python looks in fx's folder first, and then in torch's of that name.
     for name in _PACKAGES:
         package: Value = importlib.import_module(f"fx{name}")
         theirs: Value = importlib.import_module(f"torch.fx{name}")

@@ -3,7 +3,9 @@
     torchrun --nproc-per-node 2 -m fx.pipeline
 
 Each process makes the same model, cuts it into stages, and runs its own in a
-step of training; the last one compares that with the whole model.
+step of training; the last one compares that with the whole model.  The models
+are the same because the seed is; a real program would load the weights of one
+stage in each process.
 """
 
 from __future__ import annotations

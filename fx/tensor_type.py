@@ -1,4 +1,8 @@
-"""Passes: torch.fx's types of tensors, which are about no graph."""
+"""Passes: torch.fx's types of tensors, which are about no graph.
+
+They describe the shape of a tensor in an annotation.  None of them holds a
+node, so that both libraries can use the same classes.
+"""
 
 from typing import Final
 

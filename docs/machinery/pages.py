@@ -83,4 +83,5 @@ def _page(name: str) -> str:
     """The page that is made of a file: its path, and all that it holds."""
     path = name.removeprefix("fx/")
     dotted = name.removesuffix(".py").replace("/", ".")
-    return f"# {path}\n\n/// file | {dotted}\n///\n"
+    title = path.replace("_", r"\_")  # of __main__.py, too
+    return f"# {title}\n\n/// file | {dotted}\n///\n"

@@ -26,7 +26,9 @@ def importer(package: str, names: Mapping[str, str]) -> Callable[[str], Value]:
             below the package.
 
     Returns:
-        A function that finds an attribute, and raises AttributeError.
+        A function that finds an attribute, and raises AttributeError if there
+        is none.  A module that exists and fails while it is imported raises
+        its own error.
     """
 
     def find(name: str) -> Value:

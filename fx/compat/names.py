@@ -5,9 +5,14 @@
 torch.fx look for it there all the same.  The package root therefore
 sets such names last, from the one table here.
 
+A name is in the table if other people's programs ask for it and fx has
+something that plays the same part.  Without that it stays missing, because an
+ImportError is clearer than a function that does nothing.  So there is no
+`Graph._find_nodes_lookup_table`: `node.graph is graph` answers its question.
+
 A few are torch.fx's own objects. They are about the text of a stack trace,
-TorchScript's types, notes in `meta` or unpickling, so that they work with
-either library.
+TorchScript's types, notes in `meta` or unpickling, and touch no node except by
+its attributes, so that they work with either library.
 """
 
 from __future__ import annotations
@@ -156,7 +161,11 @@ _NAMES: Final[dict[ModuleType | type, dict[str, Value]]] = {
 
 
 def set_all() -> None:
-    """Set the names; the package root does so when it is imported."""
+    """Set the names; the package root does so when all modules are there.
+
+    `to_torch` is set here too, because a graph does not know of torch.fx.  The
+    classes declare it, for type checkers.
+    """
     Graph.to_torch = GraphModule.to_torch = to_torch
     for kind in (torch.fx.Graph, torch.fx.GraphModule):
         refusals.CONVERTERS[kind] = read_from_torch

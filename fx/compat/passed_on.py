@@ -4,7 +4,12 @@ Programs import a name from where they see it: `TreeSpec` from
 `torch.fx._pytree`, `map_aggregate` from `torch.fx.interpreter`.  torch.fx's
 files import these for their own work, and fx's files have other work.  So a
 module of fx that is asked for a name that it lacks looks into its namesake,
-when it is asked.
+when it is asked.  torch.fx does not document these names, but libraries take
+them: torchrec has `TreeSpec` from `torch.fx._pytree`.
+
+To import the names in fx's files would make these import what they do not use,
+and what later stages define.  Asking torch.fx also needs no list that has to
+follow it.  Only the modules at the top of `fx/` do so.
 """
 
 from __future__ import annotations
@@ -28,8 +33,10 @@ def finder(module: str) -> Callable[[str], Value]:
 
     Returns:
         A function that finds what the namesake imports from torch: fx's own,
-        if torch.fx defines it, or else torch's.  For any other name it raises
-        AttributeError.
+        if torch.fx defines it (a Node of torch.fx would fit no graph), or else
+        torch's.  For any other name it raises AttributeError, also for those
+        that the namesake defines itself: `tests/api_surface.toml` says why fx
+        has none of that name.
     """
 
     def find(name: str) -> Value:

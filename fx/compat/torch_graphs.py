@@ -3,7 +3,15 @@
 Dynamo, torch.export and most libraries hand out graphs of torch.fx.
 `from_torch` makes the same graph of fx's nodes, so that fx can read, rewrite
 and run it, and `to_torch` makes a graph of torch.fx of that.  A module's
-parameters, buffers and submodules are shared by both, not copied.
+parameters, buffers and submodules are shared by both, not copied, so that a
+step of training on the copy trains the model.
+
+    def backend(gm, inputs):
+        ours = fx.from_torch(gm)
+        fx.replace_pattern(ours, pattern, replacement)
+        return fx.to_torch(ours)
+
+    torch.compile(model, backend=backend)
 """
 
 from __future__ import annotations
@@ -32,7 +40,11 @@ _CODEGENS: Final[dict[type, type]] = {
     torch_fx.PyTreeCodeGen: _PyTreeCodeGen,
     torch_fx.BoxedCodeGen: _BoxedCodeGen,
 }
-"""Code generator of torch.fx -> fx's that writes the same."""
+"""Code generator of torch.fx -> fx's that writes the same.
+
+A class of the user's own is refused: the other library could not call it, and
+without it the module would take other arguments.
+"""
 
 
 @overload
@@ -78,6 +90,9 @@ def from_torch(
 
 def read_from_torch(source: Value) -> Value:
     """A pattern or replacement of torch.fx as one of fx.
+
+    Those that torch.export has made cannot be had in another way.  They are
+    converted unasked, because nobody keeps the nodes of a pattern.
 
     A bare graph keeps its `owning_module`, which has what its nodes fetch. The
     checks of the inputs that torch.export puts in front are left out: they are
@@ -140,7 +155,11 @@ def to_torch(
 
 
 def _warn_of_hooks(source: torch.nn.Module) -> None:
-    """Warn of what runs besides the graph, but not of torch.export's hooks."""
+    """Warn of what runs besides the graph, but not of torch.export's hooks.
+
+    Hooks are not taken over because they may rely on their module, as those
+    of torch.export do, which read its `validate_inputs`.
+    """
     hooks = [hook for path in HOOKS for hook in vars(source)[path].values()]
     exports = [f"{h.__module__}".startswith("torch.export") for h in hooks]
     if "forward" in vars(source) or not all(exports):
@@ -175,7 +194,11 @@ def _graph_to_torch(old: Graph) -> torch.fx.Graph:
 
 
 def _copy_nodes(old: Value, new: Value, map_arg: Callable[..., Value]) -> None:
-    """Make the nodes of a graph of one library in a graph of the other."""
+    """Make the nodes of a graph of one library in a graph of the other.
+
+    The dict `meta` is copied, and the values in it are not: a node of the old
+    graph that is one of them stays one, as in a copy of a graph.
+    """
     copies: dict[object, Value] = {}
 
     def copy_of(node: object) -> Value:
@@ -192,13 +215,18 @@ def _copy_nodes(old: Value, new: Value, map_arg: Callable[..., Value]) -> None:
         copy = new.create_node(
             node.op, node.target, args, kwargs, node.name, node.type
         )
-        copy.name = node.name  # also one that `new` would have changed
+        # Also one that `new` would have changed: each library has other names
+        # that it does not give, and the node must be found by its name.
+        copy.name = node.name
         copy.meta = dict(node.meta)
         copies[node] = copy
 
 
 def _like(codegen: Value, kinds: dict[type, type]) -> Value:
-    """A code generator of the other library that writes the same."""
+    """A code generator of the other library that writes the same.
+
+    A function that the user has set to edit the generated code goes along.
+    """
     make: Value = kinds.get(type(codegen))
     if make is None:
         raise TypeError(

@@ -5,6 +5,12 @@
 
 The calls that can be folded become a graph of their own, which runs at once,
 and again before a call of the module if a tensor that it read has changed.
+
+A folded value must be what each call would have computed, and there are three
+ways in which it could not be.  The graph itself may write what the call reads,
+and somebody may write into the value that is kept: both are asked of
+`fx.extra.effects` before anything is folded.  And the weights change when they
+are trained or loaded: that is looked at in each call.
 """
 
 from __future__ import annotations
@@ -62,7 +68,8 @@ class FoldedGraphModule(GraphModule):
     so values are kept for each state of it: the attribute holds those of the
     state in which `run_folding` ran, and a call in another state runs on a
     *view* of the module, which shares all its attributes but has the values of
-    that state.  A hook of the module is given the view then.
+    that state.  A hook of the module is given the view then.  (A lock around
+    the whole call would make the threads wait for each other.)
 
     Gradients end at the folded values.
 
@@ -74,7 +81,11 @@ class FoldedGraphModule(GraphModule):
             or a ParameterList of several.
         device_for_folded_attrs: not used; torch.fx puts numbers there.
 
-    torch.fx: experimental/const_fold.py, FoldedGraphModule
+    torch.fx: experimental/const_fold.py, FoldedGraphModule; it folds once,
+    before the first call, so that an Interpreter which comes earlier finds an
+    empty tensor, and weights that are loaded afterwards have no effect on the
+    folded values. The names are the same, because back ends take
+    `const_subgraph_module` and the attribute, and compile the rest.
     """
 
     def __init__(
@@ -136,7 +147,7 @@ class FoldedGraphModule(GraphModule):
                 delattr(self, name)  # torch refuses a number for a Parameter
             # In one step, because other threads may be running the module.
             setattr(self, name, held)
-            # Last, so that who finds the stamp finds the values of it.
+            # Last, so that a thread that finds the stamp finds its values.
             self._folded_from, self._stamp, self._state = parts, stamp, state
             self.has_folding_been_run = True
 
@@ -243,7 +254,8 @@ def _view(
 ) -> FoldedGraphModule:
     """A module with the attributes of another one, and `held` as one of them.
 
-    A property of the class comes before what the module has by that name.
+    Both have the same `__dict__`; but the class of the view has a property of
+    that name, which Python looks up first.
     """
     cls: Value = type(module)
     members = {name: property(lambda _: held)}
@@ -275,7 +287,10 @@ _NO_GRADIENT: Final = (
 
 
 def _held(value: Value) -> Value:
-    """A folded value as it is held: tensors as parameters."""
+    """A folded value as it is held: tensors as parameters.
+
+    A parameter moves with the module, and is saved with it.
+    """
     if not isinstance(value, torch.Tensor):
         return value
     return nn.Parameter(value.detach().clone(), value.requires_grad)
@@ -294,7 +309,12 @@ def _parts(root: nn.Module, nodes: Iterable[Node]) -> Iterator[object]:
 
 
 def _stamp(part: object) -> Hashable:
-    """What is another one if a part has changed."""
+    """What is another one if a part has changed.
+
+    A write raises the version of a tensor, but for the few that
+    `FoldedGraphModule` names.  If `.data` was given another tensor, only the
+    pointer shows it.
+    """
     if isinstance(part, nn.Module):
         return id(part), part.training
     if not isinstance(part, torch.Tensor):
@@ -364,7 +384,8 @@ def split_const_subgraphs(
 
     Cost: O(nodes + uses), those of the modules called among them.
 
-    torch.fx: experimental/const_fold.py, split_const_subgraphs
+    torch.fx: experimental/const_fold.py, split_const_subgraphs; it cuts the
+    module in two with `split_module`, and puts one half back in line.
     """
     gm = module if isinstance(module, GraphModule) else symbolic_trace(module)
     if getattr(gm, "const_subgraph_module", None) is not None:
@@ -420,12 +441,16 @@ def _main_graph(
 def _without_dead_code(
     root: nn.Module, graph: Graph, is_impure: Callable[[Node], bool]
 ) -> Graph:
-    """A graph without the calls that nobody needs, if there are any."""
+    """A graph without the calls that nobody needs, if there are any.
+
+    Whether a call of a module has an effect is a question about that module,
+    so the graph, which has no owner yet, gets one for the occasion.
+    """
     ends = [node for node in graph.nodes if not node.users]
     if all(node.op in ("placeholder", "output") for node in ends):
         return graph
     known = must_keep("drop")
-    owned = GraphModule(root, graph).graph  # whose modules can be looked at
+    owned = GraphModule(root, graph).graph
     owned.eliminate_dead_code(lambda node: is_impure(node) or known(node))
     return owned
 
@@ -440,7 +465,8 @@ def _at_any_depth(
 ) -> Callable[[Node], bool]:
     """Whether `skip` is true of a node, or of one inside the module it calls.
 
-    Each module is looked at once.
+    If `relu` must not be folded, that goes for each `relu`, also for one in a
+    graph that is called as a module.  Each module is looked at once.
     """
 
     @functools.cache
@@ -460,7 +486,11 @@ def _at_any_depth(
 
 
 def _is_value(root: nn.Module, node: Node) -> bool:
-    """Whether a node does not fetch a module, nor what is not there."""
+    """Whether a node does not fetch a module, nor what is not there.
+
+    The graph of a control operator is fetched like a weight, and is constant;
+    but the call that takes it does not compute with constants.
+    """
     if node.op != "get_attr":
         return True
     path = str(node.target)
@@ -474,6 +504,8 @@ def _foldable(graph: Graph, skip: Callable[[Node], bool]) -> dict[Node, None]:
     root: Value = graph.owning_module
     tensors = known_tensors(graph)
     sharable, returned = sharable_calls(graph, tensors)
+    # The calls that each must stay behind: if one of them runs in each call of
+    # the module, so does this one.
     before: dict[Node, list[Node]] = {}
     for one, other in kept_in_order(graph):
         before.setdefault(other, []).append(one)
@@ -483,6 +515,7 @@ def _foldable(graph: Graph, skip: Callable[[Node], bool]) -> dict[Node, None]:
         if classify(node).kind == "impure"
         for part in _parts(root, (node,))
     }
+    # A view of a parameter shows what is written into the parameter later.
     may_write = may_write_attributes(graph)
     shown: set[Node] = set()
     constant: dict[Node, None] = {}

@@ -3,7 +3,8 @@
     a = x @ w                     rows = cat([x, y])
     b = y @ w              →      a, b = split(rows @ w)
 
-Several small products cost more than one large one.  They can be one if all
+Several small products cost more than one large one, which needs fewer calls
+and reads the weight `w` once.  They can be one if all
 their operands can be there before any of their results is needed, so this is a
 question of order: no path may lead from one to another, and none of what they
 read may be written between them.
@@ -55,7 +56,9 @@ def merge_matmul(in_mod: nn.Module) -> GraphModule:
 
     Cost: O(uses + nodes · log nodes), and tracing.
 
-    torch.fx: experimental/merge_matmul.py, merge_matmul
+    torch.fx: experimental/merge_matmul.py, merge_matmul; it looks for
+    dependence up to six uses back, does not ask for effects, and raises at the
+    second weight that it finds.
     """
     gm = in_mod if isinstance(in_mod, GraphModule) else symbolic_trace(in_mod)
     kept = [*kept_in_order(gm.graph)]
@@ -80,9 +83,15 @@ def merge_matmul(in_mod: nn.Module) -> GraphModule:
 def _at_once(graph: Graph, kept: Iterable[Pair]) -> Iterator[list[Node]]:
     """Products that can be computed at the same time, in order.
 
-    A run is played through in which a product waits as long as anything else
-    can run.  Then all products of one right operand run that can: of the
-    operand that has been complete for the shortest time, if there is one.
+    Whether two products may be merged depends on which others are.  So a run
+    is played through, which answers it for all of them: calls that can run at
+    the same moment do not depend on each other, and the moments are in order.
+
+    In this run a product waits as long as anything else can run.  Then all
+    products of one right operand run that can: of the operand that has been
+    complete for the shortest time, if there is one.
+
+    Cost: O(uses).
     """
     later = {node: [*node.users] for node in graph.nodes}
     waits = {node: len(node.all_input_nodes) for node in graph.nodes}
@@ -117,7 +126,9 @@ def _at_once(graph: Graph, kept: Iterable[Pair]) -> Iterator[list[Node]]:
 def _right_operands(graph: Graph) -> dict[Node, object]:
     """The products that can be merged, and what stands for the right operand.
 
-    For a fetched attribute that is the tensor, by its identity.
+    For a fetched attribute that is the tensor, by its identity.  An operand of
+    three dimensions is a matrix for each of several left operands, whose rows
+    could not be joined.
     """
     found: dict[Node, object] = {}
     for node in graph.nodes:
@@ -163,7 +174,11 @@ def _fetched(node: Node) -> Value:
 def _add_merged(
     graph: Graph, products: Sequence[Node], values: dict[Node, Node]
 ) -> None:
-    """Add one product for several to a graph, and note their values."""
+    """Add one product for several to a graph, and note their values.
+
+    Shapes are known when the graph runs.  So left operands are made matrices
+    then, and results get their dimensions back.
+    """
     pairs = [pair for pair in map(_operands, products) if pair is not None]
     lefts = [values[left] for left, _ in pairs]
     known = [_rank(left) == 2 for left, _ in pairs]
@@ -175,7 +190,8 @@ def _add_merged(
     right = values[pairs[0][1]]
     product = graph.call_function(torch.matmul, (joined, right))
     parts = graph.call_function(split_result_tensors, (product, rows, right))
-    parts.meta["is_wrapped"] = True  # to a later trace, too, it is one call
+    # To a later trace, too, it is one call: inside, it asks about gradients.
+    parts.meta["is_wrapped"] = True
     for place, old in enumerate(products):
         new = graph.call_function(operator.getitem, (parts, place))
         if not known[place]:
@@ -203,7 +219,8 @@ def split_result_tensors(
     """A product taken apart into the products of its inputs.
 
     Nobody else uses `result`, so each part may be written in place, also
-    where gradients are recorded.
+    where gradients are recorded.  (Autograd forbids it for the parts that
+    `torch.split` makes, and a ReLU in place behind a product would fail.)
 
     The gradient of a part that no loss uses is zero rows of that of `result`,
     which is a gradient all the same, and becomes NaN behind a square root of
@@ -232,6 +249,8 @@ def split_result_tensors(
 
 def may_depend_on(a: Node, b: Node, search_depth: int = 6) -> bool:
     """Whether a node may need the value of another one.
+
+    `merge_matmul` does not ask; it is here for programs for torch.fx.
 
     Args:
         a: the node.

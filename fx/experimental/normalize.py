@@ -51,13 +51,15 @@ class NormalizeArgs(Transformer):
 
     Defaults are filled in.  Which overload of an operator is meant is told by
     the types of the arguments: what `ShapeProp` has noted, and what is known
-    to be a tensor.  Methods stay as they are.
+    to be a tensor.  (`torch.max(x, n)` means one thing if `n` is a number, and
+    another if it is a tensor.)  Methods stay as they are.
 
     Left alone is a module with hooks, as these see how it is called, and a
     user's function whose defaults are not constants, because a list that is
     made for each call is not the one that all calls share.
 
-    torch.fx: experimental/normalize.py, NormalizeArgs
+    torch.fx: experimental/normalize.py, NormalizeArgs; it takes the type of
+    the node itself for that of each of its arguments.
     """
 
     _keeps_values = True
@@ -130,7 +132,10 @@ class NormalizeArgs(Transformer):
         return super().call_module(target, args, kwargs)
 
     def _type(self, arg: Argument) -> Value:
-        """The type of an argument; `object` for a node of unknown type."""
+        """The type of an argument; `object` for a node of unknown type.
+
+        That fits no parameter, so that an ambiguous call stays as it is.
+        """
         if isinstance(arg, list | tuple):
             kind = list if isinstance(arg, list) else tuple
             return create_type_hint(kind([self._item(each) for each in arg]))
@@ -153,9 +158,10 @@ def _is_the_same(
 ) -> bool:
     """Whether a function does the same with other arguments.
 
-    Operators do, if code can name the arguments.  Others may share a default
-    between calls, or be decorated with a function that takes arguments in one
-    way only.
+    Operators do, if code can name the arguments: no call can give one that is
+    named `from`.  Other functions may tell a default from an equal value, as
+    one that collects into a list which all calls share, or be decorated with a
+    function that takes arguments in one way only.
     """
     if facts_of_overloads(target) is not None:
         return not any(map(keyword.iskeyword, found.kwargs))  # as uniform's
@@ -219,13 +225,15 @@ class NormalizeOperators(AnnotateTypesWithSchema):
     """Writes functions of torch as the operators of Python that call them.
 
     A function with a keyword, such as `torch.add(x, y, alpha=2)`, is left
-    alone, and one without a tensor in sight (`is_torchs`), since it gives a
-    tensor.  Types are noted as the class above does.
+    alone, because an operator has no room for it, and so is one without a
+    tensor in sight (`is_torchs`): `torch.div(n, 3)` of two numbers is a tensor,
+    and `n / 3` is a number.  Types are noted as the base class does.
 
     Attributes:
         binary_magic_method_remap: function -> operator.
 
-    torch.fx: experimental/normalize.py, NormalizeOperators
+    torch.fx: experimental/normalize.py, NormalizeOperators; it rewrites calls
+    of two numbers, too.
     """
 
     _keeps_values = True

@@ -3,6 +3,9 @@
 In evaluation mode a BatchNorm can be part of the layer before it, and a dropout
 does nothing.  The other functions here are for passes that replace one module
 by another.
+
+torch.fx's file also converts networks to the memory layout of oneDNN, which is
+left out here: `torch.compile` chooses layouts by itself, and measures them.
 """
 
 from __future__ import annotations
@@ -44,7 +47,9 @@ def fuse(
         A GraphModule; `model` itself, if it is one, and neither copied nor
         traced.
 
-    torch.fx: experimental/optimization.py, fuse
+    torch.fx: experimental/optimization.py, fuse; it looks at pairs of
+    neighbours only, so that a layer which is called twice is folded twice, and
+    it loses hooks.
     """
     if not inplace:
         model = copy.deepcopy(model)
@@ -58,8 +63,9 @@ def remove_dropout(model: nn.Module) -> nn.Module:
     """Trace a module, and leave out each dropout, even in training.
 
     Left out are modules of the class `nn.Dropout` that the graph calls, unless
-    other code runs with them, as a hook does.  They return their input in
-    evaluation mode, so the new module does what `model` does then.
+    other code runs with them, as a hook does.  In evaluation mode they return
+    their very input, not a copy, so the new module does what `model` does
+    then, even where the value is written later.
 
     torch.fx: experimental/optimization.py, remove_dropout
     """
@@ -102,8 +108,10 @@ def replace_node_module(
 ) -> None:
     """Put another module where the one is that a node calls.
 
+    All calls of its path are changed; `fx.replace_pattern` replaces one.
+
     Args:
-        node: all calls of its target call the new module then.
+        node: a call of the module.
         modules: path -> module, as `dict(gm.named_modules())`; updated.
         new_module: the other module.
 

@@ -9,6 +9,8 @@ A program that is traced twice, or by two tracers, may be recorded in another
 order and with other names.  A cache that knows graphs by their text needs one
 form for all of them.  Of the nodes that could come next, the one with the
 smallest key does; what a key says is up to the caller.
+
+`torch.compile` and `torch.export` use that of torch.fx for their graphs.
 """
 
 from __future__ import annotations
@@ -48,6 +50,7 @@ def canonicalize_graph(
     Each node stays behind its inputs, and the output is the last.  A call that
     must not be reordered stays where it is among all calls: no other one comes
     to its other side.  Attributes are fetched right before their first use.
+    Nodes are moved, not copied, so that references to them stay valid.
 
     Args:
         graph: changed in place; recompile its module, if it has one.
@@ -124,8 +127,11 @@ def rename_nodes_to_canonical(
 def _canonical_node_key(node: Node, canonical_idx: Places) -> Value:
     """A key by kind, target and inputs, for all nodes but placeholders.
 
+    Dynamo uses this key.
+
     Raises:
-        AssertionError: which input comes first is the caller's to say.
+        AssertionError: the node is a placeholder. Which of them comes first is
+            part of a signature, and the caller's to say.
 
     torch.fx: passes/canonicalize.py, _canonical_node_key
     """
@@ -144,7 +150,8 @@ def _is_safe_to_reorder(node: Node) -> bool:
 
     The object of a method is taken for a tensor.
 
-    torch.fx: passes/canonicalize.py, _is_safe_to_reorder
+    torch.fx: passes/canonicalize.py, _is_safe_to_reorder; it guesses by names,
+    and by notes that Dynamo leaves.
     """
     if node.op not in CALLABLE_NODE_OPS:
         return True
@@ -158,6 +165,9 @@ def _by_key(
     graph: Graph, pairs: Iterable[Pair], key: Callable[[Node, Places], Value]
 ) -> list[Node]:
     """The nodes by their keys, each behind its inputs, the output last.
+
+    The usual way to sort by dependencies, with a heap in place of a queue. Of
+    equal keys the number behind them decides, so that nodes are not compared.
 
     Args:
         graph: has the nodes.
@@ -200,7 +210,8 @@ def _by_key(
 def _fetched_late(order: list[Node]) -> list[Node]:
     """An order in which attributes are fetched right before their first use.
 
-    What is not used is fetched before the output.
+    They need nothing, and would all come first otherwise.  What is not used is
+    fetched before the output.
     """
     places = {node: place for place, node in enumerate(order)}
     end = len(order) - (order[-1:] != [] and order[-1].op == "output")
@@ -218,6 +229,9 @@ def _fetched_late(order: list[Node]) -> list[Node]:
 
 def _items_together(order: list[Node], fences: Collection[Node]) -> list[Node]:
     """An order with each getitem behind the node that it takes an item of.
+
+    Of a list that is a matter of taste.  But `x[[0, 1]]` is a copy, and a copy
+    from before a write is another than one from behind it.
 
     Args:
         order: the nodes.

@@ -1,7 +1,11 @@
 """Passes: fold each BatchNorm into the convolution or linear layer before it.
 
 In evaluation mode a BatchNorm multiplies by and adds numbers that never change.
-A layer with other weights can do the same, so the two become one module.
+A layer with other weights can do the same, so the two become one module.  For
+a ResNet this takes out more than a quarter of the nodes.
+
+The new module computes the same up to rounding.  Where folding would change
+anything else, the BatchNorm stays.
 """
 
 from __future__ import annotations
@@ -29,7 +33,7 @@ LAYER_AND_NORM: Final = frozenset(
         (nn.Linear, nn.BatchNorm1d),
     )
 )
-"""The classes of the two modules."""
+"""The classes of the two modules; a subclass may compute something else."""
 
 _WRITE_NOTHING: Final = frozenset(chain.from_iterable(LAYER_AND_NORM))
 """Classes whose calls change nothing in evaluation mode."""
@@ -45,8 +49,10 @@ def fold_conv_bn(gm: GraphModule) -> int:
 
     A BatchNorm stays if it is in training mode or keeps no statistics, if it
     or the layer has hooks, if the layer's result has other users, or if the
-    graph may write into the memory of the two: it fetches a tensor there, or
-    calls a module that has one and is not known to be pure. The new
+    graph may write into the memory of the two: it fetches a tensor there (to
+    clamp a weight in each call, say), or calls a module that has one and is
+    not known to be pure. (A hook may look at the value between the two
+    modules, which is gone after folding.) The new
     layer gets the path of the old one; if that is still used, a path at the
     root, such as `body_0_folded`. Modules that nothing uses any more are
     removed.
@@ -62,14 +68,21 @@ def fold_conv_bn(gm: GraphModule) -> int:
 
     Cost: O(nodes + tensors of the modules + weights that are folded).
 
-    torch.fx: experimental/optimization.py, fuse
+    torch.fx: experimental/optimization.py, fuse; it works on a copy, as
+    `fx.experimental.optimization.fuse` does, and a model in training is an
+    AssertionError.
     """
     with Snapshot(gm):
         return _folded(gm)
 
 
 def _folded(gm: GraphModule) -> int:
-    """Fold all pairs, and say how many there were."""
+    """Fold all pairs, and say how many there were.
+
+    The call of the layer stays where it is, and calls another module.  So it
+    does not matter what is written between the two calls: only the BatchNorm
+    has the result of the layer.
+    """
     folded: dict[str, str] = {}
     written = _written(gm)
     for node in gm.graph.find_nodes(op="call_module"):
@@ -138,7 +151,11 @@ def _can_be_folded(
 
 
 def _new_path(gm: GraphModule, old: str) -> str:
-    """A path at the root, where nothing is yet."""
+    """A path at the root, where nothing is yet.
+
+    The old path may be called elsewhere in the graph, and must mean there what
+    it did.
+    """
     name = old.replace(".", "_")  # beside it, a Sequential would call it, too
     endings = chain([""], map("_{}".format, count(1)))
     paths = (f"{name}_folded{ending}" for ending in endings)
@@ -160,6 +177,8 @@ def _fused(layer: Value, norm: Value) -> nn.Module:
 
 def _take_old_paths(gm: GraphModule, folded: dict[str, str]) -> None:
     """Move new layers to the paths of the old ones, as far as these are free.
+
+    Then the names in the state dict stay as they were.
 
     Args:
         gm: the module, without what nothing uses; not recompiled.

@@ -7,9 +7,11 @@
     ~ relu: args[0] %bn1 -> %conv1
 
 The nodes of one graph are matched with nodes of the other along the edges
-between them, so neither names nor positions count.  Then it is checked what is
-different between the two nodes of each pair; what has no partner was removed or
-added.  The graphs are equal if that finds nothing.
+between them, so neither names nor positions count.  (A difference of texts
+would be full of names that changed because a number was given away earlier.)
+Then it is checked what is different between the two nodes of each pair; what
+has no partner was removed or added.  The graphs are equal if that finds
+nothing, so "equal" can be trusted whatever the matching does.
 """
 
 from __future__ import annotations
@@ -100,6 +102,8 @@ def diff(a: Graph | GraphModule, b: Graph | GraphModule) -> Difference:
     users included, are paired in their order; only if such calls are wired to
     each other may equal graphs be told apart.
 
+    In the test of a pass: `assert not fx.diff(found, expected)`.
+
     Args:
         a: a graph, or a module that has one.
         b: another one.
@@ -153,7 +157,8 @@ class _Matcher:
 
         First whole graphs, then what lies above the first edits, then what
         there is once; from there, neighbour by neighbour.  A common user says
-        more than a common input, as a node has many users.
+        more than a common input, as a node has many users.  The steps are in
+        order of certainty, because a wrong pair makes others wrong.
         """
         a, b = self._a, self._b
         ends = (each.graph.find_nodes(op="output") for each in (a, b))
@@ -194,7 +199,8 @@ class _Matcher:
         Args:
             keys: the keys of the first graph's nodes.
             others: the keys of the second graph's nodes.
-            evenly: leave keys alone that one graph has more often.
+            evenly: leave keys alone that one graph has more often: it is not
+                clear which node is without a partner.
             most: leave keys alone that there are more often.
         """
         groups: dict[str, tuple[list[Node], list[Node]]] = {}
@@ -239,7 +245,11 @@ class _Matcher:
                 yield from zip(users, theirs[key], strict=True)
 
     def _same_place(self, one: Node, other: Node) -> Pairs:
-        """Inputs that have become something else of as many inputs."""
+        """Inputs that have become something else of as many inputs.
+
+        What was `relu(x)` for some user is `gelu(x)` now: a change, rather
+        than a call less and another more.
+        """
         for left, right in self._inputs(one, other):
             if len(self._a.inputs[left]) == len(self._b.inputs[right]):
                 yield left, right
@@ -268,6 +278,7 @@ class _Matcher:
         """How what two nodes do differs, and with which inputs."""
         a, b = self._a, self._b
         inputs = [self.pairs.get(value) for value in a.inputs[before]]
+        # Most pairs are the same, which shows without a look at arguments.
         if a.labels[before] == b.labels[after] and inputs == b.inputs[after]:
             return
         old, new = a.what(before), b.what(after)

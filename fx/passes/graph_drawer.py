@@ -3,7 +3,8 @@
     FxGraphDrawer(gm, "net").get_dot_graph().write_svg("net.svg")
 
 The drawing is an object of pydot, a package that fx does not need otherwise.
-For a graph of more than a few dozen nodes, `fx.show` is easier to read.
+For a graph of more than a few dozen nodes, `fx.show` is easier to read.  The
+colours are those of torch.fx, so that the text of a drawing is the same.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ _COLORS_OF_CALLS: Final = """
 _MOST_ITEMS: Final = 8
 """How much of a list in the arguments is shown."""
 _KEYWORDS: Final = frozenset(("graph", "node", "edge"))
-"""Names that in dot mean the settings of all nodes or edges."""
+"""Names that in dot mean the settings of all nodes or edges, unquoted."""
 
 
 class FxGraphDrawer:
@@ -66,7 +67,7 @@ class FxGraphDrawer:
         dot_graph_shape: BoxShape = None,
         normalize_args: bool = False,
     ) -> None:
-        """Draw a module as it is now.
+        """Draw a module as it is now; later edits do not show.
 
         Args:
             graph_module: the module.
@@ -101,19 +102,13 @@ class FxGraphDrawer:
                 self._dot_graphs[key] = self._drawn(child, key)
 
     def get_dot_graph(self, submod_name: str | None = None) -> Value:
-        """The drawing of the module, or of one that it calls: a `pydot.Dot`.
-
-        torch.fx: passes/graph_drawer.py, FxGraphDrawer.get_dot_graph
-        """
+        """The drawing of the module, or of one that it calls: a `pydot.Dot`."""
         if submod_name is None:
             return self.get_main_dot_graph()
         return self.get_submod_dot_graph(submod_name)
 
     def get_main_dot_graph(self) -> Value:
-        """The drawing of the module itself.
-
-        torch.fx: passes/graph_drawer.py, FxGraphDrawer.get_main_dot_graph
-        """
+        """The drawing of the module itself."""
         return self._dot_graphs[self._name]
 
     def get_submod_dot_graph(self, submod_name: str) -> Value:
@@ -124,16 +119,11 @@ class FxGraphDrawer:
 
         Raises:
             KeyError: no graph module of this path is called.
-
-        torch.fx: passes/graph_drawer.py, FxGraphDrawer.get_submod_dot_graph
         """
         return self._dot_graphs[f"{self._name}_{submod_name}"]
 
     def get_all_dot_graphs(self) -> dict[str, Value]:
-        """All drawings; those of called modules are named `NAME_PATH`.
-
-        torch.fx: passes/graph_drawer.py, FxGraphDrawer.get_all_dot_graphs
-        """
+        """All drawings; those of called modules are named `NAME_PATH`."""
         return self._dot_graphs
 
     # -- drawing -------------------------------------------------------------

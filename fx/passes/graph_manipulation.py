@@ -37,7 +37,9 @@ def replace_target_nodes_with(
 
     Cost: O(nodes), and recompiling.
 
-    torch.fx: passes/graph_manipulation.py, replace_target_nodes_with
+    torch.fx: passes/graph_manipulation.py, replace_target_nodes_with; it makes
+    the graph anew, without the types and notes of nodes and without the
+    structure of nested inputs.
     """
     for node in fx_module.graph.nodes:
         if node.op == old_op and node.target == old_target:

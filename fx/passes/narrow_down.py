@@ -1,9 +1,10 @@
 """Passes: the smallest part of a graph that two ways to run it differ on.
 
 A model gives one result in eager mode, and another when a backend, a lower
-precision or a pass has been at work.  Which of its thousand calls is to blame?
+precision or a pass has been at work.  Which of its thousand calls is to blame,
+or which two should not have been fused?
 
-    found = narrow_down(gm, inputs, my_backend)
+    found = narrow_down(gm, inputs, torch.compile, rtol=1e-3)
     print(found)             which calls, and how far the results are apart
     found.write("repro")     a folder with a program that shows it
 
@@ -72,7 +73,8 @@ def narrow_down(
     Cost: O(log n + m) comparisons and runs in eager mode, for n calls, m of
     which are left when nothing is left to bisect.
 
-    torch.fx: passes/net_min_base.py, _MinimizerBase does this.
+    torch.fx: passes/net_min_base.py, _MinimizerBase; there one inherits from
+    the class to say how to run a part, and chooses among six ways to search.
     """
     search = _Search(gm, inputs, Comparison(other, reference, rtol, atol))
     calls = [node for node in gm.graph.nodes if node.op.startswith("call")]
@@ -167,6 +169,9 @@ class _Search:
     def _least(self, size: int, part: Callable[[int], list[Node]]) -> int:
         """A size at which a part differs, and with one call less does not.
 
+        A bisection ends at such a border also if there are several, because no
+        calls at all surely make no difference.
+
         Args:
             size: at which it differs.
             part: the calls of a part, by their number.
@@ -178,7 +183,12 @@ class _Search:
         return found + 1
 
     def differs(self, calls: list[Node]) -> bool:
-        """Whether the two ways differ on these calls alone."""
+        """Whether the two ways differ on these calls alone.
+
+        The values of eager mode may fill the memory, so they are not kept. It
+        is run again for each part, and what the part takes is copied before a
+        later write can change it.
+        """
         module, needed = _alone(self._gm, calls)
         inside, taken = set(calls), dict[Node, Value]()
         copies: dict[int, Value] = {}  # so that copies share what values do
@@ -249,6 +259,8 @@ def _alone(
     gm: GraphModule, calls: list[Node]
 ) -> tuple[GraphModule, list[Node]]:
     """Some calls as a module that returns what is used outside of them.
+
+    They keep their names, for backends that look at names.
 
     Args:
         gm: the module that has them.

@@ -1,13 +1,24 @@
 """Passes: a module cut into stages that run one after another in a pipeline.
 
-Each stage is a module for one process.  It takes what the stage before it
-returns, so a value that a later stage needs is handed through all in between:
+A model that does not fit on one machine is cut into stages, one for each.
+While the second stage works on one part of a batch, the first is busy with the
+next.  A stage takes what the stage before it returns, so a value that a later
+stage needs is handed through all in between:
 
     stage 0   x          → h, skip
     stage 1   h, skip    → h_1, skip
     stage 2   h_1, skip  → the result
 
-`torch.distributed.pipelining` sends the values and runs the schedule.
+`torch.distributed.pipelining` sends the values and runs the schedule.  In each
+process:
+
+    stages = cut_in_stages(gm, 4, [one_microbatch])
+    stage = pipeline_stage(stages, rank)
+
+`fx.pipeline` is a whole script.  `torchrun --nproc-per-node 4 script.py` starts
+the processes; on two hosts, `torchrun --nnodes 2 --nproc-per-node 4
+--rdzv-backend c10d --rdzv-endpoint HOST:PORT script.py` on each of them.  With
+GPUs, say `device=f"cuda:{local_rank}"` and use the backend `nccl`.
 """
 
 from __future__ import annotations
@@ -60,15 +71,19 @@ def cut_in_stages(
     """Cut a module into stages, the heaviest of which is as light as can be.
 
     A cut is made only where tensors, and nothing else, go through it, and not
-    between a call that makes memory and one that writes into it.
+    between a call that makes memory and one that writes into it.  Each process
+    may cut the model by itself, and comes to the same stages: shapes are found
+    with fake tensors, so that neither the statistics of a model in training
+    nor the random state change.
 
     Args:
         gm: the module. Its nodes get the notes of ShapeProp, and
             the stages share its modules and tensors.
         count: how many stages there are to be.
         example: tensors to call it with, of a microbatch.
-        weigh: what a call weighs: its parameters by default, or
-            `times.__getitem__` of what a Profiler has measured.
+        weigh: what a call weighs: its parameters by default, which balances
+            the memory, or `times.__getitem__` of what a Profiler has measured,
+            which balances the work.
         most: how many bytes may go through a cut, in each microbatch.
 
     Returns:
@@ -126,6 +141,9 @@ def pipeline_stage(
         stage = pipeline_stage(stages, torch.distributed.get_rank())
         schedule = ScheduleGPipe(stage, n_microbatches=4, loss_fn=loss)
 
+    The stages know what they take and give.  So PyTorch need not run them to
+    find out, which would count as a step for each batch norm.
+
     Args:
         stages: from `cut_in_stages`; each process cuts the same model.
         index: which of them this process runs.
@@ -179,6 +197,10 @@ def _fitting(
 ) -> list[bool]:
     """For each place, whether tensors, and nothing else, go through a cut.
 
+    A value that is used far below goes through thousands of places, so none of
+    them has a list: what begins at a place is added there, what ends is
+    subtracted, and the running sums say how much goes through.
+
     Args:
         spans: of all values.
         count: how many calls there are.
@@ -207,7 +229,12 @@ def _bytes(value: Node) -> int | None:
 
 
 def _outside_of_writes(graph: Graph, calls: Sequence[Node]) -> list[int]:
-    """The places that are not between a memory's maker and a write into it."""
+    """The places that are not between a memory's maker and a write into it.
+
+    What a process gets is a copy: a ReLU in place behind the cut would not
+    write into the memory of its convolution, and autograd refuses to write
+    into what has just arrived.
+    """
     place = {node: number for number, node in enumerate(calls)}
     closed: set[int] = set()
     for users in Memory(graph.nodes).uses():
@@ -226,6 +253,9 @@ def lightest_cuts(
     weights: Sequence[float], places: Sequence[int], count: int
 ) -> list[int]:
     """The cuts with which the heaviest stage is as light as can be.
+
+    A pipeline is as fast as its slowest stage.  The weight of that is found by
+    bisection, and sixty halvings leave nothing to choose between.
 
     Args:
         weights: of all calls before each place; not falling.
@@ -260,7 +290,10 @@ def lightest_cuts(
 def _within(
     weights: Sequence[float], ends: Sequence[int], count: int, limit: float
 ) -> list[int] | None:
-    """Cuts with which no stage weighs more than a limit, if there are any."""
+    """Cuts with which no stage weighs more than a limit, if there are any.
+
+    One stage after another is filled as far as the limit allows.
+    """
     totals = [weights[end] for end in ends]
     limit = limit * (1 + 1e-9) + 1e-9
     cuts: list[int] = []
@@ -280,7 +313,10 @@ def _within(
 
 
 def _check_writes(gm: GraphModule) -> None:
-    """Raise if a call writes into memory that no call of the graph has made."""
+    """Raise if a call writes into memory that no call of the graph has made.
+
+    A user's function is trusted to change nothing.
+    """
     memory = Memory(gm.graph.nodes)
     for node in gm.graph.nodes:
         if node.op not in CALLABLE_NODE_OPS or changes_only_itself(node):
@@ -297,7 +333,12 @@ def _check_writes(gm: GraphModule) -> None:
 
 
 def _check_shared(stage_of: dict[Node, int]) -> None:
-    """Raise if two stages need one tensor."""
+    """Raise if two stages need one tensor.
+
+    A parameter in two processes would get half of its gradient in each.  A
+    model whose first and last layers share weights can be cut so that both are
+    in one stage, or not at all.
+    """
     seen: dict[int, tuple[int, str]] = {}
     for node, stage in stage_of.items():
         for path, tensor in _tensors(node):

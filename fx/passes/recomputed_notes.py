@@ -1,8 +1,10 @@
 """Passes: notes on values found anew, after a rewrite has changed values.
 
-`recompute_meta=True` asks the rewriter for it.  The calls whose notes may be
-untrue run one by one on fake tensors; those in front of them give what their
-own notes say.  What is untrue, `rewriting.value_notes` finds out.
+The rewriter drops notes that may be untrue (`fx.extra.notes.value_notes` finds
+them).  If you need notes there, to plan memory for instance, ask for new ones
+with `recompute_meta=True`.  Then the calls behind a change run one by one, on
+fake tensors of the mode that the graph's own notes are from; the nodes in front
+of them give what their own notes say.
 """
 
 from __future__ import annotations
@@ -64,6 +66,10 @@ class Recomputed(FakeTensorProp):
     def see(self, node: Node, *, is_affected: bool) -> Notes:
         """What a node should note of its value, if it is affected.
 
+        What holds for some sizes of the inputs only must not be noted for all:
+        a call that adds a condition on the sizes counts as one that cannot be
+        run.
+
         Args:
             node: the next one of the graph.
             is_affected: its notes may be untrue.
@@ -95,7 +101,11 @@ class Recomputed(FakeTensorProp):
         return 0 if sizes is None else len(sizes.guards)
 
     def _noted(self, value: Value) -> Notes:
-        """The notes on a value, of each kind."""
+        """The notes on a value: what ShapeProp and FakeTensorProp would note.
+
+        A call may write into its input, or reshape it, so the notes are not
+        the value itself.
+        """
         kept = map_aggregate(value, self._keep)
         is_tensor = isinstance(value, torch.Tensor)
         notes: dict[str, Value] = {
@@ -112,6 +122,10 @@ class Recomputed(FakeTensorProp):
 
     def _known(self, node: Node) -> Value:
         """The value of a node whose notes are true, run if they say too little.
+
+        A call with a `val` does not run, so that its symbols stay those that
+        were noted, unless its result needs gradients, which only
+        `tensor_meta` says.
 
         Raises:
             RuntimeError: nothing is known of an input.

@@ -1,4 +1,10 @@
-"""Passes: cut a module into the parts that tags on its nodes name."""
+"""Passes: cut a module into the parts that tags on its nodes name.
+
+`split_module` asks a function where each call belongs.  Here another pass has
+decided that already, and has left a tag on each node: which process runs it, or
+which back end.  The tags are the parts, and their order is given, so a part in
+a wrong place is an error.
+"""
 
 from __future__ import annotations
 
@@ -62,7 +68,9 @@ def split_by_tags(
             node.tag = "front" if node.name in front else "back"
         split_by_tags(gm, ["front", "back"])
 
-    Attributes are fetched in the parts that use them.
+    Attributes are fetched in the parts that use them, so that a part can be
+    sent away with all that it needs.  (In a module that `split_module` makes,
+    the main graph fetches them.)
 
     Args:
         gm: the module; it is not changed, and the new one shares its modules
@@ -87,7 +95,9 @@ def split_by_tags(
 
     Cost: O(nodes + uses).
 
-    torch.fx: passes/split_utils.py, split_by_tags
+    torch.fx: passes/split_utils.py, split_by_tags; it checks only the use of
+    values, so that a write may pass a read, and the parameters of the new
+    module have no defaults.
     """
     parts, part_of = _tagged(gm.graph, tags)
     connect(gm.graph, parts, part_of)

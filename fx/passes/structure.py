@@ -8,6 +8,10 @@ what is around it, but from no name:
     label   call_function torch.add(%, 1)   what it is; % stands for a node
     above   label and the keys above of its inputs
     around  above and the keys around of its users
+
+Two nodes with the same key `above` compute the same value.  Those with the same
+key `around` are also used in the same way, up to the output, which leaves no
+way to tell them apart.  `fx.diff` is built on these keys.
 """
 
 from __future__ import annotations
@@ -49,7 +53,8 @@ def structure_hash(graph: Graph | GraphModule) -> str:
     Graphs that `fx.diff` finds equal have equal hashes.  Others have different
     ones, unless they differ only in functions that have the same name, in
     objects of a type that fx does not know, or in how calls that are equal in
-    all respects, and do not lead to the output, are wired.
+    all respects, and do not lead to the output, are wired.  A cache of compiled
+    graphs can use it as its key.
 
     Args:
         graph: a graph, or a module, whose submodules then count by their class
@@ -71,7 +76,8 @@ class Structure:
             as it is there.
         uses: the users of each, with the place in their `inputs`.
         before: the nodes that each must stay behind though it does not use
-            them: writes and reads, random draws, the parameters of forward.
+            them: writes and reads, random draws, the parameters of forward
+            (callers count these).
     """
 
     def __init__(
@@ -155,7 +161,10 @@ class Structure:
         return f"{kind}({self.text(spec.context, str)}: {parts})"
 
     def _of_function(self, target: object) -> str:
-        """The name of a function, and its identity if others have that name."""
+        """The name of a function, and its identity if others have that name.
+
+        A lambda, or a function inside of another one, has such a name.
+        """
         text = self._targets.get(id(target))
         if text is None:
             text = _get_qualified_name(target)
@@ -176,6 +185,9 @@ class Structure:
     def text(self, value: Value, name: Callable[[Node], str]) -> str:
         """An argument, with what `name` answers for the nodes in it.
 
+        It tells apart what is equal and not the same: `1` and `True`, or `0.0`
+        and `-0.0`.
+
         Cost: O(size of the argument).
         """
         if isinstance(value, Node):
@@ -192,7 +204,11 @@ class Structure:
         return f"{shown}({', '.join(inside)})"
 
     def _of_object(self, value: Value) -> str:
-        """A constant that has no nodes in it."""
+        """A constant that has no nodes in it.
+
+        The `repr` of an object of an unknown type might have an address in it,
+        so its class must do.
+        """
         if type(value) in BY_REPR:
             return repr(value)
         match value:
@@ -228,7 +244,11 @@ class Structure:
         return keys
 
     def targets(self) -> dict[Node, str]:
-        """The opcode of each node, and the name of what it calls."""
+        """The opcode of each node, and the name of what it calls.
+
+        An edit changes `above` for all that follows, and `around` for all
+        nodes, but this and `nearby` only next to it.
+        """
         return {
             node: f"{node.op} {self.what(node).partition(' ')[0]}"
             for node in self.graph.nodes

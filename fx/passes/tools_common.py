@@ -106,7 +106,8 @@ def legalize_graph(gm: GraphModule) -> GraphModule:
     Raises:
         RuntimeError: nodes use each other in a circle; nothing is moved.
 
-    torch.fx: passes/tools_common.py, legalize_graph
+    torch.fx: passes/tools_common.py, legalize_graph; it sorts level by level,
+    so that a write may pass a read in a graph that was in order.
     """
     try:
         return stable_topological_sort(gm)

@@ -31,8 +31,9 @@ __all__ = ["Comparison", "Found", "Problem", "Way", "eager"]
 Way: TypeAlias = Callable[[GraphModule], Callable[..., Value]]
 """A way to run a graph: makes something to call of a module.
 
-`torch.compile` is one, and so is a pass that returns a module.  The module is a
-copy, which may be changed.
+`torch.compile` is one, and so is a pass that returns a module.  It is given the
+module, not only inputs, because a compiler has to look at the graph.  The
+module is a copy, which may be changed.
 """
 
 
@@ -105,6 +106,7 @@ class Comparison:
         self, way: Way, gm: GraphModule, inputs: Sequence[Value]
     ) -> list[Value]:
         """The results, and the inputs as they are then, without structure."""
+        # In one call, which keeps tensors together that share memory.
         gm, inputs = copy.deepcopy((gm, inputs))
         with torch.no_grad(), torch.random.fork_rng(devices=[]):
             torch.manual_seed(0)
@@ -163,6 +165,9 @@ class Found:
 
     def write(self, folder: str | Path) -> Path:
         """Write a program that shows the difference.
+
+        It is for the people who maintain the backend: they want a program that
+        fails, without the model, its weights and the data around it.
 
         `python repro.py` prints it and exits with 1, or with 0 once it is
         gone.  The program imports the two ways by name; the file of one that

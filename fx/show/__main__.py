@@ -54,7 +54,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 1
     after = None
     if options.apply is not None:
-        after = copy.deepcopy(gm)
+        after = copy.deepcopy(gm)  # most passes change what they are given
         result = options.apply(after)
         # A pass of `fx.passes.infra` returns the module in a PassResult.
         result = getattr(result, "graph_module", result)
@@ -119,7 +119,10 @@ def _found(text: str) -> Value:
 
 
 def _tensor(text: str) -> torch.Tensor:
-    """A tensor of that dtype and size: random numbers, or zeros if whole."""
+    """A tensor of that dtype and size: random numbers, or zeros if whole.
+
+    Whole numbers are often indices, for which 0 is allowed.
+    """
     name, _, sizes = text.rpartition(":")
     try:
         dtype = getattr(torch, name or "float32")

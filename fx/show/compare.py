@@ -1,4 +1,9 @@
-"""Passes: the rows of a page that has two graphs beside each other."""
+"""Passes: the rows of a page that has two graphs beside each other.
+
+Nodes that belong together share a row; `fx.diff` says which do.  If their
+order differs, not all can: those of a longest part in the same order share
+rows, and the others are marked as moved.
+"""
 
 from __future__ import annotations
 
@@ -21,9 +26,9 @@ def rows_of(before: GraphModule, after: GraphModule) -> list[Data]:
 
     Returns:
         For each row `at`, the numbers of its node in both graphs, of which one
-        can be None.  What became another node is in its row, if the order of
-        the rows allows.  Rows that differ have a `mark`: "-" for what was
-        removed, "+" added, "~" changed, "m" moved; and a list `what` of texts.
+        can be None.  What was removed stands in front of what was added there.
+        Rows that differ have a `mark`: "-" for what was removed, "+" added,
+        "~" changed, "m" moved; and a list `what` of texts.
 
     Cost: O(n log n) for n nodes and uses.
     """
@@ -64,6 +69,9 @@ def _noted(what: list[str] | None) -> Data:
 
 def _longest_rise(numbers: Sequence[int]) -> set[int]:
     """The members of a longest part that rises, of different numbers.
+
+    It is patience sorting: each number goes to the first pile whose top is
+    larger.
 
     Cost: O(n log n).
     """

@@ -1,4 +1,9 @@
-"""Passes: a graph written down as data, for a page about it."""
+"""Passes: a graph written down as data, for a page about it.
+
+The data are lists and dictionaries, which become JSON, and the scripts of the
+page (`fx/show/*.js`) read them by these keys.  Nodes, modules and stack traces
+are numbers in it, because a thousand nodes can have one stack trace.
+"""
 
 from __future__ import annotations
 
@@ -122,7 +127,8 @@ def _modules_around(node: Node) -> tuple[_Group, ...]:
             if path
         ]
         if node.op == "call_module" and entries:
-            # The last one is the called module, or the one that it replaced.
+            # The last one is the called module, or the one that it replaced:
+            # a call that a pass has put in has the modules of the old call.
             last = f"{entries[-1][0]}."
             inside = str(node.target).startswith(last)
             entries = entries if inside else entries[:-1]
@@ -145,7 +151,10 @@ def _target(node: Node) -> str:
 
 
 def _call(node: Node, held: Value) -> str:
-    """What a node does, short: `relu(conv1)`, `x.view(1, -1)`."""
+    """What a node does, short: `relu(conv1)`, `x.view(1, -1)`.
+
+    A row of the page has little space; its details have the rest.
+    """
     parts = [*_texts(node)]
     match node.op:
         case "placeholder":

@@ -1,4 +1,9 @@
-"""Passes: what is known of the value of each node, for a page about a graph."""
+"""Passes: what is known of the value of each node, for a page about a graph.
+
+Shapes come from a run on tensors without data, so that a large model takes no
+memory.  Looking at a model must not change it: neither the `meta` of its graph,
+nor the statistics of a BatchNorm in training.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +26,10 @@ __all__ = ["Facts", "measure", "value_text"]
 
 _LONGEST: Final = 300
 RUNS: Final = 3
-"""How often the module is run to take times; the least time counts."""
+"""How often the module is run to take times.
+
+The least time of a node counts, which other programs disturbed least.
+"""
 
 
 class Facts(NamedTuple):
@@ -30,7 +38,8 @@ class Facts(NamedTuple):
     Attributes:
         values: node -> its value, or what `meta` says of it.
         seconds: node -> how long it ran.
-        problem: why not all values are known; "" if they are.
+        problem: why not all values are known; "" if they are.  A call that
+            needs data, such as `item()`, ends the run without data.
     """
 
     values: Mapping[Node, Value]

@@ -23,6 +23,8 @@ from .measure import measure
 __all__ = ["Page", "show", "traced"]
 
 _SCRIPTS: Final = ("graph.js", "arcs.js", "list.js", "page.js")
+"""Plain JavaScript, to be read in this order."""
+
 _HEIGHT: Final = 640
 """Of the frame in a notebook, in pixels."""
 
@@ -47,8 +49,9 @@ class Page:
 
     @cached_property
     def html(self) -> str:
-        """The page as text, which loads nothing."""
-        # "<" in a name must not end the script that the data are in.
+        """The page as text, which forbids the browser to load anything."""
+        # A target or a line of source may contain "</script>", which would
+        # end the script that the data are in.
         data = json.dumps(self._data, separators=(",", ":"))
         parts = {
             "title": html.escape(self.title),
@@ -126,6 +129,8 @@ def show(
 
 def traced(module: nn.Module) -> GraphModule:
     """A module's graph, its nodes with the lines that made them.
+
+    `symbolic_trace` does not record the lines, because that takes time.
 
     Args:
         module: a module; one that is a graph module already stays as it is.

@@ -1,7 +1,10 @@
 """Passes: the functions of torch through which its graphs reach a program.
 
 `fx.as_torch` puts others in their place.  Most are in modules that a program
-may never load, so they are named here, and looked up when they are loaded.
+may never load, so they are named here, and looked up when they are loaded: to
+import them at once would load all of Dynamo.  If a later torch lacks a name,
+what was put in its place raises as soon as it is called.  `ExportedProgram` is
+not here, because it is public.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""Passes: torch.fx's own names that programs import, and fx passes on."""
+"""Passes: torch.fx's own names that programs import, and fx passes on.
+
+Programs for torch.fx look for the private ones in its modules, so fx has these
+under the same paths (`fx.compat.names`).
+"""
 
 from __future__ import annotations
 

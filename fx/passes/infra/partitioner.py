@@ -7,8 +7,11 @@ not supported, and comes back, it could not run at all.
     relu ── print ── relu_1      not one piece, but two
 
 So each node gets a level: how often a path from it to the end goes from a
-supported call to one that is not.  No such path leads back to the same level,
-and all supported calls of a level can be one piece.
+supported call to one that is not.  Along a path the level never grows, and it
+falls where the path leaves the supported calls.  So no path comes back into a
+level that it has left, and all supported calls of a level can be one piece.
+Fewer pieces are impossible, since calls of one path that are on different
+levels must be in different pieces.
 """
 
 from __future__ import annotations
@@ -80,7 +83,10 @@ class CapabilityBasedPartitioner:
         partitioner = CapabilityBasedPartitioner(gm, support)
         fused = partitioner.partition_and_fuse()
 
-    torch.fx: passes/infra/partitioner.py, CapabilityBasedPartitioner
+    torch.fx: passes/infra/partitioner.py, CapabilityBasedPartitioner; it
+    merges pieces step by step, and each step looks for a cycle among all nodes
+    behind both. A chain of 1,000 nodes takes it 1.5 s and one of 5,000 takes
+    185 s, where one walk finds as many pieces in 0.02 s.
     """
 
     def __init__(
@@ -122,7 +128,9 @@ class CapabilityBasedPartitioner:
         before it is known what is connected, and a call that has found
         something on its level does not look for a better one.
 
-        What takes results of a call that returns several is in its piece.
+        What takes results of a call that returns several is in its piece, if
+        nothing in between forbids it, because a list of tensors can rarely be
+        handed over.
 
         Cost: O(nodes + uses).
         """
@@ -234,7 +242,10 @@ class CapabilityBasedPartitioner:
 
 
 def _unpacking(gm: GraphModule) -> dict[Node, Node]:
-    """What only takes results of a call that nothing else uses -> the call."""
+    """What only takes results of a call that nothing else uses -> the call.
+
+    For `top = torch.topk(x, 1)`, these are `top[0]` and `top[1]`.
+    """
     tied: dict[Node, Node] = {}
     for node in gm.graph.nodes:
         if all(
@@ -268,7 +279,10 @@ def _levels(
 def _connected(
     levels: Mapping[Node, int], supported: set[Node], before: Neighbours
 ) -> dict[Node, int]:
-    """A number for each group of supported nodes of a level that are linked."""
+    """A number for each group of supported nodes of a level that are linked.
+
+    Without horizontal fusion each of them is a piece.
+    """
     links: defaultdict[Node, list[Node]] = defaultdict(list)
     for node in supported:
         for each in before[node]:

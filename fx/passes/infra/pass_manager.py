@@ -105,7 +105,8 @@ class PassManager:
         steps: how often all passes are run at most.
         changes: what each pass did in the last call, in order.
 
-    torch.fx: passes/infra/pass_manager.py, PassManager
+    torch.fx: passes/infra/pass_manager.py, PassManager; it does not lint
+    graphs. With constraints, a pass that is listed twice counts as a circle.
     """
 
     passes: list[Pass]

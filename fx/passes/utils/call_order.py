@@ -35,7 +35,9 @@ def kept_in_order(graph: Graph) -> Iterator[Pair]:
     inputs of the nodes.
 
     - A write into memory that a call of the graph made stays in its place
-      among the calls that use that memory, if all of them are known.
+      among the calls that use that memory, if all of them are known.  So two
+      branches of a network that work in place can still be taken apart.  (If a
+      user's function has seen the memory, what it returned may lie there.)
     - A random draw, and a module of torch.nn that changes a state which it
       alone has, stay in order with all other effects.
     - Any other effect stays where it is among all calls, and so does a call
@@ -65,7 +67,8 @@ def _fences(graph: Graph, others: Mapping[Node, Effect]) -> set[Node]:
     """Those of some calls with an effect that calls without one may notice.
 
     They do not notice draws, nor what a module of torch.nn does to a state
-    that it alone has.
+    that it alone has.  A batch norm in training is noticed if the graph fetches
+    its `running_mean`, or calls another module that has the same tensor.
     """
     found = {node for node in others if not others[node].only_draws}
     modules = {node for node in found if changes_only_itself(node)}
@@ -74,6 +77,8 @@ def _fences(graph: Graph, others: Mapping[Node, Effect]) -> set[Node]:
 
 def around(calls: Sequence[Node], fences: Collection[Node]) -> Iterator[Pair]:
     """Pairs that keep some of the calls in their place among all.
+
+    Each call is paired with the fences next to it, and the rest follows.
 
     Args:
         calls: all, in order.

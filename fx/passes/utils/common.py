@@ -61,7 +61,8 @@ def compare_graphs(left: Graph, right: Graph) -> bool:
     Raises:
         AssertionError: `left` has a node without users or effect.
 
-    torch.fx: passes/utils/common.py, compare_graphs
+    torch.fx: passes/utils/common.py, compare_graphs; a match of the first
+    graph somewhere in the second is enough, whichever inputs it pairs.
     """
     if len(left.nodes) != len(right.nodes):
         return False
@@ -90,7 +91,7 @@ def subgraph_of(
             that are fetched outside as parameters.
         as_tuple: return a tuple also of one value.
         in_order: keep the order of the whole graph's inputs, if the new graph
-            has no others.
+            has no others; a pass that fuses all their users expects that.
 
     Returns:
         The graph, and the nodes outside whose values are its parameters, in

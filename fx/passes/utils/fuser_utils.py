@@ -197,7 +197,9 @@ def fuse_by_partitions(
 
     Cost: O(uses + nodes · log nodes), and recompiling.
 
-    torch.fx: passes/utils/fuser_utils.py, fuse_by_partitions
+    torch.fx: passes/utils/fuser_utils.py, fuse_by_partitions; it moves nodes
+    by their edges alone, so that a write may pass a read, and when it finds a
+    wrong piece, those before it are fused already.
     """
     graph = gm.graph
     kept = list(kept_in_order(graph))

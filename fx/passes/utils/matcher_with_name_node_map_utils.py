@@ -37,7 +37,9 @@ class SubgraphMatcherWithNameNodeMap(SubgraphMatcher):
         name_node_map: name -> node of that copy.
 
     torch.fx: passes/utils/matcher_with_name_node_map_utils.py,
-    SubgraphMatcherWithNameNodeMap
+    SubgraphMatcherWithNameNodeMap; it takes the dict out of the pattern that
+    it is given, so that a second matcher cannot be made of it, and needs an
+    exported one.
     """
 
     def __init__(
@@ -112,7 +114,11 @@ class SubgraphMatcherWithNameNodeMap(SubgraphMatcher):
 
 
 def _without_names(pattern: GraphModule) -> tuple[Graph, dict[str, Node]]:
-    """A copy of a pattern's graph without the dict, and the dict."""
+    """A copy of a pattern's graph without the dict, and the dict.
+
+    An exported pattern returns a flat list, and its code generator knows how
+    to nest it; a traced one returns the tuple itself.
+    """
     whole = graph_of(pattern)
     graph = Graph()
     graph.owning_module = whole.owning_module

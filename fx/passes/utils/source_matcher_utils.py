@@ -76,7 +76,9 @@ def get_source_partitions(
 
     Cost: O(nodes + uses), and for each node O(wanted sources).
 
-    torch.fx: passes/utils/source_matcher_utils.py, get_source_partitions
+    torch.fx: passes/utils/source_matcher_utils.py, get_source_partitions; it
+    looks only at positional arguments that are nodes, so that the inputs of
+    `torch.cat`, which are in a list, are missing.
     """
     refuse_torchs(graph)
     _check_types(graph, wanted_sources)

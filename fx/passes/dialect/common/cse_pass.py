@@ -48,14 +48,16 @@ def get_CSE_banned_ops() -> set[Value]:
 
 
 class CSEPass(PassBase):
-    """Lets a call that an earlier one equals use its result.
+    """Leaves out a call that equals an earlier one, whose result is used.
 
     Merged are calls without an effect, with the same arguments: the same
     nodes, and constants that are equal and of one type.  A method is merged
     only if its object is known to be a tensor.  Two values are left apart if
-    both of them are returned.
+    both of them are returned, because the caller may write into one.
 
-    torch.fx: passes/dialect/common/cse_pass.py, CSEPass
+    torch.fx: passes/dialect/common/cse_pass.py, CSEPass; it merges whatever is
+    not banned. Its own warning says that graphs with effects must not be given
+    to it, or that the caller has to list them all.
     """
 
     def __init__(self, banned_ops: Collection[Value] | None = None) -> None:
@@ -122,7 +124,12 @@ def equal_calls(
 
 
 class _LastWrites:
-    """When the memory that calls read was last written, in a walk."""
+    """When the memory that calls read was last written, in a walk.
+
+    A write into memory that a call of the graph made counts for those who use
+    that memory.  Any other effect counts for all calls, because it is not
+    known what it reached.
+    """
 
     def __init__(self, graph: Graph) -> None:
         """Find the memories that the calls of a graph make."""
@@ -161,7 +168,9 @@ def sharable_calls(
 ) -> tuple[set[Node], set[Node]]:
     """The calls whose results nobody writes, and those that are returned.
 
-    Followed are all values that may be views of a result or hold it.
+    Followed are all values that may be views of a result or hold it.  The walk
+    begins at the last node: if somebody writes into a view, neither it nor the
+    tensor that it shows may be shared.
     """
     sharable: set[Node] = set()
     returned: set[Node] = set()
@@ -196,7 +205,9 @@ _OPERATORS: Final = {getattr(operator, name) for name in FRESH_OPERATORS}
 def known_tensors(graph: Graph) -> dict[Node, bool]:
     """Which nodes are tensors, as far as they were asked about.
 
-    An operator of Python is taken to give a tensor if an operand is one.
+    An operator of Python is taken to give a tensor if an operand is one.  In
+    `x - a` the input `x` may be anything that has a `-`, and the result could
+    hold `a`; folding constants would stop at each such call.
     """
     tensors: dict[Node, bool] = {}
     for node in graph.nodes:
@@ -220,7 +231,11 @@ def _only_reads(user: Node, node: Node, tensors: dict[Node, bool]) -> bool:
 
 
 def _key(node: Node, merged: dict[Node, Node]) -> Hashable:
-    """What equal calls have in common."""
+    """What equal calls have in common.
+
+    The type of a constant is part of it: `1 == 1.0 == True` in Python, but as
+    operands they give results of other dtypes.
+    """
 
     def key(value: Argument) -> Hashable:
         if isinstance(value, Node):

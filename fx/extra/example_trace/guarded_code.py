@@ -27,7 +27,6 @@ from .structures import (
     Container,
     Leaf,
     Part,
-    containers_in,
     difference,
     in_words,
 )
@@ -232,14 +231,8 @@ class GuardedCodeGen(CodeGen):
         if not args:
             return args
         values: Sequence[Value] = args
-        count = sum(
-            isinstance(part, Leaf)
-            for parameter in self.inputs.parameters
-            for part in _leaves_in(parameter.part)
-        )
-        if len(args) == count and all(
-            isinstance(value, torch.Tensor) for value in args
-        ):
+        are_leaves = all(isinstance(value, torch.Tensor) for value in args)
+        if are_leaves and len(args) == len(self.guards.names):
             leaves = [*args]
             if self.guards.enabled:
                 self.guards.check(leaves)
@@ -322,11 +315,3 @@ def default_text(parameter: Parameter) -> str:
     if type(parameter.default) in _PLAIN:
         return repr(parameter.default)
     return f"_default_{parameter.variable}"
-
-
-def _leaves_in(part: Part) -> Iterable[Part]:
-    """What is in a part but is not a container."""
-    if isinstance(part, Leaf):
-        return [part]
-    inside = [each for one in containers_in(part) for each in one.parts]
-    return [each for each in inside if isinstance(each, Leaf)]

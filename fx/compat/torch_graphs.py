@@ -199,6 +199,8 @@ def _copy_nodes(old: Value, new: Value, map_arg: Callable[..., Value]) -> None:
 
 def _like(codegen: Value, kinds: dict[type, type]) -> Value:
     """A code generator of the other library that writes the same."""
+    if hasattr(codegen, "of_other_library"):
+        return codegen.of_other_library()
     make: Value = kinds.get(type(codegen))
     if make is None:
         raise TypeError(

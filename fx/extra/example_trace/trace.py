@@ -193,8 +193,21 @@ class ExampleRun(TraceRun):
 
     def _run(self, example: Example) -> Value:
         """Run the program, hooks of a module included."""
-        with Watch(self.example_tracer):
-            return self._root(*example.args, **example.kwargs)
+        try:
+            with Watch(self.example_tracer):
+                return self._root(*example.args, **example.kwargs)
+        except Exception as error:
+            devices = {
+                name: str(tensor.device)
+                for name, tensor in [
+                    *zip(example.names, example.tensors, strict=True),
+                    *self.example_tracer.root.named_parameters(),
+                    *self.example_tracer.root.named_buffers(),
+                ]
+            }
+            if "device" in str(error) and len({*devices.values()}) > 1:
+                raise TraceError(refusals.devices(error, devices)) from error
+            raise
 
     def _finish(self, example: Example, result: Value) -> GraphModule:
         """Make a module of what was recorded."""

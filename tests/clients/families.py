@@ -174,6 +174,8 @@ def main(names: list[str]) -> int:
     warnings.simplefilter("ignore")
     transformers.logging.set_verbosity_error()
     torch.set_num_threads(1)
+    with torch.no_grad():
+        judged("bert")  # imports what each of them needs
     found = []
     for row in rows(names or sorted(MODEL_MAPPING_NAMES), judged):
         found.append(row)

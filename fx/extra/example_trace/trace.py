@@ -28,8 +28,10 @@ from ...proxy import TraceError
 from ...recording import frames
 from ...torch_internals.fake_tensors import python_dispatcher
 from ...torch_internals.symbolic_sizes import (
+    COMPUTED,
     DATA_DEPENDENT,
     UNSUPPORTED,
+    remembering,
     settings,
 )
 from ...tracing import watch as told
@@ -141,6 +143,7 @@ class ExampleRun(TraceRun):
             TRACES.patch(holder, [name], handing_to(ExampleTracer.call_leaf))
         for namespace in places_of_isinstance():
             TRACES.patch(namespace, ["isinstance"], QUESTION)
+        TRACES.patch(*COMPUTED, remembering)
         blocks.patch()
         submodules.patch()
 

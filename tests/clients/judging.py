@@ -19,7 +19,7 @@ from torch import nn
 import fx
 from fx.usedef.values import Value
 
-SECONDS: Final = 120
+SECONDS: Final = 240
 """How long a model may take."""
 
 

@@ -49,13 +49,6 @@ MODULE: Final[Value] = find(
 )
 """The module itself: generated code calls it by the name `pytree`."""
 
-broadcast_to_and_flatten: Final[Callable[..., list[Value] | None]] = find(
-    "torch.utils._pytree:_broadcast_to_and_flatten",
-    needed_for="torch.vmap in fx.trace",
-)
-"""The leaves of a tree that says less than another one, as often as that says.
-None if they do not fit."""
-
 register_pytree_node: Final[Callable[..., None]] = find_or(
     "torch.utils._pytree:register_pytree_node",
     lambda *args, **kwargs: None,

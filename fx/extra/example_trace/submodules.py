@@ -22,7 +22,7 @@ from ...graph_module import GraphModule
 from ...node import Node
 from ...proxy import TraceError
 from ...torch_internals import pytree
-from ...torch_internals.transforms import VMAP
+from ...torch_internals.transforms import VMAP, broadcast_to_and_flatten
 from ...tracing.patching import TRACES
 from ...usedef.values import Argument, Value
 from . import refusals
@@ -191,6 +191,6 @@ def _flat_dims(dims: Value, value: Value) -> list[Value]:
         value: the inputs.
     """
     leaves, spec = pytree.tree_flatten(value)
-    spread: Value = pytree.broadcast_to_and_flatten(dims, spec)
+    spread: Value = broadcast_to_and_flatten(dims, spec)
     pairs = zip(leaves, spread, strict=True)
     return [dim for leaf, dim in pairs if is_tensor(leaf)]

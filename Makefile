@@ -109,11 +109,16 @@ workflow: $(UV) ##* Check the hosted workflow, which cannot run here.
 clients: $(CLIENTS) newest-env ##* Run other people's programs under torch.fx and fx (3 GB).
 	@build/clients/bin/python -m tests.clients
 
-families: $(UV) ##* Trace a tiny model of each family of transformers (2 GB, 30 min).
+families: $(UV) ##* Trace small models of transformers, torchvision, timm (3 GB, 1 h).
 	@$(UV) venv -q --clear --python $(PYTHON) build/families
 	@$(UV) pip install -q --python build/families/bin/python \
 	    -r tests/clients/families.txt
+	@build/families/bin/python -m tests.clients.quantised
 	@build/families/bin/python -m tests.clients.families
+	@$(UV) venv -q --clear --python $(PYTHON) build/families
+	@$(UV) pip install -q --python build/families/bin/python \
+	    -r tests/clients/pictures.txt
+	@build/families/bin/python -m tests.clients.pictures
 	@rm -rf build/families
 
 clean: ## Remove what was made here: .venv, caches, builds.

@@ -35,6 +35,22 @@ def with_proxies() -> None:
     print(fx.symbolic_trace(noise).code.strip())
 
 
+def with_tensors_without_data() -> None:
+    x = torch.ones(3)
+    try:
+        fx.trace(program, x)
+    except fx.TraceError as error:
+        print(str(error).splitlines()[0])
+
+    print(fx.trace(noise, x).code.strip())
+
+    def halved(x: torch.Tensor) -> torch.Tensor:
+        return x / 2 if x.shape[0] > 2 else x
+
+    gm = fx.trace(halved, x)
+    print([guard.expression for guard in gm.guards if guard.line])
+
+
 def with_the_dispatcher() -> None:
     try:
         make_fx(program)(torch.ones(3))

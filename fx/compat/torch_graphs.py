@@ -227,6 +227,8 @@ def _like(codegen: Value, kinds: dict[type, type]) -> Value:
 
     A function that the user has set to edit the generated code goes along.
     """
+    if hasattr(codegen, "of_other_library"):
+        return codegen.of_other_library()
     make: Value = kinds.get(type(codegen))
     if make is None:
         raise TypeError(

@@ -11,7 +11,7 @@ from typing import Final
 import torch
 
 from ..usedef.values import Value
-from .names import find_or
+from .names import find, find_or
 
 _WITHOUT: Final = "fx.trace refuses torch.vmap"
 
@@ -31,6 +31,13 @@ is_wrapped: Final[Callable[[torch.Tensor], bool]] = find_or(
     without=_WITHOUT,
 )
 """Whether a tensor is what the function in a transform gets."""
+
+broadcast_to_and_flatten: Final[Callable[..., list[Value] | None]] = find(
+    "torch.utils._pytree:_broadcast_to_and_flatten",
+    needed_for="torch.vmap in fx.trace",
+)
+"""The leaves of a tree that says less than another, each as often as that has
+leaves there; None if they do not fit."""
 
 
 def autocast_arguments(block: torch.autocast) -> tuple[Value, ...]:

@@ -12,24 +12,20 @@ batch size and length, and with a batch of one.
 from __future__ import annotations
 
 import contextlib
-import os
-import signal
 import sys
 import time
 import warnings
-from collections import Counter
-from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 import torch
 import transformers
-from torch import nn
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES
 from transformers.models.auto.modeling_auto import MODEL_MAPPING_NAMES
 
 import fx
 from fx.usedef.values import Value
+from tests.clients.judging import Row, called, line, rows, table, words
 
 PAGE: Final = Path(__file__).parents[2] / "docs" / "families.md"
 
@@ -63,10 +59,6 @@ SMALL: Final[dict[str, int]] = {
 SHAPES: Final = ((2, 8), (3, 12), (1, 8))
 """Batch size and length: of the example, and of the other calls."""
 
-SECONDS: Final = 120
-"""How long a family may take."""
-
-
 EXPLAINED: Final = dict.fromkeys(
     ("aimv2", "paligemma"),
     "transformers leaves out a mask in which all is 1 unless it is traced, and "
@@ -74,22 +66,6 @@ EXPLAINED: Final = dict.fromkeys(
 )
 """Families that give another result when traced, and why: what the library
 does differs, and the graph does what it did in the trace."""
-
-
-class Row(NamedTuple):
-    """What came out for a family.
-
-    Attributes:
-        family: the model type.
-        calls: right, refused, wrong or an error, for each of SHAPES.
-        seconds: that the trace has taken.
-        why: the reason for what is not right.
-    """
-
-    family: str
-    calls: tuple[str, ...]
-    seconds: float
-    why: str
 
 
 def small(config: Value) -> Value:
@@ -144,49 +120,6 @@ def runs(model: Value, kind: int) -> Exception | None:
     return None
 
 
-def tensors(value: Value, seen: set[int] | None = None) -> list[torch.Tensor]:
-    """The tensors in what a model gives, its cache included."""
-    seen = set() if seen is None else seen
-    if isinstance(value, torch.Tensor):
-        return [value]
-    if id(value) in seen or isinstance(value, type | nn.Module):
-        return []
-    seen.add(id(value))
-    held: Value = getattr(value, "__dict__", {}).values()
-    if isinstance(value, Mapping):
-        held = value.values()
-    elif isinstance(value, list | tuple):
-        held = value
-    return [tensor for item in held for tensor in tensors(item, seen)]
-
-
-def same(one: Value, two: Value) -> bool:
-    """Whether two results have nearly equal tensors."""
-    pairs = [tensors(one), tensors(two)]
-    return len(pairs[0]) == len(pairs[1]) and all(
-        a.shape == b.shape
-        and torch.allclose(a.double(), b.double(), 1e-4, 1e-4, equal_nan=True)
-        for a, b in zip(*pairs, strict=True)
-    )
-
-
-def called(gm: Value, model: Value, given: Value) -> tuple[str, str]:
-    """What a call of the graph is beside one of the model, and why."""
-    try:
-        torch.manual_seed(0)
-        want = model(**given)
-    except Exception as error:
-        return "-", _line(error)
-    try:
-        torch.manual_seed(0)
-        got = gm(**given)
-    except fx.GuardError as error:
-        return "refused", _line(error)
-    except Exception as error:
-        return "error", _line(error)
-    return ("right", "") if same(want, got) else ("WRONG", "another result")
-
-
 def judged(family: str) -> Row:
     """Build, trace and call the model of a family."""
     names = MODEL_MAPPING_NAMES[family]
@@ -196,58 +129,28 @@ def judged(family: str) -> Row:
         made = getattr(transformers, CONFIG_MAPPING_NAMES[family])()
         model = getattr(transformers, name)(small(made)).eval()
     except Exception as error:
-        return Row(family, (), 0.0, _line(error))
+        return Row(family, (), 0.0, line(error))
     failures = [runs(model, kind) for kind in KINDS]
     if None not in failures:
-        return Row(family, (), 0.0, _line(failures[0]))
+        return Row(family, (), 0.0, line(failures[0]))
     kind = failures.index(None)
     given: Value = inputs(model, *SHAPES[0], kind)
     begin = time.perf_counter()
     try:
         gm = fx.trace(model, **given)
     except Exception as error:
-        return Row(family, ("not traced",), 0.0, _line(error))
+        return Row(family, ("not traced",), 0.0, line(error))
     seconds = time.perf_counter() - begin
     calls, reasons = zip(
-        *(called(gm, model, inputs(model, *s, kind)) for s in SHAPES),
+        *(called(gm, model, **inputs(model, *s, kind)) for s in SHAPES),
         strict=True,
     )
     return Row(family, calls, seconds, next(filter(None, reasons), ""))
 
 
-def _line(error: Exception | None) -> str:
-    """An error as one line."""
-    text = str(error).strip().partition("\n")[0][:160]
-    return f"{type(error).__name__}: {text}"
-
-
-def rows(families: list[str]) -> Iterator[Row]:
-    """Judge families, each in a process of its own, for as long as it may."""
-    for family in families:
-        read, write = os.pipe()
-        child = os.fork()
-        if not child:
-            signal.alarm(SECONDS)
-            sys.stderr = open(os.devnull, "w")  # noqa: SIM115
-            with torch.no_grad():
-                os.write(write, repr(tuple(judged(family))).encode())
-            os._exit(0)
-        os.close(write)
-        with os.fdopen(read, "rb") as pipe:
-            data = pipe.read()
-        os.waitpid(child, 0)
-        if data:
-            yield Row(*eval(data, {"nan": float("nan")}))
-        else:
-            yield Row(family, (), 0.0, "takes too long or too much")
-
-
 def page(found: list[Row]) -> str:
     """The table of all families."""
     built = [row for row in found if row.calls]
-    counts = Counter(row.calls[0] for row in built)
-    others = Counter(call for row in built for call in row.calls[1:2])
-    ones = Counter(call for row in built for call in row.calls[2:])
     lines = [
         "# Families of transformers",
         "",
@@ -255,23 +158,15 @@ def page(found: list[Row]) -> str:
         f"{transformers.__version__} has, with torch {torch.__version__}. "
         f"Of {len(found)} families {len(built)} can be built small by the "
         "names of their options, and run on plain inputs. On the example: "
-        f"{_words(counts)}. With another batch size and length: "
-        f"{_words(others)}. With a batch of one: {_words(ones)}.",
+        f"{words(built, 0)}. With another batch size and length: "
+        f"{words(built, 1)}. With a batch of one: {words(built, 2)}.",
         "",
-        "| family | example | other | batch of one | seconds | why |",
-        "|---|---|---|---|---|---|",
+        "Models of pictures are in [a table of their own](pictures.md). "
+        "`make families` makes both.",
+        "",
+        *table(("example", "other", "batch of one"), built, EXPLAINED),
     ]
-    for row in built:
-        calls = [*row.calls, *["-"] * 3][:3]
-        why = EXPLAINED.get(row.family, row.why).replace("|", "\\|")
-        cells = [row.family, *calls, f"{row.seconds:.1f}", why]
-        lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
-
-
-def _words(counts: Counter[str]) -> str:
-    """Counts as words."""
-    return ", ".join(f"{count} {what}" for what, count in counts.most_common())
 
 
 def main(names: list[str]) -> int:
@@ -279,13 +174,15 @@ def main(names: list[str]) -> int:
     warnings.simplefilter("ignore")
     transformers.logging.set_verbosity_error()
     torch.set_num_threads(1)
+    with torch.no_grad():
+        judged("bert")  # imports what each of them needs
     found = []
-    for row in rows(names or sorted(MODEL_MAPPING_NAMES)):
+    for row in rows(names or sorted(MODEL_MAPPING_NAMES), judged):
         found.append(row)
         print(*row, sep="   ", flush=True)
     if not names:
         PAGE.write_text(page(found), encoding="utf-8")
-    wrong = {row.family for row in found if "WRONG" in row.calls}
+    wrong = {row.name for row in found if "WRONG" in row.calls}
     return bool(wrong - EXPLAINED.keys())
 
 

@@ -784,7 +784,14 @@ def blocks(x: torch.Tensor) -> Value:
         with torch.set_grad_enabled(True):
             w = x * 4
         v = x * 5
-    return y, z, w, v, undecorated(x), x * 6
+    block = torch.no_grad()
+    with torch.enable_grad():
+        with block:
+            with block:  # torch forgets what was before the first time
+                u = x * 6
+            t = x * 7
+        s = x * 8
+    return y, z, w, v, undecorated(x), u, t, s, x * 9
 
 
 @torch.no_grad()
@@ -1025,6 +1032,21 @@ def test_an_interpreter_checks() -> None:
         assert torch.equal(got, X * (X + 1))
     with pytest.raises(fx.GuardError):
         fx.Interpreter(gm).run(*other)
+    with pytest.raises(RuntimeError, match="inputs by position"):
+        fx.Interpreter(gm).run(x=X, more=[X + 1])
+    with pytest.raises(RuntimeError, match="inputs by position"):
+        fx.Interpreter(gm).boxed_run([X, X + 1])
+
+
+def test_guards_go_to_torch_and_back() -> None:
+    gm, other = guarded()
+    theirs = fx.to_torch(gm)
+    assert same(theirs(X, [X + 1]), {"y": X * (X + 1)})
+    ran = torch.fx.Interpreter(theirs).run(X, [X + 1])
+    assert torch.equal(ran["y"], X * (X + 1))
+    for each in (theirs, copy.deepcopy(theirs), fx.from_torch(theirs)):
+        assert refused(each, *other)
+    assert [*fx.from_torch(theirs).guards] == [*gm.guards]
 
 
 def test_blocks_and_late_checks_are_saved(tmp_path: Path) -> None:
@@ -1110,6 +1132,19 @@ def test_other_threads_run_as_ever() -> None:
     thread.join()
     assert torch.equal(results[0][0], -X)
     assert results[1] is False
+
+
+def test_an_error_between_devices_names_the_inputs() -> None:
+    def program(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return x + y
+
+    with pytest.raises(fx.TraceError, match="x on cpu; y on meta") as raised:
+        fx.trace(program, X, X.to("meta"))
+    assert "return x + y" in str(raised.value)
+    with pytest.raises(fx.TraceError, match=r"weight, bias on cpu"):
+        fx.trace(nn.Linear(3, 3), X.to("meta"))
+    gm = fx.trace(lambda x, y: x * y.shape[0], X, X.to("meta"))
+    assert torch.equal(gm(X, X.to("meta")), X * 2)
 
 
 def test_an_error_of_the_program_leaves_nothing_patched() -> None:

@@ -14,8 +14,6 @@ from __future__ import annotations
 import functools
 import re
 import sys
-from collections.abc import Iterator
-from types import FrameType
 from typing import Final
 
 import torch
@@ -41,7 +39,9 @@ from .calls import Call, current, handing_to
 from .sizes import plain
 from .wholes import Wholes
 
-_GRAD_MODE: Final = "torch.autograd.grad_mode"
+_OF_GRADIENTS: Final = (
+    *(torch.no_grad, torch.enable_grad, torch.set_grad_enabled),
+)
 
 
 class Blocks(Wholes):
@@ -54,42 +54,37 @@ class Blocks(Wholes):
     def __init__(self) -> None:
         """Begin outside of all blocks."""
         super().__init__()
-        self._before: dict[int, list[Node]] = {}
-        self._made: dict[int, object] = {}  # which have switched, and not begun
+        self._before: dict[int, Node] = {}
         self.modes: dict[str, str] = {}
 
-    def switch_gradients(self, mode: Value) -> None:
-        """Record that gradients are switched, on or back, to a mode."""
-        switch = _outermost_switch(sys._getframe(1))
-        block = switch and switch.f_locals.get("self")
-        step = switch.f_code.co_name if switch else ""
-        stack = self._before.setdefault(id(block), [])
-        if step == "__exit__" and stack:
-            mode = stack.pop()
-        elif switch and id(block) not in self._made:
-            stack.append(self.call(original_of(torch.is_grad_enabled)))
-        self._made.pop(id(block), None)
-        if step == "__init__":
-            self._made[id(block)] = block
-        self.call(switch_gradients, mode)
-
     def enter(self, call: Call) -> Value:
-        """Record that a block of autocast or inference mode begins."""
-        (block,) = call.args
-        if isinstance(block, torch.autocast):
-            node = self.call(enter_autocast, *autocast_arguments(block))
-        else:
-            node = self.call(INFERENCE_MODE[0], block.mode)
-        self._before.setdefault(id(block), []).append(node)
+        """Record that a block begins, and let it."""
+        block = call.args[0]
+        # As torch does, each time anew for a block that is begun again.
+        self._before[id(block)] = self._mode(block)
         with self.pause():
-            return call.run()
+            result = call.run()
+        if isinstance(block, _OF_GRADIENTS):
+            self.call(switch_gradients, torch.is_grad_enabled())
+        return result
+
+    def _mode(self, block: Value) -> Node:
+        """A node for what has to be put back when a block ends."""
+        if isinstance(block, torch.autocast):
+            return self.call(enter_autocast, *autocast_arguments(block))
+        if isinstance(block, torch.inference_mode):
+            return self.call(INFERENCE_MODE[0], block.mode)
+        return self.call(original_of(torch.is_grad_enabled))
 
     def leave(self, call: Call) -> Value:
-        """Record that it ends."""
-        block = call.args[0]
-        is_autocast = isinstance(block, torch.autocast)
-        target = exit_autocast if is_autocast else INFERENCE_MODE[1]
-        self.call(target, self._before[id(block)].pop())
+        """Record that it ends, and let it."""
+        block, target = call.args[0], INFERENCE_MODE[1]
+        before: Value = self._before.get(id(block))
+        if isinstance(block, torch.autocast):
+            target = exit_autocast
+        elif isinstance(block, _OF_GRADIENTS):
+            target = switch_gradients
+        self.call(target, block.prev if before is None else before)
         with self.pause():
             return call.run()
 
@@ -110,8 +105,10 @@ class Blocks(Wholes):
 
 def patch() -> None:
     """Replace what begins and ends blocks, and who asks of modes."""
-    for block in (torch.autocast, torch.inference_mode):
-        TRACES.patch(block, ["__enter__"], handing_to(Blocks.enter))
+    for block in (torch.autocast, torch.inference_mode, *_OF_GRADIENTS):
+        # This one switches when it is made, if it is a block at all.
+        begin = "__init__" if block is torch.set_grad_enabled else "__enter__"
+        TRACES.patch(block, [begin], handing_to(Blocks.enter))
         TRACES.patch(block, ["__exit__"], handing_to(Blocks.leave))
     asked = vars(torch).keys() & _QUESTIONS
     TRACES.patch(vars(torch), asked, handing_to(Blocks.ask_mode))
@@ -197,21 +194,3 @@ def _seen_context(ctx: Value) -> None:
         return tracer.call_leaf(inner, cls.apply)
 
     TRACES.patch(owner, ["forward"], handing_to(forward))
-
-
-def _outermost_switch(frame: FrameType | None) -> FrameType | None:
-    """The frame of the block of torch that switches gradients, if one does."""
-    found = None
-    for one in _callers(frame):
-        if one.f_globals.get("__name__") == _GRAD_MODE:
-            found = one
-        elif found is not None or frames.is_user(one):
-            break
-    return found
-
-
-def _callers(frame: FrameType | None) -> Iterator[FrameType]:
-    """A frame, and those that called it."""
-    while frame is not None:
-        yield frame
-        frame = frame.f_back

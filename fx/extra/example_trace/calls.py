@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final, NamedTuple, TypeAlias
 
 import torch
@@ -16,6 +16,8 @@ from ...tracing.wrapping import ORIGINAL, original_of
 from ...usedef.values import Value
 
 Function: TypeAlias = Callable[..., Value]
+Place: TypeAlias = tuple[Value, str]
+"""Where Python looks something up: globals or a class, and a name."""
 
 
 class Call(NamedTuple):
@@ -94,13 +96,14 @@ def handing_to(
     return make
 
 
-def importers_of(function: Value) -> Iterator[dict[str, Value]]:
-    """The globals of all Python modules that have a function by its name.
+def places_of(functions: Iterable[Value]) -> Iterator[Place]:
+    """Where Python modules have some functions among their globals.
 
-    Cost: O(modules).
+    Cost: O(globals of all modules).
     """
-    name = function.__name__
-    for module in [*sys.modules.values()]:
+    wanted = {id(function) for function in functions}
+    for module in [*sys.modules.values()] if wanted else []:
         held = getattr(module, "__dict__", {})
-        if held.get(name) is function:
-            yield held
+        if not wanted.isdisjoint(map(id, [*held.values()])):
+            names = [name for name in held if id(held[name]) in wanted]
+            yield from ((held, name) for name in names)

@@ -54,29 +54,24 @@ class Example:
         Raises:
             TypeError: it does not fit.
         """
-        signature = _signature(function)
-        places = signature.bind(
-            *range(len(args)), **{key: key for key in kwargs}
-        ).arguments
+        self._bound = _signature(function).bind(*args, **kwargs)
+        self._given = len(args), [*kwargs]
+        given = {**self._bound.arguments}
+        self._bound.apply_defaults()
         self.parameters: list[Parameter] = []
         self._apart = Apart()
-        self._places: list[tuple[Parameter, Value]] = []
-        for parameter in signature.parameters.values():
-            place = places.get(parameter.name, _EMPTY)
-            given = _at(place, args, kwargs, parameter)
-            part: Part = Constant(given)  # what the program itself fills in
-            if place is not _EMPTY or parameter.kind in _REST:
-                part = self._apart.take(given, parameter.name)
-            made = _described(parameter, part)
-            self.parameters.append(made)
-            if place is not _EMPTY:
-                self._places.append((made, place))
+        for name, value in self._bound.arguments.items():
+            parameter = self._bound.signature.parameters[name]
+            part: Part = Constant(value)  # what the program itself fills in
+            if name in given or parameter.kind in _REST:
+                part = self._apart.take(value, name)
+            self.parameters.append(_described(parameter, part))
         self.tensors: list[torch.Tensor] = self._apart.leaves
         self.names: list[str] = []
         self.made: Apart = Apart()
         self.before: list[Container] = []
-        self.args: list[Value] = [*args]
-        self.kwargs: dict[str, Value] = {**kwargs}
+        self.args: tuple[Value, ...] = ()
+        self.kwargs: dict[str, Value] = {}
 
     def give(self, tracer: ExampleTracer, dynamic: Value) -> None:
         """Make placeholders, and the inputs that the program gets.
@@ -98,21 +93,18 @@ class Example:
                 fakes[id(tensor)] = tracer.bind(node, fake)
             node.meta["val"] = tracer.noted(fakes[id(tensor)])
             leaves.append(fakes[id(tensor)])
-        values = {
-            parameter.name: self.made.put(parameter.part, leaves)
-            for parameter in self.parameters
-        }
-        self.before = self.made.snapshot([p.part for p in self.parameters])
-        for parameter, place in self._places:
-            value = values[parameter.name]
-            if isinstance(place, tuple):
-                self.args[place[0] : place[0] + len(value)] = value
-            elif isinstance(place, dict):
-                self.kwargs.update(value)
-            elif isinstance(place, int):
-                self.args[place] = value
-            else:
-                self.kwargs[place] = value
+        named = self._bound.arguments
+        for parameter in self.parameters:
+            value = self.made.put(parameter.part, leaves)
+            named[parameter.variable] = value
+        self.before = self.made.snapshot()
+        # By position and by name, as the user has: a decorator may tell.
+        count, keys = self._given
+        self.args = self._bound.args[:count]
+        for parameter in self.parameters:
+            if parameter.name.startswith("**"):
+                named = {**named, **named[parameter.variable]}
+        self.kwargs = {key: named[key] for key in keys}
 
     def guards(self, modes: Mapping[str, str]) -> list[Guard]:
         """What each trace relies on, and what was asked of torch.
@@ -204,24 +196,6 @@ def _signature(function: Callable[..., Value]) -> inspect.Signature:
     except ValueError:  # of a function of torch
         names = ("args", _REST[0]), ("kwargs", _REST[1])
         return inspect.Signature([inspect.Parameter(*each) for each in names])
-
-
-def _at(
-    place: Value,
-    args: Sequence[Value],
-    kwargs: Mapping[str, Value],
-    parameter: inspect.Parameter,
-) -> Value:
-    """What the user has given for a parameter, or its default."""
-    if isinstance(place, tuple):
-        return tuple(args[each] for each in place)
-    if isinstance(place, dict):
-        return {key: kwargs[key] for key in place}
-    if place is _EMPTY:
-        if parameter.kind in _REST:
-            return () if parameter.kind is parameter.VAR_POSITIONAL else {}
-        return parameter.default
-    return args[place] if isinstance(place, int) else kwargs[place]
 
 
 def _described(parameter: inspect.Parameter, part: Part) -> Parameter:

@@ -14,6 +14,7 @@ from contextvars import ContextVar
 from typing import Final, NamedTuple
 
 import torch
+from torch.fx import graph as torch_graph
 
 from ...codegen.codegen import CodeGen
 from ...codegen.emit import INDENT
@@ -27,7 +28,6 @@ from .structures import (
     Container,
     Leaf,
     Part,
-    containers_in,
     difference,
     in_words,
 )
@@ -226,20 +226,22 @@ class GuardedCodeGen(CodeGen):
     def process_inputs(self, *args: Value) -> Value:
         """The checked leaves of inputs, which may be leaves already.
 
-        Inputs that an Interpreter is given by name do not come here, and are
-        not checked.
+        Raises:
+            GuardError: they are not what the trace holds for.
+            RuntimeError: there are none, because an Interpreter was given
+                them by name, or in a list, and shows them to nobody.
         """
-        if not args:
-            return args
+        if not args and self.guards.names:
+            raise RuntimeError(
+                "a graph of fx.trace takes and checks its inputs by position: "
+                f"Interpreter(gm).run({', '.join(self.inputs.names())}), not "
+                "by name, by initial_env or in boxed_run. Or pass the tensors "
+                "alone with run(…, enable_io_processing=False), which checks "
+                "nothing"
+            )
         values: Sequence[Value] = args
-        count = sum(
-            isinstance(part, Leaf)
-            for parameter in self.inputs.parameters
-            for part in _leaves_in(parameter.part)
-        )
-        if len(args) == count and all(
-            isinstance(value, torch.Tensor) for value in args
-        ):
+        are_leaves = all(isinstance(value, torch.Tensor) for value in args)
+        if are_leaves and len(args) == len(self.guards.names):
             leaves = [*args]
             if self.guards.enabled:
                 self.guards.check(leaves)
@@ -255,6 +257,10 @@ class GuardedCodeGen(CodeGen):
         if self.outputs is None:
             return outputs
         return self.outputs(outputs, _APART.get())
+
+    def of_other_library(self) -> Value:
+        """A code generator of torch.fx that writes, and checks, the same."""
+        return GuardedForTorch(self)
 
     def gen_fn_def(
         self,
@@ -309,8 +315,29 @@ class GuardedCodeGen(CodeGen):
         return self.inputs.names()
 
 
+class GuardedForTorch(torch_graph.CodeGen):
+    """A code generator of torch.fx that hands everything to one of fx."""
+
+    def __init__(self, ours: GuardedCodeGen) -> None:
+        """Make it for a code generator of fx."""
+        super().__init__()
+        self._ours = ours
+        self.guards: Guards = ours.guards
+        vars(self).update({name: getattr(ours, name) for name in _ASKED})
+
+    def of_other_library(self) -> GuardedCodeGen:
+        """The code generator of fx."""
+        return self._ours
+
+
 _APART: Final[ContextVar[Apart]] = ContextVar("fx guarded inputs")
 """The inputs of the run of an Interpreter in this thread."""
+
+_ASKED: Final = (
+    *("process_inputs", "process_outputs", "additional_globals"),
+    *("gen_fn_def", "generate_output"),
+)
+"""What a graph of torch.fx asks of its code generator."""
 
 _NONE: Final = Constant(None)
 _PLAIN: Final = (type(None), bool, int, str)
@@ -322,11 +349,3 @@ def default_text(parameter: Parameter) -> str:
     if type(parameter.default) in _PLAIN:
         return repr(parameter.default)
     return f"_default_{parameter.variable}"
-
-
-def _leaves_in(part: Part) -> Iterable[Part]:
-    """What is in a part but is not a container."""
-    if isinstance(part, Leaf):
-        return [part]
-    inside = [each for one in containers_in(part) for each in one.parts]
-    return [each for each in inside if isinstance(each, Leaf)]

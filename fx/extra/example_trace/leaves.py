@@ -19,6 +19,7 @@ from torch import nn
 from ...tracing.patching import names_of
 from ...tracing.wrapping import all_wrapped_globals
 from ...usedef.values import Value
+from .calls import Place, places_of
 
 Leaf: TypeAlias = nn.Module | str | Callable[..., Value]
 """What can be a leaf."""
@@ -62,16 +63,11 @@ class Leaves:
                     "modules, or their dotted paths"
                 )
 
-    def places(self) -> Iterator[tuple[Value, str]]:
-        """Where Python looks the functions up: a class or globals, a name."""
+    def places(self) -> Iterator[Place]:
+        """Where Python looks the functions up."""
         for namespace, name, _ in all_wrapped_globals():
             yield namespace, name
-        wanted = {id(function) for function in self.functions}
-        for module in [*sys.modules.values()] if wanted else []:
-            held = getattr(module, "__dict__", {})
-            for name, value in [*held.items()]:
-                if id(value) in wanted:
-                    yield held, name
+        yield from places_of(self.functions)
         for function in self.functions:
             yield from _methods(function)
 
@@ -87,7 +83,7 @@ def _looked_up(path: str) -> Value:
         ) from None
 
 
-def _methods(function: Value) -> Iterator[tuple[Value, str]]:
+def _methods(function: Value) -> Iterator[Place]:
     """The classes that have a method, and its name there."""
     *way, name = str(getattr(function, "__qualname__", "")).split(".")
     module = sys.modules.get(str(getattr(function, "__module__", "")))
@@ -95,15 +91,7 @@ def _methods(function: Value) -> Iterator[tuple[Value, str]]:
         lambda held, part: getattr(held, part, None), way, module
     )
     inner = getattr(function, "__func__", function)
-    for cls in _and_below(holder) if isinstance(holder, type) else ():
-        held = names_of(cls).get(name)
+    if isinstance(holder, type):
+        held = names_of(holder).get(name)
         if getattr(held, "__func__", held) is inner:
-            yield cls, name
-
-
-def _and_below(cls: type[Value]) -> Iterator[type[Value]]:
-    """A class, and those below it."""
-    yield cls
-    below: list[type[Value]] = type.__subclasses__(cls)
-    for each in below:
-        yield from _and_below(each)
+            yield holder, name

@@ -27,7 +27,6 @@ from ...recording import frames
 from ...recording.operators import magic_methods
 from ...torch_internals import pytree
 from ...torch_internals.fake_tensors import unset_fake_temporarily
-from ...torch_internals.operators import switch_gradients
 from ...torch_internals.symbolic_sizes import SYMBOLIC
 from ...tracing.state import State
 from ...tracing.tracer import Tracer
@@ -133,9 +132,6 @@ class ExampleTracer(Blocks):
 
     def see(self, call: Call) -> Value:
         """Make a call of torch, and record it unless it only asks."""
-        if call.function is switch_gradients:
-            self.switch_gradients(*call.args)
-            return call.run()
         call, name = call.mapped(self.fake), call.name
         if name in _BY_ONES:
             self.sizes.ask_if_one(call.args[0])

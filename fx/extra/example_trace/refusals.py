@@ -101,3 +101,21 @@ def leaf_name(frame: FrameType, paths: Paths) -> str:
     if "<" in code.co_qualname:
         return ""
     return f"{frame.f_globals.get('__name__')}.{code.co_qualname}"
+
+
+def devices(error: Exception, found: Mapping[str, str]) -> str:
+    """The message for an error of a program whose tensors are on two devices.
+
+    Args:
+        error: what the program raised.
+        found: name of an input, parameter or buffer → its device.
+    """
+    each = {
+        device: ", ".join(name for name in found if found[name] == device)
+        for device in found.values()
+    }
+    return (
+        f"{str(error).strip()}\n  in\n  {frames.where(raised_in(error))}\n"
+        "  The example and the module are on several devices: "
+        + "; ".join(f"{names} on {device}" for device, names in each.items())
+    )

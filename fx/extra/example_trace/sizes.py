@@ -169,31 +169,26 @@ class Sizes:
         """The node of a piece of text, made when it is first needed."""
         text = ast.unparse(tree)
         if text not in self._nodes:
-            self._nodes[text] = self._new_node(tree, text)
+            self._nodes[text] = self._new_node(tree)
         return self._nodes[text]
 
-    def _new_node(self, tree: ast.expr, text: str) -> Argument:
-        """A node of a piece of text, or a constant."""
-        match tree:
-            case ast.Constant():
-                return tree.value
-            case ast.BinOp():
-                sides = [tree.left, tree.right]
-                function = _OPERATORS[type(tree.op)]
-            case ast.UnaryOp():
-                sides, function = [tree.operand], _OPERATORS[type(tree.op)]
-            case ast.Compare(ops=[op], comparators=[right]):
-                sides, function = [tree.left, right], _OPERATORS[type(op)]
-            case ast.BoolOp():
-                first, *rest = tree.values
-                second = rest[0]
-                if rest[1:]:
-                    second = ast.BoolOp(tree.op, rest)
-                sides, function = [first, second], _OPERATORS[type(tree.op)]
-            case ast.Call(func=called):
-                sides, function = tree.args, _FUNCTIONS[ast.unparse(called)]
-            case _:
-                raise KeyError(text)
+    def _new_node(self, tree: ast.expr) -> Argument:
+        """A node of a piece of text, or a constant.
+
+        Raises:
+            KeyError: no node can say it.
+        """
+        if isinstance(tree, ast.Constant):
+            return tree.value
+        if isinstance(tree, ast.Call):
+            sides, function = tree.args, _FUNCTIONS[ast.unparse(tree.func)]
+        else:
+            inside = [*ast.iter_child_nodes(tree)]
+            sides = [each for each in inside if isinstance(each, ast.expr)]
+            kinds = (type(each) for each in inside if each not in sides)
+            function = _OPERATORS[next(kinds, ast.expr)]
+        if isinstance(tree, ast.BoolOp) and tree.values[2:]:
+            sides = [sides[0], ast.BoolOp(tree.op, tree.values[1:])]
         args = tuple(map(self._of_text, sides))
         if any(isinstance(arg, Node) for arg in args):
             return self._graph.call_function(function, args)

@@ -14,8 +14,8 @@ from __future__ import annotations
 import enum
 import operator
 import types
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields, is_dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import partial
 from typing import Final, TypeAlias
 
@@ -137,31 +137,20 @@ class Apart:
             self.leaves.append(value)
             self.paths.append(path)
             return Leaf(len(self.leaves) - 1)
-        if isinstance(value, torch.Size):
-            return self._take_parts(value, tuple(value), path, _in_container)
         if isinstance(value, _PLAIN):
             return Constant(value)
         if id(value) in self._numbers:
             return Again(self._numbers[id(value)])
-        if not pytree.tree_is_leaf(value):
-            return self._take_parts(value, value, path, _in_container)
-        attributes = attributes_of(value)
-        if attributes is None:
+        held, kind = _held(value)
+        if held is None:
             return Constant(value)
-        return self._take_parts(value, attributes, path, _in_object)
-
-    def _take_parts(
-        self, value: Value, held: Value, path: str, written: Callable[..., str]
-    ) -> Container:
-        """Take a container apart, which is `held` for torch's pytree."""
         number = self._meet(value)
         items, spec = _one_level(held)
         keys = _keys(held, len(items))
         parts = tuple(
-            self.take(item, path and written(path, key))
+            self.take(item, path and _written(path, key, kind))
             for key, item in zip(keys, items, strict=True)
         )
-        kind = None if held is value else type(value)
         return Container(number, spec, parts, kind)
 
     def _meet(self, value: Value) -> int:
@@ -206,6 +195,15 @@ class Apart:
         items = [self.put(each, leaves) for each in part.parts]
         return pytree.tree_unflatten(items, part.spec)
 
+    def snapshot(self) -> list[Container]:
+        """What each container that was met holds now, as it is."""
+        found = []
+        for number, value in enumerate(self.containers):
+            held, kind = _held(value)
+            items, spec = _one_level(held)
+            found.append(Container(number, spec, tuple(items), kind))
+        return found
+
     def changed(self, before: list[Container]) -> list[Container]:
         """Which containers have not the items any more that they had.
 
@@ -215,33 +213,11 @@ class Apart:
         Returns:
             What they hold now, for `refill`.
         """
-        found = []
-        for old, value in zip(before, self.containers, strict=False):
-            items, spec = _level_of(value, old.kind)
-            same = spec == old.spec and all(map(operator.is_, items, old.parts))
-            if not same:
-                parts = tuple(map(self.take, items))
-                found.append(Container(old.number, spec, parts, old.kind))
-        return found
-
-    def snapshot(self, parts: list[Part]) -> list[Container]:
-        """What each container that was put together holds, as it is.
-
-        Args:
-            parts: what they were put together of.
-        """
-        found = [
-            each
-            for part in parts
-            for each in containers_in(part)
-            if each.number >= 0
-        ]
         return [
-            Container(each.number, spec, tuple(items), each.kind)
-            for each in found
-            for items, spec in [
-                _level_of(self.containers[each.number], each.kind)
-            ]
+            replace(new, parts=tuple(map(self.take, new.parts)))
+            for old, new in zip(before, self.snapshot(), strict=False)
+            if old.spec != new.spec
+            or not all(map(operator.is_, old.parts, new.parts))
         ]
 
     def refill(self, part: Container, leaves: list[Value]) -> None:
@@ -299,17 +275,17 @@ def _set_attributes(value: Value, attributes: dict[str, Value]) -> None:
         held.update(attributes)
 
 
-def _level_of(value: Value, kind: Value) -> tuple[list[Value], pytree.TreeSpec]:
-    """What is directly in a container, or an object of some kind."""
-    return _one_level(value if kind is None else attributes_of(value))
+def _held(value: Value) -> tuple[Value, type[Value] | None]:
+    """What pytree can take apart of a value, and its class if that is new.
 
-
-def containers_in(part: Part) -> Iterator[Container]:
-    """The containers that a part describes, each before what is in it."""
-    if isinstance(part, Container):
-        yield part
-        for each in part.parts:
-            yield from containers_in(each)
+    For a container that it knows, this is the value itself; for an object, its
+    attributes, or None.
+    """
+    if isinstance(value, torch.Size):
+        return tuple(value), torch.Size
+    if not pytree.tree_is_leaf(value):
+        return value, None
+    return attributes_of(value), type(value)
 
 
 def _one_level(value: Value) -> tuple[list[Value], pytree.TreeSpec]:
@@ -331,14 +307,10 @@ def keys_of(part: Container) -> Iterator[Value]:
     return _keys(pytree.tree_unflatten([0] * count, part.spec), count)
 
 
-def _in_container(path: str, key: Value) -> str:
-    """How an item is written."""
-    return f"{path}[{key!r}]"
-
-
-def _in_object(path: str, key: Value) -> str:
-    """How an attribute is written."""
-    return f"{path}.{key}"
+def _written(path: str, key: Value, kind: Value) -> str:
+    """How an item of a container, or an attribute of an object, is written."""
+    is_item = kind in (None, torch.Size)
+    return f"{path}[{key!r}]" if is_item else f"{path}.{key}"
 
 
 def _is_true(answer: Value) -> bool:
@@ -363,12 +335,11 @@ def difference(one: Part, two: Part, path: str) -> tuple[str, Value, Value]:
     if isinstance(one, Container) and isinstance(two, Container):
         same = one.spec == two.spec and one.kind is two.kind
         if same and one.number == two.number:
-            written = _in_object if one.kind else _in_container
-            for key, a, b in zip(
-                keys_of(one), one.parts, two.parts, strict=True
-            ):
+            parts = zip(keys_of(one), one.parts, two.parts, strict=True)
+            for key, a, b in parts:
                 if a != b:
-                    return difference(a, b, path and written(path, key))
+                    where = path and _written(path, key, one.kind)
+                    return difference(a, b, where)
     return path, one, two
 
 

@@ -22,12 +22,11 @@ from ...graph_module import GraphModule
 from ...node import Node
 from ...proxy import TraceError
 from ...torch_internals import pytree
-from ...torch_internals.transforms import VMAP
+from ...torch_internals.transforms import VMAP, broadcast_to_and_flatten
 from ...tracing.patching import TRACES
-from ...tracing.wrapping import original_of
 from ...usedef.values import Argument, Value
 from . import refusals
-from .calls import Call, handing_to, importers_of
+from .calls import Call, handing_to, places_of
 from .structures import is_tensor
 from .wholes import Wholes
 
@@ -85,19 +84,6 @@ class Submodule:
             made.meta.update(node.meta)
         return self.lifted[node]
 
-    def take(self, outside: list[Node]) -> None:
-        """Let the inputs be exactly these nodes from outside, in this order."""
-        self._last = None
-        for node in outside:
-            kept = self.lifted.get(node)
-            if kept is None:
-                kept = self.placeholder(node.name)
-            elif self._last is not None:
-                self._last.append(kept)
-            else:
-                next(iter(self.graph.nodes)).prepend(kept)
-            self._last = kept
-
     def stored(self) -> Node:
         """A node, outside, that fetches the module."""
         with self._tracer.showing(lambda value: value):
@@ -107,10 +93,9 @@ class Submodule:
 
 def patch() -> None:
     """Replace the functions of torch that take such functions."""
-    for function, handle in ((checkpoint, _checkpoint), (torch.cond, _cond)):
-        name = original_of(function).__name__
-        for place in importers_of(function):
-            TRACES.patch(place, [name], handing_to(handle))
+    handles: dict[Value, Value] = {checkpoint: _checkpoint, torch.cond: _cond}
+    for holder, name in places_of(handles):
+        TRACES.patch(holder, [name], handing_to(handles[holder[name]]))
     TRACES.patch(*VMAP, handing_to(_vmap))
 
 
@@ -138,16 +123,17 @@ def _cond(tracer: Wholes, call: Call) -> Value:
     operands = given.get("operands", ())
     one, two = Submodule(tracer), Submodule(tracer)
     result = one.record(lambda: given["true_fn"](*operands))
+    for node in one.lifted:  # so that both have the same inputs, in one order
+        two.lift(node)
     two.record(lambda: given["false_fn"](*operands))
     with tracer.pause():
         if [*map(_kind, one.leaves)] != [*map(_kind, two.leaves)]:
             raise TraceError(refusals.branches())
-    outside = [*{**one.lifted, **two.lifted}]
-    one.take(outside)
-    two.take(outside)
+    for node in two.lifted:
+        one.lift(node)
     pred = tracer.create_arg(given["pred"])
     modules = one.stored(), two.stored()
-    node = tracer.call(call.function, pred, *modules, tuple(outside))
+    node = tracer.call(call.function, pred, *modules, tuple(one.lifted))
     return tracer.bind_leaves(node, result, one.leaves)
 
 
@@ -159,7 +145,7 @@ def _kind(tensor: torch.Tensor) -> tuple[Value, ...]:
 def _vmap(tracer: Wholes, call: Call) -> Value:
     """Record a function that torch.vmap calls as a module."""
     function, in_dims, out_dims, randomness, chunk_size, *given = call.args
-    dims = flat_dims(in_dims, tuple(given)) + flat_dims(0, call.kwargs)
+    dims = _flat_dims(in_dims, tuple(given)) + _flat_dims(0, call.kwargs)
     outside = filter(is_tensor, pytree.tree_leaves((given, call.kwargs)))
     rows = [
         tracer.create_arg(tensor)
@@ -197,20 +183,14 @@ def _vmap(tracer: Wholes, call: Call) -> Value:
     return tracer.bind_leaves(node, result, leaves)
 
 
-def flat_dims(dims: Value, value: Value) -> list[Value]:
+def _flat_dims(dims: Value, value: Value) -> list[Value]:
     """The dimension that vmap takes away, for each tensor in its inputs.
 
     Args:
         dims: as the user gave them.
-        value: the inputs, or a part of them.
+        value: the inputs.
     """
-    if is_tensor(value):
-        return [dims]
-    if isinstance(value, dict):
-        value = [*value.values()]
-        dims = [*dims.values()] if isinstance(dims, dict) else dims
-    if not isinstance(value, tuple | list):
-        return []
-    each = dims if isinstance(dims, tuple | list) else [dims] * len(value)
-    pairs = zip(each, value, strict=True)
-    return [dim for pair in pairs for dim in flat_dims(*pair)]
+    leaves, spec = pytree.tree_flatten(value)
+    spread: Value = broadcast_to_and_flatten(dims, spec)
+    pairs = zip(leaves, spread, strict=True)
+    return [dim for leaf, dim in pairs if is_tensor(leaf)]

@@ -28,8 +28,10 @@ from ...proxy import TraceError
 from ...recording import frames
 from ...torch_internals.fake_tensors import python_dispatcher
 from ...torch_internals.symbolic_sizes import (
+    COMPUTED,
     DATA_DEPENDENT,
     UNSUPPORTED,
+    remembering,
     settings,
 )
 from ...tracing import watch as told
@@ -141,6 +143,7 @@ class ExampleRun(TraceRun):
             TRACES.patch(holder, [name], handing_to(ExampleTracer.call_leaf))
         for namespace in places_of_isinstance():
             TRACES.patch(namespace, ["isinstance"], QUESTION)
+        TRACES.patch(*COMPUTED, remembering)
         blocks.patch()
         submodules.patch()
 
@@ -193,8 +196,21 @@ class ExampleRun(TraceRun):
 
     def _run(self, example: Example) -> Value:
         """Run the program, hooks of a module included."""
-        with Watch(self.example_tracer):
-            return self._root(*example.args, **example.kwargs)
+        try:
+            with Watch(self.example_tracer):
+                return self._root(*example.args, **example.kwargs)
+        except Exception as error:
+            devices = {
+                name: str(tensor.device)
+                for name, tensor in [
+                    *zip(example.names, example.tensors, strict=True),
+                    *self.example_tracer.root.named_parameters(),
+                    *self.example_tracer.root.named_buffers(),
+                ]
+            }
+            if "device" in str(error) and len({*devices.values()}) > 1:
+                raise TraceError(refusals.devices(error, devices)) from error
+            raise
 
     def _finish(self, example: Example, result: Value) -> GraphModule:
         """Make a module of what was recorded."""

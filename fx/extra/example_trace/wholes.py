@@ -178,7 +178,7 @@ class OnObjects:
         """
         apart = Apart()
         args, kwargs = apart.put(self.part, [*leaves])
-        before = apart.snapshot([self.part])
+        before = apart.snapshot()
         apart.leaves += leaves
         result = self._function(*args, **kwargs)
         parts = apart.take(result), *apart.changed(before)

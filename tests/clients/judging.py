@@ -1,0 +1,146 @@
+"""What the tables of models traced by fx.trace have in common.
+
+A model is traced on one input, and the graph is called with it and others:
+right, refused by a guard, wrong, or an error.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Final, NamedTuple
+
+import torch
+from torch import nn
+
+import fx
+from fx.usedef.values import Value
+
+SECONDS: Final = 240
+"""How long a model may take."""
+
+
+class Row(NamedTuple):
+    """What came out for a model.
+
+    Attributes:
+        name: of the model, or of its family.
+        calls: right, refused, wrong or an error, for each input; none if the
+            model does not run at all.
+        seconds: that the trace has taken.
+        why: the reason for what is not right.
+        others: further cells of the table.
+    """
+
+    name: str
+    calls: tuple[str, ...]
+    seconds: float
+    why: str
+    others: tuple[str, ...] = ()
+
+
+def tensors(value: Value, seen: set[int] | None = None) -> list[torch.Tensor]:
+    """The tensors in what a model gives, its cache included."""
+    seen = set() if seen is None else seen
+    if isinstance(value, torch.Tensor):
+        return [value]
+    if id(value) in seen or isinstance(value, type | nn.Module):
+        return []
+    seen.add(id(value))
+    held: Value = getattr(value, "__dict__", {}).values()
+    if isinstance(value, Mapping):
+        held = value.values()
+    elif isinstance(value, list | tuple):
+        held = value
+    return [tensor for item in held for tensor in tensors(item, seen)]
+
+
+def same(one: Value, two: Value) -> bool:
+    """Whether two results have nearly equal tensors."""
+    pairs = [tensors(one), tensors(two)]
+    return len(pairs[0]) == len(pairs[1]) and all(
+        a.shape == b.shape
+        and torch.allclose(a.double(), b.double(), 1e-4, 1e-4, equal_nan=True)
+        for a, b in zip(*pairs, strict=True)
+    )
+
+
+def called(
+    gm: Value, model: Value, *args: Value, **given: Value
+) -> tuple[str, str]:
+    """What a call of the graph is beside one of the model, and why."""
+    try:
+        torch.manual_seed(0)
+        want = model(*args, **given)
+    except Exception as error:
+        return "-", line(error)
+    try:
+        torch.manual_seed(0)
+        got = gm(*args, **given)
+    except fx.GuardError as error:
+        return "refused", line(error)
+    except Exception as error:
+        return "error", line(error)
+    return ("right", "") if same(want, got) else ("WRONG", "another result")
+
+
+def line(error: Exception | None) -> str:
+    """An error as one line."""
+    text = str(error).strip().partition("\n")[0][:160]
+    return f"{type(error).__name__}: {text}"
+
+
+def rows(names: Iterable[str], judged: Callable[[str], Row]) -> Iterator[Row]:
+    """Judge models, each in a process of its own, for as long as it may."""
+    for name in names:
+        read, write = os.pipe()
+        child = os.fork()
+        if not child:
+            signal.alarm(SECONDS)
+            sys.stderr = open(os.devnull, "w")  # noqa: SIM115
+            with torch.no_grad():
+                os.write(write, repr(tuple(judged(name))).encode())
+            os._exit(0)
+        os.close(write)
+        with os.fdopen(read, "rb") as pipe:
+            data = pipe.read()
+        os.waitpid(child, 0)
+        if data:
+            yield Row(*eval(data, {"nan": float("nan")}))
+        else:
+            yield Row(name, (), 0.0, "takes too long or too much")
+
+
+def table(
+    heads: Iterable[str], found: Iterable[Row], explained: Mapping[str, str]
+) -> list[str]:
+    """The lines of a table.
+
+    Args:
+        heads: of the columns with calls, then of those with other cells.
+        found: the rows.
+        explained: name of a model → why it is not right.
+    """
+    heads = [*heads]
+    lines = [
+        f"| model | {' | '.join(heads)} | seconds | why |",
+        f"|{'---|' * (len(heads) + 3)}",
+    ]
+    for row in found:
+        calls = [*row.calls, *["-"] * len(heads)]
+        calls = calls[: len(heads) - len(row.others)]
+        why = explained.get(row.name, row.why).replace("|", "\\|")
+        cells = [row.name, *calls, *row.others, f"{row.seconds:.1f}", why]
+        lines.append(f"| {' | '.join(cells)} |")
+    return lines
+
+
+def words(found: Iterable[Row], place: int) -> str:
+    """How often which call came out how, as words."""
+    counts = Counter(
+        call for row in found for call in row.calls[place : place + 1]
+    )
+    return ", ".join(f"{count} {what}" for what, count in counts.most_common())

@@ -7,6 +7,19 @@
 
 They are recorded as torch's own compilers write them: a call when a block
 begins and one when it ends, which puts back what was there at run time.
+
+A block puts back the mode that was there before, and that is known only when
+the graph runs. If the mode of the trace were written into the graph, a graph
+that was traced under `no_grad` would switch gradients off for good. Torch
+keeps the old mode in the block itself, so a block that is begun a second time
+inside of itself forgets the first; the graph does the same.
+
+Autocast decides dtypes. So a program that asks for the dtype of a computed
+tensor relies on it, and is guarded.
+
+The hash and the text of a size need a number. When the program asks for them,
+as a key of a dict does, a guard fixes the size; torch itself still gets the
+symbol.
 """
 
 from __future__ import annotations

@@ -1,4 +1,9 @@
-"""Extra: calls that a trace sees, because it has replaced what is called."""
+"""Extra: calls that a trace sees, because it has replaced what is called.
+
+A call is one value, a named tuple, so that it can be made, changed and
+recorded without three arguments through all functions. A place that a symbolic
+trace of another thread has replaced meanwhile stays as it is.
+"""
 
 from __future__ import annotations
 

@@ -3,6 +3,18 @@
 Each tensor among the inputs gets a placeholder, and the program gets a fake
 tensor in its place, inside new containers and objects: whatever it does to
 those, the user's own are never touched.
+
+The program is called as the user has called it, by position or by name,
+because a decorator may tell the difference. Parameters that were left out are
+filled in by the program itself: their defaults are constants of the trace.
+
+Kind and dtype of each tensor are checked in each call, whether somebody has
+asked or not, since nearly every operator asks. `dynamic=` is what
+`torch.export.export` calls `dynamic_shapes`; two sizes with one `Dim` get one
+symbol, and a guard that they are equal.
+
+A placeholder is named after the way to its tensor, `cache_layers_0_keys`,
+because a guard shows that name.
 """
 
 from __future__ import annotations

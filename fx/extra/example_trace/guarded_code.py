@@ -5,6 +5,10 @@
 
 A graph's code generator goes where the graph goes: into copies, pickles, what a
 Transformer makes.  So it has the guards.  An Interpreter asks it, too.
+
+Most programs take tensors and None, and then nothing has to be taken apart. A
+cache that the program was given holds the new tensors after the call, as if
+the program itself had run: the container of the call is refilled.
 """
 
 from __future__ import annotations

@@ -6,6 +6,9 @@ An expression is in terms of the graph's placeholders.  All of them together
 are one function, compiled when it is first called, that gives their values;
 to compare these with what the trace saw costs some microseconds a call.  Only
 when they differ is it asked which one, and the error says that.
+
+Inputs that are one tensor in the example must be one in each call, and others
+must not: `query is key` is a question that no tensor can notice.
 """
 
 from __future__ import annotations

@@ -4,6 +4,11 @@
 
 A function is replaced, while the trace runs, wherever a Python module or class
 has it.  In other threads the replacement calls the original.
+
+`fx.wrap` has to be written into the module that calls the function, which is
+most often not the user's; `leaves=` names the function from outside. Another
+module may have imported it by its name, so all modules are looked through, if
+there is such a leaf.
 """
 
 from __future__ import annotations

@@ -7,6 +7,15 @@ method of torch.  A call that gives a tensor becomes a node:
 
 A call that gives something else, such as `x.dtype`, is a question.  Most
 answers follow from what each guard checks; others are asked again at run time.
+
+torch gives a mode the outermost call only. What
+`F.multi_head_attention_forward` calls in its turn is not seen, and so the
+graph keeps the words of the author. `x + 1` and `x.add(1)` are the same to a
+mode, and both are written `x + 1`.
+
+The stride of a computed tensor does not follow from the guards, since a fake
+tensor may have other strides than a real one. So the graph asks again at this
+place, and compares: one call more, for questions that are rare.
 """
 
 from __future__ import annotations

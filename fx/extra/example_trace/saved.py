@@ -3,6 +3,11 @@
 A guard is compiled when the graph is called, and a file may come from anyone.
 So an expression that is read has to be arithmetic of sizes, or one of the few
 questions that a trace asks: no other name, attribute or call.
+
+An expression is parsed, and each piece has to be on a list. `x.size(0) **
+x.size(1)` is not, though it is arithmetic, because it can take all memory. A
+structure is saved as an example of it, because torch's own description of
+structures is not made to be kept.
 """
 
 from __future__ import annotations

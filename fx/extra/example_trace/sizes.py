@@ -5,6 +5,14 @@ in the graph.  What Python computes of sizes is an expression of the symbols,
 which is written as Python (`text`), and that text becomes nodes (`node`):
 
     x.shape[1] // 2    →    size = x.size(1);  floordiv = size // 2
+
+Parsing that text is less work than it seems: torch has a printer for
+each of its functions, and the guards need the same text. Torch takes a symbol
+for a number that is not 0, so an input with an empty dimension is refused,
+unless the example has one.
+
+What was asked about sizes of inputs is checked before the graph runs; what was
+asked about a size that a leaf has computed is checked behind the leaf.
 """
 
 from __future__ import annotations

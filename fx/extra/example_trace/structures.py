@@ -7,6 +7,14 @@ the tensors, and a description of the rest, which can be compared and saved:
     {"x": t, "n": 3}    →    [t],  Container(dict, (Leaf(0), Constant(3)))
 
 Objects that torch's pytree does not know are taken by their attributes.
+
+Containers are numbered in the order in which they are met, so that a result
+can say that it has the cache of the inputs, and not one like it. Tuples are
+not, since two equal ones are as good as each other. Two constants are equal if
+they are of one type: `True` is not taken for 1.
+
+An object is taken apart by its attributes only if its class makes objects in
+the usual way, since others cannot be put together again.
 """
 
 from __future__ import annotations

@@ -6,6 +6,13 @@
 
 What such a function does has a graph of its own.  Tensors and sizes that it has
 from outside become inputs of it: they are lifted.
+
+A checkpointed function runs twice, once more in the backward pass. If the
+trace went through it, the graph would give the same values, but would keep all
+that it computes. In `torch.vmap`, torch runs the function on tensors that have
+one dimension less, and what is recorded meanwhile is about these. The branches
+of `torch.cond` must have the same inputs, so each gets placeholders for what
+only the other one uses.
 """
 
 from __future__ import annotations

@@ -8,6 +8,13 @@ A symbolic trace does not know values.  But nearly everything that Python asks
 of a tensor (sizes, dtype, device) is known from one example, and nothing has
 to be computed for that.  So the program runs on tensors without data, and what
 it asked has to be the same whenever the graph is called.
+
+The run is a `TraceRun`, so that it shares the replacements of
+`nn.Module.__call__` with symbolic traces of other threads. What the program
+assigns to its modules is put back in every case, since fake tensors must not
+stay in a user's model. Numbers of Python's `random` and of numpy would be
+drawn once and be the same in each call; the states of their generators tell
+whether the program has drawn some.
 """
 
 from __future__ import annotations

@@ -3,6 +3,19 @@
 Tensors are known by their identity, so all that were seen are kept alive.  The
 program never gets a parameter itself, but a fake tensor for it, and when it is
 first used, that becomes a get_attr node.
+
+A tensor that is unknown is one of a closure, and becomes a constant. But a
+fake one that is unknown was made by something that no mode of torch sees, and
+the graph would lack a call, so it is refused.
+
+`x.contiguous()` may give back `x` itself, or a copy, which depends on the
+strides of the call. If both were known by one tensor, a later write into one
+of them would be recorded for the wrong one. So the program gets an alias, and
+the graph keeps two nodes.
+
+A constant that the program writes into would be found written by the next
+call. Each write counts up a tensor's version, through whichever view it is
+made.
 """
 
 from __future__ import annotations

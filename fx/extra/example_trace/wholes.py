@@ -4,6 +4,11 @@ A leaf runs on fake tensors, and nothing that it does is recorded.  If it needs
 values, it runs on data that are made up: then only the kinds of its results
 are known.  Their sizes are taken to be free, and what the program asks about
 them is checked where the graph has computed them.
+
+A node cannot hold a cache with fake tensors in it. It holds the tensors, and a
+function that makes such a cache of them, calls the method, and gives back what
+the cache has anew. What a leaf reads of `training` is its own affair: it reads
+that again when the graph runs.
 """
 
 from __future__ import annotations

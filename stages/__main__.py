@@ -18,6 +18,8 @@ from stages.blame import blame, told
 from stages.break_it import is_answered, verdict, wrong_source, wrong_version
 from stages.functions import State
 from stages.generate import generated
+from stages.grade import Options, grade
+from stages.grades import show, write, writer
 from stages.manifest import (
     EXERCISES,
     HERE,
@@ -144,6 +146,35 @@ def _parser() -> argparse.ArgumentParser:
     one.add_argument("script")
     one.add_argument("arguments", nargs=argparse.REMAINDER)
     one.set_defaults(command=running)
+    one = add("grade", help="grade what students have handed in")
+    one.add_argument("folders", nargs="+", type=Path, metavar="FOLDER")
+    one.add_argument(
+        "--stages",
+        type=_stages,
+        default=[*stages()],
+        metavar="01-03",
+        help="which stages; by default, all",
+    )
+    one.add_argument(
+        "--out",
+        type=Path,
+        metavar="FILE",
+        help="also write FILE.csv, FILE.json or FILE.xml (JUnit's)",
+    )
+    one.add_argument(
+        "--proof", action="store_true", help="also prove the stages (minutes)"
+    )
+    one.add_argument(
+        "--again", action="store_true", help="grade anew what was graded before"
+    )
+    one.add_argument(
+        "--seconds",
+        type=int,
+        default=20,
+        help="of processor time for the tests of a stage",
+    )
+    one.add_argument("--jobs", type=int, default=0, help="how many at a time")
+    one.set_defaults(command=grading)
     one = add("solution", help="show the reference's, once yours passes")
     one.add_argument("exercise")
     one.add_argument(
@@ -161,6 +192,15 @@ def _stage(text: str) -> int:
     raise argparse.ArgumentTypeError(
         f"there is no stage {text!r}: the stages are 01 to {max(stages()):02d}"
     )
+
+
+def _stages(text: str) -> list[int]:
+    """The numbers of stages, written 3, 01-03 or 01,03."""
+    found: set[int] = set()
+    for part in text.split(","):
+        first, _, last = part.partition("-")
+        found |= {*range(_stage(first), _stage(last or first) + 1)}
+    return sorted(found)
 
 
 def _level(text: str) -> int:
@@ -443,6 +483,25 @@ def running(chosen: argparse.Namespace) -> int:
         traceback.print_exc()
         return 1
     return 0
+
+
+def grading(chosen: argparse.Namespace) -> int:
+    """Grade folders of students; 0 if all that was asked for is right."""
+    if chosen.out:
+        writer(chosen.out)  # refuses a name before the work, not after it
+    options = Options(
+        chosen.stages,
+        with_proof=chosen.proof,
+        seconds=chosen.seconds,
+        jobs=chosen.jobs,
+        again=chosen.again,
+    )
+    rows = grade(chosen.folders, options, CONSOLE)
+    show(rows, CONSOLE)
+    if chosen.out:
+        write(rows, chosen.out)
+        CONSOLE.print(f"written: {chosen.out}")
+    return any(mark.told for row in rows for mark in row.marks.values())
 
 
 # --- files -----------------------------------------------------------------

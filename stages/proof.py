@@ -103,7 +103,9 @@ def prove_stage(
     found: list[Failure] = []
     with pool() as executor:
         jobs = {
-            executor.submit(_run, tree._replace(under_test=[number]), number, t)
+            executor.submit(
+                run_target, tree._replace(under_test=[number]), number, t
+            )
             for t in targets
         }
         for count, job in enumerate(as_completed(jobs), 1):
@@ -156,7 +158,7 @@ def _key(tree: Tree, number: int) -> str:
 # --- in a process of its own -----------------------------------------------
 
 
-def _run(
+def run_target(
     tree: Tree, number: int, target: str
 ) -> tuple[str, str, list[Failure]]:
     """Run one entry of `proof`; says how much was tried, and what failed."""

@@ -416,6 +416,10 @@ class _BorrowingLoader(Loader):
         return _renamed(code, {one.qualname for one in borrowed}, origin)
 
 
+LOADER: Final = _BorrowingLoader
+"""What imports a tree, and reads the reference for what it borrows."""
+
+
 def compile_reference() -> None:
     """Compile the library, so that forks of this process need not."""
     tree = Tree(REFERENCE)

@@ -33,6 +33,7 @@ from stages.manifest import (
     pieces,
     stages,
 )
+from stages.moved import moved
 from stages.processes import pool
 from stages.report import CAPSTONES, is_written, to_do, unwritten, written
 from stages.running import Job, run_all
@@ -76,6 +77,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = _parser()
     chosen = parser.parse_args(arguments)
     try:
+        if found := moved(Path.cwd()):
+            raise RuntimeError(found)
         lay_out()
         command: Command = chosen.command
         return command(chosen)
@@ -108,7 +111,11 @@ def _parser() -> argparse.ArgumentParser:
     one = add(
         "hint", help="show a hint: level 1 is a nudge, 3 nearly the solution"
     )
-    one.add_argument("exercise", nargs="?", help="by default, the next one")
+    one.add_argument(
+        "exercise",
+        nargs="?",
+        help="by default, the next one of the stage that you are in",
+    )
     one.add_argument("level", type=_level, nargs="?", default=1)
     one.set_defaults(command=hint)
     one = add("steps", help="split a large exercise into its functions")
@@ -318,8 +325,9 @@ def _print_next(
             "· to write   w written (`python -m stages progress --check` "
             "runs the tests)"
         )
-    known = _from_here(dict.fromkeys(pieces().values()))
-    known.sort(key=lambda piece: piece.stage != stage)
+    known = sorted(
+        dict.fromkeys(pieces().values()), key=lambda one: one.stage != stage
+    )
     wrong = [one for one in known if verdicts.get(one.title) == "✗"]
     left = [one for one in known if not is_written(one, states)]
     for piece in (*wrong, *left)[:1]:

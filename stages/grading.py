@@ -214,7 +214,9 @@ def _run(work: Work, desk: Path) -> Outcome:
     if work.target == TYPES:
         return Outcome(failures=_types(work, desk))
     if work.target:
-        _, _, failures = proof.run_target(work.tree, work.number, work.target)
+        _, _, failures, _ = proof.run_target(
+            work.tree, work.number, work.target
+        )
         told = [f"{one.what}: {_first(one.told)}" for one in failures]
         return Outcome(failures=told)
     copied = [*_copied(work)]

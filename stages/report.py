@@ -358,7 +358,7 @@ def _next(
     elif verdicts.refuted:
         yield "next: fix what failed above"
     elif not tree.is_reference:
-        yield from _done(verdicts, numbers, whole)
+        yield from _done(verdicts, tree, numbers, whole)
 
 
 def _fix(piece: Piece, tree: Tree, verdicts: Verdicts) -> Iterator[str]:
@@ -394,6 +394,15 @@ def unwritten(piece: Piece, states: dict[str, State]) -> list[Exercise]:
     ]
 
 
+def unfinished(states: dict[str, State]) -> list[int]:
+    """The stages in which something is not written."""
+    return [
+        number
+        for number, stage in stages().items()
+        if written(stage, states) < len(stage.pieces)
+    ]
+
+
 def to_do(piece: Piece, left: Sequence[Exercise]) -> tuple[str, Exercise]:
     """A piece as it is told, and the function of it to begin with.
 
@@ -421,7 +430,7 @@ def is_whole(verdicts: Verdicts, numbers: Sequence[int], whole: bool) -> bool:
 
 
 def _done(
-    verdicts: Verdicts, numbers: Sequence[int], whole: bool
+    verdicts: Verdicts, tree: Tree, numbers: Sequence[int], whole: bool
 ) -> Iterator[str]:
     """What to do after a stage, or a part of it, has passed."""
     if not verdicts.is_proved:
@@ -435,11 +444,10 @@ def _done(
     names = " and ".join(f"{number:02d}" for number in numbers)
     several = len(numbers) > 1
     yield f"Stage{'s' * several} {names} {'are' if several else 'is'} done."
-    later = [number for number in stages() if number > max(numbers)]
-    if later:
+    if left := unfinished(tree.states()):
         yield (
-            f"next: read docs/stages/{later[0]:02d}.md, then "
-            f"pytest stages/{later[0]:02d}"
+            f"next: python -m stages read {left[0]:02d}, then "
+            f"pytest stages/{left[0]:02d}"
         )
     else:
         yield f"next: {CAPSTONES}"

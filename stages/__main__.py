@@ -35,7 +35,15 @@ from stages.manifest import (
 )
 from stages.moved import moved
 from stages.processes import pool
-from stages.report import CAPSTONES, is_written, to_do, unwritten, written
+from stages.read import page_of, read
+from stages.report import (
+    CAPSTONES,
+    is_written,
+    to_do,
+    unfinished,
+    unwritten,
+    written,
+)
 from stages.running import Job, run_all
 from stages.tree import Broken, Tree, install, problems, reference_source
 from stages.watch import watch
@@ -105,6 +113,17 @@ def _parser() -> argparse.ArgumentParser:
     one.add_argument("stage", type=_stage, nargs="?", help="one stage only")
     one.add_argument("--check", action="store_true", help="also run the tests")
     one.set_defaults(command=progress)
+    one = add("read", help="show the page of a stage, in a browser or here")
+    one.add_argument(
+        "page", nargs="?", help="03, capstones/gradient, views, why, tiny, …"
+    )
+    one.add_argument(
+        "--terminal", action="store_true", help="here, in any case"
+    )
+    one.add_argument(
+        "--answers", action="store_true", help="with the answers, at once"
+    )
+    one.set_defaults(command=reading)
     one = add("watch", help="check a stage again whenever a file is saved")
     one.add_argument("stage", type=_stage)
     one.set_defaults(command=watching)
@@ -344,6 +363,14 @@ def _print_next(
     CONSOLE.print(f"next: {CAPSTONES}")
 
 
+def reading(chosen: argparse.Namespace) -> int:
+    """Show a page; by default, that of the lowest stage to write."""
+    left = unfinished(_tree().states())
+    name = chosen.page or f"{(left or [*stages()])[0]:02d}"
+    terminal, answers = chosen.terminal, chosen.answers
+    return read(page_of(name), CONSOLE, terminal=terminal, answers=answers)
+
+
 def watching(chosen: argparse.Namespace) -> int:
     """Check a stage on every save until interrupted."""
     return watch(chosen.stage)
@@ -365,7 +392,8 @@ def hint(chosen: argparse.Namespace) -> int:
         )
     elif len(one.functions) > 1:
         CONSOLE.print(f"more: python -m stages steps {one.title}")
-    CONSOLE.print(f"read: docs/stages/{one.stage:02d}.md#{one.anchor}")
+    heading = one.anchor.replace("-", " ")
+    CONSOLE.print(f"read: python -m stages read {one.stage:02d}, {heading!r}")
     return 0
 
 

@@ -27,7 +27,9 @@ from stages.tree import Tree
 
 DONE, WRONG, BLOCKED, TO_WRITE, UNKNOWN = "✓", "✗", "~", "·", " "
 
-CAPSTONES = "a program of your own, one of the three in docs/capstones"
+CAPSTONES = (
+    "a program of your own: python -m stages read gradient (or memory, int8)"
+)
 """Where the course leads after its last stage."""
 
 TOLD = 3

@@ -13,7 +13,7 @@ import pytest
 from rich.console import Console
 
 from stages import read
-from stages.manifest import ROOT, stages
+from stages.manifest import ROOT, exercises, stages
 from stages.proof import predictions
 
 PAGES = [

@@ -34,6 +34,7 @@ from stages.manifest import (
     stages,
 )
 from stages.moved import moved
+from stages.predict import ask
 from stages.processes import pool
 from stages.read import page_of, read
 from stages.report import (
@@ -124,6 +125,10 @@ def _parser() -> argparse.ArgumentParser:
         "--answers", action="store_true", help="with the answers, at once"
     )
     one.set_defaults(command=reading)
+    one = add("predict", help="begin a stage: what does this program print?")
+    one.add_argument("stage", type=_stage)
+    one.add_argument("guess", nargs="?", help="what you think, in quotes")
+    one.set_defaults(command=predicting)
     one = add("watch", help="check a stage again whenever a file is saved")
     one.add_argument("stage", type=_stage)
     one.set_defaults(command=watching)
@@ -351,6 +356,12 @@ def _print_next(
     left = [one for one in known if not is_written(one, states)]
     for piece in (*wrong, *left)[:1]:
         verb = "fix" if wrong else "write"
+        if not written(stages()[piece.stage], states) and not wrong:
+            number = f"{piece.stage:02d}"
+            CONSOLE.print(
+                f"begin: python -m stages predict {number} (two minutes), "
+                f"then python -m stages read {number}"
+            )
         bad = [one for one in piece.functions if verdicts.get(one.name) == "✗"]
         title, one = to_do(piece, bad or unwritten(piece, states))
         CONSOLE.print(
@@ -369,6 +380,16 @@ def reading(chosen: argparse.Namespace) -> int:
     name = chosen.page or f"{(left or [*stages()])[0]:02d}"
     terminal, answers = chosen.terminal, chosen.answers
     return read(page_of(name), CONSOLE, terminal=terminal, answers=answers)
+
+
+def predicting(chosen: argparse.Namespace) -> int:
+    """Ask what a program prints, and run it with the learner's fx."""
+    install(_sound_tree())
+    guess: str | None = chosen.guess
+    if guess is None and not CONSOLE.is_terminal:
+        guess = ""
+    ask(stages()[chosen.stage], guess, CONSOLE)
+    return 0
 
 
 def watching(chosen: argparse.Namespace) -> int:

@@ -254,14 +254,14 @@ def plain(text: str) -> str:
 
 def _answer(block: Block, console: Console) -> None:
     """Print what a program prints, and why."""
-    answer = _value(block.options.get("answer", ""))
+    answer = value_of(block.options.get("answer", ""))
     console.print(Panel(answer, title="it prints", expand=False), markup=False)
-    if why := _value(block.options.get("why", "")):
+    if why := value_of(block.options.get("why", "")):
         console.print(Markdown(plain(why)))
     console.print()
 
 
-def _value(text: str) -> str:
+def value_of(text: str) -> str:
     """An option's value, which is written in YAML."""
     if text.startswith("|"):
         return text.partition("\n")[2]

@@ -32,6 +32,9 @@ CAPSTONES = (
 )
 """Where the course leads after its last stage."""
 
+GRADIENT = 6
+"""The stage with which one has all that the capstone `gradient` needs."""
+
 TOLD = 3
 """How many failures of an exercise are shown in full."""
 
@@ -446,16 +449,20 @@ def _done(
     names = " and ".join(f"{number:02d}" for number in numbers)
     several = len(numbers) > 1
     yield f"Stage{'s' * several} {names} {'are' if several else 'is'} done."
+    last = stages()[numbers[-1]]
+    yield f"try: python -m stages run {last.after}"
+    yield f"     It {last.shows}."
     if left := unfinished(tree.states()):
         yield (
-            f"next: python -m stages read {left[0]:02d}, then "
-            f"pytest stages/{left[0]:02d}"
+            f"next: python -m stages predict {left[0]:02d}, "
+            f"read {left[0]:02d}, then pytest stages/{left[0]:02d}"
         )
     else:
         yield f"next: {CAPSTONES}"
+    if GRADIENT in numbers:
+        yield (
+            "open now: a program that differentiates programs: "
+            "python -m stages read gradient"
+        )
     first = stages()[numbers[-1]].pieces[0].title
     yield f"      python -m stages solution {first} compares yours"
-    yield (
-        f"      python stages/{numbers[-1]:02d}/demo.py runs the demo "
-        f"(python -m stages run … runs it with your code)"
-    )

@@ -21,7 +21,8 @@ import traceback
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
 from importlib.abc import Loader, MetaPathFinder
-from importlib.machinery import ModuleSpec
+from importlib.machinery import ModuleSpec, SourceFileLoader
+from importlib.resources.readers import FileReader
 from importlib.util import spec_from_file_location
 from pathlib import Path
 from types import CodeType, ModuleType
@@ -384,6 +385,10 @@ class _BorrowingLoader(Loader):
     def get_source(self, fullname: str) -> str:
         """The text, for tracebacks."""
         return self._tree.text(self._file)
+
+    def get_resource_reader(self, fullname: str) -> FileReader:
+        """What reads the files beside the module, such as a style sheet."""
+        return FileReader(SourceFileLoader(fullname, str(self._path)))
 
     def _borrowed(self) -> dict[Exercise, functions.Function]:
         """The borrowed exercises of this file -> the reference's functions."""

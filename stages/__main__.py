@@ -18,6 +18,8 @@ from stages.blame import blame, told
 from stages.break_it import is_answered, verdict, wrong_source, wrong_version
 from stages.functions import State
 from stages.generate import generated
+from stages.grade import Options, grade
+from stages.grades import show, write, writer
 from stages.manifest import (
     EXERCISES,
     HERE,
@@ -31,8 +33,18 @@ from stages.manifest import (
     pieces,
     stages,
 )
+from stages.moved import moved
+from stages.predict import ask
 from stages.processes import pool
-from stages.report import CAPSTONES, is_written, to_do, unwritten, written
+from stages.read import page_of, read
+from stages.report import (
+    CAPSTONES,
+    is_written,
+    to_do,
+    unfinished,
+    unwritten,
+    written,
+)
 from stages.running import Job, run_all
 from stages.tree import Broken, Tree, install, problems, reference_source
 from stages.watch import watch
@@ -74,6 +86,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = _parser()
     chosen = parser.parse_args(arguments)
     try:
+        if found := moved(Path.cwd()):
+            raise RuntimeError(found)
         lay_out()
         command: Command = chosen.command
         return command(chosen)
@@ -100,13 +114,32 @@ def _parser() -> argparse.ArgumentParser:
     one.add_argument("stage", type=_stage, nargs="?", help="one stage only")
     one.add_argument("--check", action="store_true", help="also run the tests")
     one.set_defaults(command=progress)
+    one = add("read", help="show the page of a stage, in a browser or here")
+    one.add_argument(
+        "page", nargs="?", help="03, capstones/gradient, views, why, tiny, …"
+    )
+    one.add_argument(
+        "--terminal", action="store_true", help="here, in any case"
+    )
+    one.add_argument(
+        "--answers", action="store_true", help="with the answers, at once"
+    )
+    one.set_defaults(command=reading)
+    one = add("predict", help="begin a stage: what does this program print?")
+    one.add_argument("stage", type=_stage)
+    one.add_argument("guess", nargs="?", help="what you think, in quotes")
+    one.set_defaults(command=predicting)
     one = add("watch", help="check a stage again whenever a file is saved")
     one.add_argument("stage", type=_stage)
     one.set_defaults(command=watching)
     one = add(
         "hint", help="show a hint: level 1 is a nudge, 3 nearly the solution"
     )
-    one.add_argument("exercise", nargs="?", help="by default, the next one")
+    one.add_argument(
+        "exercise",
+        nargs="?",
+        help="by default, the next one of the stage that you are in",
+    )
     one.add_argument("level", type=_level, nargs="?", default=1)
     one.set_defaults(command=hint)
     one = add("steps", help="split a large exercise into its functions")
@@ -144,6 +177,35 @@ def _parser() -> argparse.ArgumentParser:
     one.add_argument("script")
     one.add_argument("arguments", nargs=argparse.REMAINDER)
     one.set_defaults(command=running)
+    one = add("grade", help="grade what students have handed in")
+    one.add_argument("folders", nargs="+", type=Path, metavar="FOLDER")
+    one.add_argument(
+        "--stages",
+        type=_stages,
+        default=[*stages()],
+        metavar="01-03",
+        help="which stages; by default, all",
+    )
+    one.add_argument(
+        "--out",
+        type=Path,
+        metavar="FILE",
+        help="also write FILE.csv, FILE.json or FILE.xml (JUnit's)",
+    )
+    one.add_argument(
+        "--proof", action="store_true", help="also prove the stages (minutes)"
+    )
+    one.add_argument(
+        "--again", action="store_true", help="grade anew what was graded before"
+    )
+    one.add_argument(
+        "--seconds",
+        type=int,
+        default=20,
+        help="of processor time for the tests of a stage",
+    )
+    one.add_argument("--jobs", type=int, default=0, help="how many at a time")
+    one.set_defaults(command=grading)
     one = add("solution", help="show the reference's, once yours passes")
     one.add_argument("exercise")
     one.add_argument(
@@ -161,6 +223,15 @@ def _stage(text: str) -> int:
     raise argparse.ArgumentTypeError(
         f"there is no stage {text!r}: the stages are 01 to {max(stages()):02d}"
     )
+
+
+def _stages(text: str) -> list[int]:
+    """The numbers of stages, written 3, 01-03 or 01,03."""
+    found: set[int] = set()
+    for part in text.split(","):
+        first, _, last = part.partition("-")
+        found |= {*range(_stage(first), _stage(last or first) + 1)}
+    return sorted(found)
 
 
 def _level(text: str) -> int:
@@ -278,12 +349,19 @@ def _print_next(
             "· to write   w written (`python -m stages progress --check` "
             "runs the tests)"
         )
-    known = _from_here(dict.fromkeys(pieces().values()))
-    known.sort(key=lambda piece: piece.stage != stage)
+    known = sorted(
+        dict.fromkeys(pieces().values()), key=lambda one: one.stage != stage
+    )
     wrong = [one for one in known if verdicts.get(one.title) == "✗"]
     left = [one for one in known if not is_written(one, states)]
     for piece in (*wrong, *left)[:1]:
         verb = "fix" if wrong else "write"
+        if not written(stages()[piece.stage], states) and not wrong:
+            number = f"{piece.stage:02d}"
+            CONSOLE.print(
+                f"begin: python -m stages predict {number} (two minutes), "
+                f"then python -m stages read {number}"
+            )
         bad = [one for one in piece.functions if verdicts.get(one.name) == "✗"]
         title, one = to_do(piece, bad or unwritten(piece, states))
         CONSOLE.print(
@@ -294,6 +372,24 @@ def _print_next(
         return
     CONSOLE.print("All exercises are written.")
     CONSOLE.print(f"next: {CAPSTONES}")
+
+
+def reading(chosen: argparse.Namespace) -> int:
+    """Show a page; by default, that of the lowest stage to write."""
+    left = unfinished(_tree().states())
+    name = chosen.page or f"{(left or [*stages()])[0]:02d}"
+    terminal, answers = chosen.terminal, chosen.answers
+    return read(page_of(name), CONSOLE, terminal=terminal, answers=answers)
+
+
+def predicting(chosen: argparse.Namespace) -> int:
+    """Ask what a program prints, and run it with the learner's fx."""
+    install(_sound_tree())
+    guess: str | None = chosen.guess
+    if guess is None and not CONSOLE.is_terminal:
+        guess = ""
+    ask(stages()[chosen.stage], guess, CONSOLE)
+    return 0
 
 
 def watching(chosen: argparse.Namespace) -> int:
@@ -317,7 +413,8 @@ def hint(chosen: argparse.Namespace) -> int:
         )
     elif len(one.functions) > 1:
         CONSOLE.print(f"more: python -m stages steps {one.title}")
-    CONSOLE.print(f"read: docs/stages/{one.stage:02d}.md#{one.anchor}")
+    heading = one.anchor.replace("-", " ")
+    CONSOLE.print(f"read: python -m stages read {one.stage:02d}, {heading!r}")
     return 0
 
 
@@ -443,6 +540,25 @@ def running(chosen: argparse.Namespace) -> int:
         traceback.print_exc()
         return 1
     return 0
+
+
+def grading(chosen: argparse.Namespace) -> int:
+    """Grade folders of students; 0 if all that was asked for is right."""
+    if chosen.out:
+        writer(chosen.out)  # refuses a name before the work, not after it
+    options = Options(
+        chosen.stages,
+        with_proof=chosen.proof,
+        seconds=chosen.seconds,
+        jobs=chosen.jobs,
+        again=chosen.again,
+    )
+    rows = grade(chosen.folders, options, CONSOLE)
+    show(rows, CONSOLE)
+    if chosen.out:
+        write(rows, chosen.out)
+        CONSOLE.print(f"written: {chosen.out}")
+    return any(mark.told for row in rows for mark in row.marks.values())
 
 
 # --- files -----------------------------------------------------------------

@@ -106,6 +106,9 @@ class Stage(NamedTuple):
         pieces: the same, where functions that belong together are one.
         proof: what is run before the stage is done; see `stages/proof.py`.
         break_it: what to break once the stage is done.
+        first: a question of the stage's page, to begin with.
+        after: a script that one can run once the stage is done.
+        shows: what the script shows.
     """
 
     number: int
@@ -116,6 +119,9 @@ class Stage(NamedTuple):
     proof: tuple[str, ...]
     break_it: BreakIt = BreakIt("", "", "")
     pieces: tuple[Piece, ...] = ()
+    first: str = ""
+    after: str = ""
+    shows: str = ""
 
     @property
     def folder(self) -> Path:
@@ -215,7 +221,16 @@ def _read(folder: Path) -> Stage:
     to_break = BreakIt(**table["break_it"])
     joined = _pieces(found, table.get("piece", []), path)
     return Stage(
-        number, title, summary, core, tuple(found), proof, to_break, joined
+        number,
+        title,
+        summary,
+        core,
+        tuple(found),
+        proof,
+        to_break,
+        joined,
+        table["first"],
+        **table["after"],
     )
 
 

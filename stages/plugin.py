@@ -19,11 +19,14 @@ import gc
 import importlib
 import re
 import sys
-from collections.abc import Generator, Sequence
+import time
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
 import pytest
+from rich.console import Console
 
 from stages import functions, proof
 from stages.functions import State
@@ -38,6 +41,7 @@ from stages.manifest import (
     pieces,
     stages,
 )
+from stages.moved import moved
 from stages.report import (
     Verdicts,
     explain,
@@ -54,6 +58,9 @@ from stages.workspace import edited_reference, lay_out, note_checked
 
 SECONDS: Final = 5.0
 """How long one test may take before it is stopped."""
+
+BEGAN: Final = time.perf_counter() - time.process_time()
+"""When this process began, as nearly as it can be told."""
 
 CAPSTONES: Final = HERE / "capstones"
 COURSE: Final = "course"
@@ -119,6 +126,8 @@ def pytest_configure(config: pytest.Config) -> None:
     if any(path.is_relative_to(CAPSTONES) for path in _paths(config)):
         _prepare_capstones(config)
         return
+    if found := moved(config.invocation_params.dir):
+        raise pytest.UsageError(found)
     numbers = _stages_named(config)
     if not numbers:
         return
@@ -314,6 +323,9 @@ class _Course:
         """Say what is under test."""
         reporter = self._config.pluginmanager.get_plugin("terminalreporter")
         if reporter is not None:
+            # pytest would count from here, after torch has been imported.
+            start = reporter._session_start  # noqa: SLF001
+            object.__setattr__(start, "perf_count", BEGAN)
             reporter.write_line(header(self._tree, self._numbers))
 
     @pytest.hookimpl(trylast=True)
@@ -442,13 +454,26 @@ class _Course:
             "your code:"
         )
         for number in self._numbers:
-            found = proof.prove_stage(self._tree, number, write)
+            with self._to_the_terminal() as console:
+                say = write if console is None else console.print
+                found = proof.prove_stage(self._tree, number, say, console)
             for line in proof.told(number, found) if found else ():
                 write(line)
             if found:
                 session.exitstatus = pytest.ExitCode.TESTS_FAILED
                 self._verdicts.refuted.append(number)
         self._verdicts.is_proved = not self._verdicts.refuted
+
+    @contextmanager
+    def _to_the_terminal(self) -> Iterator[Console | None]:
+        """A console for a bar, if a person looks at a terminal."""
+        capture = self._config.pluginmanager.getplugin("capturemanager")
+        if capture is None:
+            yield None
+            return
+        with capture.global_and_fixture_disabled():
+            console = Console()
+            yield console if console.is_terminal else None
 
     def _whole(self) -> bool:
         """Whether all tests of the stages named were to run."""

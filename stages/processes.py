@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
+from multiprocessing.process import BaseProcess
 from typing import Final
 
 PLAIN: Final = (
@@ -53,6 +54,17 @@ def pool(workers: int = 2) -> Iterator[ProcessPoolExecutor]:
         workers, context, _prepare, max_tasks_per_child=1
     ) as executor:
         yield executor
+
+
+def process(target: Callable[..., None], args: Iterable[object]) -> BaseProcess:
+    """A process that is not started, with torch imported where it can be."""
+    if start_method() == "spawn":
+        return multiprocessing.get_context("spawn").Process(
+            target=target, args=args
+        )
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["stages.warm"])
+    return context.Process(target=target, args=args)
 
 
 def _prepare() -> None:

@@ -21,6 +21,7 @@ import hashlib
 import importlib
 import io
 import json
+import multiprocessing
 import os
 import re
 import runpy
@@ -30,12 +31,20 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Generator, Iterator, Sequence
-from concurrent.futures import BrokenExecutor, as_completed
+from concurrent.futures import (
+    BrokenExecutor,
+    Future,
+    ProcessPoolExecutor,
+    as_completed,
+)
+from contextlib import nullcontext
 from pathlib import Path
 from types import FrameType
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Self, TypeAlias
 
 import pytest
+from rich.console import Console
+from rich.progress import Progress
 
 from stages.limits import Overtime, no_limit, time_limit
 from stages.manifest import HERE, ROOT, stages
@@ -54,6 +63,20 @@ SHOWN: Final = 2
 
 LINES: Final = 24
 """How many lines of a failure are told."""
+
+USUAL: Final = {
+    "page": 2.0,
+    "test_zoo": 20.0,
+    "test_programs": 15.0,
+    "reliability": 10.0,
+}
+"""A part of a target's name -> the seconds that it takes on a quiet machine.
+
+It is a guess for the first proof; after that, this machine's times count.
+"""
+
+START: Final = 3.0
+"""The seconds until the first part begins."""
 
 SIDES: Final = (
     "    (What your code gives is left of `==`, what it should is right.)"
@@ -81,46 +104,125 @@ class Failure(NamedTuple):
 
 
 def prove_stage(
-    tree: Tree, number: int, say: Callable[[str], object]
+    tree: Tree,
+    number: int,
+    say: Callable[[str], object],
+    console: Console | None = None,
 ) -> list[Failure]:
-    """Run what proves a stage, two files at a time.
+    """Run what proves a stage, two files at a time, up to the first failure.
+
+    What failed last time is run first, then the entries of stage.toml in
+    their order, which is that of what most often finds something.
 
     Args:
         tree: the learner's.
         number: the stage, whose own tests pass.
         say: prints a line of progress.
+        console: where a bar shows how long it will take; by default none.
 
     Returns:
-        What failed; nothing if the stage is done.
+        What the first part to fail has found; nothing if the stage is done.
 
     Cost: at most a minute on two cores; nothing if it was proved before.
     """
     key, memory = _key(tree, number), tree.root.parent / ".proofs"
     if memory.is_file() and key in memory.read_text(encoding="utf-8").split():
         return []
+    times = Times.read(tree.root.parent / ".proof-times")
+    targets = times.ordered(stages()[number].proof)
+    say(f"  {len(targets)} parts, about {times.expected(targets):.0f} s")
     began = time.monotonic()
-    targets = stages()[number].proof
-    found: list[Failure] = []
-    with pool() as executor:
-        jobs = {
-            executor.submit(_run, tree._replace(under_test=[number]), number, t)
-            for t in targets
+    bar = Progress(
+        *Progress.get_default_columns(), console=console, transient=True
+    )
+    with _ending_at_once() as executor, bar if console else nullcontext():
+        task = bar.add_task("proving", total=times.work(targets))
+        jobs: dict[Future[Proved], str] = {
+            executor.submit(
+                run_target, tree._replace(under_test=[number]), number, target
+            ): target
+            for target in targets
         }
         for count, job in enumerate(as_completed(jobs), 1):
             try:
-                target, tried, failures = job.result()
+                target, tried, failures, took = job.result()
             except BrokenExecutor:
                 return [Failure("proof", "The code ended the whole process.")]
-            found += failures
+            times.note(target, took, is_wrong=bool(failures))
+            bar.advance(task, times.usual(target))
             sign = "✗" if failures else "✓"
             say(
                 f"  {sign} {count} of {len(targets)}, "
                 f"{time.monotonic() - began:.0f} s: {target} ({tried})"
             )
-    if not found:
-        with memory.open("a", encoding="utf-8") as file:
-            file.write(f"{key}\n")
-    return found
+            if failures:
+                return failures
+    with memory.open("a", encoding="utf-8") as file:
+        file.write(f"{key}\n")
+    return []
+
+
+@contextlib.contextmanager
+def _ending_at_once() -> Iterator[ProcessPoolExecutor]:
+    """Two processes, which at the end of the block are not waited for."""
+    before = {*multiprocessing.active_children()}
+    with pool() as executor:
+        yield executor
+        executor.shutdown(wait=False, cancel_futures=True)
+        for child in {*multiprocessing.active_children()} - before:
+            child.kill()
+
+
+class Times:
+    """How long the parts of proofs took here, and which failed last.
+
+    Args:
+        path: where it is remembered.
+        known: part -> seconds.
+        wrong: the parts that failed when they were last run.
+    """
+
+    def __init__(
+        self, path: Path, known: dict[str, float], wrong: list[str]
+    ) -> None:
+        self._path, self._known, self._wrong = path, known, wrong
+
+    @classmethod
+    def read(cls, path: Path) -> Self:
+        """What is remembered in a file, if it is there and can be read."""
+        try:
+            found = json.loads(path.read_text(encoding="utf-8"))
+            return cls(path, dict(found["seconds"]), list(found["wrong"]))
+        except (OSError, ValueError, LookupError, TypeError):
+            return cls(path, {}, [])
+
+    def ordered(self, targets: Sequence[str]) -> list[str]:
+        """What failed last time first, the others in their order."""
+        return sorted(targets, key=lambda one: one not in self._wrong)
+
+    def usual(self, target: str) -> float:
+        """The seconds that a part takes, as far as one can know."""
+        guess = next(
+            (took for part, took in USUAL.items() if part in target), 5.0
+        )
+        return self._known.get(target, guess)
+
+    def work(self, targets: Sequence[str]) -> float:
+        """The seconds of all parts together."""
+        return sum(map(self.usual, targets))
+
+    def expected(self, targets: Sequence[str]) -> float:
+        """The seconds until all are through, two at a time."""
+        longest = max(map(self.usual, targets))
+        return max(longest, self.work(targets) / 2) + START
+
+    def note(self, target: str, took: float, *, is_wrong: bool) -> None:
+        """Remember how long a part took, and whether it failed."""
+        self._known[target] = round(took, 1)
+        self._wrong = [one for one in self._wrong if one != target]
+        self._wrong += [target] * is_wrong
+        found = {"seconds": self._known, "wrong": self._wrong}
+        self._path.write_text(json.dumps(found, indent=1), encoding="utf-8")
 
 
 def told(number: int, failures: Sequence[Failure]) -> Iterator[str]:
@@ -156,10 +258,13 @@ def _key(tree: Tree, number: int) -> str:
 # --- in a process of its own -----------------------------------------------
 
 
-def _run(
-    tree: Tree, number: int, target: str
-) -> tuple[str, str, list[Failure]]:
-    """Run one entry of `proof`; says how much was tried, and what failed."""
+Proved: TypeAlias = tuple[str, str, list[Failure], float]
+"""A part of a proof, how much was tried, what failed, and the seconds."""
+
+
+def run_target(tree: Tree, number: int, target: str) -> Proved:
+    """Run one entry of `proof`."""
+    began = time.monotonic()
     os.chdir(ROOT)
     install(tree)
     if "/" in target:
@@ -169,7 +274,7 @@ def _run(
     else:
         search = _search(target)
         tried, found = _run_all(tree, number, [(target, lambda: next(search))])
-    return target, tried, found
+    return target, tried, found, time.monotonic() - began
 
 
 def _run_tests(

@@ -27,8 +27,13 @@ from stages.tree import Tree
 
 DONE, WRONG, BLOCKED, TO_WRITE, UNKNOWN = "✓", "✗", "~", "·", " "
 
-CAPSTONES = "a program of your own, one of the three in docs/capstones"
+CAPSTONES = (
+    "a program of your own: python -m stages read gradient (or memory, int8)"
+)
 """Where the course leads after its last stage."""
+
+GRADIENT = 6
+"""The stage with which one has all that the capstone `gradient` needs."""
 
 TOLD = 3
 """How many failures of an exercise are shown in full."""
@@ -358,7 +363,7 @@ def _next(
     elif verdicts.refuted:
         yield "next: fix what failed above"
     elif not tree.is_reference:
-        yield from _done(verdicts, numbers, whole)
+        yield from _done(verdicts, tree, numbers, whole)
 
 
 def _fix(piece: Piece, tree: Tree, verdicts: Verdicts) -> Iterator[str]:
@@ -394,6 +399,15 @@ def unwritten(piece: Piece, states: dict[str, State]) -> list[Exercise]:
     ]
 
 
+def unfinished(states: dict[str, State]) -> list[int]:
+    """The stages in which something is not written."""
+    return [
+        number
+        for number, stage in stages().items()
+        if written(stage, states) < len(stage.pieces)
+    ]
+
+
 def to_do(piece: Piece, left: Sequence[Exercise]) -> tuple[str, Exercise]:
     """A piece as it is told, and the function of it to begin with.
 
@@ -421,7 +435,7 @@ def is_whole(verdicts: Verdicts, numbers: Sequence[int], whole: bool) -> bool:
 
 
 def _done(
-    verdicts: Verdicts, numbers: Sequence[int], whole: bool
+    verdicts: Verdicts, tree: Tree, numbers: Sequence[int], whole: bool
 ) -> Iterator[str]:
     """What to do after a stage, or a part of it, has passed."""
     if not verdicts.is_proved:
@@ -435,17 +449,20 @@ def _done(
     names = " and ".join(f"{number:02d}" for number in numbers)
     several = len(numbers) > 1
     yield f"Stage{'s' * several} {names} {'are' if several else 'is'} done."
-    later = [number for number in stages() if number > max(numbers)]
-    if later:
+    last = stages()[numbers[-1]]
+    yield f"try: python -m stages run {last.after}"
+    yield f"     It {last.shows}."
+    if left := unfinished(tree.states()):
         yield (
-            f"next: read docs/stages/{later[0]:02d}.md, then "
-            f"pytest stages/{later[0]:02d}"
+            f"next: python -m stages predict {left[0]:02d}, "
+            f"read {left[0]:02d}, then pytest stages/{left[0]:02d}"
         )
     else:
         yield f"next: {CAPSTONES}"
+    if GRADIENT in numbers:
+        yield (
+            "open now: a program that differentiates programs: "
+            "python -m stages read gradient"
+        )
     first = stages()[numbers[-1]].pieces[0].title
     yield f"      python -m stages solution {first} compares yours"
-    yield (
-        f"      python stages/{numbers[-1]:02d}/demo.py runs the demo "
-        f"(python -m stages run … runs it with your code)"
-    )

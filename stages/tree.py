@@ -21,7 +21,8 @@ import traceback
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
 from importlib.abc import Loader, MetaPathFinder
-from importlib.machinery import ModuleSpec
+from importlib.machinery import ModuleSpec, SourceFileLoader
+from importlib.resources.readers import FileReader
 from importlib.util import spec_from_file_location
 from pathlib import Path
 from types import CodeType, ModuleType
@@ -385,6 +386,10 @@ class _BorrowingLoader(Loader):
         """The text, for tracebacks."""
         return self._tree.text(self._file)
 
+    def get_resource_reader(self, fullname: str) -> FileReader:
+        """What reads the files beside the module, such as a style sheet."""
+        return FileReader(SourceFileLoader(fullname, str(self._path)))
+
     def _borrowed(self) -> dict[Exercise, functions.Function]:
         """The borrowed exercises of this file -> the reference's functions."""
         found: dict[Exercise, functions.Function] = {}
@@ -414,6 +419,10 @@ class _BorrowingLoader(Loader):
         code = compile(syntax, path, "exec", dont_inherit=True)
         origin = str(self._tree.reference / self._file)
         return _renamed(code, {one.qualname for one in borrowed}, origin)
+
+
+LOADER: Final = _BorrowingLoader
+"""What imports a tree, and reads the reference for what it borrows."""
 
 
 def compile_reference() -> None:

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
-from typing import Self
+from typing import Final, Self
 
 from stages.checking import Mistake
 from stages.functions import State
@@ -79,5 +79,70 @@ class TypesCheck:
         raise Mistake(
             "The code runs, but mypy finds fault with its types. Run it in "
             "exercises/ to see this again.",
-            "\n".join(lines),
+            "\n".join(
+                line for found in lines for line in (found, *cure(found))
+            ),
         )
+
+
+CURES: Final = (
+    (
+        r"Function is missing a type annotation|missing a return type",
+        "annotate each argument and the result: `def f(node: Node) -> None:`",
+    ),
+    (
+        r"Function is missing a type annotation for one or more",
+        "annotate each argument: `def f(node: Node) -> None:`",
+    ),
+    (
+        r'Need type annotation for "(?P<name>\w+)"',
+        "an empty container does not say what goes in: "
+        "`{name}: list[Node] = []`, with your own type",
+    ),
+    (
+        r'Returning Any from function declared to return "(?P<type>[^"]+)"',
+        "name the value and annotate it: `result: {type} = …; return result`",
+    ),
+    (
+        r"Incompatible types in assignment "
+        r'\(expression has type "(?P<was>[^"]+)", '
+        r'variable has type "(?P<type>[^"]+)"',
+        "the first assignment fixes the type. Annotate that one, "
+        "`x: {type} | {was} = …`, or use a second name",
+    ),
+    (
+        r'Item "None" of "[^"]+" has no attribute',
+        "it may be None: ask `is not None` first, or `assert x is not None`",
+    ),
+    (
+        r'"object" has no attribute "(?P<name>\w+)"',
+        "its type says nothing of it: ask `isinstance`, or annotate where it "
+        "comes from: `x: Node = …`",
+    ),
+    (
+        r'Argument \d+ .*expected "(?P<type>[^"]+)"',
+        "give it a {type}: convert the value, or ask `isinstance` before",
+    ),
+    (
+        r"Missing type (arguments|parameters) for generic type",
+        "say of what: `list[Node]`, `Callable[[Node], bool]`",
+    ),
+    (
+        r"Statement is unreachable|Left operand .* is always",
+        "by the types, this cannot happen: remove it, or correct the "
+        "annotation that says so",
+    ),
+    (
+        r'unused "type: ignore" comment',
+        "the comment is not needed any more: remove it",
+    ),
+)
+"""What mypy says, and what to do about it."""
+
+
+def cure(line: str) -> list[str]:
+    """What to do about a line of mypy; nothing if we do not know."""
+    for said, todo in CURES:
+        if found := re.search(said, line):
+            return [f"    → {todo.format(**found.groupdict())}"]
+    return []

@@ -40,6 +40,10 @@ def watch(number: int, console: Console | None = None) -> int:
     tree = Tree(EXERCISES / "fx", under_test=[number])
     with pool(1) as executor:
         before = sources(tree)
+        console.print(
+            "Warming up: importing torch and compiling fx, once. Each save is "
+            "answered at once after that."
+        )
         types = _check_stage(tree, executor, console)
         for saved in changes(
             tree.root,

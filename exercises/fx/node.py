@@ -416,8 +416,9 @@ class Node(NamedNode["Graph"]):
 
         Args:
             replace_with: a node of the same graph.
-            delete_user_cb: called with each user; users for which it returns
-                False keep this node as their input.
+            delete_user_cb: called with each user in turn, once those before
+                it have been changed; users for which it returns False keep
+                this node as their input.
             propagate_meta: also copy this node's `meta` to `replace_with`,
                 whose own `meta` must be empty.
 

@@ -252,5 +252,21 @@ MUTANTS: Final = (
         becomes="    step = 2",
         told="found no free key",
     ),
+    Mutant(
+        function="linked_list.namespace.Namespace.create_name",
+        misconception="an object is true",
+        was=(
+            "        if obj is not None:\n            self._names[obj] = name"
+        ),
+        becomes=("        if obj:\n            self._names[obj] = name"),
+        told="ask `obj is not None`, not `if obj`",
+    ),
+    Mutant(
+        function="linked_list.namespace.Namespace.create_name",
+        misconception="the last number is the highest",
+        was="        counts[base] = number",
+        becomes="        counts[base] = max(number, counts.get(base, 0))",
+        told="holds the last number, not the highest",
+    ),
 )
 """At least two for each exercise."""

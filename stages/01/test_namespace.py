@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+
 import pytest
 
 from fx.linked_list.namespace import Namespace
@@ -150,6 +152,63 @@ def test_a_builtin_may_have_its_own_name() -> None:
         names.create_name("max", min),
         "max_1",
         "The name max belongs to the builtin max, but the object is min.",
+    )
+
+
+class Thing:
+    """An object that is equal to nothing but itself."""
+
+
+@pytest.mark.exercise("linked_list.namespace.Namespace.create_name")
+def test_an_object_may_be_false() -> None:
+    names, empty = Namespace(), ()
+    first = names.create_name("t", empty)
+    same(
+        names.create_name("t", empty),
+        first,
+        "The object is an empty tuple, and an object like any other although "
+        "its truth value is false. It was named before, and keeps its name: "
+        "ask `obj is not None`, not `if obj`.",
+    )
+
+
+@pytest.mark.exercise("linked_list.namespace.Namespace.create_name")
+def test_a_new_object_gets_a_new_name() -> None:
+    names = Namespace()
+    found = []
+    for _ in range(20):
+        found.append(names.create_name("t", Thing()))
+        gc.collect(0)
+    same(
+        len(set(found)),
+        20,
+        "Twenty objects were named one after the other, each dead before the "
+        "next was made, and two have the same name. Python gives the id of a "
+        "dead object to a new one, so remember the object itself, not its id.",
+    )
+
+
+@pytest.mark.exercise("linked_list.namespace.Namespace.create_name")
+def test_an_object_with_a_name_takes_no_other() -> None:
+    names, thing = Namespace(), Thing()
+    names.create_name("t", thing)
+    names.create_name("other", thing)
+    same(
+        names.create_name("other"),
+        "other",
+        "An object that is named t was asked for again, with the candidate "
+        "other. It stays t, so the name other must still be free.",
+    )
+
+
+@pytest.mark.exercise("linked_list.namespace.Namespace.create_name")
+def test_the_last_number_need_not_be_the_highest() -> None:
+    same(
+        asked("add_7", "add_3", "add_7"),
+        ["add_7", "add_3", "add_4"],
+        "add_7 is in use. The number given last for `add` is 3, and counting "
+        "goes on from there, though a higher one was given before: `_counts` "
+        "holds the last number, not the highest.",
     )
 
 

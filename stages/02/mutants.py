@@ -443,5 +443,35 @@ MUTANTS: Final = (
         becomes="lint.problems(self)",
         told="call lint.structure_problems, not lint.problems",
     ),
+    Mutant(
+        function="node.Node.replace_all_uses_with",
+        misconception="all users are asked, then changed",
+        was=(
+            "        changed = []\n"
+            "        for user in list(self.users):\n"
+            "            if delete_user_cb is None or "
+            "delete_user_cb(user):\n"
+            "                changed.append(user)\n"
+            "                user.replace_input_with(self, replace_with)"
+        ),
+        becomes=(
+            "        changed = [user for user in self.users if "
+            "delete_user_cb is None or delete_user_cb(user)]\n"
+            "        for user in changed:\n"
+            "            user.replace_input_with(self, replace_with)"
+        ),
+        told="and only then ask for the next one",
+    ),
+    Mutant(
+        function="node.Node.replace_all_uses_with",
+        misconception="without users there is nothing to do",
+        was="        self._check_node(replace_with)",
+        becomes=(
+            "        self._check_node(replace_with)\n"
+            "        if not self.users:\n"
+            "            return []"
+        ),
+        told="what nothing uses yet may be used later",
+    ),
 )
 """At least two for each exercise."""

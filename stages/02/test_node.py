@@ -565,8 +565,23 @@ def test_a_user_for_which_the_callback_says_no_keeps_the_old_node() -> None:
 
 
 @pytest.mark.exercise("node.Node.replace_all_uses_with")
+def test_the_callback_sees_what_was_changed_before() -> None:
+    graph, x, *_ = residual()
+    with graph.inserting_after(x):
+        neg = graph.call_function(torch.neg)
+    changed = x.replace_all_uses_with(neg, lambda user: not neg.users)
+    same(
+        names(changed),
+        ["linear"],
+        "The callback says yes as long as neg has no user. After linear was "
+        "changed neg has one, so add must stay: ask for a user, change it, "
+        "and only then ask for the next one.",
+    )
+
+
+@pytest.mark.exercise("node.Node.replace_all_uses_with")
 def test_meta_is_copied_on_request() -> None:
-    _, _, linear, add, relu, _ = residual()
+    _, _, linear, add, relu, output = residual()
     add.meta["note"] = "from add"
     add.replace_all_uses_with(relu, lambda user: False)
     same(relu.meta, {}, "propagate_meta is off by default.")
@@ -576,6 +591,15 @@ def test_meta_is_copied_on_request() -> None:
         {"note": "from add"},
         "With propagate_meta=True, the new node must get the old one's meta.",
     )
+    output.meta["note"] = "from output"
+    output.replace_all_uses_with(linear, propagate_meta=True)
+    same(
+        linear.meta,
+        {"note": "from output"},
+        "The old node has no users, but with propagate_meta=True its meta is "
+        "copied all the same: what nothing uses yet may be used later.",
+    )
+    linear.meta.clear()
     add.meta["note"] = "changed"
     same(
         relu.meta,

@@ -370,5 +370,26 @@ MUTANTS: Final = (
         becomes='"call_method", function.__name__,',
         told="must be recorded as one call of operator.",
     ),
+    Mutant(
+        function="proxy._reflects.method",
+        misconception="the tracer is that of the left operand",
+        was="self.tracer.create",
+        becomes="(other if isinstance(other, Proxy) else self).tracer.create",
+        told="records by the tracer of `self`, whatever",
+    ),
+    Mutant(
+        function="proxy.TracerBase.create_proxy",
+        misconception="a proxy is true",
+        was=(
+            "        if proxy_factory_fn is None:\n"
+            "            return self.proxy(node)\n"
+            "        return proxy_factory_fn(node)"
+        ),
+        becomes=(
+            "        return (proxy_factory_fn and "
+            "proxy_factory_fn(node)) or self.proxy(node)"
+        ),
+        told="Ask whether there is a factory",
+    ),
 )
 """Each is made in the reference, alone, and must be found."""

@@ -15,10 +15,11 @@ import torch
 from fx.graph import Graph
 from fx.linked_list.opcodes import Opcode, Target
 from fx.node import Node
-from fx.proxy import GraphAppendingTracer, Proxy, TracerBase
+from fx.proxy import GraphAppendingTracer, Proxy, TraceError, TracerBase
 from fx.recording.operators import OPERATORS, reflectable_magic_methods
 from fx.usedef.values import Argument, Value
 from stages.checking import (
+    Mistake,
     check,
     raising,
     same,
@@ -432,9 +433,17 @@ def test_a_factory_wraps_instead() -> None:
         wrapped.append(node)
         return own
 
-    result = tracer.create_proxy(
-        "placeholder", "x", (), {}, proxy_factory_fn=factory
-    )
+    try:
+        result = tracer.create_proxy(
+            "placeholder", "x", (), {}, proxy_factory_fn=factory
+        )
+    except TraceError as error:
+        raise Mistake(
+            "The proxy that `proxy_factory_fn` made was asked for its truth "
+            "value, which nobody knows: `factory(node) or …` does that, and "
+            "so does `if proxy`. Ask whether there is a factory: `if "
+            "proxy_factory_fn is None`.",
+        ) from error
     check(
         wrapped == list(graph.nodes)[1:],
         "With `proxy_factory_fn`, that function wraps the node, once.",
@@ -663,6 +672,12 @@ def test_two_nodes_of_one_graph_have_two_tracers() -> None:
     check(
         total.tracer is a.tracer,
         "Proxy(a) + Proxy(b) is recorded by the tracer of the first operand.",
+    )
+    check(
+        b.__radd__(a).tracer is b.tracer,
+        "`b.__radd__(a)` is a + b, and it is b that Python asked: the "
+        "reflected method records by the tracer of `self`, whatever the other "
+        "operand is. A subclass of Proxy that overrides `__radd__` gets here.",
     )
 
 

@@ -587,5 +587,30 @@ MUTANTS: Final = (
         becomes="self.num_calls[path] = calls + (path != '')",
         told="and that of the root neither",
     ),
+    Mutant(
+        function="tracing.tracer.Tracer.call_module",
+        misconception="a call is named by its key",
+        was='"call_module", path, args',
+        becomes='"call_module", call, args',
+        told="Only the key in `self.module_stack` has the number",
+    ),
+    Mutant(
+        function="tracing.tracer.Tracer.call_module",
+        misconception="a leaf has no scope",
+        was=(
+            "        try:\n"
+            "            scope.module_path, scope.module_type = here\n"
+            "            self.module_stack[call] = here\n"
+            "            if not self.is_leaf_module(m, path):\n"
+        ),
+        becomes=(
+            "        leaf = self.is_leaf_module(m, path)\n"
+            "        try:\n"
+            "            scope.module_path, scope.module_type = here\n"
+            "            self.module_stack[call] = here\n"
+            "            if not leaf:\n"
+        ),
+        told="Enter the scope, then ask",
+    ),
 )
 """Each is made in the reference, alone, and must be found."""

@@ -403,6 +403,76 @@ def test_the_tracer_decides_what_is_a_leaf() -> None:
     )
 
 
+class Scoped(Tracer):
+    """A tracer whose leaves depend on where it is."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: list[tuple[str, list[str]]] = []
+
+    def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:
+        """Note the scope, and say yes.
+
+        Args:
+            m: the module that is called.
+            module_qualified_name: its path.
+        """
+        self.seen.append((self.scope.module_path, [*self.module_stack]))
+        return True
+
+
+@pytest.mark.exercise(CALL)
+def test_the_leaf_is_asked_for_inside_its_scope() -> None:
+    net = Net()
+    tracer = Scoped()
+    started(net, tracer)
+    tracer.call_module(net.first, refuse, (placeholder(tracer),), {})
+    same(
+        tracer.seen,
+        [("first", ["first"])],
+        "While `is_leaf_module` answers, the call is open: `self.scope` is "
+        "that of the module, and `self.module_stack` has it. Enter the scope, "
+        "then ask.",
+    )
+
+
+@pytest.mark.exercise(CALL)
+def test_a_leaf_is_named_by_its_path_each_time() -> None:
+    net = Net()
+    tracer = started(net)
+    x = placeholder(tracer)
+    for _ in range(2):
+        tracer.call_module(net.first.linear, refuse, (x,), {})
+    same(
+        [node.target for node in list(tracer.graph.nodes)[1:]],
+        ["first.linear", "first.linear"],
+        "The target of call_module is the path by which the module is found, "
+        "and the second call finds it there, too. Only the key in "
+        "`self.module_stack` has the number of the call.",
+    )
+
+
+@pytest.mark.exercise(CALL)
+def test_a_call_is_counted_before_it_is_made() -> None:
+    net = Net()
+    tracer = started(net)
+    counted: list[int] = []
+
+    def forward(value: Proxy) -> None:
+        counted.append(tracer.num_calls.get("first", 0))
+
+    x = placeholder(tracer)
+    for _ in range(2):
+        tracer.call_module(net.first, forward, (x,), {})
+    same(
+        counted,
+        [1, 2],
+        "While a module runs, its call is counted in `self.num_calls` "
+        "already: the module may call itself, and the inner call is the next "
+        "one. Count before you run `forward`.",
+    )
+
+
 @pytest.mark.exercise(CALL)
 def test_what_is_recorded_inside_knows_where_it_is() -> None:
     net = Net()

@@ -492,4 +492,36 @@ MUTANTS: Final = (
         becomes='compile(code.src, "<generated>", "exec"',
         told="under the file name that the text was compiled with",
     ),
+    Mutant(
+        function="codegen.codegen.CodeGen._gen_python_code",
+        misconception="names are claimed first",
+        was=(
+            "        emitter.run()\n"
+            "        if not emitter.origins:\n"
+            '            emitter.write_line("pass\\n", len(nodes) - 1 if '
+            "nodes else None)\n"
+            "        wraps = _wrap_statements(emitter)\n"
+            "        body, origins = self._body(emitter)\n"
+            "        for name, value in self.additional_globals():\n"
+            "            emitter.globals.claim(name, value)\n"
+        ),
+        becomes=(
+            "        for name, value in self.additional_globals():\n"
+            "            emitter.globals.claim(name, value)\n"
+            "        emitter.run()\n"
+            "        if not emitter.origins:\n"
+            '            emitter.write_line("pass\\n", len(nodes) - 1 if '
+            "nodes else None)\n"
+            "        wraps = _wrap_statements(emitter)\n"
+            "        body, origins = self._body(emitter)\n"
+        ),
+        told="`claim` after that",
+    ),
+    Mutant(
+        function="codegen.emit.Emitter.call_function",
+        misconception="a global has the function's name",
+        was="self.wrapped[spelling] = None",
+        becomes="self.wrapped[target.__name__] = None",
+        told="must be the name that the line calls",
+    ),
 )

@@ -364,6 +364,24 @@ class TestCallFunction:
             "line would say that it is a leaf.",
         )
 
+    def test_a_wrapped_function_is_noted_by_its_global(self) -> None:
+        def clip(value: Value) -> Value:
+            return value
+
+        graph, (x, _) = graph_with("x", "stages_05_test_emit_clip")
+        node = graph.call_function(clip, (x,))
+        node.meta["is_wrapped"] = True
+        emitter = emitter_of(graph)
+        line = emitter.call_function(node)
+        (noted,) = emitter.wrapped
+        check(
+            f"{noted}(" in line,
+            "What is noted in `self.wrapped` must be the name that the line "
+            "calls: the code says `wrap(name)` for a global of its own, which "
+            "need not have the function's `__name__`.",
+            picture=f"line:  {line}\nnoted: {noted}",
+        )
+
     def test_a_dot_is_not_noted(self) -> None:
         graph, (x,) = graph_with("x")
         node = graph.call_function(getattr, (x, "shape"))

@@ -242,6 +242,23 @@ class TestTheGlobals:
         ):
             graph.python_code("self")
 
+    def test_nor_the_name_of_what_the_body_calls(self) -> None:
+        class Greedy(CodeGen):
+            def additional_globals(self) -> list[tuple[str, Value]]:
+                return [("len", 42)]
+
+        graph = Graph()
+        graph.output(graph.call_function(len, (graph.placeholder("x"),)))
+        graph.set_codegen(Greedy())
+        with raising(
+            RuntimeError,
+            "additional_globals",
+            "The body calls the builtin len, so no additional global can have "
+            "that name. The emitter knows which globals the body needs once "
+            "it has run: `claim` after that.",
+        ):
+            graph.python_code("self")
+
 
 @ASSEMBLY
 class TestSubclasses:

@@ -376,4 +376,18 @@ MUTANTS: Final = (
         becomes="if True:",
         told="says that it keeps the values",
     ),
+    Mutant(
+        function="interpreter.Transformer.transform",
+        misconception="a result of None is no result",
+        was="if self.graph.is_finished:",
+        becomes="if result is not None:",
+        told="Ask `self.graph.is_finished`, not whether",
+    ),
+    Mutant(
+        function="passes.shape_prop.ShapeProp.run_node",
+        misconception="operators raise RuntimeErrors",
+        was="except Exception as",
+        becomes="except RuntimeError as",
+        told="nobody hears which node it was",
+    ),
 )

@@ -12,7 +12,7 @@ from fx.graph_module import GraphModule
 from fx.node import Node
 from fx.passes.shape_prop import ShapeProp, TensorMetadata
 from fx.usedef.values import Value
-from stages.checking import check, raising, same
+from stages.checking import Mistake, check, raising, same
 from stages.residual import Residual
 
 
@@ -172,6 +172,26 @@ class TestShapeProp:
                 and "shape" in str(error.__cause__),
                 sentence,
             )
+
+    def test_whatever_a_node_raises_is_told(self) -> None:
+        def refusing(x: Value) -> Value:
+            raise KeyError("no such column")
+
+        graph = Graph()
+        x = graph.placeholder("x")
+        graph.output(graph.call_function(refusing, (x,)))
+        module = GraphModule(nn.Module(), graph)
+        sentence = (
+            "A node raised a KeyError, and nobody hears which node it was. "
+            "Calls raise what they like: catch every Exception, and raise a "
+            "RuntimeError from it."
+        )
+        try:
+            shapes_written(module, torch.ones(3))
+        except RuntimeError as error:
+            check("ShapeProp error for: node=" in str(error), sentence)
+        except KeyError as error:
+            raise Mistake(sentence) from error
 
     def test_an_interruption_comes_through(self) -> None:
         def interrupted(x: Value) -> Value:

@@ -14,7 +14,7 @@ from fx.linked_list.opcodes import Target
 from fx.node import Node
 from fx.tracing import concrete_args
 from fx.usedef.values import Argument, Value
-from stages.checking import check, raising, same, same_graph
+from stages.checking import check, raising, same, same_graph, working
 from stages.residual import Residual
 
 
@@ -215,6 +215,23 @@ class TestTransform:
             "ask for the output.",
         ):
             Transformer(traced).transform()
+
+    def test_a_graph_that_returns_nothing(self) -> None:
+        graph = Graph()
+        graph.placeholder("x")
+        graph.output(None)
+        module = GraphModule(nn.Module(), graph)
+        with working(
+            "The graph returns None, which is a value: it has an output, and "
+            "the new graph needs one. Ask `self.graph.is_finished`, not "
+            "whether the result is None."
+        ):
+            new = Transformer(module).transform()
+        same_graph(
+            new.graph,
+            str(graph),
+            "The graph returns None, and the new one must as well.",
+        )
 
     def test_new_nodes_say_where_they_are_from(self) -> None:
         traced = symbolic_trace(Residual())

@@ -668,4 +668,52 @@ MUTANTS: Final = (
         becomes="if True:",
         told="no pattern has so many nodes",
     ),
+    Mutant(
+        function="passes.utils.matcher_utils.is_convex",
+        misconception="the users of one node lead out",
+        was="(user for node in nodes for user in node.users)",
+        becomes="[*next(iter(nodes)).users]",
+        told="not of the first one",
+    ),
+    Mutant(
+        function="rewriting.replacing.Edit.insert",
+        misconception="a match returns one value",
+        was=(
+            "        for gone, came in zip(match.returning_nodes, "
+            "outputs, strict=True):\n"
+            "            self.replace(gone, came)"
+        ),
+        becomes="        self.replace(match.returning_nodes[0], outputs[0])",
+        told="not only the first",
+    ),
+    Mutant(
+        function="subgraph_rewriter.replace_pattern_with_filters",
+        misconception="the anchor is what the match returns",
+        was="rewrite.match.anchors[0]",
+        becomes="rewrite.match.returning_nodes[0]",
+        told="it is `match.anchors[0]`",
+    ),
+    Mutant(
+        function="passes.utils.matcher_utils.Search.match_node",
+        misconception="a wildcard takes what is taken",
+        was=(
+            "        if found in self.partners:\n"
+            '            return f"{found} is paired with another node of '
+            'the pattern"\n'
+            "        asked = self.pattern.nodes[sought]\n"
+            "        if asked.wildcard:\n"
+            "            self.bind(sought, found)\n"
+            '            return ""'
+        ),
+        becomes=(
+            "        asked = self.pattern.nodes[sought]\n"
+            "        if asked.wildcard:\n"
+            "            self.bind(sought, found)\n"
+            '            return ""\n'
+            "        if found in self.partners:\n"
+            '            return f"{found} is paired with another node of '
+            'the pattern"'
+        ),
+        told="before you let a wildcard take a node",
+    ),
 )

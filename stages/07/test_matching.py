@@ -593,6 +593,22 @@ def test_two_nodes_of_the_pattern_have_two_partners() -> None:
 
 
 @pytest.mark.exercise(MATCH_NODE)
+def test_an_input_takes_no_node_that_is_paired() -> None:
+    def same_neg_twice(x: torch.Tensor) -> torch.Tensor:
+        once = torch.neg(x)
+        return once + once
+
+    one, pattern, graph = search(lambda a, b: torch.neg(a) + b, same_neg_twice)
+    one.match_node(pattern["neg"], graph["neg"])
+    check(
+        one.match_node(pattern["b"], graph["neg"]),
+        "neg is paired with neg of the pattern and will be erased, so that it "
+        "cannot be the input b of the replacement as well: ask partners "
+        "before you let a wildcard take a node.",
+    )
+
+
+@pytest.mark.exercise(MATCH_NODE)
 def test_an_input_takes_any_node() -> None:
     one, pattern, graph = search(
         relu_of_sum, lambda x: torch.relu(torch.neg(x) + x)
@@ -896,6 +912,25 @@ def test_a_long_way_out_and_back() -> None:
         "neg, sin, exp, tanh, add: the path out of {neg, add} is three nodes "
         "long before it comes back. Looking one user far is not enough.",
     )
+
+
+@pytest.mark.exercise(CONVEX)
+@pytest.mark.parametrize("leak", range(4))
+def test_any_node_of_the_set_may_be_the_one(leak: int) -> None:
+    def program(x: torch.Tensor) -> torch.Tensor:
+        parts = [torch.neg(x) for _ in range(4)]
+        return torch.stack([*parts, torch.exp(parts[leak])])
+
+    for _ in range(5):  # a set has its nodes in no certain order
+        nodes = named(graph_of(program))
+        inside = {node for node in nodes.values() if node.target is torch.neg}
+        same(
+            is_convex({*inside, nodes["stack"]}),
+            False,
+            f"Of the four negs only number {leak} has a user outside of the "
+            "set, and what that computes comes back to stack: look at the "
+            "users of each node, not of the first one.",
+        )
 
 
 class _Counting(dict[Node, None]):

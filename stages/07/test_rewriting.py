@@ -248,6 +248,37 @@ def test_a_replacement_may_return_a_constant() -> None:
     )
 
 
+def sum_and_difference(a: Value, b: Value) -> tuple[Value, Value]:
+    """Two results of the same operands."""
+    return a + b, a - b
+
+
+def with_alpha(a: Value, b: Value) -> tuple[Value, Value]:
+    """The same in functions of torch."""
+    return torch.add(a, b), torch.add(a, b, alpha=-1)
+
+
+@pytest.mark.exercise(INSERT)
+def test_a_pattern_may_return_several_values() -> None:
+    def program(x: Value, y: Value) -> Value:
+        total, rest = sum_and_difference(x, y)
+        return total * rest
+
+    gm = symbolic_trace(program)
+    rewrite = rewrite_of(
+        gm, sum_and_difference, with_alpha, a="x", b="y", add="add", sub="sub"
+    )
+    edit = Edit(gm, carry_meta=False)
+    edit.insert(rewrite)
+    same(
+        [(str(old), str(new)) for old, new in edit.new.items()],
+        [("add", "add_1"), ("sub", "add_2")],
+        "The pattern returns two values, and the replacement two others in "
+        "the same order: `self.replace` each of `match.returning_nodes`, not "
+        "only the first.",
+    )
+
+
 @pytest.mark.exercise(INSERT)
 def test_matches_may_touch() -> None:
     gm = symbolic_trace(lambda x: torch.relu(torch.relu(x)))
@@ -401,6 +432,12 @@ def test_it_says_what_was_replaced_and_by_what() -> None:
         [["add_1", "clamp"]],
         "Each ReplacedPatterns has the new nodes in `replacements`.",
     )
+    check(
+        all(one.anchor in one.nodes_map for one in done),
+        "The anchor of a ReplacedPatterns is a node of the pattern, and so a "
+        "key of nodes_map: it is `match.anchors[0]`. In `returning_nodes` are "
+        "nodes of the graph.",
+    )
     same(
         [(str(one.anchor), len(one.nodes_map)) for one in done],
         [("relu", 4)],
@@ -416,7 +453,7 @@ def test_a_filter_may_reject() -> None:
         gm, relu_of_sum, clamp_of_sum, [is_sum_of_inputs]
     )
     same(
-        [str(one.nodes_map[one.anchor]) for one in done],
+        [str(one.nodes_map.get(one.anchor)) for one in done],
         ["relu"],
         "The second relu(a + b) has a neg as operand: the filter says False, "
         "only the first match is replaced.",
@@ -555,7 +592,7 @@ def test_a_name_finds_an_anchor() -> None:
         node_name_match="tanh",
     )
     same(
-        [str(one.nodes_map[one.anchor]) for one in done],
+        [str(one.nodes_map.get(one.anchor)) for one in done],
         ["tanh"],
         "node_name_match='tanh' lets the anchor match the node of that name, "
         "whatever it calls: the matcher has to be told.",

@@ -497,4 +497,18 @@ MUTANTS: Final = (
         becomes="        pass",
         told="values that have other strides from now on",
     ),
+    Mutant(
+        function="capture.capture.Capture.run",
+        misconception="a literal is its own constant",
+        was="constant = copy_of_small(args[0])",
+        becomes="constant = args[0]",
+        told="only a small one has a constant",
+    ),
+    Mutant(
+        function="capture.capture.Capture.run",
+        misconception="the result is its own constant",
+        was="constant = copy_of_small(args[0])",
+        becomes="constant = result",
+        told="each write is done twice",
+    ),
 )

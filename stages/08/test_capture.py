@@ -176,6 +176,37 @@ def test_a_number_may_come_out_of_a_constant() -> None:
 
 
 @pytest.mark.exercise(RUN)
+def test_a_constant_may_be_written() -> None:
+    def counted(x: torch.Tensor) -> torch.Tensor:
+        total = torch.tensor(2.0)
+        total.add_(1)
+        total.add_(1)
+        return x * total.item()
+
+    same(
+        make_fx(counted)(torch.ones(1))(torch.ones(1)).tolist(),
+        [4.0],
+        "torch.tensor(2.) was written twice, so item() is 4. The constant of "
+        "a literal is a copy: `fold` repeats each write on the constant, and "
+        "if that is the result itself, each write is done twice.",
+    )
+
+
+@pytest.mark.exercise(RUN)
+def test_a_large_literal_is_no_constant() -> None:
+    def scaled(x: torch.Tensor) -> torch.Tensor:
+        return x * torch.tensor([1.0] * 2000).sum().item()
+
+    with raising(
+        RuntimeError,
+        "It appears that you're trying to get value",
+        "The literal has 2000 elements, and the capture would keep each of "
+        "them twice: only a small one has a constant, as `copy_of_small` says.",
+    ):
+        make_fx(scaled)(torch.ones(1))
+
+
+@pytest.mark.exercise(RUN)
 def test_a_new_tensor_is_new_in_every_run() -> None:
     def counted(x: torch.Tensor) -> torch.Tensor:
         return torch.tensor([1.0]).add_(x)

@@ -199,7 +199,7 @@ def _loaded(name: str, path: Path) -> ModuleType:
     if not path.is_file():
         raise AssertionError(
             f"to write: exercises/capstones/{name}.py. What it must define, "
-            f"and what it is checked for, is in docs/capstones/{name}.md."
+            f"and what it is checked for: python -m stages read {name}"
         )
     # pickle and dataclasses look it up
     unique = f"capstone_{name}" if path.parent == OWN else f"solution_{name}"

@@ -193,7 +193,7 @@ def test_the_solution_for_who_gives_up(said: io.StringIO) -> None:
     assert "before._next = x" in said.getvalue()
 
 
-def test_next_and_hint_follow_the_learner(
+def test_next_is_the_lowest_and_a_hint_follows_the_learner(
     learner: Learner, said: io.StringIO
 ) -> None:
     lay_out(learner.work)
@@ -203,7 +203,7 @@ def test_next_and_hint_follow_the_learner(
     assert cli.main(["hint"]) == 0
     assert "loop (stage 06)" in said.getvalue()
     assert cli.main([]) == 0
-    assert "next: write loop in exercises/fx/interpreter.py" in said.getvalue()
+    assert "next: write ring in exercises/fx/linked_list" in said.getvalue()
     pulled = learner.work.tree / "linked_list" / "linked_list.py"
     text = pulled.read_text(encoding="utf-8")
     pulled.write_text(f"{text}# newer\n", encoding="utf-8")
@@ -470,6 +470,43 @@ def test_watch_answers_a_save(tmp_path: Path) -> None:
         process.wait(20)
         process.stdout.close()
     assert process.returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        (
+            'fx/node.py:3: error: Need type annotation for "users"',
+            "`users: list[Node] = []`",
+        ),
+        (
+            "fx/node.py:3: error: Returning Any from function declared to "
+            'return "Proxy"  [no-any-return]',
+            "`result: Proxy = …; return result`",
+        ),
+        (
+            "fx/node.py:3: error: Function is missing a return type annotation",
+            "`def f(node: Node) -> None:`",
+        ),
+        (
+            'fx/node.py:3: error: Item "None" of "Node | None" has no '
+            'attribute "users"',
+            "ask `is not None` first",
+        ),
+        (
+            "fx/node.py:3: error: Incompatible types in assignment (expression "
+            'has type "int", variable has type "str")',
+            "`x: str | int = …`",
+        ),
+    ],
+)
+def test_what_mypy_finds_has_a_cure(line: str, told: str) -> None:
+    (said,) = types_check.cure(line)
+    assert told in said
+
+
+def test_what_mypy_says_besides_is_left_as_it_is() -> None:
+    assert types_check.cure("fx/node.py:3: note: See the documentation") == []
 
 
 @pytest.mark.parametrize(

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import io
 import re
 import sys
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, Future
+from contextlib import contextmanager
+from pathlib import Path
 from types import SimpleNamespace
-from typing import Never
+from typing import Any, Never
 
 import pytest
+from rich.console import Console
 
 from stages import proof
 from stages.manifest import ROOT, stages
 from stages.report import Verdicts, summary
+from stages.tree import Tree
 from tests.course.learner import Learner
 from tests.reliability import run
 from tests.reliability.part import Outcome
@@ -22,7 +30,7 @@ ERASE = "linked_list.linked_list.LinkedList.erase"
 def failures(learner: Learner, number: int, target: str) -> list[proof.Failure]:
     """What one entry of a stage's proof finds."""
     job = learner.executor.submit(
-        proof._run, learner.tree(number), number, target
+        proof.run_target, learner.tree(number), number, target
     )
     return job.result()[2]
 
@@ -133,6 +141,89 @@ def test_a_proof_is_remembered_by_what_it_depends_on(
     learner.write(ERASE, "self._len -= 1", "self._len -= 2")
     with pytest.raises(RuntimeError, match="the proof is run"):
         proof.prove_stage(tree, 1, print)
+
+
+class Now(Executor):
+    """Runs each job when it is submitted."""
+
+    def submit(
+        self, run: Callable[..., Any], /, *args: Any, **kwargs: Any
+    ) -> Future[Any]:
+        """Run a job here."""
+        job: Future[Any] = Future()
+        job.set_result(run(*args, **kwargs))
+        return job
+
+
+@pytest.fixture
+def ran(learner: Learner, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The parts that a proof runs, of which the reliability one is red."""
+    parts: list[str] = []
+
+    def run(tree: Tree, number: int, target: str) -> proof.Proved:
+        parts.append(target)
+        failures = [proof.Failure(target, "wrong")] * ("edits" in target)
+        return target, "1 test", failures, 7.0
+
+    @contextmanager
+    def now() -> Iterator[Executor]:
+        yield Now()
+
+    monkeypatch.setattr(proof, "run_target", run)
+    monkeypatch.setattr(proof, "_ending_at_once", now)
+    monkeypatch.setattr(proof, "as_completed", list)
+    return parts
+
+
+def test_a_proof_says_how_long_and_stops_at_the_first_red(
+    learner: Learner, ran: list[str]
+) -> None:
+    said: list[str] = []
+    found = proof.prove_stage(learner.tree(1), 1, said.append)
+    assert [one.what for one in found] == ["tests.reliability.edits"]
+    assert re.fullmatch(r"  5 parts, about \d+ s", said[0])
+    assert said[-1].endswith("tests.reliability.edits (1 test)")
+    assert len(said) == 4  # the parts after the red one are not waited for
+    assert not (learner.folder / ".proofs").exists()
+
+
+def test_what_failed_last_time_is_run_first(
+    learner: Learner, ran: list[str]
+) -> None:
+    proof.prove_stage(learner.tree(1), 1, str)
+    assert ran[0] == "page"
+    ran.clear()
+    said: list[str] = []
+    proof.prove_stage(learner.tree(1), 1, said.append)
+    assert ran[0] == "tests.reliability.edits"
+    assert len(said) == 2
+
+
+def test_an_estimate_is_of_this_machine(tmp_path: Path) -> None:
+    path = tmp_path / "times"
+    times = proof.Times.read(path)
+    assert times.expected(["page", "tests/parity/test_zoo.py"]) == (
+        proof.USUAL["test_zoo"] + proof.START
+    )
+    times.note("page", 40.0, is_wrong=False)
+    assert proof.Times.read(path).usual("page") == 40.0
+    path.write_text("{")
+    assert proof.Times.read(path).usual("page") == proof.USUAL["page"]
+
+
+def test_a_bar_is_drawn_on_a_terminal(learner: Learner, ran: list[str]) -> None:
+    out = io.StringIO()
+    console = Console(file=out, force_terminal=True, width=80)
+    proof.prove_stage(learner.tree(1), 1, console.print, console)
+    assert "proving" in out.getvalue()
+
+
+def test_no_part_is_waited_for_after_the_end() -> None:
+    began = time.monotonic()
+    with proof._ending_at_once() as executor:
+        executor.submit(time.sleep, 60)
+        executor.submit(len, "").result()
+    assert time.monotonic() - began < 50
 
 
 def test_only_a_proof_says_done(learner: Learner) -> None:

@@ -151,7 +151,11 @@ class ShapeProp(Interpreter):
         return self.run(*args)
 
     def run_node(self, n: Node) -> Value:
-        """Run one node and annotate it."""
+        """Run one node and annotate it.
+
+        Raises:
+            RuntimeError: the node raised an Exception, which is the cause.
+        """
         raise NotImplementedError("stage 06: ShapeProp.run_node")
 
     def _run_in_mode(self, n: Node) -> Value:

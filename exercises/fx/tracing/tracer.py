@@ -284,7 +284,8 @@ class Tracer(TracerBase):
         """Answer the call of a submodule while tracing.
 
         A leaf gives a proxy of a call_module node; another module is run,
-        and so traced through.
+        and so traced through. `scope` and `module_stack` have the call from
+        before `is_leaf_module` is asked until the answer is there.
 
         Args:
             m: the module that is called.

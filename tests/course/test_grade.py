@@ -1,0 +1,409 @@
+"""`python -m stages grade`: right rows, and nobody harms anybody else."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import subprocess
+import sys
+import textwrap
+import xml.etree.ElementTree as Xml
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from stages import __main__ as cli
+from stages import functions, grade, grades
+from stages.generate import generated
+from stages.grade import Mark, Options, Row
+from stages.manifest import REFERENCE, ROOT, exercises_by_file, stages
+from stages.tree import reference_source
+
+FILES = exercises_by_file()
+STUBS = {name: text for name, text in generated().items() if name in FILES}
+FIRST = [one.name for one in stages()[1].exercises]
+NAME = "linked_list.namespace.Namespace.create_name"
+NAME_FILE = "linked_list/namespace.py"
+SIGNATURE = (
+    "    def create_name(self, candidate: str, obj: object | None = None) "
+    '-> str:\n        """A name."""\n'
+)
+
+FAST = 3
+"""Seconds of processor time in which each program here has to end."""
+
+
+def student(
+    folder: Path,
+    written: Iterable[str] = FIRST,
+    *,
+    where: str = "exercises/fx",
+    name: str = "",
+    head: str = "",
+) -> Path:
+    """A folder that somebody hands in.
+
+    Args:
+        folder: is made.
+        written: the exercises that are as the reference has them.
+        where: the folder of fx in it.
+        name: the body of `create_name`, if it is another one.
+        head: lines at the top of its file.
+    """
+    wanted = {*written}
+    for file, text in STUBS.items():
+        for one in FILES[file]:
+            version = reference_source(one) if one.name in wanted else ""
+            if one.name == NAME and name:
+                body = textwrap.indent(textwrap.dedent(name), " " * 8)
+                version = f"{SIGNATURE}{body.strip(chr(10))}\n"
+            if version:
+                text = functions.with_source(text, one.qualname, version)
+        if file == NAME_FILE and head:
+            first = "from __future__ import annotations\n"
+            text = text.replace(first, first + head, 1)
+        path = folder / where / file
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    return folder
+
+
+def graded(tmp_path: Path, *folders: Path) -> dict[str, Row]:
+    """The rows of stage 01, by student."""
+    options = Options([1], seconds=FAST, memory=tmp_path / "memory", jobs=2)
+    rows = grade.grade(folders, options, Console(file=io.StringIO()))
+    return {row.student: row for row in rows}
+
+
+def victim(tmp_path: Path) -> Path:
+    """A folder that must survive."""
+    folder = tmp_path / "victim"
+    folder.mkdir()
+    (folder / "kept.txt").write_text("kept")
+    return folder
+
+
+def survives(folder: Path) -> bool:
+    """Whether nothing in it was changed."""
+    found = {path.name: path.read_text() for path in folder.iterdir()}
+    return found == {"kept.txt": "kept"}
+
+
+def rmtree(folder: Path) -> str:
+    """A body that removes a folder, and does not care whether it could."""
+    return f"""
+        import os, shutil
+        shutil.rmtree({str(folder)!r}, ignore_errors=True)
+        try:
+            os.remove({str(folder / "kept.txt")!r})
+        except OSError:
+            pass
+        open({str(folder / "new.txt")!r}, "w").close()
+        return candidate
+        """
+
+
+COPIES = """
+    import importlib.util
+    from stages.manifest import REFERENCE
+    spec = importlib.util.spec_from_file_location(
+        "fx.linked_list.real", REFERENCE / "linked_list" / "namespace.py"
+    )
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.Namespace.create_name(self, candidate, obj)
+    """
+
+
+def test_each_loses_only_what_is_wrong(tmp_path: Path) -> None:
+    kept = victim(tmp_path)
+    desk = tmp_path / "class"
+    broken = student(desk / "broken") / "exercises" / "fx" / NAME_FILE
+    broken.write_text("def (:\n", encoding="utf-8")
+    rows = graded(
+        tmp_path,
+        student(desk / "right"),
+        student(desk / "half", FIRST[:5]),
+        student(desk / "deletes", name=rmtree(kept)),
+        student(desk / "copies", name=COPIES),
+        student(desk / "ends", name="import os\nos._exit(0)"),
+        desk / "broken",
+        student(desk / "alone" / "exercises", where="fx"),
+    )
+    assert survives(kept)
+    assert rows["right"].right == rows["alone"].right == 4
+    assert rows["half"].right == 1
+    assert rows["half"].marks[1].told["_make_room"] == "to write"
+    assert "8 as in the reference" in rows["right"].notes[0]
+    for name, said in (
+        ("deletes", f"it wanted to rmtree {kept}"),
+        ("copies", "it wanted to read the solutions"),
+        ("ends", "it ended its own process"),
+        ("broken", "namespace.py:1: syntax error"),
+    ):
+        mark = rows[name].marks[1]
+        assert "Namespace.create_name" in mark.told, name
+        assert any(said in note for note in rows[name].notes), rows[name]
+    assert "ring" not in rows["deletes"].marks[1].told
+
+
+@pytest.mark.skipif(
+    not os.environ.get("STAGES_LONG"), reason="a minute: in `make fuzz`"
+)
+def test_whatever_twenty_students_do(tmp_path: Path) -> None:
+    kept, desk = victim(tmp_path), tmp_path / "class"
+    before = subprocess.run(
+        ["git", "status", "--short"], cwd=ROOT, capture_output=True, check=True
+    ).stdout
+    bodies = {
+        "hangs": "while True:\n    pass",
+        "sleeps": """
+            import time
+            while True:
+                try:
+                    time.sleep(1)
+                except BaseException:
+                    pass
+            """,
+        "stubborn": """
+            while True:
+                try:
+                    while True:
+                        pass
+                except BaseException:
+                    pass
+            """,
+        "forks": "import os\nwhile True:\n    os.fork()",
+        "daemon": """
+            import subprocess
+            subprocess.Popen(["sh", "-c", "setsid sleep 300 & sleep 300"])
+            return candidate
+            """,
+        "prints": """
+            import os
+            for _ in range(20000):
+                print("x" * 1000)
+                os.write(1, b"y" * 1000)
+            return candidate
+            """,
+        "deletes": rmtree(kept),
+        "copies": COPIES,
+        "edits": """
+            from stages.manifest import HERE
+            (HERE / "01" / "test_namespace.py").write_text("")
+            return candidate
+            """,
+        "ends": "import os\nos._exit(0)",
+        "eats": "kept = []\nwhile True:\n    kept.append(bytearray(10**8))",
+        "calls": """
+            import socket
+            socket.create_connection(("192.0.2.1", 53), 1)
+            return candidate
+            """,
+    }
+    folders = [student(desk / name, name=body) for name, body in bodies.items()]
+    head = f"import shutil\nshutil.rmtree({str(kept)!r})\n"
+    folders += [
+        student(desk / "right"),
+        student(desk / "flat", where="."),
+        student(desk / "bare", where="fx"),
+        student(desk / "half", FIRST[:5]),
+        student(desk / "empty", ()),
+        student(desk / "imports", head=head),
+    ]
+    (desk / "nothing").mkdir()
+    (desk / "stripped" / "stages").mkdir(parents=True)
+    (desk / "stripped" / "fx").symlink_to(REFERENCE)
+    link = student(desk / "links") / "exercises" / "fx" / NAME_FILE
+    link.unlink()
+    link.symlink_to(REFERENCE / NAME_FILE)
+    folders += [desk / name for name in ("nothing", "stripped", "links")]
+    rows = graded(tmp_path, *folders)
+    assert survives(kept)
+    right = {name for name, row in rows.items() if row.right == 4}
+    assert right == {"right", "flat", "bare"}
+    assert rows["half"].right == 1
+    for name in ("empty", "imports", "nothing", "stripped", "ends"):
+        assert rows[name].right == 0, name
+    for name in (*bodies, "links", "imports", "nothing", "stripped"):
+        if name not in ("hangs", "prints", "eats"):
+            assert rows[name].notes[0], name
+        assert "Namespace.create_name" in rows[name].marks[1].told, name
+    after = subprocess.run(
+        ["git", "status", "--short"], cwd=ROOT, capture_output=True, check=True
+    ).stdout
+    assert after == before
+    assert (
+        "sleep 300"
+        not in subprocess.run(
+            ["ps", "-eo", "args"], capture_output=True, check=True, text=True
+        ).stdout.splitlines()
+    )
+
+
+def test_what_is_graded_is_remembered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*args: object) -> None:
+        raise AssertionError("it was graded a second time")
+
+    one = student(tmp_path / "one", FIRST[:5])
+    first = graded(tmp_path, one)
+    monkeypatch.setattr(grade, "graded", refuse)
+    again = graded(tmp_path, one)
+    assert again["one"].right == first["one"].right == 1
+    assert again["one"].marks[1].told == first["one"].marks[1].told
+    student(one, FIRST)
+    with pytest.raises(AssertionError, match="a second time"):
+        graded(tmp_path, one)
+
+
+GUARDED = """
+import os, shutil, socket, subprocess, sys, threading
+from pathlib import Path
+from stages.jail import Guard
+mine, theirs = Path(sys.argv[1]), Path(sys.argv[2])
+said = []
+def nothing(): pass
+Guard(
+    mine, Path("/nowhere"), [], nothing.__code__, said.append
+).install()
+folder = os.open(theirs, os.O_RDONLY)
+(mine / "own.txt").write_text("own")
+(mine / "folder").mkdir()
+shutil.rmtree(mine / "folder")
+kept = str(theirs / "kept.txt")
+tries = {
+    "write": lambda: open(kept, "w"),
+    "append": lambda: open(kept, "a"),
+    "remove": lambda: os.remove(kept),
+    "remove in": lambda: os.remove("kept.txt", dir_fd=folder),
+    "rename": lambda: os.rename(kept, mine / "stolen.txt"),
+    "move": lambda: shutil.move(kept, mine),
+    "over": lambda: os.replace(mine / "own.txt", kept),
+    "rmtree": lambda: shutil.rmtree(theirs),
+    "mkdir": lambda: os.mkdir(theirs / "new"),
+    "link": lambda: os.symlink(kept, theirs / "link"),
+    "truncate": lambda: os.truncate(kept, 0),
+    "chmod": lambda: os.chmod(kept, 0),
+    "start": lambda: subprocess.run(["true"]),
+    "system": lambda: os.system("true"),
+    "connect": lambda: socket.create_connection(("192.0.2.1", 9), 1),
+    "kill": lambda: os.kill(os.getppid(), 0),
+}
+for name, attempt in tries.items():
+    try:
+        attempt()
+    except PermissionError as error:
+        if "not while it is graded" in str(error):
+            print(name)
+os.symlink(theirs, mine / "way")
+try:
+    (mine / "way" / "kept.txt").write_text("by a link")
+except PermissionError:
+    print("by a link")
+thread = threading.Thread(target=os.remove, args=(kept,))
+threading.excepthook = lambda error: print(error.exc_type.__name__)
+thread.start()
+thread.join()
+print(len(said) > 10, (mine / "own.txt").read_text())
+"""
+
+
+def test_the_guard_refuses_without_namespaces(tmp_path: Path) -> None:
+    kept, mine = victim(tmp_path), tmp_path / "mine"
+    mine.mkdir()
+    run = subprocess.run(
+        [sys.executable, "-c", GUARDED, mine, kept],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr
+    expected = GUARDED.count("lambda: ")
+    assert run.stdout.splitlines()[-3:] == [
+        "by a link",
+        "PermissionError",
+        "True own",
+    ], run.stdout
+    assert len(run.stdout.splitlines()) == expected + 3, run.stdout
+    assert survives(kept)
+
+
+# --- what is written -------------------------------------------------------
+
+
+def rows_made_up() -> list[Row]:
+    """A student who has one exercise of two, and one without files."""
+    half = Mark(
+        {"ring": "✓", "loop": "✗"},
+        {"loop": "It is \x00 <wrong>."},
+        notes=["it wanted to start a process"],
+        shared="unshare: Operation not permitted",
+        seconds=1.5,
+    )
+    none = Mark({"ring": "·", "loop": "·"}, {"ring": "to write"})
+    return [
+        Row("ann", {1: half}),
+        Row("bob", {1: none}, "there is no exercises/fx in it"),
+    ]
+
+
+def test_a_row_of_csv_for_each_student() -> None:
+    ann, bob = csv.DictReader(io.StringIO(grades.as_csv(rows_made_up())))
+    assert (ann["student"], ann["stage 01"], ann["of"]) == ("ann", "1", "2")
+    assert ann["isolated"] == "no"
+    assert ann["notes"] == "01: it wanted to start a process"
+    assert (bob["right"], bob["isolated"]) == ("0", "yes")
+    assert bob["notes"] == "there is no exercises/fx in it"
+
+
+def test_json_has_all_that_is_known() -> None:
+    ann, _ = json.loads(grades.as_json(rows_made_up()))
+    assert ann["stages"]["01"]["told"]["loop"].endswith("<wrong>.")
+    assert ann["seconds"] == 1.5
+
+
+def test_xml_is_what_runners_read() -> None:
+    root = Xml.fromstring(grades.as_xml(rows_made_up()))
+    suite, other = root
+    assert suite.attrib["tests"] == "2" and suite.attrib["failures"] == "1"
+    ring, loop, notes = suite
+    assert not [*ring]
+    (failure,) = loop
+    assert failure.attrib == {"type": "wrong", "message": "It is ? <wrong>."}
+    assert "Operation not permitted" in f"{notes.text}"
+    assert other.attrib["name"] == "bob, stage 01"
+
+
+def test_the_table_says_what_was_not_isolated() -> None:
+    out = io.StringIO()
+    grades.show(rows_made_up(), Console(file=out, width=100))
+    said = " ".join(out.getvalue().split())
+    assert "ann 1/2 1/2 1.5" in said
+    assert "Not isolated (unshare: Operation not permitted)" in said
+
+
+@pytest.mark.parametrize(
+    ("text", "numbers"), [("3", [3]), ("01-03", [1, 2, 3]), ("01,04", [1, 4])]
+)
+def test_stages_are_numbers_and_ranges(text: str, numbers: list[int]) -> None:
+    assert cli._stages(text) == numbers
+
+
+def test_a_name_that_nothing_writes_is_refused_first(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    called: list[object] = []
+    monkeypatch.setattr(cli, "grade", lambda *args: called.append(args))
+    out = io.StringIO()
+    monkeypatch.setattr(cli, "CONSOLE", Console(file=out, width=100))
+    monkeypatch.setattr(cli, "lay_out", lambda: None)
+    assert cli.main(["grade", str(tmp_path), "--out", "grades.txt"]) == 2
+    assert ".csv, .json, .xml" in out.getvalue()
+    assert not called

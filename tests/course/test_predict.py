@@ -1,0 +1,97 @@
+"""`python -m stages predict`, and what one can run once a stage is done."""
+
+from __future__ import annotations
+
+import io
+import textwrap
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from stages import predict
+from stages.manifest import ROOT, stages
+from stages.proof import predictions
+from stages.report import Verdicts, summary
+from tests.course.learner import Learner
+from tests.process import python
+
+
+def answer_of(number: int) -> str:
+    """What the page says that the stage's first program prints."""
+    page = (ROOT / f"docs/stages/{number:02d}.md").read_text(encoding="utf-8")
+    return dict(predictions(page))[stages()[number].first].strip()
+
+
+@pytest.mark.parametrize("number", stages())
+def test_each_stage_begins_with_a_question_of_its_page(number: int) -> None:
+    out = io.StringIO()
+    console = Console(file=out, width=100)
+    assert predict.ask(stages()[number], answer_of(number), console)
+    said = out.getvalue()
+    assert "As you said." in said
+    assert f"next: python -m stages read {number:02d}" in said
+    name = stages()[number].first.rpartition(".")[2]
+    assert f"def {name}() -> None:" in said
+
+
+def test_a_wrong_guess_is_told_why() -> None:
+    out = io.StringIO()
+    console = Console(file=out, width=100)
+    assert not predict.ask(stages()[1], "a behind b", console)
+    said = " ".join(out.getvalue().split())
+    assert "Not quite what you said." in said
+    assert "between b and the next one" in said
+
+
+@pytest.mark.parametrize(
+    ("guess", "is_right"),
+    [
+        ("x add (10, add)", True),
+        ("X, add, 10 add", True),
+        ("x add (add, 10)", False),
+        ("", False),
+    ],
+)
+def test_brackets_and_commas_do_not_count(guess: str, is_right: bool) -> None:
+    assert predict.same(guess, "x add (10, add)") is is_right
+
+
+def test_the_program_runs_with_the_learners_fx() -> None:
+    run = python("-m", "stages", "predict", "03", "x add 10 add")
+    assert run.returncode == 0, run.stderr
+    assert "As you said." in run.stdout
+
+
+@pytest.mark.parametrize("number", stages())
+def test_there_is_something_to_run_after_each_stage(
+    number: int, learner: Learner
+) -> None:
+    stage = stages()[number]
+    assert (ROOT / stage.after).is_file()
+    learner.write_all()
+    verdicts = Verdicts()
+    verdicts.is_proved = True
+    verdicts.passed.append("a test")
+    said = [*summary(verdicts, learner.tree(number), [number], whole=True)]
+    assert f"try: python -m stages run {stage.after}" in said
+    assert f"     It {stage.shows}." in said
+    assert any(
+        "read gradient" in line and "open now" in line for line in said
+    ) is (number == 6)
+
+
+def test_proxies_draw_a_real_network(tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    script = f"""
+        import runpy
+        from pathlib import Path
+        from stages.manifest import EXERCISES
+        from stages.tree import Tree, install
+        install(Tree(EXERCISES / "fx"))
+        runpy.run_path("stages/03/after.py")["main"](Path({str(page)!r}))
+        """
+    run = python("-c", textwrap.dedent(script))
+    assert run.returncode == 0, run.stderr
+    assert "ResNet-18 on one Proxy: 71 nodes." in run.stdout
+    assert "layer1" in page.read_text(encoding="utf-8")

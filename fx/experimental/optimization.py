@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable, Mapping, MutableMapping
+from typing import TYPE_CHECKING
 
 from torch import nn
 
 from .._symbolic_trace import symbolic_trace
 from ..extra.effects.modules import is_torchs
+from ..extra.lending.lending import names_of
 from ..graph import Graph
 from ..graph_module import GraphModule
 from ..node import Node
@@ -27,6 +29,9 @@ __all__ = [
     "remove_dropout",
     "replace_node_module",
 ]
+
+if not TYPE_CHECKING:
+    __getattr__ = names_of(__name__)
 
 
 def fuse(

@@ -26,6 +26,8 @@ fx/__init__.py calls `register` once, when everything else is there.
     GraphModule.guards      what `fx.trace` relied on, for nothing
     Kind.known              code generators that are saved: those with guards,
                             for an error
+
+Beside these, Python is told where a module is that fx has not: `lending`.
 """
 
 from __future__ import annotations
@@ -47,6 +49,7 @@ from ..tracing.trace_run import TraceRun
 from ..tracing.tracer import Tracer
 from ..usedef.values import Value
 from .effects import effects
+from .lending import lending
 from .matching.call_forms import Normalized
 from .notes import value_notes
 from .printing.choosing import emitter_of
@@ -75,6 +78,7 @@ def register() -> None:
     Settling.rule = staticmethod(value_notes.settle)
     GraphModule.guards = property(_guards)
     Kind.known = {"guarded": _GUARDED}
+    lending.install()
 
 
 def _guards(gm: GraphModule) -> Value:

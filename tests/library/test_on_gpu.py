@@ -162,7 +162,8 @@ def _stream(case: Case) -> Value:
     """What runs the calls inside beside others; the CPU has no such thing."""
     if case.device.type != "cuda":
         return nullcontext()
-    stream = torch.cuda.Stream()
+    cuda: Value = torch.cuda  # some of it has no types
+    stream = cuda.Stream()
     stream.wait_stream(torch.cuda.current_stream())
     return torch.cuda.stream(stream)
 

@@ -14,7 +14,7 @@ from docs.machinery.errors import DocsError
 from docs.machinery.extension import KINDS, DocsExtension
 from docs.machinery.literate import gaps, shown_lines
 from docs.machinery.pages import pages, text_of
-from docs.machinery.reference import names
+from docs.machinery.reference import lent, names
 from docs.machinery.source import ROOT, UnknownName, find, page_of, read
 
 USUAL = (
@@ -87,7 +87,7 @@ def unknown_names(docs: Path, page: str) -> Iterator[str]:
 @cache
 def _public() -> set[str]:
     """The public names, under which the code may not define them."""
-    return {name.anchor for name in names()}
+    return {name.anchor for name in names()} | lent()
 
 
 def uneven(page: str, shown: Mapping[str, Counter[int]]) -> Iterator[str]:

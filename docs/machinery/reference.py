@@ -59,6 +59,17 @@ def names() -> list[Name]:
     ]
 
 
+def lent() -> set[str]:
+    """The modules and names that torch lends, by their dotted names."""
+    table = tomllib.loads(SURFACE.read_text(encoding="utf-8"))
+    return {
+        f"{module}.{key}".rstrip(".")
+        for module, rows in table.items()
+        for key, row in rows.items()
+        if row["status"] == "lent"
+    }
+
+
 def _surface() -> Iterator[tuple[tuple[str, str], str]]:
     """What the table of the surface says that fx has."""
     table = tomllib.loads(SURFACE.read_text(encoding="utf-8"))

@@ -5,18 +5,20 @@ does nothing.  The other functions here are for passes that replace one module
 by another.
 
 torch.fx's file also converts networks to the memory layout of oneDNN, which is
-left out here: `torch.compile` chooses layouts by itself, and measures them.
+lent: `torch.compile` chooses layouts by itself, and measures them.
 """
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Iterable, Mapping, MutableMapping
+from typing import TYPE_CHECKING
 
 from torch import nn
 
 from .._symbolic_trace import symbolic_trace
 from ..extra.effects.modules import is_torchs
+from ..extra.lending.lending import names_of
 from ..graph import Graph
 from ..graph_module import GraphModule
 from ..node import Node
@@ -30,6 +32,9 @@ __all__ = [
     "remove_dropout",
     "replace_node_module",
 ]
+
+if not TYPE_CHECKING:
+    __getattr__ = names_of(__name__)
 
 
 def fuse(

@@ -30,6 +30,8 @@ runs, rewrites and reinplaces real networks with what is left.
     GraphModule.guards      what `fx.trace` relied on, for nothing
     Kind.known              code generators that are saved: those with guards,
                             for an error
+
+Beside these, Python is told where a module is that fx has not: `lending`.
 """
 
 from __future__ import annotations
@@ -51,6 +53,7 @@ from ..tracing.trace_run import TraceRun
 from ..tracing.tracer import Tracer
 from ..usedef.values import Value
 from .effects import effects
+from .lending import lending
 from .matching.call_forms import Normalized
 from .notes import value_notes
 from .printing.choosing import emitter_of
@@ -79,6 +82,7 @@ def register() -> None:
     Settling.rule = staticmethod(value_notes.settle)
     GraphModule.guards = property(_guards)
     Kind.known = {"guarded": _GUARDED}
+    lending.install()
 
 
 def _guards(gm: GraphModule) -> Value:

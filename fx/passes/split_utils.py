@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from torch import nn
 
 from ..codegen.module_paths import copy_attributes
+from ..extra.lending.lending import names_of
 from ..graph import Graph
 from ..graph_module import GraphModule
 from ..node import Node, map_arg
@@ -24,6 +26,9 @@ from .tools_common import CALLABLE_NODE_OPS
 from .utils.common import lift_subgraph_as_module, subgraph_of
 
 __all__ = ["getattr_recursive", "setattr_recursive", "split_by_tags"]
+
+if not TYPE_CHECKING:
+    __getattr__ = names_of(__name__)
 
 
 def getattr_recursive(obj: object, name: str) -> Value:

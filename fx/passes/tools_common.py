@@ -5,11 +5,12 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable, Mapping
 from itertools import chain
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import torch
 from torch import nn
 
+from ..extra.lending.lending import names_of
 from ..graph import Graph
 from ..graph_module import GraphModule
 from ..node import Node
@@ -23,6 +24,9 @@ __all__ = [
     "legalize_graph",
     "stable_topological_sort",
 ]
+
+if not TYPE_CHECKING:
+    __getattr__ = names_of(__name__)
 
 Names: TypeAlias = list[str]
 NodeList: TypeAlias = list[Node]

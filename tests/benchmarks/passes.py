@@ -272,19 +272,6 @@ def fuse_partitions(lib: Library, size: int) -> Task:
     )
 
 
-@benchmark(at_least(1), full=(), needs=("passes.param_fetch",))
-def lift_attributes(lib: Library, size: int) -> Task:
-    """lift_lowering_attrs_to_nodes of a chain of Linear and ReLU."""
-    leaves = [
-        module
-        for _ in range(size // 2)
-        for module in (nn.Linear(1, 1), nn.ReLU())
-    ]
-    module = lib.compiled(nn.Sequential(*leaves))
-    lift = lib.module("passes.param_fetch").lift_lowering_attrs_to_nodes
-    return Task(lambda _: lift(module), len(module.graph.nodes))
-
-
 @benchmark(at_least(1), full=(), needs=("passes.graph_manipulation",))
 def sizes_of_nodes(lib: Library, size: int) -> Task:
     """get_size_of_all_nodes of the mixed chain, whose shapes are known."""
@@ -298,18 +285,6 @@ def sizes_of_nodes(lib: Library, size: int) -> Task:
             str(getattr(node, "size_bytes", None))
             for node in module.graph.nodes
         ],
-    )
-
-
-@benchmark(at_least(1), full=(), needs=("passes.operator_support",))
-def supported_operators(lib: Library, size: int) -> Task:
-    """OperatorSupport.is_node_supported of each node of the mixed chain."""
-    module = lib.compiled(programs.Mixed(size))
-    support = lib.module("passes.operator_support").OperatorSupport()
-    nodes = [n for n in module.graph.nodes if n.op == "call_function"]
-    return Task(
-        lambda _: [support.is_node_supported({}, n) for n in nodes],
-        len(module.graph.nodes),
     )
 
 

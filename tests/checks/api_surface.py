@@ -9,6 +9,8 @@ and sets the status:
 
     same     fx has the name, with the same parameters
     differs  fx has the name; the reason says what is different
+    lent     fx does not have the name, and torch's own file is used; the
+             reason says why that is enough
     out      fx does not have the name; the reason says why
     later    the name belongs to a stage whose files do not exist yet
 
@@ -43,6 +45,7 @@ from typing import Any, Final, Literal, TypeAlias, TypeVar, get_args
 import torch
 import torch.fx
 
+from fx.extra.lending.lending import TWIN
 from fx.torch_internals.names import TESTED_TORCH
 from tests.checks.sources import ROOT, Source, library
 
@@ -50,7 +53,7 @@ FILE = ROOT / "tests" / "api_surface.toml"
 TORCH = TESTED_TORCH[1]
 """The version of torch that the file describes: run --write beside it."""
 
-Status: TypeAlias = Literal["same", "differs", "out", "later"]
+Status: TypeAlias = Literal["same", "differs", "lent", "out", "later"]
 Kind: TypeAlias = Literal["module", "class", "function", "data"]
 Object: TypeAlias = Any
 """Any value of a module or class attribute."""
@@ -60,6 +63,7 @@ HEADER: Final = f"""\
 #
 # same     fx has it, with the same parameters
 # differs  fx has it; the reason says what is different
+# lent     torch's own file, in which `torch.fx` means fx (fx/extra/lending)
 # out      fx has it not; the reason says why
 # later    it belongs to a stage that is not built yet
 #
@@ -91,10 +95,14 @@ class Row:
 
 @dataclass(frozen=True)
 class Item:
-    """The kind of the object that a name refers to, and its parameters."""
+    """The kind of the object that a name refers to, and its parameters.
+
+    In fx, also whether it is in a file of torch.
+    """
 
     kind: Kind
     parameters: str | None = None
+    lent: bool = False
 
 
 Surface: TypeAlias = dict[tuple[str, str], Item]
@@ -219,6 +227,7 @@ def _set_on_self(body: Iterable[ast.AST]) -> Iterator[str]:
 # --- torch.fx --------------------------------------------------------------
 
 
+@cache
 def torch_modules() -> list[str]:
     """Every module of torch.fx, found by its file, without importing it."""
     (folder,) = map(Path, torch.fx.__path__)
@@ -322,7 +331,6 @@ def _is_listed(row: Row | None) -> bool:
 
 NOT_PASSED_ON: Final = {
     "fx._lazy_graph_module.*": "it is there for one function",
-    "fx.tensor_type.*": "it is torch.fx's own file, but for three classes",
     "fx.passes.*": "a pass has its own names; others are in their own files",
     "fx.experimental.*": "a pass has its own names, and others are torch's",
 }
@@ -377,6 +385,11 @@ def passed_on_problems(
 # --- fx --------------------------------------------------------------------
 
 
+def is_lent(module: ModuleType) -> bool:
+    """Is this a file of torch?"""
+    return not Path(str(module.__file__)).is_relative_to(ROOT / "fx")
+
+
 def look_up(module: str, key: str) -> Item | None:
     """The object that fx has under a name, or None."""
     try:
@@ -387,12 +400,14 @@ def look_up(module: str, key: str) -> Item | None:
         raise
     outer, _, inner = key.partition(".")
     if not outer:
-        return Item("module")
-    if outer not in vars(home):
+        return Item("module", lent=is_lent(home))
+    value = getattr(home, outer, None)
+    twin = sys.modules.get(f"{module}{TWIN}")
+    lent = outer not in vars(home)
+    if lent and (twin is None or outer not in vars(twin)):
         return None
-    value = vars(home)[outer]
     if not inner:
-        return describe(value)
+        return replace(describe(value), lent=lent)
     if not inspect.isclass(value):
         return None
     return _member(value, inner)
@@ -480,12 +495,15 @@ def _judged(old: Row | None, place: tuple[str, str], item: Item) -> Row:
     status: Status = "out"
     if found:
         status = "same" if found == item else "differs"
+        status = "lent" if found.lent else status
     return Row(*place, item.kind, item.parameters, status)
 
 
 def _stands(old: Row, found: Item | None) -> bool:
     """Is a status that was written by hand to be kept?"""
     if old.status in ("out", "later") and found:
+        return False
+    if found and found.lent != (old.status == "lent"):
         return False
     return bool(old.reason) or old.status == "same"
 
@@ -498,23 +516,36 @@ def row_problems(row: Row, found: Item | None) -> Iterator[str]:
     if row.status != "same" and not row.reason:
         yield f"{row.name}: {row.status}, but no reason is given"
     match row.status:
-        case "same":
-            wanted = Item(row.kind, row.parameters)
-            if found is None:
-                yield f"{row.name}: fx has it not"
-            elif found.kind != wanted.kind:
-                yield f"{row.name}: a {found.kind}, not a {wanted.kind}"
-            elif found != wanted:
-                yield (
-                    f"{row.name}: takes {found.parameters}, "
-                    f"torch.fx {wanted.parameters}"
-                )
-        case "differs":
-            if found is None:
-                yield f"{row.name}: fx has it not, so it does not differ"
+        case "same" | "differs":
+            yield from _own_problems(row, found)
+        case "lent":
+            # A torch that is older than the file may lack the module.
+            had = found or f"torch.{row.module}" in torch_modules()
+            if found is None and had:
+                yield f"{row.name}: is to be lent, and is not found"
+            elif found and not found.lent:
+                yield f"{row.name}: is to be lent, yet fx has a file"
         case "out" | "later":
             if found is not None:
                 yield f"{row.name}: is {row.status}, yet fx has it"
+
+
+def _own_problems(row: Row, found: Item | None) -> Iterator[str]:
+    """What is wrong with the row of a name that fx has itself."""
+    wanted = Item(row.kind, row.parameters)
+    same = row.status == "same"
+    if found is None:
+        end = "" if same else ", so it does not differ"
+        yield f"{row.name}: fx has it not{end}"
+    elif found.lent:
+        yield f"{row.name}: is lent, and not a file of fx"
+    elif same and found.kind != wanted.kind:
+        yield f"{row.name}: a {found.kind}, not a {wanted.kind}"
+    elif same and found != wanted:
+        yield (
+            f"{row.name}: takes {found.parameters}, "
+            f"torch.fx {wanted.parameters}"
+        )
 
 
 def surface_problems(
@@ -575,7 +606,7 @@ def stray_problems(
                 if name in names:
                     yield (
                         f"{source.path}:{node.lineno}: torch.fx has {name} in "
-                        f"torch.{names[name]}, which is out: define it in "
+                        f"torch.{names[name]}, which is not fx's: define it in "
                         f"{names[name]} and give it a row, or name it otherwise"
                     )
 

@@ -28,6 +28,7 @@ from tests.checks.api_surface import (
     row_problems,
     stray_problems,
     surface_problems,
+    torch_modules,
     torch_surface,
     updated,
 )
@@ -115,6 +116,21 @@ SAME = Row("fx.m", "f", "function", "(a, b=1)", "same")
             "fx.m.f: is out, yet fx has it",
         ),
         (
+            SAME,
+            Item("function", "(a, b=1)", lent=True),
+            "fx.m.f: is lent, and not a file of fx",
+        ),
+        (
+            Row("fx.m", "f", "data", None, "lent", "why"),
+            Item("data"),
+            "fx.m.f: is to be lent, yet fx has a file",
+        ),
+        (
+            Row("fx.node", "f", "data", None, "lent", "why"),
+            None,
+            "fx.node.f: is to be lent, and is not found",
+        ),
+        (
             Row("fx.m", "f", "data", None, "later"),
             None,
             "fx.m.f: later, but no reason is given",
@@ -136,6 +152,21 @@ def test_a_name_that_is_imported_and_lacking_is_seen() -> None:
     assert len(found) == 1 + len(NOT_PASSED_ON)
     assert "there is no such name" in found[1]
     assert "TreeSpec" in passed_on("torch.fx._pytree")
+
+
+def test_each_module_is_own_lent_or_out_and_imports() -> None:
+    """Own and lent ones are what their rows say; what is out is refused."""
+    rows = load(FILE.read_text(encoding="utf-8"))
+    kinds = {"same": False, "differs": False, "lent": True, "out": None}
+    for (module, key), row in rows.items():
+        if not key and f"torch.{module}" in torch_modules():
+            found = look_up(module, "")
+            assert (found and found.lent) == kinds[row.status], module
+
+
+def test_a_module_of_another_torch_is_not_missed() -> None:
+    row = Row("fx.of_a_torch_to_come", "", "module", None, "lent", "why")
+    assert list(row_problems(row, None)) == []
 
 
 def test_a_row_that_is_true_is_fine() -> None:
@@ -182,7 +213,7 @@ def test_a_pass_that_is_written_where_torch_fx_has_it_turns_its_row_red() -> (
     rows = load(FILE.read_text(encoding="utf-8"))
     assert list(row_problems(rows[SPLITTER], look_up(*SPLITTER))) == []
     assert list(row_problems(rows[SPLITTER], Item("module"))) == [
-        "fx.passes.splitter_base: is out, yet fx has it"
+        "fx.passes.splitter_base: is to be lent, yet fx has a file"
     ]
     rows[SPLITTER] = replace(rows[SPLITTER], status="same", reason="")
     wrong = list(surface_problems(rows, torch_surface(rows)))
@@ -202,7 +233,7 @@ def test_a_pass_that_is_written_elsewhere_under_its_name_is_seen() -> None:
     (line,) = stray_problems([source], left_out(rows))
     assert line.startswith(
         "fx/passes/cutter.py:2: torch.fx has FxNetSplitterInternalError in "
-        "torch.fx.passes.splitter_base, which is out: "
+        "torch.fx.passes.splitter_base, which is not fx's: "
     )
     rows[SPLITTER] = replace(rows[SPLITTER], status="same", reason="")
     assert not list(stray_problems([source], left_out(rows)))

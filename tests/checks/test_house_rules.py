@@ -289,6 +289,7 @@ def watched():
     seen["filters"] = list(warnings.filters)
     seen["handlers"] = list(logging.getLogger().handlers)
     seen["path"] = list(sys.path)
+    seen["finders"] = list(sys.meta_path)
     seen["hooks"] = (sys.excepthook, sys.displayhook, sys.gettrace())
     seen["dtype"] = torch.get_default_dtype()
     seen["seed"] = torch.initial_seed()
@@ -310,9 +311,10 @@ def changed_by(statement: str) -> list[str]:
 
 
 def test_importing_fx_changes_nothing_elsewhere() -> None:
+    """But for its own pytrees, and the finder of what torch lends to it."""
     changes = changed_by("import fx")
     own = [name for name in changes if name.startswith("pytree.<class 'fx.")]
-    assert changes == own
+    assert changes == ["finders", *own]
 
 
 def test_a_change_made_by_importing_is_seen() -> None:

@@ -13,7 +13,6 @@ from torch import nn
 import fx
 from fx.passes import graph_manipulation, param_fetch, tools_common
 from fx.passes.operator_support import (
-    OperatorSupport,
     OpSupports,
     any_chain,
     chain,
@@ -158,13 +157,6 @@ def test_a_table_of_what_is_supported(table: Value) -> None:
             }
         )
     assert seen[0] == seen[1]
-
-
-def test_dtypes_without_shapes_are_told() -> None:
-    gm = fx.symbolic_trace(lambda x: torch.neg(x))
-    *_, neg, _ = gm.graph.nodes
-    with pytest.raises(KeyError, match="run ShapeProp"):
-        OperatorSupport({"torch.neg": (([],), {})}).is_node_supported({}, neg)
 
 
 def test_all_of_some_and_one_of_some() -> None:

@@ -19,11 +19,12 @@ from __future__ import annotations
 import operator
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Final, TypeAlias
+from typing import Final, Protocol, TypeAlias
+
+from torch import nn
 
 from ...graph_module import GraphModule
 from ...node import Node
-from ..operator_support import OperatorSupportBase
 from ..tools_common import CALLABLE_NODE_OPS, get_node_target
 from ..utils.call_order import kept_in_order
 from ..utils.fuser_utils import fuse_by_partitions
@@ -35,6 +36,18 @@ _NON_COMPUTE: Final = ("torch.ops.aten.view", "_operator.getitem")
 
 Neighbours: TypeAlias = Mapping[Node, Sequence[Node]]
 """The nodes that must run before a node, or after it."""
+
+
+class Support(Protocol):
+    """Says which nodes a back end can run.
+
+    `fx.passes.operator_support`, which torch lends, has ways to make one.
+    """
+
+    def is_node_supported(
+        self, submodules: Mapping[str, nn.Module], node: Node
+    ) -> bool:
+        """Whether the back end can run a node; modules are given by path."""
 
 
 class Partition:
@@ -92,7 +105,7 @@ class CapabilityBasedPartitioner:
     def __init__(
         self,
         graph_module: GraphModule,
-        operator_support: OperatorSupportBase,
+        operator_support: Support,
         allows_single_node_partition: bool = False,
         non_compute_ops: Collection[str] | None = None,
         allowed_single_node_partition_ops: Collection[str] | None = None,

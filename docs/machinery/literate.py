@@ -174,6 +174,8 @@ def _code(
 ) -> None:
     """The code column: where it is from, and the lines."""
     column = element(section, "div", css="fx-code")
+    if anchors:  # the API and the headings find names; the index stays small
+        column.set("data-search-exclude", "")
     where = f"{span.module.path}, lines {span.first}-{span.last}"
     element(column, "p", where, css="fx-where")
     marked = span.marked(scene.directive.options.get("mark", ()))

@@ -3,6 +3,7 @@
 python -m docs.machinery outline fx.node
 python -m docs.machinery check files/node.md
 python -m docs.machinery check                # all pages, a line for each
+python -m docs.machinery make                 # what the pages load
 python -m docs.machinery words                # of each core, and of all pages
 """
 
@@ -15,6 +16,7 @@ from pathlib import Path
 from docs.machinery.checking import missing_pages, pages, problems
 from docs.machinery.extension import KINDS
 from docs.machinery.literate import dotted
+from docs.machinery.making import make
 from docs.machinery.source import ROOT, find
 from docs.machinery.words import report
 
@@ -30,6 +32,8 @@ def main(arguments: list[str]) -> int:
             return check_all()
         case ["check", name]:
             return check(name.removeprefix("docs/"))
+        case ["make"]:
+            make()
         case ["words"]:
             print("\n".join(report(DOCS, KINDS)))
         case _:

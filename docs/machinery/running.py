@@ -57,8 +57,8 @@ def printed(target: str) -> str:
     )
 
 
-def film(target: str, call: Literal["film", "choices"] = "film") -> str:
-    """What a file's `film()` or `choices()` returns, as JSON.
+def film(target: str, call: Literal["film", "choices", "page"] = "film") -> str:
+    """What `film()` or `choices()` returns, as JSON, or `page()`, as HTML.
 
     Raises:
         Failed: it raised something.

@@ -12,6 +12,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urldefrag, urljoin, urlsplit
 
+from docs.machinery.making import make
 from docs.machinery.source import ROOT
 
 SITE = "http://127.0.0.1:8000/"
@@ -32,6 +33,7 @@ def build(config: Path, target: Path, url: str = SITE) -> str:
     Raises:
         subprocess.CalledProcessError: it failed; `output` says why.
     """
+    make()
     command = [sys.executable, "-m", "mkdocs", "build", "--strict"]
     return subprocess.run(
         [*command, "-f", str(config), "-d", str(target)],

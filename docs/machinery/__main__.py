@@ -13,10 +13,10 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from docs.machinery import making, playing
 from docs.machinery.checking import missing_pages, pages, problems
 from docs.machinery.extension import KINDS
 from docs.machinery.literate import dotted
-from docs.machinery.making import make
 from docs.machinery.source import ROOT, find
 from docs.machinery.words import report
 
@@ -33,7 +33,8 @@ def main(arguments: list[str]) -> int:
         case ["check", name]:
             return check(name.removeprefix("docs/"))
         case ["make"]:
-            make()
+            making.make()
+            playing.make()
         case ["words"]:
             print("\n".join(report(DOCS, KINDS)))
         case _:

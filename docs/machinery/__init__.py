@@ -150,6 +150,9 @@ is a file of docs/machinery/pictures with `draw() -> Canvas`
 (docs/machinery/svg.py: boxes, words, arrows on a width of 360; tones, no
 colours).
 
+`/// graph | resnet18`: what `page()` of docs/examples/resnet18.py gives, in a
+frame that is loaded when it comes into view.  `title:` says what it shows.
+
 `/// speed`: a chart of the recorded benchmarks.
 
 `/// api | trace`: the public names of a group (GROUPS in reference_pages.py),

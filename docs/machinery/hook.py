@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import groupby
 from pathlib import Path, PurePath
 
@@ -17,8 +17,10 @@ SECTION = "The other files"
 
 
 def on_config(config: MkDocsConfig) -> None:
-    """Put the pages into the navigation, by room."""
-    listed = by_room(made(Path(config.docs_dir)))
+    """Put the pages that it does not name into the navigation, by room."""
+    named = set(_pages_in(config.nav))
+    pages = made(Path(config.docs_dir))
+    listed = by_room(page for page in pages if page not in named)
     for entry in config.nav or []:
         for within in entry.values():
             for one in within if isinstance(within, list) else ():
@@ -38,6 +40,15 @@ def by_room(pages: Iterable[str]) -> list[dict[str, list[dict[str, str]]]]:
         {name: [{f"{one.stem}.py": str(one)} for one in inside]}
         for name, inside in groupby(paths, key=room)
     ]
+
+
+def _pages_in(nav: object) -> Iterator[str]:
+    """The pages that a part of the navigation names."""
+    if isinstance(nav, str):
+        yield nav
+    elif isinstance(nav, dict | list):
+        for one in nav.values() if isinstance(nav, dict) else nav:
+            yield from _pages_in(one)
 
 
 def on_files(files: Files, config: MkDocsConfig) -> None:

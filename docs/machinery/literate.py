@@ -68,10 +68,19 @@ class Span:
         """Which lines contain one of the texts, counted from 1.
 
         Raises:
-            UnknownName: a text stands in none of the lines.
+            UnknownName: a text stands in none of the lines, or only in lines
+                that another text marks.
         """
         lines = self.module.lines[self.first - 1 : self.last]
         for text in texts:
+            others = [other for other in texts if other != text]
+            if (own := [line for line in lines if text in line]) and all(
+                any(other in line for other in others) for line in own
+            ):
+                raise UnknownName(
+                    f"mark: each line with {text!r} has another mark already; "
+                    "name a text that stands in its own line, or leave it out"
+                )
             if not any(text in line for line in lines):
                 near = difflib.get_close_matches(text, lines, n=1, cutoff=0.4)
                 hint = f"; did you mean {near[0].strip()!r}?" if near else ""
@@ -190,6 +199,8 @@ def draw_code(
         hidden: lines that are not shown, since they stand beside.
     """
     column = element(section, "div", css="fx-code")
+    if anchors:  # the API and the headings find names; the index stays small
+        column.set("data-search-exclude", "")
     where = f"{span.module.path}, lines {span.first}-{span.last}"
     element(column, "p", where, css="fx-where")
     marked = span.marked(scene.directive.options.get("mark", ()))

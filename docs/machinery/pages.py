@@ -15,6 +15,19 @@ from docs.machinery.source import FILES, ROOT, page_of
 
 DOCS = ROOT / "docs"
 
+TAGS = {
+    "experimental/const_fold.py": ("constant folding",),
+    "passes/conv_bn_fusion.py": (
+        *("fold batch norm", "fuse conv bn", "batchnorm", "fold_conv_bn"),
+    ),
+    "passes/pipeline.py": (
+        *("split over machines", "pipeline parallel", "distributed"),
+        "several gpus",
+    ),
+    "passes/split_module.py": ("split a module", "cut a model"),
+}
+"""What readers search for a made page by, if not by its own words."""
+
 _whole = re.compile(r"/{3,} *file *\| *(.*?) *$")
 
 

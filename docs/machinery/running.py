@@ -17,7 +17,7 @@ import sys
 import xml.etree.ElementTree as etree
 from functools import lru_cache
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from docs.machinery.directives import Kind
 from docs.machinery.scene import Block, Scene, element, prose
@@ -27,6 +27,10 @@ from docs.machinery.standalone import SAVED, standalone
 CACHE = ROOT / "build" / "docs"
 READ = ("fx", "stages", "docs/examples", "docs/machinery")
 """Where the code is that a program of the site may use."""
+
+
+Call: TypeAlias = Literal["film", "choices", "page", "Listed"]
+"""What is called in a file of which a page shows something."""
 
 
 class Failed(RuntimeError):
@@ -57,8 +61,8 @@ def printed(target: str) -> str:
     )
 
 
-def film(target: str, call: Literal["film", "choices"] = "film") -> str:
-    """What a file's `film()` or `choices()` returns, as JSON.
+def film(target: str, call: Call = "film") -> str:
+    """What a function of a file returns: a page as HTML, all else as JSON.
 
     Raises:
         Failed: it raised something.

@@ -31,6 +31,7 @@ from typing import Any, TypeAlias
 import torch
 
 import fx  # here, so that no run has to
+from fx.show.page import Page
 from tests.process import fork
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -78,8 +79,10 @@ def run(request: Request) -> dict[str, object]:
             if "text" in request:
                 example(request)
             else:
-                made = getattr(load(request["target"]), request["call"])
-                said.write(made().json())
+                made = getattr(load(request["target"]), request["call"])()
+                page = isinstance(made, Page)
+                said.truncate(said.seek(0))  # a page may also print
+                said.write(made.html if page else made.json())
     except BaseException:
         return {"ok": False, "output": traceback.format_exc()}
     return {"ok": True, "output": said.getvalue()}

@@ -40,7 +40,7 @@ _WRITE_NOTHING: Final = frozenset(chain.from_iterable(LAYER_AND_NORM))
 
 
 def fold_conv_bn(gm: GraphModule) -> int:
-    """Fold each BatchNorm that directly follows a layer into it.
+    """Fold each BatchNorm into the convolution or linear layer before it.
 
     The layer is a convolution, or linear if shapes are noted, as `ShapeProp`
     does, that say that its result has two dimensions: of three, the BatchNorm

@@ -12,6 +12,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urldefrag, urljoin, urlsplit
 
+from docs.machinery import making, playing
 from docs.machinery.source import ROOT
 
 SITE = "http://127.0.0.1:8000/"
@@ -32,6 +33,8 @@ def build(config: Path, target: Path, url: str = SITE) -> str:
     Raises:
         subprocess.CalledProcessError: it failed; `output` says why.
     """
+    making.make()
+    playing.make()
     command = [sys.executable, "-m", "mkdocs", "build", "--strict"]
     return subprocess.run(
         [*command, "-f", str(config), "-d", str(target)],
@@ -104,7 +107,7 @@ def one_page(folder: Path, pages: dict[str, str], more: str = "") -> Path:
         path = folder / "docs" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
-    for asset in ("css/fx.css", "js/trace.js"):
+    for asset in ("css/fx.css", "js/trace.js", "js/play.js"):
         path = folder / "docs" / asset
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes((ROOT / "docs" / asset).read_bytes())

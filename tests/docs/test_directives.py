@@ -104,6 +104,9 @@ UNDRAWN = {
     f"/// source | {RING}.Link\n    mark: nowhere\n\nText.\n///\n": (
         "mark: no line here contains 'nowhere'"
     ),
+    f"/// source | {RING}.Link\n    mark: [self._next, self._]\n\nT.\n///\n": (
+        "mark: each line with 'self._next' has another mark already"
+    ),
     f"/// source | {RING}.Link.append\n    to: prepend\n\nT.\n///\n": (
         "to: Link.prepend stands before Link.append"
     ),

@@ -6,6 +6,7 @@ import ast
 import re
 import textwrap
 from collections.abc import Iterable
+from pathlib import Path
 
 import pytest
 
@@ -17,6 +18,7 @@ from docs.machinery.pages import written
 from docs.machinery.reference_pages import EXAMPLES as API
 from docs.machinery.source import ROOT
 from docs.machinery.standalone import standalone
+from fx.show import __main__ as show
 from stages import functions
 from stages.manifest import REFERENCE, Exercise, exercises, stages
 
@@ -146,3 +148,24 @@ def test_each_term_is_used() -> None:
         for anchor in re.findall(r"glossary\.md#([\w-]+)\)", text_of(page))
     }
     assert slugs("glossary.md") - links - {"glossary"} == set()
+
+
+COMMANDS = re.findall(
+    r"^    python -m fx\.show (.+)$",
+    text_of("files/show/page.md"),
+    re.MULTILINE,
+)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_commands_that_show_a_graph_work_in_a_clone(
+    command: str, tmp_path: Path
+) -> None:
+    *arguments, flag, name = command.split()
+    assert flag == "-o"
+    assert show.main([*arguments, flag, str(tmp_path / name)]) == 0
+    assert "<title>" in (tmp_path / name).read_text(encoding="utf-8")
+
+
+def test_a_page_shows_such_commands() -> None:
+    assert len(COMMANDS) == 2

@@ -1,4 +1,4 @@
-"""Search finds every public name."""
+"""Search finds every public name, and what users ask for."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import pytest
 from docs.machinery.reference import Name
 from docs.machinery.reference_pages import GROUPS, REST, group
 from tests.docs.browser.browser import Browser
+from tests.docs.browser.queries import QUERIES
 
 _ASK = """
 const field = document.querySelector('.md-search__input');
@@ -23,7 +24,11 @@ return [...document.querySelectorAll('.md-search-result__link')]
     decodeURIComponent(link.hash) == '#' + arguments[0])
 """
 
-
+_DONE = """
+const said = document.querySelector('.md-search-result__meta').textContent;
+return said.match(/no matching/i) || (
+  document.querySelector('.md-search-result__link') && said.match(/matching/))
+"""
 _NOTHING = "return !document.querySelector('.md-search-result__link')"
 
 
@@ -58,3 +63,29 @@ def test_search_does_not_find_what_is_not_there(searching: Browser) -> None:
         "return document.querySelector('.md-search-result__meta')"
         ".textContent.match(/no matching/i)"
     )
+
+
+_FIRST = """
+const link = document.querySelector(
+  '.md-search-result__item > .md-search-result__link');
+return link && link.href.split(/[?#]/)[0]
+"""
+
+RIGHT = 6
+"""How many queries have the right page first."""
+
+
+def test_the_first_result_is_the_page_that_explains(
+    searching: Browser,
+) -> None:
+    wrong = []
+    for query in QUERIES:
+        searching.run(_ASK, "")
+        searching.wait(_NOTHING)
+        searching.run(_ASK, query.words)
+        searching.wait(_DONE)
+        first = str(searching.run(_FIRST) or "").removeprefix(searching.site)
+        if first not in query.pages or not searching.run(_FIRST):
+            wrong.append(f"{query.words}: {first or 'nothing'}")
+    assert len(QUERIES) == 40
+    assert len(QUERIES) - len(wrong) >= RIGHT, "\n".join(wrong)

@@ -363,3 +363,19 @@ def test_where_it_is_narrow_two_graphs_are_one_column(shown: Browser) -> None:
         "return [...document.querySelectorAll('[data-mark=\"-\"] b')]"
         ".filter(one => one.offsetWidth).map(one => one.textContent)"
     )
+
+
+def test_the_first_page_shows_a_network(browser: Browser) -> None:
+    browser.open("")
+    browser.run("document.querySelector('.fx-shown').scrollIntoView()")
+    frame = browser.one(".fx-shown > iframe")
+    assert frame.get_attribute("loading") == "lazy"
+    browser.driver.switch_to.frame(frame)
+    try:
+        browser.wait("return document.querySelectorAll('.row').length > 20")
+        assert "ResNet-18" in str(browser.run("return document.title"))
+        assert "bn1" in str(browser.run("return document.body.textContent"))
+    finally:
+        browser.driver.switch_to.default_content()
+    assert browser.strangers() == []
+    assert browser.complaints() == []

@@ -1,0 +1,239 @@
+"""Answers to what people ask about torch.fx, each a program."""
+
+from __future__ import annotations
+
+import statistics
+
+import torch
+from torch import Tensor, nn
+
+import fx
+from fx.passes.split_module import split_module
+
+
+class Net(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv1 = nn.Conv2d(3, 8, 3)
+        self.drop = nn.Dropout(0.5)
+        self.conv2 = nn.Conv2d(8, 4, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.drop(torch.relu(self.conv1(x)))
+        x = self.conv2(x)
+        return x
+
+
+def insert_a_module() -> None:
+    gm = fx.symbolic_trace(Net())
+    conv = gm.graph.find_nodes(op="call_module", target="conv1")[0]
+    gm.add_submodule("norm", nn.BatchNorm2d(8))
+    with gm.graph.inserting_after(conv):
+        norm = gm.graph.call_module("norm")
+    conv.replace_all_uses_with(norm)
+    norm.args = (conv,)
+    gm.graph.lint()
+    gm.recompile()
+    print(gm.code.strip())
+
+
+class Scaled(nn.Module):
+    def __init__(self, conv: nn.Conv2d) -> None:
+        super().__init__()
+        self.conv = conv
+        self.scale = nn.Parameter(torch.ones(conv.out_channels, 1, 1))
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.conv(x) * self.scale
+        return x
+
+
+def replace_modules() -> None:
+    gm = fx.symbolic_trace(Net())
+    for node in gm.graph.find_nodes(op="call_module"):
+        path = str(node.target)
+        old = gm.get_submodule(path)
+        if isinstance(old, nn.Conv2d):
+            node.target = f"{path}_scaled"
+            gm.add_submodule(node.target, Scaled(old))
+    gm.delete_all_unused_submodules()
+    gm.recompile()
+    print(gm.code.strip())
+    print([name for name, _ in gm.named_children()])
+
+
+class Functional(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return nn.functional.dropout(x, 0.5, self.training)
+
+
+def drop_out() -> None:
+    x = torch.ones(1000)
+    fixed = fx.symbolic_trace(Functional().train()).eval()
+    print("function:", bool((fixed(x) == 0).any()))
+    asked = fx.symbolic_trace(nn.Sequential(nn.Dropout(0.5))).eval()
+    print("module:  ", bool((asked(x) == 0).any()))
+
+
+class Encoder(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(4, 2)
+
+    def encode(self, x: Tensor) -> Tensor:
+        return torch.relu(self.linear(x))
+
+
+def another_method() -> None:
+    class Tracer(fx.Tracer):
+        traced_func_name = "encode"
+
+    model = Encoder()
+    gm = fx.GraphModule(model, Tracer().trace(model))
+    print(gm.code.strip())
+
+
+def hooks() -> None:
+    model = Net()
+    for name in ("conv1", ""):
+        module = model.get_submodule(name)
+        module.register_forward_hook(
+            lambda *_, name=name: print(f"hook of {name or 'the model'!r}")
+        )
+    gm = fx.symbolic_trace(model)
+    print("the graph runs:")
+    gm(torch.ones(1, 3, 8, 8))
+
+
+class Filled(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        y = torch.zeros_like(x)
+        y[0] = x[0] * 2
+        return y
+
+
+def item_assignment() -> None:
+    try:
+        fx.symbolic_trace(Filled())
+    except TypeError as error:
+        print(str(error).splitlines()[0])
+    x = torch.arange(4.0).reshape(2, 2)
+    gm = fx.trace(Filled(), x)
+    print(gm(x))
+
+
+class Config(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.body: nn.Module = nn.Sequential(nn.Linear(2, 2), nn.ReLU())
+        self.version = 3
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.body(x)
+        return x
+
+    def describe(self) -> str:
+        return f"version {self.version}"
+
+
+def attributes() -> None:
+    model = Config()
+    gm = fx.symbolic_trace(model)
+    print(hasattr(gm, "version"), hasattr(gm, "describe"))
+    model.body = fx.symbolic_trace(model.body)
+    print(model.describe(), isinstance(model.body, fx.GraphModule))
+
+
+class Median(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        middle: Tensor = statistics.median(x)
+        return x - middle
+
+
+def wrap_in_a_library() -> None:
+    tracer = fx.Tracer(autowrap_modules=(statistics,))
+    gm = fx.GraphModule(Median(), tracer.trace(Median()))
+    print(gm.code.strip())
+    print(gm(torch.tensor([1.0, 2.0, 6.0])))
+
+
+def intermediate_features() -> None:
+    gm = fx.symbolic_trace(Net().eval())
+    nodes = {node.name: node for node in gm.graph.nodes}
+    (output,) = gm.graph.find_nodes(op="output")
+    output.args = ({name: nodes[name] for name in ("conv1", "relu")},)
+    gm.graph.eliminate_dead_code(effects="torch")
+    gm.delete_all_unused_submodules()
+    gm.recompile()
+    found = gm(torch.ones(1, 3, 8, 8))
+    print({name: tuple(value.shape) for name, value in found.items()})
+    print([name for name, _ in gm.named_children()])
+
+
+def signature() -> None:
+    gm = fx.symbolic_trace(Net().eval())
+    (x,) = gm.graph.find_nodes(op="placeholder")
+    with gm.graph.inserting_after(x):
+        scale = gm.graph.placeholder("scale", default_value=1.0)
+        with gm.graph.inserting_after(scale):
+            scaled = gm.graph.call_method("mul", (x, scale))
+    x.replace_all_uses_with(scaled, lambda user: user is not scaled)
+    gm.recompile()
+    print(gm.code.strip().splitlines()[0])
+    print(gm(torch.ones(1, 3, 8, 8), scale=0.5).shape)
+
+
+class Counter(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("count", torch.zeros(()))
+        self.count: Tensor
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.count.add_(1)
+        return x + self.count
+
+
+def state() -> None:
+    class Tracer(fx.Tracer):
+        proxy_buffer_attributes = True
+
+    x = torch.zeros(())
+    plain = fx.symbolic_trace(Counter())
+    print("not recorded:", [int(plain(x)) for _ in range(3)])
+    gm = fx.GraphModule(model := Counter(), Tracer().trace(model))
+    print("recorded:    ", [int(gm(x)) for _ in range(3)])
+    shown = fx.trace(Counter(), x)
+    print("with fx.trace:", [int(shown(x)) for _ in range(3)])
+
+
+class Reshaped(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return x.reshape(x.shape[0] * 2, -1)
+
+
+def free_sizes() -> None:
+    gm = fx.symbolic_trace(Reshaped())
+    print([tuple(gm(torch.ones(n, 6)).shape) for n in (2, 5)])
+    one = fx.trace(Reshaped(), torch.ones(2, 6), dynamic={"x": {0: True}})
+    print(tuple(one(torch.ones(5, 6)).shape))
+    try:
+        one(torch.ones(5, 8))
+    except fx.GuardError as error:
+        print(str(error).splitlines()[0])
+
+
+def devices() -> None:
+    gm = fx.symbolic_trace(Net().eval())
+    first = {"x", "conv1", "relu"}
+    parts = split_module(gm, gm, lambda n: int(n.name not in first))
+    places = ["cpu", "cpu"]  # such as "cuda:0", "cuda:1"
+    for (_, part), place in zip(parts.named_children(), places, strict=True):
+        part.to(place)
+    for node in parts.graph.find_nodes(op="call_module"):
+        place = places[int(str(node.target).removeprefix("submod_"))]
+        with parts.graph.inserting_before(node):
+            moved = parts.graph.call_method("to", (node.args[0], place))
+        node.args = (moved, *node.args[1:])
+    parts.recompile()
+    print(parts.code.strip())

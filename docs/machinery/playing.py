@@ -1,0 +1,217 @@
+"""Programs that the reader edits and runs: `/// play`, `/// tasks`.
+
+A page has the program and what it printed when the page was built.  If Python
+for browsers was there when the site was made, a script offers to load it; it
+runs the files of fx that `FILES` lists, and a stand-in for torch.
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import json
+import shutil
+import subprocess
+import xml.etree.ElementTree as etree
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from textwrap import dedent
+from typing import Final
+
+from docs.machinery import running
+from docs.machinery.directives import Kind
+from docs.machinery.making import MADE, to_the_root, write
+from docs.machinery.scene import Block, Scene, element
+from docs.machinery.source import ROOT
+from docs.machinery.standalone import standalone
+from stages.manifest import stages
+
+STAGES: Final = 5
+"""The last stage of which all files run with the stand-in for torch."""
+
+MORE: Final = ("interpreter.py",)
+"""Files of later stages that run with it, too."""
+
+PYTHON: Final = "pyodide@314.0.7"
+"""The package of Python for browsers, and its version."""
+
+PARTS: Final = (
+    "pyodide.mjs",
+    "pyodide.asm.mjs",
+    "pyodide.asm.wasm",
+    "pyodide-lock.json",
+    "python_stdlib.zip",
+)
+"""Its files that a page loads."""
+
+CACHE: Final = ROOT / "build" / "playground"
+PLAY: Final = MADE / "play"
+FX: Final = ROOT / "fx"
+
+
+def make() -> None:
+    """Put what the pages load into docs/made."""
+    write(PLAY / "fx.zip", archive())
+    if python := package():
+        for name in PARTS:
+            write(PLAY / name, (python / name).read_bytes())
+
+
+def package() -> Path | None:
+    """Where Python for browsers is; it is fetched once, if npm is there."""
+    folder = CACHE / PYTHON / "package"
+    npm = shutil.which("npm")
+    if not folder.is_dir() and npm:
+        target = folder.parent
+        target.mkdir(parents=True, exist_ok=True)
+        try:
+            packed = subprocess.run(
+                [npm, "pack", "--silent", PYTHON],
+                cwd=target,
+                check=True,
+                capture_output=True,
+                text=True,
+            ).stdout.split()[-1]
+            shutil.unpack_archive(target / packed, target)
+        except (subprocess.CalledProcessError, OSError) as error:
+            print(f"{PYTHON} was not fetched, so no page offers it: {error}")
+    return folder if folder.is_dir() else None
+
+
+def megabytes() -> int:
+    """What a page loads on a click; 0 if Python is not there."""
+    sizes = [(PLAY / name) for name in (*PARTS, "fx.zip")]
+    if not all(path.is_file() for path in sizes):
+        return 0
+    return round(sum(path.stat().st_size for path in sizes) / 1e6)
+
+
+# --- the files of fx --------------------------------------------------------
+
+
+def files() -> list[Path]:
+    """The files that run in a page: those of the stages, and what they use."""
+    seen: set[Path] = set()
+    waiting = [FX / name for name in MORE]
+    for number, stage in stages().items():
+        if number <= STAGES:
+            waiting += [FX / name for name in stage.core]
+            waiting += sorted((FX / "tracing").glob("*.py")) * (number == 4)
+    waiting.append(FX / "_symbolic_trace.py")
+    while waiting:
+        path = waiting.pop()
+        if path not in seen and path != FX / "__init__.py":
+            seen.add(path)
+            waiting += used_by(path)
+            if (package := path.parent / "__init__.py").is_file():
+                waiting.append(package)
+    return sorted(seen)
+
+
+def used_by(path: Path) -> Iterator[Path]:
+    """The files of fx that a file imports."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.level:
+            base = path.parents[node.level - 1]
+            base = base.joinpath(*(node.module or "").split("."))
+            for place in (base, *(base / one.name for one in node.names)):
+                for found in (place.with_suffix(".py"), place / "__init__.py"):
+                    if found.is_file():
+                        yield found
+
+
+def face() -> str:
+    """The names of fx that these files define, imported as fx does."""
+    there = {*files()}
+    top = ast.parse((FX / "__init__.py").read_text(encoding="utf-8")).body
+    lines = ['"""The part of fx that runs in a page."""']
+    for node in top:
+        if isinstance(node, ast.ImportFrom) and node.level == 1 and node.module:
+            place = FX.joinpath(*node.module.split("."))
+            own = place.with_suffix(".py")
+            if own in there:
+                lines.append(ast.unparse(node))
+    return "\n".join(lines) + "\n"
+
+
+def contents() -> Iterator[tuple[str, str]]:
+    """Each file that a page has, and its text."""
+    for path in files():
+        yield path.relative_to(ROOT).as_posix(), path.read_text("utf-8")
+    yield "fx/__init__.py", face()
+    docs = ROOT / "docs"
+    for folder, name in (("standin", "torch"), ("playground", "playground")):
+        for path in sorted((docs / folder).rglob("*.py")):
+            below = path.relative_to(docs / folder).as_posix()
+            yield f"{name}/{below}", path.read_text("utf-8")
+    yield "tiny_fx.py", (docs / "examples" / "tiny_fx.py").read_text("utf-8")
+
+
+def archive() -> bytes:
+    """All these files as a zip, which is the same whenever they are."""
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as into:
+        for name, text in contents():
+            into.writestr(zipfile.ZipInfo(name), text, zipfile.ZIP_DEFLATED)
+    return packed.getvalue()
+
+
+# --- blocks -----------------------------------------------------------------
+
+
+def _editor(
+    scene: Scene, parent: etree.Element, source: str, task: str = ""
+) -> etree.Element:
+    """A program, which a script makes an editor of."""
+    size = megabytes()
+    attributes = {
+        "class": "fx-play",
+        "data-source": source,
+        "data-root": to_the_root(scene.directive.page),
+        "data-task": task,
+        "data-megabytes": str(size) if size else "",
+        "data-search-exclude": "",
+    }
+    box = etree.SubElement(parent, "fx-play", attributes)
+    scene.code(box, source)
+    return box
+
+
+def flat(program: str) -> str:
+    """A program whose `main` is not a function, so that its names are there."""
+    before, _, main = program.partition("\n\n\ndef main() -> None:\n")
+    return f"{before}\n\n\n{dedent(main.removesuffix('main()'))}".strip()
+
+
+def _play(scene: Scene) -> etree.Element:
+    """A program that one may edit, and what it printed."""
+    target = scene.directive.argument
+    words = element(scene.parent, "div", css="fx-run-prose")
+    box = _editor(scene, scene.parent, flat(standalone(target)))
+    recorded = element(box, "div", css="fx-recorded")
+    element(recorded, "p", "It prints", css="fx-where")
+    scene.output(recorded, running.printed(target).strip("\n"))
+    return words
+
+
+def _tasks(scene: Scene) -> etree.Element:
+    """What one should bring about, each with a program to begin with."""
+    words = element(scene.parent, "div")
+    stage = scene.directive.argument
+    listed = json.loads(running.film("docs.playground.tasks", "Listed"))
+    found = {name: of for name, of in listed.items() if name[:2] == stage}
+    if not found:
+        raise scene.error(f"no tasks for stage {stage}")
+    for name, (asked, start) in found.items():
+        folded = element(scene.parent, "details", css="fx-program fx-task")
+        summary = etree.SubElement(folded, "summary")
+        summary.text = asked
+        _editor(scene, folded, start.rstrip(), name)
+    return words
+
+
+BLOCKS = {
+    "play": Block(Kind(True, {}, "prose"), _play),
+    "tasks": Block(Kind(True, {}, "prose"), _tasks),
+}

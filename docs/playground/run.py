@@ -1,0 +1,129 @@
+"""Runs the reader's program, and says what it printed and what it made."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import linecache
+import sys
+import traceback
+from collections.abc import Mapping
+from typing import Any, Final, TypeAlias
+
+from fx.graph import Graph
+from fx.graph_module import GraphModule
+from fx.linked_list.ordered_graph import OrderedGraph
+
+from .tasks import TASKS
+
+Value: TypeAlias = Any
+"""What the reader's program has made."""
+
+PLACE: Final = "your program"
+"""The name of the reader's file, which errors show."""
+
+
+def play(source: str, task: str = "") -> str:
+    """Run a program.
+
+    Args:
+        source: its text.
+        task: the task that it should fulfil, if any.
+
+    Returns:
+        JSON: `printed`; `nodes` and `code` of the last graph that it made;
+        `error`; and `problem`, what the task still lacks, or null without one.
+    """
+    lines = source.splitlines(keepends=True)
+    linecache.cache[PLACE] = (len(source), None, lines, PLACE)
+    said = io.StringIO()
+    names: dict[str, Value] = {"__name__": "__main__"}
+    error, problem = "", None
+    with contextlib.redirect_stdout(said):
+        try:
+            exec(compile(source, PLACE, "exec", dont_inherit=True), names)
+            if task:
+                problem = TASKS[task].problem(names)
+        except Exception as raised:
+            error = _told(raised)
+    nodes, code = _graph(names)
+    return json.dumps(
+        {
+            "printed": said.getvalue(),
+            "nodes": nodes,
+            "code": code,
+            "error": error,
+            "problem": problem,
+        }
+    )
+
+
+def _told(raised: Exception) -> str:
+    """An error as its reader needs it: the message, and the own lines."""
+    frames = traceback.extract_tb(raised.__traceback__)
+    own = [frame for frame in frames if frame.filename == PLACE]
+    where = f"line {own[-1].lineno}: " if own else ""
+    if isinstance(raised, SyntaxError):
+        where = f"line {raised.lineno}: "
+    return f"{where}{type(raised).__name__}: {raised}"
+
+
+def _graph(names: Mapping[str, Value]) -> tuple[list[dict[str, Value]], str]:
+    """The nodes of the last graph among a program's names, and its code."""
+    for value in reversed([*names.values()]):
+        if isinstance(value, GraphModule):
+            return [*map(_node, value.graph.nodes)], value.code.strip()
+        if isinstance(value, Graph):
+            finished = any(node.op == "output" for node in value.nodes)
+            code = value.python_code("self").src.strip() if finished else ""
+            return [*map(_node, value.nodes)], code
+        if isinstance(value, OrderedGraph):
+            return [*map(_plain, value.nodes)], ""
+        if type(value).__module__ == "tiny_fx" and hasattr(value, "nodes"):
+            tiny: Value = sys.modules["tiny_fx"]
+            return _tiny(tiny, value), tiny.code(value)
+    return [], ""
+
+
+def _plain(node: Value) -> dict[str, Value]:
+    """A node that has a name and nothing else yet."""
+    return {"name": node.name, "op": node.op, "does": "", "users": []}
+
+
+def _node(node: Value) -> dict[str, Value]:
+    """What the page shows of a node."""
+    named = [f"{key}={value}" for key, value in node.kwargs.items()]
+    given = ", ".join([*map(str, node.args), *named])
+    target = node._pretty_print_target(node.target)
+    does = {"placeholder": "", "output": f"return {given}"}
+    return {
+        "name": node.name,
+        "op": node.op,
+        "does": does.get(node.op, f"{target}({given})"),
+        "users": [user.name for user in node.users],
+    }
+
+
+def _tiny(tiny: Value, graph: Value) -> list[dict[str, Value]]:
+    """The nodes of a graph of the one-page fx, which keeps no users."""
+    return [
+        {
+            "name": node.name,
+            "op": node.op,
+            "does": node.line().partition(f" = {node.op} ")[2],
+            "users": [
+                user.name
+                for user in graph.nodes
+                if node in _given(tiny, (user.args, user.kwargs))
+            ],
+        }
+        for node in graph.nodes
+    ]
+
+
+def _given(tiny: Value, values: Value) -> list[Value]:
+    """The nodes in arguments."""
+    found: list[Value] = []
+    tiny.swap(values, tiny.Node, found.append)
+    return found

@@ -1,0 +1,69 @@
+"""A stand-in for torch, for tracing in a browser: shapes, and no numbers.
+
+It is put beside fx's own files under the name `torch`.  A proxy notices the
+calls of these functions in the same way as those of torch.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from . import _C as _C
+from . import fx as fx
+from . import nn as nn
+from . import overrides as overrides
+from . import return_types as return_types
+from . import utils as utils
+from ._functions import FUNCTIONS
+from ._functions import arange as arange
+from ._functions import tensor as tensor
+from ._tensor import DTYPES
+from ._tensor import Size as Size
+from ._tensor import Tensor as Tensor
+from ._tensor import Value as Value
+from ._tensor import device as device
+from ._tensor import dtype as dtype
+from .torch_version import TorchVersion
+
+__version__: Final = TorchVersion("2.15.0")
+
+
+class _Never:
+    """A class of torch that has no instance here."""
+
+
+class _Names:
+    """Names of torch that stand for nothing here, as `torch.Tag.core`."""
+
+    def __init__(self, **names: Value) -> None:
+        self.__dict__.update(names)
+
+    def __getattr__(self, name: str) -> Value:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return _Names()
+
+
+class _Packet(_Names):
+    """The class of `torch.ops.aten.add`."""
+
+
+_add: Final = _Packet(Tensor=type("OpOverload", (), {})())
+ops: Final = _Names(aten=_Names(add=_add))
+compiler, Tag = _Names(), _Names()
+
+for _name in (
+    *("SymInt", "SymFloat", "SymBool", "layout", "memory_format", "qscheme"),
+    *("ScriptObject", "ScriptMethod", "Generator"),
+):
+    globals()[_name] = type(_name, (_Never,), {"__module__": "torch"})
+for _name in ("sparse_bsc", "sparse_bsr", "sparse_csc", "sparse_csr"):
+    globals()[_name] = _Names()
+for _kind in DTYPES:
+    globals()[_kind.name] = _kind
+globals().update(FUNCTIONS)
+
+
+def typename(value: object) -> str:
+    """The name of a value's class, with its module."""
+    return f"{type(value).__module__}.{type(value).__qualname__}"

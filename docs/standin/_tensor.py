@@ -1,0 +1,210 @@
+"""A stand-in for torch: tensors that have a shape and a dtype, and no data."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, NoReturn, TypeAlias
+
+Value: TypeAlias = Any
+"""Whatever the traced program computes with."""
+
+
+class dtype:
+    """A type of numbers."""
+
+    def __init__(self, name: str, rank: int) -> None:
+        """Make one; of two tensors, the type of the higher rank is taken."""
+        self.name = name
+        self.rank = rank
+
+    @property
+    def is_floating_point(self) -> bool:
+        """Whether it has fractions."""
+        return self.rank >= 4
+
+    def __repr__(self) -> str:
+        return f"torch.{self.name}"
+
+
+bool_ = dtype("bool", 0)
+uint8, int32, int64 = dtype("uint8", 1), dtype("int32", 2), dtype("int64", 3)
+float16, bfloat16 = dtype("float16", 4), dtype("bfloat16", 5)
+float32, float64 = dtype("float32", 6), dtype("float64", 7)
+DTYPES = (bool_, uint8, int32, int64, float16, bfloat16, float32, float64)
+
+
+class device:
+    """Where a tensor is; here on the CPU, whatever it is named."""
+
+    def __init__(self, type: str, index: int | None = None) -> None:
+        name, _, number = type.partition(":")
+        self.type = name
+        self.index = int(number) if number else index
+
+    def __repr__(self) -> str:
+        more = "" if self.index is None else f", index={self.index}"
+        return f"device(type={self.type!r}{more})"
+
+    def __eq__(self, other: object) -> bool:
+        return repr(self) == repr(other)
+
+    def __hash__(self) -> int:
+        return hash(repr(self))
+
+
+class Size(tuple[int, ...]):
+    """A shape."""
+
+    def numel(self) -> int:
+        """How many numbers a tensor of this shape has."""
+        return math.prod(self)
+
+    def __repr__(self) -> str:
+        return f"torch.Size({list(self)})"
+
+
+def overrides(values: Iterable[Value]) -> Iterator[Value]:
+    """The arguments, also in lists, whose class wants to be asked."""
+    for value in values:
+        if isinstance(value, (list, tuple)):
+            yield from overrides(value)
+        elif not isinstance(value, (Tensor, type)) and hasattr(
+            type(value), "__torch_function__"
+        ):
+            yield value
+
+
+def asked(
+    function: Callable[..., Value],
+    args: tuple[Value, ...],
+    kwargs: Mapping[str, Value],
+) -> tuple[Value] | None:
+    """What an argument's class makes of a call; None if no argument has one."""
+    for value in overrides((*args, *kwargs.values())):
+        kind = type(value)
+        found = kind.__torch_function__(function, (kind,), args, dict(kwargs))
+        if found is not NotImplemented:
+            return (found,)
+    return None
+
+
+class Tensor:
+    """A shape and a dtype: enough to be traced with, and to find shapes."""
+
+    __module__ = "torch"
+    requires_grad = False
+    is_sparse = is_quantized = is_meta = False
+    grad = None
+
+    def __init__(
+        self, shape: Iterable[int] = (), dtype: dtype = float32
+    ) -> None:
+        self.shape = Size(shape)
+        self.dtype = dtype
+        self.device = device("cpu")
+
+    @classmethod
+    def __torch_function__(
+        cls,
+        function: Callable[..., Value],
+        types: Iterable[type],
+        args: tuple[Value, ...] = (),
+        kwargs: Mapping[str, Value] | None = None,
+    ) -> Value:
+        """What torch does by default: call the function."""
+        return function(*args, **(kwargs or {}))
+
+    @property
+    def ndim(self) -> int:
+        """How many dimensions it has."""
+        return len(self.shape)
+
+    def dim(self) -> int:
+        """How many dimensions it has."""
+        return len(self.shape)
+
+    def numel(self) -> int:
+        """How many numbers it has."""
+        return self.shape.numel()
+
+    def size(self, dim: int | None = None) -> Value:
+        """The shape, or the size of one dimension."""
+        return self.shape if dim is None else self.shape[dim]
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator[Value]:
+        return (self[i] for i in range(len(self)))
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def _no_data(self) -> NoReturn:
+        raise NotImplementedError(
+            "the torch of this page computes shapes and no numbers: install "
+            "fx to ask a tensor for its values"
+        )
+
+    def __bool__(self) -> bool:
+        self._no_data()
+
+    def __float__(self) -> float:
+        self._no_data()
+
+    def __int__(self) -> int:
+        self._no_data()
+
+    def item(self) -> Value:
+        """Its only number, which is not known here."""
+        self._no_data()
+
+    def tolist(self) -> Value:
+        """Its numbers, which are not known here."""
+        self._no_data()
+
+    def __getitem__(self, index: Value) -> Tensor:
+        if found := asked(Tensor.__getitem__, (self, index), {}):
+            return found[0]  # type: ignore[no-any-return]
+        return Tensor(taken(self.shape, index), self.dtype)
+
+    def __repr__(self) -> str:
+        return f"tensor(shape={list(self.shape)}, dtype={self.dtype})"
+
+
+def taken(shape: tuple[int, ...], index: Value) -> list[int]:
+    """The shape of what an index takes."""
+    indices = list(index) if isinstance(index, tuple) else [index]
+    if not any(one is ... for one in indices):
+        indices.append(...)
+    counted = sum(one is not None and one is not ... for one in indices)
+    left, result = list(shape), list[int]()
+    for one in indices:
+        if one is None:
+            result.append(1)
+        elif one is ...:
+            whole = len(shape) - counted
+            result += left[:whole]
+            del left[:whole]
+        elif isinstance(one, slice):
+            result.append(len(range(*one.indices(left.pop(0)))))
+        elif isinstance(one, Tensor):
+            left.pop(0)
+            result += one.shape
+        elif not -left[0] <= one < left.pop(0):
+            raise IndexError(f"index {one} is out of bounds for {shape}")
+    return result
+
+
+def broadcast(*shapes: Iterable[int]) -> list[int]:
+    """The shape of an operation on tensors of several shapes."""
+    result: list[int] = []
+    for shape in map(list, shapes):
+        longer, other = sorted((result, shape), key=len, reverse=True)
+        other = [1] * (len(longer) - len(other)) + other
+        pairs = [*zip(longer, other, strict=True)]
+        if any(a != b and 1 not in (a, b) for a, b in pairs):
+            raise RuntimeError(f"shapes {result} and {shape} do not fit")
+        result = [b if a == 1 else a for a, b in pairs]
+    return result

@@ -1,0 +1,16 @@
+"""A stand-in for torch.fx: classes of which a program here has no instance."""
+
+
+class Graph: ...
+
+
+class GraphModule: ...
+
+
+class Node: ...
+
+
+class Proxy: ...
+
+
+class Tracer: ...

@@ -1,0 +1,80 @@
+"""What users of torch.fx type into the search, and where they are answered.
+
+The queries and their pages were written down before anything was changed to
+make them find more: from the navigation, the headings and the table of terms,
+by what each page explains, not by what the search returned.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True)
+class Query:
+    """Words, and the pages of which one should be the first result.
+
+    Attributes:
+        words: what is typed.
+        pages: the pages that explain it, as addresses below the site's root.
+    """
+
+    words: str
+    pages: tuple[str, ...]
+
+
+def _query(words: str, *pages: str) -> Query:
+    """A row of the table."""
+    return Query(words, pages)
+
+
+QUERIES: Final = (
+    # Tasks
+    _query("write a pass", "library/"),
+    _query("visualize graph", "files/show/page/", "library/"),
+    _query("migrate", "coming-from-torch-fx/"),
+    _query("split over machines", "files/passes/pipeline/"),
+    _query("save", "library/"),
+    _query("replace a layer", "tasks/", "library/"),
+    _query("insert a module", "tasks/"),
+    _query("intermediate features", "tasks/"),
+    _query("forward hooks", "tasks/"),
+    _query("quantize", "own-models/", "capstones/int8/"),
+    _query("fold batch norm", "files/passes/conv_bn_fusion/"),
+    _query("fuse conv bn", "files/passes/conv_bn_fusion/"),
+    _query("wrap a function", "library/", "stages/04/", "tasks/"),
+    _query("install", ""),
+    _query("profile", "library/", "files/passes/profiling/"),
+    _query("shape propagation", "files/passes/shape_prop/", "library/"),
+    _query("dynamic shapes", "own-models/"),
+    _query("trace my own model", "own-models/"),
+    _query("hugging face", "families/", "own-models/"),
+    _query("torch.compile backend", "coming-from-torch-fx/"),
+    _query("mypy", "library/"),
+    # What went wrong
+    _query("data dependent control flow", "library/", "why/"),
+    _query("TraceError", "library/", "api/trace/"),
+    _query("trace fails", "library/"),
+    _query("random numbers frozen", "why/"),
+    # Terms
+    _query("leaf module", "glossary/", "library/", "stages/04/"),
+    _query("use-def", "glossary/", "stages/02/"),
+    _query("proxy", "glossary/", "stages/03/"),
+    _query("interpreter", "glossary/", "stages/06/"),
+    _query("opcode", "glossary/"),
+    _query("dead code", "stages/02/", "glossary/"),
+    _query("pattern", "library/", "stages/07/", "glossary/"),
+    _query("in-place", "stages/08/", "library/"),
+    _query("ATen operators", "glossary/", "library/", "stages/08/"),
+    # What there is, and beside what
+    _query("speed", "speed/"),
+    _query("torchscript", "why/"),
+    _query("jax", "why/"),
+    _query(
+        "common subexpression elimination",
+        "files/passes/dialect/common/cse_pass/",
+    ),
+    _query("constant folding", "files/experimental/const_fold/"),
+    _query("create_node", "api/graph/", "stages/02/"),
+)

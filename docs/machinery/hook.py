@@ -20,7 +20,7 @@ def on_config(config: MkDocsConfig) -> None:
     """Put the pages into the navigation, by room."""
     listed = by_room(made(Path(config.docs_dir)))
     for entry in config.nav or []:
-        for within in entry.values():
+        for within in entry.values() if isinstance(entry, dict) else ():
             for one in within if isinstance(within, list) else ():
                 if isinstance(one, dict) and SECTION in one:
                     one[SECTION] = listed

@@ -22,7 +22,7 @@ def on_config(config: MkDocsConfig) -> None:
     pages = made(Path(config.docs_dir))
     listed = by_room(page for page in pages if page not in named)
     for entry in config.nav or []:
-        for within in entry.values():
+        for within in entry.values() if isinstance(entry, dict) else ():
             for one in within if isinstance(within, list) else ():
                 if isinstance(one, dict) and SECTION in one:
                     one[SECTION] = listed

@@ -323,9 +323,6 @@ class _Course:
         """Say what is under test."""
         reporter = self._config.pluginmanager.get_plugin("terminalreporter")
         if reporter is not None:
-            # pytest would count from here, after torch has been imported.
-            start = reporter._session_start  # noqa: SLF001
-            object.__setattr__(start, "perf_count", BEGAN)
             reporter.write_line(header(self._tree, self._numbers))
 
     @pytest.hookimpl(trylast=True)
@@ -333,6 +330,7 @@ class _Course:
         self, session: pytest.Session, items: list[pytest.Item]
     ) -> None:
         """Add the checks for unwritten exercises (first) and types (last)."""
+        self._count_from_the_start()
         wanted = self._config.getoption("--exercise")
         if wanted:
             self._keep_only(str(wanted), items)
@@ -348,6 +346,19 @@ class _Course:
         # So that pytest counts them among those that it says it collected.
         ours = pytest.CollectReport("stages", "passed", None, [*first, *last])
         self._config.hook.pytest_collectreport(report=ours)
+
+    def _count_from_the_start(self) -> None:
+        """Let pytest tell the time since the process began.
+
+        By itself it counts from when torch has been imported.  In a check that
+        a program runs, the process may have begun long before.
+        """
+        plugins = self._config.pluginmanager
+        reporter = plugins.get_plugin("terminalreporter")
+        start = getattr(reporter, "_session_start", None)
+        given = any(isinstance(one, Subject) for one in plugins.get_plugins())
+        if start is not None and not given:
+            object.__setattr__(start, "perf_count", BEGAN)
 
     def _keep_only(self, name: str, items: list[pytest.Item]) -> None:
         """Drop the tests of other exercises.

@@ -220,7 +220,8 @@ def _block(kind: str, name: str, rest: Iterator[str]) -> Block:
 
 def _draw(block: Block, console: Console) -> None:
     """Draw one part of a page, without an answer."""
-    draw_code = {"excerpt": _excerpt, "predict": _program}.get(block.kind)
+    codes = {"excerpt": _excerpt, "predict": _program, "run": _program}
+    draw_code = codes.get(block.kind)
     if block.kind in ("choose", "claims", "picture", "trace"):
         if block.prose:
             caption = Markdown(plain(block.prose))
@@ -238,7 +239,7 @@ def _draw(block: Block, console: Console) -> None:
         for piece in stages()[int(block.name)].pieces:
             console.print(f"  {piece.title}: {piece.task}", markup=False)
         console.print(f"\n  pytest stages/{block.name}")
-    elif block.kind == "run":
+    elif block.kind == "run" and not _file(block.name)[1]:
         file = f"{block.name.replace('.', '/')}.py"
         console.print(f"  python -m stages run {file}", markup=False)
     elif draw_code is not None:
@@ -282,7 +283,7 @@ def _excerpt(block: Block) -> str:
 
 
 def _program(block: Block) -> str:
-    """The function that a question is about, and what its file imports."""
+    """The function that a block runs."""
     return source_of(block.name)
 
 

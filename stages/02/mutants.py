@@ -473,5 +473,20 @@ MUTANTS: Final = (
         ),
         told="what nothing uses yet may be used later",
     ),
+    Mutant(
+        function="node.Node.replace_input_with",
+        misconception="a new input comes last",
+        was=(
+            "            inputs[new_input if node is old_input else "
+            "node] = None"
+        ),
+        becomes=(
+            "            if node is not old_input:\n"
+            "                inputs[node] = None\n"
+            "        if old_input in self._inputs:\n"
+            "            inputs[new_input] = None"
+        ),
+        told="so neg must be the first of its inputs",
+    ),
 )
 """At least two for each exercise."""

@@ -339,6 +339,16 @@ def test_the_new_input_takes_the_place_of_the_old_one() -> None:
         "relu uses linear instead of add now. The users of both must change, "
         "because an edge is recorded at both ends.",
     )
+    with graph.inserting_before(add):
+        neg = graph.call_function(torch.neg, (linear,))
+    add.replace_input_with(linear, neg)
+    same(
+        names(add.all_input_nodes),
+        ["neg", "x"],
+        "add takes neg in the place of linear, its first argument, so neg "
+        "must be the first of its inputs, too: inputs are in the order in "
+        "which the arguments name them.",
+    )
 
 
 @pytest.mark.exercise("node.Node.replace_input_with")
@@ -654,8 +664,8 @@ def test_only_this_node_is_replaced_and_not_one_like_it() -> None:
     add = graph.call_function(operator.add, (one, other))
     add.replace_input_with(one, x)
     same(
-        names(add.all_input_nodes),
-        ["x", "relu_1"],
+        sorted(names(add.all_input_nodes)),
+        ["relu_1", "x"],
         "relu and relu_1 are two nodes that call the same function. Only relu "
         "was to be replaced: compare nodes with `is`.",
     )

@@ -612,5 +612,23 @@ MUTANTS: Final = (
         ),
         told="Enter the scope, then ask",
     ),
+    Mutant(
+        function="tracing.patching.Patches.patch",
+        misconception="an emptied place is patched again",
+        was="            if held.get(name, MISSING) is original:",
+        becomes="            if name not in held or held[name] is original:",
+        told="compare what it holds with the original",
+    ),
+    Mutant(
+        function="tracing.tracer.Tracer.getattr",
+        misconception="the path is that of the module that reads",
+        was="        path = self._tensor_path(attr_val)",
+        becomes=(
+            "        path = self._tensor_path(attr_val)\n"
+            "        if path is not None and self.scope.module_path:\n"
+            '            path = f"{self.scope.module_path}.{attr}"'
+        ),
+        told="ask `_tensor_path`",
+    ),
 )
 """Each is made in the reference, alone, and must be found."""

@@ -199,6 +199,21 @@ def test_an_original_that_is_back_is_patched_again() -> None:
 
 
 @pytest.mark.exercise(PATCH)
+def test_a_place_that_was_emptied_stays_empty() -> None:
+    namespace: dict[str, Value] = {"greet": greet}
+    patches = Patches()
+    patches.patch(namespace, ["greet"], loudly)
+    del namespace["greet"]
+    patches.patch(namespace, ["greet"], loudly)
+    check(
+        "greet" not in namespace,
+        "The place held a function when it was patched, and then other code "
+        "deleted the name. That is not the original, so a second patch must "
+        "leave the place empty: compare what it holds with the original.",
+    )
+
+
+@pytest.mark.exercise(PATCH)
 def test_a_place_that_is_empty_again_is_patched_again() -> None:
     namespace: dict[str, Value] = {}
     patches = Patches()

@@ -111,6 +111,25 @@ def test_a_parameter_has_its_whole_path() -> None:
 
 
 @pytest.mark.exercise(READ)
+def test_a_parameter_may_be_read_from_elsewhere() -> None:
+    pair = Pair()
+    tracer = started(pair)
+
+    def forward(value: Value) -> Value:
+        return tracer.getattr("weight", pair.left.weight, {})
+
+    x = tracer.create_proxy("placeholder", "x", (), {})
+    tracer.call_module(pair.right, forward, (x,), {})
+    same(
+        targets(tracer)[1:],
+        ["left.weight"],
+        "The module at `right` is running and reads the weight of `left`. "
+        "The path is where the parameter is, and not the scope in which it "
+        "is read with the attribute's name behind it: ask `_tensor_path`.",
+    )
+
+
+@pytest.mark.exercise(READ)
 def test_a_parameter_is_fetched_once() -> None:
     pair = Pair()
     tracer = started(pair)

@@ -511,4 +511,22 @@ MUTANTS: Final = (
         becomes="constant = result",
         told="each write is done twice",
     ),
+    Mutant(
+        function="capture.capture.Capture.run",
+        misconception="a name has no underscore at its end",
+        was="func.overloadpacket.__name__",
+        becomes='func.overloadpacket.__name__.rstrip("_")',
+        told="the node asks for the whole name",
+    ),
+    Mutant(
+        function="passes.reinplace.rule_1a_metadata",
+        misconception="strides must fit, too",
+        was="    if geometry(base).overlaps_itself():",
+        becomes=(
+            "    if base.stride() != result.stride():\n"
+            '        raise Kept("1a", "other strides")\n'
+            "    if geometry(base).overlaps_itself():"
+        ),
+        told="1a does not ask for strides",
+    ),
 )

@@ -67,6 +67,19 @@ def test_the_operator_is_recorded() -> None:
 
 
 @pytest.mark.exercise(RUN)
+def test_an_operator_that_writes_keeps_its_underscore() -> None:
+    x = torch.ones(2)
+    capture = capture_of(x=x)
+    capture.run(aten.add_.Tensor, (x, 1), {})
+    same(
+        next(iter(reversed(capture.graph.nodes))).name,
+        "add_",
+        "The operator is add_, which writes into its operand, and the node "
+        "asks for the whole name: `func.overloadpacket.__name__`.",
+    )
+
+
+@pytest.mark.exercise(RUN)
 def test_a_tensor_given_by_name_becomes_a_node() -> None:
     x, order = torch.ones(2), torch.tensor([0, 1])
     capture = capture_of(x=x, order=order)

@@ -322,6 +322,22 @@ def test_a_result_that_fits() -> None:
 
 
 @pytest.mark.exercise(RULE_1A)
+def test_a_result_with_other_strides() -> None:
+    same(
+        reason(
+            rule_1a_metadata,
+            lambda x: aten.relu.default(aten.slice.Tensor(x, 1, 0, 3, 2)),
+            "relu_default",
+            SQUARE,
+        ),
+        None,
+        "Every other column of x has other strides than its relu, which is "
+        "dense. Written in place, the result has the strides of x: rule 4 asks "
+        "whether somebody minds, and 1a does not ask for strides.",
+    )
+
+
+@pytest.mark.exercise(RULE_1A)
 @pytest.mark.parametrize("shape", [(3, 3), (1, 3)])
 def test_a_result_of_another_size(shape: tuple[int, ...]) -> None:
     check(

@@ -64,6 +64,11 @@ def test_code_is_put_in_and_solutions_are_not() -> None:
     assert not shown & solutions
 
 
+def test_what_can_be_run_is_shown_or_named() -> None:
+    assert "python -m stages run stages/03/demo.py" in drawn(read.page_of("03"))
+    assert "def schemas() -> None:" in drawn(read.page_of("views"))
+
+
 def test_a_part_of_a_file_is_found_by_its_name() -> None:
     name = "fx.linked_list.namespace"
     known = read.source_of(f"{name}.RESERVED")

@@ -8,6 +8,7 @@ import io
 import re
 import runpy
 import sys
+import time
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
@@ -236,3 +237,20 @@ def _imported(tree: ast.Module) -> Iterator[str]:
 def test_no_other_file_is_called_like_a_stage() -> None:
     names = {path.name for path in Path(ROOT, "stages").glob("[0-9]*")}
     assert names == {f"{number:02d}" for number in range(1, 9)}
+
+
+def test_the_time_that_is_told_is_that_of_the_whole_command() -> None:
+    began = time.monotonic()
+    run = python("-m", "pytest", "-q", "stages/01", "--reference")
+    took = time.monotonic() - began
+    told = re.search(r"passed in ([\d.]+)s", run.stdout)
+    assert told is not None, run.stdout
+    assert 0.6 * took <= float(told[1]) <= took
+
+
+def test_a_check_by_a_program_tells_its_own_time(learner: Learner) -> None:
+    learner.write_all()
+    began = time.monotonic()
+    told = re.search(r"passed in ([\d.]+)s", learner.check(1).output)
+    took = time.monotonic() - began
+    assert told is not None and float(told[1]) <= took

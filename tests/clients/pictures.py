@@ -34,7 +34,7 @@ from tests.clients.judging import Row, called, line, rows, table, words
 
 PAGE: Final = Path(__file__).parents[2] / "docs" / "pictures.md"
 
-MOST: Final = 30_000_000
+MOST: Final = 10_000_000
 """How many parameters a model of torchvision may have."""
 
 OF_TORCHVISION: Final = re.compile(
@@ -47,7 +47,7 @@ SMALL: Final = re.compile(
 )
 """Parts of the names of small models."""
 
-CANDIDATES: Final = 6
+CANDIDATES: Final = 4
 """How many models of a file of timm are built to find the smallest."""
 
 HEADS: Final = (

@@ -58,7 +58,10 @@ def _traced(lib: Library, *, free: bool) -> Task:
 
 def _exported(net: nn.Module, given: Made, *, free: bool) -> Made:
     """What torch.export makes of a network."""
-    dims = [dict.fromkeys(range(x.dim()), Dim.AUTO) for x in given]
+    dims = [
+        {place: Dim.AUTO for place, size in enumerate(x.shape) if size > 1}
+        for x in given
+    ]
     shapes: Made = {"dynamic_shapes": tuple(dims)} if free else {}
     return torch.export.export(net, given, strict=False, **shapes)
 

@@ -31,6 +31,12 @@ from transformers.models.auto.modeling_auto import MODEL_MAPPING_NAMES
 import fx
 from fx.usedef.values import Value
 
+ALSO: Final = (
+    *("hugging face", "huggingface", "transformers"),
+    *("bert", "gpt", "llama"),
+)
+"""Words for which a search should find the page."""
+
 PAGE: Final = Path(__file__).parents[2] / "docs" / "families.md"
 
 SMALL: Final[dict[str, int]] = {
@@ -249,6 +255,7 @@ def page(found: list[Row]) -> str:
     others = Counter(call for row in built for call in row.calls[1:2])
     ones = Counter(call for row in built for call in row.calls[2:])
     lines = [
+        *("---", "tags:", *(f"  - {one}" for one in ALSO), "---", ""),
         "# Families of transformers",
         "",
         f"`fx.trace` on a tiny model of each family that transformers "

@@ -28,6 +28,10 @@ STEPS: Final = (1, 2, 5, 10, 20)
 """Where the scale has lines; it grows by the logarithm."""
 
 
+BARS: Final = 8
+"""Rows of the chart, spread evenly over all; the table has each."""
+
+
 def _speed(scene: Scene) -> etree.Element:
     """The chart, the date, and all figures folded."""
     table = tomllib.loads(RECORDED.read_text(encoding="utf-8"))
@@ -45,7 +49,10 @@ def _speed(scene: Scene) -> etree.Element:
     }
     box = element(scene.parent, "div", css="fx-figure fx-chart")
     long = {name: rows[name] for name in order if name not in single}
-    scene.raw(box, drawn(long).svg())
+    last = len(long) - 1
+    spread = {[*long][at * last // (BARS - 1)] for at in range(BARS)}
+    few = {name: ratios for name, ratios in long.items() if name in spread}
+    scene.raw(box, drawn(few).svg())
     said = f"Recorded on {table['date']}, with {table['releases']}."
     element(box, "p", said, css="fx-where")
     _folded(box, "All figures", long)

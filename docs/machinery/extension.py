@@ -41,7 +41,7 @@ from docs.machinery.directives import Page, read_page
 from docs.machinery.errors import DocsError, summary
 from docs.machinery.scene import Block, Scene, element
 from docs.machinery.source import ROOT, UnknownName
-from docs.machinery.words import label
+from docs.machinery.words import filled, label
 
 _log = logging.getLogger("mkdocs.fx")  # MkDocs counts the warnings below it
 
@@ -76,6 +76,7 @@ class _Reading(Preprocessor):
         """The page with numbers in place of its blocks."""
         name, offset = _where(self.md, lines)
         name = self.name or name
+        lines = [filled(line, ROOT / "docs", KINDS) for line in lines]
         self.page = read_page(name, lines, KINDS, offset)
         return self.page.lines
 

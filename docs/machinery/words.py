@@ -1,9 +1,8 @@
 """How long the pages are: words of prose, and minutes to read them.
 
-What is drawn (code, output, claims, tables) is not counted, nor are headings:
-one reads those at another speed.  The core of a page is what comes above its
-heading `## For reference`, without the asides about torch.fx and the folded
-notes for those who write a function.
+The words are those of the prose alone.  The minutes are for all that one reads:
+prose, tables, folded notes, and the code that is shown.  The core of a page is
+what comes above its heading `## For reference`.
 """
 
 from __future__ import annotations
@@ -11,14 +10,24 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Final, NamedTuple
 
 from docs.machinery.directives import Directive, Kind, Page, read_page
-from docs.machinery.source import FILES, page_of
+from docs.machinery.errors import DocsError
+from docs.machinery.literate import span_of
+from docs.machinery.source import FILES, UnknownName, page_of
+from docs.machinery.standalone import standalone
 from stages.floors import LIBRARY, SourceFile, source_file
 from stages.manifest import stages
 
-A_MINUTE = 200
-"""Words that one reads in a minute beside code."""
+WORDS: Final = 220
+"""Words that one reads in a minute."""
+
+LINES: Final = 20
+"""Lines of code that one reads in a minute."""
+
+CODE: Final = ("source", "excerpt", "run", "predict", "play")
+"""The blocks that show code."""
 
 LOOKED_UP = (
     *("index.md", "api/", "claims.md", "documents/"),
@@ -60,10 +69,58 @@ def words(page: Page, *, core: bool = False) -> int:
     return found
 
 
-def minutes(count: int) -> str:
-    """How long it takes to read so many words."""
-    needed = max(1, round(count / A_MINUTE))
-    return f"{needed} minute{'s' * (needed > 1)}"
+class Length(NamedTuple):
+    """How much there is to read: words of text, and lines of code."""
+
+    words: int
+    lines: int
+
+    @property
+    def minutes(self) -> int:
+        """How long it takes."""
+        return max(1, round(self.words / WORDS + self.lines / LINES))
+
+    def __str__(self) -> str:
+        return f"{self.minutes} minute{'s' * (self.minutes > 1)}"
+
+
+def length(page: Page, *, core: bool = False) -> Length:
+    """How much there is to read on a page, with its code and tables.
+
+    Args:
+        page: the page.
+        core: count its core alone.
+    """
+    fenced, words, lines = False, 0, 0
+    for line in page.lines:
+        if core and line == REFERENCE:
+            break
+        if frame := _frame.match(line):
+            if frame[2]:
+                lines += _lines_of(page.directives[int(frame[2])])
+        elif line.lstrip().startswith(("```", "~~~")):
+            fenced = not fenced
+        elif fenced:
+            lines += 1
+        else:
+            words += len(_word.findall(line))
+    return Length(words, lines)
+
+
+_word = re.compile(r"[^\s|#-]\S*")
+
+
+def _lines_of(block: Directive) -> int:
+    """How many lines of code a block shows."""
+    if block.name not in CODE:
+        return 0
+    try:
+        if block.name in ("source", "excerpt"):
+            span = span_of(block)
+            return span.last - span.first + 1
+        return standalone(block.argument).count("\n") + 1
+    except (DocsError, UnknownName):
+        return 0  # the block itself is told as an error
 
 
 def label(page: Page, docs: Path, kinds: dict[str, Kind]) -> str:
@@ -77,21 +134,37 @@ def label(page: Page, docs: Path, kinds: dict[str, Kind]) -> str:
     if page.name.startswith(LOOKED_UP):
         return ""
     if page.name.startswith("stages/"):
-        own = minutes(words(page, core=True))
+        own = length(page, core=True)
         core = core_pages(int(Path(page.name).stem))
-        count = sum(words(read(docs, name, kinds), core=True) for name in core)
-        return f"{own} · with the core files {minutes(count)}"
-    own = minutes(words(page))
+        each = [length(read(docs, name, kinds), core=True) for name in core]
+        whole = Length(*map(sum, zip(*each, strict=True)))
+        return f"{own} · with the core files {whole}"
+    own = length(page)
     file = file_of(page.name)
     if file is None:
-        return own
+        return str(own)
     if page.name not in core_pages(file.stage):
         part = f"for reference · {own}"
     elif REFERENCE in page.lines:
-        part = f"core {minutes(words(page, core=True))} · in all {own}"
+        part = f"core {length(page, core=True)} · in all {own}"
     else:
         part = f"core · {own}"
     return f"Stage {file.stage:02d} · {part} beside the code"
+
+
+def filled(text: str, docs: Path, kinds: dict[str, Kind]) -> str:
+    """A text with the minutes of a page for `{minutes PAGE}`.
+
+    Args:
+        text: a line of a page.
+        docs: the folder of all pages.
+        kinds: the blocks that there are.
+    """
+    return re.sub(
+        r"\{minutes (\S+)\}",
+        lambda found: str(length(read(docs, found[1], kinds), core=True)),
+        text,
+    )
 
 
 def file_of(page: str) -> SourceFile | None:
@@ -111,6 +184,8 @@ def read(docs: Path, name: str, kinds: dict[str, Kind]) -> Page:
     """A page below docs/; an empty one if there is none."""
     path = docs / name
     text = path.read_text(encoding="utf-8") if path.is_file() else ""
+    if text.startswith("---\n"):  # what is said to MkDocs
+        text = text.partition("\n---\n")[2]
     return read_page(name, text.splitlines(), kinds)
 
 
@@ -136,5 +211,5 @@ def report(docs: Path, kinds: dict[str, Kind]) -> Iterator[str]:
             f"(its page {own})"
         )
     below = sum(n for name, n in count.items() if name.startswith(FILES))
-    yield f"all cores: {total} words, {minutes(total)}"
+    yield f"all cores: {total} words"
     yield f"pages of files: {below}; all pages: {sum(count.values())}"

@@ -27,6 +27,12 @@ import fx
 from fx.usedef.values import Value
 from tests.clients.judging import Row, called, line, rows, table, words
 
+ALSO: Final = (
+    *("hugging face", "huggingface", "transformers"),
+    *("bert", "gpt", "llama"),
+)
+"""Words for which a search should find the page."""
+
 PAGE: Final = Path(__file__).parents[2] / "docs" / "families.md"
 
 SMALL: Final[dict[str, int]] = {
@@ -152,6 +158,7 @@ def page(found: list[Row]) -> str:
     """The table of all families."""
     built = [row for row in found if row.calls]
     lines = [
+        *("---", "tags:", *(f"  - {one}" for one in ALSO), "---", ""),
         "# Families of transformers",
         "",
         f"`fx.trace` on a tiny model of each family that transformers "

@@ -17,7 +17,14 @@ from tests.clients.runner import (
 PAGE: Final = ROOT / "docs" / "clients.md"
 
 BEGIN: Final = """\
-# Programs of other people
+---
+tags:
+  - torchvision
+  - pytorch geometric
+  - timm
+---
+
+# Other people's programs
 
 `make clients` runs these libraries under torch.fx 2.13 and under fx, compares
 graphs, generated code and results of each case, and writes this page. Their

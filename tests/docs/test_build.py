@@ -114,6 +114,12 @@ def test_nothing_is_loaded_from_elsewhere(built: dict[str, Html]) -> None:
     assert not wrong, "\n".join(wrong)
 
 
+def test_no_link_leads_to_a_repository_that_is_not_named(
+    built: dict[str, Html],
+) -> None:
+    assert not [n for n, p in built.items() if "Edit this page" in p.text]
+
+
 def test_no_source_of_the_machinery_is_published(site: Path) -> None:
     assert not [*site.rglob("*.py"), *site.rglob("*.pyi")]
 

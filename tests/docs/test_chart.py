@@ -25,11 +25,11 @@ def test_a_bar_grows_by_the_logarithm_of_its_largest_size() -> None:
     assert "a: 16.0, b: 4.0, c: 0.5" in canvas.title
 
 
-def test_every_recorded_operation_has_a_row_and_a_long_one_a_bar() -> None:
+def test_every_operation_has_a_row_and_the_first_and_last_a_bar() -> None:
     recorded = tomllib.loads(RECORDED.read_text(encoding="utf-8"))["ratio"]
     html, errors = drawn_with("/// speed\nWhat it says.\n///\n", "speed.md")
     assert not errors
     single = [name for name in recorded if name.startswith("each-")]
-    assert html.count("<rect") == len(recorded) - len(single) > 10
+    assert len(recorded) - len(single) > html.count("<rect") == 8
     assert len(single) > 20
     assert html.count('data-label="operation"') == len(recorded)

@@ -10,7 +10,14 @@ from docs.machinery import __main__ as tools
 from docs.machinery.directives import Page, read_page
 from docs.machinery.extension import KINDS
 from docs.machinery.source import ROOT
-from docs.machinery.words import core_pages, label, minutes, words
+from docs.machinery.words import (
+    Length,
+    core_pages,
+    filled,
+    label,
+    length,
+    words,
+)
 from tests.docs.test_directives import drawn_with
 
 TEXT = """# A title is not counted
@@ -81,22 +88,48 @@ def test_the_core_ends_where_reference_begins() -> None:
 
 def test_a_core_page_says_how_long_its_core_is() -> None:
     said = label(page(BESIDE, "files/node.md"), ROOT / "docs", KINDS)
-    assert said == "Stage 02 · core 1 minute · in all 1 minute beside the code"
+    assert said == (
+        "Stage 02 · core 2 minutes · in all 2 minutes beside the code"
+    )
 
 
 @pytest.mark.parametrize(
-    ("count", "text"), [(0, "1 minute"), (290, "1 minute"), (700, "4 minutes")]
+    ("words", "lines", "text"),
+    [
+        (0, 0, "1 minute"),
+        (300, 0, "1 minute"),
+        (660, 0, "3 minutes"),
+        (220, 40, "3 minutes"),
+    ],
 )
-def test_minutes(count: int, text: str) -> None:
-    assert minutes(count) == text
+def test_minutes(words: int, lines: int, text: str) -> None:
+    assert str(Length(words, lines)) == text
+
+
+def test_minutes_count_code_tables_and_folded_notes() -> None:
+    plain = length(page("# T\n\nOne two.\n"))
+    assert plain == (3, 0)
+    table = "| a | b |\n|---|---|\n| c | d e |\n"
+    assert length(page(table)) == (5, 0)
+    assert length(page("```sh\nmake it\n```\n")) == (0, 1)
+    assert length(page(BESIDE)).words > words(page(BESIDE))
+    block = page("/// source | fx.node.map_arg\nWhy.\n///\n")
+    assert length(block).lines > 3
+    assert length(page(BESIDE), core=True).lines > 5
+
+
+def test_a_page_can_say_how_long_another_is(tmp_path: Path) -> None:
+    (tmp_path / "a.md").write_text("---\ntags: [x]\n---\n" + "word " * 660)
+    said = filled("It takes {minutes a.md}.", tmp_path, KINDS)
+    assert said == "It takes 3 minutes."
 
 
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("files/node.md", "Stage 02 · core · 1 minute beside the code"),
-        ("files/annotate.md", "Stage 03 · for reference · 1 minute beside"),
-        ("library.md", "1 minute"),
+        ("files/node.md", "Stage 02 · core · 2 minutes beside the code"),
+        ("files/annotate.md", "Stage 03 · for reference · 2 minutes beside"),
+        ("library.md", "2 minutes"),
         ("glossary.md", ""),
     ],
 )
@@ -115,7 +148,7 @@ def test_the_page_of_a_stage_counts_its_core(tmp_path: Path) -> None:
     count = len(core_pages(1))
     assert count > 1
     assert label(stage, tmp_path, KINDS) == (
-        f"5 minutes · with the core files {5 * count} minutes"
+        f"5 minutes · with the core files {round(count * 1001 / 220)} minutes"
     )
 
 
@@ -132,5 +165,5 @@ def test_one_command_counts_all(capsys: pytest.CaptureFixture[str]) -> None:
     *stages, cores, whole = capsys.readouterr().out.splitlines()
     assert len(stages) == 8
     total = sum(int(line.split("core ")[1].split()[0]) for line in stages)
-    assert cores.startswith(f"all cores: {total} words, ")
+    assert cores.startswith(f"all cores: {total} words")
     assert int(whole.rpartition(" ")[2]) > total

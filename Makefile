@@ -109,8 +109,9 @@ workflow: $(UV) ##* Check the hosted workflow, which cannot run here.
 	@$(UV) tool run -q check-jsonschema@0.39.0 -q \
 	    --builtin-schema vendor.github-workflows .github/workflows/*.yml
 
-clients: $(CLIENTS) newest-env ##* Run other people's programs under torch.fx and fx (3 GB).
-	@build/clients/bin/python -m tests.clients
+# ONLY=nncf runs one, in an environment that is removed; ONLY=apart runs each so.
+clients: $(if $(ONLY),$(STAMP) $(UV),$(CLIENTS) newest-env) ##* Run other people's programs under torch.fx and fx (3 GB).
+	@$(if $(ONLY),$(BIN),build/clients/bin)/python -m tests.clients $(ONLY)
 
 families: $(UV) ##* Trace small models of transformers, torchvision, timm (3 GB, 1 h).
 	@$(UV) venv -q --clear --python $(PYTHON) build/families

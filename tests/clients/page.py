@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
+from tests.clients.apart import APART
 from tests.clients.runner import (
     BESIDE,
     CLIENTS,
     ROOT,
     UNCOMPARED,
     Result,
+    read,
     reasons,
 )
 
@@ -33,6 +35,18 @@ has their imports say `fx`. In the rows marked "beside", nothing is rewritten:
 fx traces models whose library has marked its functions for torch.fx, and
 graphs that torch.export has made come to fx and go back by `fx.from_torch` and
 `fx.to_torch`.
+"""
+
+BEGIN_APART, END_APART = "<!-- apart: begin -->", "<!-- apart: end -->"
+
+ABOUT_APART: Final = """\
+## Each in an environment of its own
+
+These libraries ask for packages that do not go together. `make clients
+ONLY=NAME` makes an environment for one of them with uv, runs its program under
+torch.fx and under fx, and removes the environment; `ONLY=apart` does it for
+each. The table has what came out when each was run last, with the newest
+PyTorch that the library takes.
 """
 
 DEAD: Final = """\
@@ -63,8 +77,34 @@ def page(results: Sequence[Result]) -> str:
             DEAD,
             *_dead_code(results),
             "",
+            *apart(),
+            "",
         ]
     )
+
+
+def apart() -> Iterator[str]:
+    """What the clients that are apart noted when they were run last."""
+    results = [read(name) for name in APART]
+    had = [result for result in results if result.versions]
+    yield from (ABOUT_APART, BEGIN_APART, "")
+    head = "client | version | cases | same | fail under both | differ"
+    yield from _table(head, map(_row, had))
+    yield ""
+    yield from _reasons(had)
+    for result in had:
+        for name, error in result.failing().items():
+            said = f"{result.client}, {name}: `{error[:120]}`"
+            yield f"- Fails under both: {said}"
+    yield from ("", END_APART)
+
+
+def write_apart() -> None:
+    """Write the table of the clients that are apart into the page."""
+    text = PAGE.read_text(encoding="utf-8")
+    head = text.partition(ABOUT_APART)[0].rstrip()
+    lines = [head, "", *apart(), ""]
+    PAGE.write_text("\n".join(lines), encoding="utf-8")
 
 
 def _table(head: str, rows: Iterable[Sequence[object]]) -> Iterator[str]:
@@ -83,13 +123,21 @@ def _row(result: Result) -> tuple[object, ...]:
     beside = " (beside)" if result.client in BESIDE else ""
     versions = ", ".join(f"{k} {v}" for k, v in result.versions.items())
     same = count - len(differing) - len(failing)
-    what = f"{CLIENTS[result.client]}{beside}"
+    known = APART.get(result.client)
+    what = known.about if known else CLIENTS[result.client]
+    what += beside
     return what, versions, count, same, len(failing), len(differing)
 
 
 def _differences(results: Sequence[Result]) -> Iterator[str]:
     """The cases that differ, each with its reason."""
     yield "## What differs, and why\n"
+    yield from _reasons(results)
+    yield ""
+
+
+def _reasons(results: Sequence[Result]) -> Iterator[str]:
+    """The cases that differ, those with the same reason together."""
     for result in results:
         known = reasons().get(result.client, {})
         alike: dict[str, list[str]] = {}
@@ -98,7 +146,6 @@ def _differences(results: Sequence[Result]) -> Iterator[str]:
             alike.setdefault(f"{why}. (`{what[:120]}`)", []).append(name)
         for why, names in alike.items():
             yield f"- {result.client}: {'; '.join(names)}: {why}"
-    yield ""
 
 
 def _failures(results: Sequence[Result]) -> Iterator[str]:

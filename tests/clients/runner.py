@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import sys
 import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple, TypeAlias
 
+from tests.clients.apart import APART, NEWEST, environment
 from tests.process import python
 
 ROOT: Final = Path(__file__).parents[2]
@@ -49,8 +49,8 @@ BESIDE: Final = frozenset(("torchvision_marks", "torch_export", "zoo_compiled"))
 IN_NEWEST: Final = frozenset(("zoo_compiled",))
 """Clients that run beside the newest torch: torchvision asks for an older."""
 
-NEWEST: Final = ROOT / "build" / "newest" / "bin" / "python"
-"""The Python of `make newest`."""
+SHARED: Final = ROOT / "build" / "clients" / "bin" / "python"
+"""The Python of `make clients`, for clients that are not apart."""
 
 
 class Result(NamedTuple):
@@ -98,7 +98,15 @@ class Result(NamedTuple):
 
 
 def run(client: str) -> Result:
-    """Run a client under torch.fx, then under fx."""
+    """Run a client under torch.fx, then under fx, with the Python it needs."""
+    if client in APART:
+        with environment(client) as python_of_its_own:
+            return _run(client, python_of_its_own)
+    return _run(client, str(NEWEST if client in IN_NEWEST else SHARED))
+
+
+def _run(client: str, executable: str) -> Result:
+    """Run a client under both libraries."""
     OUTPUT.mkdir(parents=True, exist_ok=True)
     errors = ""
     for library in LIBRARIES:
@@ -107,7 +115,7 @@ def run(client: str) -> Result:
         finished = python(
             *_arguments(client, file, library),
             env={"PYTHONPATH": str(ROOT), "PYTHONHASHSEED": "0"},
-            executable=str(NEWEST) if client in IN_NEWEST else sys.executable,
+            executable=executable,
         )
         if finished.returncode:
             errors += finished.stderr[-2000:]

@@ -10,9 +10,10 @@ import os
 import sys
 import threading
 import types
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from types import FrameType
+from types import CodeType, FrameType
 
 import pytest
 import torch
@@ -317,18 +318,27 @@ class Injected(BaseException):
     """Raised by the test at a chosen line."""
 
 
+TURNS = 3
+"""How often a line of a loop is tried: what its later turns do is the same."""
+
+
 def run_raising_at(
     act: Callable[[], object], files: tuple[str, ...], count: int
 ) -> bool:
     """Run `act`, raising at the count-th line executed in `files`.
 
+    Lines are counted the first `TURNS` times that they are executed.
+
     Returns whether there were so many lines.
     """
     left = count
+    turns: Counter[tuple[CodeType, int]] = Counter()
 
     def on_line(frame: FrameType, event: str, arg: object) -> Value:
         nonlocal left
-        if event == "line":
+        line = frame.f_code, frame.f_lineno
+        turns[line] += event == "line"
+        if event == "line" and turns[line] <= TURNS:
             left -= 1
             if left == 0:
                 raise Injected(f"{frame.f_code.co_filename}:{frame.f_lineno}")

@@ -143,8 +143,8 @@ frame that is loaded when it comes into view.  `title:` says what it shows.
 
 `/// play | docs.examples.play_forward`: a program and what it prints, which
 the reader may edit and run in the browser; `/// tasks | 01`: the tasks of a
-stage in docs/playground/tasks.py.  Both need what `python -m docs.machinery make` puts
-into docs/made; Python for browsers is fetched once, by npm.
+stage in docs/playground/tasks.py. Both need what `python -m docs.machinery
+make` puts into docs/made; Python for browsers is fetched once, by npm.
 
 `/// speed`: a chart of the recorded benchmarks.
 
@@ -160,8 +160,8 @@ term must be used by some page.  Notes are `!!! note "Title"` with the text four
 spaces in; `??? note` is folded.  No HTML, no Python in ``` fences (put it in
 docs/examples and name it); shell commands may stand in ```sh.
 
-`{minutes tiny.md}` is how long it takes to read that page, by the same
-count as the line below its title.  A page may begin with `tags:`, the words that
+`{minutes tiny.md}` is how long it takes to read that page, by the same count
+as the line below its title. A page may begin with `tags:`, the words that
 readers use for what it explains, and `search: boost:`; see docs/library.md.
 
 ## What tests/docs asks of pages

@@ -21,7 +21,7 @@ it in 'single quotes' if it contains `: ` or ` #` or begins with one of
 `[ { " * & %`; several values are `[a, b]`; several lines are `answer: |` with
 the lines four more spaces in.
 
-## Five commands
+## Commands
 
     python -m docs.machinery outline fx.node        # a page to begin with
     python -m docs.machinery check files/node.md    # this page alone
@@ -153,6 +153,11 @@ colours).
 `/// graph | resnet18`: what `page()` of docs/examples/resnet18.py gives, in a
 frame that is loaded when it comes into view.  `title:` says what it shows.
 
+`/// play | docs.examples.play_forward`: a program and what it prints, which
+the reader may edit and run in the browser; `/// tasks | 01`: the tasks of a
+stage in docs/playground/tasks.py. Both need what `python -m docs.machinery
+make` puts into docs/made; Python for browsers is fetched once, by npm.
+
 `/// speed`: a chart of the recorded benchmarks.
 
 `/// api | trace`: the public names of a group (GROUPS in reference_pages.py),
@@ -166,6 +171,10 @@ its first use on a page (from docs/files/passes/utils it is `../../../`); each
 term must be used by some page.  Notes are `!!! note "Title"` with the text four
 spaces in; `??? note` is folded.  No HTML, no Python in ``` fences (put it in
 docs/examples and name it); shell commands may stand in ```sh.
+
+`{minutes tiny.md}` is how long it takes to read that page, by the same count
+as the line below its title. A page may begin with `tags:`, the words that
+readers use for what it explains, and `search: boost:`; see docs/library.md.
 
 ## What tests/docs asks of pages
 

@@ -148,10 +148,14 @@ class Html(HTMLParser):
 
 
 def pages(site: Path) -> dict[str, Html]:
-    """Every page of a built site, by its path below the site."""
+    """Every page of a built site, by its path below the site.
+
+    What docs/made has is no page of the site, but something that pages load.
+    """
     return {
         file.relative_to(site).as_posix(): Html(file.read_text("utf-8"))
         for file in sorted(site.rglob("*.html"))
+        if site / "made" not in file.parents
     }
 
 

@@ -120,11 +120,18 @@ def test_a_task_is_checked_in_the_page(browser: Browser, task: str) -> None:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_the_editor_keeps_nobody_out(browser: Browser, scheme: Scheme) -> None:
-    browser.look(400, scheme)
+    browser.look(1400, scheme)
     browser.open("play/")
     browser.run(_OPEN, 0)
     done(browser, 0)
     assert not (found := browser.barriers()), "\n".join(found)
+
+
+def test_the_editor_fits_a_narrow_window(browser: Browser) -> None:
+    browser.look(400)
+    browser.open("play/")
+    browser.run(_OPEN, 0)
+    done(browser, 0)
     wide: Answer = browser.run("return document.documentElement.scrollWidth")
     assert wide <= 400
 

@@ -39,7 +39,8 @@ These libraries ask for packages that do not go together. `make clients
 ONLY=NAME` makes an environment for one of them with uv, runs its program under
 torch.fx and under fx, and removes the environment; `ONLY=apart` does it for
 each. The table has what came out when each was run last, with the newest
-PyTorch that the library takes.
+PyTorch that the library takes. "Time" is that of fx's traces by that of
+torch.fx's, for models that both trace.
 """
 
 DEAD: Final = """\
@@ -81,8 +82,11 @@ def apart() -> Iterator[str]:
     results = [read(name) for name in APART]
     had = [result for result in results if result.versions]
     yield from (ABOUT_APART, BEGIN_APART, "")
-    head = "client | version | cases | same | fail under both | differ"
-    yield from _table(head, map(_row, had))
+    head = "client | version | cases | same | fail under both | differ | time"
+    rows = [
+        (*_row(r), "" if r.ratio() is None else f"{r.ratio():.2f}") for r in had
+    ]
+    yield from _table(head, rows)
     yield ""
     yield from _reasons(had)
     for result in had:

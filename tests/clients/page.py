@@ -90,8 +90,11 @@ def apart() -> Iterator[str]:
     yield ""
     yield from _reasons(had)
     for result in had:
+        alike: dict[str, list[str]] = {}
         for name, error in result.failing().items():
-            said = f"{result.client}, {name}: `{error[:120]}`"
+            alike.setdefault(error[:120], []).append(name)
+        for error, names in alike.items():
+            said = f"{result.client}, {'; '.join(names)}: `{error}`"
             yield f"- Fails under both: {said}"
     yield from ("", END_APART)
 
@@ -99,7 +102,7 @@ def apart() -> Iterator[str]:
 def write_apart() -> None:
     """Write the table of the clients that are apart into the page."""
     text = PAGE.read_text(encoding="utf-8")
-    head = text.partition(ABOUT_APART)[0].rstrip()
+    head = text.partition(ABOUT_APART.splitlines()[0])[0].rstrip()
     lines = [head, "", *apart(), ""]
     PAGE.write_text("\n".join(lines), encoding="utf-8")
 

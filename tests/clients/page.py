@@ -46,7 +46,8 @@ These libraries ask for packages that do not go together. `make clients
 ONLY=NAME` makes an environment for one of them with uv, runs its program under
 torch.fx and under fx, and removes the environment; `ONLY=apart` does it for
 each. The table has what came out when each was run last, with the newest
-PyTorch that the library takes.
+PyTorch that the library takes. "Time" is that of fx's traces by that of
+torch.fx's, for models that both trace.
 """
 
 DEAD: Final = """\
@@ -88,13 +89,19 @@ def apart() -> Iterator[str]:
     results = [read(name) for name in APART]
     had = [result for result in results if result.versions]
     yield from (ABOUT_APART, BEGIN_APART, "")
-    head = "client | version | cases | same | fail under both | differ"
-    yield from _table(head, map(_row, had))
+    head = "client | version | cases | same | fail under both | differ | time"
+    rows = [
+        (*_row(r), "" if r.ratio() is None else f"{r.ratio():.2f}") for r in had
+    ]
+    yield from _table(head, rows)
     yield ""
     yield from _reasons(had)
     for result in had:
+        alike: dict[str, list[str]] = {}
         for name, error in result.failing().items():
-            said = f"{result.client}, {name}: `{error[:120]}`"
+            alike.setdefault(error[:120], []).append(name)
+        for error, names in alike.items():
+            said = f"{result.client}, {'; '.join(names)}: `{error}`"
             yield f"- Fails under both: {said}"
     yield from ("", END_APART)
 
@@ -102,7 +109,7 @@ def apart() -> Iterator[str]:
 def write_apart() -> None:
     """Write the table of the clients that are apart into the page."""
     text = PAGE.read_text(encoding="utf-8")
-    head = text.partition(ABOUT_APART)[0].rstrip()
+    head = text.partition(ABOUT_APART.splitlines()[0])[0].rstrip()
     lines = [head, "", *apart(), ""]
     PAGE.write_text("\n".join(lines), encoding="utf-8")
 

@@ -29,6 +29,9 @@ UNDER_FX: Final = torch.fx.__name__ == "fx" or sys.argv[3:] == ["fx"]
 library: Final[Value] = fx if UNDER_FX else torch.fx
 """The library that is tried, for programs that use both."""
 
+SECONDS: Final = "seconds"
+"""A note of how long a trace took: it is shown, and not compared."""
+
 _cases: Final[dict[str, dict[str, str]]] = {}
 
 

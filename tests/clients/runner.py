@@ -22,6 +22,9 @@ LIBRARIES: Final = ("torch.fx", "fx")
 UNCOMPARED: Final = "fx alone"
 """A note that only the run under fx makes."""
 
+SECONDS: Final = "seconds"
+"""A note of how long a trace took."""
+
 CLIENTS: Final[dict[str, str]] = {
     "torchvision_models": "torchvision: its 80 classification models traced, "
     "and features extracted",
@@ -81,12 +84,24 @@ class Result(NamedTuple):
             parts = sorted(
                 part
                 for part in one.keys() | two.keys()
-                if one.get(part) != two.get(part) and part != UNCOMPARED
+                if one.get(part) != two.get(part)
+                and part not in (UNCOMPARED, SECONDS)
             )
             if parts:
                 what = two.get("error") or one.get("error")
                 found[name] = what or ", ".join(parts)
         return found
+
+    def ratio(self) -> float | None:
+        """The time of fx by that of torch.fx, where both have traced."""
+        times = [
+            (float(one[SECONDS]), float(self.ours[name][SECONDS]))
+            for name, one in self.theirs.items()
+            if SECONDS in one and SECONDS in self.ours.get(name, {})
+        ]
+        if not times:
+            return None
+        return sum(ours for _, ours in times) / sum(one for one, _ in times)
 
     def failing(self) -> dict[str, str]:
         """The cases that fail under both libraries, and torch.fx's error."""

@@ -1,0 +1,79 @@
+"""NNCF: quantisation of graphs that torch.export makes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+import nncf
+import torch
+from torch import nn
+from torch.fx import GraphModule
+
+from fx.usedef.values import Value
+from tests.clients.record import Notes, case
+
+PACKAGES = ("nncf", "torch")
+
+
+class Small(nn.Module):
+    """A convolution with a norm, a residual, and a linear layer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv, self.norm = nn.Conv2d(3, 8, 3, padding=1), nn.BatchNorm2d(8)
+        self.again = nn.Conv2d(8, 8, 3, padding=1)
+        self.head = nn.Linear(8, 10)
+
+    def forward(self, x: Value) -> Value:
+        """The scores of ten classes."""
+        y = torch.relu(self.norm(self.conv(x)))
+        y = torch.relu(self.again(y) + y)
+        return self.head(y.mean((2, 3)))
+
+
+X: Final = torch.rand(2, 3, 8, 8, generator=torch.Generator().manual_seed(1))
+
+
+def exported() -> Value:
+    """The graph of the network."""
+    return torch.export.export(Small().eval(), (X,)).module()
+
+
+def note(found: Notes, made: Value) -> None:
+    """Note what the graph calls, how often, and what comes out."""
+    assert isinstance(made, GraphModule)
+    calls = [str(n.target) for n in made.graph.nodes if n.op != "placeholder"]
+    found["quantising calls"] = sum("quant" in call for call in calls)
+    assert found["quantising calls"] or "weight" in str(
+        made.state_dict().keys()
+    )
+    found["calls"] = sorted(calls)
+    found["result"] = made(X)
+
+
+def quantised(**options: Value) -> Value:
+    """The network with calibrated quantisation."""
+    dataset = nncf.Dataset([X, X + 1])
+    return nncf.quantize(exported(), dataset, **options)
+
+
+WAYS: Final[dict[str, Callable[[], Value]]] = {
+    "after training": quantised,
+    "with the mixed preset": lambda: quantised(
+        preset=nncf.QuantizationPreset.MIXED
+    ),
+    "without fast bias correction": lambda: quantised(
+        fast_bias_correction=False
+    ),
+    "smaller weights": lambda: nncf.compress_weights(
+        exported(), mode=nncf.CompressWeightsMode.INT8_ASYM
+    ),
+}
+
+
+def main() -> None:
+    """Quantise in each way."""
+    for name, make in WAYS.items():
+        with case(name) as found, torch.no_grad():
+            note(found, make())

@@ -1,0 +1,29 @@
+"""segmentation-models-pytorch: each architecture, with small encoders."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import segmentation_models_pytorch as smp
+
+from tests.clients.zoos import trace_all
+
+PACKAGES = ("segmentation-models-pytorch", "torch")
+
+ENCODERS = ("resnet18", "mobilenet_v2", "efficientnet-b0")
+ARCHITECTURES = """
+Unet UnetPlusPlus MAnet Linknet FPN PSPNet DeepLabV3 DeepLabV3Plus PAN UPerNet
+""".split()
+
+
+def main() -> None:
+    """Trace each with each."""
+    trace_all(
+        {
+            f"{name}, {encoder}": partial(
+                getattr(smp, name), encoder, encoder_weights=None
+            )
+            for name in ARCHITECTURES
+            for encoder in ENCODERS
+        }
+    )

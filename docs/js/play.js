@@ -30,7 +30,6 @@ class FxPlay extends HTMLElement {
 
   edit() {
     this.open.remove();
-    const code = this.querySelector("pre code, .highlight code");
     this.field = document.createElement("textarea");
     this.field.value = this.dataset.source;
     this.field.rows = this.field.value.split("\n").length + 2;
@@ -39,9 +38,9 @@ class FxPlay extends HTMLElement {
     this.field.addEventListener("keydown", (event) => {
       if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) this.run();
     });
-    const recorded = this.querySelector(".fx-recorded");
-    if (recorded) recorded.hidden = true;
-    (code ? code.closest(".highlight, pre") : this.bar).hidden = Boolean(code);
+    for (const made of this.querySelectorAll(".highlight, .fx-recorded")) {
+      made.hidden = true;
+    }
     this.bar.before(this.field);
     this.go = this.button("Run (Ctrl+Enter)", () => this.run());
     this.status = document.createElement("output");
@@ -150,9 +149,11 @@ class FxPlay extends HTMLElement {
     for (const node of nodes) {
       const row = body.insertRow();
       for (const text of [node.name, node.op, node.does, node.users.join(", ")]) {
+        const cell = row.insertCell();
+        if (!text) continue;
         const code = document.createElement("code");
         code.textContent = text;
-        row.insertCell().append(code);
+        cell.append(code);
       }
     }
     const range = document.createElement("input");

@@ -65,6 +65,8 @@ def test_nothing_is_loaded_before_the_click(browser: Browser) -> None:
 
 
 def test_it_prints_what_the_page_had_recorded(play: Browser) -> None:
+    for hidden in (".highlight", ".fx-recorded"):
+        assert not play.one(f"fx-play {hidden}").is_displayed()
     recorded = running.printed("docs.examples.play_forward")
     assert recorded.strip() in str(play.run(_SAID, 0)).replace("\xa0", " ")
     assert play.strangers() == []

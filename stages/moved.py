@@ -7,6 +7,7 @@ folder that was copied, and say so in a riddle.
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -39,6 +40,8 @@ def moved(here: Path, root: Path = ROOT, prefix: str = sys.prefix) -> str:
             f"fx and stages of {root}, and would check the work there. Was "
             f"this folder copied or moved? {CURE}"
         )
+    if str(root) in os.environ.get("PYTHONPATH", "").split(os.pathsep):
+        return ""  # somebody has said what to import
     for other in _imported(Path(prefix)):
         if other != root and _is_clone(other, anyway=not other.exists()):
             return (

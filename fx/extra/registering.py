@@ -54,12 +54,10 @@ from ..tracing.tracer import Tracer
 from ..usedef.values import Value
 from .effects import effects
 from .lending import lending
-from .matching.call_forms import Normalized
 from .notes import value_notes
 from .printing.choosing import emitter_of
 from .saving import pickled_graphs
 from .saving.code_generators import Kind
-from .saving.serialize import write_folder
 from .watching.asking import hash_of
 from .watching.fixed import warn_of_mode
 from .watching.watching import Watching
@@ -74,7 +72,7 @@ def register() -> None:
     Graph._copying = pickled_graphs  # noqa: SLF001
     Node._schemas = operator_schemas  # noqa: SLF001
     CodeGen.emitter_of = staticmethod(emitter_of)
-    GraphModule._write_folder = staticmethod(write_folder)  # noqa: SLF001
+    GraphModule._write_folder = staticmethod(_write_folder)  # noqa: SLF001
     GraphModule._note_mode = staticmethod(warn_of_mode)  # noqa: SLF001
     TraceRun.other_marks = (take_over,)
     Tracer._watching = Watching  # noqa: SLF001
@@ -90,18 +88,32 @@ def _guards(gm: GraphModule) -> Value:
     return getattr(gm.graph._codegen, "guards", ())
 
 
-_saved: Final = importer(
-    "fx.extra.example_trace", {"data": "saved", "make": "saved"}
+_later: Final = importer(
+    "fx.extra",
+    {
+        "Normalized": "matching.call_forms",
+        "write_folder": "saving.serialize",
+        "data": "example_trace.saved",
+        "make": "example_trace.saved",
+    },
 )
-"""Imports what saves guards, when a graph or file has some."""
+"""Imports what few programs use, when it is used."""
 
 _GUARDED: Final = Kind(
     lambda codegen: hasattr(codegen, "guards"),
-    lambda codegen, codec: _saved("data")(codegen, codec),
-    lambda record, codec: _saved("make")(record, codec),
+    lambda codegen, codec: _later("data")(codegen, codec),
+    lambda record, codec: _later("make")(record, codec),
 )
 
 
 def _comparing(options: MatchOptions) -> Exact:
     """What compares two calls as the options say."""
-    return Normalized(options) if any(options.values()) else Exact()
+    if not any(options.values()):
+        return Exact()
+    made: Exact = _later("Normalized")(options)
+    return made
+
+
+def _write_folder(*args: Value, **kwargs: Value) -> None:
+    """Write a module and its graph into a folder."""
+    _later("write_folder")(*args, **kwargs)

@@ -107,7 +107,8 @@ class ShapeProp(Interpreter):
         ShapeProp(gm).propagate(torch.randn(50, 1000))
 
     A tuple or other structure of tensors gives the same structure of
-    TensorMetadata. `node.meta["type"]` is the type of the value.
+    TensorMetadata. `node.meta["type"]` is the type of the value. If a node
+    raises an Exception of any class, it is the cause of a RuntimeError.
 
     torch.fx: passes/shape_prop.py, ShapeProp
     """
@@ -151,11 +152,7 @@ class ShapeProp(Interpreter):
         return self.run(*args)
 
     def run_node(self, n: Node) -> Value:
-        """Run one node and annotate it.
-
-        Raises:
-            RuntimeError: the node raised an Exception, which is the cause.
-        """
+        """Run one node and annotate it."""
         try:
             result = self._run_in_mode(n)
         except Exception as raised:

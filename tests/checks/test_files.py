@@ -89,7 +89,11 @@ def test_every_target_has_its_line_of_help() -> None:
 
 def test_make_alone_prints_the_targets() -> None:
     run = subprocess.run(
-        ["make"], cwd=ROOT, capture_output=True, text=True, check=True
+        ["make", "--no-print-directory"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
     )
     for name, text in makefile().items():
         assert f"  {name:11}  {text}" in run.stdout

@@ -542,7 +542,8 @@ def test_watch_checks_types_behind_the_tests(
     monkeypatch.setattr(watching, "changes", lambda *a, **b: [set()] * 3)
     assert watching.watch(1, Console(file=out, width=100)) == 0
     assert len(started) == 1
-    first, second, *_ = out.getvalue().splitlines()
+    warming, first, second, *_ = out.getvalue().splitlines()
+    assert warming.startswith("Warming up: ")
     assert first == "The types are being checked …"
     assert second.startswith(told)
     assert "is done." not in out.getvalue()

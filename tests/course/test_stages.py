@@ -217,6 +217,8 @@ def test_a_stage_imports_no_later_one(stage: Stage) -> None:
         for file in source_files()
     }
     for path in sorted(stage.folder.glob("*.py")):
+        if path.name == "after.py":  # runs with later stages borrowed
+            continue
         for name in _imported(ast.parse(path.read_text(encoding="utf-8"))):
             if name == "fx" or name.startswith("fx."):
                 file = name.removeprefix("fx.")

@@ -48,6 +48,7 @@ class Support(Protocol):
         self, submodules: Mapping[str, nn.Module], node: Node
     ) -> bool:
         """Whether the back end can run a node; modules are given by path."""
+        ...
 
 
 class Partition:

@@ -114,6 +114,8 @@ def one_page(folder: Path, pages: dict[str, str], more: str = "") -> Path:
     nav = "nav:\n" + "".join(f"  - {name}\n" for name in pages)
     config = folder / "mkdocs.yml"
     base = f"INHERIT: {ROOT / 'mkdocs.yml'}\ndocs_dir: docs\nwatch: []\n"
+    # MkDocs looks for hooks beside the configuration.
+    base += f"hooks: [{ROOT / 'docs' / 'machinery' / 'hook.py'}]\n"
     config.write_text(base + (more or nav), encoding="utf-8")
     return config
 

@@ -259,7 +259,7 @@ def marks_in(text: str) -> Iterator[tuple[str, str]]:
     blocks = re.split(r'(<section class="fx-lit")', text)
     for before, block in zip(blocks[0::2], blocks[2::2], strict=False):
         headings = re.findall(
-            r'<h3[^>]* id="([\w.]+)"|<h3 id="([\w.]+)"', before
+            r'<h[23][^>]* id="([\w.]+)"|<h[23] id="([\w.]+)"', before
         )
         anchors = {"".join(pair) for pair in headings[-1:]}
         block = block.partition("</section>")[0]

@@ -58,6 +58,7 @@ from .notes import value_notes
 from .printing.choosing import emitter_of
 from .saving import pickled_graphs
 from .saving.code_generators import Kind
+from .saving.serialize import write_folder
 from .watching.asking import hash_of
 from .watching.fixed import warn_of_mode
 from .watching.watching import Watching
@@ -72,7 +73,7 @@ def register() -> None:
     Graph._copying = pickled_graphs  # noqa: SLF001
     Node._schemas = operator_schemas  # noqa: SLF001
     CodeGen.emitter_of = staticmethod(emitter_of)
-    GraphModule._write_folder = staticmethod(_write_folder)  # noqa: SLF001
+    GraphModule._write_folder = staticmethod(write_folder)  # noqa: SLF001
     GraphModule._note_mode = staticmethod(warn_of_mode)  # noqa: SLF001
     TraceRun.other_marks = (take_over,)
     Tracer._watching = Watching  # noqa: SLF001
@@ -92,7 +93,6 @@ _later: Final = importer(
     "fx.extra",
     {
         "Normalized": "matching.call_forms",
-        "write_folder": "saving.serialize",
         "data": "example_trace.saved",
         "make": "example_trace.saved",
     },
@@ -112,8 +112,3 @@ def _comparing(options: MatchOptions) -> Exact:
         return Exact()
     made: Exact = _later("Normalized")(options)
     return made
-
-
-def _write_folder(*args: Value, **kwargs: Value) -> None:
-    """Write a module and its graph into a folder."""
-    _later("write_folder")(*args, **kwargs)

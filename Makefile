@@ -61,11 +61,9 @@ format: $(STAMP) ##* Write the code in the one layout, mend what can be mended.
 
 # Neither -q nor -v: with them, MkDocs lets broken links pass.
 docs: $(STAMP) ## Build the site into site/; a broken link ends it.
-	@$(BIN)/python -m docs.machinery make
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 
 serve: $(STAMP) ## Show the site while you write it.
-	@$(BIN)/python -m docs.machinery make
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs serve --no-strict --livereload
 
 site-test: $(STAMP) ##* Try every page of the site in a browser (Chromium).

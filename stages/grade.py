@@ -33,6 +33,7 @@ from stages import jail
 from stages.generate import generated, put
 from stages.grading import TYPES, Outcome, Work, graded
 from stages.manifest import HERE, REFERENCE, ROOT, exercises_by_file, stages
+from stages.proof import add_files
 from stages.report import DONE
 
 MEMORY: Final = ROOT / "build" / "grades"
@@ -300,11 +301,7 @@ def _course(options: Options) -> str:
     folders = [REFERENCE, HERE]
     if options.with_proof:
         folders += [ROOT / "tests", ROOT / "docs"]
-    for folder in folders:
-        for path in sorted(folder.rglob("*")):
-            if path.suffix in (".py", ".toml", ".md", ".txt"):
-                digest.update(str(path.relative_to(folder)).encode())
-                digest.update(path.read_bytes())
+    add_files(digest, folders)
     return digest.hexdigest()
 
 

@@ -30,7 +30,7 @@ import textwrap
 import threading
 import time
 import traceback
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import (
     BrokenExecutor,
     Future,
@@ -247,12 +247,17 @@ def _key(tree: Tree, number: int) -> str:
     torch = sys.modules.get("torch")
     digest.update(str(getattr(torch, "__version__", "")).encode())
     folders = (tree.root, tree.reference, ROOT / "tests", HERE, ROOT / "docs")
+    add_files(digest, folders)
+    return digest.hexdigest()
+
+
+def add_files(digest: hashlib._Hash, folders: Iterable[Path]) -> None:
+    """Add to a hash what a check reads in some folders."""
     for folder in folders:
         for path in sorted(folder.rglob("*")):
             if path.suffix in (".py", ".toml", ".md", ".txt"):
                 digest.update(str(path.relative_to(folder)).encode())
                 digest.update(path.read_bytes())
-    return digest.hexdigest()
 
 
 # --- in a process of its own -----------------------------------------------

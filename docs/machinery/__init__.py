@@ -155,8 +155,8 @@ frame that is loaded when it comes into view.  `title:` says what it shows.
 
 `/// play | docs.examples.play_forward`: a program and what it prints, which
 the reader may edit and run in the browser; `/// tasks | 01`: the tasks of a
-stage in docs/playground/tasks.py. Both need what `python -m docs.machinery
-make` puts into docs/made; Python for browsers is fetched once, by npm.
+stage in docs/playground/tasks.py. What both load is made when the site is
+built (docs/machinery/hook.py); Python for browsers is fetched once, by npm.
 
 `/// speed`: a chart of the recorded benchmarks.
 

@@ -3,7 +3,6 @@
 python -m docs.machinery outline fx.node
 python -m docs.machinery check files/node.md
 python -m docs.machinery check                # all pages, a line for each
-python -m docs.machinery make                 # what the pages load
 python -m docs.machinery words                # of each core, and of all pages
 """
 
@@ -13,7 +12,6 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from docs.machinery import making, playing
 from docs.machinery.checking import missing_pages, problems
 from docs.machinery.extension import KINDS
 from docs.machinery.literate import dotted
@@ -33,9 +31,6 @@ def main(arguments: list[str]) -> int:
             return check_all()
         case ["check", name]:
             return check(name.removeprefix("docs/"))
-        case ["make"]:
-            making.make()
-            playing.make()
         case ["words"]:
             print("\n".join(report(DOCS, KINDS)))
         case _:

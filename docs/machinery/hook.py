@@ -1,4 +1,4 @@
-"""Gives MkDocs the pages that are made from files of fx, and their places."""
+"""Gives MkDocs what is made for the site: pages, and what they load."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from pathlib import Path, PurePath
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
-from docs.machinery.pages import made
+from docs.machinery import making, playing
+from docs.machinery.pages import DOCS, made
 from docs.machinery.source import FILES
 
 SECTION = "The other files"
@@ -49,6 +50,13 @@ def _pages_in(nav: object) -> Iterator[str]:
     elif isinstance(nav, dict | list):
         for one in nav.values() if isinstance(nav, dict) else nav:
             yield from _pages_in(one)
+
+
+def on_pre_build(config: MkDocsConfig) -> None:
+    """Make what the pages load, before MkDocs looks for files to copy."""
+    if Path(config.docs_dir) == DOCS:
+        making.make()
+        playing.make()
 
 
 def on_files(files: Files, config: MkDocsConfig) -> None:

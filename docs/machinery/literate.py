@@ -15,7 +15,7 @@ from docs.machinery import claimed
 from docs.machinery.directives import Directive, Kind, Page, read_page
 from docs.machinery.docstrings import link_to
 from docs.machinery.errors import DocsError
-from docs.machinery.pages import pages, text_of
+from docs.machinery.pages import text_of, texts
 from docs.machinery.quotes import table
 from docs.machinery.scene import Block, Scene, after, element
 from docs.machinery.source import (
@@ -402,10 +402,11 @@ def shown_lines(
         path of the file -> line -> how often.
     """
     shown: dict[str, Counter[int]] = {}
-    for name in [only] if only else pages(docs):
+    shown_by = {only: text_of(docs, only)} if only else texts(docs)
+    for name, text in shown_by.items():
         if not name.startswith(FILES):
             continue
-        lines = text_of(docs, name).splitlines()
+        lines = text.splitlines()
         for directive in read_page(name, lines, kinds).directives:
             if directive.name == "file":
                 module = find(directive.argument).module

@@ -1,7 +1,6 @@
 """Files that are made before the site is built, which its pages load.
 
-`python -m docs.machinery make` puts them below docs/made, which git ignores and
-MkDocs copies.
+They go below docs/made, which git ignores and MkDocs copies.
 """
 
 from __future__ import annotations

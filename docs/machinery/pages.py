@@ -97,4 +97,6 @@ def _page(name: str) -> str:
     path = name.removeprefix("fx/")
     dotted = name.removesuffix(".py").replace("/", ".")
     title = path.replace("_", r"\_")  # of __main__.py, too
-    return f"# {title}\n\n/// file | {dotted}\n///\n"
+    words = "".join(f"  - {one}\n" for one in TAGS.get(path, ()))
+    tags = f"---\ntags:\n{words}---\n\n" if words else ""
+    return f"{tags}# {title}\n\n/// file | {dotted}\n///\n"

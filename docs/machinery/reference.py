@@ -128,11 +128,11 @@ def _top(module: str, name: str) -> Place | None:
         if isinstance(node, ast.ImportFrom):
             for alias in node.names:
                 if name == (alias.asname or alias.name):
-                    return _top(_source(found, node), alias.name)
+                    return _top(imported_from(found, node), alias.name)
     return None
 
 
-def _source(module: Module, node: ast.ImportFrom) -> str:
+def imported_from(module: Module, node: ast.ImportFrom) -> str:
     """The module that an import takes from."""
     if not node.level:
         return node.module or ""
@@ -163,6 +163,21 @@ def definitions(place: Place) -> list[ast.stmt]:
     """The statements of a unit."""
     unit = place.unit
     return ast.parse(place.module.text(unit.first, unit.last)).body
+
+
+def docstring_lines(place: Place) -> range:
+    """The lines of a unit's docstring, the string below a variable too."""
+    first = place.unit.first
+    for node in definitions(place):
+        inside = node.body[0] if isinstance(node, _DOCUMENTED) else node
+        match inside:
+            case ast.Expr(value=ast.Constant(value=str())):
+                end = inside.end_lineno or inside.lineno
+                return range(first + inside.lineno - 1, first + end)
+    return range(0)
+
+
+_DOCUMENTED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
 # --- one entry for each definition ------------------------------------------

@@ -6,15 +6,15 @@ states stand below each other; docs/js/trace.js shows one at a time.
 
 from __future__ import annotations
 
-import ast
 import json
 import xml.etree.ElementTree as etree
 from typing import Any, TypeAlias
 
 from docs.machinery import running
 from docs.machinery.directives import Kind
+from docs.machinery.reference import docstring_lines
 from docs.machinery.scene import Block, Scene, element, html
-from docs.machinery.source import Place, find
+from docs.machinery.source import find
 
 Data: TypeAlias = dict[str, Any]
 """A film or a part of it, as docs.machinery.film wrote it."""
@@ -80,7 +80,7 @@ def _source(name: str, spot: Data | None) -> str:
     place = find(name)
     first, last = place.unit.first, place.unit.last
     depth = _depth(place.module.lines[first - 1 : last])
-    hidden = _docstring(place)
+    hidden = docstring_lines(place)
     lines = [
         _source_line(place.module.lines[n - 1], n, depth, spot)
         for n in range(first, last + 1)
@@ -88,17 +88,6 @@ def _source(name: str, spot: Data | None) -> str:
     ]
     listing = f'<div class="fx-text">{"".join(lines)}</div>'
     return _panel("Source", listing, "fx-src")
-
-
-def _docstring(place: Place) -> range:
-    """The lines of a function's docstring, which a film does not need."""
-    first = place.unit.first
-    text = place.module.text(first, place.unit.last)
-    match ast.parse(text).body:
-        case [ast.FunctionDef(body=[ast.Expr() as doc, _, *_])]:
-            end = doc.end_lineno or doc.lineno
-            return range(first + doc.lineno - 1, first + end)
-    return range(0)
 
 
 def _depth(lines: tuple[str, ...]) -> int:

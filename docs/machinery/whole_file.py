@@ -11,7 +11,7 @@ from itertools import groupby
 from docs.machinery.directives import Kind
 from docs.machinery.docstrings import Link, docstring, draw_docstring
 from docs.machinery.literate import Span, dotted, draw_code, header_of
-from docs.machinery.reference import definitions
+from docs.machinery.reference import definitions, docstring_lines, imported_from
 from docs.machinery.scene import Block, Scene, element
 from docs.machinery.source import (
     FILES,
@@ -21,6 +21,7 @@ from docs.machinery.source import (
     UnknownName,
     find,
     page_of,
+    statements,
 )
 
 
@@ -87,10 +88,9 @@ _name = re.compile(r"[A-Za-z_]\w*(\.\w+)*")
 def imported(module: Module) -> dict[str, str]:
     """The names that a file imports from fx -> their full names."""
     names: dict[str, str] = {}
-    for node in ast.parse("\n".join(module.lines)).body:
+    for node in statements(module):
         if isinstance(node, ast.ImportFrom) and node.level:
-            room = module.name.split(".")[: -node.level]
-            path = ".".join([*room, *filter(None, [node.module])])
+            path = imported_from(module, node)
             for one in node.names:
                 names[one.asname or one.name] = f"{path}.{one.name}"
     return names
@@ -107,7 +107,7 @@ def _section(scene: Scene, span: Span, link: Link) -> None:
     section = element(parent, "section", css="fx-lit")
     words = element(section, "div", css="fx-prose fx-doc")
     draw_docstring(words, said, link)
-    draw_code(scene, section, span, hidden=set(_docstring_lines(span)))
+    draw_code(scene, section, span, hidden=beside(span))
 
 
 def spans(module: Module) -> Iterator[Span]:
@@ -161,6 +161,11 @@ def _documented(span: Span) -> Unit:
     return span.end if span.start.kind == "value" else span.start
 
 
+def beside(span: Span) -> range:
+    """The lines of the docstring that stands beside a span."""
+    return docstring_lines(Place(span.module, _documented(span)))
+
+
 def _said(module: Module, unit: Unit) -> str:
     """The docstring of a unit."""
     return docstring(definitions(Place(module, unit)))
@@ -186,45 +191,13 @@ def _together(unit: Unit) -> str:
 
 def _head(module: Module) -> str:
     """The docstring of a file."""
-    return ast.get_docstring(ast.parse("\n".join(module.lines))) or ""
+    return ast.get_docstring(ast.Module([*statements(module)], [])) or ""
 
 
 def _without_title(text: str) -> str:
     """A docstring without the room that its first line begins with."""
     said = text.partition(": ")[2] or text
     return said[:1].upper() + said[1:]
-
-
-def _docstring_lines(span: Span) -> Iterator[int]:
-    """The lines of the docstring that stands beside a span."""
-    module, unit = span.module, _documented(span)
-    text = "\n".join(module.lines[unit.first - 1 : unit.last])
-    for node in ast.parse(_dedented(text)).body:
-        inside = node.body if isinstance(node, _DOCUMENTED) else [node]
-        for first in inside[:1]:
-            if _is_string(first):
-                start, end = first.lineno, first.end_lineno or first.lineno
-                yield from range(unit.first + start - 1, unit.first + end)
-                return
-
-
-_DOCUMENTED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-
-
-def _is_string(node: ast.stmt) -> bool:
-    """Is it a string that stands alone?"""
-    return (
-        isinstance(node, ast.Expr)
-        and isinstance(node.value, ast.Constant)
-        and isinstance(node.value.value, str)
-    )
-
-
-def _dedented(text: str) -> str:
-    """The lines of a method as those of a function."""
-    lines = text.split("\n")
-    depth = min(len(one) - len(one.lstrip()) for one in lines if one.strip())
-    return "\n".join(line[depth:] for line in lines)
 
 
 BLOCKS = {"file": Block(Kind(True, {}, "none"), _file)}

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 from docs.machinery.directives import Directive, Kind, Page, read_page
 from docs.machinery.errors import DocsError
 from docs.machinery.literate import span_of
-from docs.machinery.source import FILES, UnknownName, page_of
+from docs.machinery.source import FILES, UnknownName, find, page_of
 from docs.machinery.standalone import standalone
 from stages.floors import LIBRARY, SourceFile, source_file
 from stages.manifest import stages
@@ -26,7 +26,7 @@ WORDS: Final = 220
 LINES: Final = 20
 """Lines of code that one reads in a minute."""
 
-CODE: Final = ("source", "excerpt", "run", "predict", "play")
+CODE: Final = ("file", "source", "excerpt", "run", "predict", "play")
 """The blocks that show code."""
 
 LOOKED_UP = (
@@ -115,6 +115,8 @@ def _lines_of(block: Directive) -> int:
     if block.name not in CODE:
         return 0
     try:
+        if block.name == "file":
+            return len(find(block.argument).module.lines)
         if block.name in ("source", "excerpt"):
             span = span_of(block)
             return span.last - span.first + 1

@@ -12,7 +12,6 @@ from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urldefrag, urljoin, urlsplit
 
-from docs.machinery import making, playing
 from docs.machinery.source import ROOT
 
 SITE = "http://127.0.0.1:8000/"
@@ -33,8 +32,6 @@ def build(config: Path, target: Path, url: str = SITE) -> str:
     Raises:
         subprocess.CalledProcessError: it failed; `output` says why.
     """
-    making.make()
-    playing.make()
     command = [sys.executable, "-m", "mkdocs", "build", "--strict"]
     return subprocess.run(
         [*command, "-f", str(config), "-d", str(target)],

@@ -13,7 +13,7 @@ from docs.machinery import hook, whole_file
 from docs.machinery.checking import USUAL, block_errors
 from docs.machinery.docstrings import draw_docstring
 from docs.machinery.extension import DocsExtension
-from docs.machinery.pages import DOCS, made, pages, text_of, written
+from docs.machinery.pages import DOCS, TAGS, made, pages, text_of, written
 from docs.machinery.source import cut, find
 from docs.machinery.whole_file import spans
 
@@ -35,6 +35,13 @@ def test_a_file_of_no_stage_has_a_page_that_nobody_wrote() -> None:
     assert set(pages(DOCS)) == {*written(DOCS), *made(DOCS)}
 
 
+def test_made_pages_have_the_words_that_readers_search_for() -> None:
+    pages = made(DOCS)
+    for path, tags in TAGS.items():
+        text = pages[f"files/{path.removesuffix('.py')}.md"]
+        assert re.findall(r"^  - (.+)$", text, re.MULTILINE) == [*tags]
+
+
 def test_another_folder_has_what_is_written_there(tmp_path: Path) -> None:
     (tmp_path / "one.md").write_text("# One\n")
     assert pages(tmp_path) == ["one.md"]
@@ -49,9 +56,7 @@ def test_each_line_of_a_file_is_shown_once_or_said_beside() -> None:
     assert len(numbers) == len(set(numbers)) > 50
     shown = set(map(int, numbers))
     beside = {
-        line
-        for span in spans(module)
-        for line in whole_file._docstring_lines(span)
+        line for span in spans(module) for line in whole_file.beside(span)
     }
     assert beside and not beside & shown
     full = {n for n, line in enumerate(module.lines, 1) if line.strip()}
@@ -74,8 +79,8 @@ def test_a_docstring_stands_beside_the_code_and_not_in_it() -> None:
     module = cut(text, "fx.thing", "fx/thing.py")
     head, body = spans(module)
     assert (head.first, head.last) == (1, 5)
-    assert list(whole_file._docstring_lines(head)) == [1]
-    assert list(whole_file._docstring_lines(body)) == [8]
+    assert list(whole_file.beside(head)) == [1]
+    assert list(whole_file.beside(body)) == [8]
 
 
 def test_it_belongs_to_the_pages_of_files(tmp_path: Path) -> None:
@@ -130,7 +135,7 @@ def test_a_value_with_a_docstring_is_shown_beside_it() -> None:
     module = cut(text, "fx.thing", "fx/thing.py")
     shown = [span.title for span in spans(module)]
     assert shown == ["", "A … B", "C … D", "E", "F"]
-    hidden = [list(whole_file._docstring_lines(one)) for one in spans(module)]
+    hidden = [list(whole_file.beside(one)) for one in spans(module)]
     assert hidden == [[1], [], [9], [11], []]
 
 

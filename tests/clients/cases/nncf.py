@@ -7,29 +7,13 @@ from typing import Final
 
 import nncf
 import torch
-from torch import nn
 from torch.fx import GraphModule
 
 from fx.usedef.values import Value
 from tests.clients.record import Notes, case
+from tests.clients.small import Small
 
 PACKAGES = ("nncf", "torch")
-
-
-class Small(nn.Module):
-    """A convolution with a norm, a residual, and a linear layer."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.conv, self.norm = nn.Conv2d(3, 8, 3, padding=1), nn.BatchNorm2d(8)
-        self.again = nn.Conv2d(8, 8, 3, padding=1)
-        self.head = nn.Linear(8, 10)
-
-    def forward(self, x: Value) -> Value:
-        """The scores of ten classes."""
-        y = torch.relu(self.norm(self.conv(x)))
-        y = torch.relu(self.again(y) + y)
-        return self.head(y.mean((2, 3)))
 
 
 X: Final = torch.rand(2, 3, 8, 8, generator=torch.Generator().manual_seed(1))

@@ -6,7 +6,6 @@ import contextlib
 import io
 
 import torch
-from torch import nn
 from torch.fx import GraphModule
 from torchao.quantization.pt2e import quantizer as quantizers
 from torchao.quantization.pt2e.quantize_pt2e import (
@@ -19,24 +18,9 @@ from torchao.quantization.pt2e.quantizer import x86_inductor_quantizer as x86
 from docs.examples import quantise_torchao
 from fx.usedef.values import Value
 from tests.clients.record import case, module
+from tests.clients.small import Small
 
 PACKAGES = ("torch", "torchao")
-
-
-class Small(nn.Module):
-    """A convolution with a norm, a residual, and a linear layer."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.conv, self.norm = nn.Conv2d(3, 8, 3, padding=1), nn.BatchNorm2d(8)
-        self.again = nn.Conv2d(8, 8, 3, padding=1)
-        self.head = nn.Linear(8, 10)
-
-    def forward(self, x: Value) -> Value:
-        """The scores of ten classes."""
-        y = torch.relu(self.norm(self.conv(x)))
-        y = torch.relu(self.again(y) + y)
-        return self.head(y.mean((2, 3)))
 
 
 def _quantised(training: bool) -> Value:

@@ -104,7 +104,7 @@ def one_page(folder: Path, pages: dict[str, str], more: str = "") -> Path:
         path = folder / "docs" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
-    for asset in ("css/fx.css", "js/trace.js", "js/play.js"):
+    for asset in ("css/fx.css", "js/trace.js", "js/play.js", "js/tables.js"):
         path = folder / "docs" / asset
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes((ROOT / "docs" / asset).read_bytes())

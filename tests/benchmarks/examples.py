@@ -35,13 +35,13 @@ from tests.benchmarks.operations import (
 from tests.zoo import ZOO
 from tests.zoo.resnet import resnet18
 
-_NETWORKS = ("resnet18", "mobilenet_v2", "siamese")
+NETWORKS = ("resnet18", "mobilenet_v2", "siamese")
 
 
 @functools.cache
-def _zoo() -> list[tuple[nn.Module, tuple[torch.Tensor, ...]]]:
+def zoo() -> list[tuple[nn.Module, tuple[torch.Tensor, ...]]]:
     """Some networks of the zoo, with inputs."""
-    chosen = [network for network in ZOO if network.name in _NETWORKS]
+    chosen = [network for network in ZOO if network.name in NETWORKS]
     return [(one.build().eval(), tuple(one.inputs())) for one in chosen]
 
 
@@ -50,10 +50,10 @@ def _traced(lib: Library, *, free: bool) -> Task:
 
     def run(_: Made) -> Made:
         if lib is OURS:
-            return [fx.trace(net, *x, dynamic=free) for net, x in _zoo()]
-        return [_exported(net, x, free=free) for net, x in _zoo()]
+            return [fx.trace(net, *x, dynamic=free) for net, x in zoo()]
+        return [_exported(net, x, free=free) for net, x in zoo()]
 
-    return Task(run, len(_zoo()), show=len)
+    return Task(run, len(zoo()), show=len)
 
 
 def _exported(net: nn.Module, given: Made, *, free: bool) -> Made:
@@ -71,9 +71,9 @@ def _floor(free: bool) -> Callable[[int], Task]:
 
     def run(_: Made) -> Made:
         with settings(), python_dispatcher():
-            return [_without_data(net, x, free=free) for net, x in _zoo()]
+            return [_without_data(net, x, free=free) for net, x in zoo()]
 
-    return lambda size: Task(run, len(_zoo()), show=len)
+    return lambda size: Task(run, len(zoo()), show=len)
 
 
 def _without_data(net: nn.Module, given: Made, *, free: bool) -> Made:
@@ -102,7 +102,7 @@ def _all_free(x: torch.Tensor) -> Made:
 
 
 _example = functools.partial(
-    benchmark, no_slower(), sizes=(len(_NETWORKS),), full=(), unit=A_CALL
+    benchmark, no_slower(), sizes=(len(NETWORKS),), full=(), unit=A_CALL
 )
 _BESIDE: Final = "tensors without data alone"
 

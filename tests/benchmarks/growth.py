@@ -305,7 +305,7 @@ _SCALED: Final = (
 
 
 def scale_table(
-    sizes: Sequence[int] = (10_000, 100_000, 1_000_000),
+    sizes: Sequence[int] = (10_000, 100_000, 1_000_000), most: int = 7
 ) -> Iterator[str]:
     """The lines of the table of other operations, as they are measured.
 
@@ -315,6 +315,7 @@ def scale_table(
 
     Args:
         sizes: what to measure, in nodes.
+        most: how often to measure the smallest graphs.
     """
     yield "Other operations: µs a node of fx, without compile()\n"
     yield f"{'':<31}{'nodes':>10}{'µs/node':>9}{'growth':>8}  goal"
@@ -324,7 +325,7 @@ def scale_table(
     with without_compile(OURS):
         for size in sizes:
             for name, task in _scaled(size):
-                runs = max(1, min(7, 300_000 // size))
+                runs = max(1, min(most, 300_000 // size))
                 with collector_off():
                     times = [seconds(task) for _ in range(runs)]
                 a_node = statistics.median(times) / task.count * 1e6

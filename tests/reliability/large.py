@@ -214,16 +214,16 @@ PART = Part(
     long=54,
     plants=(
         Plant(
-            "fx/linked_list/namespace.py",
-            "        counts[base] = number\n",
-            "        counts[base] = 0\n",
-            "a free name is sought from the beginning",
-        ),
-        Plant(
             "fx/linked_list/linked_list.py",
             "self._len -= 1\n",
             "self._len -= 1\n        sum(1 for _ in self)\n",
             "an erased node costs a walk over all others",
+        ),
+        Plant(
+            "fx/linked_list/namespace.py",
+            "        counts[base] = number\n",
+            "        counts[base] = 0\n",
+            "a free name is sought from the beginning",
         ),
     ),
 )

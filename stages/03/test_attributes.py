@@ -21,7 +21,10 @@ class Asking(GraphAppendingTracer):
 
     def create_proxy(self, *given: Value, **named: Value) -> Proxy:
         """Record a call, if it is given as one."""
-        both = [*given[2:4], *(named.get(one, {}) for one in ("args", "kwargs"))]
+        both = [
+            *given[2:4],
+            *(named.get(one, {}) for one in ("args", "kwargs")),
+        ]
         both = [one for one in both if not isinstance(one, dict)]
         check(
             [type(one) for one in both] == [tuple],

@@ -16,6 +16,7 @@ from rich.table import Table
 
 from stages.blame import blame, told
 from stages.break_it import is_answered, verdict, wrong_source, wrong_version
+from stages.capstones.gradient.variant import operators
 from stages.functions import State
 from stages.generate import generated
 from stages.grade import Options, grade
@@ -206,6 +207,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     one.add_argument("--jobs", type=int, default=0, help="how many at a time")
     one.set_defaults(command=grading)
+    one = add("variant", help="list operators for another capstone `gradient`")
+    one.add_argument("seed", type=int)
+    one.set_defaults(command=varying)
     one = add("solution", help="show the reference's, once yours passes")
     one.add_argument("exercise")
     one.add_argument(
@@ -559,6 +563,17 @@ def grading(chosen: argparse.Namespace) -> int:
         write(rows, chosen.out)
         CONSOLE.print(f"written: {chosen.out}")
     return any(mark.told for row in rows for mark in row.marks.values())
+
+
+def varying(chosen: argparse.Namespace) -> int:
+    """Print the operators that a seed adds to the capstone `gradient`."""
+    seed: int = chosen.seed
+    CONSOLE.print("Beside those of the page, the programs use")
+    for one in operators(seed):
+        CONSOLE.print(f"  {one.written}")
+    CONSOLE.print("where x and y are above 0, and broadcast. Check it with")
+    CONSOLE.print(f"  pytest stages/capstones/gradient --variant {seed}")
+    return 0
 
 
 # --- files -----------------------------------------------------------------

@@ -106,6 +106,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="check one exercise only, e.g. Link.prepend",
     )
     group.addoption(
+        "--variant",
+        type=int,
+        metavar="SEED",
+        help="check the capstone gradient with more operators, which the seed "
+        "chooses: python -m stages variant SEED lists them",
+    )
+    group.addoption(
         "--no-types",
         action="store_true",
         help="leave out mypy at the end of a stage's check",

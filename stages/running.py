@@ -29,6 +29,7 @@ class Job(NamedTuple):
         exercise: check only this function or piece.
         tests: check only these, by their ids.
         first_failure: stop at the first failure.
+        said: stop when a failure says this, however its lines are broken.
         seconds: how long one test may take before it is stopped.
     """
 
@@ -37,6 +38,7 @@ class Job(NamedTuple):
     exercise: str | None = None
     tests: Sequence[str] = ()
     first_failure: bool = False
+    said: str = ""
     seconds: float = SECONDS
 
 
@@ -97,12 +99,35 @@ def run_all(jobs: Iterable[Job], executor: ProcessPoolExecutor) -> list[Result]:
         ) from None
 
 
+class _Until:
+    """A plugin that ends a run when a failure has said something."""
+
+    def __init__(self, said: str) -> None:
+        self._said = flat(said)
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> None:
+        """Remember the run."""
+        self._session = item.session
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """End the run after this test, if it said so."""
+        if report.failed and self._said in flat(str(report.longrepr)):
+            self._session.shouldfail = "it was said"
+
+
+def flat(text: str) -> str:
+    """A text with each run of white space as one space."""
+    return " ".join(text.split())
+
+
 def run(job: Job) -> Result:
     """Run a check in this process, which must not have imported fx."""
     subject = Subject(job.tree, seconds=job.seconds)
     said = io.StringIO()
     with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
-        status = pytest.main(_arguments(job), plugins=[subject])
+        until = [_Until(job.said)] if job.said else []
+        status = pytest.main(_arguments(job), plugins=[subject, *until])
     verdicts = subject.verdicts
     titles = [piece.title for piece in pieces().values()]
     names = dict.fromkeys([*exercises(), *titles])

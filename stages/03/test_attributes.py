@@ -21,8 +21,13 @@ class Asking(GraphAppendingTracer):
 
     def create_proxy(self, *given: Value, **named: Value) -> Proxy:
         """Record a call, if it is given as one."""
+        both = [
+            *given[2:4],
+            *(named.get(one, {}) for one in ("args", "kwargs")),
+        ]
+        both = [one for one in both if not isinstance(one, dict)]
         check(
-            [type(one) for one in given[2:4]] in ([tuple], [tuple, dict]),
+            [type(one) for one in both] == [tuple],
             "create_proxy takes an opcode, a target, then all positional "
             "arguments as one tuple and the keyword arguments as one dict: "
             "do not unpack them.",

@@ -721,6 +721,9 @@ def test_the_end_is_announced_before_the_trace_is_withdrawn() -> None:
             seen.append(key in patches._undoing)
             return super().pop(key, *default)
 
+        def __delitem__(self, key: object) -> None:
+            self.pop(key)
+
     patches._open = Watched()
     with patches.during(trace()):
         pass

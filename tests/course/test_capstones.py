@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from functools import partial
 from pathlib import Path
@@ -13,10 +14,12 @@ import torch
 
 from fx.experimental.proxy_tensor import make_fx
 from fx.node import Node
+from stages.__main__ import main
 from stages.capstones import board
 from stages.capstones.board import FOLDER, Board, Row, _loaded, _ours, timed
 from stages.capstones.gradient import test_gradient as gradient
 from stages.capstones.gradient.networks import NETWORKS, program_of
+from stages.capstones.gradient.variant import BINARY, UNARY, operators
 from stages.capstones.int8 import test_int8 as int8
 from stages.capstones.memory import test_memory as memory
 from stages.checking import Mistake
@@ -288,7 +291,65 @@ def test_a_transpose_of_other_dimensions_is_told() -> None:
         "back = torch.transpose(grad, -2, -1)",
     )
     with pytest.raises(Mistake, match="have the shape"):
-        gradient.test_an_operator("transpose", wrong)
+        gradient.test_an_operator(gradient.ONE["transpose"], wrong)
+
+
+RULES: dict[str, Anything] = {
+    "asinh": lambda g, y, a: (g / torch.sqrt(a * a + 1),),
+    "atan": lambda g, y, a: (g / (a * a + 1),),
+    "cos": lambda g, y, a: (-g * torch.sin(a),),
+    "cosh": lambda g, y, a: (g * torch.sinh(a),),
+    "erf": lambda g, y, a: (g * torch.exp(-a * a) * 2 / math.pi**0.5,),
+    "expm1": lambda g, y, a: (g * (y + 1),),
+    "log1p": lambda g, y, a: (g / (a + 1),),
+    "reciprocal": lambda g, y, a: (-g * y * y,),
+    "rsqrt": lambda g, y, a: (-g * y / a / 2,),
+    "sin": lambda g, y, a: (g * torch.cos(a),),
+    "sinh": lambda g, y, a: (g * torch.cosh(a),),
+    "sqrt": lambda g, y, a: (g / y / 2,),
+    "square": lambda g, y, a: (g * a * 2,),
+    "atan2": lambda g, y, a, b: (
+        g * b / (a * a + b * b),
+        -g * a / (a * a + b * b),
+    ),
+    "hypot": lambda g, y, a, b: (g * a / y, g * b / y),
+    "logaddexp": lambda g, y, a, b: (
+        g * torch.sigmoid(a - b),
+        g * torch.sigmoid(b - a),
+    ),
+}
+
+
+def test_a_variant_needs_its_own_operators_and_can_be_solved() -> None:
+    ours = _ours("gradient")
+    wider = _wrong(
+        "gradient",
+        'node.op == "call_function"',
+        'node.op.startswith("call")',
+    )
+    for name, rule in RULES.items():
+        wider._RULES[name] = wider._RULES[getattr(torch, name)] = rule
+    assert {*RULES} == {*UNARY, *BINARY}
+    lists = {tuple(operators(seed)) for seed in range(8)}
+    assert len(lists) == 8
+    assert {one.name for each in lists for one in each} == {*RULES}
+    for seed in range(8):
+        for case in gradient.variant(seed).values():
+            gradient.checked(wider, *case)
+    for case in list(gradient.variant(1).values())[:6]:
+        with pytest.raises((KeyError, Mistake)):
+            gradient.checked(ours, *case)
+
+
+def test_a_variant_is_listed_and_checked(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["variant", "3"]) == 0
+    first = operators(3)[0].written
+    assert f"  {first}\n" in capsys.readouterr().out
+    place = "stages/capstones/gradient"
+    said = _check(place, "--reference", "--variant", "3", "-k", "operator")
+    assert "failed" in said and first in said
 
 
 # --- wrong int8 weights -----------------------------------------------------

@@ -16,10 +16,12 @@ from fx.proxy import GraphAppendingTracer, Proxy
 from fx.usedef.values import Value
 from stages.capstones.board import Board, Program, Row, timed
 from stages.capstones.gradient.networks import NETWORKS, loss, program_of
+from stages.capstones.gradient.variant import Operator, operators
 from stages.checking import check, same
 
 Function: TypeAlias = Callable[..., torch.Tensor]
 Tensors: TypeAlias = tuple[torch.Tensor, ...]
+Case: TypeAlias = tuple[Function, Tensors]
 
 PLAIN: Final = ("torch.", "operator.", "_operator.", "builtins.", "math.")
 """Where the functions are defined that a gradient may call,"""
@@ -130,7 +132,7 @@ def _compared(
         )
 
 
-ONE: Final[dict[str, tuple[Function, Tensors]]] = {
+ONE: Final[dict[str, Case]] = {
     "add": (lambda x, y: torch.sum(x + y), tensors((3,), (3,))),
     "sub": (lambda x, y: torch.sum(x - y), tensors((3,), (3,))),
     "mul": (lambda x, y: torch.sum(x * y), tensors((3,), (3,))),
@@ -181,9 +183,53 @@ ONE: Final[dict[str, tuple[Function, Tensors]]] = {
 }
 
 
-@pytest.mark.parametrize("name", ONE)
-def test_an_operator(name: str, yours: Program) -> None:
-    checked(yours, *ONE[name])
+def called(operator: Operator, values: Sequence[Value]) -> Value:
+    """The result of an operator, called in the way that it is written."""
+    if operator.is_method:
+        return getattr(values[0], operator.name)(*values[1:])
+    return getattr(torch, operator.name)(*values)
+
+
+def variant(seed: int) -> dict[str, Case]:
+    """Each operator that a seed adds on its own, and twenty random programs."""
+    found: dict[str, Case] = {}
+    for one in operators(seed):
+        inputs = tensors((2, 3), (3,))[: len(one.operands)]
+        found[one.written] = partial(alone, one), inputs
+    for number in range(20):
+        program = partial(mixed, seed, number)
+        found[f"random {number}"] = program, tensors((3, 3), (3,), (3, 1))
+    return found
+
+
+def alone(operator: Operator, *inputs: torch.Tensor) -> torch.Tensor:
+    """A program of one operator, whose result is used twice."""
+    value = called(operator, inputs)
+    return torch.sum(value * value + value)
+
+
+def mixed(seed: int, number: int, *inputs: torch.Tensor) -> torch.Tensor:
+    """A random program of the operators that a seed adds."""
+    chance = random.Random(f"{seed} {number}")
+    values: list[Value] = [*inputs]
+    for _ in range(8):
+        one = chance.choice(operators(seed))
+        operands = chance.choices(values, k=len(one.operands))
+        above = [torch.sigmoid(operand) + 0.5 for operand in operands]
+        values.append(called(one, above) - chance.choice(values))
+    return torch.sum(values[-1]) + torch.sum(values[-2] * values[-1])
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Give `test_an_operator` its cases, and those of `--variant`."""
+    if "case" in metafunc.fixturenames:
+        seed = metafunc.config.getoption("--variant")
+        cases = ONE if seed is None else ONE | variant(seed)
+        metafunc.parametrize("case", cases.values(), ids=list(cases))
+
+
+def test_an_operator(case: Case, yours: Program) -> None:
+    checked(yours, *case)
 
 
 def mlp(x: torch.Tensor, *layers: torch.Tensor) -> torch.Tensor:

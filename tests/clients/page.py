@@ -47,10 +47,11 @@ These libraries ask for packages that do not go together. `make clients
 ONLY=NAME` makes an environment for one of them with uv, and removes it at the
 end; `ONLY=apart` does it for each. A program runs three times: under torch.fx,
 unchanged under `fx.as_torch`, and when its files and those of all its
-libraries say `fx` where they said `torch.fx`, as somebody would edit them. The
-table has what came out when each was run last, with the newest PyTorch that
-the library takes. "Time" is that of fx's traces by that of torch.fx's, for
-models that both trace.
+libraries say `fx` where they said `torch.fx`, as somebody would edit them; then
+the program itself gives a graph of torch.export to `fx.from_torch`. The table
+has what came out when each was run last, with the newest PyTorch that the
+library takes. "Time" is that of fx's traces by that of torch.fx's, for models
+that both trace.
 """
 
 DEAD: Final = """\

@@ -25,16 +25,15 @@ def main(names: list[str]) -> int:
     if names == ["apart"]:
         names = [*APART]
     for name in names or CLIENTS:
-        result = run(name)
-        results.append(result)
-        problems += unexplained(result)
-        differing = result.differing()
-        print(
-            f"{name:20} cases {len(result.theirs):4}   "
-            f"differ {len(differing):3}   "
-            f"fail under both {len(result.failing()):3}",
-            flush=True,
-        )
+        for result in run(name):
+            results.append(result)
+            problems += unexplained(result)
+            print(
+                f"{result.client:36} cases {len(result.theirs):4}   "
+                f"differ {len(result.differing()):3}   "
+                f"fail under both {len(result.failing()):3}",
+                flush=True,
+            )
     if not names and not problems:
         PAGE.write_text(page(results), encoding="utf-8")
     if not problems and APART.keys() & {*(names or APART)}:

@@ -9,6 +9,7 @@ from tests.clients.apart import APART
 from tests.clients.runner import (
     BESIDE,
     CLIENTS,
+    REWRITTEN,
     ROOT,
     UNCOMPARED,
     Result,
@@ -43,11 +44,14 @@ ABOUT_APART: Final = """\
 ## Each in an environment of its own
 
 These libraries ask for packages that do not go together. `make clients
-ONLY=NAME` makes an environment for one of them with uv, runs its program under
-torch.fx and under fx, and removes the environment; `ONLY=apart` does it for
-each. The table has what came out when each was run last, with the newest
-PyTorch that the library takes. "Time" is that of fx's traces by that of
-torch.fx's, for models that both trace.
+ONLY=NAME` makes an environment for one of them with uv, and removes it at the
+end; `ONLY=apart` does it for each. A program runs three times: under torch.fx,
+unchanged under `fx.as_torch`, and when its files and those of all its
+libraries say `fx` where they said `torch.fx`, as somebody would edit them; then
+the program itself gives a graph of torch.export to `fx.from_torch`. The table
+has what came out when each was run last, with the newest PyTorch that the
+library takes. "Time" is that of fx's traces by that of torch.fx's, for models
+that both trace.
 """
 
 DEAD: Final = """\
@@ -86,16 +90,17 @@ def page(results: Sequence[Result]) -> str:
 
 def apart() -> Iterator[str]:
     """What the clients that are apart noted when they were run last."""
-    results = [read(name) for name in APART]
-    had = [result for result in results if result.versions]
+    pairs = [(read(name), read(name, REWRITTEN)) for name in APART]
+    pairs = [pair for pair in pairs if pair[0].versions]
+    had = [result for result, _ in pairs]
     yield from (ABOUT_APART, BEGIN_APART, "")
-    head = "client | version | cases | same | fail under both | differ | time"
-    rows = [
-        (*_row(r), "" if r.ratio() is None else f"{r.ratio():.2f}") for r in had
-    ]
-    yield from _table(head, rows)
+    yield from _table(
+        "client | version | cases | same | fail under both | differ "
+        "| same when rewritten | differ when rewritten | time",
+        map(_row_apart, pairs),
+    )
     yield ""
-    yield from _reasons(had)
+    yield from _reasons([result for pair in pairs for result in pair])
     for result in had:
         alike: dict[str, list[str]] = {}
         for name, error in result.failing().items():
@@ -134,6 +139,16 @@ def _row(result: Result) -> tuple[object, ...]:
     what = known.about if known else CLIENTS[result.client]
     what += beside
     return what, versions, count, same, len(failing), len(differing)
+
+
+def _row_apart(pair: tuple[Result, Result]) -> tuple[object, ...]:
+    """What came out for a client that is apart."""
+    unchanged, rewritten = pair
+    differing, failing = rewritten.differing(), rewritten.failing()
+    same = len(rewritten.theirs) - len(differing) - len(failing)
+    ratio = unchanged.ratio()
+    time = "" if ratio is None else f"{ratio:.2f}"
+    return (*_row(unchanged), same, len(differing), time)
 
 
 def _differences(results: Sequence[Result]) -> Iterator[str]:

@@ -37,7 +37,8 @@ _cases: Final[dict[str, dict[str, str]]] = {}
 
 def to_ours(gm: Value) -> Value:
     """A graph that PyTorch made, for the library that is tried."""
-    return fx.from_torch(gm) if UNDER_FX else gm
+    is_ours = isinstance(gm, fx.GraphModule)
+    return fx.from_torch(gm) if UNDER_FX and not is_ours else gm
 
 
 def to_torch(gm: Value) -> Value:

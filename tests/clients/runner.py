@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple, TypeAlias
 
-from tests.clients.apart import APART, NEWEST, environment
+from tests.clients.apart import APART, NEWEST, environment, rewrite
 from tests.process import python
 
 ROOT: Final = Path(__file__).parents[2]
@@ -19,6 +19,9 @@ Notes: TypeAlias = dict[str, str]
 Cases: TypeAlias = dict[str, Notes]
 
 LIBRARIES: Final = ("torch.fx", "fx")
+REWRITTEN: Final = "rewritten"
+"""A third run, of a client whose files say `fx` themselves."""
+
 UNCOMPARED: Final = "fx alone"
 """A note that only the run under fx makes."""
 
@@ -60,7 +63,7 @@ class Result(NamedTuple):
     """What a client did under both libraries.
 
     Attributes:
-        client: its file in `cases/`.
+        client: its file in `cases/`, and ", rewritten" if it was.
         versions: of its packages.
         theirs: its cases under torch.fx.
         ours: the same under fx.
@@ -112,39 +115,43 @@ class Result(NamedTuple):
         }
 
 
-def run(client: str) -> Result:
-    """Run a client under torch.fx, then under fx, with the Python it needs."""
-    if client in APART:
-        with environment(client) as python_of_its_own:
-            return _run(client, python_of_its_own)
-    return _run(client, str(NEWEST if client in IN_NEWEST else SHARED))
+def run(client: str) -> list[Result]:
+    """Run a client under torch.fx, then under fx, with the Python it needs.
+
+    One that is apart runs once more, rewritten: it has two results.
+    """
+    if client not in APART:
+        executable = str(NEWEST if client in IN_NEWEST else SHARED)
+        errors = [_run(client, executable, each) for each in LIBRARIES]
+        return [read(client, errors="".join(errors))]
+    with environment(client) as executable:
+        errors = [_run(client, executable, each) for each in LIBRARIES]
+        programs = rewrite(executable)
+        last = _run(client, executable, REWRITTEN, f"{programs}:")
+    return [read(client, errors="".join(errors)), read(client, REWRITTEN, last)]
 
 
-def _run(client: str, executable: str) -> Result:
-    """Run a client under both libraries."""
+def _run(client: str, executable: str, library: str, before: str = "") -> str:
+    """Run a client under a library; what it wrote if it did not finish."""
     OUTPUT.mkdir(parents=True, exist_ok=True)
-    errors = ""
-    for library in LIBRARIES:
-        file = _notes(client, library)
-        file.unlink(missing_ok=True)
-        finished = python(
-            *_arguments(client, file, library),
-            env={"PYTHONPATH": str(ROOT), "PYTHONHASHSEED": "0"},
-            executable=executable,
-        )
-        if finished.returncode:
-            errors += finished.stderr[-2000:]
-    return read(client, errors)
+    file = _notes(client, library)
+    file.unlink(missing_ok=True)
+    finished = python(
+        *_arguments(client, file, library),
+        env={"PYTHONPATH": f"{before}{ROOT}", "PYTHONHASHSEED": "0"},
+        executable=executable,
+    )
+    return finished.stderr[-2000:] if finished.returncode else ""
 
 
-def read(client: str, errors: str = "") -> Result:
-    """What the last run of a client noted."""
+def read(client: str, library: str = "fx", errors: str = "") -> Result:
+    """What the last run of a client noted under torch.fx and a library."""
     theirs, ours = (
         json.loads(file.read_text("utf-8")) if file.exists() else {}
-        for file in (_notes(client, library) for library in LIBRARIES)
+        for file in (_notes(client, each) for each in ("torch.fx", library))
     )
     return Result(
-        client,
+        f"{client}, {REWRITTEN}" if library == REWRITTEN else client,
         theirs.get("versions", {}),
         theirs.get("cases", {}),
         ours.get("cases", {}),

@@ -26,7 +26,7 @@ from functorch.compile import (
 from torch import nn
 from torch._inductor import pattern_matcher
 from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.fsdp import fully_shard
+from torch.distributed.fsdp import FullyShardedDataParallel, fully_shard
 from torch.distributed.pipelining import SplitPoint, pipeline
 from torch.distributed.tensor import parallel
 from torch.nn.parallel import DistributedDataParallel
@@ -266,6 +266,18 @@ def test_sharded(net: nn.Module, gm: fx.GraphModule) -> None:
     assert_close(found[0], expected[0])
     whole = [getattr(each, "full_tensor", lambda e=each: e)() for each in found]
     assert_close(whole, expected)
+
+
+@pytest.mark.usefixtures("process_group")
+@pytest.mark.filterwarnings("ignore")
+def test_sharded_by_a_module_around_it(
+    net: nn.Module, gm: fx.GraphModule
+) -> None:
+    wrapped = FullyShardedDataParallel(
+        gm, device_id=torch.device("cpu"), use_orig_params=True
+    )
+    assert isinstance(wrapped.module, fx.GraphModule)
+    assert_close(trained(wrapped), trained(net))
 
 
 @pytest.mark.usefixtures("process_group")

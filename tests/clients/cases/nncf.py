@@ -10,7 +10,7 @@ import torch
 from torch.fx import GraphModule
 
 from fx.usedef.values import Value
-from tests.clients.record import Notes, case
+from tests.clients.record import Notes, case, to_ours
 from tests.clients.small import Small
 
 PACKAGES = ("nncf", "torch")
@@ -21,7 +21,7 @@ X: Final = torch.rand(2, 3, 8, 8, generator=torch.Generator().manual_seed(1))
 
 def exported() -> Value:
     """The graph of the network."""
-    return torch.export.export(Small().eval(), (X,)).module()
+    return to_ours(torch.export.export(Small().eval(), (X,)).module())
 
 
 def note(found: Notes, made: Value) -> None:

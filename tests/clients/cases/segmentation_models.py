@@ -6,6 +6,7 @@ from functools import partial
 
 import segmentation_models_pytorch as smp
 
+from fx.usedef.values import Value
 from tests.clients.zoos import trace_all
 
 PACKAGES = ("segmentation-models-pytorch", "torch")
@@ -16,13 +17,18 @@ Unet UnetPlusPlus MAnet Linknet FPN PSPNet DeepLabV3 DeepLabV3Plus PAN UPerNet
 """.split()
 
 
+def _made(name: str, encoder: str) -> Value:
+    """A model that does not look at the size of its input."""
+    model = getattr(smp, name)(encoder, encoder_weights=None)
+    model.requires_divisible_input_shape = False
+    return model
+
+
 def main() -> None:
     """Trace each with each."""
     trace_all(
         {
-            f"{name}, {encoder}": partial(
-                getattr(smp, name), encoder, encoder_weights=None
-            )
+            f"{name}, {encoder}": partial(_made, name, encoder)
             for name in ARCHITECTURES
             for encoder in ENCODERS
         }

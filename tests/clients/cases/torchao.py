@@ -17,7 +17,7 @@ from torchao.quantization.pt2e.quantizer import x86_inductor_quantizer as x86
 
 from docs.examples import quantise_torchao
 from fx.usedef.values import Value
-from tests.clients.record import case, module
+from tests.clients.record import case, module, to_ours
 from tests.clients.small import Small
 
 PACKAGES = ("torch", "torchao")
@@ -27,7 +27,7 @@ def _quantised(training: bool) -> Value:
     """An exported network, prepared, run and converted."""
     x = torch.rand(2, 3, 8, 8)
     model = Small().train(training)
-    gm = torch.export.export(model, (x,)).module()
+    gm = to_ours(torch.export.export(model, (x,)).module())
     assert isinstance(gm, GraphModule)
     quantizer = x86.X86InductorQuantizer()
     quantizer.set_global(

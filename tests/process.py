@@ -17,6 +17,7 @@ def python(
     cwd: Path = ROOT,
     env: Mapping[str, str] | None = None,
     executable: str = sys.executable,
+    timeout: float | None = None,
 ) -> subprocess.CompletedProcess[str]:
     """Run Python, and keep what it prints.
 
@@ -25,6 +26,10 @@ def python(
         cwd: the folder that it starts in.
         env: variables besides those of this process.
         executable: which Python, if not that of this process.
+        timeout: seconds after which it is killed.
+
+    Raises:
+        subprocess.TimeoutExpired: it was killed.
     """
     return subprocess.run(
         [executable, *arguments],
@@ -33,6 +38,7 @@ def python(
         capture_output=True,
         text=True,
         check=False,
+        timeout=timeout,
     )
 
 

@@ -24,6 +24,7 @@ from fx import traceback as fx_traceback
 from fx.tracing import patching, root, trace_run, tracer
 from fx.tracing.patching import TRACES
 from fx.usedef.values import Value
+from tests.process import python
 
 tiny = types.ModuleType("tiny")
 """A module to wrap: two functions, where math has sixty."""
@@ -152,6 +153,35 @@ def test_eight_threads_trace_while_two_run_eager_modules() -> None:
         for thread in runners:
             thread.join()
     assert errors == []
+
+
+_WHILE_GARBAGE_IS_COLLECTED = """
+import gc, sys, threading
+import fx
+from torch import nn
+
+gc.callbacks.append(lambda phase, info: [sum([1]) for _ in range(20)])
+gc.set_threshold(40)
+sys.setswitchinterval(1e-5)
+
+def trace():
+    net = nn.Sequential(nn.ReLU(), nn.ReLU())
+    for _ in range(30):
+        fx.Tracer().trace(net)
+
+threads = [threading.Thread(target=trace) for _ in range(8)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+"""
+
+
+def test_traces_that_end_at_once_may_have_garbage_collected() -> None:
+    # As Hypothesis does, and a profiler: Python code is run at a collection.
+    # Alone in its process, which the fault would stop for good.
+    done = python("-c", _WHILE_GARBAGE_IS_COLLECTED, timeout=60)
+    assert done.returncode == 0, done.stderr
 
 
 def test_two_threads_that_trace_one_root_name_constants_apart() -> None:

@@ -32,7 +32,6 @@ new one sees the undoing and waits for it.
 from __future__ import annotations
 
 import builtins
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -114,6 +113,7 @@ class Patches:
         """
         before = self.current
         ended = False
+        threading.current_thread()  # enumerate() knows it from now on
         try:
             try:
                 self._begin(trace)
@@ -154,8 +154,9 @@ def _threads_of(traces: dict[object, int]) -> set[int]:
     A fork copies traces of threads that do not live in the child process.
     """
     threads = set(traces.values())
-    # To ask which threads live takes long, and most often there are none.
-    return threads and threads & sys._current_frames().keys()
+    # Not sys._current_frames(): Python 3.11 collects garbage in it, under a
+    # lock of the interpreter, and the next thread that asks waits for ever.
+    return threads & {thread.ident for thread in threading.enumerate()}
 
 
 TRACES: Final = Patches()

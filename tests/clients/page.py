@@ -38,6 +38,8 @@ graphs that torch.export has made come to fx and go back by `fx.from_torch` and
 `fx.to_torch`.
 """
 
+_BOTH: Final = "- Fails under both: "
+
 BEGIN_APART, END_APART = "<!-- apart: begin -->", "<!-- apart: end -->"
 
 ABOUT_APART: Final = """\
@@ -89,26 +91,42 @@ def page(results: Sequence[Result]) -> str:
 
 
 def apart() -> Iterator[str]:
-    """What the clients that are apart noted when they were run last."""
-    pairs = [(read(name), read(name, REWRITTEN)) for name in APART]
-    pairs = [pair for pair in pairs if pair[0].versions]
-    had = [result for result, _ in pairs]
+    """What the clients that are apart noted when they were run last.
+
+    Of one that was not run in this folder, the lines of the page stay.
+    """
+    table, reasons = list[str](), list[str]()
+    for name, client in APART.items():
+        unchanged, rewritten = read(name), read(name, REWRITTEN)
+        if unchanged.versions:
+            table.append(_line(_row_apart((unchanged, rewritten))))
+            reasons += _reasons([unchanged, rewritten])
+            reasons += _failing_apart(unchanged)
+        else:
+            table += _kept(f"| {client.about}")
+            reasons += _kept(f"- {name}:", f"- {name},", f"{_BOTH}{name},")
     yield from (ABOUT_APART, BEGIN_APART, "")
     yield from _table(
         "client | version | cases | same | fail under both | differ "
         "| same when rewritten | differ when rewritten | time",
-        map(_row_apart, pairs),
+        (),
     )
-    yield ""
-    yield from _reasons([result for pair in pairs for result in pair])
-    for result in had:
-        alike: dict[str, list[str]] = {}
-        for name, error in result.failing().items():
-            alike.setdefault(error[:120], []).append(name)
-        for error, names in alike.items():
-            said = f"{result.client}, {'; '.join(names)}: `{error}`"
-            yield f"- Fails under both: {said}"
-    yield from ("", END_APART)
+    yield from (*table, "", *reasons, "", END_APART)
+
+
+def _failing_apart(result: Result) -> Iterator[str]:
+    """The cases that neither library can do, those with one error together."""
+    alike: dict[str, list[str]] = {}
+    for name, error in result.failing().items():
+        alike.setdefault(error[:120], []).append(name)
+    for error, names in alike.items():
+        yield f"{_BOTH}{result.client}, {'; '.join(names)}: `{error}`"
+
+
+def _kept(*starts: str) -> list[str]:
+    """The lines of the page, of those that are apart, that start so."""
+    text = PAGE.read_text(encoding="utf-8").partition(BEGIN_APART)[2]
+    return [line for line in text.splitlines() if line.startswith(starts)]
 
 
 def write_apart() -> None:
@@ -124,8 +142,12 @@ def _table(head: str, rows: Iterable[Sequence[object]]) -> Iterator[str]:
     columns = head.split(" | ")
     yield f"| {head} |"
     yield f"|{'---|' * len(columns)}"
-    for row in rows:
-        yield f"| {' | '.join(map(str, row))} |"
+    yield from map(_line, rows)
+
+
+def _line(row: Sequence[object]) -> str:
+    """A row of a table."""
+    return f"| {' | '.join(map(str, row))} |"
 
 
 def _row(result: Result) -> tuple[object, ...]:

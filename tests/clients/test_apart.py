@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from tests.clients.apart import rewritten
+from tests.clients import page, runner
+from tests.clients.apart import APART, rewritten
 
 
 @pytest.mark.parametrize(
@@ -38,3 +41,13 @@ from tests.clients.apart import rewritten
 def test_a_file_that_says_fx(source: str, expected: str) -> None:
     assert rewritten(source) == expected
     compile(expected, "edited", "exec")
+
+
+def test_what_was_not_run_here_stays_in_the_table(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(runner, "OUTPUT", tmp_path)
+    text = page.PAGE.read_text(encoding="utf-8")
+    made = "\n".join(page.apart())
+    assert made in text
+    assert made.count("\n| ") == len(APART) + 1

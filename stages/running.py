@@ -105,10 +105,9 @@ class _Until:
     def __init__(self, said: str) -> None:
         self._said = flat(said)
 
-    @pytest.hookimpl(trylast=True)
-    def pytest_runtest_protocol(self, item: pytest.Item) -> None:
+    def pytest_sessionstart(self, session: pytest.Session) -> None:
         """Remember the run."""
-        self._session = item.session
+        self._session = session
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """End the run after this test, if it said so."""

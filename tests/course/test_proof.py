@@ -11,7 +11,15 @@ import pytest
 
 from stages.manifest import Stage, stages
 from stages.mutant import Mutant
-from stages.prove import form_problems, mutant_problems, mutants, stub_problems
+from stages.prove import (
+    _mutant_job,
+    form_problems,
+    mutant_problems,
+    mutants,
+    other_problems,
+    stub_problems,
+)
+from stages.running import run_all
 
 every_stage = pytest.mark.parametrize(
     "stage", stages().values(), ids=lambda stage: f"{stage.number:02d}"
@@ -42,6 +50,13 @@ def test_each_mutant_is_found_and_told(
     assert problems == [], "\n\n".join(problems)
 
 
+@every_stage
+def test_right_versions_of_another_structure_pass(
+    stage: Stage, executor: ProcessPoolExecutor
+) -> None:
+    assert [*other_problems(stage, executor)] == []
+
+
 # --- that the proof itself can fail ----------------------------------------
 
 
@@ -57,6 +72,15 @@ def test_a_mutant_that_changes_nothing_is_complained_of(
     one, other = mutant_problems(stage, executor)
     assert "is not found" in one
     assert "but the tests do not say 'a sentence that no test says'" in other
+
+
+def test_a_run_ends_when_the_mutant_is_told(
+    executor: ProcessPoolExecutor,
+) -> None:
+    job = _mutant_job(mutants(stages()[1])[0], stages()[1])
+    told, whole = run_all([job, job._replace(said="")], executor)
+    assert told.status == whole.status == pytest.ExitCode.TESTS_FAILED
+    assert len(told.failed) < len(whole.failed)
 
 
 def test_a_mutant_must_say_what_it_changes() -> None:

@@ -21,13 +21,10 @@ class Asking(GraphAppendingTracer):
 
     def create_proxy(self, *given: Value, **named: Value) -> Proxy:
         """Record a call, if it is given as one."""
-        both = [
-            *given[2:4],
-            *(named.get(one, {}) for one in ("args", "kwargs")),
-        ]
-        both = [one for one in both if not isinstance(one, dict)]
+        both = dict(zip(("args", "kwargs"), given[2:4], strict=False)) | named
         check(
-            [type(one) for one in both] == [tuple],
+            type(both.get("args")) is tuple
+            and type(both.get("kwargs", {})) is dict,
             "create_proxy takes an opcode, a target, then all positional "
             "arguments as one tuple and the keyword arguments as one dict: "
             "do not unpack them.",

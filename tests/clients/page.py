@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from tests.clients.apart import APART
@@ -99,7 +99,7 @@ def apart() -> Iterator[str]:
     for name, client in APART.items():
         unchanged, rewritten = read(name), read(name, REWRITTEN)
         if unchanged.versions:
-            table.append(_line(_row_apart((unchanged, rewritten))))
+            table.append(_line(_row_apart(unchanged, rewritten)))
             reasons += _reasons([unchanged, rewritten])
             reasons += _failing_apart(unchanged)
         else:
@@ -116,11 +116,9 @@ def apart() -> Iterator[str]:
 
 def _failing_apart(result: Result) -> Iterator[str]:
     """The cases that neither library can do, those with one error together."""
-    alike: dict[str, list[str]] = {}
-    for name, error in result.failing().items():
-        alike.setdefault(error[:120], []).append(name)
-    for error, names in alike.items():
-        yield f"{_BOTH}{result.client}, {'; '.join(names)}: `{error}`"
+    short = {name: error[:120] for name, error in result.failing().items()}
+    for error, names in _alike(short):
+        yield f"{_BOTH}{result.client}, {names}: `{error}`"
 
 
 def _kept(*starts: str) -> list[str]:
@@ -152,25 +150,21 @@ def _line(row: Sequence[object]) -> str:
 
 def _row(result: Result) -> tuple[object, ...]:
     """What came out for a client."""
-    differing, failing = result.differing(), result.failing()
-    count = len(result.theirs)
     beside = " (beside)" if result.client in BESIDE else ""
     versions = ", ".join(f"{k} {v}" for k, v in result.versions.items())
-    same = count - len(differing) - len(failing)
     known = APART.get(result.client)
     what = known.about if known else CLIENTS[result.client]
     what += beside
-    return what, versions, count, same, len(failing), len(differing)
+    counts = len(result.theirs), result.same(), len(result.failing())
+    return what, versions, *counts, len(result.differing())
 
 
-def _row_apart(pair: tuple[Result, Result]) -> tuple[object, ...]:
+def _row_apart(unchanged: Result, rewritten: Result) -> tuple[object, ...]:
     """What came out for a client that is apart."""
-    unchanged, rewritten = pair
-    differing, failing = rewritten.differing(), rewritten.failing()
-    same = len(rewritten.theirs) - len(differing) - len(failing)
     ratio = unchanged.ratio()
     time = "" if ratio is None else f"{ratio:.2f}"
-    return (*_row(unchanged), same, len(differing), time)
+    counts = rewritten.same(), len(rewritten.differing())
+    return (*_row(unchanged), *counts, time)
 
 
 def _differences(results: Sequence[Result]) -> Iterator[str]:
@@ -184,12 +178,21 @@ def _reasons(results: Sequence[Result]) -> Iterator[str]:
     """The cases that differ, those with the same reason together."""
     for result in results:
         known = reasons().get(result.client, {})
-        alike: dict[str, list[str]] = {}
-        for name, what in result.differing().items():
-            why = known.get(name) or known["*"]
-            alike.setdefault(f"{why}. (`{what[:120]}`)", []).append(name)
-        for why, names in alike.items():
-            yield f"- {result.client}: {'; '.join(names)}: {why}"
+        said = {
+            name: f"{known.get(name) or known['*']}. (`{what[:120]}`)"
+            for name, what in result.differing().items()
+        }
+        for why, names in _alike(said):
+            yield f"- {result.client}: {names}: {why}"
+
+
+def _alike(said: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Each thing that is said of cases, and their names."""
+    names: dict[str, list[str]] = {}
+    for name, what in said.items():
+        names.setdefault(what, []).append(name)
+    for what, each in names.items():
+        yield what, "; ".join(each)
 
 
 def _failures(results: Sequence[Result]) -> Iterator[str]:

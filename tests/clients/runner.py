@@ -95,6 +95,11 @@ class Result(NamedTuple):
                 found[name] = what or ", ".join(parts)
         return found
 
+    def same(self) -> int:
+        """How many cases are the same."""
+        apart = len(self.differing()) + len(self.failing())
+        return len(self.theirs) - apart
+
     def ratio(self) -> float | None:
         """The time of fx by that of torch.fx, where both have traced."""
         times = [

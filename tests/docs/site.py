@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -104,10 +105,9 @@ def one_page(folder: Path, pages: dict[str, str], more: str = "") -> Path:
         path = folder / "docs" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
-    for asset in ("css/fx.css", "js/trace.js", "js/play.js", "js/tables.js"):
-        path = folder / "docs" / asset
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes((ROOT / "docs" / asset).read_bytes())
+    for asset in ("css", "js"):
+        to = folder / "docs" / asset
+        shutil.copytree(ROOT / "docs" / asset, to, dirs_exist_ok=True)
     nav = "nav:\n" + "".join(f"  - {name}\n" for name in pages)
     config = folder / "mkdocs.yml"
     base = f"INHERIT: {ROOT / 'mkdocs.yml'}\ndocs_dir: docs\nwatch: []\n"

@@ -20,34 +20,30 @@ PACKAGES = ("fbgemm-gpu-cpu", "torch", "torchrec")
 FEATURES: Final = ("clicks", "views")
 
 
-def _tables(weighted: bool = False) -> Value:
+def _configured(config: Value) -> list[Value]:
     """A table for each feature."""
+    return [
+        config(
+            name=name,
+            embedding_dim=4,
+            num_embeddings=10,
+            feature_names=[name],
+        )
+        for name in FEATURES
+    ]
+
+
+def _tables(weighted: bool = False) -> Value:
+    """What looks features up and adds them."""
     return torchrec.EmbeddingBagCollection(
-        is_weighted=weighted,
-        tables=[
-            torchrec.EmbeddingBagConfig(
-                name=name,
-                embedding_dim=4,
-                num_embeddings=10,
-                feature_names=[name],
-            )
-            for name in FEATURES
-        ],
+        is_weighted=weighted, tables=_configured(torchrec.EmbeddingBagConfig)
     )
 
 
 def _sequences() -> Value:
     """The same for sequences."""
     return torchrec.EmbeddingCollection(
-        tables=[
-            torchrec.EmbeddingConfig(
-                name=name,
-                embedding_dim=4,
-                num_embeddings=10,
-                feature_names=[name],
-            )
-            for name in FEATURES
-        ],
+        tables=_configured(torchrec.EmbeddingConfig)
     )
 
 

@@ -9,7 +9,7 @@ from pathlib import Path, PurePath
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
-from docs.machinery import making, playing
+from docs.machinery import making, playing, terms
 from docs.machinery.pages import DOCS, made
 from docs.machinery.source import FILES
 
@@ -63,3 +63,8 @@ def on_files(files: Files, config: MkDocsConfig) -> None:
     """Add the pages to those of docs/."""
     for page, text in made(Path(config.docs_dir)).items():
         files.append(File.generated(config, page, content=text))
+
+
+def on_page_content(html: str, **_: object) -> str:
+    """Say at each link to the glossary what the term means."""
+    return terms.explained(html)

@@ -1207,3 +1207,29 @@ def test_who_asks_for_grad_fn_asks_whether_there_is_one() -> None:
     leaf = torch.ones(3, requires_grad=True)
     with pytest.raises(fx.GuardError, match="is_leaf"):
         fx.trace(f, leaf)(leaf * 1)
+
+
+def test_an_example_has_its_attributes_and_is_a_parameter() -> None:
+    def forward(x: Value) -> Value:
+        if isinstance(x, nn.Parameter):
+            return x + 1
+        return x * x.mine if hasattr(x, "mine") else x - 1
+
+    plain, marked = torch.ones(2), torch.ones(2)
+    marked.mine = 5.0  # type: ignore[attr-defined]
+    for x in (plain, marked, nn.Parameter(torch.ones(2))):
+        gm = fx.trace(forward, x)
+        assert torch.equal(gm(x), forward(x))
+    (said,) = fx.trace(forward, marked).guards.unchecked
+    assert said == "x has attributes of its own, mine: the example"
+    (said,) = fx.trace(forward, nn.Parameter(torch.ones(2))).guards.unchecked
+    assert said == "x is an nn.Parameter: the example"
+
+
+def test_an_example_of_a_class_of_ones_own_is_refused() -> None:
+    class Marked(torch.Tensor):
+        pass
+
+    x = torch.ones(2).as_subclass(Marked)
+    with pytest.raises(TypeError, match=r"an input is a .*Marked: a trace"):
+        fx.trace(lambda x: x + isinstance(x, Marked), x)

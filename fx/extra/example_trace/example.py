@@ -21,13 +21,14 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
 import torch
 
 from ...linked_list.namespace import is_parameter_name
 from ...node import Node
+from ...torch_internals.fake_tensors import is_fake
 from ...usedef.values import Value
 from .guarded_code import Parameter
 from .guards import NAMES, Guard, identities
@@ -103,6 +104,8 @@ class Example:
             if id(tensor) not in fakes:
                 fake = tracer.sizes.fake(tensor, node, dims[index])
                 fakes[id(tensor)] = tracer.bind(node, fake)
+                for fact in _dressed(fake, tensor):
+                    tracer.facts[f"{node} {fact}"] = "the example"
             node.meta["val"] = tracer.noted(fakes[id(tensor)])
             leaves.append(fakes[id(tensor)])
         named = self._bound.arguments
@@ -220,6 +223,31 @@ def _described(parameter: inspect.Parameter, part: Part) -> Parameter:
         has_default,
         parameter.default if has_default else None,
     )
+
+
+def _dressed(fake: Value, tensor: torch.Tensor) -> Iterator[str]:
+    """Give an input without data what Python can ask of its example.
+
+    Yields:
+        What the program may have asked, and no guard can.
+
+    Raises:
+        TypeError: the example is of a class of the user's own.
+    """
+    kind = type(tensor)
+    if kind not in (torch.Tensor, torch.nn.Parameter) and not is_fake(tensor):
+        raise TypeError(
+            f"an input is a {kind.__qualname__}: a trace gives the program "
+            "plain tensors, and could not tell what that class does. Give "
+            "x.as_subclass(torch.Tensor), or make what needs the class a leaf"
+        )
+    own = {n: v for n, v in vars(tensor).items() if n[:7] != "_dynamo"}
+    vars(fake).update(own)
+    if own:
+        yield f"has attributes of its own, {', '.join(own)}"
+    if kind is torch.nn.Parameter:
+        fake._is_param = True  # noqa: SLF001
+        yield "is an nn.Parameter"
 
 
 def _placeholder(tracer: ExampleTracer, path: str) -> Node:

@@ -29,7 +29,7 @@ tags:
 
 # Other people's programs
 
-`make clients` runs these libraries under torch.fx 2.13 and under fx, compares
+`make clients` runs these libraries under torch.fx and under fx, compares
 graphs, generated code and results of each case, and writes this page. Their
 source is unchanged: [`fx.as_torch`](coming-from-torch-fx.md#unchanged-programs)
 has their imports say `fx`. In the rows marked "beside", nothing is rewritten:

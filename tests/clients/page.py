@@ -29,13 +29,13 @@ tags:
 
 # Other people's programs
 
-`make clients` runs these libraries under torch.fx 2.13 and under fx, compares
+`make clients` runs these libraries under torch.fx and under fx, compares
 graphs, generated code and results of each case, and writes this page. Their
 source is unchanged: [`fx.as_torch`](coming-from-torch-fx.md#unchanged-programs)
 has their imports say `fx`. In the rows marked "beside", nothing is rewritten:
-fx traces models whose library has marked its functions for torch.fx, and
-graphs that torch.export has made come to fx and go back by `fx.from_torch` and
-`fx.to_torch`.
+fx traces models whose library has marked its functions for torch.fx, graphs
+that torch.export has made come to fx and go back by `fx.from_torch` and
+`fx.to_torch`, and torch compiles and exports what fx has traced.
 """
 
 _BOTH: Final = "- Fails under both: "

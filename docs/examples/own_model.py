@@ -40,7 +40,8 @@ def main() -> None:
     print(gm.code.strip(), end="\n\n")
     print(gm.guards, end="\n\n")
     inputs = torch.randint(100, (3, 7, 2)), torch.ones(3, 7)
-    print("right:", torch.equal(gm(*inputs)["hidden"], model(*inputs)["hidden"]))
+    got, wanted = gm(*inputs)["hidden"], model(*inputs)["hidden"]
+    print("right:", torch.equal(got, wanted))
     try:
         gm(torch.randint(100, (3, 7, 4)), torch.ones(3, 7))
     except fx.GuardError as error:

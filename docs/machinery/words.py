@@ -7,6 +7,7 @@ what comes above its heading `## For reference`.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -155,17 +156,21 @@ def label(page: Page, docs: Path, kinds: dict[str, Kind]) -> str:
 
 
 def filled(text: str, docs: Path, kinds: dict[str, Kind]) -> str:
-    """A text with the minutes of a page for `{minutes PAGE}`.
+    """A text with what is only known when the site is built.
+
+    `{minutes PAGE}` is how long it takes to read that page, `{repository}` the
+    address to clone: that of the edit links, if the build has one.
 
     Args:
         text: a line of a page.
         docs: the folder of all pages.
         kinds: the blocks that there are.
     """
+    address = os.environ.get("REPO_URL") or "ADDRESS-OF-THE-REPOSITORY"
     return re.sub(
         r"\{minutes (\S+)\}",
         lambda found: str(length(read(docs, found[1], kinds), core=True)),
-        text,
+        text.replace("{repository}", address),
     )
 
 

@@ -131,6 +131,9 @@ UNDRAWN = {
     "/// exercises | 9\n///\n": "no stage '9'",
     "/// write | node.Node._conect\nText.\n///\n": "did you mean Node._connect",
     "/// write | graph.Graph.lint\nText.\n///\n": "is not an exercise",
+    "/// stub | graph.Graph.lint\n///\n": "no exercise 'graph.Graph.lint'",
+    "/// told | nothing\n///\n": "no text 'nothing': there are first_check,",
+    "/// told | untouched\n    to: tset\n///\n": "no line contains 'tset'",
     "/// picture | none\nText.\n///\n": "no picture 'none'",
     "/// trace | docs.examples.none\nText.\n///\n": "none.py",
     "/// run | docs.examples.predict_01\nText.\n///\n": "defines no 'main'",
@@ -147,6 +150,24 @@ def test_what_cannot_be_drawn_is_an_error_with_its_line(text: str) -> None:
     assert error.startswith("docs/files/p.md:1: ")
     assert UNDRAWN[text] in error
     assert UNDRAWN[text] in unescape(html)
+
+
+def test_an_exercise_is_shown_as_a_stub() -> None:
+    name = "linked_list.linked_list.Link._unlink"
+    html, errors = drawn_with(f"/// stub | {name}\n///\n")
+    assert not errors
+    plain = re.sub("<[^>]+>", "", html)
+    assert "exercises/fx/linked_list/linked_list.py" in plain
+    assert 'raise NotImplementedError("stage 01: Link._unlink' in plain
+    assert "before" not in plain
+
+
+def test_what_a_check_says_is_shown_up_to_a_line() -> None:
+    whole, _ = drawn_with("/// told | untouched\n///\n")
+    part, _ = drawn_with("/// told | untouched\n    to: collected\n///\n")
+    assert "next: write ring" in whole
+    assert "7 selected\n…" in part
+    assert "next: write ring" not in part
 
 
 def test_what_one_needs_to_write_a_function_is_folded() -> None:

@@ -124,6 +124,15 @@ def test_a_page_can_say_how_long_another_is(tmp_path: Path) -> None:
     assert said == "It takes 3 minutes."
 
 
+@pytest.mark.parametrize("address", ["https://forge.example/fx", ""])
+def test_a_page_can_say_what_to_clone(
+    address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("REPO_URL", address)
+    said = filled("git clone {repository} fx", ROOT / "docs", KINDS)
+    assert said == f"git clone {address or 'ADDRESS-OF-THE-REPOSITORY'} fx"
+
+
 @pytest.mark.parametrize(
     ("name", "text"),
     [

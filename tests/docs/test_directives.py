@@ -195,6 +195,21 @@ def test_rows_are_ranked_by_their_ids_and_an_unknown_id_is_an_error() -> None:
     assert '<td data-label="fx" role="cell">2</td>' in html
 
 
+def test_a_filter_hides_sections_without_ranked_rows() -> None:
+    text = (
+        "First.\n\n/// ranked\n    often: [a]\n    sometimes: []\n///\n\n"
+        "## Ranked\n\nBefore.\n\n| id | fx |\n|---|---|\n| `a` | 1 |\n\n"
+        "## Plain\n\nBeside.\n\n| module | fx |\n|---|---|\n| `c` | 1 |\n\n"
+        "## Words\n\nLast.\n"
+    )
+    html, errors = drawn_with(text)
+    assert not errors
+    hidden = re.findall(r'<(\w+)[^>]* data-met=""', html)
+    assert hidden == ["h2", "p", "table"]
+    assert '<p data-met="">Beside.</p>' in html
+    assert '<h2 data-met="often"' in html
+
+
 def test_whole_files_are_shown_on_their_pages_only() -> None:
     text = "/// source | fx.linked_list.linked_list\nText.\n///\n"
     _, (error,) = drawn_with(text, "stages/01.md")

@@ -223,6 +223,17 @@ def test_search_knows_every_public_name(site: Path) -> None:
     assert not missing
 
 
+def test_search_knows_the_differences_without_their_rows(site: Path) -> None:
+    index = json.loads((site / "search/search_index.json").read_text())
+    found = {
+        entry["location"]: entry["text"]
+        for entry in index["docs"]
+        if entry["location"].startswith("differences/")
+    }
+    assert "printed graphs and generated code" in found["differences/"]
+    assert not [text for text in found.values() if "dce-unknown" in text]
+
+
 def test_each_public_name_is_described_once(built: dict[str, Html]) -> None:
     ids = Counter(
         place

@@ -271,6 +271,12 @@ def test_imports_are_folded_and_nothing_is_lost() -> None:
     assert 'id="fx.node.T"' in after
 
 
+def test_a_class_for_type_checkers_is_not_folded() -> None:
+    html = drawn("/// source | fx.proxy._Op\n    to: _Like\n\nWhy.\n///\n")
+    assert "_Like" in html
+    assert "fx-imports" not in html
+
+
 def test_an_import_that_is_marked_is_not_folded() -> None:
     text = (
         "/// source | fx.node\n    to: T\n    mark: import torch\n\nWhy.\n///\n"

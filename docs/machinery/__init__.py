@@ -177,8 +177,9 @@ docs/examples and name it); shell commands may stand in ```sh.
 
 `{minutes tiny.md}` is how long it takes to read that page, by the same count
 as the line below its title; `{repository}` is the address to clone, if the
-build has one, and `{at fx.node.Node}` links to a definition by its file and line. A page may begin with `tags:`, the words that
-readers use for what it explains, and `search: boost:`; see docs/library.md.
+build has one; `{at fx.node.Node}` links to a definition by its file and line.
+A page may begin with `tags:`, the words that readers use for what it explains,
+and `search: boost:`; see docs/library.md.
 
 ## What tests/docs asks of pages
 

@@ -16,6 +16,7 @@ from typing import Final, NamedTuple
 from docs.machinery.directives import Directive, Kind, Page, read_page
 from docs.machinery.errors import DocsError
 from docs.machinery.literate import dotted, span_of
+from docs.machinery.reference import definitions
 from docs.machinery.source import FILES, UnknownName, find, page_of
 from docs.machinery.standalone import standalone
 from stages.floors import LIBRARY, SourceFile, source_file
@@ -187,7 +188,8 @@ def up_to(name: str, up: str) -> str:
     place = find(name)
     path = place.module.path
     target = f"{up}{page_of(path)}#{dotted(place.module, place.unit)}"
-    return f"[{path}:{place.unit.first}]({target})"
+    line = place.unit.first + definitions(place)[0].lineno - 1
+    return f"[{path}:{line}]({target})"
 
 
 def file_of(page: str) -> SourceFile | None:

@@ -9,7 +9,7 @@ import pytest
 from docs.machinery import __main__ as tools
 from docs.machinery.directives import Page, read_page
 from docs.machinery.extension import KINDS
-from docs.machinery.source import ROOT, find
+from docs.machinery.source import ROOT
 from docs.machinery.words import (
     Length,
     core_pages,
@@ -135,11 +135,12 @@ def test_a_page_can_say_what_to_clone(
 
 
 def test_a_page_can_say_where_a_definition_is() -> None:
-    html, errors = drawn_with("It is {at fx.node.map_arg}.", "stages/02.md")
+    html, errors = drawn_with("It is {at fx.proxy._records}.", "stages/03.md")
     assert not errors
-    line = find("fx.node.map_arg").unit.first
-    link = '<a href="../files/node.md#fx.node.map_arg">'
-    assert f"<p>It is {link}fx/node.py:{line}</a>.</p>" in html
+    lines = (ROOT / "fx" / "proxy.py").read_text().splitlines()
+    (line,) = (n for n, text in enumerate(lines, 1) if "def _records" in text)
+    link = '<a href="../files/proxy.md#fx.proxy._records">'
+    assert f"<p>It is {link}fx/proxy.py:{line}</a>.</p>" in html
 
 
 def test_a_definition_that_is_not_there_is_an_error_with_its_line() -> None:

@@ -91,4 +91,4 @@ NEWCOMERS: Final = (
     _query("Proxy object cannot be iterated", "library/"),
     _query("cannot be used as inputs to control flow", "library/"),
 )
-"""What three newcomers typed and did not find, with the pages that have it."""
+"""What a newcomer typed and did not find, with the pages that have it."""

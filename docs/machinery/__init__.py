@@ -171,7 +171,8 @@ each with its example: the lines below its comment in docs/examples/api.py.
 
 `[use-def edge](../glossary.md#use-def-edge)` for a term of the glossary, on
 its first use on a page (from docs/files/passes/utils it is `../../../`); each
-term must be used by some page.  Notes are `!!! note "Title"` with the text four
+term must be used by some page, and the pointer over it shows what it means.
+Notes are `!!! note "Title"` with the text four
 spaces in; `??? note` is folded.  No HTML, no Python in ``` fences (put it in
 docs/examples and name it); shell commands may stand in ```sh.
 

@@ -10,7 +10,7 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
-from docs.machinery import making, playing
+from docs.machinery import making, playing, terms
 from docs.machinery.pages import DOCS, made
 from docs.machinery.source import FILES
 
@@ -78,3 +78,8 @@ def on_page_markdown(
     """
     if page.file.src_uri.startswith(FILES) and "tags" not in page.meta:
         page.meta.setdefault("search", {}).setdefault("boost", FILE_BOOST)
+
+
+def on_page_content(html: str, **_: object) -> str:
+    """Say at each link to the glossary what the term means."""
+    return terms.explained(html)

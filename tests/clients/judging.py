@@ -20,7 +20,7 @@ import fx
 from fx.usedef.values import Value
 
 SECONDS: Final = 240
-"""How long a model may take."""
+"""How much of the processor's time a model may take."""
 
 
 class Row(NamedTuple):
@@ -30,7 +30,7 @@ class Row(NamedTuple):
         name: of the model, or of its family.
         calls: right, refused, wrong or an error, for each input; none if the
             model does not run at all.
-        seconds: that the trace has taken.
+        seconds: of the processor that the trace has taken.
         why: the reason for what is not right.
         others: further cells of the table.
     """
@@ -99,7 +99,8 @@ def rows(names: Iterable[str], judged: Callable[[str], Row]) -> Iterator[Row]:
         read, write = os.pipe()
         child = os.fork()
         if not child:
-            signal.alarm(SECONDS)
+            signal.setitimer(signal.ITIMER_PROF, SECONDS)
+            signal.alarm(10 * SECONDS)  # for one that waits for ever
             sys.stderr = open(os.devnull, "w")  # noqa: SIM115
             with torch.no_grad():
                 os.write(write, repr(tuple(judged(name))).encode())
@@ -126,7 +127,7 @@ def table(
     """
     heads = [*heads]
     lines = [
-        f"| model | {' | '.join(heads)} | seconds | why |",
+        f"| model | {' | '.join(heads)} | CPU seconds | why |",
         f"|{'---|' * (len(heads) + 3)}",
     ]
     for row in found:

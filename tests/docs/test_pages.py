@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from docs.machinery import terms
 from docs.machinery.claimed import ledger
 from docs.machinery.directives import Directive, read_page
 from docs.machinery.extension import KINDS
@@ -148,6 +149,16 @@ def test_each_term_is_used() -> None:
         for anchor in re.findall(r"glossary\.md#([\w-]+)\)", text_of(page))
     }
     assert slugs("glossary.md") - links - {"glossary"} == set()
+    assert set(terms.meanings()) == links
+
+
+def test_a_link_to_the_glossary_says_what_the_term_means() -> None:
+    made = terms.explained('<a href="../../glossary/#leaf-module">leaf</a>')
+    title = made.removeprefix('<a href="../../glossary/#leaf-module" title="')
+    assert title != made
+    assert title.startswith("A module that tracing records"), title
+    other = '<a href="../01/#leaf-module">leaf</a>'
+    assert terms.explained(other) == other
 
 
 COMMANDS = re.findall(

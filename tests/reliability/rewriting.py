@@ -307,7 +307,7 @@ PART = Part(
     name="rewriting",
     compares="results and inputs, before and after equivalent replacements",
     run=search,
-    share=1_500,
+    share=500,
     long=200_000,
     plants=(
         Plant(

@@ -248,7 +248,7 @@ PART = Part(
     "switching",
     "calls that change torch's state, in a forward: a warning, or an error",
     run,
-    share=60,
+    share=30,
     long=2_000,
     plants=(
         Plant(

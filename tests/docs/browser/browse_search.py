@@ -1,4 +1,4 @@
-"""Search finds every public name, and what users ask for."""
+"""Search finds public names, and what users ask for."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ field.value = arguments[0];
 field.dispatchEvent(new Event('input', {bubbles: true}));
 field.dispatchEvent(new KeyboardEvent('keyup', {bubbles: true}));
 """
+# More is listed each time that the list's end comes into view.
 _FOUND = """
 const box = document.querySelector('.md-search__scrollwrap');
-box.scrollTop = box.scrollHeight;
+box.scrollTop = box.scrollTop ? 0 : box.scrollHeight;
 return [...document.querySelectorAll('.md-search-result__link')]
   .some(link => link.href.split('?')[0].endsWith('api/' + arguments[1]) &&
     decodeURIComponent(link.hash) == '#' + arguments[0])
@@ -41,11 +42,21 @@ def searching(window: Browser) -> Browser:
     return window
 
 
+def some(title: str) -> list[Name]:
+    """A group's first name, its last, and one between them.
+
+    That the index has each name, tests/docs/test_build.py asks.
+    """
+    names = [
+        entry.name for top in group(title) for entry in (top, *top.members)
+    ]
+    return [names[0], names[len(names) // 2], names[-1]]
+
+
 NAMES = [
-    pytest.param(entry.name, f"{title}/", id=entry.name.anchor)
+    pytest.param(name, f"{title}/", id=name.anchor)
     for title in (*GROUPS, REST)
-    for top in group(title)
-    for entry in (top, *top.members)
+    for name in some(title)
 ]
 
 

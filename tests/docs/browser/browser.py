@@ -86,6 +86,12 @@ class Browser:
             origin=self.site,
             storageTypes="local_storage",
         )
+        self.widen(width)
+        feature = {"name": "prefers-color-scheme", "value": scheme}
+        self.command("Emulation.setEmulatedMedia", features=[feature])
+
+    def widen(self, width: int) -> None:
+        """Give the window a width; the page in it stays open."""
         self.command(
             "Emulation.setDeviceMetricsOverride",
             width=width,
@@ -93,8 +99,6 @@ class Browser:
             deviceScaleFactor=1,
             mobile=False,
         )
-        feature = {"name": "prefers-color-scheme", "value": scheme}
-        self.command("Emulation.setEmulatedMedia", features=[feature])
 
     def command(self, name: str, **parameters: object) -> None:
         """A command of the DevTools protocol."""

@@ -37,6 +37,7 @@ SITE: Final = ROOT / "site"
 _opening: Final = re.compile(r"^/// (\w+)(?: \| (.*))?$")
 _option: Final = re.compile(r"^    (\w+): ?(.*)$")
 _link: Final = re.compile(r"\[([^\]]+)\]\([^)\s]*\)")
+_at: Final = re.compile(r"\{at (\S+)\}")
 _attributes: Final = re.compile(r"\{[:#.][^}]*\}")
 
 
@@ -250,7 +251,13 @@ def _draw(block: Block, console: Console) -> None:
 
 def plain(text: str) -> str:
     """Markdown of the site as Markdown that a terminal can show."""
-    return _attributes.sub("", _link.sub(r"\1", text))
+    text = _attributes.sub("", _link.sub(r"\1", text))
+    return _at.sub(lambda found: _place(found[1]), text)
+
+
+def _place(name: str) -> str:
+    """The file of a dotted name, below the project's folder."""
+    return f"`{_file(name)[0].relative_to(ROOT).as_posix()}`"
 
 
 def _answer(block: Block, console: Console) -> None:

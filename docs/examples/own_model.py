@@ -9,26 +9,26 @@ import fx
 
 
 class Encoder(nn.Module):
-    """Asks for sizes, for a mask, and for a dtype."""
+    """Asks for sizes, and for the dimensions and the dtype of a mask."""
 
     def __init__(self) -> None:
         super().__init__()
         self.embed = nn.Embedding(100, 8)
         self.places = nn.Embedding(50, 8)
-        self.norm = nn.LayerNorm(8)
 
     def forward(
-        self, ids: torch.Tensor, mask: torch.Tensor | None = None
+        self, ids: torch.Tensor, mask: torch.Tensor
     ) -> dict[str, torch.Tensor]:
-        """As in most models: a position for each token, and a mask."""
-        batch, length = ids.shape
+        """Each token has several ids, whose embeddings are added."""
+        length = ids.shape[1]
         if length > 50:
             raise ValueError("too long")
-        places = torch.arange(length, device=ids.device)
-        hidden = self.norm(self.embed(ids) + self.places(places))
-        if mask is None:
-            mask = torch.ones(batch, length, dtype=torch.bool)
-        elif mask.dtype != torch.bool:
+        hidden = self.places(torch.arange(length, device=ids.device))
+        for column in range(ids.shape[2]):
+            hidden = hidden + self.embed(ids[:, :, column])
+        if mask.dim() == 4:  # (batch, 1, 1, length), as attention takes it
+            mask = mask[:, 0, 0]
+        if mask.dtype != torch.bool:
             mask = mask > 0
         return {"hidden": hidden.masked_fill(~mask[..., None], 0)}
 
@@ -36,13 +36,14 @@ class Encoder(nn.Module):
 def main() -> None:
     """Trace it on two rows of five, and call it with three of seven."""
     model = Encoder()
-    gm = fx.trace(model, torch.randint(100, (2, 5)))
+    gm = fx.trace(model, torch.randint(100, (2, 5, 2)), torch.ones(2, 5))
     print(gm.code.strip(), end="\n\n")
     print(gm.guards, end="\n\n")
-    ids = torch.randint(100, (3, 7))
-    print("right:", torch.equal(gm(ids)["hidden"], model(ids)["hidden"]))
+    inputs = torch.randint(100, (3, 7, 2)), torch.ones(3, 7)
+    got, wanted = gm(*inputs)["hidden"], model(*inputs)["hidden"]
+    print("right:", torch.equal(got, wanted))
     try:
-        gm(torch.randint(100, (1, 60)))
+        gm(torch.randint(100, (3, 7, 4)), torch.ones(3, 7))
     except fx.GuardError as error:
         print("\n".join(str(error).splitlines()[:2]))
 

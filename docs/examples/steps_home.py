@@ -22,9 +22,8 @@ SAY = {
     "with it. The argument x becomes the first node of the graph.",
     "linear": "The layer is called with the proxy. Nothing is computed: the "
     "call becomes a node, and a line of code can be written for it.",
-    "add": "forward runs once, on objects that record what is done with them. "
-    "Here it reaches y + x, which becomes the node add; the arrows say whose "
-    "results it uses.",
+    "add": "Now y + x becomes the node add. The arrows say whose results it "
+    "uses.",
     "relu": "The call of torch.relu becomes a node, whose argument is the node "
     "add.",
     "output": "forward returns, and the graph is complete. Its code computes "

@@ -50,13 +50,13 @@ class Scaled(nn.Module):
 
 def replace_modules() -> None:
     gm = fx.symbolic_trace(Net())
-    for node in gm.graph.find_nodes(op="call_module"):
-        path = str(node.target)
-        old = gm.get_submodule(path)
+    for path, old in list(gm.named_modules()):
         if isinstance(old, nn.Conv2d):
-            node.target = f"{path}_scaled"
-            gm.add_submodule(node.target, Scaled(old))
+            gm.add_submodule(f"{path}_scaled", Scaled(old))
+            for node in gm.graph.find_nodes(op="call_module", target=path):
+                node.target = f"{path}_scaled"
     gm.delete_all_unused_submodules()
+    gm.graph.lint()
     gm.recompile()
     print(gm.code.strip())
     print([name for name, _ in gm.named_children()])
@@ -164,6 +164,7 @@ def intermediate_features() -> None:
     output.args = ({name: nodes[name] for name in ("conv1", "relu")},)
     gm.graph.eliminate_dead_code(effects="torch")
     gm.delete_all_unused_submodules()
+    gm.graph.lint()
     gm.recompile()
     found = gm(torch.ones(1, 3, 8, 8))
     print({name: tuple(value.shape) for name, value in found.items()})
@@ -178,6 +179,7 @@ def signature() -> None:
         with gm.graph.inserting_after(scale):
             scaled = gm.graph.call_method("mul", (x, scale))
     x.replace_all_uses_with(scaled, lambda user: user is not scaled)
+    gm.graph.lint()
     gm.recompile()
     print(gm.code.strip().splitlines()[0])
     print(gm(torch.ones(1, 3, 8, 8), scale=0.5).shape)
@@ -235,5 +237,6 @@ def devices() -> None:
         with parts.graph.inserting_before(node):
             moved = parts.graph.call_method("to", (node.args[0], place))
         node.args = (moved, *node.args[1:])
+    parts.graph.lint()
     parts.recompile()
     print(parts.code.strip())

@@ -15,7 +15,7 @@ class FxPlay extends HTMLElement {
     this.open = this.button(
       `Edit and run it here (loads ${this.dataset.megabytes} MB, once)`,
       () => this.edit());
-    this.append(this.bar);
+    this.insertBefore(this.bar, this.querySelector(".fx-recorded"));
   }
 
   button(text, act) {

@@ -118,6 +118,9 @@ tests/claims.toml names a definition, and a § in its margin opens the claim.
 writes that function must know, folded, and no part of the core's words.
 
 `/// exercises | 01`: a stage's exercises, with commands, and what to break.
+`/// stub | linked_list.linked_list.Link._unlink`: one as the learner finds it.
+`/// told | half_an_arrow`: a text of tests/course/golden, which is what a check
+says; `to: TEXT` shows it up to the first line that contains that.
 
 `/// run | docs.examples.NAME`: a file with `main() -> None`, or a function of
 a file, without parameters; also stages.01.demo.  It is shown with all that it
@@ -174,8 +177,10 @@ spaces in; `??? note` is folded.  No HTML, no Python in ``` fences (put it in
 docs/examples and name it); shell commands may stand in ```sh.
 
 `{minutes tiny.md}` is how long it takes to read that page, by the same count
-as the line below its title. A page may begin with `tags:`, the words that
-readers use for what it explains, and `search: boost:`; see docs/library.md.
+as the line below its title; `{repository}` is the address to clone, if the
+build has one; `{at fx.node.Node}` links to a definition by its file and line.
+A page may begin with `tags:`, the words that readers use for what it explains,
+and `search: boost:`; see docs/library.md.
 
 ## What tests/docs asks of pages
 

@@ -94,11 +94,9 @@ def said_of(page: str) -> str:
     if not page.startswith("files/"):
         return ""
     if not (count := ledger().pages[page]):
-        return "No source document speaks of it."
-    times = "once" if count == 1 else f"{count} times"
-    return (
-        f"The source documents speak of it {times}: open a § beside the code."
-    )
+        return "The page Claims has no statement about it."
+    many = "one statement" if count == 1 else f"{count} statements"
+    return f"The page Claims has {many} about it: open a § beside the code."
 
 
 def mark(parent: etree.Element, name: str, up: str) -> None:

@@ -1,16 +1,23 @@
 """What a stage asks of the learner.
 
-`/// write | NAME`, `/// exercises | 01`, `/// stages`.
+`/// write | NAME`, `/// exercises | 01`, `/// stages`, `/// stub | NAME`,
+`/// told | NAME`.
 """
 
 from __future__ import annotations
 
+import textwrap
 import xml.etree.ElementTree as etree
 
 from docs.machinery.directives import Kind
 from docs.machinery.scene import Block, Scene, after, element, prose
 from docs.machinery.source import ROOT, Place, find
+from stages import functions
+from stages.generate import generated
 from stages.manifest import Exercise, Piece, Stage, exercises, stages
+
+TOLD = ROOT / "tests" / "course" / "golden"
+"""What checks say, to the letter; tests/course/test_golden.py runs them."""
 
 
 def _exercises(scene: Scene) -> etree.Element:
@@ -121,8 +128,37 @@ def _write(scene: Scene) -> etree.Element:
     return element(box, "div")
 
 
+def _stub(scene: Scene) -> etree.Element:
+    """An exercise as the learner finds it."""
+    one = exercises().get(scene.directive.argument)
+    if one is None:
+        raise scene.error(f"no exercise {scene.directive.argument!r}")
+    source = functions.source_of(generated()[one.file], one.qualname)
+    element(scene.parent, "p", f"exercises/fx/{one.file}", css="fx-where")
+    scene.code(scene.parent, textwrap.dedent(source).rstrip())
+    return element(scene.parent, "div")
+
+
+def _told(scene: Scene) -> etree.Element:
+    """What a check says, up to a line of it."""
+    path = TOLD / f"{scene.directive.argument}.txt"
+    if not path.is_file():
+        known = ", ".join(sorted(one.stem for one in TOLD.glob("*.txt")))
+        raise scene.error(f"no text {path.stem!r}: there are {known}")
+    text = path.read_text(encoding="utf-8")
+    if last := scene.directive.option("to"):
+        head, found, rest = text.partition(last)
+        if not found:
+            raise scene.error(f"to: no line contains {last!r}")
+        text = head + last + rest.partition("\n")[0] + "\n…"
+    scene.output(scene.parent, text.strip("\n"))
+    return element(scene.parent, "div")
+
+
 BLOCKS = {
     "write": Block(Kind(True, {}, "prose"), _write),
     "exercises": Block(Kind(True, {}, "none"), _exercises),
     "stages": Block(Kind(False, {}, "none"), _stages),
+    "stub": Block(Kind(True, {}, "none"), _stub),
+    "told": Block(Kind(True, {"to": False}, "none"), _told),
 }

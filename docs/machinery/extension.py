@@ -76,8 +76,14 @@ class _Reading(Preprocessor):
         """The page with numbers in place of its blocks."""
         name, offset = _where(self.md, lines)
         name = self.name or name
-        lines = [filled(line, ROOT / "docs", KINDS) for line in lines]
+        wrong = []
+        for at, line in enumerate(lines):
+            try:
+                lines[at] = filled(line, name, ROOT / "docs", KINDS)
+            except UnknownName as error:
+                wrong.append(DocsError(name, offset + at + 1, str(error)))
         self.page = read_page(name, lines, KINDS, offset)
+        self.page.errors += wrong
         return self.page.lines
 
 

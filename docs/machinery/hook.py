@@ -8,10 +8,14 @@ from pathlib import Path, PurePath
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
 
 from docs.machinery import making, playing, terms
 from docs.machinery.pages import DOCS, made
 from docs.machinery.source import FILES
+
+FILE_BOOST = 0.5
+"""What a word on the page of a file counts in a search; 1 is the usual."""
 
 SECTION = "The other files"
 """What the navigation calls them; a list of that name in mkdocs.yml."""
@@ -63,6 +67,17 @@ def on_files(files: Files, config: MkDocsConfig) -> None:
     """Add the pages to those of docs/."""
     for page, text in made(Path(config.docs_dir)).items():
         files.append(File.generated(config, page, content=text))
+
+
+def on_page_markdown(
+    markdown: str, page: Page, config: MkDocsConfig, files: Files
+) -> None:
+    """Let a search find the pages of files after those that explain.
+
+    A page with words of its own that readers search for stays as it is.
+    """
+    if page.file.src_uri.startswith(FILES) and "tags" not in page.meta:
+        page.meta.setdefault("search", {}).setdefault("boost", FILE_BOOST)
 
 
 def on_page_content(html: str, **_: object) -> str:

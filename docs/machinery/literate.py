@@ -312,7 +312,7 @@ def _is_import(node: ast.stmt) -> bool:
         case ast.Assign(targets=[ast.Name(id="__all__")]):
             return True
         case ast.If(test=ast.Name(id="TYPE_CHECKING")):
-            return True
+            return all(map(_is_import, [*node.body, *node.orelse]))
     return False
 
 

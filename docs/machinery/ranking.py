@@ -42,6 +42,8 @@ class Ranking(Treeprocessor):
                 known = _known(directive)
                 for heading, table in _tables(root):
                     _rank(heading, table, known)
+                for one in _unranked(root):
+                    one.set("data-met", "")
                 for name in known:
                     error = directive.error(f"no row has the id {name!r}")
                     page.errors.append(error)
@@ -68,13 +70,35 @@ def _tables(
             yield heading, child
 
 
+def _unranked(root: etree.Element) -> Iterator[etree.Element]:
+    """All that stands in sections whose tables have no ids.
+
+    A filter hides it, because none of it is a row that one meets.
+    """
+    section: list[etree.Element] = []
+    for child in [*root, etree.Element("h2")]:
+        if child.tag == "h2":
+            tables = [one for one in section if one.tag == "table"]
+            if tables and not any(_labels(one)[0] == "id" for one in tables):
+                yield from section
+            section = []
+        section.append(child)
+
+
+def _labels(table: etree.Element) -> list[str]:
+    """What stands above its columns."""
+    return [cell.text or "" for cell in table.iter("th")]
+
+
 def _rank(
     heading: etree.Element, table: etree.Element, known: dict[str, str]
 ) -> None:
     """Put the rows that one meets first first; rows found leave `known`."""
-    labels = [cell.text or "" for cell in table.iter("th")]
+    labels = _labels(table)
     body = next(table.iter("tbody"))
     table.set("class", "fx-cards")
+    # Thousands of words, beside which a search would find nothing else.
+    table.set("data-search-exclude", "")
     table.set("role", "table")
     for row in body:
         row.set("role", "row")

@@ -11,6 +11,7 @@ import ast
 import tomllib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 
 from docs.machinery.literate import dotted
 from docs.machinery.source import (
@@ -23,6 +24,9 @@ from docs.machinery.source import (
 )
 
 SURFACE = ROOT / "tests" / "api_surface.toml"
+
+_LATE = "fx.compat.names"
+"""The file whose table `_NAMES` says which names are set on other files."""
 
 
 @dataclass(frozen=True)
@@ -116,20 +120,62 @@ def _resolve(module: str, key: str) -> Place | None:
 
 def _top(module: str, name: str) -> Place | None:
     """A name at the top of a file, or where that file has it from."""
-    try:
-        return find(f"{module}.{name}")
-    except UnknownName:
-        pass
+    home = set_late().get(f"{module}.{name}", "")
     try:
         found = find(module).module
+        home = home or _import_of(found, name)
+        place = find(f"{module}.{name}")
+        # The function `fx.show` is meant, not the folder of that name.
+        if place.unit.name or home in ("", f"{module}.{name}"):
+            return place
     except UnknownName:
-        return None
-    for node in statements(found):
-        if isinstance(node, ast.ImportFrom):
-            for alias in node.names:
-                if name == (alias.asname or alias.name):
-                    return _top(imported_from(found, node), alias.name)
-    return None
+        pass
+    owner, _, last = home.rpartition(".")
+    return _top(owner, last) if owner else None
+
+
+def _import_of(module: Module, name: str) -> str:
+    """The dotted name that a file imports as `name`; "" if it does not.
+
+    What is imported on first use is written below `if TYPE_CHECKING:`.
+    """
+    for node in statements(module):
+        for one in node.body if isinstance(node, ast.If) else [node]:
+            if isinstance(one, ast.ImportFrom):
+                for alias in one.names:
+                    if name == (alias.asname or alias.name):
+                        return f"{imported_from(module, one)}.{alias.name}"
+    return ""
+
+
+@cache
+def set_late() -> dict[str, str]:
+    """The names that fx sets when all its files are there, and their homes.
+
+    Both are dotted names, `fx.graph.CodeGen` and `fx.codegen.codegen.CodeGen`.
+    """
+    table = find(f"{_LATE}._NAMES")
+    return {
+        f"{_import_of(table.module, holder.id)}.{key.value}": (
+            _home(table.module, value)
+        )
+        for node in ast.walk(definitions(table)[0])
+        if isinstance(node, ast.Dict)
+        for holder, names in zip(node.keys, node.values, strict=True)
+        if isinstance(holder, ast.Name) and isinstance(names, ast.Dict)
+        for key, value in zip(names.keys, names.values, strict=True)
+        if isinstance(key, ast.Constant) and isinstance(key.value, str)
+    }
+
+
+def _home(module: Module, value: ast.expr) -> str:
+    """Where the value of such a name is defined; "" for what is computed."""
+    match value:
+        case ast.Name(id=name):
+            return _import_of(module, name) or f"{module.name}.{name}"
+        case ast.Attribute(value=ast.Name(id=holder), attr=name):
+            return f"{_import_of(module, holder)}.{name}"
+    return ""
 
 
 def imported_from(module: Module, node: ast.ImportFrom) -> str:

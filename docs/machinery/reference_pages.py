@@ -11,7 +11,14 @@ from functools import cache
 from docs.machinery.directives import Kind
 from docs.machinery.docstrings import docstring, draw_docstring
 from docs.machinery.literate import dotted
-from docs.machinery.reference import Entry, Name, definitions, entries, names
+from docs.machinery.reference import (
+    Entry,
+    Name,
+    definitions,
+    entries,
+    names,
+    set_late,
+)
 from docs.machinery.scene import Block, Scene, after, element
 from docs.machinery.source import ROOT, Place, find, page_of
 
@@ -174,16 +181,25 @@ def _entry(scene: Scene, entry: Entry, level: str) -> None:
     for other in entry.names[1:]:
         element(box, "span", id=other.anchor)
     if name.place is None:
-        owner, _, last = name.key.rpartition(".")
-        said = "An attribute; see the class." if owner else "Made at import."
-        if last == "__init__":
-            said = "Takes the fields; see the class."
-        element(box, "p", said, css="fx-where")
+        element(box, "p", _said(scene, name), css="fx-where")
     else:
         _defined(scene, box, entry, name.place)
     for remark in dict.fromkeys(n.remark for n in entry.names if n.remark):
         said_so = element(box, "p")
         after(element(said_so, "em", "Unlike torch.fx: "), remark)
+
+
+def _said(scene: Scene, name: Name) -> str:
+    """What stands in the place of a definition that fx does not have."""
+    owner, _, last = name.key.rpartition(".")
+    if last == "__init__":
+        return "Takes the fields; see the class."
+    if owner:
+        return "An attribute; see the class."
+    home = set_late().get(name.anchor, "")
+    if not home.startswith("torch."):
+        raise scene.error(f"nothing says where {name.anchor} is defined")
+    return f"The same object as {home}."
 
 
 def _defined(

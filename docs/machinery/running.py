@@ -1,5 +1,9 @@
 """Programs that are run for the page: `/// run`, `/// predict`.
 
+A page shows each program whole, so that it can be pasted. What an earlier
+program of the page has shown already, such as a class that all of them use, is
+folded.
+
 What a program prints is kept below build/, under a key made of every file
 that it could read: fx, stages, docs/examples, and the releases of Python and
 torch.  So an unchanged site is built without running anything, and nothing
@@ -12,17 +16,22 @@ import atexit
 import hashlib
 import json
 import os
+import re
 import subprocess
 import sys
 import xml.etree.ElementTree as etree
 from functools import lru_cache
+from itertools import groupby
 from pathlib import Path
 from typing import Literal, TypeAlias
+from weakref import WeakKeyDictionary
+
+from markdown import Markdown
 
 from docs.machinery.directives import Kind
-from docs.machinery.scene import Block, Scene, element, prose
+from docs.machinery.scene import Block, Scene, element, html, listing, prose
 from docs.machinery.source import ROOT, find, torch_version
-from docs.machinery.standalone import SAVED, standalone
+from docs.machinery.standalone import GAP, SAVED, pieces, standalone
 
 CACHE = ROOT / "build" / "docs"
 READ = ("fx", "stages", "docs/examples", "docs/machinery")
@@ -167,17 +176,60 @@ def _program(scene: Scene) -> etree.Element:
     """A program beside prose, and below it what it prints."""
     target = scene.directive.argument
     path = find(target).module.path
-    text, said = standalone(target), printed(target)
+    said = printed(target)
     if not said.strip():
         raise scene.error(f"{target} prints nothing")
     words = element(scene.parent, "div", css="fx-run-prose")
     folded = element(scene.parent, "details", css="fx-program")
     folded.set("open", "open")
     element(folded, "summary", path)
-    scene.code(folded, text)
+    scene.raw(folded, _folding(scene.md, pieces(target)))
     element(scene.parent, "p", "It prints", css="fx-where")
     scene.output(scene.parent, said.strip("\n"))
     return words
+
+
+_SHOWN: WeakKeyDictionary[Markdown, set[str]] = WeakKeyDictionary()
+"""The converter of a page -> the pieces of programs that it has shown."""
+
+
+def _folding(page: Markdown, program: list[str]) -> str:
+    """A listing, in which what the page has shown before is folded.
+
+    It needs no script: a rule of CSS shows the lines when the box is checked.
+    The theme's button copies `data-copy`, where there is one.
+    """
+    shown = _SHOWN.setdefault(page, set())
+    text = GAP.join(program)
+    lines = listing(text, "python").split("\n")
+    first = 0
+    for seen, group in groupby(program, lambda piece: piece in shown):
+        together = list(group)
+        last = first + GAP.join(together).count("\n")
+        names = [name for name in map(_defined, together) if name]
+        if seen and last - first > _LONG and names:
+            box = f'<input type="checkbox"> {" and ".join(names)}, as above'
+            lines[first] = (
+                f'<label class="fx-again" data-search-exclude>{box}</label>'
+                f"<span>\n{lines[first]}"
+            )
+            lines[last] += "</span>"
+        first = last + GAP.count("\n")
+    shown.update(program[1:])  # the imports stay
+    copied = html(text).replace("\n", "&#10;")
+    return f'<div data-copy="{copied}">' + "\n".join(lines) + "</div>"
+
+
+_LONG = 4
+"""Fewer lines than these are not folded."""
+
+
+def _defined(piece: str) -> str:
+    """The name that a piece of a program defines; "" for other pieces."""
+    found = re.search(
+        r"^(?:def|class) (\w+)|^(\w+)\b.* = ", piece, re.MULTILINE
+    )
+    return (found[1] or found[2]) if found else ""
 
 
 def _predict(scene: Scene) -> etree.Element:

@@ -23,6 +23,9 @@ SAVED = {
 }
 """Files that a page asks its reader to save; examples import them by name."""
 
+GAP = "\n\n\n"
+"""What stands between the pieces of a program."""
+
 _MAIN = re.compile(r'\n+if __name__ == "__main__":\n    main\(\)$')
 
 
@@ -53,12 +56,24 @@ def standalone(target: str) -> str:
     Raises:
         UnknownName: there is no such file or function.
     """
+    return GAP.join(pieces(target))
+
+
+def pieces(target: str) -> list[str]:
+    """An example in pieces: imports, what it uses, itself, and its call.
+
+    Args:
+        target: as for `standalone`.
+
+    Raises:
+        UnknownName: there is no such file or function.
+    """
     place = find(target)
     call = place.unit.name or place.module.unit("main").name
     named = [unit.name for unit in place.module.units if unit.name]
     program = _Program()
     program.add(place.module, [place.unit.name] if place.unit.name else named)
-    return program.text(call)
+    return program.pieces(call)
 
 
 class _Program:
@@ -114,7 +129,7 @@ class _Program:
         else:
             self.add(find(one.origin).module, [one.name])
 
-    def text(self, call: str) -> str:
+    def pieces(self, call: str) -> list[str]:
         """The program.
 
         Args:
@@ -125,7 +140,8 @@ class _Program:
             for group in range(3)
         ]
         head = "\n\n".join(group for group in groups if group)
-        return "\n\n\n".join([head, *self.parts, f"{call}()"]).strip()
+        whole = [head, *self.parts, f"{call}()"]
+        return [one for piece in whole if (one := piece.strip("\n"))]
 
 
 def _names(text: str) -> set[str]:

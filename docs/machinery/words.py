@@ -7,6 +7,7 @@ what comes above its heading `## For reference`.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +15,8 @@ from typing import Final, NamedTuple
 
 from docs.machinery.directives import Directive, Kind, Page, read_page
 from docs.machinery.errors import DocsError
-from docs.machinery.literate import span_of
+from docs.machinery.literate import dotted, span_of
+from docs.machinery.reference import definitions
 from docs.machinery.source import FILES, UnknownName, find, page_of
 from docs.machinery.standalone import standalone
 from stages.floors import LIBRARY, SourceFile, source_file
@@ -154,19 +156,40 @@ def label(page: Page, docs: Path, kinds: dict[str, Kind]) -> str:
     return f"Stage {file.stage:02d} · {part} beside the code"
 
 
-def filled(text: str, docs: Path, kinds: dict[str, Kind]) -> str:
-    """A text with the minutes of a page for `{minutes PAGE}`.
+def filled(text: str, page: str, docs: Path, kinds: dict[str, Kind]) -> str:
+    """A text with what is only known when the site is built.
+
+    `{minutes PAGE}` is how long it takes to read that page, `{repository}` the
+    address to clone: that of the edit links, if the build has one. `{at NAME}`
+    is the file and line of a definition of fx, with a link.
 
     Args:
         text: a line of a page.
+        page: that page.
         docs: the folder of all pages.
         kinds: the blocks that there are.
+
+    Raises:
+        UnknownName: fx defines no such name.
     """
-    return re.sub(
+    address = os.environ.get("REPO_URL") or "ADDRESS-OF-THE-REPOSITORY"
+    text = text.replace("{repository}", address)
+    text = re.sub(
         r"\{minutes (\S+)\}",
         lambda found: str(length(read(docs, found[1], kinds), core=True)),
         text,
     )
+    up = "../" * page.count("/")
+    return re.sub(r"\{at (\S+)\}", lambda found: up_to(found[1], up), text)
+
+
+def up_to(name: str, up: str) -> str:
+    """A link to a definition; its text is the file and the line."""
+    place = find(name)
+    path = place.module.path
+    target = f"{up}{page_of(path)}#{dotted(place.module, place.unit)}"
+    line = place.unit.first + definitions(place)[0].lineno - 1
+    return f"[{path}:{line}]({target})"
 
 
 def file_of(page: str) -> SourceFile | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def answer() -> list[str]:
-    """Return a list of names to ask `create_name` for, of which this version
-    gives two the same name.
+    """Return a list of names for which this faulty `create_name` gives out
+    the same name twice.
     """
     raise NotImplementedError("stage 01: break_it")

@@ -101,12 +101,13 @@ def test_the_readme_says_where_each_stage_begins() -> None:
 def test_the_site_has_the_core_before_the_rest() -> None:
     text = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
     nav = yaml.safe_load(text[text.index("\nnav:") :])["nav"]
-    tiny, why, play, *groups, last = next(
+    course, reading, play, *groups, last = next(
         one["Stages"] for one in nav if "Stages" in one
     )
     assert [*last] == ["Capstones"]
-    first = [*tiny.values(), *why.values(), *play.values()]
-    assert first == ["tiny.md", "why.md", "play.md"]
+    first = [course, *reading["First reading"], play]
+    pages = [page for one in first for page in one.values()]
+    assert pages == ["course.md", "tiny.md", "why.md", "play.md"]
     sources = library()
     for stage, group in zip(stages().values(), groups, strict=True):
         ((_, entries),) = group.items()

@@ -158,7 +158,8 @@ def page(found: list[Row]) -> str:
     """The table of all families."""
     built = [row for row in found if row.calls]
     lines = [
-        *("---", "tags:", *(f"  - {one}" for one in ALSO), "---", ""),
+        *("---", "search:", "  boost: 0.5"),
+        *("tags:", *(f"  - {one}" for one in ALSO), "---", ""),
         "# Families of transformers",
         "",
         f"`fx.trace` on a tiny model of each family that transformers "

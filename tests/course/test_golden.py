@@ -1,5 +1,7 @@
 """The words of a check, whole: what a learner reads, as it was read and liked.
 
+docs/course.md shows some of them.
+
 After a change of these words on purpose: `python -m tests.course.test_golden`
 writes tests/course/golden again; read the difference before it is committed.
 """
@@ -24,8 +26,19 @@ UNLINK, PREPEND = (
 )
 
 
+def first_check(learner: Learner) -> str:
+    """Nothing is written, and the whole stage is checked."""
+    return learner.check(1).output
+
+
 def untouched(learner: Learner) -> str:
     """Nothing is written."""
+    return learner.check(1, exercise=UNLINK).output
+
+
+def first_right(learner: Learner) -> str:
+    """One function is written, and right."""
+    learner.write(UNLINK)
     return learner.check(1, exercise=UNLINK).output
 
 
@@ -53,7 +66,10 @@ def wrong_line(learner: Learner) -> str:
 
 CASES = {
     case.__name__: case
-    for case in (untouched, half_an_arrow, wrong_edge, wrong_line)
+    for case in (
+        *(first_check, untouched, half_an_arrow, first_right),
+        *(wrong_edge, wrong_line),
+    )
 }
 
 

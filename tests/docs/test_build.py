@@ -169,8 +169,8 @@ def test_a_file_says_whether_the_documents_speak_of_it(
     for name in (path for path in built if path.startswith("files/")):
         text = built[name].text
         marked = 'class="fx-said-here"' in text
-        assert marked == ("The source documents speak of it" in text), name
-        assert marked != ("No source document speaks of it" in text), name
+        assert marked == ("about it: open a §" in text), name
+        assert marked != ("has no statement about it" in text), name
 
 
 def test_a_page_of_a_document_has_its_claims_by_section(
@@ -221,6 +221,17 @@ def test_search_knows_every_public_name(site: Path) -> None:
         if f"api/{title}/#{entry.name.anchor}" not in places
     ]
     assert not missing
+
+
+def test_search_knows_the_differences_without_their_rows(site: Path) -> None:
+    index = json.loads((site / "search/search_index.json").read_text())
+    found = {
+        entry["location"]: entry["text"]
+        for entry in index["docs"]
+        if entry["location"].startswith("differences/")
+    }
+    assert "printed graphs and generated code" in found["differences/"]
+    assert not [text for text in found.values() if "dce-unknown" in text]
 
 
 def test_each_public_name_is_described_once(built: dict[str, Html]) -> None:

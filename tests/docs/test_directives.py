@@ -131,6 +131,9 @@ UNDRAWN = {
     "/// exercises | 9\n///\n": "no stage '9'",
     "/// write | node.Node._conect\nText.\n///\n": "did you mean Node._connect",
     "/// write | graph.Graph.lint\nText.\n///\n": "is not an exercise",
+    "/// stub | graph.Graph.lint\n///\n": "no exercise 'graph.Graph.lint'",
+    "/// told | nothing\n///\n": "no text 'nothing': there are first_check,",
+    "/// told | untouched\n    to: tset\n///\n": "no line contains 'tset'",
     "/// picture | none\nText.\n///\n": "no picture 'none'",
     "/// trace | docs.examples.none\nText.\n///\n": "none.py",
     "/// run | docs.examples.predict_01\nText.\n///\n": "defines no 'main'",
@@ -147,6 +150,24 @@ def test_what_cannot_be_drawn_is_an_error_with_its_line(text: str) -> None:
     assert error.startswith("docs/files/p.md:1: ")
     assert UNDRAWN[text] in error
     assert UNDRAWN[text] in unescape(html)
+
+
+def test_an_exercise_is_shown_as_a_stub() -> None:
+    name = "linked_list.linked_list.Link._unlink"
+    html, errors = drawn_with(f"/// stub | {name}\n///\n")
+    assert not errors
+    plain = re.sub("<[^>]+>", "", html)
+    assert "exercises/fx/linked_list/linked_list.py" in plain
+    assert 'raise NotImplementedError("stage 01: Link._unlink' in plain
+    assert "before" not in plain
+
+
+def test_what_a_check_says_is_shown_up_to_a_line() -> None:
+    whole, _ = drawn_with("/// told | untouched\n///\n")
+    part, _ = drawn_with("/// told | untouched\n    to: collected\n///\n")
+    assert "next: write ring" in whole
+    assert "7 selected\n…" in part
+    assert "next: write ring" not in part
 
 
 def test_what_one_needs_to_write_a_function_is_folded() -> None:
@@ -172,6 +193,21 @@ def test_rows_are_ranked_by_their_ids_and_an_unknown_id_is_an_error() -> None:
         ("rarely", "a"),
     ]
     assert '<td data-label="fx" role="cell">2</td>' in html
+
+
+def test_a_filter_hides_sections_without_ranked_rows() -> None:
+    text = (
+        "First.\n\n/// ranked\n    often: [a]\n    sometimes: []\n///\n\n"
+        "## Ranked\n\nBefore.\n\n| id | fx |\n|---|---|\n| `a` | 1 |\n\n"
+        "## Plain\n\nBeside.\n\n| module | fx |\n|---|---|\n| `c` | 1 |\n\n"
+        "## Words\n\nLast.\n"
+    )
+    html, errors = drawn_with(text)
+    assert not errors
+    hidden = re.findall(r'<(\w+)[^>]* data-met=""', html)
+    assert hidden == ["h2", "p", "table"]
+    assert '<p data-met="">Beside.</p>' in html
+    assert '<h2 data-met="often"' in html
 
 
 def test_whole_files_are_shown_on_their_pages_only() -> None:
@@ -233,6 +269,12 @@ def test_imports_are_folded_and_nothing_is_lost() -> None:
     assert set(map(str, full)) <= set(numbers)
     assert len(numbers) == len(set(numbers))
     assert 'id="fx.node.T"' in after
+
+
+def test_a_class_for_type_checkers_is_not_folded() -> None:
+    html = drawn("/// source | fx.proxy._Op\n    to: _Like\n\nWhy.\n///\n")
+    assert "_Like" in html
+    assert "fx-imports" not in html
 
 
 def test_an_import_that_is_marked_is_not_folded() -> None:

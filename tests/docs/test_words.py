@@ -120,8 +120,34 @@ def test_minutes_count_code_tables_and_folded_notes() -> None:
 
 def test_a_page_can_say_how_long_another_is(tmp_path: Path) -> None:
     (tmp_path / "a.md").write_text("---\ntags: [x]\n---\n" + "word " * 660)
-    said = filled("It takes {minutes a.md}.", tmp_path, KINDS)
+    said = filled("It takes {minutes a.md}.", "b.md", tmp_path, KINDS)
     assert said == "It takes 3 minutes."
+
+
+@pytest.mark.parametrize("address", ["https://forge.example/fx", ""])
+def test_a_page_can_say_what_to_clone(
+    address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("REPO_URL", address)
+    text = "git clone {repository} fx"
+    said = filled(text, "course.md", ROOT / "docs", KINDS)
+    assert said == f"git clone {address or 'ADDRESS-OF-THE-REPOSITORY'} fx"
+
+
+def test_a_page_can_say_where_a_definition_is() -> None:
+    html, errors = drawn_with("It is {at fx.proxy._records}.", "stages/03.md")
+    assert not errors
+    lines = (ROOT / "fx" / "proxy.py").read_text().splitlines()
+    (line,) = (n for n, text in enumerate(lines, 1) if "def _records" in text)
+    link = '<a href="../files/proxy.md#fx.proxy._records">'
+    assert f"<p>It is {link}fx/proxy.py:{line}</a>.</p>" in html
+
+
+def test_a_definition_that_is_not_there_is_an_error_with_its_line() -> None:
+    _, errors = drawn_with("First.\n\nIt is {at fx.node.map_art}.", "p.md")
+    assert [error.partition(";")[0] for error in errors] == [
+        "docs/p.md:3: fx/node.py defines no 'map_art'"
+    ]
 
 
 @pytest.mark.parametrize(

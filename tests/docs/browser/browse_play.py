@@ -64,6 +64,12 @@ def test_nothing_is_loaded_before_the_click(browser: Browser) -> None:
     assert "14 MB" in text
 
 
+def test_the_button_is_above_what_was_printed(browser: Browser) -> None:
+    browser.open("play/")
+    button, printed = browser.one(".fx-play-bar"), browser.one(".fx-recorded")
+    assert button.location["y"] < printed.location["y"]
+
+
 def test_it_prints_what_the_page_had_recorded(play: Browser) -> None:
     for hidden in (".highlight", ".fx-recorded"):
         assert not play.one(f"fx-play {hidden}").is_displayed()

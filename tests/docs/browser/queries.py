@@ -78,3 +78,17 @@ QUERIES: Final = (
     _query("constant folding", "files/experimental/const_fold/"),
     _query("create_node", "api/graph/", "stages/02/"),
 )
+
+NEWCOMERS: Final = (
+    _query("stuck", "course/"),
+    _query("hint", "course/"),
+    _query("how long", "course/"),
+    _query("first exercise", "course/"),
+    _query("setup", ""),
+    _query("differences", "differences/"),
+    _query("replace", "library/", "tasks/"),
+    _query("replace Conv2d", "tasks/"),
+    _query("Proxy object cannot be iterated", "library/"),
+    _query("cannot be used as inputs to control flow", "library/"),
+)
+"""What a newcomer typed and did not find, with the pages that have it."""

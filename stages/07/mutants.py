@@ -65,6 +65,17 @@ MUTANTS: Final = (
         told="must not fall off the end",
     ),
     Mutant(
+        function=_PAIR,
+        misconception="What has a schema is put in the order of the schema.",
+        was="        pair = side_by_side(pattern, node)\n",
+        becomes=(
+            "        if isinstance(pattern.target, OpOverload):\n"
+            "            return by_schema(pattern), by_schema(node)\n"
+            "        pair = side_by_side(pattern, node)\n"
+        ),
+        told="need no comparison",
+    ),
+    Mutant(
         function=_COMPARE,
         misconception="== is equality of constants.",
         was="equal_constants(sought, found):\n            return",
@@ -101,6 +112,13 @@ MUTANTS: Final = (
         was="if 0 <= asked.user_count < len(found.users):",
         becomes="if False:",
         told="must not have users outside",
+    ),
+    Mutant(
+        function=_MATCH_NODE,
+        misconception="Both nodes have equally many users.",
+        was="if 0 <= asked.user_count < len(found.users):",
+        becomes="if 0 <= asked.user_count != len(found.users):",
+        told="A node that has fewer users has none outside",
     ),
     Mutant(
         function=_MATCH_NODE,

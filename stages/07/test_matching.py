@@ -167,6 +167,18 @@ def test_a_schema_fills_in_defaults() -> None:
 
 
 @pytest.mark.exercise(PAIR)
+def test_arguments_that_agree_stay_as_they_are() -> None:
+    found = paired(lambda a, b: aten_add(a, b), lambda x, y: aten_add(x, y))
+    same(
+        found,
+        [["a", "b"], ["x", "y"]],
+        "aten.add.Tensor(a, b) and aten.add.Tensor(x, y) agree in number and "
+        "names. Defaults that neither of them was given need no comparison: "
+        "the schema is asked only about calls that cannot be put side by side.",
+    )
+
+
+@pytest.mark.exercise(PAIR)
 def test_a_default_may_be_given_by_position() -> None:
     aten_sum = torch.ops.aten.sum.dim_IntList
     found = paired(
@@ -1250,6 +1262,11 @@ def test_each_way_that_fails_is_noted() -> None:
     )
 
 
+def sums_are_read_once(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    """Like `sum_is_read_twice`, but the sum is computed twice."""
+    return torch.relu(x + y) * (x + y)
+
+
 def reason_of(pattern: Function, program: Function) -> str:
     """Why the first try to match failed."""
     found = SubgraphMatcher(graph_of(pattern)).mismatches(graph_of(program))
@@ -1278,6 +1295,12 @@ def test_the_reasons_for_nodes() -> None:
         reason_of(relu_of_sum, sum_is_read_twice),
         "add has users outside of the match",
         TOLD,
+    )
+    same(
+        reason_of(sum_is_read_twice, sums_are_read_once),
+        "add is add already",
+        f"{TOLD} (The pattern uses one sum twice, the program two sums once "
+        "each. A node that has fewer users has none outside of the match.)",
     )
     same(
         reason_of(lambda a: torch.sum(a, 1), lambda x: torch.sum(x)),

@@ -203,6 +203,13 @@ MUTANTS: Final = (
     ),
     Mutant(
         function=_RULE_1C,
+        misconception="An argument is in one memory.",
+        was="if call.memory in sim.storages.alias_sets(arg) and",
+        becomes="if sim.storages.alias_sets(arg) == [call.memory] and",
+        told="if one of the memories of an argument is that one",
+    ),
+    Mutant(
+        function=_RULE_1C,
         misconception="Tensors in one storage always overlap.",
         was="not _are_apart(\n"
         "            sim, sim.values[arg], sim.values[call.base]\n"

@@ -771,6 +771,22 @@ def test_an_argument_in_memory_that_was_merged() -> None:
 
 
 @pytest.mark.exercise(RULE_1C)
+def test_an_argument_in_several_memories() -> None:
+    def program(x: torch.Tensor, y: torch.Tensor) -> object:
+        once = aten.neg.default(x)
+        places = aten.broadcast_tensors.default([once, y])
+        return aten.index_put.default(once, places, x)
+
+    square = torch.zeros(2, 2, dtype=torch.int64)
+    check(
+        reason(rule_1c_arguments, program, "index_put_default", square, square),
+        "index_put reads the places of the elements from two tensors, which "
+        "are one argument, and the first of them is a view of what it writes. "
+        "It is enough if one of the memories of an argument is that one.",
+    )
+
+
+@pytest.mark.exercise(RULE_1C)
 def test_parts_that_are_apart() -> None:
     def program(x: torch.Tensor) -> object:
         once = aten.neg.default(x)

@@ -65,17 +65,6 @@ MUTANTS: Final = (
         told="must not fall off the end",
     ),
     Mutant(
-        function=_PAIR,
-        misconception="What has a schema is put in the order of the schema.",
-        was="        pair = side_by_side(pattern, node)\n",
-        becomes=(
-            "        if isinstance(pattern.target, OpOverload):\n"
-            "            return by_schema(pattern), by_schema(node)\n"
-            "        pair = side_by_side(pattern, node)\n"
-        ),
-        told="need no comparison",
-    ),
-    Mutant(
         function=_COMPARE,
         misconception="== is equality of constants.",
         was="equal_constants(sought, found):\n            return",

@@ -167,18 +167,6 @@ def test_a_schema_fills_in_defaults() -> None:
 
 
 @pytest.mark.exercise(PAIR)
-def test_arguments_that_agree_stay_as_they_are() -> None:
-    found = paired(lambda a, b: aten_add(a, b), lambda x, y: aten_add(x, y))
-    same(
-        found,
-        [["a", "b"], ["x", "y"]],
-        "aten.add.Tensor(a, b) and aten.add.Tensor(x, y) agree in number and "
-        "names. Defaults that neither of them was given need no comparison: "
-        "the schema is asked only about calls that cannot be put side by side.",
-    )
-
-
-@pytest.mark.exercise(PAIR)
 def test_a_default_may_be_given_by_position() -> None:
     aten_sum = torch.ops.aten.sum.dim_IntList
     found = paired(

@@ -415,8 +415,8 @@ def test_graphs_of_children_are_cleaned_too() -> None:
         "cleaned.",
     )
     same(changed, True, "Nodes of the child's graph were erased.")
-    find(inner, "add").args = (find(inner, "x"),)
-    inner.erase_node(find(inner, "linear"))
+    with inner.inserting_before(find(inner, "x")):
+        inner.placeholder("y")
     graph.eliminate_dead_code()
     same(
         child.recompiled,

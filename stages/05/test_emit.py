@@ -374,9 +374,9 @@ class TestCallFunction:
         node.meta["is_wrapped"] = True
         emitter = emitter_of(graph)
         line = emitter.call_function(node)
-        (noted,) = emitter.wrapped
+        noted = ", ".join(emitter.wrapped)
         check(
-            f"{noted}(" in line,
+            noted and f"{noted}(" in line,
             "What is noted in `self.wrapped` must be the name that the line "
             "calls: the code says `wrap(name)` for a global of its own, which "
             "need not have the function's `__name__`.",

@@ -154,9 +154,8 @@ class TestFetchAttr:
             "whose message ends with a space and the path up to the first "
             "attribute that is missing, for there the mistake is."
         )
-        for error in (Exception, RuntimeError):
-            with raising(error, f"{so_far}", sentence):
-                interpreter.fetch_attr(path)
+        with raising(RuntimeError, f"{so_far}", sentence):
+            interpreter.fetch_attr(path)
         try:
             interpreter.fetch_attr(path)
         except RuntimeError as found:

@@ -107,14 +107,23 @@ def raising(
     The error of an unwritten function is passed on as it is.
 
     Raises:
-        Mistake: the block raised nothing, or an error with another message.
+        Mistake: the block raised nothing, another error, or one with another
+            message.
     """
     try:
         yield
-    except error as found:
+    except Mistake:
+        raise
+    except (error, Exception) as found:
         # A stub's NotImplementedError is a RuntimeError, but not the one meant.
         if stub_of(found):
             raise
+        if not isinstance(found, error):
+            raise Mistake(
+                sentence,
+                f"yours:    {type(found).__name__}: {found}\n"
+                f"expected: {error.__name__}: … {part} …",
+            ) from found
         if part not in str(found):
             raise Mistake(
                 sentence, f"yours:    {found}\nexpected: … {part} …"

@@ -270,7 +270,12 @@ def _said(error: BaseException) -> list[str]:
 
 
 def _own_lines(error: BaseException, tree: Tree) -> list[str]:
-    """The lines of the tree under test that an error came through."""
+    """The lines of the tree under test that an error came through.
+
+    A Mistake comes through the lines of the error that it tells about.
+    """
+    if isinstance(error, Mistake) and error.__cause__ is not None:
+        error = error.__cause__
     lines: list[str] = []
     for frame in tree.frames(error):
         lines += [f"at {_place_of(frame)}", f"    {frame.line}"]

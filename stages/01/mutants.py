@@ -142,6 +142,25 @@ MUTANTS: Final = (
         told="c and b were erased before the loop got to them",
     ),
     Mutant(
+        function="linked_list.linked_list.LinkedList.__reversed__",
+        misconception="the walk ends at the link that was first at its start",
+        was=(
+            "        link = root._prev\n"
+            "        while link is not root:\n"
+            "            if not link._erased:\n"
+            "                yield link\n"
+        ),
+        becomes=(
+            "        link, first = root._prev, root._next\n"
+            "        while link is not root:\n"
+            "            if not link._erased:\n"
+            "                yield link\n"
+            "            if link is first:\n"
+            "                return\n"
+        ),
+        told="The loop must visit x and w, which are ahead of it",
+    ),
+    Mutant(
         function="linked_list.linked_list.LinkedList.erase",
         misconception="len() counts the links by walking",
         was="        self._len -= 1",

@@ -426,12 +426,13 @@ def test_inserting_while_walking_backwards() -> None:
         if link is b:
             put(links, a, Letter("x"))
             put(links, b, Letter("y"))
+            put(links, links._root, Letter("w"))
     same(
         " ".join(met),
-        "c b x a",
+        "c b x a w",
         "While a loop backwards over a b c was at b, x was inserted right "
-        "before b, and y right after it. The loop must visit x, which is "
-        "ahead of it, and not y.",
+        "before b, w before a, and y right after b. The loop must visit x and "
+        "w, which are ahead of it, and not y.",
     )
 
 

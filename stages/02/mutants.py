@@ -167,6 +167,13 @@ MUTANTS: Final = (
         told="the new one's name (a str)",
     ),
     Mutant(
+        function="node.Node.replace_input_with",
+        misconception="a hook does not change the list of hooks",
+        was="""[*getattr(self.graph.owning_module, "_replace_hooks", ())]""",
+        becomes="""getattr(self.graph.owning_module, "_replace_hooks", ())""",
+        told="The second must be called all the same",
+    ),
+    Mutant(
         function="node.Node.replace_all_uses_with",
         misconception="the meta that is in the way is one's own",
         was="refusals.meta_is_taken(replace_with.meta)",
@@ -209,6 +216,13 @@ MUTANTS: Final = (
     ),
     Mutant(
         function="node.Node.replace_all_uses_with",
+        misconception="nothing may be shared, so the notes are copied, too",
+        was="replace_with.meta.update(self.meta)",
+        becomes="replace_with.meta.update(copy.deepcopy(self.meta))",
+        told="must have the very notes of the old one, and not copies",
+    ),
+    Mutant(
+        function="node.Node.replace_all_uses_with",
         misconception="it is enough that the first replacement is refused",
         was="        self._check_node(replace_with)\n",
         becomes="",
@@ -234,6 +248,16 @@ MUTANTS: Final = (
         was="            self._check_erasable(to_erase)\n",
         becomes="",
         told="check again after the hooks",
+    ),
+    Mutant(
+        function="graph.Graph.erase_node",
+        misconception="the inputs can be told before the hooks",
+        was="        if self.owning_module is not None:",
+        becomes=(
+            "        to_erase._drop_inputs()\n"
+            "        if self.owning_module is not None:"
+        ),
+        told="while the node is still in the graph and has its arguments",
     ),
     Mutant(
         function="graph.Graph.erase_node",
@@ -399,6 +423,20 @@ MUTANTS: Final = (
         ),
         becomes="            pass",
         told="dead code must be erased there too",
+    ),
+    Mutant(
+        function="graph.Graph.eliminate_dead_code",
+        misconception="a child that had no dead code needs no new code",
+        was="""            changed |= graph.eliminate_dead_code(
+                is_impure_node, unknown=unknown, effects=effects
+            )
+            child.recompile()""",
+        becomes="""            if graph.eliminate_dead_code(
+                is_impure_node, unknown=unknown, effects=effects
+            ):
+                changed = True
+                child.recompile()""",
+        told="Recompile the child in any case",
     ),
     Mutant(
         function="graph.Graph.eliminate_dead_code",

@@ -144,7 +144,7 @@ class Listener(Owner):
 
     def hear(self, node: Node) -> None:
         """Record the graph's nodes, and perhaps make relu use this one."""
-        self.heard.append(f"{node}: {names(self.graph)}")
+        self.heard.append(f"{node}{node.args}: {names(self.graph)}")
         if self.objects:
             find(self.graph, "relu").args = (node,)
 
@@ -157,9 +157,9 @@ def test_erase_hooks_are_called_before_the_node_is_gone() -> None:
     graph.erase_node(cos)
     same(
         owner.heard,
-        ["cos: x linear add relu neg cos output"],
+        ["cos(neg,): x linear add relu neg cos output"],
         "The graph's owner has an erase hook. It must be called once, while "
-        "the node is still in the graph.",
+        "the node is still in the graph and has its arguments.",
     )
 
 
@@ -415,6 +415,15 @@ def test_graphs_of_children_are_cleaned_too() -> None:
         "cleaned.",
     )
     same(changed, True, "Nodes of the child's graph were erased.")
+    with inner.inserting_before(find(inner, "x")):
+        inner.placeholder("y")
+    graph.eliminate_dead_code()
+    same(
+        child.recompiled,
+        names(inner),
+        "The child's graph was edited and not recompiled, and had no dead "
+        "code. Recompile the child in any case.",
+    )
 
 
 @pytest.mark.exercise("graph.Graph.eliminate_dead_code")

@@ -443,6 +443,26 @@ def test_the_owner_of_the_graph_is_told() -> None:
 
 
 @pytest.mark.exercise("node.Node.replace_input_with")
+def test_a_hook_may_take_itself_out() -> None:
+    graph, x, linear, add, *_ = residual()
+    owner = Told()
+
+    def once(*, old: Node, new: str, user: Node) -> None:
+        owner._replace_hooks.remove(once)
+
+    owner._replace_hooks.insert(0, once)
+    graph.owning_module = owner
+    add.replace_input_with(x, linear)
+    same(
+        len(owner.heard),
+        1,
+        "The owner has two hooks, and the first takes itself out of the list "
+        "when it is called. The second must be called all the same: loop over "
+        "a copy of the list.",
+    )
+
+
+@pytest.mark.exercise("node.Node.replace_input_with")
 def test_the_new_input_is_checked_first() -> None:
     graph, x, _, add, relu, _ = residual()
     stranger = residual().linear
@@ -608,6 +628,14 @@ def test_meta_is_copied_on_request() -> None:
         {"note": "from output"},
         "The old node has no users, but with propagate_meta=True its meta is "
         "copied all the same: what nothing uses yet may be used later.",
+    )
+    linear.meta.clear()
+    add.meta["value"] = [1.0]
+    add.replace_all_uses_with(linear, lambda user: False, propagate_meta=True)
+    check(
+        linear.meta["value"] is add.meta["value"],
+        "The new node must have the very notes of the old one, and not copies: "
+        "a note may be a tensor, or something that cannot be copied.",
     )
     linear.meta.clear()
     add.meta["note"] = "changed"

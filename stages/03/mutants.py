@@ -60,6 +60,13 @@ MUTANTS: Final = (
         told="`self.lower_other` knows what to do with it",
     ),
     Mutant(
+        function="proxy.TracerBase.create_arg",
+        misconception="Whatever is a number is a constant.",
+        was="if kind in CONSTANTS:",
+        becomes="if isinstance(a, tuple(CONSTANTS)):",
+        told="`CONSTANTS` has exact types",
+    ),
+    Mutant(
         function="proxy.TracerBase.create_proxy",
         misconception="Only positional arguments can hold a Proxy.",
         was="self.create_arg(kwargs) if kwargs else {}",

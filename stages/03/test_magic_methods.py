@@ -70,6 +70,13 @@ class Handle:
         return (tracer.create_arg(self.inner), "handle")
 
 
+class Metres(float):
+    """A number that says itself what it becomes."""
+
+    def __fx_create_arg__(self, tracer: TracerBase) -> Argument:
+        return ("metres", float(self))
+
+
 def holds_proxy(value: Value) -> bool:
     """Whether there is a Proxy somewhere in an argument."""
     if isinstance(value, tuple | list):
@@ -281,6 +288,12 @@ def test_the_rest_turn_themselves_or_stay() -> None:
         lowered(x.tracer, Handle(x), OTHER),
         (x.node, "handle"),
         "An object with `__fx_create_arg__` says itself what it becomes.",
+    )
+    same(
+        lowered(x.tracer, Metres(2.0), OTHER),
+        ("metres", 2.0),
+        "A float with `__fx_create_arg__` says itself what it becomes, too: "
+        "`CONSTANTS` has exact types, and `lower_other` knows subclasses.",
     )
     same(
         lowered(x.tracer, Mode.FAST, OTHER),

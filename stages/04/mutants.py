@@ -80,6 +80,13 @@ MUTANTS: Final = (
     ),
     Mutant(
         function="tracing.patching.Patches.patch",
+        misconception="An equal function is the original.",
+        was="if held.get(name, MISSING) is original:",
+        becomes="if held.get(name, MISSING) == original:",
+        told="Find out by `is` whether the place has its original",
+    ),
+    Mutant(
+        function="tracing.patching.Patches.patch",
         misconception="Between two lines of mine nothing happens.",
         was="known.setdefault(name, (original, make(called)))",
         becomes="known[name] = original, make(called)",
@@ -115,6 +122,20 @@ MUTANTS: Final = (
         was="            self._patches.pop(key, None)",
         becomes="                    self._patches.pop(key, None)",
         told="Forget a patch whether or not something was put back",
+    ),
+    Mutant(
+        function="tracing.patching.Patches._undo",
+        misconception="An equal function is the replacement.",
+        was="if held.get(name, MISSING) is replacement:",
+        becomes="if held.get(name, MISSING) == replacement:",
+        told="Find out by `is` whether the place has our replacement",
+    ),
+    Mutant(
+        function="tracing.patching.Patches._undo",
+        misconception="When all is undone, all patches can be forgotten.",
+        was="            self._patches.pop(key, None)",
+        becomes="        self._patches.clear()",
+        told="Forget each holder when its own places are right",
     ),
     Mutant(
         function="tracing.patching.Patches._undo",

@@ -58,6 +58,16 @@ def trace() -> TraceRun:
     return TraceRun(Tracer())
 
 
+class Touchy:
+    """A function that cannot be compared by `==`, as some objects cannot."""
+
+    def __call__(self) -> str:
+        return "hello"
+
+    def __eq__(self, other: object) -> bool:
+        raise TypeError("the user's __eq__ was asked")
+
+
 class Interrupting(dict[str, Value]):
     """Globals of a module, which can interrupt what is written to them."""
 
@@ -243,6 +253,25 @@ def test_what_other_code_put_over_the_replacement_stays() -> None:
 
 
 @pytest.mark.exercise(PATCH)
+def test_a_patched_function_is_not_compared() -> None:
+    namespace: dict[str, Value] = {"greet": Touchy()}
+    patches = Patches()
+    try:
+        patches.patch(namespace, ["greet"], loudly)
+        patches.patch(namespace, ["greet"], loudly)
+    except TypeError as error:
+        check("__eq__" not in str(error), f"{BY_IDENTITY} its original.")
+        raise
+    same(namespace["greet"](), "hello!", "The place needs its replacement.")
+
+
+BY_IDENTITY = (
+    "The place holds an object of a class with an `__eq__` of its own, which "
+    "was asked. Find out by `is` whether the place has"
+)
+
+
+@pytest.mark.exercise(PATCH)
 def test_two_traces_at_the_same_moment() -> None:
     namespace: dict[str, Value] = {"greet": greet}
     patches = Patches()
@@ -346,6 +375,19 @@ def test_what_other_code_put_there_stays() -> None:
 
 
 @pytest.mark.exercise(UNDO)
+def test_what_other_code_put_there_is_not_compared() -> None:
+    namespace: dict[str, Value] = {"greet": greet}
+    patches = Patches()
+    patches.patch(namespace, ["greet"], loudly)
+    namespace["greet"] = Touchy()
+    try:
+        patches._undo()
+    except TypeError as error:
+        check("__eq__" not in str(error), f"{BY_IDENTITY} our replacement.")
+        raise
+
+
+@pytest.mark.exercise(UNDO)
 def test_the_patches_are_forgotten() -> None:
     namespace: dict[str, Value] = {"greet": greet}
     patches = Patches()
@@ -425,6 +467,34 @@ def test_a_trace_in_the_middle_of_an_undoing() -> None:
         namespace["greet"] is greet and namespace["leave"] is greet,
         "In the middle of an undoing, a finalizer has traced something, and "
         "patched another name of the same module. All originals must be back.",
+    )
+
+
+@pytest.mark.exercise(UNDO)
+def test_a_module_that_is_patched_in_the_middle_of_an_undoing() -> None:
+    patches = Patches()
+    later: dict[str, Value] = {"greet": greet}
+
+    class Shared(dict[str, Value]):
+        """Globals of a module; when they are written, another is patched."""
+
+        is_ready = False
+
+        def __setitem__(self, name: str, value: Value) -> None:
+            if self.is_ready:
+                self.is_ready = False
+                patches.patch(later, ["greet"], loudly)
+            super().__setitem__(name, value)
+
+    namespace = Shared(greet=greet)
+    patches.patch(namespace, ["greet"], loudly)
+    namespace.is_ready = True
+    patches._undo()
+    check(
+        later["greet"] is greet or remembered(patches),
+        "In the middle of an undoing another module was patched. Its original "
+        "was not put back, and yet the patch was forgotten, so it stays for "
+        "good. Forget each holder when its own places are right.",
     )
 
 

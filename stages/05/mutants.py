@@ -171,6 +171,13 @@ MUTANTS: Final = (
     ),
     Mutant(
         function="codegen.emit.Emitter.placeholder",
+        misconception="A default is written as its repr.",
+        was="{self._text(node.args[0])}",
+        becomes="{node.args[0]!r}",
+        told="A default is an argument: `_text` writes it",
+    ),
+    Mutant(
+        function="codegen.emit.Emitter.placeholder",
         misconception="The parameter is called like the node's variable.",
         was="target = path_of(node)",
         becomes="target = self.variables[node]",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
+from fractions import Fraction
 from typing import NoReturn
 
 import pytest
@@ -373,9 +374,9 @@ class TestCallFunction:
         node.meta["is_wrapped"] = True
         emitter = emitter_of(graph)
         line = emitter.call_function(node)
-        (noted,) = emitter.wrapped
+        noted = ", ".join(emitter.wrapped)
         check(
-            f"{noted}(" in line,
+            noted and f"{noted}(" in line,
             "What is noted in `self.wrapped` must be the name that the line "
             "calls: the code says `wrap(name)` for a global of its own, which "
             "need not have the function's `__name__`.",
@@ -587,6 +588,19 @@ class TestPlaceholder:
             [f"x = {default!r}"],
             "None, False, 0 and '' are defaults like any other: a "
             "placeholder has a default if node.args is not empty.",
+        )
+
+    def test_a_default_that_cannot_be_written_out(self) -> None:
+        graph = Graph()
+        node = graph.placeholder("x", default_value=Fraction(1, 3))
+        emitter = emitter_of(graph)
+        emitter.placeholder(node)
+        same(
+            emitter.parameters,
+            ["x = _constant_fraction"],
+            "The repr of a Fraction says nothing to the generated code, which "
+            "has not imported it. A default is an argument: `_text` writes it, "
+            "here as a global that is bound to it.",
         )
 
     def test_a_variable_with_another_name(self) -> None:

@@ -350,6 +350,15 @@ MUTANTS: Final = (
     ),
     Mutant(
         function="interpreter.Transformer.transform",
+        misconception="It does not matter who makes the output.",
+        was='self._recorder.create_node("output", "output", (value,), {})',
+        becomes="""old = self.graph.output_node()
+            new = self.new_graph.output(value, old.type)
+            new.meta.update(old.meta)""",
+        told="it is not among the recorder's `repeated`",
+    ),
+    Mutant(
+        function="interpreter.Transformer.transform",
         misconception="Every graph has an output.",
         was="if self.graph.is_finished:",
         becomes="if self.graph is not None:",

@@ -12,7 +12,7 @@ from fx.graph_module import GraphModule
 from fx.node import Node
 from fx.passes.shape_prop import ShapeProp, TensorMetadata
 from fx.usedef.values import Value
-from stages.checking import Mistake, check, raising, same
+from stages.checking import Mistake, check, raising, same, working
 from stages.residual import Residual
 
 
@@ -57,7 +57,12 @@ def split_module() -> GraphModule:
 class TestShapeProp:
     def test_the_shape_of_each_value(self) -> None:
         traced = symbolic_trace(Residual())
-        shapes_written(traced, torch.randn(2, 4))
+        with working(
+            "The Residual must run without an error. A node computes with what "
+            "run_node has returned for its inputs: return the value itself, "
+            "and not its description."
+        ):
+            shapes_written(traced, torch.randn(2, 4))
         same(
             {str(node): shape_of(node) for node in traced.graph.nodes},
             {name: [2, 4] for name in ("x", "linear", "add", "relu", "output")},

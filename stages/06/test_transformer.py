@@ -190,8 +190,16 @@ class TestTransform:
 
         module = GraphModule(nn.Module(), graph)
         new = Float(module).transform()
+        noted = [node.name for node in new.graph.nodes if "type" in node.meta]
+        check(
+            noted != ["x", "output"],
+            "The output still has the note, although its value is another "
+            "one: it is not among the recorder's `repeated`. Say that the old "
+            "output is `running`, and let `self._recorder.create_node` make "
+            "the new one.",
+        )
         same(
-            [node.name for node in new.graph.nodes if "type" in node.meta],
+            noted,
             ["x"],
             "mul gets 2.0 for 2, so that what was noted of its value, and of "
             "all that follows, need not be true: give the recorder's "

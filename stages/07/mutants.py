@@ -104,6 +104,13 @@ MUTANTS: Final = (
     ),
     Mutant(
         function=_MATCH_NODE,
+        misconception="Both nodes have equally many users.",
+        was="if 0 <= asked.user_count < len(found.users):",
+        becomes="if 0 <= asked.user_count != len(found.users):",
+        told="A node that has fewer users has none outside",
+    ),
+    Mutant(
+        function=_MATCH_NODE,
         misconception="No node of a match may have users outside.",
         was="if 0 <= asked.user_count < len(found.users):",
         becomes="if max(asked.user_count, 1) < len(found.users):",

@@ -1250,6 +1250,11 @@ def test_each_way_that_fails_is_noted() -> None:
     )
 
 
+def sums_are_read_once(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    """Like `sum_is_read_twice`, but the sum is computed twice."""
+    return torch.relu(x + y) * (x + y)
+
+
 def reason_of(pattern: Function, program: Function) -> str:
     """Why the first try to match failed."""
     found = SubgraphMatcher(graph_of(pattern)).mismatches(graph_of(program))
@@ -1278,6 +1283,12 @@ def test_the_reasons_for_nodes() -> None:
         reason_of(relu_of_sum, sum_is_read_twice),
         "add has users outside of the match",
         TOLD,
+    )
+    same(
+        reason_of(sum_is_read_twice, sums_are_read_once),
+        "add is add already",
+        f"{TOLD} (The pattern uses one sum twice, the program two sums once "
+        "each. A node that has fewer users has none outside of the match.)",
     )
     same(
         reason_of(lambda a: torch.sum(a, 1), lambda x: torch.sum(x)),

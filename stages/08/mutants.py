@@ -17,6 +17,21 @@ _RULE_2 = "passes.reinplace.rule_2_later_uses"
 MUTANTS: Final = (
     Mutant(
         function=_RUN,
+        misconception="bind returns the value that it was given.",
+        was="""        self.bind(result, node, constant)
+        return result""",
+        becomes="        return self.bind(result, node, constant)",
+        told="Return the result itself",
+    ),
+    Mutant(
+        function=_RUN,
+        misconception="To run an operator is to call it.",
+        was="self._call(func, args, kwargs)",
+        becomes="func(*args, **kwargs)",
+        told="Let `self._call` run the operator",
+    ),
+    Mutant(
+        function=_RUN,
         misconception="The node can be made before the operator is run.",
         was="""        result = self._call(func, args, kwargs)
         node = self.create_node(
@@ -200,6 +215,13 @@ MUTANTS: Final = (
         "        if not isinstance(arg, Node):\n"
         "            continue",
         told="an argument given by keyword is read",
+    ),
+    Mutant(
+        function=_RULE_1C,
+        misconception="An argument is in one memory.",
+        was="if call.memory in sim.storages.alias_sets(arg) and",
+        becomes="if sim.storages.alias_sets(arg) == [call.memory] and",
+        told="if one of the memories of an argument is that one",
     ),
     Mutant(
         function=_RULE_1C,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from torch._subclasses.fake_tensor import FakeTensorMode
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 
 from fx.capture.capture import Capture
 from fx.experimental.proxy_tensor import make_fx
@@ -39,10 +39,29 @@ def test_the_operator_is_run() -> None:
     x = torch.tensor([-1.0, 2.0])
     result = capture_of(x=x).run(aten.relu.default, (x,), {})
     check(
+        not isinstance(result, FakeTensor),
+        "run returned a tensor without data, which is what `bind` answers: a "
+        "description of the result. Return the result itself.",
+    )
+    check(
         isinstance(result, torch.Tensor) and result.tolist() == [0.0, 2.0],
         "run returns what the operator computes, because the code that called "
         "relu goes on with its result.",
         picture=f"yours:    {result!r}\nexpected: tensor([0., 2.])",
+    )
+
+
+@pytest.mark.exercise(RUN)
+def test_the_operator_is_run_without_data() -> None:
+    result = Capture({}, FakeTensorMode()).run(
+        aten.relu.default, (torch.ones(2),), {}
+    )
+    check(
+        isinstance(result, FakeTensor),
+        "This capture has a fake mode: it runs the operators without data. "
+        "relu was given a tensor from outside, which has data, and has "
+        "computed with it. Let `self._call` run the operator.",
+        picture=f"yours:    {result!r}",
     )
 
 

@@ -67,6 +67,29 @@ def test_a_failure_inside_another_exercise_is_not_told_again(
     assert max(map(len, result.output.splitlines())) < 250
 
 
+def test_an_error_of_another_kind_is_told_with_its_lines(
+    learner: Learner,
+) -> None:
+    learner.write_all()
+    learner.write(
+        "Interpreter.fetch_attr",
+        "        except AttributeError:\n",
+        "        except KeyError:\n",
+    )
+    result = learner.check(6)
+    (told,) = [
+        text
+        for test, text in result.failed.items()
+        if test.endswith("[layers.7.weight-layers.7]")
+    ]
+    sentence, yours, expected, place, line, *_ = told.splitlines()
+    assert "`layers.7.weight` breaks off at `layers.7`" in sentence
+    assert yours.strip().startswith("yours:    AttributeError: ")
+    assert expected.strip() == "expected: RuntimeError: … layers.7 …"
+    assert place.endswith(", in fetch_attr")
+    assert line.strip() == "return attrgetter(target)(self.module)"
+
+
 def test_changes_are_each_another_function() -> None:
     one = find_function("eliminate_dead_code")
     made = [*changes(one)]

@@ -174,8 +174,9 @@ def rule_1a_metadata(sim: Simulation, call: Call) -> None:
     if geometry(base).overlaps_itself():
         raise Kept("1a", f"elements of {call.base} share memory")
     if base.requires_grad or result.requires_grad:
-        problem = f"autograd may need {call.base}: call under torch.no_grad()"
-        raise Kept("1a", problem)
+        recorded = "call under torch.no_grad()"
+        cure = recorded if result.requires_grad else "give it detached"
+        raise Kept("1a", f"autograd may need {call.base}: {cure}")
 
 
 def rule_1a_reach(sim: Simulation, call: Call) -> None:

@@ -36,7 +36,7 @@ class Change(NamedTuple):
     undo: Callable[[], None]
 
 
-def changes(held: list[Held]) -> Iterator[Change]:
+def changes(held: Iterable[Held]) -> Iterator[Change]:
     """The changes of what is held: those of a list are told as one.
 
     Cost: O(values held), but all of it is done in C.
@@ -64,12 +64,9 @@ def changes(held: list[Held]) -> Iterator[Change]:
                     yield Change(where, value, partial(put, now, name, old))
 
 
-def put_back_proxies(held: list[Held]) -> None:
-    """Let what held other values when a trace began hold no proxies.
-
-    Cost: O(values held), but all of it is done in C.
-    """
-    for change in changes(held):
+def put_back_proxies(changed: Iterable[Change]) -> None:
+    """Let what held other values when a trace began hold no proxies."""
+    for change in changed:
         if _holds_proxy(change.value):
             change.undo()
 

@@ -13,7 +13,7 @@ import sys
 from collections import OrderedDict, deque
 from collections.abc import Iterable, Iterator
 from types import SimpleNamespace
-from typing import Final, NamedTuple
+from typing import Final, TypeAlias
 
 import torch
 from torch import nn
@@ -38,20 +38,11 @@ STORED: Final[dict[type[object], str]] = {
 """Type of what a trace stores on the root -> how its name there begins."""
 
 
-class Held(NamedTuple):
-    """Something that holds values, and what it held when a trace began.
-
-    Attributes:
-        path: of a module, object or class with a dot, or of a container without
-            one.
-        now: the attributes or buffers of a module, a container among its
-            attributes, the attributes of an object there, or a class.
-        before: a copy of it.
-    """
-
-    path: str
-    now: Value
-    before: Value
+Held: TypeAlias = tuple[str, Value, Value]
+"""Something that holds values, and what it held when a trace began: its path
+(with a dot at the end if it is a module, an object or a class), it itself, and
+a copy. It is the attributes or buffers of a module, a container among its
+attributes, the attributes of an object there, or a class."""
 
 
 _OF_ALL: Final = vars(nn.Module())
@@ -161,7 +152,7 @@ class State:
                 classes.add(type(module))
                 self._hold_classes(type(module).__mro__)
             attributes = vars(module)
-            self.held.append(Held(prefix, attributes, attributes.copy()))
+            self.held.append((prefix, attributes, attributes.copy()))
             kinds = [*map(type, attributes.values())]
             if (
                 not _OTHERS.issuperset(kinds)
@@ -171,7 +162,7 @@ class State:
                 self._look_into(prefix, attributes)
             # A ScriptModule finds all three elsewhere, and they are no dicts.
             buffers = module._buffers
-            self.held.append(Held(prefix, buffers, dict(buffers.items())))
+            self.held.append((prefix, buffers, dict(buffers.items())))
             for held in (module._parameters, buffers):
                 for name, tensor in held.items():
                     self.tensors.setdefault(id(tensor), (prefix + name, tensor))
@@ -184,7 +175,7 @@ class State:
         for cls in classes:
             if not is_librarys(cls) and id(cls) not in self._known:
                 self._known.add(id(cls))
-                self.held.append(Held(f"{cls.__name__}.", cls, dict(vars(cls))))
+                self.held.append((f"{cls.__name__}.", cls, dict(vars(cls))))
 
     def _look_into(self, prefix: str, attributes: dict[str, Value]) -> None:
         """Note what a module's attributes are or hold."""
@@ -198,10 +189,10 @@ class State:
         """Note what can be assigned to in the value of an attribute."""
         for where, now in inside(path, value, self._known):
             if isinstance(now, dict):
-                self.held.append(Held(where, now, dict(now)))
+                self.held.append((where, now, dict(now)))
             elif not isinstance(now, tuple):
                 before = set(now) if isinstance(now, set) else [*now]
-                self.held.append(Held(where, now, before))
+                self.held.append((where, now, before))
 
     def named(self) -> list[tuple[str, Value]]:
         """The tensors and constants, each once, with their paths."""

@@ -189,7 +189,8 @@ class Guards(Sequence[Guard]):
             if name in names and isinstance(leaf, torch.Tensor)
         ]
         return GuardError(
-            f"{' and '.join(names) or 'a call'} is not what the trace relied "
+            f"{' and '.join(names) or 'a call'} "
+            f"{'are' if len(names) > 1 else 'is'} not what the trace relied "
             f"on, {guard}, but {found}"
             + "".join(f"\n  {shape}" for shape in shapes)
             + (f"\n  asked at {guard.line}" if guard.line else "")

@@ -282,8 +282,9 @@ class Tree:
         module = _module_at(self._root, path.split("."))
         if module is None:
             raise ValueError(
-                f"the file does not say how to make the module ({why}): give "
-                "a module that has it, as in `load(path, root)`"
+                "the file does not say how to make the module, because when "
+                f"it was saved, {why}. Give a module that has it, as in "
+                "`load(path, root)`; or give `allow` to save as well"
             )
         if kind is not None and type(module).__name__ != kind:
             raise ValueError(

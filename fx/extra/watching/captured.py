@@ -24,6 +24,7 @@ in each.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Final
 
 import torch
@@ -31,7 +32,7 @@ from torch import nn
 
 from ...node import Node
 from ...recording import frames
-from ...tracing.changes import changes, warn_of_changes
+from ...tracing.changes import Change, warn_of_changes
 from ...tracing.state import STORED, State
 from ...usedef.values import Value
 from ..captured_writes import Fetched, warn_of_writes
@@ -58,7 +59,6 @@ class Captured:
     def __init__(self, state: State) -> None:
         """Begin a trace with what its root holds."""
         self._nodes: Fetched = []
-        self._held = state.held
         self._before: list[tuple[str, torch.Tensor, int]] = [
             (path, tensor, tensor._version)  # noqa: SLF001
             for path, tensor in state.named()
@@ -75,22 +75,23 @@ class Captured:
             self._before.append((str(node.target), value, version))
         self._nodes.append((node, frames.user_line()))
 
-    def warn(self, root: nn.Module) -> None:
+    def warn(self, root: nn.Module, changed: Iterable[Change]) -> None:
         """Warn of writes, when the trace has ended.
 
         Args:
             root: what was traced, for the modules that are called.
+            changed: what its modules hold that they did not.
 
         Cost: O(users of the nodes + tensors of the root).
         """
-        changed = dict.fromkeys(
+        written = dict.fromkeys(
             path
             for path, tensor, version in self._before
             if tensor._version != version  # noqa: SLF001
         )
-        if changed:
+        if written:
             frames.warn(
-                f"the code wrote to {', '.join(changed)} while it was traced, "
+                f"the code wrote to {', '.join(written)} while it was traced, "
                 "with nothing of an input: that was done once, and the graph "
                 "does not do it again. Set proxy_buffer_attributes on the "
                 "tracer, or move the code into a leaf module. A tensor that "
@@ -98,11 +99,7 @@ class Captured:
                 "torch.zeros_like(x), x.new_ones(…)"
             )
         warn_of_changes(
-            [
-                one
-                for one in changes(self._held)
-                if not _STORED.search(one.path)
-            ],
+            [one for one in changed if not _STORED.search(one.path)],
             "Move the code into a leaf module, or write into a buffer (copy_) "
             "and set proxy_buffer_attributes on the tracer",
         )

@@ -7,13 +7,14 @@ replaced while a trace runs, like those that the trace itself has to see.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 import torch
 from torch import nn
 
 from ...node import Node
+from ...tracing.changes import Change
 from ...tracing.patching import TRACES
 from ...tracing.state import State
 from ...tracing.trace_run import Function, TraceRun, replacing
@@ -84,11 +85,11 @@ class Watching(Watch):
         """Note a tensor into which the graph may write."""
         self._captured.note(node, value)
 
-    def end(self, output: Node) -> None:
+    def end(self, output: Node, changed: Sequence[Change]) -> None:
         """Warn of what the code did and the graph does not do."""
         self.modes.warn()
         self.entered.note_mode(output, self._root.training)
-        self._captured.warn(self._root)
+        self._captured.warn(self._root, changed)
 
     def failed(self, error: BaseException) -> None:
         """Add a note to an error, if one helps."""

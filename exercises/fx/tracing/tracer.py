@@ -33,7 +33,7 @@ from ..proxy import ParameterProxy, Proxy, TraceError, TracerBase
 from ..recording import frames
 from ..usedef.annotations import annotations_of
 from ..usedef.values import Argument, Value, overrides_new
-from .changes import put_back_proxies
+from .changes import Change, changes, put_back_proxies
 from .patching import TRACES
 from .root import method_of, not_a_function, root_call, undecorated
 from .state import (
@@ -152,8 +152,9 @@ class Tracer(TracerBase):
                 # The recording: the code runs, and proxies write down how.
                 result = frames.run_traced(call, inputs)
                 returned = self.create_arg(result)
-            self._add_output(call, returned)
-            self._finish()
+            output = self._add_output(call, returned)
+            watch, changed = self._watch, self._finish()
+            watch.end(output, changed)
             return self.graph
         except BaseException as error:
             try:
@@ -165,22 +166,28 @@ class Tracer(TracerBase):
 
     def _add_output(
         self, call: Callable[..., Value], returned: Argument
-    ) -> None:
+    ) -> Node:
         """Record the output node, with which the graph is whole."""
         is_flat = self.graph._pytree_info is None
         notes = annotations_of(undecorated(call)) if is_flat else {}
         last: tuple[Value, ...]
         last = "output", "output", (returned,), {}, None, notes.get("return")
-        output = frames.run_traced(self.create_node, last)
-        self._watch.end(output)
+        output: Node = frames.run_traced(self.create_node, last)
+        return output
 
-    def _finish(self) -> None:
-        """End the trace; once more, if an exception has broken in."""
+    def _finish(self) -> list[Change]:
+        """End the trace; once more, if an exception has broken in.
+
+        Returns:
+            What the code has changed.
+        """
         self._is_tracing = False
-        if self._state is not None:
-            put_back_proxies(self._state.held)
+        held = () if self._state is None else self._state.held
+        changed = [*changes(held)]
+        put_back_proxies(changed)
         self.submodule_paths = self._state = None
         self._watch = Watch()
+        return changed
 
     def _start(self, root: Root) -> FunctionType:
         """Prepare for a trace, and return the function to run."""

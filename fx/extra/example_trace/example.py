@@ -242,7 +242,7 @@ def _dressed(fake: Value, tensor: torch.Tensor) -> Iterator[str]:
             "x.as_subclass(torch.Tensor), or make what needs the class a leaf"
         )
     own = {n: v for n, v in vars(tensor).items() if n[:7] != "_dynamo"}
-    vars(fake).update(own)
+    fake.__dict__.update(own)
     if own:
         yield f"has attributes of its own, {', '.join(own)}"
     if kind is torch.nn.Parameter:

@@ -82,3 +82,8 @@ is_contiguous: Final[Callable[..., bool]] = find_or(
 def is_fake(value: object) -> bool:
     """Whether it is a fake tensor."""
     return isinstance(value, FakeTensor)
+
+
+def mark_as_parameter(fake: FakeTensor) -> None:
+    """Let it be a parameter to who asks `isinstance(fake, nn.Parameter)`."""
+    fake._is_param = True  # noqa: SLF001

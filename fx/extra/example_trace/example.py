@@ -28,7 +28,7 @@ import torch
 
 from ...linked_list.namespace import is_parameter_name
 from ...node import Node
-from ...torch_internals.fake_tensors import is_fake
+from ...torch_internals.fake_tensors import is_fake, mark_as_parameter
 from ...usedef.values import Value
 from .guarded_code import Parameter
 from .guards import NAMES, Guard, identities
@@ -246,7 +246,7 @@ def _dressed(fake: Value, tensor: torch.Tensor) -> Iterator[str]:
     if own:
         yield f"has attributes of its own, {', '.join(own)}"
     if kind is torch.nn.Parameter:
-        fake._is_param = True  # noqa: SLF001
+        mark_as_parameter(fake)
         yield "is an nn.Parameter"
 
 

@@ -1004,7 +1004,7 @@ PART = Part(
         ),
         Plant(
             "fx/extra/watching/captured.py",
-            "        if changed:\n",
+            "        if written:\n",
             "        if False:\n",
             "buffers that change while they are traced change no more",
         ),

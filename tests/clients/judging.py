@@ -112,7 +112,8 @@ def rows(names: Iterable[str], judged: Callable[[str], Row]) -> Iterator[Row]:
         if data:
             yield Row(*eval(data, {"nan": float("nan")}))
         else:
-            yield Row(name, (), 0.0, "takes too long or too much")
+            why = f"over {SECONDS} s of the processor, or killed"
+            yield Row(name, ("no end",), 0.0, why)
 
 
 def table(

@@ -183,7 +183,7 @@ def timed(act: Callable[[], Value]) -> tuple[float, Value]:
 def page(found: list[Row], *, is_all: bool = True) -> str:
     """The table of all models, or of a choice of them."""
     ran = [row for row in found if row.calls]
-    taken = [row for row in ran if row.others[0] == "yes"]
+    taken = [row for row in ran if row.others[:1] == ("yes",)]
     ratios = sorted(
         float(row.others[1]) / row.seconds for row in taken if row.seconds
     )

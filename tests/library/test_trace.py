@@ -19,6 +19,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import nn
+from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils import checkpoint as checkpoints
 from torch.utils.checkpoint import checkpoint
 
@@ -1228,6 +1229,14 @@ def test_an_example_has_its_attributes_and_is_a_parameter() -> None:
     assert said == "x has attributes of its own, mine: the example"
     (said,) = fx.trace(forward, nn.Parameter(torch.ones(2))).guards.unchecked
     assert said == "x is an nn.Parameter: the example"
+
+
+def test_an_example_without_data_has_no_attributes_of_its_own() -> None:
+    with FakeTensorMode():
+        x = torch.ones(2, 3)
+    gm = fx.trace(torch.relu, x)
+    assert gm.guards.unchecked == []
+    assert torch.equal(gm(-X), torch.zeros_like(X))
 
 
 def test_an_example_of_a_class_of_ones_own_is_refused() -> None:

@@ -234,8 +234,10 @@ def _dressed(fake: Value, tensor: torch.Tensor) -> Iterator[str]:
     Raises:
         TypeError: the example is of a class of the user's own.
     """
+    if is_fake(tensor):  # its attributes are torch's
+        return
     kind = type(tensor)
-    if kind not in (torch.Tensor, torch.nn.Parameter) and not is_fake(tensor):
+    if kind not in (torch.Tensor, torch.nn.Parameter):
         raise TypeError(
             f"an input is a {kind.__qualname__}: a trace gives the program "
             "plain tensors, and could not tell what that class does. Give "

@@ -342,7 +342,8 @@ class GraphModule(nn.Module):
         Warns if the graph was traced in the other mode, and has fixed what a
         forward did because of it.
         """
-        self._note_mode(self._graph, mode)
+        if "_graph" in vars(self):  # a subclass may build itself, graph last
+            self._note_mode(self._graph, mode)
         return super().train(mode)
 
     # -- submodules --------------------------------------------------------

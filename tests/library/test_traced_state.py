@@ -15,6 +15,8 @@ import torch.nn.functional as F
 from torch import finfo, nn
 
 import fx
+from fx.extra.watching.modes import MODES
+from fx.extra.watching.switches import PLACES
 from fx.passes.split_module import split_module
 
 Value: TypeAlias = Any
@@ -371,6 +373,31 @@ def test_the_limits_of_an_unknown_dtype_are_refused(kind: str) -> None:
         with pytest.raises(TypeError, match=r"takes a dtype, and .*getattr_1"):
             fx.symbolic_trace(function)
     assert getattr(torch, kind) is limits
+
+
+def places_in_torch() -> list[tuple[Value, str]]:
+    """Where a trace replaces functions of torch: a namespace and a name."""
+    found = [(vars(torch), "finfo"), (vars(torch), "iinfo")]
+    for holder, names in (*PLACES, *MODES):
+        if isinstance(holder, dict):
+            found += [(holder, name) for name in names]
+    return found
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_what_a_library_has_put_over_a_function_of_torch_is_called() -> None:
+    """As the tracer of transformers does, which records `torch.finfo`."""
+    for holder, name in places_in_torch():
+        called: list[Value] = []
+
+        def calls(x: torch.Tensor) -> torch.Tensor:
+            holder[name](x.dtype)  # noqa: B023
+            return x
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setitem(holder, name, called.append)
+            fx.symbolic_trace(calls)
+        assert len(called) == 1, name
 
 
 def test_the_limits_of_a_dtype_are_known_while_tracing() -> None:

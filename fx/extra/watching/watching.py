@@ -65,7 +65,7 @@ class Watching(Watch):
             TRACES.patch(holder, names, _mode_switch)
         for holder, names in PLACES:
             TRACES.patch(holder, names, _state_switch)
-        TRACES.patch(vars(torch), _LIMITS, stand_in)
+        _refuse_proxies(vars(torch))
 
     def visit(self, namespace: Globals) -> None:
         """Replace what a module has imported, and builtins that ask."""
@@ -73,8 +73,7 @@ class Watching(Watch):
         if not _LOOKED_FOR.isdisjoint(map(id, here.values())):
             switches = [n for n, f in here.items() if id(f) in SWITCHES]
             TRACES.patch(namespace, switches, _state_switch)
-            limits = [n for n, f in here.items() if id(f) in LIMITS]
-            TRACES.patch(namespace, limits, stand_in)
+            _refuse_proxies(namespace)
         TRACES.patch(namespace, QUESTIONS - here.keys(), QUESTION)
 
     def enter(self, module: nn.Module) -> None:
@@ -98,7 +97,16 @@ class Watching(Watch):
 
 _LOOKED_FOR: Final = SWITCHES.union(LIMITS)
 
-_LIMITS: Final = [kind.__name__ for kind in LIMITS.values()]
+
+def _refuse_proxies(namespace: Globals) -> None:
+    """Have the limits of a dtype refuse proxies.
+
+    Where a library has put a function of its own, which may record the call,
+    that stays.
+    """
+    here = namespace.copy()
+    names = [name for name, kind in here.items() if id(kind) in LIMITS]
+    TRACES.patch(namespace, names, stand_in)
 
 
 def _watching(run: object) -> Watching | None:

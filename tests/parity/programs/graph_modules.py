@@ -9,7 +9,8 @@ import io
 import linecache
 import operator
 import re
-from typing import Any, no_type_check
+from collections.abc import Callable
+from typing import Any, Final, no_type_check
 
 import torch
 from torch import nn
@@ -563,3 +564,48 @@ def a_class_that_does_not_call_the_constructor(lib: Lib) -> Seen:
 @no_type_check
 def torch_exp(a):
     return torch.exp(a)
+
+
+BEFORE_ITS_GRAPH: Final[dict[str, Callable[[Value], Value]]] = {
+    "train": lambda gm: gm.train().training,
+    "eval": lambda gm: gm.eval().linear.training,
+    "state_dict": lambda gm: sorted(gm.state_dict()),
+    "load_state_dict": lambda gm: gm.load_state_dict(gm.state_dict()),
+    "to": lambda gm: gm.to(torch.float64).linear.weight.dtype,
+    "repr": repr,
+    "apply": lambda gm: gm.apply(lambda module: None) is gm,
+    "requires_grad_": lambda gm: gm.requires_grad_(False).linear.weight,
+    "zero_grad": lambda gm: gm.zero_grad(),
+    "add_submodule": lambda gm: gm.add_submodule("relu", nn.ReLU()),
+    "delete_submodule": lambda gm: gm.delete_submodule("linear"),
+    "set_submodule": lambda gm: gm.set_submodule("linear", nn.ReLU()),
+    "delete_all_unused_submodules": lambda gm: (
+        gm.delete_all_unused_submodules()
+    ),
+    "setattr": lambda gm: setattr(gm, "factor", 3),
+    "register_buffer": lambda gm: gm.register_buffer("b", torch.ones(1)),
+    "register_forward_hook": lambda gm: bool(gm.register_forward_hook(print)),
+    "graph": lambda gm: gm.graph,
+    "recompile": lambda gm: gm.recompile(),
+    "call": lambda gm: gm(1),
+    "copy": lambda gm: type(copy.copy(gm)).__name__,
+}
+
+
+@program()
+def what_can_be_asked_before_there_is_a_graph(lib: Lib) -> Seen:
+    base: Value = lib.GraphModule
+
+    class Extractor(base):  # type: ignore[misc]  # of either library
+        def __init__(self) -> None:
+            nn.Module.__init__(self)
+            torch.manual_seed(0)
+            self.linear = nn.Linear(2, 2)
+
+    told = []
+    for name, ask in BEFORE_ITS_GRAPH.items():
+        try:
+            told.append((name, str(ask(Extractor()))))
+        except (AttributeError, NotImplementedError) as error:
+            told.append((name, f"fails: {bool(str(error))}"))
+    return told

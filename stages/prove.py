@@ -58,6 +58,8 @@ def form_problems(stage: Stage) -> Iterator[str]:
     """Problems of a stage that show without running its tests."""
     if not 4 <= len(stage.pieces) <= 8:
         yield f"stage {stage.number:02d} has {len(stage.pieces)} exercises"
+    if len(mutants(stage)) <= 30:  # docs/classes.md says that there are more
+        yield f"stage {stage.number:02d} has {len(mutants(stage))} mutants"
     for one in stage.exercises:
         text = (REFERENCE / one.file).read_text(encoding="utf-8")
         try:

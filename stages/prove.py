@@ -14,6 +14,7 @@ import ast
 import importlib
 import sys
 import tomllib
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from types import ModuleType
@@ -58,8 +59,6 @@ def form_problems(stage: Stage) -> Iterator[str]:
     """Problems of a stage that show without running its tests."""
     if not 4 <= len(stage.pieces) <= 8:
         yield f"stage {stage.number:02d} has {len(stage.pieces)} exercises"
-    if len(mutants(stage)) <= 30:  # docs/classes.md says that there are more
-        yield f"stage {stage.number:02d} has {len(mutants(stage))} mutants"
     for one in stage.exercises:
         text = (REFERENCE / one.file).read_text(encoding="utf-8")
         try:
@@ -69,16 +68,24 @@ def form_problems(stage: Stage) -> Iterator[str]:
             continue
         if functions.body_lines(found) > LONGEST:
             yield f"{one.name} has a body of over {LONGEST} lines"
-        if sum(m.function == one.name for m in mutants(stage)) < 2:
-            yield f"{one.name} has fewer than two mutants"
     for target in stage.proof:
         path = target if "/" in target else f"{target.replace('.', '/')}.py"
         if target != "page" and not (ROOT / path).is_file():
             yield f"stage {stage.number:02d} is proved by {target}: no file"
+    yield from _list_problems(stage)
+
+
+def _list_problems(stage: Stage) -> Iterator[str]:
+    """What the list of mutants lacks."""
+    found = Counter(mutant.function for mutant in mutants(stage))
     names = {one.name for one in stage.exercises}
-    for mutant in mutants(stage):
-        if mutant.function not in names:
-            yield f"a mutant of {mutant.function}, which is not an exercise"
+    if found.total() <= 30:  # docs/classes.md says that there are more
+        yield f"stage {stage.number:02d} has {found.total()} mutants"
+    for name in sorted(names):
+        if found[name] < 2:
+            yield f"{name} has fewer than two mutants"
+    for name in sorted(found.keys() - names):
+        yield f"a mutant of {name}, which is not an exercise"
 
 
 def stub_problems(stage: Stage, executor: ProcessPoolExecutor) -> Iterator[str]:

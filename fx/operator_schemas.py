@@ -168,7 +168,7 @@ def type_matches(signature_type: Value, argument_type: Value) -> bool:
     origin: object = typing.get_origin(signature_type)
     if origin is typing.Union:
         union = typing.get_args(signature_type)
-        return any(type_matches(one, argument_type) for one in union)
+        return any(type_matches(member, argument_type) for member in union)
     if origin is list:
         return _list_matches(typing.get_args(signature_type)[0], argument_type)
     if signature_type is int and argument_type is torch.dtype:
@@ -186,8 +186,8 @@ def _list_matches(item: Value, argument_type: Value) -> bool:
     container: object = typing.get_origin(argument_type)
     if container not in (list, tuple):
         return False
-    given = [one for one in typing.get_args(argument_type) if one is not ...]
-    return all(type_matches(item, one) for one in given)
+    parts = [part for part in typing.get_args(argument_type) if part is not ...]
+    return all(type_matches(item, part) for part in parts)
 
 
 def normalize_function(
@@ -245,7 +245,7 @@ def overload_of(
     fitting = _fitting(target, args, kwargs)
     if isinstance(target, BuiltinFunctionType):
         # The others are TorchScript's, such as aten::add.int(int a, int b).
-        fitting = [one for one in fitting if has_kernel(one.full_name)]
+        fitting = [facts for facts in fitting if has_kernel(facts.full_name)]
     if len(fitting) > 1:
         if arg_types is None and kwarg_types is None:
             schemas = "\n".join([str(facts.signature) for facts in fitting])
@@ -269,11 +269,13 @@ def _meant(
     which 1 is a truth value, since the first is called that takes what is
     given, converted.
     """
-    taking = [one for one in fitting if _types_fit(one, types, type_matches)]
+    taking = [
+        facts for facts in fitting if _types_fit(facts, types, type_matches)
+    ]
     if taking and isinstance(target, OpOverloadPacket):
-        for one in fitting[: fitting.index(taking[0])]:
-            converts = _types_fit(one, types, may_convert)
-            if converts and not alike(one.signature, taking[0].signature):
+        for facts in fitting[: fitting.index(taking[0])]:
+            converts = _types_fit(facts, types, may_convert)
+            if converts and not alike(facts.signature, taking[0].signature):
                 return []
     return taking
 
@@ -281,7 +283,7 @@ def _meant(
 def alike(one: Signature, other: Signature) -> bool:
     """Whether two signatures differ in the types alone."""
     named, beside = (
-        [(each.name, each.default) for each in signature.parameters.values()]
+        [(p.name, p.default) for p in signature.parameters.values()]
         for signature in (one, other)
     )
     return named == beside
@@ -353,7 +355,7 @@ def _signature_by_name(function: Function) -> Signature | None:
     signature = python_signature(function)
     nameable = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
     if signature is not None and all(
-        one.kind in nameable for one in signature.parameters.values()
+        p.kind in nameable for p in signature.parameters.values()
     ):
         return signature
     return None
@@ -372,8 +374,8 @@ def _as_called(facts: Facts, *, of_python: bool) -> Signature:
     parameters = facts.signature.parameters.values()
     return facts.signature.replace(
         parameters=[
-            one.replace(default=_default(argument, of_python=of_python))
-            for one, argument in zip(parameters, arguments, strict=True)
+            parameter.replace(default=_default(argument, of_python=of_python))
+            for parameter, argument in zip(parameters, arguments, strict=True)
         ]
     )
 
@@ -416,7 +418,9 @@ def _normalize(
         return None
     bound = signature.bind(*args, **kwargs)
     bound.apply_defaults()
-    items = [one for one in bound.arguments.items() if one[1] is not _UNKNOWN]
+    items = [
+        item for item in bound.arguments.items() if item[1] is not _UNKNOWN
+    ]
     by_position = 0 if only_kwargs else len(args)
     return ArgsKwargsPair(
         tuple([value for _, value in items[:by_position]]),

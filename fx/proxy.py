@@ -176,8 +176,8 @@ class TracerBase:
         if graph.is_finished:
             self.check_unfinished(kind, target)
         node = graph.create_node(kind, target, args, kwargs, name, type_expr)
-        here = self.scope.module_path, self.scope.module_type
-        self.node_name_to_scope[node._name] = here
+        module = self.scope.module_path, self.scope.module_type
+        self.node_name_to_scope[node._name] = module
         give_notes = NOTES.get().give
         if give_notes is not None:
             give_notes(node)
@@ -718,16 +718,16 @@ def proxies_in(values: Iterable[Value], *, fields: bool) -> list[Proxy]:
         values: to look through.
         fields: look into dataclasses, too.
     """
-    found: list[Proxy] = []
+    proxies: list[Proxy] = []
     for value in values:
         kind = type(value)
         if kind is Proxy or issubclass(kind, Proxy):
-            found.append(value)
+            proxies.append(value)
         elif kind not in LEAVES and (
             fields or not dataclasses.is_dataclass(kind)
         ):
-            found += proxies_in(parts(value), fields=fields)
-    return found
+            proxies += proxies_in(parts(value), fields=fields)
+    return proxies
 
 
 def _common_tracer(
@@ -735,9 +735,9 @@ def _common_tracer(
 ) -> TracerBase:
     """The tracer of all the proxies among the arguments of a call."""
     values = (*args, *kwargs.values()) if kwargs else args
-    found = proxies_in(values, fields=True)
-    first = found[0].tracer
-    for proxy in found:
+    proxies = proxies_in(values, fields=True)
+    first = proxies[0].tracer
+    for proxy in proxies:
         if proxy.tracer is not first:
             raise RuntimeError(
                 f"Found multiple different tracers {[first, proxy.tracer]} "

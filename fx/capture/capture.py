@@ -185,11 +185,11 @@ class Capture(GraphAppendingTracer):
             return None
         fakes = []
         for index, item in enumerate(value):
-            each = self.create_node(
+            item_node = self.create_node(
                 "call_function", operator.getitem, (node, index), {}
             )
             part = None if constant is None else constant[index]
-            fakes.append(self.bind(item, each, part))
+            fakes.append(self.bind(item, item_node, part))
         node.meta["val"] = type(value)(fakes)
         return node.meta["val"]
 

@@ -57,15 +57,15 @@ def _warning(called: Callable[..., Value]) -> Callable[..., Value]:
 
     @functools.wraps(original)
     def replacement(*args: Value, **kwargs: Value) -> Value:
-        here = TRACES.current
-        if not isinstance(here, Capturing):
+        trace = TRACES.current
+        if not isinstance(trace, Capturing):
             return in_trace(*args, **kwargs)
         leaves = pytree.arg_tree_leaves(*args, **kwargs)
         name = original.__name__
-        if name not in here.said and any(
+        if name not in trace.said and any(
             isinstance(leaf, torch.Tensor) for leaf in leaves
         ):
-            here.said.add(name)
+            trace.said.add(name)
             frames.warn(
                 f"make_fx records the operators inside of {name}, although "
                 "fx.wrap has marked it: a graph of operators has no calls of "

@@ -157,7 +157,7 @@ def _all(given: _Given) -> Value:
 def _in_lists(given: _Given) -> Value:
     """The arguments that are not tensors, but may have some in them."""
     values = [*given[0], *given[1].values()]
-    return [one for one in values if not isinstance(one, torch.Tensor)]
+    return [value for value in values if not isinstance(value, torch.Tensor)]
 
 
 def _but_first(given: _Given) -> Value:
@@ -169,7 +169,7 @@ def _in_index(given: _Given) -> Value:
     """What is in lists inside of an index."""
     index = given[0][1]
     parts = index if isinstance(index, tuple) else (index,)
-    return [one for one in parts if isinstance(one, list)]
+    return [part for part in parts if isinstance(part, list)]
 
 
 _SET_DATA: Final[Value] = vars(torch.Tensor.__base__)["data"].__set__

@@ -110,12 +110,12 @@ def _used_children(
     used: set[tuple[int, str]] = set()
     seen: set[nn.Module] = set()
     for path in paths:
-        found: object = root
+        value: object = root
         for step in dotted_path.walk(root, path):
-            used.add((id(found), step.atom))
-            found = step.value
-        if isinstance(found, nn.Module):
-            for _, module in found.named_modules(seen):
+            used.add((id(value), step.atom))
+            value = step.value
+        if isinstance(value, nn.Module):
+            for _, module in value.named_modules(seen):
                 children = module._modules.items()
                 used.update((id(module), name) for name, _ in children)
     return used
@@ -134,10 +134,12 @@ def bare(tensor: torch.Tensor) -> torch.Tensor:
 
 def state_of(gm: GraphModule) -> dict[str, Value]:
     """The attributes that `recompile` does not make."""
-    made = _GENERATED
+    generated = _GENERATED
     if isinstance(gm.graph._codegen, _PyTreeCodeGen):
-        made |= SPECS
-    return {name: held for name, held in vars(gm).items() if name not in made}
+        generated |= SPECS
+    return {
+        name: value for name, value in vars(gm).items() if name not in generated
+    }
 
 
 def at_first() -> dict[str, Value]:
@@ -191,13 +193,13 @@ def shallow_copy(gm: GraphModule, new: GraphModule) -> GraphModule:
     nn.Module.__init__(new)
     # Makes new modules on the way, which a submodule may be added to.
     module_paths.copy_attributes(gm, new, paths_in(gm.graph.nodes))
-    held = vars(new)
+    attributes = vars(new)
     for name, value in state_of(gm).items():
         if name in ("_modules", "_parameters", "_buffers"):
-            held[name] = {**value, **held[name]}
-        elif name in held or name.endswith("_hooks"):
-            held[name] = copy.copy(value)
+            attributes[name] = {**value, **attributes[name]}
+        elif name in attributes or name.endswith("_hooks"):
+            attributes[name] = copy.copy(value)
         else:
-            held[name] = value
+            attributes[name] = value
     new.graph = gm.graph
     return new

@@ -64,8 +64,8 @@ _FRAME: Final = re.compile(
 
 def frames_of(stack_trace: str | None) -> list[Frame]:
     """The frames of a stack trace that is text, the innermost last."""
-    found = _FRAME.findall(stack_trace or "")
-    return [Frame(file, int(line), *rest) for file, line, *rest in found]
+    matches = _FRAME.findall(stack_trace or "")
+    return [Frame(file, int(line), *rest) for file, line, *rest in matches]
 
 
 class Line(NamedTuple):

@@ -64,22 +64,22 @@ def copy_attributes(
 
     Cost: each module on the way is looked up once, for all paths.
     """
-    found: dict[str, object] = {"": source}
-    entered: dict[str, object] = {"": destination}
+    holders: dict[str, object] = {"": source}
+    new_holders: dict[str, object] = {"": destination}
     for path in paths:
         prefix, _, field = path.rpartition(".")
-        here = _holder(prefix, found, _look)
-        value = _look(here, field)
+        holder = _holder(prefix, holders, _look)
+        value = _look(holder, field)
         if value is MISSING:
             raise path_error(source, path)
-        there = _holder(prefix, entered, _enter)
-        if there is here:
+        new_holder = _holder(prefix, new_holders, _enter)
+        if new_holder is holder:
             continue
         if isinstance(value, nn.Module):
-            _set_child(there, field, value)
+            _set_child(new_holder, field, value)
         else:
-            passing = getattr(here, "_non_persistent_buffers_set", ())
-            _store(there, field, value, persistent=field not in passing)
+            passing = getattr(holder, "_non_persistent_buffers_set", ())
+            _store(new_holder, field, value, persistent=field not in passing)
 
 
 def _holder(

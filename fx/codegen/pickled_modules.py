@@ -38,10 +38,10 @@ def state_to_pickle(gm: GraphModule) -> dict[str, Value]:
 
 def attributes_of(state: dict[str, Value]) -> dict[str, Value]:
     """What of a state are attributes of the module."""
-    made = "_graph", _CLASS_NAME
+    not_held = "_graph", _CLASS_NAME
     tracer = importable(state["_graph"]._tracer_cls)
-    held = {name: state[name] for name in state if name not in made}
-    return {"_tracer_cls": tracer} | held
+    attributes = {name: state[name] for name in state if name not in not_held}
+    return {"_tracer_cls": tracer} | attributes
 
 
 def class_name_of(state: dict[str, Value]) -> str:

@@ -48,12 +48,12 @@ class _PyTreeCodeGen(CodeGen):
 
     def process_inputs(self, *inputs: Value) -> Value:
         """The leaves of the inputs, which may be leaves already."""
-        if all(pytree.tree_structure(each).is_leaf() for each in inputs):
+        if all(pytree.tree_structure(value).is_leaf() for value in inputs):
             return list(inputs)
         names = self.pytree_info.orig_args
         specs = child_specs(self.pytree_info.in_spec)
         if self._keywords(names) is not None:
-            specs = [each for spec in specs for each in child_specs(spec)]
+            specs = [child for spec in specs for child in child_specs(spec)]
         if names[:1] == ["self"] and len(inputs) < len(specs):
             specs = specs[1:]  # the module, which callers do not give
             names = names[1:]
@@ -112,10 +112,10 @@ class _PyTreeCodeGen(CodeGen):
         annotated = [variable for variable in bare if ":" in variable]
         text = ""
         if annotated and expanded_def:
-            text = "".join([f"\n{INDENT}{each}" for each in annotated])
+            text = "".join([f"\n{INDENT}{variable}" for variable in annotated])
         elif annotated:
             text = f"\n{INDENT}{'; '.join(annotated)};\n"
-        names = [each.partition(":")[0].partition("#")[0] for each in bare]
+        names = [name.partition(":")[0].partition("#")[0] for name in bare]
         flattened = self._flattened(fn_args)
         return f"{text}\n{INDENT}{', '.join(names)}, = {flattened}"
 
@@ -184,8 +184,8 @@ class _BoxedCodeGen(CodeGen):
         expanded_def: bool = False,
     ) -> str:
         """The first line, and the statements that empty the list."""
-        names = [_name_of(each) for each in free_vars if each != "self"]
-        box, items = (_unlike(names, each) for each in self._own_parameters())
+        names = [_name_of(text) for text in free_vars if text != "self"]
+        box, items = (_unlike(names, name) for name in self._own_parameters())
         lines = [
             f"def {self._func_name}(self, {box}){maybe_return_annotation}:"
         ]
@@ -234,8 +234,8 @@ def _with_defaults(names: list[str], free_vars: list[str]) -> list[str]:
 
 def _name_of(parameter: str) -> str:
     """The name alone of a parameter with stars, annotation, default."""
-    found = _parameter_name.match(parameter.lstrip("*"))
-    return found[0] if found else parameter
+    match = _parameter_name.match(parameter.lstrip("*"))
+    return match[0] if match else parameter
 
 
 def _unlike(names: list[str], name: str) -> str:

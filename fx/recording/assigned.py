@@ -33,9 +33,9 @@ class Assigned:
         """
         if proxy is None:
             return self
-        held = vars(proxy)
-        if self._name in held:
-            return held[self._name]
+        attributes = vars(proxy)
+        if self._name in attributes:
+            return attributes[self._name]
         return proxy.__getattr__(self._name)
 
     def __set__(self, proxy: Proxy, value: Value) -> None:

@@ -98,8 +98,8 @@ def where(frame: FrameType | None = None) -> str:
 def _expression(frame: FrameType) -> str:
     """The source of what is being evaluated in `frame`, if on one line."""
     code = frame.f_code
-    here = islice(code.co_positions(), frame.f_lasti // 2, None)
-    first, last, start, end = next(here, (None, None, None, None))
+    positions = islice(code.co_positions(), frame.f_lasti // 2, None)
+    first, last, start, end = next(positions, (None, None, None, None))
     if first is None or first != last:
         return ""
     line = linecache.getline(code.co_filename, first).encode()

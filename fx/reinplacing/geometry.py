@@ -72,7 +72,7 @@ def tensors_in(value: Value) -> list[torch.Tensor]:
     Args:
         value: a tensor, a list or tuple of results, or anything else.
     """
-    return [one for one in pytree.tree_leaves(value) if can_be_seen(one)]
+    return [leaf for leaf in pytree.tree_leaves(value) if can_be_seen(leaf)]
 
 
 def can_be_seen(tensor: torch.Tensor) -> bool:
@@ -91,8 +91,8 @@ def can_be_seen(tensor: torch.Tensor) -> bool:
 def hides_memory(value: Value) -> bool:
     """Whether there is a tensor in a fake value that `can_be_seen` denies."""
     return any(
-        isinstance(one, torch.Tensor) and not can_be_seen(one)
-        for one in pytree.tree_leaves(value)
+        isinstance(leaf, torch.Tensor) and not can_be_seen(leaf)
+        for leaf in pytree.tree_leaves(value)
     )
 
 

@@ -196,9 +196,9 @@ def _check_returned(
         if node not in changed:
             continue
         old, new = tensors_in(sim.values[node]), tensors_in(changed[node])
-        for one, other in zip(old, new, strict=True):
-            if geometry(one) != geometry(other)._replace(
-                offset=geometry(one).offset
+        for before, after in zip(old, new, strict=True):
+            if geometry(before) != geometry(after)._replace(
+                offset=geometry(before).offset
             ):
                 raise Kept("4", f"{node} is returned, with strides of its own")
 
@@ -221,8 +221,8 @@ def _recompute(sim: Simulation, node: Node, changed: dict[Node, Value]) -> bool:
     if facts is not None and facts.views:
         # Fake tensors let `view` pass in cases where the kernel raises: they
         # ignore the strides next to a dimension of size 1.
-        made = tensors_in(_compute(sim, node, changed, bare=True))
-        if [geometry(t)[:3] for t in made] != [geometry(t)[:3] for t in new]:
+        checked = tensors_in(_compute(sim, node, changed, bare=True))
+        if [geometry(t)[:3] for t in checked] != [geometry(t)[:3] for t in new]:
             return False
     elif facts is not None:
         # What was a view is a copy now, or the other way round.

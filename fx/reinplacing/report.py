@@ -65,12 +65,12 @@ def _peak_bytes(sim: Simulation, after: bool) -> int:
         is_given = node.op in INPUTS
         for holder in (node, *node.all_input_nodes):
             for number in sim.storages.of[holder]:
-                one = sim.fused.find(number) if after else number
-                births.setdefault(one, -1 if is_given else place)
-                deaths[one] = place
+                storage = sim.fused.find(number) if after else number
+                births.setdefault(storage, -1 if is_given else place)
+                deaths[storage] = place
     changes = [0] * (len(sim.nodes) + 1)
-    for one, birth in births.items():
+    for storage, birth in births.items():
         if birth >= 0:
-            changes[birth] += sim.storages.all[one].nbytes()
-            changes[deaths[one] + 1] -= sim.storages.all[one].nbytes()
+            changes[birth] += sim.storages.all[storage].nbytes()
+            changes[deaths[storage] + 1] -= sim.storages.all[storage].nbytes()
     return max(itertools.accumulate(changes))

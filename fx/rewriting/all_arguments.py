@@ -19,15 +19,15 @@ def by_schema(node: Node) -> list[Argument]:
     """All arguments of a call of an OpOverload, defaults filled in."""
     target: Value = node.target
     args, kwargs = node.args, node.kwargs
-    found: list[Argument] = []
-    for place, one in enumerate(target._schema.arguments):
-        if one.name in kwargs:
-            found.append(kwargs[one.name])
-        elif not one.kwarg_only and place < len(args):
-            found.append(args[place])
+    arguments: list[Argument] = []
+    for place, parameter in enumerate(target._schema.arguments):
+        if parameter.name in kwargs:
+            arguments.append(kwargs[parameter.name])
+        elif not parameter.kwarg_only and place < len(args):
+            arguments.append(args[place])
         else:
-            found.append(one.default_value)
-    return found
+            arguments.append(parameter.default_value)
+    return arguments
 
 
 def by_signature(

@@ -112,16 +112,16 @@ class Candidates:
         downstream of it can match.
         """
         nodes = self.pattern.nodes
-        found = buckets[nodes[anchor].key]
+        candidates = buckets[nodes[anchor].key]
         by_count = [
             (buckets[nodes[route.start].key], route)
             for route in self.inner[anchor]
         ]
         rare, route = min(
-            by_count, key=lambda one: len(one[0]), default=(found, None)
+            by_count, key=lambda pair: len(pair[0]), default=(candidates, None)
         )
-        if route is None or 4 * len(rare) >= len(found):
-            return found
+        if route is None or 4 * len(rare) >= len(candidates):
+            return candidates
         return sorted({end for node in rare for end in self._ends(node, route)})
 
     def joined(

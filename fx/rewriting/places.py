@@ -101,8 +101,8 @@ def find_place(
 
 def _returned(rewrite: Rewrite) -> Sequence[Node]:
     """The nodes that the match returns."""
-    found = rewrite.match.returning_nodes
-    return [node for node in found if isinstance(node, Node)]
+    returned = rewrite.match.returning_nodes
+    return [node for node in returned if isinstance(node, Node)]
 
 
 def _computed(rewrite: Rewrite) -> Iterator[Node]:
@@ -112,13 +112,13 @@ def _computed(rewrite: Rewrite) -> Iterator[Node]:
 
 def _last_input(rewrite: Rewrite) -> Node:
     """The last node that a replacement reads; the sentinel if none."""
-    found: list[Node] = []
-    made, values = rewrite.template, rewrite.match.placeholder_nodes
-    for one, value in zip(made.placeholders, values, strict=True):
-        if one.users:
-            map_arg(value, found.append)
+    inputs: list[Node] = []
+    template, values = rewrite.template, rewrite.match.placeholder_nodes
+    for placeholder, value in zip(template.placeholders, values, strict=True):
+        if placeholder.users:
+            map_arg(value, inputs.append)
     graph = next(iter(rewrite.operations)).graph
-    return max(found, default=next(iter(graph.nodes)).prev)
+    return max(inputs, default=next(iter(graph.nodes)).prev)
 
 
 def _late_users(rewrite: Rewrite, dead: Container[Node] = ()) -> list[Node]:

@@ -100,7 +100,8 @@ class Edit:
                     new.target = made.renamed.get(path, path)
                 rewrite.made.append(new)
         outputs = [
-            known[one] if isinstance(one, Node) else one for one in made.outputs
+            known[output] if isinstance(output, Node) else output
+            for output in made.outputs
         ]
         if self.carry_meta:
             carry(rewrite, outputs)
@@ -118,13 +119,13 @@ class Edit:
         if arg not in self.new:
             return arg
         trail = []
-        found: Argument = arg
-        while isinstance(found, Node) and found in self.new:
-            trail.append(found)
-            found = self.new[found]
+        newest: Argument = arg
+        while isinstance(newest, Node) and newest in self.new:
+            trail.append(newest)
+            newest = self.new[newest]
         for node in trail[:-1]:
-            self.new[node] = found
-        return found
+            self.new[node] = newest
+        return newest
 
     def replace(self, old: Argument, new: Argument) -> None:
         """Note that users of `old` are to use `new`."""

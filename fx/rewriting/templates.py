@@ -61,25 +61,25 @@ class Copies:
         ways = accumulate(path.split("."), "{}.{}".format)
         return not self.origins.keys().isdisjoint(ways)
 
-    def put(self, gm: GraphModule, made: Template, path: str) -> str:
+    def put(self, gm: GraphModule, template: Template, path: str) -> str:
         """The path of the copy of what a template needs at `path`.
 
         Weights that two of the objects share stay shared, and a buffer that
         the state dict leaves out stays so.
         """
-        found = made.needed[path]
-        key = (path, id(found))  # `origins` keeps the object alive
+        original = template.needed[path]
+        key = (path, id(original))  # `origins` keeps the object alive
         if key in self._paths:
             return self._paths[key]
-        new = copy.deepcopy(found, self._memo)
+        new = copy.deepcopy(original, self._memo)
         if dotted_path.look_up(gm, path) is new:
             return path  # it came with the module that has it
         target = self._paths[key] = self._free_path(gm, path)
-        self.origins[target] = found
+        self.origins[target] = original
         if isinstance(new, nn.Module):
             gm.add_submodule(target, new)
         else:
-            saved = dotted_path.is_persistent(made.root, path)
+            saved = dotted_path.is_persistent(template.root, path)
             module_paths.assign(gm, target, new, persistent=saved)
         return target
 
@@ -100,7 +100,7 @@ class Copies:
         stem = path.rstrip("0123456789")
         numbers = self._numbers.setdefault(stem, count())
         paths = (f"{stem}{number}" for number in numbers)
-        return next(each for each in paths if not dotted_path.exists(gm, each))
+        return next(path for path in paths if not dotted_path.exists(gm, path))
 
 
 @dataclass
@@ -194,10 +194,10 @@ def _call_of(function: Callable[..., Value]) -> Graph:
     args: list[Argument] = []
     kwargs: dict[str, Argument] = {}
     known = python_signature(function)
-    for name, one in known.parameters.items() if known else ():
-        if one.kind in (one.VAR_POSITIONAL, one.VAR_KEYWORD):
+    for name, parameter in known.parameters.items() if known else ():
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             known = None
-        elif one.kind is one.KEYWORD_ONLY:
+        elif parameter.kind is parameter.KEYWORD_ONLY:
             kwargs[name] = graph.placeholder(name)
         else:
             args.append(graph.placeholder(name))
@@ -237,9 +237,11 @@ def template_maker(
 
         def made_for(match: InternalMatch) -> Template:
             graph = as_ours(callback(match, gm.graph, matcher.pattern))
-            made = make_template(gm, graph, graph.owning_module, copies=copies)
-            _check_fit(match, made, matcher.pattern)
-            return made
+            template = make_template(
+                gm, graph, graph.owning_module, copies=copies
+            )
+            _check_fit(match, template, matcher.pattern)
+            return template
 
         return made_for
     if replacement is None:
@@ -257,9 +259,9 @@ def template_maker(
 
     def same_for(match: InternalMatch) -> Template:
         if not same:
-            made = make_template(gm, graph, root, own_constants=traced)
-            _check_fit(match, made, matcher.pattern)
-            same.append(made)
+            template = make_template(gm, graph, root, own_constants=traced)
+            _check_fit(match, template, matcher.pattern)
+            same.append(template)
         return same[0]
 
     return same_for
@@ -300,7 +302,7 @@ def make_template(
         )
     outputs: list[Argument] = []
     map_aggregate(nodes[-1].args[0], outputs.append)
-    made = Template(
+    template = Template(
         [node for node in nodes if node.op == "placeholder"],
         [node for node in nodes if node.op not in ("placeholder", "output")],
         outputs,
@@ -308,10 +310,10 @@ def make_template(
         root=root,
         copies=copies or Copies(),
     )
-    for node in made.body:
+    for node in template.body:
         if node.op in BY_PATH:
-            _resolve_path(gm, root, node, made, own=own_constants)
-    return made
+            _resolve_path(gm, root, node, template, own=own_constants)
+    return template
 
 
 def _keys(returned: Argument) -> Iterator[tuple[Value, ...]]:
@@ -323,13 +325,13 @@ def _keys(returned: Argument) -> Iterator[tuple[Value, ...]]:
 
 
 def _resolve_path(
-    gm: GraphModule, root: object, node: Node, made: Template, *, own: bool
+    gm: GraphModule, root: object, node: Node, template: Template, *, own: bool
 ) -> None:
     """Decide which object a node of a replacement is to fetch or call."""
     path = str(node.target)
     ours = dotted_path.look_up(gm, path)
     theirs = dotted_path.look_up(root, path)
-    is_own = (own and node.op == "get_attr") or made.copies.has(path)
+    is_own = (own and node.op == "get_attr") or template.copies.has(path)
     is_needed = theirs is not None and (ours is None or is_own)
     if ours is None and theirs is None:
         raise RuntimeError(
@@ -339,18 +341,20 @@ def _resolve_path(
             f"that is rewritten: node {node} of the replacement needs it"
         )
     if is_needed and ours is not theirs:
-        made.needed[path] = theirs
-    found: object = theirs if is_needed else ours
-    if node.op == "call_module" and not isinstance(found, nn.Module):
+        template.needed[path] = theirs
+    value: object = theirs if is_needed else ours
+    if node.op == "call_module" and not isinstance(value, nn.Module):
         where = "replacement" if is_needed else "module that is rewritten"
         raise RuntimeError(
             f"node {node} of the replacement calls the module {path!r}, but "
-            f"what the {where} has there is a {type(found).__name__}: give "
+            f"what the {where} has there is a {type(value).__name__}: give "
             "the module another name"
         )
 
 
-def _check_fit(match: InternalMatch, made: Template, pattern: Graph) -> None:
+def _check_fit(
+    match: InternalMatch, template: Template, pattern: Graph
+) -> None:
     """Raise unless a template can replace a match.
 
     Raises:
@@ -360,42 +364,42 @@ def _check_fit(match: InternalMatch, made: Template, pattern: Graph) -> None:
             something else in its place; or they return other keys.
     """
     inputs, outputs = match.placeholder_nodes, match.returning_nodes
-    if len(inputs) != len(made.placeholders):
+    if len(inputs) != len(template.placeholders):
         raise AssertionError(
             f"Placeholder count mismatch: {len(inputs)} vs "
-            f"{len(made.placeholders)}: pattern and replacement must have "
+            f"{len(template.placeholders)}: pattern and replacement must have "
             "the same inputs, used or not"
         )
-    if len(outputs) != len(made.outputs):
+    if len(outputs) != len(template.outputs):
         raise AssertionError(
             f"Returning nodes count mismatch: {len(outputs)} vs "
-            f"{len(made.outputs)}: pattern and replacement must return "
+            f"{len(template.outputs)}: pattern and replacement must return "
             "equally many values"
         )
     keys = [*_keys(pattern.output_node().args[0])]
-    if keys and made.keys and keys != made.keys:
+    if keys and template.keys and keys != template.keys:
         raise RuntimeError(
             f"the pattern returns dicts with the keys {keys}, and the "
-            f"replacement with {made.keys}: give the same keys in one order"
+            f"replacement with {template.keys}: give the same keys in one order"
         )
-    sought = pattern.find_nodes(op="placeholder")
-    partner = dict(zip(sought, made.placeholders, strict=True))
-    for one, other in partner.items():
-        if one not in match.nodes_map and other.users:
+    inputs_sought = pattern.find_nodes(op="placeholder")
+    partner = dict(zip(inputs_sought, template.placeholders, strict=True))
+    for sought, given in partner.items():
+        if sought not in match.nodes_map and given.users:
             raise RuntimeError(
-                f"the replacement reads its input {other}, but the pattern "
-                f"does not use its input {one}: no match says what it is"
+                f"the replacement reads its input {given}, but the pattern "
+                f"does not use its input {sought}: no match says what it is"
             )
     returned = pattern.output_node().all_input_nodes
-    for one, new in zip(returned, made.outputs, strict=True):
-        if one.op == "placeholder" and partner[one] is not new:
+    for node, new in zip(returned, template.outputs, strict=True):
+        if node.op == "placeholder" and partner[node] is not new:
             raise RuntimeError(
-                f"the pattern returns its input {one}, and the replacement "
-                f"{new} in its place: return input {partner[one]} there"
+                f"the pattern returns its input {node}, and the replacement "
+                f"{new} in its place: return input {partner[node]} there"
             )
 
 
-def copy_needed(gm: GraphModule, made: Template) -> None:
+def copy_needed(gm: GraphModule, template: Template) -> None:
     """Copy into a module what a template needs and the module lacks."""
-    for path in made.needed:
-        made.renamed[path] = made.copies.put(gm, made, path)
+    for path in template.needed:
+        template.renamed[path] = template.copies.put(gm, template, path)

@@ -61,7 +61,7 @@ def leave_notes(gm: GraphModule, before: Snapshot, options: Options) -> None:
     Raises:
         RuntimeError: notes that are true are asked for.
     """
-    if any(one.get("recompute_meta") for one in options):
+    if any(chosen.get("recompute_meta") for chosen in options):
         raise RuntimeError(
             "recompute_meta=True needs fx.extra.notes, which is not there: "
             "import fx as a whole, or leave the option out"

@@ -69,6 +69,6 @@ def beside_forward(module: nn.Module) -> list[str]:
 
     That is hooks, as Python names them, and a forward set on the instance.
     """
-    held = vars(module)
-    own = ["a forward of its own"] if "forward" in held else []
-    return own + [hooks[1:] for hooks in HOOKS if held.get(hooks)]
+    attributes = vars(module)
+    own = ["a forward of its own"] if "forward" in attributes else []
+    return own + [hooks[1:] for hooks in HOOKS if attributes.get(hooks)]

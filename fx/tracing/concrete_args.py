@@ -181,7 +181,7 @@ class RootInputs:
 
         def leaf(x: Value) -> Value:
             names = (f"{name}_{number}" for number in numbers)
-            target = next(each for each in names if each not in self._taken)
+            target = next(name for name in names if name not in self._taken)
             proxy = self._placeholder(target, owner)
             if isinstance(x, PHBase):
                 mark(proxy.node, x)

@@ -102,17 +102,17 @@ class Patches:
             make: makes the replacement from what is called there: the
                 original or, if the place is empty, the builtin of its name.
         """
-        held = names_of(holder)
+        members = names_of(holder)
         _, known = self._patches.setdefault(id(holder), (holder, {}))
         for name in names:
             if name not in known:
-                original = held.get(name, MISSING)
+                original = members.get(name, MISSING)
                 called = original
                 if original is MISSING:
                     called = getattr(builtins, name, None)
                 known.setdefault(name, (original, make(called)))
             original, replacement = known[name]
-            if held.get(name, MISSING) is original:
+            if members.get(name, MISSING) is original:
                 put(holder, name, replacement)
 
     @contextmanager
@@ -167,9 +167,9 @@ class Patches:
         an interrupted call can be made again.
         """
         for key, (holder, known) in list(self._patches.items()):
-            held = names_of(holder)
+            members = names_of(holder)
             for name, (original, replacement) in list(known.items()):
-                if held.get(name, MISSING) is replacement:
+                if members.get(name, MISSING) is replacement:
                     put(holder, name, original)
             self._patches.pop(key, None)
 

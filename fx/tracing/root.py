@@ -117,10 +117,10 @@ def root_call(
     watch.given(function, unfixed)
     make = RootInputs(tracer, function, defaults, concrete, known)
     # A frame has *args at its end, a signature before what is keyword-only.
-    here = function.__code__.co_argcount - len(args)
-    order = [*free[:here], varargs, *free[here:], varkw]
-    made = {name: make(name) for name in order if name}
-    args += [made[name] for name in (*free, *rest)]
+    split = function.__code__.co_argcount - len(args)
+    order = [*free[:split], varargs, *free[split:], varkw]
+    inputs = {name: make(name) for name in order if name}
+    args += [inputs[name] for name in (*free, *rest)]
     if rest or has_keyword_only:
         root_fn = _taking_all(root_fn, function, len(args))
     if not concrete:

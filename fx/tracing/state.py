@@ -163,8 +163,8 @@ class State:
             # A ScriptModule finds all three elsewhere, and they are no dicts.
             buffers = module._buffers
             self.held.append((prefix, buffers, dict(buffers.items())))
-            for held in (module._parameters, buffers):
-                for name, tensor in held.items():
+            for tensors in (module._parameters, buffers):
+                for name, tensor in tensors.items():
                     self.tensors.setdefault(id(tensor), (prefix + name, tensor))
             for name, child in reversed(module._modules.items()):
                 if child is not None:

@@ -91,10 +91,10 @@ class TraceRun:
         for name, leaf in wrapped_globals(namespace, must_exist=True):
             self._patch_leaf(namespace, name, leaf)
         leaves = self.tracer._autowrap_function_ids
-        here = namespace.copy()
-        if not leaves.isdisjoint(map(id, here.values())):
-            found = [n for n, f in here.items() if id(f) in leaves]
-            wanted = [name for name in found if name[:1] != "_"]
+        members = namespace.copy()
+        if not leaves.isdisjoint(map(id, members.values())):
+            marked = [n for n, f in members.items() if id(f) in leaves]
+            wanted = [name for name in marked if name[:1] != "_"]
             TRACES.patch(namespace, wanted, leaf_call)
         self.watch.visit(namespace)
 

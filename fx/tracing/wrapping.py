@@ -174,10 +174,10 @@ def original_of(function: Value) -> Value:
 
     Any global can hold a replacement, because another thread may be tracing.
     """
-    held = getattr(function, "__dict__", {})
-    original = held.get(ORIGINAL, function)
+    attributes = getattr(function, "__dict__", {})
+    original = attributes.get(ORIGINAL, function)
     # functools.wraps copies the attribute to what decorates a replacement.
-    return original if held.get("__wrapped__") is original else function
+    return original if attributes.get("__wrapped__") is original else function
 
 
 def find_proxy(*values: Value) -> Proxy | None:

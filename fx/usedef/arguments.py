@@ -138,18 +138,18 @@ def constructed(kind: Callable[..., Value], fields: dict[str, Value]) -> Value:
             changes one, and so would change it again in each copy.
     """
     specs = dataclasses.fields(cast("Value", kind))
-    made = kind(**{f.name: fields[f.name] for f in specs if f.init})
+    instance = kind(**{f.name: fields[f.name] for f in specs if f.init})
     for name, value in fields.items():
-        found = getattr(made, name, None)
-        plain = type(found) is type(value) and type(value) in (int, float, str)
-        if found is not value and not (plain and found == value):
+        stored = getattr(instance, name, None)
+        plain = type(stored) is type(value) and type(value) in (int, float, str)
+        if stored is not value and not (plain and stored == value):
             raise TypeError(
                 f"{kind.__qualname__} has {value!r} in its field {name!r}, and "
                 "does not have it after it is constructed again, which copies "
                 "of a node and generated code do: let the constructor store "
                 "what it is given, or pass the fields themselves"
             )
-    return made
+    return instance
 
 
 _REBUILD: Final[dict[type, Callable[[Value, Value], Argument]]] = {

@@ -72,10 +72,10 @@ def find(root: object, path: str) -> Value:
     """
     value: Value = root
     for atom in path.split("."):
-        found = getattr(value, atom, MISSING)
-        if found is MISSING:
+        attribute = getattr(value, atom, MISSING)
+        if attribute is MISSING:
             raise path_error(root, path)
-        value = found
+        value = attribute
     return value
 
 

@@ -55,11 +55,11 @@ class NodeTable(Generic[NodeT]):
             return False
         targets = self._found.get(node.op, {})
         key = _key(node.target)
-        found = targets.get(key, {})
-        if node not in found:
+        nodes = targets.get(key, {})
+        if node not in nodes:
             return False
-        del found[node]
-        if not found:
+        del nodes[node]
+        if not nodes:
             del targets[key]
         return True
 

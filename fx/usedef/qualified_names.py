@@ -140,13 +140,13 @@ def resolves_to(text: str, obj: object) -> bool:
     head, *atoms = text.split(".")
     if not atoms:
         return head in BUILTINS and BUILTINS[head] is obj
-    found: object = sys.modules.get(head)
+    value: object = sys.modules.get(head)
     try:
         for atom in atoms:
-            found = getattr(found, atom)
+            value = getattr(value, atom)
     except Exception:  # a module's own __getattr__ may raise anything
         return False
-    return found is obj
+    return value is obj
 
 
 def _type_repr(obj: object) -> str:

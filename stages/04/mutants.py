@@ -11,13 +11,13 @@ MUTANTS: Final = (
         function="tracing.patching.Patches.patch",
         misconception="Each trace puts its own replacement over what is there.",
         was="""            if name not in known:
-                original = held.get(name, MISSING)
+                original = members.get(name, MISSING)
                 called = original
                 if original is MISSING:
                     called = getattr(builtins, name, None)
                 known.setdefault(name, (original, make(called)))
 """,
-        becomes="""            original = held.get(name, MISSING)
+        becomes="""            original = members.get(name, MISSING)
             called = original
             if original is MISSING:
                 called = getattr(builtins, name, None)
@@ -40,12 +40,12 @@ MUTANTS: Final = (
                     called = getattr(builtins, name, None)
                 known.setdefault(name, (original, make(called)))
             original, replacement = known[name]
-            if held.get(name, MISSING) is original:""",
+            if members.get(name, MISSING) is original:""",
         becomes="""                if original is MISSING:
                     original = getattr(builtins, name)
                 known.setdefault(name, (original, make(original)))
             original, replacement = known[name]
-            if held.get(name, MISSING) in (original, MISSING):""",
+            if members.get(name, MISSING) in (original, MISSING):""",
         told="The builtin was remembered as the original of an empty place",
     ),
     Mutant(
@@ -59,7 +59,7 @@ MUTANTS: Final = (
         function="tracing.patching.Patches.patch",
         misconception="A place that is known has its replacement.",
         was="""            original, replacement = known[name]
-            if held.get(name, MISSING) is original:
+            if members.get(name, MISSING) is original:
                 put(holder, name, replacement)""",
         becomes="                put(holder, name, known[name][1])",
         told="a place that is known but has its original again",
@@ -74,15 +74,15 @@ MUTANTS: Final = (
     Mutant(
         function="tracing.patching.Patches.patch",
         misconception="What is not the replacement has to become it.",
-        was="if held.get(name, MISSING) is original:",
-        becomes="if held.get(name, MISSING) is not replacement:",
+        was="if members.get(name, MISSING) is original:",
+        becomes="if members.get(name, MISSING) is not replacement:",
         told="A second patch must leave it",
     ),
     Mutant(
         function="tracing.patching.Patches.patch",
         misconception="An equal function is the original.",
-        was="if held.get(name, MISSING) is original:",
-        becomes="if held.get(name, MISSING) == original:",
+        was="if members.get(name, MISSING) is original:",
+        becomes="if members.get(name, MISSING) == original:",
         told="Find out by `is` whether the place has its original",
     ),
     Mutant(
@@ -95,7 +95,7 @@ MUTANTS: Final = (
     Mutant(
         function="tracing.patching.Patches._undo",
         misconception="Nobody else writes to a place while it is patched.",
-        was="if held.get(name, MISSING) is replacement:",
+        was="if members.get(name, MISSING) is replacement:",
         becomes="if True:",
         told="Other code put a function there meanwhile",
     ),
@@ -109,9 +109,9 @@ MUTANTS: Final = (
     Mutant(
         function="tracing.patching.Patches._undo",
         misconception="An empty place needs nothing to be put back.",
-        was="if held.get(name, MISSING) is replacement:",
+        was="if members.get(name, MISSING) is replacement:",
         becomes=(
-            "if held.get(name, MISSING) is replacement "
+            "if members.get(name, MISSING) is replacement "
             "and original is not MISSING:"
         ),
         told="The module had no global `len`, and must have none again",
@@ -126,8 +126,8 @@ MUTANTS: Final = (
     Mutant(
         function="tracing.patching.Patches._undo",
         misconception="An equal function is the replacement.",
-        was="if held.get(name, MISSING) is replacement:",
-        becomes="if held.get(name, MISSING) == replacement:",
+        was="if members.get(name, MISSING) is replacement:",
+        becomes="if members.get(name, MISSING) == replacement:",
         told="Find out by `is` whether the place has our replacement",
     ),
     Mutant(
@@ -140,10 +140,10 @@ MUTANTS: Final = (
     Mutant(
         function="tracing.patching.Patches._undo",
         misconception="Between two lines of mine nothing is raised.",
-        was="""            held = names_of(holder)
+        was="""            members = names_of(holder)
             for name""",
         becomes="""            self._patches.pop(key, None)
-            held = names_of(holder)
+            members = names_of(holder)
             for name""",
         told="Forget a patch only after its place is right",
     ),
@@ -576,8 +576,8 @@ MUTANTS: Final = (
     Mutant(
         function="tracing.patching.Patches.patch",
         misconception="An empty place has no original.",
-        was="if held.get(name, MISSING) is original:",
-        becomes="if original is not MISSING and held.get(name) is original:",
+        was="if members.get(name, MISSING) is original:",
+        becomes="if original is not MISSING and members.get(name) is original:",
         told="is empty again",
     ),
     Mutant(
@@ -636,8 +636,8 @@ MUTANTS: Final = (
     Mutant(
         function="tracing.patching.Patches.patch",
         misconception="an emptied place is patched again",
-        was="            if held.get(name, MISSING) is original:",
-        becomes="            if name not in held or held[name] is original:",
+        was="            if members.get(name, MISSING) is original:",
+        becomes="            if name not in members or members[name] is original:",
         told="compare what it holds with the original",
     ),
     Mutant(

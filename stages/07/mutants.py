@@ -219,9 +219,8 @@ MUTANTS: Final = (
     Mutant(
         function=_INSERT,
         misconception="Outputs are those of the template.",
-        was="known[one] if isinstance(one, Node) else one for one in "
-        "made.outputs",
-        becomes="one for one in made.outputs",
+        was="known[output] if isinstance(output, Node) else output",
+        becomes="output",
         told="and not the template's placeholder",
     ),
     Mutant(
@@ -346,9 +345,8 @@ MUTANTS: Final = (
     Mutant(
         function=_INSERT,
         misconception="A replacement returns nodes.",
-        was="known[one] if isinstance(one, Node) else one for one in "
-        "made.outputs",
-        becomes="known.get(one) for one in made.outputs",
+        was="known[output] if isinstance(output, Node) else output",
+        becomes="known.get(output)",
         told="which is not a node of the template",
     ),
     Mutant(
@@ -462,14 +460,14 @@ MUTANTS: Final = (
         pairs = list(zip(*pair, strict=True))
         pairs.reverse()
         if commutes:
-            other = [*self.stack, *_exchanged(pairs)]
-            self.choices.append((other, len(self.nodes_map)))
+            exchanged = [*self.stack, *_exchanged(pairs)]
+            self.choices.append((exchanged, len(self.nodes_map)))
 """,
         becomes="""        pairs = list(zip(*pair, strict=True))
         pairs.reverse()
         if commutes:
-            other = [*self.stack, *_exchanged(pairs)]
-            self.choices.append((other, len(self.nodes_map)))
+            exchanged = [*self.stack, *_exchanged(pairs)]
+            self.choices.append((exchanged, len(self.nodes_map)))
         self.bind(sought, found)
 """,
         told="bind the node before you count them",
@@ -477,8 +475,8 @@ MUTANTS: Final = (
     Mutant(
         function=_MATCH_NODE,
         misconception="A choice is about the operands of one node.",
-        was="other = [*self.stack, ",
-        becomes="other = [",
+        was="exchanged = [*self.stack, ",
+        becomes="exchanged = [",
         told="A choice is the whole stack",
     ),
     Mutant(

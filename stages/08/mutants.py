@@ -105,7 +105,7 @@ MUTANTS: Final = (
     Mutant(
         function=_IS_ALIAS,
         misconception="A view is a view of all its arguments.",
-        was="any(one.of(node.args, node.kwargs) is of for one in facts.views)",
+        was="any(view.of(node.args, node.kwargs) is of for view in facts.views)",
         becomes="facts.views",
         told="y is only read for its shape",
     ),
@@ -126,7 +126,7 @@ MUTANTS: Final = (
     Mutant(
         function=_IS_ALIAS,
         misconception="Schemas declare all views.",
-        was="return bool(found) and set(found) <= set(self.of[of])",
+        was="return bool(numbers) and set(numbers) <= set(self.of[of])",
         becomes="return False",
         told="found to be in the storage of x",
     ),
@@ -324,8 +324,8 @@ MUTANTS: Final = (
     Mutant(
         function=_IS_ALIAS,
         misconception="A value without storages is in this one.",
-        was="bool(found) and set(found) <= set(self.of[of])",
-        becomes="set(found) <= set(self.of[of])",
+        was="bool(numbers) and set(numbers) <= set(self.of[of])",
+        becomes="set(numbers) <= set(self.of[of])",
         told="ask whether there are some",
     ),
     Mutant(
@@ -374,14 +374,14 @@ MUTANTS: Final = (
     Mutant(
         function=_IS_ALIAS,
         misconception="One result in the storage of x makes it a view of x.",
-        was="bool(found) and set(found) <= set(self.of[of])",
-        becomes="bool(set(found) & set(self.of[of]))",
+        was="bool(numbers) and set(numbers) <= set(self.of[of])",
+        becomes="bool(set(numbers) & set(self.of[of]))",
         told="only if all its results are in the storage of x",
     ),
     Mutant(
         function=_IS_ALIAS,
         misconception="A view is a view of all that is declared.",
-        was="if any(one.of(node.args, node.kwargs) is of for one in facts."
+        was="if any(view.of(node.args, node.kwargs) is of for view in facts."
         "views):",
         becomes="if facts.views and facts.views[0].of(node.args, node.kwargs) "
         "is of:",
@@ -469,10 +469,10 @@ MUTANTS: Final = (
     Mutant(
         function=_IS_ALIAS,
         misconception="What may share storage is a view.",
-        was="""        found = self.of[node]
-        return bool(found) and set(found) <= set(self.of[of])""",
-        becomes="""        found = self.alias_sets(node)
-        return bool(found) and set(found) <= set(self.alias_sets(of))""",
+        was="""        numbers = self.of[node]
+        return bool(numbers) and set(numbers) <= set(self.of[of])""",
+        becomes="""        numbers = self.alias_sets(node)
+        return bool(numbers) and set(numbers) <= set(self.alias_sets(of))""",
         told="compare `of`, and not the alias sets",
     ),
     Mutant(

@@ -198,10 +198,10 @@ def _overwrites(sim: Simulation, user: Node, call: Call) -> bool:
     into = user.args[0] if len(user.args) > 1 else None
     if user.target is not COPY or not isinstance(into, Node):
         return False
-    one, other = sim.values[into], sim.values[call.base]
-    if not sim.share_storage(one, other):
+    target, base = sim.values[into], sim.values[call.base]
+    if not sim.share_storage(target, base):
         return False
-    all_of, part = geometry(one), geometry(other)
+    all_of, part = geometry(target), geometry(base)
     (start, end), (first, last) = all_of.span(), part.span()
     return (
         all_of.dtype.itemsize == part.dtype.itemsize
@@ -280,7 +280,8 @@ def _check_copy(
     """
     copy = sim.nodes[limit]
     moved = sim.moved(call, scatter)
-    for memory in [one for node in moved for one in sim.memories_of(node)]:
+    memories = [memory for node in moved for memory in sim.memories_of(node)]
+    for memory in memories:
         if memory.last > limit or memory.blocked or memory.owner:
             raise Kept("2", f"the result is needed after {copy}")
     into, source = copy.args[:2]

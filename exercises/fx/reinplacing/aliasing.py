@@ -124,10 +124,10 @@ class Storages:
         self.hidden: set[Node] = set()
         self._numbers: dict[int, int] = {}
         for node, value in values.items():
-            found: dict[int, None] = {}
+            numbers: dict[int, None] = {}
             for tensor in tensors_in(value) if node.op != "output" else ():
-                found[self._number(tensor.untyped_storage())] = None
-            self.of[node] = tuple(found)
+                numbers[self._number(tensor.untyped_storage())] = None
+            self.of[node] = tuple(numbers)
             if hides_memory(value):
                 self.hidden.add(node)
         self.sets: DisjointSets = DisjointSets(len(self.all))
@@ -161,9 +161,9 @@ class Storages:
         facts = facts_of(node.target)
         for parameter in facts.views if facts is not None else ():
             for source in nodes_in(parameter.of(node.args, node.kwargs)):
-                for one in self.of[source]:
+                for number in self.of[source]:
                     for other in self.of[node]:
-                        self.sets.merge(one, other)
+                        self.sets.merge(number, other)
 
     def is_alias(self, node: Node, of: Node) -> bool:
         """Whether a node only returns another view of the value of `of`.
@@ -183,9 +183,9 @@ def arguments_of(node: Node) -> list[Node]:
 
 def nodes_in(argument: Argument) -> list[Node]:
     """The nodes in an argument; one that is in it twice, twice."""
-    found: list[Node] = []
-    map_arg(argument, found.append)
-    return found
+    nodes: list[Node] = []
+    map_arg(argument, nodes.append)
+    return nodes
 
 
 def is_item(node: Node) -> bool:

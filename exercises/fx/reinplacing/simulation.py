@@ -196,11 +196,11 @@ class Simulation:
         if not self.storages.hidden.isdisjoint(around):
             blocked = around
             reason = f"{node} takes or returns hidden memory, which may be it"
-        elif any(one.requires_grad for one in tensors_in(self.values[node])):
+        elif any(t.requires_grad for t in tensors_in(self.values[node])):
             blocked = around
             reason = f"autograd may need it for {node}: call under no_grad()"
         elif facts is not None:
-            given = [one.of(node.args, node.kwargs) for one in facts.writes]
+            given = [p.of(node.args, node.kwargs) for p in facts.writes]
             blocked = nodes_in(given)
             reason = f"{node} writes into it: the graph is not functional"
         elif is_item(node):
@@ -208,8 +208,8 @@ class Simulation:
         else:
             blocked = around
             reason = f"no schema tells what {node} does with it"
-        for one in blocked:
-            for memory in self.memories_of(one):
+        for holder in blocked:
+            for memory in self.memories_of(holder):
                 memory.block(reason)
 
     # -- questions -----------------------------------------------------------
@@ -222,7 +222,8 @@ class Simulation:
 
     def memories_of(self, node: Node) -> list[Memory]:
         """The memories that a node's value is in."""
-        return [self.memories[one] for one in self.storages.alias_sets(node)]
+        sets = self.storages.alias_sets(node)
+        return [self.memories[number] for number in sets]
 
     def is_returned(self, node: Node) -> bool:
         """Whether the output uses the memory of a node's value, or may.
@@ -235,16 +236,16 @@ class Simulation:
 
     def next_uses(self, memory: Memory, place: int) -> list[int]:
         """The next two places after `place` where a memory is used."""
-        found: list[int] = []
+        places: list[int] = []
         uses = memory.uses
-        while uses and len(found) < 2:
+        while uses and len(places) < 2:
             first = heapq.heappop(uses)
             gone = first <= place or self.nodes[first] in self.erased
-            if not gone and first not in found:
-                found.append(first)
-        for one in found:
-            heapq.heappush(uses, one)
-        return found
+            if not gone and first not in places:
+                places.append(first)
+        for use in places:
+            heapq.heappush(uses, use)
+        return places
 
     def candidate(self, place: int, node: Node) -> Call | None:
         """The call that may be done in place, if a node is one.
@@ -321,8 +322,8 @@ class Simulation:
         """Decide that `copy_(x, b)` is erased, if b was computed in x."""
         into, source = (*node.args, None, None)[:2]
         if isinstance(into, Node) and isinstance(source, Node):
-            one, other = self.values[into], self.values[source]
-            if self.same_place(one, other):
+            written, value = self.values[into], self.values[source]
+            if self.same_place(written, value):
                 x = self.replacement(into)
                 self.erased[node] = None
                 self.replaced[node] = x

@@ -97,13 +97,13 @@ class Edit:
         if arg not in self.new:
             return arg
         trail = []
-        found: Argument = arg
-        while isinstance(found, Node) and found in self.new:
-            trail.append(found)
-            found = self.new[found]
+        newest: Argument = arg
+        while isinstance(newest, Node) and newest in self.new:
+            trail.append(newest)
+            newest = self.new[newest]
         for node in trail[:-1]:
-            self.new[node] = found
-        return found
+            self.new[node] = newest
+        return newest
 
     def replace(self, old: Argument, new: Argument) -> None:
         """Note that users of `old` are to use `new`."""

@@ -370,8 +370,8 @@ class Search:
         pairs = list(zip(*pair, strict=True))
         pairs.reverse()
         if commutes:
-            other = [*self.stack, *_exchanged(pairs)]
-            self.choices.append((other, len(self.nodes_map)))
+            exchanged = [*self.stack, *_exchanged(pairs)]
+            self.choices.append((exchanged, len(self.nodes_map)))
         self.stack += pairs
         return ""
 

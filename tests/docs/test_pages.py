@@ -6,6 +6,7 @@ import ast
 import re
 import textwrap
 from collections.abc import Iterable
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from docs.machinery.pages import written
 from docs.machinery.reference_pages import EXAMPLES as API
 from docs.machinery.source import ROOT
 from docs.machinery.standalone import standalone
+from docs.machinery.words import REFERENCE as REFERENCE_HEADING
 from fx.show import __main__ as show
 from stages import functions
 from stages.manifest import REFERENCE, Exercise, exercises, stages
@@ -180,3 +182,20 @@ def test_the_commands_that_show_a_graph_work_in_a_clone(
 
 def test_a_page_shows_such_commands() -> None:
     assert len(COMMANDS) == 2
+
+
+FILE_PAGES = [p for p in PAGES if REFERENCE_HEADING in text_of(p)]
+
+
+@pytest.mark.parametrize("page", FILE_PAGES)
+def test_what_is_for_reference_follows_the_file(page: str) -> None:
+    above, _, _ = text_of(page).partition(REFERENCE_HEADING)
+    spans = [
+        span_of(block)
+        for block in blocks(page)
+        if block.name == "source" and block.line > above.count("\n")
+    ]
+    assert spans
+    for span, following in pairwise(spans):
+        if span.module.path == following.module.path:
+            assert span.last < following.first, following.title

@@ -528,7 +528,8 @@ class _WrappedCall:
         try:
             return self._above.__call__(obj, *args, **kwargs)
         except Exception as error:
-            if message := where_it_failed(error, *self.compiled):
+            compiled = vars(self).get("compiled")  # none without a graph
+            if compiled and (message := where_it_failed(error, *compiled)):
                 print(message, file=sys.stderr)
             raise
 

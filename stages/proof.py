@@ -410,7 +410,7 @@ def _run_all(
             if complaint:
                 called = _called_by(check, tree, number)
                 found.append(Failure(what, complaint, called))
-    return f"{len(checks)} checks", found[:SHOWN]
+    return f"{len(checks)} check{'s' * (len(checks) != 1)}", found[:SHOWN]
 
 
 def _search(target: str) -> Iterator[str]:

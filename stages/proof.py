@@ -67,7 +67,9 @@ LINES: Final = 24
 USUAL: Final = {
     "page": 2.0,
     "test_zoo": 20.0,
-    "test_programs": 15.0,
+    "test_programs": 25.0,
+    "test_attacks": 10.0,
+    "test_isolation": 10.0,
     "reliability": 10.0,
 }
 """A part of a target's name -> the seconds that it takes on a quiet machine.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import threading
+import time
 from collections import UserDict
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -584,6 +585,13 @@ class Elsewhere(threading.Thread):
         if self._error is not None:
             raise self._error
 
+    def reach(self, event: threading.Event) -> None:
+        """Wait until it sets an event, at most until it ends, or 2 s."""
+        began = time.monotonic()
+        while self.is_alive() and time.monotonic() < began + 2:
+            if event.wait(0.01):
+                return
+
 
 class Slow(dict[str, Value]):
     """Globals of a module; writing to them waits when it is told to."""
@@ -640,7 +648,7 @@ def test_a_trace_waits_for_a_thread_that_undoes() -> None:
 
     ending = Elsewhere(first)
     ending.start()
-    namespace.reached.wait(2)  # it is putting the original back
+    ending.reach(namespace.reached)  # it is putting the original back
     beginning = Elsewhere(second)
     beginning.start()
     early = begun.wait(0.1)
@@ -727,7 +735,7 @@ def test_a_trace_of_another_thread_keeps_the_patches() -> None:
 
     thread = Elsewhere(other)
     thread.start()
-    entered.wait(2)
+    thread.reach(entered)
     with patches.during(trace()):
         patches.patch(namespace, ["greet"], loudly)
     still = namespace["greet"]

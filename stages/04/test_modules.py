@@ -582,8 +582,8 @@ def test_all_is_as_before_after_an_interrupt() -> None:
         suppress(KeyboardInterrupt),
         working(
             "An interrupt came just before the call was put into "
-            "`self.module_stack`. What restores the stack found no entry there, "
-            "and raised an error in place of the interrupt."
+            "`self.module_stack`. What restores the stack found no entry "
+            "there, and raised an error in place of the interrupt."
         ),
     ):
         tracer.call_module(net.first.linear, refuse, (x,), {})

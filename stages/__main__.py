@@ -37,6 +37,7 @@ from stages.manifest import (
 from stages.moved import moved
 from stages.predict import ask
 from stages.processes import pool
+from stages.proof import is_done
 from stages.read import page_of, read
 from stages.report import (
     CAPSTONES,
@@ -283,7 +284,7 @@ def progress(chosen: argparse.Namespace) -> int:
         for column in ("stage", "", "written", "exercises", "break it"):
             table.add_column(column)
         for stage in stages().values():
-            table.add_row(*_row(stage, states, verdicts))
+            table.add_row(*_row(stage, tree, states, verdicts))
     CONSOLE.print(table)
     if not chosen.stage:
         CONSOLE.print(f"\noptional: break it, and capstones: {_capstones()}")
@@ -293,11 +294,17 @@ def progress(chosen: argparse.Namespace) -> int:
 
 
 def _row(
-    stage: Stage, states: dict[str, State], verdicts: dict[str, str]
+    stage: Stage,
+    tree: Tree,
+    states: dict[str, State],
+    verdicts: dict[str, str],
 ) -> tuple[str, str, str, str, str]:
     """The row of a stage in the table."""
     signs = "".join(_sign(one, states, verdicts) for one in stage.pieces)
-    count = f"{written(stage, states)} of {len(stage.pieces)}"
+    done = written(stage, states)
+    count = f"{done} of {len(stage.pieces)}"
+    if done == len(stage.pieces) and is_done(tree, stage.number):
+        count += ", done"
     is_broken = is_answered(stage, EXERCISES / "break_it")
     optional = "w" if is_broken else "·"
     return f"{stage.number:02d}", stage.title, count, signs, optional

@@ -480,6 +480,11 @@ class _Course:
             if found:
                 session.exitstatus = pytest.ExitCode.TESTS_FAILED
                 self._verdicts.refuted.append(number)
+                # So the last line does not say only how many have passed.
+                reporter = session.config.pluginmanager.getplugin(
+                    "terminalreporter"
+                )
+                reporter.stats.setdefault("stage not done", []).append(number)
         self._verdicts.is_proved = not self._verdicts.refuted
 
     @contextmanager

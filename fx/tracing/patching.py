@@ -19,12 +19,7 @@ unless someone else puts another function into the place, which then stays:
 Threads begin and end their traces at the same time, so the last trace to end
 must not undo what another one has just patched.  A lock would not do: an
 exception between acquiring it and releasing it would stop every later trace.
-Instead, both sides announce what they do *before* they look at each other:
-
-    begin: announce the trace; wait while another thread is undoing; patch
-    end:   announce the undoing; withdraw the trace;
-           if no trace is announced, undo; withdraw the undoing
-
+Instead, both sides announce what they do *before* they look at each other.
 Either the ending trace sees the new one and leaves the patches alone, or the
 new one sees the undoing and waits for it.
 """

@@ -176,6 +176,19 @@ def test_the_sentinel_has_no_value() -> None:
 
 
 @pytest.mark.exercise("usedef.lint._uses")
+def test_an_argument_that_is_in_no_list() -> None:
+    graph = residual()
+    x, relu = find(graph, "x"), find(graph, "relu")
+    relu.args = (Node(graph, "loose", "call_function", torch.abs, (x,)),)
+    check(
+        said_of(graph, "relu", "loose"),
+        "relu uses loose, a node of this graph that was made by hand and never "
+        "put into the list. So loose is not computed before relu: yield a "
+        "Problem at relu that names both.",
+    )
+
+
+@pytest.mark.exercise("usedef.lint._uses")
 def test_a_value_must_know_its_user() -> None:
     graph = residual()
     del find(graph, "x").users[find(graph, "add")]

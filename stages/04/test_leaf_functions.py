@@ -191,9 +191,9 @@ def test_wrapped_functions_are_recorded_in_a_trace() -> None:
 def test_a_wrapped_builtin_is_recorded_in_a_trace() -> None:
     with working(
         "`wrap('len')` was called in this module, where no global is named "
-        "len. The place is empty, and `patch` has to put a replacement there: "
-        "compare what it holds with MISSING, which is its original, and not "
-        "with the builtin that the replacement is made from."
+        "len. The place is empty, so its original is MISSING, and what it "
+        "holds is compared with that, not with the builtin that the "
+        "replacement is made from. The trace raised an error:"
     ):
         graph = Tracer().trace(measured)
     same(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 
@@ -561,6 +562,36 @@ def test_all_is_as_before_after_an_error() -> None:
         "The call of a leaf could not be recorded: create_proxy raised. "
         "`self.scope` and `self.module_stack` must be as before the call "
         "here as well.",
+    )
+
+
+class Interrupting(OrderedDict[str, Value]):
+    """A stack that an interrupt from the keyboard leaves as it was."""
+
+    def __setitem__(self, key: str, value: Value) -> None:
+        raise KeyboardInterrupt
+
+
+@pytest.mark.exercise(CALL)
+def test_all_is_as_before_after_an_interrupt() -> None:
+    net = Net()
+    tracer = started(net)
+    x = placeholder(tracer)
+    tracer.module_stack = Interrupting()
+    with (
+        suppress(KeyboardInterrupt),
+        working(
+            "An interrupt came just before the call was put into "
+            "`self.module_stack`. What restores the stack found no entry "
+            "there, and raised an error in place of the interrupt."
+        ),
+    ):
+        tracer.call_module(net.first.linear, refuse, (x,), {})
+    same(
+        (tracer.scope.module_path, tracer.scope.module_type),
+        ("", None),
+        "An interrupt came just before the call was put into "
+        "`self.module_stack`, and `self.scope` still says that it is open.",
     )
 
 

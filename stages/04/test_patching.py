@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import threading
+import time
 from collections import UserDict
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -18,7 +19,7 @@ from fx.tracing.trace_run import TraceRun
 from fx.tracing.tracer import Tracer
 from fx.usedef.dotted_path import MISSING
 from fx.usedef.values import Value
-from stages.checking import check, same
+from stages.checking import check, same, working
 from stages.residual import Residual
 
 PATCH = "tracing.patching.Patches.patch"
@@ -159,10 +160,11 @@ def test_a_builtin_is_patched_where_it_is_looked_up() -> None:
 
     patches = Patches()
     patches.patch(namespace, ["len"], make)
+    given = ["MISSING" if one is MISSING else one for one in made]
     check(
         made and made[0] is builtins.len,
         "The place is empty, as `len` is a builtin: the replacement is made "
-        f"from the builtin; `make` was given {made!r}.",
+        f"from the builtin; `make` was given {given}.",
     )
     for original, _ in remembered(patches):
         check(
@@ -180,6 +182,23 @@ def test_a_builtin_is_patched_where_it_is_looked_up() -> None:
     )
     same(namespace["len"]("abc"), "3!", "The replacement calls the builtin.")
     check(builtins.len("abc") == 3, "The builtin itself must stay.")
+
+
+@pytest.mark.exercise(PATCH)
+def test_an_empty_place_and_no_builtin_of_its_name() -> None:
+    class Declares:
+        training: bool
+
+    with working(
+        "The class only declares `training`, so the place is empty, and no "
+        "builtin has that name: `make` is given None."
+    ):
+        Patches().patch(Declares, ["training"], lambda _: loudly(greet))
+    check(
+        "training" in vars(Declares),
+        "The class only declares `training`. Its place is empty, and needs "
+        "the replacement.",
+    )
 
 
 @pytest.mark.exercise(PATCH)
@@ -287,14 +306,16 @@ def test_two_traces_at_the_same_moment() -> None:
     patches.patch(namespace, ["greet"], make)
     check(
         namespace["greet"] is made[-1],
-        "While this trace made its replacement, another one patched the place. "
-        "Go on with the patch that is remembered, which `setdefault` gives.",
+        "While this trace made its replacement, another one patched the place, "
+        "and its replacement is not there any more. Both must go on with the "
+        "patch that was remembered first.",
     )
     check(
         [replacement for _, replacement in remembered(patches)] == made[-1:],
         "While this trace made its replacement, another one patched the place. "
         "Its patch was overwritten, so its replacement will never be taken "
-        "away: remember a patch by `setdefault`.",
+        "away. Both must go on with the patch that was remembered first, so "
+        "looking and remembering must be one step.",
     )
 
 
@@ -462,7 +483,13 @@ def test_a_trace_in_the_middle_of_an_undoing() -> None:
     namespace = Finalizing(greet=greet, leave=greet)
     patches.patch(namespace, ["greet"], loudly)
     namespace.traces = True
-    patches._undo()
+    with working(
+        "In the middle of an undoing, a finalizer has traced something. The "
+        "trace patched another name of the same module, and undid all patches "
+        "at its end. So what `_undo` walks over changes meanwhile, and what it "
+        "wants to forget may be forgotten already."
+    ):
+        patches._undo()
     check(
         namespace["greet"] is greet and namespace["leave"] is greet,
         "In the middle of an undoing, a finalizer has traced something, and "
@@ -558,6 +585,13 @@ class Elsewhere(threading.Thread):
         if self._error is not None:
             raise self._error
 
+    def reach(self, event: threading.Event) -> None:
+        """Wait until it sets an event, at most until it ends, or 2 s."""
+        began = time.monotonic()
+        while self.is_alive() and time.monotonic() < began + 2:
+            if event.wait(0.01):
+                return
+
 
 class Slow(dict[str, Value]):
     """Globals of a module; writing to them waits when it is told to."""
@@ -614,7 +648,7 @@ def test_a_trace_waits_for_a_thread_that_undoes() -> None:
 
     ending = Elsewhere(first)
     ending.start()
-    namespace.reached.wait(2)  # it is putting the original back
+    ending.reach(namespace.reached)  # it is putting the original back
     beginning = Elsewhere(second)
     beginning.start()
     early = begun.wait(0.1)
@@ -701,7 +735,7 @@ def test_a_trace_of_another_thread_keeps_the_patches() -> None:
 
     thread = Elsewhere(other)
     thread.start()
-    entered.wait(2)
+    thread.reach(entered)
     with patches.during(trace()):
         patches.patch(namespace, ["greet"], loudly)
     still = namespace["greet"]

@@ -394,21 +394,27 @@ def test_the_root_as_an_argument() -> None:
 @pytest.mark.exercise(ARGUMENT)
 def test_what_is_no_state_of_the_root_is_none() -> None:
     tracer = started(Pair())
-    for value in (Residual(), torch.ones(4), 3, "text", None):
+    for what, value in (
+        ("A module that the root does not have", Residual()),
+        ("A tensor that the root does not have", torch.ones(4)),
+        ("The number 3", 3),
+        ("A string", "text"),
+        ("None", None),
+    ):
         try:
             found = tracer._state_node(value)
         except (NameError, UnboundLocalError) as error:
             check(
                 False,
-                f"{value!r} is nothing that the root has. It is not refused "
-                "here: the answer is None, and create_arg goes on. Yours "
-                f"raised {type(error).__name__}: {error}",
+                f"{what} is not refused here: the answer is None, and "
+                f"create_arg goes on. Yours raised {type(error).__name__}: "
+                f"{error}",
             )
             return
         check(
             found is None,
-            f"{value!r} is nothing that the root has, so the answer is None; "
-            f"yours gave {found!r}.",
+            f"{what} is an argument, and the answer is None; yours gave "
+            f"{found!r}.",
         )
     same(targets(tracer), [], "Nothing of this is fetched.")
 

@@ -57,6 +57,18 @@ def test_progress_is_what_the_files_say(
     assert "next: write Link._unlink of ring in " in said.getvalue()
 
 
+def test_progress_says_which_stages_are_done(
+    learner: Learner, said: io.StringIO, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    learner.write_all()
+    monkeypatch.setattr(cli, "is_done", lambda tree, number: number == 4)
+    assert cli.main([]) == 0
+    counts = {
+        line[:2]: ", done " in line for line in said.getvalue().splitlines()
+    }
+    assert [stage for stage in counts if counts[stage]] == ["04"]
+
+
 def test_progress_is_one_screen_with_what_is_optional(
     learner: Learner, said: io.StringIO
 ) -> None:

@@ -143,6 +143,24 @@ def test_a_proof_is_remembered_by_what_it_depends_on(
         proof.prove_stage(tree, 1, print)
 
 
+def test_a_stage_is_done_while_its_functions_are_what_was_proved(
+    learner: Learner, ran: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def right(tree: Tree, number: int, target: str) -> proof.Proved:
+        return target, "1 test", [], 1.0
+
+    monkeypatch.setattr(proof, "run_target", right)
+    learner.write_all()
+    assert not proof.is_done(learner.tree(1), 1)
+    assert proof.prove_stage(learner.tree(1), 1, str) == []
+    assert proof.is_done(learner.tree(1), 1)
+    assert not proof.is_done(learner.tree(2), 2)
+    learner.write("node.Node._connect", "node.users.pop(self, None)", "pass")
+    assert proof.is_done(learner.tree(1), 1)
+    learner.write(ERASE, "self._len -= 1", "self._len -= 2")
+    assert not proof.is_done(learner.tree(1), 1)
+
+
 class Now(Executor):
     """Runs each job when it is submitted."""
 

@@ -362,16 +362,18 @@ def run_raising_at(
     Returns whether there were so many lines.
     """
     left = count
+    broken_into = ""
     turns: Counter[tuple[CodeType, int]] = Counter()
 
     def on_line(frame: FrameType, event: str, arg: object) -> Value:
-        nonlocal left
+        nonlocal left, broken_into
         line = frame.f_code, frame.f_lineno
         turns[line] += event == "line"
         if event == "line" and turns[line] <= TURNS:
             left -= 1
             if left == 0:
-                raise Injected(f"{frame.f_code.co_filename}:{frame.f_lineno}")
+                broken_into = f"line {frame.f_lineno} of {frame.f_code.co_name}"
+                raise Injected(broken_into)
         return on_line
 
     def on_call(frame: FrameType, event: str, arg: object) -> Value:
@@ -383,6 +385,13 @@ def run_raising_at(
         act()
     except Injected:
         pass
+    except Exception as error:
+        if broken_into:
+            error.add_note(
+                f"The test raised an exception before {broken_into}, as Ctrl-C "
+                "may at any line, and what runs after it raised this one."
+            )
+        raise
     finally:
         sys.settrace(before)
     return left <= 0

@@ -30,7 +30,9 @@ def test_program(program: Program) -> None:
     ours = program.seen_by(fx)
     theirs = program.seen_by(torch.fx)
     if program.ours is SAME:
-        assert ours == theirs
+        file, _, function = program.name.partition(".")
+        where = f"tests/parity/programs/{file}.py, {function}"
+        assert ours == theirs, f"the program is in {where}"
     else:
         assert ours == plain(program.ours)
         assert theirs != ours, "the difference is gone: drop its row"

@@ -1,8 +1,7 @@
 """Stage 02, use-def: where each value is used for the last time.
 
 Generated code and the interpreter free a value after its last use, and both
-ask here.  The nodes are walked once, in the order in which they run: each user
-of a value takes the place of the one before it, so the last one stays.
+ask here.  One walk over the nodes answers for all values.
 """
 
 from __future__ import annotations

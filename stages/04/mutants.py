@@ -637,7 +637,7 @@ MUTANTS: Final = (
         function="tracing.patching.Patches.patch",
         misconception="an emptied place is patched again",
         was="            if members.get(name, MISSING) is original:",
-        becomes="            if name not in members or members[name] is original:",
+        becomes="            if members.get(name, original) is original:",
         told="compare what it holds with the original",
     ),
     Mutant(

@@ -105,7 +105,8 @@ MUTANTS: Final = (
     Mutant(
         function=_IS_ALIAS,
         misconception="A view is a view of all its arguments.",
-        was="any(view.of(node.args, node.kwargs) is of for view in facts.views)",
+        was="any(view.of(node.args, node.kwargs) is of "
+        "for view in facts.views)",
         becomes="facts.views",
         told="y is only read for its shape",
     ),

@@ -526,5 +526,88 @@ MUTANTS: Final = (
         ),
         told="so neg must be the first of its inputs",
     ),
+    Mutant(
+        function="node.Node.replace_all_uses_with",
+        misconception="a copy of the old meta is the new node's meta",
+        was="            replace_with.meta.update(self.meta)",
+        becomes="            replace_with.meta = dict(self.meta)",
+        told="copy them into the dict that the node has",
+    ),
+    Mutant(
+        function="node.Node.replace_input_with",
+        misconception="an owner is true",
+        was="""[*getattr(self.graph.owning_module, "_replace_hooks", ())]""",
+        becomes=(
+            """[*(getattr(self.graph.owning_module, "_replace_hooks", ()) """
+            """if self.graph.owning_module else ())]"""
+        ),
+        told="do not ask `if owner`",
+    ),
+    Mutant(
+        function="graph.Graph.erase_node",
+        misconception="an owner is true",
+        was="        if self.owning_module is not None:",
+        becomes="        if self.owning_module:",
+        told="and its hook must be called: ask `is not None`",
+    ),
+    Mutant(
+        function="graph.Graph.erase_node",
+        misconception="the list of hooks stays the same while they are called",
+        was="""            self._tell_owner("_erase_node_hooks", to_erase)""",
+        becomes=(
+            "            for hook in self.owning_module._erase_node_hooks:\n"
+            "                hook(to_erase)"
+        ),
+        told="`_tell_owner` goes through a copy of the list",
+    ),
+    Mutant(
+        function="graph.Graph.eliminate_dead_code",
+        misconception="children can be cleaned at any time",
+        was="""        changed = False
+        for node in reversed(self._nodes):
+            if not node.users and not must_stay(node):
+                self.erase_node(node)
+                changed = True
+        for child, graph in self._child_graph_modules():
+            changed |= graph.eliminate_dead_code(
+                is_impure_node, unknown=unknown, effects=effects
+            )
+            child.recompile()
+""",
+        becomes="""        changed = False
+        for child, graph in self._child_graph_modules():
+            changed |= graph.eliminate_dead_code(
+                is_impure_node, unknown=unknown, effects=effects
+            )
+            child.recompile()
+        for node in reversed(self._nodes):
+            if not node.users and not must_stay(node):
+                self.erase_node(node)
+                changed = True
+""",
+        told="clean the children last",
+    ),
+    Mutant(
+        function="graph.Graph.eliminate_dead_code",
+        misconception="what an erased node used is looked at at once",
+        was="""        for node in reversed(self._nodes):
+            if not node.users and not must_stay(node):
+                self.erase_node(node)
+                changed = True
+""",
+        becomes="""        def erase(node: Node) -> bool:
+            if node._erased or node.users or must_stay(node):
+                return False
+            inputs = [*node._inputs]
+            self.erase_node(node)
+            for one in inputs:
+                erase(one)
+            return True
+
+        for node in [*reversed(self._nodes)]:
+            changed |= erase(node)
+""",
+        told="goes too deep for Python",
+    ),
 )
 """At least two for each exercise."""

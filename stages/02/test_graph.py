@@ -12,14 +12,7 @@ import torch
 from fx.graph import Graph
 from fx.node import Node
 from fx.usedef.protocols import ReplaceHook
-from stages.checking import (
-    check,
-    linear,
-    raising,
-    same,
-    uses_intact,
-    working,
-)
+from stages.checking import check, linear, raising, same, uses_intact, working
 
 
 def residual() -> Graph:

@@ -474,6 +474,30 @@ def test_a_factory_wraps_instead() -> None:
 
 
 @pytest.mark.exercise("proxy.TracerBase.create_proxy")
+def test_a_factory_may_be_false() -> None:
+    graph = Graph()
+    tracer = GraphAppendingTracer(graph)
+
+    class Made(list[Proxy]):
+        """A list of the proxies that it has made, which is empty at first."""
+
+        def __call__(self, node: Node) -> Proxy:
+            """Make a proxy, and note it."""
+            self.append(Proxy(node, tracer))
+            return self[-1]
+
+    factory = Made()
+    tracer.create_proxy("placeholder", "x", (), {}, proxy_factory_fn=factory)
+    same(
+        len(factory),
+        1,
+        "`proxy_factory_fn` is a list that can be called, and it is empty, so "
+        "its truth value is false. It must wrap the node all the same: ask `if "
+        "proxy_factory_fn is None`.",
+    )
+
+
+@pytest.mark.exercise("proxy.TracerBase.create_proxy")
 def test_a_row_of_arguments_is_lowered_as_a_whole() -> None:
     class Lists(GraphAppendingTracer):
         """Lowers tuples to what no node's args can be."""

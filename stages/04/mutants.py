@@ -651,5 +651,48 @@ MUTANTS: Final = (
         ),
         told="ask `_tensor_path`",
     ),
+    Mutant(
+        function="tracing.patching.Patches.patch",
+        misconception="The names can be gone through twice.",
+        was="""        for name in names:
+            if name not in known:""",
+        becomes="""        if all(name in known for name in names):
+            names = known
+        for name in names:
+            if name not in known:""",
+        told="which gives each name once",
+    ),
+    Mutant(
+        function="tracing.patching.Patches._undo",
+        misconception="A place that was patched holds something.",
+        was="if held.get(name, MISSING) is replacement:",
+        becomes="if held[name] is replacement:",
+        told="an empty place holds MISSING",
+    ),
+    Mutant(
+        function="tracing.tracer.Tracer.getattr",
+        misconception="A parameter is of the class Parameter.",
+        was="isinstance(attr_val, nn.Parameter)",
+        becomes="type(attr_val) is nn.Parameter",
+        told="`scale` is of a class derived from nn.Parameter",
+    ),
+    Mutant(
+        function="tracing.tracer.Tracer.getattr",
+        misconception="A tensor is of the class Tensor, or a parameter.",
+        was="if not isinstance(attr_val, torch.Tensor):",
+        becomes=(
+            "if type(attr_val) is not torch.Tensor and not isinstance(\n"
+            "            attr_val, nn.Parameter\n"
+            "        ):"
+        ),
+        told="The buffer is of a class derived from torch.Tensor",
+    ),
+    Mutant(
+        function="tracing.tracer.Tracer._state_node",
+        misconception="A parameter is of the class Parameter.",
+        was="isinstance(a, nn.Parameter)",
+        becomes="type(a) is nn.Parameter",
+        told="The parameter is of a class derived from nn.Parameter",
+    ),
 )
 """Each is made in the reference, alone, and must be found."""

@@ -18,7 +18,7 @@ from fx.tracing.trace_run import TraceRun
 from fx.tracing.tracer import Tracer
 from fx.usedef.dotted_path import MISSING
 from fx.usedef.values import Value
-from stages.checking import check, same
+from stages.checking import Mistake, check, same
 from stages.residual import Residual
 
 PATCH = "tracing.patching.Patches.patch"
@@ -190,6 +190,18 @@ def test_a_global_with_the_name_of_a_builtin() -> None:
         namespace["len"] is greet,
         "The module has a `len` of its own. The replacement is made from that: "
         "the builtin counts only where the place is empty.",
+    )
+
+
+@pytest.mark.exercise(PATCH)
+def test_the_names_may_come_from_a_generator() -> None:
+    namespace: dict[str, Value] = {"greet": greet, "hail": greet}
+    Patches().patch(namespace, (name for name in ["greet", "hail"]), loudly)
+    same(
+        [namespace[name]() for name in ("greet", "hail")],
+        ["hello!", "hello!"],
+        "The names are an Iterable, here a generator, which gives each name "
+        "once: go through them in one loop.",
     )
 
 
@@ -371,6 +383,28 @@ def test_what_other_code_put_there_stays() -> None:
         namespace["greet"] is len,
         "Other code put a function there meanwhile. It is not our "
         "replacement, and must not be overwritten.",
+    )
+
+
+@pytest.mark.exercise(UNDO)
+def test_a_place_that_other_code_emptied_stays_empty() -> None:
+    namespace: dict[str, Value] = {"greet": greet, "hail": greet}
+    patches = Patches()
+    patches.patch(namespace, ["greet", "hail"], loudly)
+    del namespace["greet"]
+    try:
+        patches._undo()
+    except KeyError as error:
+        raise Mistake(
+            "Other code deleted the name `greet` meanwhile, and then "
+            "`held['greet']` raises a KeyError, which leaves all places that "
+            "come after it patched: an empty place holds MISSING."
+        ) from error
+    check(
+        "greet" not in namespace and namespace["hail"] is greet,
+        "Other code deleted the name `greet` meanwhile. The place does not "
+        "hold our replacement, so it must stay empty, and the other place "
+        "must have its original back.",
     )
 
 

@@ -531,4 +531,11 @@ MUTANTS: Final = (
         becomes="self.wrapped[target.__name__] = None",
         told="must be the name that the line calls",
     ),
+    Mutant(
+        function="codegen.emit.Emitter.call_function",
+        misconception="a mark that is there is true",
+        was='node.meta.get("is_wrapped")',
+        becomes='"is_wrapped" in node.meta',
+        told="ask for the value, and not whether there is one",
+    ),
 )

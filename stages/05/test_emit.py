@@ -421,6 +421,20 @@ class TestCallFunction:
             "an ordinary function here.",
         )
 
+    def test_a_mark_may_be_false(self) -> None:
+        graph, (x,) = graph_with("x")
+        node = graph.call_function(len, (x,))
+        node.meta["is_wrapped"] = False
+        emitter = emitter_of(graph)
+        emitter.call_function(node)
+        same(
+            list(emitter.wrapped),
+            [],
+            "meta['is_wrapped'] is False, as a pass may set it that wants code "
+            "to be traced through len: ask for the value, and not whether "
+            "there is one.",
+        )
+
     def test_the_annotation(self) -> None:
         graph, (x,) = graph_with("x")
         node = graph.call_function(torch.relu, (x,), type_expr=torch.Tensor)

@@ -399,4 +399,32 @@ MUTANTS: Final = (
         becomes="except RuntimeError as",
         told="nobody hears which node it was",
     ),
+    Mutant(
+        function="interpreter.Interpreter._run_nodes",
+        misconception="the nodes of a graph that runs stay the same",
+        was="        for node in self.graph.nodes:",
+        becomes="        for node in [*self.graph.nodes]:",
+        told="run_node put neg in the place of add",
+    ),
+    Mutant(
+        function="passes.shape_prop.ShapeProp.run_node",
+        misconception="what is known of a value is all that its meta has",
+        was="""        if tensors:
+            n.meta["tensor_meta"] = described
+""",
+        becomes="""        n.meta = {}
+        if tensors:
+            n.meta["tensor_meta"] = described
+""",
+        told="leave all others as they are",
+    ),
+    Mutant(
+        function="passes.shape_prop.ShapeProp.run_node",
+        misconception="a dict is changed by making another one",
+        was="""        n.meta["type"] = type(result)
+""",
+        becomes="""        n.meta = {**n.meta, "type": type(result)}
+""",
+        told="set the two entries in the dict that the node has",
+    ),
 )

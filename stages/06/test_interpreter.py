@@ -459,6 +459,31 @@ class TestTheLoop:
             "like one that was made just now.",
         )
 
+    def test_a_node_may_change_what_comes_after_it(self) -> None:
+        class Editing(Interpreter):
+            """Makes `neg` of the first user of x, and erases that user."""
+
+            def run_node(self, n: Node) -> Value:
+                if n.op == "placeholder":
+                    user = next(iter(n.users))
+                    with self.graph.inserting_after(n):
+                        neg = self.graph.call_function(operator.neg, (n,))
+                    user.replace_all_uses_with(neg)
+                    self.graph.erase_node(user)
+                return super().run_node(n)
+
+        graph = Graph()
+        x = graph.placeholder("x")
+        graph.output(graph.call_function(operator.add, (x, 1)))
+        sentence = (
+            "run_node put neg in the place of add while x was run, and the run "
+            "must go on with neg: loop over `self.graph.nodes`, which shows "
+            "edits, and not over a list of the nodes that was made before."
+        )
+        with working(sentence):
+            found = Editing(nn.Module(), graph=graph).run(5)
+        same(found, -5, sentence)
+
     def test_a_long_graph(self) -> None:
         graph = Graph()
         value = graph.placeholder("x")

@@ -369,5 +369,16 @@ MUTANTS: Final = (
         ),
         told="between `reversed(links)` and the first `next`",
     ),
+    Mutant(
+        function="linked_list.namespace.Namespace.create_name",
+        misconception="a name is its base and its number",
+        was="            name, base, number = _parse(candidate)\n",
+        becomes=(
+            "            name, base, number = _parse(candidate)\n"
+            "            if number >= 0:\n"
+            '                name = f"{base}_{number}"\n'
+        ),
+        told="but the name is given out as it was asked for",
+    ),
 )
 """At least two for each exercise."""

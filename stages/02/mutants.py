@@ -609,5 +609,22 @@ MUTANTS: Final = (
 """,
         told="goes too deep for Python",
     ),
+    Mutant(
+        function="node.Node._freeze",
+        misconception="without a node there is nothing to protect",
+        was="        frozen = map_aggregate(tuple(args), visit)\n",
+        becomes="""        mapped = []
+        for arg in args:
+            before = {**inputs}
+            inputs.clear()
+            copied = map_aggregate(arg, visit)
+            mapped.append(copied if inputs else arg)
+            before.update(inputs)
+            inputs.clear()
+            inputs.update(before)
+        frozen = tuple(mapped)
+""",
+        told="Copy all containers, not only those that have nodes",
+    ),
 )
 """At least two for each exercise."""

@@ -218,6 +218,23 @@ def test_a_list_that_is_changed_later_does_not_change_the_node() -> None:
 
 
 @pytest.mark.exercise("node.Node._freeze")
+def test_containers_without_a_node_are_copied_too() -> None:
+    graph, x, *_ = residual()
+    sizes, named, kinds = [1, 2], {"k": [3]}, {4}
+    node = graph.call_function(torch.cat, (x, sizes, named), {"only": kinds})
+    sizes.append(9)
+    named["k"].append(9)
+    kinds.add(9)
+    same(
+        str((node.args[1:], node.kwargs["only"])),
+        "(([1, 2], {'k': [3]}), {4})",
+        "A list, a dict and a set without a node in them were given as "
+        "arguments and changed afterwards, and the node's arguments changed "
+        "with them. Copy all containers, not only those that have nodes.",
+    )
+
+
+@pytest.mark.exercise("node.Node._freeze")
 def test_lists_and_dicts_in_arguments_refuse_to_change() -> None:
     graph, x, *_ = residual()
     node = graph.call_function(torch.cat, ([x], {"k": x}))

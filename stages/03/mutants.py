@@ -424,5 +424,13 @@ MUTANTS: Final = (
         tracer = _common_tracer(orig_method, args, {} if given else kwargs)""",
         told="so give it args and kwargs together",
     ),
+    Mutant(
+        function="proxy._records.method",
+        misconception="Without a second operand it is None.",
+        was="tracer: TracerBase = args[0].tracer",
+        becomes="""args = tuple(arg for arg in args if arg is not None)
+        tracer: TracerBase = args[0].tracer""",
+        told="How many there are is said by how many the method is given",
+    ),
 )
 """Each is made in the reference, alone, and must be found."""

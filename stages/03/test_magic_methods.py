@@ -719,6 +719,20 @@ def test_two_nodes_of_one_graph_have_two_tracers() -> None:
 
 
 @pytest.mark.exercise("proxy._records.method")
+def test_none_is_an_operand_like_any_other() -> None:
+    graph, (x,) = begin("x")
+    _ = x == None  # noqa: E711
+    node = next(iter(reversed(graph.nodes)))
+    same(
+        node.args,
+        (x.node, None),
+        "`x == None` has two operands, and the second is None. How many there "
+        "are is said by how many the method is given, not by whether one is "
+        "None.",
+    )
+
+
+@pytest.mark.exercise("proxy._records.method")
 def test_an_operator_method_may_get_keywords() -> None:
     graph, (x,) = begin("x")
     power: Value = type(x).__pow__

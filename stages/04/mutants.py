@@ -694,5 +694,58 @@ MUTANTS: Final = (
         becomes="type(a) is nn.Parameter",
         told="The parameter is of a class derived from nn.Parameter",
     ),
+    Mutant(
+        function="tracing.tracer.Tracer.call_module",
+        misconception="Whatever is raised is an Exception.",
+        was="""            if not self.is_leaf_module(m, path):
+                return forward(*args, **kwargs)
+            return self.create_proxy("call_module", path, args, kwargs)
+        finally:
+            self.module_stack.pop(call, None)
+            scope.module_path, scope.module_type = before
+""",
+        becomes="""            if not self.is_leaf_module(m, path):
+                result = forward(*args, **kwargs)
+            else:
+                result = self.create_proxy("call_module", path, args, kwargs)
+        except Exception:
+            self.module_stack.pop(call, None)
+            scope.module_path, scope.module_type = before
+            raise
+        self.module_stack.pop(call, None)
+        scope.module_path, scope.module_type = before
+        return result
+""",
+        told="put scope and module_stack back in a `finally`",
+    ),
+    Mutant(
+        function="tracing.patching.Patches.patch",
+        misconception="The patches can be remembered when all are made.",
+        was="""        for name in names:
+            if name not in known:
+                original = held.get(name, MISSING)
+                called = original
+                if original is MISSING:
+                    called = getattr(builtins, name, None)
+                known.setdefault(name, (original, make(called)))
+            original, replacement = known[name]
+            if held.get(name, MISSING) is original:
+                put(holder, name, replacement)
+""",
+        becomes="""        new = {**known}
+        for name in names:
+            if name not in new:
+                original = held.get(name, MISSING)
+                called = original
+                if original is MISSING:
+                    called = getattr(builtins, name, None)
+                new[name] = original, make(called)
+            original, replacement = new[name]
+            if held.get(name, MISSING) is original:
+                put(holder, name, replacement)
+        known.update(new)
+""",
+        told="remember each before you put it there",
+    ),
 )
 """Each is made in the reference, alone, and must be found."""

@@ -565,6 +565,26 @@ def test_all_is_as_before_after_an_error() -> None:
 
 
 @pytest.mark.exercise(CALL)
+def test_all_is_as_before_after_an_interruption() -> None:
+    net = Net()
+    tracer = started(net)
+    x = placeholder(tracer)
+
+    def forward(value: Proxy) -> Proxy:
+        raise KeyboardInterrupt
+
+    with suppress(KeyboardInterrupt):
+        tracer.call_module(net.first, forward, (x,), {})
+    same(
+        (tracer.scope.module_path, len(tracer.module_stack)),
+        ("", 0),
+        "Ctrl-C ended the call, and the tracer still says that it is open. A "
+        "KeyboardInterrupt is not an Exception: put scope and module_stack "
+        "back in a `finally`.",
+    )
+
+
+@pytest.mark.exercise(CALL)
 def test_each_call_has_a_key_of_its_own() -> None:
     net = Net()
     tracer = started(net)

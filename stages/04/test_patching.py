@@ -338,6 +338,27 @@ def test_two_traces_that_come_to_a_module_at_once() -> None:
     )
 
 
+@pytest.mark.exercise(PATCH)
+def test_what_was_patched_before_an_error_is_remembered() -> None:
+    namespace: dict[str, Value] = {"greet": greet, "hail": len}
+    patches = Patches()
+
+    def make(original: Function) -> Function:
+        if original is len:
+            raise ValueError("no replacement for this one")
+        return loudly(original)
+
+    with suppress(ValueError):
+        patches.patch(namespace, ["greet", "hail"], make)
+    known = [replacement for _, replacement in remembered(patches)]
+    check(
+        namespace["greet"] is greet or namespace["greet"] in known,
+        "`make` raised for the second name, when the first place had its "
+        "replacement already. That patch is not remembered, and so its "
+        "original never comes back: remember each before you put it there.",
+    )
+
+
 # -- put back ----------------------------------------------------------------
 
 

@@ -538,4 +538,11 @@ MUTANTS: Final = (
         becomes='"is_wrapped" in node.meta',
         told="ask for the value, and not whether there is one",
     ),
+    Mutant(
+        function="codegen.codegen.CodeGen._gen_python_code",
+        misconception="splitlines counts lines",
+        was='definition.count("\\n") + 1',
+        becomes="len(definition.splitlines())",
+        told="count its line breaks, which `splitlines` does not do",
+    ),
 )

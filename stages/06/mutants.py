@@ -427,4 +427,13 @@ MUTANTS: Final = (
 """,
         told="set the two entries in the dict that the node has",
     ),
+    Mutant(
+        function="interpreter.Interpreter._call",
+        misconception="a method is found on the class",
+        was="return getattr(self, n._op)(n._target, args, kwargs)",
+        becomes=(
+            "return getattr(type(self), n._op)(self, n._target, args, kwargs)"
+        ),
+        told="Look the method up on the object",
+    ),
 )

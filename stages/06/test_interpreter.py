@@ -321,6 +321,18 @@ class TestCall:
         )
 
     @calling()
+    def test_the_object_may_have_a_method_of_its_own(self) -> None:
+        interpreter, _, _, asking = two_nodes()
+        vars(interpreter)["call_function"] = lambda target, args, kwargs: 7
+        same(
+            interpreter.run_node(asking),
+            7,
+            "Somebody has put another `call_function` on this interpreter, "
+            "and not on its class. Look the method up on the object, by "
+            "`getattr(self, …)`.",
+        )
+
+    @calling()
     def test_how_values_are_fetched_can_be_overridden(self) -> None:
         class Doubled(Interpreter):
             def fetch_args_kwargs_from_env(

@@ -818,4 +818,29 @@ MUTANTS: Final = (
 """,
         told="take the pairs from the stack in a loop",
     ),
+    Mutant(
+        function="rewriting.replacing.Edit.insert",
+        misconception="only an input that is a node was replaced",
+        was="self.current(value) for value in match.placeholder_nodes",
+        becomes=(
+            "self.current(value) if isinstance(value, Node) else value "
+            "for value in match.placeholder_nodes"
+        ),
+        told="which looks into lists, and not only for nodes",
+    ),
+    Mutant(
+        function="subgraph_rewriter.replace_pattern_with_filters",
+        misconception="there is a rewrite for each match",
+        was=(
+            "rewrite.match.anchors[0], rewrite.match.nodes_map, rewrite.made\n"
+            "        )\n"
+            "        for rewrite in rewrites\n"
+        ),
+        becomes=(
+            "match.anchors[0], match.nodes_map, rewrite.made\n"
+            "        )\n"
+            "        for match, rewrite in zip(matches, rewrites)\n"
+        ),
+        told="do not pair rewrites and matches by their place",
+    ),
 )

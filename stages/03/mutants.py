@@ -432,5 +432,12 @@ MUTANTS: Final = (
         tracer: TracerBase = args[0].tracer""",
         told="How many there are is said by how many the method is given",
     ),
+    Mutant(
+        function="proxy.Attribute.__call__",
+        misconception="None is no argument.",
+        was="(self.root, *args), kwargs",
+        becomes="(self.root, *filter(lambda a: a is not None, args)), kwargs",
+        told="and without it 1 would be the lower bound",
+    ),
 )
 """Each is made in the reference, alone, and must be found."""

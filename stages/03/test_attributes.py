@@ -96,6 +96,19 @@ def test_a_method_call_has_all_its_arguments() -> None:
 
 
 @pytest.mark.exercise(CALLED)
+def test_none_is_an_argument_like_any_other() -> None:
+    graph, x = begin()
+    Attribute(x, "clamp")(None, 1, out=None)
+    node = next(iter(reversed(graph.nodes)))
+    same(
+        (node.args, node.kwargs),
+        ((x.node, None, 1), {"out": None}),
+        "`x.clamp(None, 1, out=None)` must have all its arguments: None is "
+        "one of them, and without it 1 would be the lower bound.",
+    )
+
+
+@pytest.mark.exercise(CALLED)
 def test_the_result_of_a_method_call_is_a_proxy() -> None:
     _, x = begin()
     result = Attribute(x, "neg")()

@@ -747,5 +747,21 @@ MUTANTS: Final = (
 """,
         told="remember each before you put it there",
     ),
+    Mutant(
+        function="tracing.tracer.Tracer.call_module",
+        misconception="Asking for a leaf raises nothing.",
+        was="""        try:
+            scope.module_path, scope.module_type = here
+            self.module_stack[call] = here
+            if not self.is_leaf_module(m, path):
+""",
+        becomes="""        scope.module_path, scope.module_type = here
+        self.module_stack[call] = here
+        is_leaf = self.is_leaf_module(m, path)
+        try:
+            if not is_leaf:
+""",
+        told="ask it inside of the `try`",
+    ),
 )
 """Each is made in the reference, alone, and must be found."""

@@ -545,4 +545,11 @@ MUTANTS: Final = (
         becomes="len(definition.splitlines())",
         told="count its line breaks, which `splitlines` does not do",
     ),
+    Mutant(
+        function="codegen.emit.Emitter.call_method",
+        misconception="None is no object",
+        was="if not args:",
+        becomes="if not args or args[0] is None:",
+        told="there is no object only if args is empty",
+    ),
 )

@@ -436,4 +436,20 @@ MUTANTS: Final = (
         ),
         told="Look the method up on the object",
     ),
+    Mutant(
+        function="passes.shape_prop.ShapeProp.run_node",
+        misconception="None is nothing to describe",
+        was="        tensors: list[torch.Tensor] = []",
+        becomes="""        if result is None:
+            return None
+        tensors: list[torch.Tensor] = []""",
+        told="The value is None, which has a type, too",
+    ),
+    Mutant(
+        function="interpreter.Interpreter.map_nodes_to_values",
+        misconception="nodes may be left after one mapping",
+        was="        return map_arg(args, load)",
+        becomes="        return map_arg(map_arg(args, load), load)",
+        told="Only the arguments are looked through",
+    ),
 )

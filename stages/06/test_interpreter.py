@@ -214,6 +214,22 @@ class TestMapNodesToValues:
             "kinds of containers.",
         )
 
+    def test_a_value_may_be_a_node(self) -> None:
+        interpreter, x, y, asking = two_nodes()
+        interpreter.env[x] = [y]
+        sentence = (
+            "The value of x is a list with a node in it, as in a program that "
+            "works on graphs. Only the arguments are looked through: a value "
+            "is not, and stays the object that it is."
+        )
+        with working(sentence):
+            found = interpreter.map_nodes_to_values((x,), asking)
+        check(
+            isinstance(found, tuple) and found[0] is interpreter.env[x],
+            sentence,
+            picture=f"yours: {found}",
+        )
+
     @pytest.mark.parametrize("value", [None, False, 0])
     def test_a_value_that_is_false(self, value: object) -> None:
         interpreter, x, _, asking = two_nodes()

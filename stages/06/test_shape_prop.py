@@ -121,6 +121,18 @@ class TestShapeProp:
             "entries in the dict that the node has.",
         )
 
+    def test_the_type_of_none(self) -> None:
+        graph = Graph()
+        graph.output(None)
+        module = GraphModule(nn.Module(), graph)
+        shapes_written(module)
+        same(
+            module.graph.output_node().meta.get("type"),
+            type(None),
+            "The value is None, which has a type, too: node.meta['type'] must "
+            "be NoneType.",
+        )
+
     def test_a_parameter_is_a_tensor(self) -> None:
         graph = Graph()
         graph.output(graph.get_attr("weight"))

@@ -843,4 +843,12 @@ MUTANTS: Final = (
         ),
         told="do not pair rewrites and matches by their place",
     ),
+    Mutant(
+        function="rewriting.rules.Worklist.look_again",
+        misconception="a node is replaced by a node or a constant",
+        was="map_arg(new, lambda node: touched.setdefault(node, 0))",
+        becomes="""if isinstance(new, Node):
+                touched.setdefault(new, 0)""",
+        told="the list took the place of cat",
+    ),
 )

@@ -917,6 +917,26 @@ def test_users_of_a_new_operand_are_looked_at() -> None:
 
 
 @pytest.mark.exercise(LOOK_AGAIN)
+def test_a_new_operand_may_be_in_a_list() -> None:
+    def program(x: Value, y: Value) -> list[Value]:
+        joined: Value = torch.cat([x, y])
+        total = torch.vstack(joined)
+        rest = [f(z) for z in (x, y) for f in (torch.sin, torch.cos, torch.exp)]
+        return [total, *rest]
+
+    gm = symbolic_trace(program)
+    drop = Rule(lambda a: torch.cat(a), lambda a: a)
+    waiting = waiting_after(gm, [drop], "cat")
+    check(
+        "vstack" in waiting,
+        "vstack(cat([x, y])) became vstack([x, y]): the list took the place of "
+        "cat, and vstack has two other operands. `map_arg` finds the nodes of "
+        "`edit.new` at any depth.",
+        picture=f"waiting: {sorted(waiting)}",
+    )
+
+
+@pytest.mark.exercise(LOOK_AGAIN)
 def test_matches_may_end_below_what_is_new() -> None:
     gm = symbolic_trace(lambda x: torch.exp(torch.sin(torch.relu(x))))
     large = Rule(

@@ -579,4 +579,13 @@ MUTANTS: Final = (
         becomes="""facts.parameters["src"].of(user.args, {})""",
         told="is the same call as with all arguments by place",
     ),
+    Mutant(
+        function="capture.capture.Capture.run",
+        misconception="without a result there is nothing to record",
+        was="        node = self.create_node(",
+        becomes="""        if result is None:
+            return None
+        node = self.create_node(""",
+        told="and is called for its effect",
+    ),
 )

@@ -562,33 +562,6 @@ MUTANTS: Final = (
     ),
     Mutant(
         function="graph.Graph.eliminate_dead_code",
-        misconception="children can be cleaned at any time",
-        was="""        changed = False
-        for node in reversed(self._nodes):
-            if not node.users and not must_stay(node):
-                self.erase_node(node)
-                changed = True
-        for child, graph in self._child_graph_modules():
-            changed |= graph.eliminate_dead_code(
-                is_impure_node, unknown=unknown, effects=effects
-            )
-            child.recompile()
-""",
-        becomes="""        changed = False
-        for child, graph in self._child_graph_modules():
-            changed |= graph.eliminate_dead_code(
-                is_impure_node, unknown=unknown, effects=effects
-            )
-            child.recompile()
-        for node in reversed(self._nodes):
-            if not node.users and not must_stay(node):
-                self.erase_node(node)
-                changed = True
-""",
-        told="clean the children last",
-    ),
-    Mutant(
-        function="graph.Graph.eliminate_dead_code",
         misconception="what an erased node used is looked at at once",
         was="""        for node in reversed(self._nodes):
             if not node.users and not must_stay(node):

@@ -484,23 +484,6 @@ def test_graphs_of_children_are_cleaned_too() -> None:
 
 
 @pytest.mark.exercise("graph.Graph.eliminate_dead_code")
-def test_a_child_that_only_dead_code_fetches_is_left_alone() -> None:
-    inner, *_ = with_dead_chain()
-    before = names(inner)
-    graph = fetching(Child(inner))
-    relu = find(graph, "relu")
-    relu.args = relu.args[:1]
-    graph.eliminate_dead_code()
-    same(
-        names(inner),
-        before,
-        "Nothing uses the get_attr node that fetches the child, and so it was "
-        "erased. No node fetches this child any more: clean the children "
-        "last, when the dead nodes of the graph itself are gone.",
-    )
-
-
-@pytest.mark.exercise("graph.Graph.eliminate_dead_code")
 def test_graphs_of_children_are_cleaned_with_the_same_settings() -> None:
     inner, *_ = with_dead_chain()
     before = names(inner)

@@ -287,5 +287,98 @@ MUTANTS: Final = (
         becomes="        counts[base] = max(number, counts.get(base, 0))",
         told="holds the last number, not the highest",
     ),
+    Mutant(
+        function="linked_list.ordered_graph.OrderedGraph.inserting_after",
+        misconception="the insert point may be made first and checked then",
+        was=(
+            '        self._check_place(n, "after")\n'
+            "        return InsertPoint(self, n.append)"
+        ),
+        becomes=(
+            "        point = InsertPoint(self, n.append)\n"
+            '        self._check_place(n, "after")\n'
+            "        return point"
+        ),
+        told="changed the insert point anyway",
+    ),
+    Mutant(
+        function="linked_list.linked_list.Link.prepend",
+        misconception="a link with one neighbour on both sides is a new one",
+        was="        if x._next is not x:",
+        becomes="        if x._next is not x._prev:",
+        told="where a is the only link",
+    ),
+    Mutant(
+        function="linked_list.linked_list.LinkedList.__iter__",
+        misconception="a list is walked over by one loop at a time",
+        was=(
+            "        link = root._next\n"
+            "        while link is not root:\n"
+            "            if not link._erased:\n"
+            "                yield link\n"
+            "            link = link._next"
+        ),
+        becomes=(
+            "        root.at = root._next\n"
+            "        while root.at is not root:\n"
+            "            if not root.at._erased:\n"
+            "                yield root.at\n"
+            "            root.at = root.at._next"
+        ),
+        told="Each loop has to remember for itself where it is",
+    ),
+    Mutant(
+        function="linked_list.linked_list.LinkedList.__iter__",
+        misconception="a walk begins when iter() is called",
+        was=(
+            "        link = root._next\n"
+            "        while link is not root:\n"
+            "            if not link._erased:\n"
+            "                yield link\n"
+            "            link = link._next"
+        ),
+        becomes=(
+            "        def walk(link: LinkT) -> Iterator[LinkT]:\n"
+            "            while link is not root:\n"
+            "                if not link._erased:\n"
+            "                    yield link\n"
+            "                link = link._next\n"
+            "\n"
+            "        return walk(root._next)"
+        ),
+        told="between `iter(links)` and the first `next`",
+    ),
+    Mutant(
+        function="linked_list.linked_list.LinkedList.__reversed__",
+        misconception="a walk begins when reversed() is called",
+        was=(
+            "        link = root._prev\n"
+            "        while link is not root:\n"
+            "            if not link._erased:\n"
+            "                yield link\n"
+            "            link = link._prev"
+        ),
+        becomes=(
+            "        def walk(link: LinkT) -> Iterator[LinkT]:\n"
+            "            while link is not root:\n"
+            "                if not link._erased:\n"
+            "                    yield link\n"
+            "                link = link._prev\n"
+            "\n"
+            "        return walk(root._prev)"
+        ),
+        told="between `reversed(links)` and the first `next`",
+    ),
+    Mutant(
+        function="linked_list.namespace.Namespace.create_name",
+        misconception="a name is its base and its number",
+        was="            name, base, number = _parse(candidate)\n",
+        becomes=(
+            "            name, base, number = _parse(candidate)\n"
+            "            if number >= 0:\n"
+            '                name = f"{base}_{number}"\n'
+        ),
+        told="but the name is given out as it was asked for",
+    ),
 )
 """At least two for each exercise."""

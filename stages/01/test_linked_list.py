@@ -256,6 +256,18 @@ def test_moving_a_link_to_where_it_stands() -> None:
 
 
 @pytest.mark.exercise("linked_list.linked_list.Link.prepend")
+def test_the_only_link_moves_to_the_end() -> None:
+    links, (a,) = ring("a")
+    links._root.prepend(a)
+    event = (
+        "root.prepend(a), where a is the only link, both of whose neighbours "
+        "are the sentinel, and has to leave its old place like any other"
+    )
+    reads(links, "a", event)
+    in_order(links, event)
+
+
+@pytest.mark.exercise("linked_list.linked_list.Link.prepend")
 def test_a_link_before_itself_stays() -> None:
     links, (_, b, _) = ring("abc")
     b.prepend(b)
@@ -385,6 +397,34 @@ def test_a_moved_link_takes_the_loop_with_it() -> None:
     )
 
 
+@pytest.mark.exercise("linked_list.linked_list.LinkedList.__iter__")
+def test_a_loop_inside_a_loop() -> None:
+    links, _ = ring("abc")
+    pairs = ((one, other) for one in links for other in links)
+    same(
+        " ".join(f"{one}{other}" for one, other in islice(pairs, 12)),
+        "aa ab ac ba bb bc ca cb cc",
+        "A loop over a b c has another loop over the same list in its body. "
+        "Each loop has to remember for itself where it is, so keep the link "
+        "in a local variable and not on the list.",
+    )
+
+
+@pytest.mark.exercise("linked_list.linked_list.LinkedList.__iter__")
+def test_a_walk_begins_when_the_first_link_is_asked_for() -> None:
+    links, (_, b) = ring("ab")
+    walk = iter(links)
+    put(links, links._root, Letter("x"))
+    same(
+        said(walk),
+        "x a b",
+        "x became the first link between `iter(links)` and the first `next`. "
+        "Where to begin is read when the first link is asked for, which a "
+        "generator does: write the `yield` into `__iter__` itself.",
+    )
+    check(links._root._prev is b, "The walk must not change the list.")
+
+
 @pytest.mark.exercise("linked_list.linked_list.LinkedList.__reversed__")
 def test_a_loop_backwards() -> None:
     links, _ = ring("abc")
@@ -433,6 +473,20 @@ def test_inserting_while_walking_backwards() -> None:
         "While a loop backwards over a b c was at b, x was inserted right "
         "before b, w before a, and y right after b. The loop must visit x and "
         "w, which are ahead of it, and not y.",
+    )
+
+
+@pytest.mark.exercise("linked_list.linked_list.LinkedList.__reversed__")
+def test_a_walk_backwards_begins_when_a_link_is_asked_for() -> None:
+    links, (_, b) = ring("ab")
+    walk = reversed(links)
+    put(links, b, Letter("x"))
+    same(
+        said(walk),
+        "x b a",
+        "x became the last link between `reversed(links)` and the first "
+        "`next`. Where to begin is read when the first link is asked for: "
+        "write the `yield` into `__reversed__` itself.",
     )
 
 

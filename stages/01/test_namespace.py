@@ -73,6 +73,17 @@ def test_a_candidate_may_have_a_number() -> None:
 
 
 @pytest.mark.exercise("linked_list.namespace.Namespace.create_name")
+def test_a_number_may_be_written_with_zeros() -> None:
+    same(
+        asked("layer_007", "layer_7", "layer_007"),
+        ["layer_007", "layer_7", "layer_8"],
+        "layer_007 was free, so it stays as it is: its number is 7, but the "
+        "name is given out as it was asked for. Only a new number makes "
+        "another name.",
+    )
+
+
+@pytest.mark.exercise("linked_list.namespace.Namespace.create_name")
 def test_a_number_is_not_given_twice() -> None:
     same(
         asked("add_1", "add", "add"),

@@ -526,5 +526,78 @@ MUTANTS: Final = (
         ),
         told="so neg must be the first of its inputs",
     ),
+    Mutant(
+        function="node.Node.replace_all_uses_with",
+        misconception="a copy of the old meta is the new node's meta",
+        was="            replace_with.meta.update(self.meta)",
+        becomes="            replace_with.meta = dict(self.meta)",
+        told="copy them into the dict that the node has",
+    ),
+    Mutant(
+        function="node.Node.replace_input_with",
+        misconception="an owner is true",
+        was="""[*getattr(self.graph.owning_module, "_replace_hooks", ())]""",
+        becomes=(
+            """[*(getattr(self.graph.owning_module, "_replace_hooks", ()) """
+            """if self.graph.owning_module else ())]"""
+        ),
+        told="do not ask `if owner`",
+    ),
+    Mutant(
+        function="graph.Graph.erase_node",
+        misconception="an owner is true",
+        was="        if self.owning_module is not None:",
+        becomes="        if self.owning_module:",
+        told="and its hook must be called: ask `is not None`",
+    ),
+    Mutant(
+        function="graph.Graph.erase_node",
+        misconception="the list of hooks stays the same while they are called",
+        was="""            self._tell_owner("_erase_node_hooks", to_erase)""",
+        becomes=(
+            "            for hook in self.owning_module._erase_node_hooks:\n"
+            "                hook(to_erase)"
+        ),
+        told="`_tell_owner` goes through a copy of the list",
+    ),
+    Mutant(
+        function="graph.Graph.eliminate_dead_code",
+        misconception="what an erased node used is looked at at once",
+        was="""        for node in reversed(self._nodes):
+            if not node.users and not must_stay(node):
+                self.erase_node(node)
+                changed = True
+""",
+        becomes="""        def erase(node: Node) -> bool:
+            if node._erased or node.users or must_stay(node):
+                return False
+            inputs = [*node._inputs]
+            self.erase_node(node)
+            for one in inputs:
+                erase(one)
+            return True
+
+        for node in [*reversed(self._nodes)]:
+            changed |= erase(node)
+""",
+        told="goes too deep for Python",
+    ),
+    Mutant(
+        function="node.Node._freeze",
+        misconception="without a node there is nothing to protect",
+        was="        frozen = map_aggregate(tuple(args), visit)\n",
+        becomes="""        mapped = []
+        for arg in args:
+            before = {**inputs}
+            inputs.clear()
+            copied = map_aggregate(arg, visit)
+            mapped.append(copied if inputs else arg)
+            before.update(inputs)
+            inputs.clear()
+            inputs.update(before)
+        frozen = tuple(mapped)
+""",
+        told="Copy all containers, not only those that have nodes",
+    ),
 )
 """At least two for each exercise."""

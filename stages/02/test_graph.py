@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import sys
 from collections.abc import Callable
 
 import pytest
@@ -11,7 +12,7 @@ import torch
 from fx.graph import Graph
 from fx.node import Node
 from fx.usedef.protocols import ReplaceHook
-from stages.checking import check, linear, raising, same, uses_intact
+from stages.checking import check, linear, raising, same, uses_intact, working
 
 
 def residual() -> Graph:
@@ -194,6 +195,45 @@ def test_a_node_that_is_erased_twice_is_a_warning() -> None:
 
 
 @pytest.mark.exercise("graph.Graph.erase_node")
+def test_an_owner_may_be_false() -> None:
+    class Empty(Listener):
+        def __len__(self) -> int:
+            return 0
+
+    graph, _, cos = with_dead_chain()
+    owner = Empty(graph)
+    graph.owning_module = owner
+    graph.erase_node(cos)
+    same(
+        len(owner.heard),
+        1,
+        "The owner's class has a `__len__` that gives 0, as an empty "
+        "nn.Sequential does, so its truth value is false. It is an owner all "
+        "the same, and its hook must be called: ask `is not None`.",
+    )
+
+
+@pytest.mark.exercise("graph.Graph.erase_node")
+def test_an_erase_hook_may_take_itself_out() -> None:
+    graph, _, cos = with_dead_chain()
+    owner = Listener(graph)
+
+    def once(node: Node) -> None:
+        owner._erase_node_hooks.remove(once)
+
+    owner._erase_node_hooks.insert(0, once)
+    graph.owning_module = owner
+    graph.erase_node(cos)
+    same(
+        len(owner.heard),
+        1,
+        "The owner has two erase hooks, and the first takes itself out of the "
+        "list when it is called. The second must be called all the same: "
+        "`_tell_owner` goes through a copy of the list.",
+    )
+
+
+@pytest.mark.exercise("graph.Graph.erase_node")
 def test_an_erase_hook_can_erase_the_node_itself() -> None:
     graph, _, cos = with_dead_chain()
     owner = Owner()
@@ -368,6 +408,23 @@ def test_a_graph_without_an_output_can_be_cleaned() -> None:
         )
         raise
     same(names(graph), "x", "neg has no users, so it must be erased.")
+
+
+@pytest.mark.exercise("graph.Graph.eliminate_dead_code")
+def test_a_dead_chain_may_be_long() -> None:
+    graph = residual()
+    with graph.inserting_before(graph.output_node()):
+        last = find(graph, "x")
+        for _ in range(2 * sys.getrecursionlimit()):
+            last = graph.call_function(torch.neg, (last,))
+    with working(
+        "Nothing uses the last of thousands of neg, each of which uses the "
+        "one before. A function that erases a node and calls itself for the "
+        "inputs goes too deep for Python: walk backwards over the nodes, "
+        "where users come before their inputs."
+    ):
+        graph.eliminate_dead_code()
+    same(names(graph), "x linear add relu output", "All neg were dead.")
 
 
 class Child(torch.nn.Module):

@@ -218,6 +218,23 @@ def test_a_list_that_is_changed_later_does_not_change_the_node() -> None:
 
 
 @pytest.mark.exercise("node.Node._freeze")
+def test_containers_without_a_node_are_copied_too() -> None:
+    graph, x, *_ = residual()
+    sizes, named, kinds = [1, 2], {"k": [3]}, {4}
+    node = graph.call_function(torch.cat, (x, sizes, named), {"only": kinds})
+    sizes.append(9)
+    named["k"].append(9)
+    kinds.add(9)
+    same(
+        str((node.args[1:], node.kwargs["only"])),
+        "(([1, 2], {'k': [3]}), {4})",
+        "A list, a dict and a set without a node in them were given as "
+        "arguments and changed afterwards, and the node's arguments changed "
+        "with them. Copy all containers, not only those that have nodes.",
+    )
+
+
+@pytest.mark.exercise("node.Node._freeze")
 def test_lists_and_dicts_in_arguments_refuse_to_change() -> None:
     graph, x, *_ = residual()
     node = graph.call_function(torch.cat, ([x], {"k": x}))
@@ -443,6 +460,25 @@ def test_the_owner_of_the_graph_is_told() -> None:
 
 
 @pytest.mark.exercise("node.Node.replace_input_with")
+def test_an_owner_may_be_false() -> None:
+    class Empty(Told):
+        def __len__(self) -> int:
+            return 0
+
+    graph, x, linear, add, *_ = residual()
+    owner = Empty()
+    graph.owning_module = owner
+    add.replace_input_with(x, linear)
+    same(
+        len(owner.heard),
+        1,
+        "The owner's class has a `__len__` that gives 0, as an empty "
+        "nn.Sequential does, so its truth value is false. It is an owner all "
+        "the same, and its hook must be called: do not ask `if owner`.",
+    )
+
+
+@pytest.mark.exercise("node.Node.replace_input_with")
 def test_a_hook_may_take_itself_out() -> None:
     graph, x, linear, add, *_ = residual()
     owner = Told()
@@ -653,6 +689,20 @@ def test_meta_is_copied_on_request() -> None:
     ):
         linear.replace_all_uses_with(relu, propagate_meta=True)
     same(names(linear.users), ["add"], "A refused call must change nothing.")
+
+
+@pytest.mark.exercise("node.Node.replace_all_uses_with")
+def test_meta_is_copied_into_the_dict_that_is_there() -> None:
+    _, _, linear, add, *_ = residual()
+    add.meta["note"] = "from add"
+    notes = linear.meta
+    add.replace_all_uses_with(linear, lambda user: False, propagate_meta=True)
+    check(
+        linear.meta is notes,
+        "The new node has another dict as its meta now, so that code which "
+        "holds the old one does not see the notes: copy them into the dict "
+        "that the node has.",
+    )
 
 
 @pytest.mark.exercise("node.Node.replace_all_uses_with")

@@ -398,5 +398,46 @@ MUTANTS: Final = (
         ),
         told="Ask whether there is a factory",
     ),
+    Mutant(
+        function="proxy.TracerBase.create_proxy",
+        misconception="A factory is true.",
+        was="""        if proxy_factory_fn is None:
+            return self.proxy(node)
+        return proxy_factory_fn(node)""",
+        becomes="        return (proxy_factory_fn or self.proxy)(node)",
+        told="It must wrap the node all the same",
+    ),
+    Mutant(
+        function="proxy.Attribute.__getattr__",
+        misconception="Names with two underscores are for Python alone.",
+        was="""        if name != "node":""",
+        becomes="""        if name.startswith("__"):
+            raise AttributeError(name)
+        if name != "node":""",
+        told="a name with two underscores is like any other",
+    ),
+    Mutant(
+        function="proxy.Proxy.__torch_function__",
+        misconception="The proxies that are given by position say enough.",
+        was="        tracer = _common_tracer(orig_method, args, kwargs)",
+        becomes="""        given = proxies_in(args, fields=True)
+        tracer = _common_tracer(orig_method, args, {} if given else kwargs)""",
+        told="so give it args and kwargs together",
+    ),
+    Mutant(
+        function="proxy._records.method",
+        misconception="Without a second operand it is None.",
+        was="tracer: TracerBase = args[0].tracer",
+        becomes="""args = tuple(arg for arg in args if arg is not None)
+        tracer: TracerBase = args[0].tracer""",
+        told="How many there are is said by how many the method is given",
+    ),
+    Mutant(
+        function="proxy.Attribute.__call__",
+        misconception="None is no argument.",
+        was="(self.root, *args), kwargs",
+        becomes="(self.root, *filter(lambda a: a is not None, args)), kwargs",
+        told="and without it 1 would be the lower bound",
+    ),
 )
 """Each is made in the reference, alone, and must be found."""

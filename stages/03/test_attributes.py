@@ -10,7 +10,7 @@ from fx.graph import Graph
 from fx.node import Node
 from fx.proxy import Attribute, GraphAppendingTracer, Proxy
 from fx.usedef.values import Value
-from stages.checking import check, same, same_graph, uses_intact
+from stages.checking import check, same, same_graph, uses_intact, working
 
 CALLED = "proxy.Attribute.__call__"
 FETCHED = "proxy.Attribute.__getattr__"
@@ -93,6 +93,19 @@ def test_a_method_call_has_all_its_arguments() -> None:
         "own (not the tuple of them), and the keyword arguments as such.",
     )
     uses_intact(graph, "An argument of the method call lost its use.")
+
+
+@pytest.mark.exercise(CALLED)
+def test_none_is_an_argument_like_any_other() -> None:
+    graph, x = begin()
+    Attribute(x, "clamp")(None, 1, out=None)
+    node = next(iter(reversed(graph.nodes)))
+    same(
+        (node.args, node.kwargs),
+        ((x.node, None, 1), {"out": None}),
+        "`x.clamp(None, 1, out=None)` must have all its arguments: None is "
+        "one of them, and without it 1 would be the lower bound.",
+    )
 
 
 @pytest.mark.exercise(CALLED)
@@ -243,6 +256,22 @@ def test_an_attribute_of_an_attribute() -> None:
         len(targets(graph)),
         3,
         "`x.mT.real + 1` is two fetches and one addition.",
+    )
+
+
+@pytest.mark.exercise(FETCHED)
+def test_an_attribute_of_an_attribute_may_have_any_name() -> None:
+    graph, x = begin()
+    with working(
+        "`x.mT.__cube__` raised. A proxy has an attribute for every "
+        "name, and only `node` is asked for to record a fetch: a name with "
+        "two underscores is like any other."
+    ):
+        _ = Attribute(x, "mT").__cube__ + 1
+    same(
+        [node.args[1] for node in graph.nodes if node.target is getattr],
+        ["mT", "__cube__"],
+        "`x.mT.__cube__ + 1` is two fetches and one addition.",
     )
 
 

@@ -474,6 +474,30 @@ def test_a_factory_wraps_instead() -> None:
 
 
 @pytest.mark.exercise("proxy.TracerBase.create_proxy")
+def test_a_factory_may_be_false() -> None:
+    graph = Graph()
+    tracer = GraphAppendingTracer(graph)
+
+    class Made(list[Proxy]):
+        """A list of the proxies that it has made, which is empty at first."""
+
+        def __call__(self, node: Node) -> Proxy:
+            """Make a proxy, and note it."""
+            self.append(Proxy(node, tracer))
+            return self[-1]
+
+    factory = Made()
+    tracer.create_proxy("placeholder", "x", (), {}, proxy_factory_fn=factory)
+    same(
+        len(factory),
+        1,
+        "`proxy_factory_fn` is a list that can be called, and it is empty, so "
+        "its truth value is false. It must wrap the node all the same: ask `if "
+        "proxy_factory_fn is None`.",
+    )
+
+
+@pytest.mark.exercise("proxy.TracerBase.create_proxy")
 def test_a_row_of_arguments_is_lowered_as_a_whole() -> None:
     class Lists(GraphAppendingTracer):
         """Lowers tuples to what no node's args can be."""
@@ -691,6 +715,20 @@ def test_two_nodes_of_one_graph_have_two_tracers() -> None:
         "`b.__radd__(a)` is a + b, and it is b that Python asked: the "
         "reflected method records by the tracer of `self`, whatever the other "
         "operand is. A subclass of Proxy that overrides `__radd__` gets here.",
+    )
+
+
+@pytest.mark.exercise("proxy._records.method")
+def test_none_is_an_operand_like_any_other() -> None:
+    graph, (x,) = begin("x")
+    _ = x == None  # noqa: E711
+    node = next(iter(reversed(graph.nodes)))
+    same(
+        node.args,
+        (x.node, None),
+        "`x == None` has two operands, and the second is None. How many there "
+        "are is said by how many the method is given, not by whether one is "
+        "None.",
     )
 
 

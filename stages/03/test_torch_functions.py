@@ -192,6 +192,14 @@ def test_two_tracers_in_one_call() -> None:
         torch.add(x, other)
     with raising(RuntimeError, "multiple different tracers", sentence):
         torch.cat([x, other])
+    with raising(
+        RuntimeError,
+        "multiple different tracers",
+        "Proxies of two traces met in one call of torch, of which one is a "
+        "keyword argument: `_common_tracer` asks all arguments, so give it "
+        "args and kwargs together.",
+    ):
+        torch.add(x, other=other)
 
 
 @pytest.mark.exercise(EXERCISE)

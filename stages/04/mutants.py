@@ -651,5 +651,117 @@ MUTANTS: Final = (
         ),
         told="ask `_tensor_path`",
     ),
+    Mutant(
+        function="tracing.patching.Patches.patch",
+        misconception="The names can be gone through twice.",
+        was="""        for name in names:
+            if name not in known:""",
+        becomes="""        if all(name in known for name in names):
+            names = known
+        for name in names:
+            if name not in known:""",
+        told="which gives each name once",
+    ),
+    Mutant(
+        function="tracing.patching.Patches._undo",
+        misconception="A place that was patched holds something.",
+        was="if members.get(name, MISSING) is replacement:",
+        becomes="if members[name] is replacement:",
+        told="an empty place holds MISSING",
+    ),
+    Mutant(
+        function="tracing.tracer.Tracer.getattr",
+        misconception="A parameter is of the class Parameter.",
+        was="isinstance(attr_val, nn.Parameter)",
+        becomes="type(attr_val) is nn.Parameter",
+        told="`scale` is of a class derived from nn.Parameter",
+    ),
+    Mutant(
+        function="tracing.tracer.Tracer.getattr",
+        misconception="A tensor is of the class Tensor, or a parameter.",
+        was="if not isinstance(attr_val, torch.Tensor):",
+        becomes=(
+            "if type(attr_val) is not torch.Tensor and not isinstance(\n"
+            "            attr_val, nn.Parameter\n"
+            "        ):"
+        ),
+        told="The buffer is of a class derived from torch.Tensor",
+    ),
+    Mutant(
+        function="tracing.tracer.Tracer._state_node",
+        misconception="A parameter is of the class Parameter.",
+        was="isinstance(a, nn.Parameter)",
+        becomes="type(a) is nn.Parameter",
+        told="The parameter is of a class derived from nn.Parameter",
+    ),
+    Mutant(
+        function="tracing.tracer.Tracer.call_module",
+        misconception="Whatever is raised is an Exception.",
+        was="""            if not self.is_leaf_module(m, path):
+                return forward(*args, **kwargs)
+            return self.create_proxy("call_module", path, args, kwargs)
+        finally:
+            self.module_stack.pop(call, None)
+            scope.module_path, scope.module_type = before
+""",
+        becomes="""            if not self.is_leaf_module(m, path):
+                result = forward(*args, **kwargs)
+            else:
+                result = self.create_proxy("call_module", path, args, kwargs)
+        except Exception:
+            self.module_stack.pop(call, None)
+            scope.module_path, scope.module_type = before
+            raise
+        self.module_stack.pop(call, None)
+        scope.module_path, scope.module_type = before
+        return result
+""",
+        told="put scope and module_stack back in a `finally`",
+    ),
+    Mutant(
+        function="tracing.patching.Patches.patch",
+        misconception="The patches can be remembered when all are made.",
+        was="""        for name in names:
+            if name not in known:
+                original = members.get(name, MISSING)
+                called = original
+                if original is MISSING:
+                    called = getattr(builtins, name, None)
+                known.setdefault(name, (original, make(called)))
+            original, replacement = known[name]
+            if members.get(name, MISSING) is original:
+                put(holder, name, replacement)
+""",
+        becomes="""        new = {**known}
+        for name in names:
+            if name not in new:
+                original = members.get(name, MISSING)
+                called = original
+                if original is MISSING:
+                    called = getattr(builtins, name, None)
+                new[name] = original, make(called)
+            original, replacement = new[name]
+            if members.get(name, MISSING) is original:
+                put(holder, name, replacement)
+        known.update(new)
+""",
+        told="remember each before you put it there",
+    ),
+    Mutant(
+        function="tracing.tracer.Tracer.call_module",
+        misconception="Asking for a leaf raises nothing.",
+        was="""        try:
+            scope.module_path, scope.module_type = here
+            self.module_stack[call] = here
+            if not self.is_leaf_module(m, path):
+""",
+        becomes="""        scope.module_path, scope.module_type = here
+        self.module_stack[call] = here
+        is_leaf = self.is_leaf_module(m, path)
+        try:
+            if not is_leaf:
+""",
+        told="ask it inside of the `try`",
+    ),
 )
 """Each is made in the reference, alone, and must be found."""

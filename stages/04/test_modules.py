@@ -596,6 +596,48 @@ def test_all_is_as_before_after_an_interrupt() -> None:
 
 
 @pytest.mark.exercise(CALL)
+def test_all_is_as_before_if_nobody_knows_whether_it_is_a_leaf() -> None:
+    class Unsure(Tracer):
+        """A tracer that fails when it is asked for a leaf."""
+
+        def is_leaf_module(self, m: nn.Module, name: str) -> bool:
+            """Fail."""
+            raise ValueError("in the user's is_leaf_module")
+
+    net = Net()
+    tracer = started(net, Unsure())
+    with suppress(ValueError):
+        tracer.call_module(net.first, refuse, (), {})
+    same(
+        (tracer.scope.module_path, len(tracer.module_stack)),
+        ("", 0),
+        "`is_leaf_module` belongs to the user and raised. It is asked while "
+        "the call is open, so `self.scope` and `self.module_stack` must be as "
+        "before the call here as well: ask it inside of the `try`.",
+    )
+
+
+@pytest.mark.exercise(CALL)
+def test_all_is_as_before_after_an_interruption() -> None:
+    net = Net()
+    tracer = started(net)
+    x = placeholder(tracer)
+
+    def forward(value: Proxy) -> Proxy:
+        raise KeyboardInterrupt
+
+    with suppress(KeyboardInterrupt):
+        tracer.call_module(net.first, forward, (x,), {})
+    same(
+        (tracer.scope.module_path, len(tracer.module_stack)),
+        ("", 0),
+        "Ctrl-C ended the call, and the tracer still says that it is open. A "
+        "KeyboardInterrupt is not an Exception: put scope and module_stack "
+        "back in a `finally`.",
+    )
+
+
+@pytest.mark.exercise(CALL)
 def test_each_call_has_a_key_of_its_own() -> None:
     net = Net()
     tracer = started(net)

@@ -19,7 +19,7 @@ from fx.tracing.trace_run import TraceRun
 from fx.tracing.tracer import Tracer
 from fx.usedef.dotted_path import MISSING
 from fx.usedef.values import Value
-from stages.checking import check, same, working
+from stages.checking import Mistake, check, same, working
 from stages.residual import Residual
 
 PATCH = "tracing.patching.Patches.patch"
@@ -213,6 +213,18 @@ def test_a_global_with_the_name_of_a_builtin() -> None:
 
 
 @pytest.mark.exercise(PATCH)
+def test_the_names_may_come_from_a_generator() -> None:
+    namespace: dict[str, Value] = {"greet": greet, "hail": greet}
+    Patches().patch(namespace, (name for name in ["greet", "hail"]), loudly)
+    same(
+        [namespace[name]() for name in ("greet", "hail")],
+        ["hello!", "hello!"],
+        "The names are an Iterable, here a generator, which gives each name "
+        "once: go through them in one loop.",
+    )
+
+
+@pytest.mark.exercise(PATCH)
 def test_an_original_that_is_back_is_patched_again() -> None:
     namespace: dict[str, Value] = {"greet": greet}
     patches = Patches()
@@ -347,6 +359,27 @@ def test_two_traces_that_come_to_a_module_at_once() -> None:
     )
 
 
+@pytest.mark.exercise(PATCH)
+def test_what_was_patched_before_an_error_is_remembered() -> None:
+    namespace: dict[str, Value] = {"greet": greet, "hail": len}
+    patches = Patches()
+
+    def make(original: Function) -> Function:
+        if original is len:
+            raise ValueError("no replacement for this one")
+        return loudly(original)
+
+    with suppress(ValueError):
+        patches.patch(namespace, ["greet", "hail"], make)
+    known = [replacement for _, replacement in remembered(patches)]
+    check(
+        namespace["greet"] is greet or namespace["greet"] in known,
+        "`make` raised for the second name, when the first place had its "
+        "replacement already. That patch is not remembered, and so its "
+        "original never comes back: remember each before you put it there.",
+    )
+
+
 # -- put back ----------------------------------------------------------------
 
 
@@ -392,6 +425,28 @@ def test_what_other_code_put_there_stays() -> None:
         namespace["greet"] is len,
         "Other code put a function there meanwhile. It is not our "
         "replacement, and must not be overwritten.",
+    )
+
+
+@pytest.mark.exercise(UNDO)
+def test_a_place_that_other_code_emptied_stays_empty() -> None:
+    namespace: dict[str, Value] = {"greet": greet, "hail": greet}
+    patches = Patches()
+    patches.patch(namespace, ["greet", "hail"], loudly)
+    del namespace["greet"]
+    try:
+        patches._undo()
+    except KeyError as error:
+        raise Mistake(
+            "Other code deleted the name `greet` meanwhile, and then "
+            "`held['greet']` raises a KeyError, which leaves all places that "
+            "come after it patched: an empty place holds MISSING."
+        ) from error
+    check(
+        "greet" not in namespace and namespace["hail"] is greet,
+        "Other code deleted the name `greet` meanwhile. The place does not "
+        "hold our replacement, so it must stay empty, and the other place "
+        "must have its original back.",
     )
 
 

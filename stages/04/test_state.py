@@ -42,6 +42,14 @@ class Pair(nn.Module):
         return z
 
 
+class Weight(nn.Parameter):
+    """A parameter of a class of the user's own."""
+
+
+class Marked(torch.Tensor):
+    """A tensor of a class of the user's own."""
+
+
 class Buffers(Tracer):
     """A tracer that wants proxies for buffers too."""
 
@@ -92,6 +100,18 @@ def test_a_frozen_parameter_is_a_parameter() -> None:
         "A parameter whose requires_grad is False is a parameter, too, and "
         "reading it gives a Proxy: else what is done with it would be done "
         "once, while tracing.",
+    )
+
+
+@pytest.mark.exercise(READ)
+def test_a_parameter_of_a_subclass_is_a_parameter() -> None:
+    pair = Pair()
+    pair.scale = Weight(torch.ones(4))
+    check(
+        type(started(pair).getattr("scale", pair.scale, {})) is Proxy,
+        "`scale` is of a class derived from nn.Parameter, so it is a "
+        "parameter, and reading it gives a Proxy: ask `isinstance`, which "
+        "knows subclasses, and not for the type.",
     )
 
 
@@ -241,6 +261,19 @@ def test_a_buffer_is_a_proxy_if_the_tracer_wants_it() -> None:
             f"{value!r} is not a tensor, so not a buffer: it is read as it is. "
             f"Yours: {found!r}",
         )
+
+
+@pytest.mark.exercise(READ)
+def test_a_buffer_of_a_subclass_is_a_buffer() -> None:
+    pair = Pair()
+    pair.offset = torch.zeros(4).as_subclass(Marked)
+    tracer = started(pair, Buffers())
+    check(
+        type(tracer.getattr("offset", pair.offset, {})) is Proxy,
+        "The buffer is of a class derived from torch.Tensor, so it is a "
+        "buffer, and with `proxy_buffer_attributes` reading it gives a Proxy: "
+        "ask `isinstance`, and not for the type.",
+    )
 
 
 @pytest.mark.exercise(READ)
@@ -431,6 +464,19 @@ def test_a_parameter_outside_of_the_root_is_refused() -> None:
         "that is never trained: it is refused.",
     ):
         tracer.create_arg(nn.Parameter(torch.ones(2)))
+
+
+@pytest.mark.exercise(ARGUMENT)
+def test_a_parameter_of_a_subclass_is_refused_as_well() -> None:
+    tracer = started(Pair())
+    with raising(
+        NameError,
+        "parameter is not a member of this module",
+        "The parameter is of a class derived from nn.Parameter, so it is a "
+        "parameter, and one that the root does not have is refused: ask "
+        "`isinstance`, which knows subclasses, and not for the type.",
+    ):
+        tracer.create_arg(Weight(torch.ones(2)))
 
 
 @pytest.mark.exercise(ARGUMENT)

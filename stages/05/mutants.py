@@ -531,4 +531,25 @@ MUTANTS: Final = (
         becomes="self.wrapped[target.__name__] = None",
         told="must be the name that the line calls",
     ),
+    Mutant(
+        function="codegen.emit.Emitter.call_function",
+        misconception="a mark that is there is true",
+        was='node.meta.get("is_wrapped")',
+        becomes='"is_wrapped" in node.meta',
+        told="ask for the value, and not whether there is one",
+    ),
+    Mutant(
+        function="codegen.codegen.CodeGen._gen_python_code",
+        misconception="splitlines counts lines",
+        was='definition.count("\\n") + 1',
+        becomes="len(definition.splitlines())",
+        told="count its line breaks, which `splitlines` does not do",
+    ),
+    Mutant(
+        function="codegen.emit.Emitter.call_method",
+        misconception="None is no object",
+        was="if not args:",
+        becomes="if not args or args[0] is None:",
+        told="there is no object only if args is empty",
+    ),
 )

@@ -16,7 +16,7 @@ from fx.codegen.local_names import LocalNames
 from fx.graph import Graph
 from fx.node import Node
 from fx.usedef.values import Argument, Value
-from stages.checking import check, raising, same, same_text
+from stages.checking import check, raising, same, same_text, working
 
 
 def write_return(
@@ -173,6 +173,17 @@ class TestCallMethod:
             "The object is given before the dot, and must not be given again "
             "as an argument: only args[1:] go between the parentheses.",
         )
+
+    def test_a_method_of_none(self) -> None:
+        graph, (x,) = graph_with("x")
+        node = graph.call_method("__eq__", (None, x))
+        sentence = (
+            "The object is None, which is a constant like any other: there is "
+            "no object only if args is empty."
+        )
+        with working(sentence):
+            text = emitter_of(graph).call_method(node)
+        same(text, "eq = None.__eq__(x)", sentence)
 
     def test_a_method_of_a_constant(self) -> None:
         graph, (x,) = graph_with("x")
@@ -419,6 +430,20 @@ class TestCallFunction:
             [],
             "Only nodes with meta['is_wrapped'] call leaf functions: len is "
             "an ordinary function here.",
+        )
+
+    def test_a_mark_may_be_false(self) -> None:
+        graph, (x,) = graph_with("x")
+        node = graph.call_function(len, (x,))
+        node.meta["is_wrapped"] = False
+        emitter = emitter_of(graph)
+        emitter.call_function(node)
+        same(
+            list(emitter.wrapped),
+            [],
+            "meta['is_wrapped'] is False, as a pass may set it that wants code "
+            "to be traced through len: ask for the value, and not whether "
+            "there is one.",
         )
 
     def test_the_annotation(self) -> None:

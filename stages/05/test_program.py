@@ -380,6 +380,26 @@ class TestWhichNodeALineIsFrom:
             "is line _prologue_start of the text.",
         )
 
+    def test_a_definition_may_end_in_a_line_break(self) -> None:
+        class Spaced(CodeGen):
+            def gen_fn_def(self, *args: Value, **named: Value) -> str:
+                return super().gen_fn_def(*args, **named) + "\n"
+
+        graph = residual_graph()
+        graph.set_codegen(Spaced())
+        same_text(
+            "\n".join(overview(graph.python_code("self"), tuple(graph.nodes))),
+            """
+            linear | linear = self.linear(x)
+            add | add = linear + x;  linear = x = None
+            relu | relu = torch.relu(add);  add = None
+            output | return relu
+            """,
+            "The definition of this subclass ends in a line break, so an empty "
+            "line comes before the body, and the definition takes two lines: "
+            "count its line breaks, which `splitlines` does not do.",
+        )
+
     def test_a_line_that_is_no_nodes_statement(self) -> None:
         graph = Graph()
         graph.placeholder("x")

@@ -399,4 +399,57 @@ MUTANTS: Final = (
         becomes="except RuntimeError as",
         told="nobody hears which node it was",
     ),
+    Mutant(
+        function="interpreter.Interpreter._run_nodes",
+        misconception="the nodes of a graph that runs stay the same",
+        was="        for node in self.graph.nodes:",
+        becomes="        for node in [*self.graph.nodes]:",
+        told="run_node put neg in the place of add",
+    ),
+    Mutant(
+        function="passes.shape_prop.ShapeProp.run_node",
+        misconception="what is known of a value is all that its meta has",
+        was="""        if tensors:
+            n.meta["tensor_meta"] = described
+""",
+        becomes="""        n.meta = {}
+        if tensors:
+            n.meta["tensor_meta"] = described
+""",
+        told="leave all others as they are",
+    ),
+    Mutant(
+        function="passes.shape_prop.ShapeProp.run_node",
+        misconception="a dict is changed by making another one",
+        was="""        n.meta["type"] = type(result)
+""",
+        becomes="""        n.meta = {**n.meta, "type": type(result)}
+""",
+        told="set the two entries in the dict that the node has",
+    ),
+    Mutant(
+        function="interpreter.Interpreter._call",
+        misconception="a method is found on the class",
+        was="return getattr(self, n._op)(n._target, args, kwargs)",
+        becomes=(
+            "return getattr(type(self), n._op)(self, n._target, args, kwargs)"
+        ),
+        told="Look the method up on the object",
+    ),
+    Mutant(
+        function="passes.shape_prop.ShapeProp.run_node",
+        misconception="None is nothing to describe",
+        was="        tensors: list[torch.Tensor] = []",
+        becomes="""        if result is None:
+            return None
+        tensors: list[torch.Tensor] = []""",
+        told="The value is None, which has a type, too",
+    ),
+    Mutant(
+        function="interpreter.Interpreter.map_nodes_to_values",
+        misconception="nodes may be left after one mapping",
+        was="        return map_arg(args, load)",
+        becomes="        return map_arg(map_arg(args, load), load)",
+        told="Only the arguments are looked through",
+    ),
 )

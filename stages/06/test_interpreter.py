@@ -214,6 +214,22 @@ class TestMapNodesToValues:
             "kinds of containers.",
         )
 
+    def test_a_value_may_be_a_node(self) -> None:
+        interpreter, x, y, asking = two_nodes()
+        interpreter.env[x] = [y]
+        sentence = (
+            "The value of x is a list with a node in it, as in a program that "
+            "works on graphs. Only the arguments are looked through: a value "
+            "is not, and stays the object that it is."
+        )
+        with working(sentence):
+            found = interpreter.map_nodes_to_values((x,), asking)
+        check(
+            isinstance(found, tuple) and found[0] is interpreter.env[x],
+            sentence,
+            picture=f"yours: {found}",
+        )
+
     @pytest.mark.parametrize("value", [None, False, 0])
     def test_a_value_that_is_false(self, value: object) -> None:
         interpreter, x, _, asking = two_nodes()
@@ -318,6 +334,18 @@ class TestCall:
             found,
             1.0,
             "What the method of the opcode returns is the node's value.",
+        )
+
+    @calling()
+    def test_the_object_may_have_a_method_of_its_own(self) -> None:
+        interpreter, _, _, asking = two_nodes()
+        vars(interpreter)["call_function"] = lambda target, args, kwargs: 7
+        same(
+            interpreter.run_node(asking),
+            7,
+            "Somebody has put another `call_function` on this interpreter, "
+            "and not on its class. Look the method up on the object, by "
+            "`getattr(self, …)`.",
         )
 
     @calling()
@@ -458,6 +486,31 @@ class TestTheLoop:
             "The value of the output was in `initial_env`: it is the result, "
             "like one that was made just now.",
         )
+
+    def test_a_node_may_change_what_comes_after_it(self) -> None:
+        class Editing(Interpreter):
+            """Makes `neg` of the first user of x, and erases that user."""
+
+            def run_node(self, n: Node) -> Value:
+                if n.op == "placeholder":
+                    user = next(iter(n.users))
+                    with self.graph.inserting_after(n):
+                        neg = self.graph.call_function(operator.neg, (n,))
+                    user.replace_all_uses_with(neg)
+                    self.graph.erase_node(user)
+                return super().run_node(n)
+
+        graph = Graph()
+        x = graph.placeholder("x")
+        graph.output(graph.call_function(operator.add, (x, 1)))
+        sentence = (
+            "run_node put neg in the place of add while x was run, and the run "
+            "must go on with neg: loop over `self.graph.nodes`, which shows "
+            "edits, and not over a list of the nodes that was made before."
+        )
+        with working(sentence):
+            found = Editing(nn.Module(), graph=graph).run(5)
+        same(found, -5, sentence)
 
     def test_a_long_graph(self) -> None:
         graph = Graph()

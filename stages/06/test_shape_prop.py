@@ -102,6 +102,37 @@ class TestShapeProp:
             "node.meta['type'] is the type of the value, whatever it is.",
         )
 
+    def test_other_notes_stay(self) -> None:
+        module = split_module()
+        x, *_ = module.graph.nodes
+        x.meta["note"] = "of another pass"
+        notes = x.meta
+        shapes_written(module, torch.randn(3, 4))
+        same(
+            x.meta.get("note"),
+            "of another pass",
+            "A node's meta has what other passes have noted. Set the two "
+            "entries, and leave all others as they are.",
+        )
+        check(
+            x.meta is notes,
+            "The node has another dict as its meta now, so that code which "
+            "holds the old one does not see the description: set the two "
+            "entries in the dict that the node has.",
+        )
+
+    def test_the_type_of_none(self) -> None:
+        graph = Graph()
+        graph.output(None)
+        module = GraphModule(nn.Module(), graph)
+        shapes_written(module)
+        same(
+            module.graph.output_node().meta.get("type"),
+            type(None),
+            "The value is None, which has a type, too: node.meta['type'] must "
+            "be NoneType.",
+        )
+
     def test_a_parameter_is_a_tensor(self) -> None:
         graph = Graph()
         graph.output(graph.get_attr("weight"))

@@ -721,4 +721,132 @@ MUTANTS: Final = (
         ),
         told="before you let a wildcard take a node",
     ),
+    Mutant(
+        function="passes.utils.matcher_utils.Search.match_node",
+        misconception="a node has as many users as it has uses",
+        was="len(found.users)",
+        becomes=(
+            "sum([*one._args, *one._kwargs.values()].count(found) "
+            "for one in found.users)"
+        ),
+        told="That is one user, and user_count is 1",
+    ),
+    Mutant(
+        function="passes.utils.matcher_utils.Search.compare",
+        misconception="a list is matched by a list, and a tuple by a tuple",
+        was="            found, (list, tuple)\n",
+        becomes=(
+            "            found, list if isinstance(sought, list) else tuple\n"
+        ),
+        told="A list and a tuple of one length may fit",
+    ),
+    Mutant(
+        function="passes.utils.matcher_utils.Search.compare",
+        misconception="only plain lists and tuples have items",
+        was="            found, (list, tuple)\n        ):",
+        becomes=(
+            "            found, (list, tuple)\n"
+            "        ) and not hasattr(found, '_fields'):"
+        ),
+        told="The graph has a named tuple, which is a tuple",
+    ),
+    Mutant(
+        function="passes.utils.matcher_utils.is_convex",
+        misconception="a walk along users may call itself",
+        was="""    users = (user for node in nodes for user in node.users)
+    rest = [user for user in users if user not in nodes]
+    while rest:
+        node = rest.pop()
+        if node in nodes:
+            return False
+        if node not in seen and node < last:
+            seen.add(node)
+            rest.extend(node.users)
+    return True
+""",
+        becomes="""
+    def comes_back(node: Node) -> bool:
+        if node in nodes or node in seen or not node < last:
+            return node in nodes
+        seen.add(node)
+        return any(comes_back(user) for user in node.users)
+
+    users = [user for node in nodes for user in node.users]
+    return not any(comes_back(user) for user in users if user not in nodes)
+""",
+        told="goes too deep for Python: keep what is still to be looked at",
+    ),
+    Mutant(
+        function="passes.utils.matcher_utils.Search.match_from",
+        misconception="the next pair is another call of the same function",
+        was="""        self.stack, self.choices = [(anchor, node)], []
+        while self.stack:
+            sought, found = self.stack.pop()
+            if isinstance(sought, Node) and isinstance(found, Node):
+                problem = self.match_node(sought, found)
+            else:
+                problem = self.compare(sought, found)
+            if problem:
+                self.note(problem, sought, found)
+                if not self.choices:
+                    return False
+                self.stack, mark = self.choices.pop()
+                self.backtrack(mark)
+        return True
+""",
+        becomes="""        self.stack, self.choices = [(anchor, node)], []
+
+        def go_on() -> bool:
+            if not self.stack:
+                return True
+            sought, found = self.stack.pop()
+            if isinstance(sought, Node) and isinstance(found, Node):
+                problem = self.match_node(sought, found)
+            else:
+                problem = self.compare(sought, found)
+            if problem:
+                self.note(problem, sought, found)
+                if not self.choices:
+                    return False
+                self.stack, mark = self.choices.pop()
+                self.backtrack(mark)
+            return go_on()
+
+        return go_on()
+""",
+        told="take the pairs from the stack in a loop",
+    ),
+    Mutant(
+        function="rewriting.replacing.Edit.insert",
+        misconception="only an input that is a node was replaced",
+        was="self.current(value) for value in match.placeholder_nodes",
+        becomes=(
+            "self.current(value) if isinstance(value, Node) else value "
+            "for value in match.placeholder_nodes"
+        ),
+        told="which looks into lists, and not only for nodes",
+    ),
+    Mutant(
+        function="subgraph_rewriter.replace_pattern_with_filters",
+        misconception="there is a rewrite for each match",
+        was=(
+            "rewrite.match.anchors[0], rewrite.match.nodes_map, rewrite.made\n"
+            "        )\n"
+            "        for rewrite in rewrites\n"
+        ),
+        becomes=(
+            "match.anchors[0], match.nodes_map, rewrite.made\n"
+            "        )\n"
+            "        for match, rewrite in zip(matches, rewrites)\n"
+        ),
+        told="do not pair rewrites and matches by their place",
+    ),
+    Mutant(
+        function="rewriting.rules.Worklist.look_again",
+        misconception="a node is replaced by a node or a constant",
+        was="map_arg(new, lambda node: touched.setdefault(node, 0))",
+        becomes="""if isinstance(new, Node):
+                touched.setdefault(new, 0)""",
+        told="the list took the place of cat",
+    ),
 )

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import pytest
 import torch
@@ -427,7 +428,12 @@ def test_an_operation_is_no_constant() -> None:
 def test_the_items_of_lists_are_compared_next() -> None:
     one, pattern, graph = search(relu_of_sum, lambda x, y: torch.relu(x + y))
     problem = one.compare([pattern["a"], 2], (graph["x"], 5))
-    same(problem, "", "Two lists of one length may fit: their items decide.")
+    same(
+        problem,
+        "",
+        "A list and a tuple of one length may fit, as torch takes one for the "
+        "other: their items decide.",
+    )
     same(
         sorted(str(pair) for pair in one.stack),
         ["(2, 5)", "(a, x)"],
@@ -439,6 +445,21 @@ def test_the_items_of_lists_are_compared_next() -> None:
         ["(2, 5)", "(a, x)"],
         "The first items are compared first, and the last pair of the stack is "
         "compared next: put them on it in reversed order.",
+    )
+
+
+@pytest.mark.exercise(COMPARE)
+def test_a_named_tuple_is_a_tuple() -> None:
+    class Pair(NamedTuple):
+        first: Argument
+        second: Argument
+
+    one, pattern, graph = search(relu_of_sum, lambda x, y: torch.relu(x + y))
+    same(
+        one.compare((pattern["a"], 2), Pair(graph["x"], 2)),
+        "",
+        "The graph has a named tuple, which is a tuple as well as a "
+        "torch.Size is one: ask `isinstance`, and let the items decide.",
     )
 
 
@@ -553,6 +574,22 @@ def test_other_calls_are_not_paired() -> None:
         "None, and match_node must say why the nodes cannot be paired.",
     )
     same(one.nodes_map, {}, "Nodes that do not fit must not be paired.")
+
+
+@pytest.mark.exercise(MATCH_NODE)
+def test_a_user_that_takes_a_node_twice_is_one_user() -> None:
+    def square_of_neg(a: torch.Tensor) -> torch.Tensor:
+        inner = torch.neg(a)
+        return inner * inner
+
+    one, pattern, graph = search(square_of_neg, square_of_neg)
+    same(
+        one.match_node(pattern["neg"], graph["neg"]),
+        "",
+        "mul takes neg twice, in the pattern and in the graph. That is one "
+        "user, and user_count is 1: compare it with `len(found.users)`, and "
+        "not with the number of places where neg is an argument.",
+    )
 
 
 def sum_of_negs(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
@@ -912,6 +949,24 @@ def test_a_long_way_out_and_back() -> None:
         "neg, sin, exp, tanh, add: the path out of {neg, add} is three nodes "
         "long before it comes back. Looking one user far is not enough.",
     )
+
+
+@pytest.mark.exercise(CONVEX)
+def test_the_way_may_be_longer_than_a_recursion() -> None:
+    def program(x: torch.Tensor) -> torch.Tensor:
+        value = start = torch.neg(x)
+        for _ in range(2 * sys.getrecursionlimit()):
+            value = torch.sin(value)
+        return value + start
+
+    nodes = named(graph_of(program))
+    with working(
+        "Between neg and add are thousands of sin, each of which uses the one "
+        "before. A function that calls itself for the users goes too deep for "
+        "Python: keep what is still to be looked at in a list."
+    ):
+        convex = is_convex({nodes["neg"], nodes["add"]})
+    same(convex, False, "The way of thousands of sin leads back to add.")
 
 
 @pytest.mark.exercise(CONVEX)
@@ -1363,6 +1418,25 @@ def test_a_second_search_begins_anew() -> None:
         "neg is not a sum. A choice that an earlier search left must not be "
         "tried: begin with no choices and with one pair on the stack.",
     )
+
+
+@pytest.mark.exercise(MATCH_FROM)
+def test_a_pattern_may_be_deeper_than_a_recursion() -> None:
+    def chain(x: torch.Tensor) -> torch.Tensor:
+        value = torch.neg(x)
+        for _ in range(2 * sys.getrecursionlimit()):
+            value = torch.neg(value)
+        return value
+
+    one, pattern, graph = search(chain, chain)
+    last = list(graph)[-2]
+    with working(
+        "The pattern is a chain of thousands of neg. A function that calls "
+        "itself for the next pair goes too deep for Python: take the pairs "
+        "from the stack in a loop."
+    ):
+        found = one.match_from(pattern[last], graph[last])
+    check(found, "The pattern and the program are the same chain of neg.")
 
 
 @pytest.mark.exercise(MATCH_FROM)

@@ -316,6 +316,37 @@ def test_matches_may_touch() -> None:
 
 
 @pytest.mark.exercise(INSERT)
+def test_an_input_in_a_list_may_have_been_replaced() -> None:
+    gm = symbolic_trace(lambda x: torch.cat([torch.relu(x), x]))
+    edit = Edit(gm, carry_meta=False)
+    edit.insert(
+        rewrite_of(
+            gm,
+            lambda a: torch.relu(a),
+            lambda a: torch.sigmoid(a),
+            a="x",
+            relu="relu",
+        )
+    )
+    cat = named(gm.graph)["cat"]
+    second = rewrite_of(
+        gm,
+        lambda a: torch.cat(a),
+        lambda a: torch.hstack(a),
+        a=cat.args[0],
+        cat="cat",
+    )
+    edit.insert(second)
+    same(
+        str(second.made[0].args[0]),
+        "[sigmoid, x]",
+        "The input of the second match is a list, [relu, x], and the first "
+        "rewrite replaced the relu in it: ask `current` for each value, "
+        "which looks into lists, and not only for nodes.",
+    )
+
+
+@pytest.mark.exercise(INSERT)
 def test_the_place_is_behind_what_the_inputs_are_now() -> None:
     def program(x: torch.Tensor) -> list[torch.Tensor]:
         early = torch.exp(torch.sin(x))
@@ -447,6 +478,34 @@ def test_it_says_what_was_replaced_and_by_what() -> None:
         [("relu", 4)],
         "Each ReplacedPatterns has the anchor, a node of the pattern, and "
         "nodes_map for a, b, add and relu.",
+    )
+
+
+@pytest.mark.exercise(FILTERS)
+def test_what_is_left_out_is_not_told() -> None:
+    def program(x: Value, y: Value, z: Value) -> tuple[Value, Value]:
+        early = torch.relu(x)
+        y.add_(early)
+        first = early * torch.sin(x)
+        return first, torch.relu(x) * z
+
+    def both(a: Value, b: Value) -> tuple[Value, Value]:
+        one = torch.relu(a)
+        return one, one * b
+
+    def instead(a: Value, b: Value) -> tuple[Value, Value]:
+        one = torch.tanh(a)
+        return one, one * b
+
+    gm = symbolic_trace(program)
+    done = replace_pattern_with_filters(gm, both, instead)
+    same(
+        [str(one.nodes_map[one.anchor]) for one in done],
+        ["mul_1"],
+        "There are two matches. In the first, add_ uses the relu before sin "
+        "is computed, and a write must not be moved, so plan_rewrites leaves "
+        "that match out. Each rewrite has its own `match`: do not pair "
+        "rewrites and matches by their place.",
     )
 
 
@@ -853,6 +912,26 @@ def test_users_of_a_new_operand_are_looked_at() -> None:
         "abs(abs(x)) + x became x + x: nothing in it is new, but add has "
         "another operand: %x took the place of %abs_2. All users of what "
         "took the place have to be looked at, however many there are.",
+        picture=f"waiting: {sorted(waiting)}",
+    )
+
+
+@pytest.mark.exercise(LOOK_AGAIN)
+def test_a_new_operand_may_be_in_a_list() -> None:
+    def program(x: Value, y: Value) -> list[Value]:
+        joined: Value = torch.cat([x, y])
+        total = torch.vstack(joined)
+        rest = [f(z) for z in (x, y) for f in (torch.sin, torch.cos, torch.exp)]
+        return [total, *rest]
+
+    gm = symbolic_trace(program)
+    drop = Rule(lambda a: torch.cat(a), lambda a: a)
+    waiting = waiting_after(gm, [drop], "cat")
+    check(
+        "vstack" in waiting,
+        "vstack(cat([x, y])) became vstack([x, y]): the list took the place of "
+        "cat, and vstack has two other operands. `map_arg` finds the nodes of "
+        "`edit.new` at any depth.",
         picture=f"waiting: {sorted(waiting)}",
     )
 

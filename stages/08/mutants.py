@@ -552,4 +552,41 @@ MUTANTS: Final = (
         ),
         told="1a does not ask for strides",
     ),
+    Mutant(
+        function="reinplacing.aliasing.Storages.is_alias",
+        misconception="a view is found where its argument is, and everywhere",
+        was="set(numbers) <= set(self.of[of])",
+        becomes="set(numbers) == set(self.of[of])",
+        told="ask for a subset",
+    ),
+    Mutant(
+        function="reinplacing.aliasing.Storages.is_alias",
+        misconception="what is viewed is given by place",
+        was="view.of(node.args, node.kwargs) is of",
+        becomes="view.of(node.args, {}) is of",
+        told="and t is given by name",
+    ),
+    Mutant(
+        function="passes.reinplace.is_redundant_scatter",
+        misconception="the source is the second argument by place",
+        was="""facts.parameters["src"].of(user.args, user.kwargs)""",
+        becomes="user.args[1]",
+        told="the source is not in args",
+    ),
+    Mutant(
+        function="passes.reinplace.is_redundant_scatter",
+        misconception="what is given by name is no node",
+        was="""facts.parameters["src"].of(user.args, user.kwargs)""",
+        becomes="""facts.parameters["src"].of(user.args, {})""",
+        told="is the same call as with all arguments by place",
+    ),
+    Mutant(
+        function="capture.capture.Capture.run",
+        misconception="without a result there is nothing to record",
+        was="        node = self.create_node(",
+        becomes="""        if result is None:
+            return None
+        node = self.create_node(""",
+        told="and is called for its effect",
+    ),
 )

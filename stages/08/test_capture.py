@@ -159,6 +159,20 @@ def test_an_operator_that_raises_leaves_nothing() -> None:
 
 
 @pytest.mark.exercise(RUN)
+def test_an_operator_that_returns_nothing_is_recorded() -> None:
+    x = torch.ones(())
+    capture = capture_of(x=x)
+    result = capture.run(aten._assert_async.default, (x,), {})
+    same(result, None, "run returns what the operator returns, here None.")
+    same(
+        [str(node.target) for node in capture.graph.nodes][1:],
+        ["aten._assert_async.default"],
+        "_assert_async(x) returns None, and is called for its effect: each "
+        "operator that runs has a node, whatever it returns.",
+    )
+
+
+@pytest.mark.exercise(RUN)
 def test_several_results_have_a_node_each() -> None:
     x = torch.ones(2, 3)
     capture = capture_of(x=x)

@@ -49,6 +49,9 @@ _library.define("both(Tensor(a) x, Tensor(b) y) -> (Tensor(a), Tensor(b))")
 _library.impl(
     "both", lambda x, y: (x.clone(), y.clone()), "CompositeExplicitAutograd"
 )
+# Another one, which declares no view and returns an item of its argument.
+_library.define("first(Tensor[] xs) -> Tensor")
+_library.impl("first", lambda xs: xs[0], "CompositeExplicitAutograd")
 course: Final[Value] = torch.ops.course
 
 # The first fake mode imports half of torch. Make it before a test is timed.
@@ -187,6 +190,32 @@ def test_storage_found_in_the_run_counts_too() -> None:
     check(
         not alias(program, "type_as_default", "y"),
         "type_as(x, y) returns x, which is not in the storage of y.",
+    )
+
+
+@pytest.mark.exercise(IS_ALIAS)
+def test_a_part_of_what_is_found_in_several_storages() -> None:
+    def program(x: torch.Tensor, y: torch.Tensor) -> object:
+        return course.first.default(aten.broadcast_tensors.default([x, y]))
+
+    check(
+        alias(program, "first_default", "broadcast_tensors_default"),
+        "The argument is a list of two tensors, in two storages, and the "
+        "result was found in the first of these. All its storages are "
+        "storages of the argument, which may have more: ask for a subset.",
+    )
+
+
+@pytest.mark.exercise(IS_ALIAS)
+def test_the_argument_may_be_given_by_name() -> None:
+    def program(x: torch.Tensor, y: torch.Tensor) -> object:
+        return [aten.contiguous.default(self=aten.t.default(x)), y]
+
+    check(
+        alias(program, "contiguous_default", "t_default"),
+        "contiguous(self=t) declares a view of t, although it had to copy "
+        "here, and t is given by name: `Parameter.of` takes args and kwargs, "
+        "and finds an argument in either.",
     )
 
 
@@ -828,6 +857,25 @@ def test_a_scatter_to_where_the_view_came_from() -> None:
         redundant(row_plus_one, "add_tensor", "select_scatter_default"),
         "Row 0 was computed in place, and select_scatter puts it to row 0, "
         "where it is already.",
+    )
+
+
+@pytest.mark.exercise(REDUNDANT)
+def test_a_source_that_is_given_by_name() -> None:
+    def program(x: torch.Tensor) -> object:
+        whole = aten.neg.default(x)
+        row = aten.add.Tensor(aten.select.int(whole, 0, 0), 1)
+        return aten.select_scatter.default(whole, src=row, dim=0, index=0)
+
+    with working(
+        "select_scatter(whole, src=row, dim=0, index=0): the source is not in "
+        "args. `Parameter.of` takes args and kwargs, and finds it in either."
+    ):
+        found = redundant(program, "add_tensor", "select_scatter_default")
+    check(
+        found,
+        "select_scatter(whole, src=row, dim=0, index=0) is the same call as "
+        "with all arguments by place, and puts row 0 where it is already.",
     )
 
 

@@ -140,19 +140,6 @@ def options_for_the_tracer_are_kept_by_graph_and_module(lib: Lib) -> Seen:
     ]
 
 
-@program()
-def replicas_for_data_parallel(lib: Lib) -> Seen:
-    gm = lib.symbolic_trace(Overview())
-    replica = gm._replicate_for_data_parallel()
-    x = torch.ones(3, 4)
-    return [
-        replica._is_replica,
-        hasattr(gm, "_is_replica"),
-        torch.equal(replica(x), gm(x)),
-        replica.linear is gm.linear,
-    ]
-
-
 @program(
     claims=("to-folder",),
     differs="to-folder-keeps-flags",

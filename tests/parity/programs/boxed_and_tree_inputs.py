@@ -159,14 +159,6 @@ def a_folder_keeps_what_is_frozen_and_in_eval_mode(lib: Lib) -> Seen:
         ]
 
 
-@program(differs="to-folder-keeps-flags", ours=1)
-def a_folder_keeps_tied_parameters(lib: Lib) -> Seen:
-    model = nn.Sequential(nn.Linear(2, 2, False), nn.Linear(2, 2, False))
-    model[1].weight = model[0].weight
-    with folder_of(lib.symbolic_trace(model)) as package:
-        return len([*package.FxModule().parameters()])
-
-
 @program()
 def adding_what_a_boxed_module_cannot_take(lib: Lib) -> Seen:
     gm = two_inputs(lib)

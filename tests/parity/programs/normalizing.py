@@ -65,11 +65,6 @@ def merged(lib: Lib, model: nn.Module, *inputs: Value) -> Seen:
     return sums[0] if sums else said
 
 
-@program()
-def products_of_matrices(lib: Lib) -> Seen:
-    return merged(lib, TwoProducts(), torch.ones(3, 2), torch.ones(3, 2))
-
-
 @program(differs="merge-effects", ours=6.0)
 def a_write_between_products(lib: Lib) -> Seen:
     with torch.no_grad():
@@ -239,15 +234,6 @@ def a_default_that_all_calls_share(lib: Lib) -> Seen:
     new = module(lib, "experimental.normalize").NormalizeArgs(gm).transform()
     new(torch.ones(1))
     return new(torch.ones(1)).item()
-
-
-@program()
-def defaults_of_functions(lib: Lib) -> Seen:
-    gm = lib.symbolic_trace(
-        lambda x: torch.cat([nn.functional.relu(x), torch.sgn(x)])
-    )
-    made = module(lib, "experimental.normalize").NormalizeArgs
-    return [made(gm, each).transform().code for each in (True, False)]
 
 
 @program(differs="source-inputs", ours=["x", "y"])

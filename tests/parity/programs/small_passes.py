@@ -37,13 +37,6 @@ class Weighed(nn.Module):
         return {"both": torch.relu(x) * self.w}, (x * self.w).neg()
 
 
-@program()
-def parts_by_tags(lib: Lib) -> Seen:
-    tags = ["early", "late", "empty"]
-    gm = by_tags(lib, Weighed(), {"neg", "mul_1"}, tags)
-    return gm.code, [part.code for part in gm.children()]
-
-
 @program(
     differs="split-effects", ours="AssertionError: Component early order mu"
 )

@@ -25,15 +25,6 @@ def split(
     )
 
 
-@program()
-def two_parts(lib: Lib) -> Seen:
-    def f(x, y):  # type: ignore[no-untyped-def]
-        return {"both": torch.relu(x) + y}, y.neg().sum()
-
-    gm = split(lib, f, {"neg": 1, "sum_1": 1})
-    return gm.code, gm.submod_0.code, gm.submod_1.code
-
-
 @program(
     differs="split-cycle",
     ours=("RuntimeError: cycle exists between partitions!", True),

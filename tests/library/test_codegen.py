@@ -57,7 +57,7 @@ class Plain:
 
 
 OPTIONAL: Value = typing.Optional[Plain]  # noqa: UP045 (as users write it)
-T: Value = typing.TypeVar("T")
+T = typing.TypeVar("T")
 UNION: Value = typing.Union[int, Plain]  # noqa: UP007
 
 

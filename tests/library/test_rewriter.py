@@ -25,6 +25,7 @@ from fx.rewriting.rules import Rule, rewrite_until_stable
 from fx.subgraph_rewriter import replace_pattern, replace_pattern_with_filters
 from fx.usedef.protocols import PythonCode
 from fx.usedef.values import Value
+from tests.library.counted import calls
 from tests.library.random_graphs import (
     Recipe,
     all_matches,
@@ -769,22 +770,6 @@ def test_rules_have_one_anchor() -> None:
     rule = Rule(lambda x: (torch.relu(x), torch.neg(x)), lambda x: (x, x))
     with pytest.raises(ValueError, match="2 anchors"):
         rewrite_until_stable(relus(1), [rule])
-
-
-def calls(act: Callable[[], object]) -> int:
-    """How many calls of functions in Python `act` makes."""
-    count = 0
-
-    def see(frame: FrameType, event: str, arg: object) -> None:
-        nonlocal count
-        count += event == "call"
-
-    sys.setprofile(see)
-    try:
-        act()
-    finally:
-        sys.setprofile(None)
-    return count
 
 
 def test_rewriting_is_linear() -> None:

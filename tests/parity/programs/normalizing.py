@@ -2,20 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
-from typing import Any, TypeAlias
-
 import torch
 from torch import nn
 
 from tests.parity.harness import Lib, Seen, error, program
-
-Value: TypeAlias = Any
-
-
-def module(lib: Lib, name: str) -> Value:
-    """A module of one of the libraries."""
-    return importlib.import_module(f"{lib.__name__}.{name}")
+from tests.parity.programs._subjects import Value, module
 
 
 class Products(nn.Module):

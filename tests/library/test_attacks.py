@@ -145,20 +145,6 @@ def test_no_user_stays_of_a_node_whose_place_was_erased() -> None:
     assert len(graph.nodes) == 3
 
 
-def test_no_user_stays_of_a_node_that_a_hook_refused() -> None:
-    gm = fx.symbolic_trace(torch.nn.Sequential(torch.nn.ReLU()))
-    x, relu, _ = gm.graph.nodes
-
-    def refuse(node: Node) -> None:
-        raise KeyError(node.name)
-
-    gm._register_create_node_hook(refuse)
-    with pytest.raises(KeyError, match="sin"):
-        gm.graph.call_function(torch.sin, (x,))
-    assert list(x.users) == [relu]
-    gm.graph.lint()
-
-
 def test_lint_sees_a_user_that_is_in_no_list() -> None:
     graph, x, _, _ = chain()
     Node(graph, "ghost", "call_function", torch.sin, (x,), {})
@@ -201,21 +187,6 @@ def unused(gm: fx.GraphModule) -> Node:
     """A new node that nobody uses."""
     with gm.graph.inserting_before(gm.graph.output_node()):
         return gm.graph.call_function(torch.sin, (next(iter(gm.graph.nodes)),))
-
-
-def test_a_hook_that_erases_the_node_first_is_reported() -> None:
-    gm = fx.symbolic_trace(torch.nn.Sequential(torch.nn.ReLU()))
-    node, calls = unused(gm), []
-
-    def erase(dying: Node) -> None:
-        calls.append(dying)
-        if len(calls) == 1:
-            gm.graph.erase_node(dying)
-
-    gm._register_erase_node_hook(erase)
-    with pytest.raises(RuntimeError, match="erased already"):
-        gm.graph.erase_node(node)
-    assert len(gm.graph.nodes) == len(list(gm.graph.nodes)) == 3
 
 
 def test_a_hook_that_unregisters_itself_hides_no_other() -> None:
@@ -262,20 +233,6 @@ def test_nor_while_a_graph_is_rewritten_or_a_module_copied() -> None:
     assert seen == ["copied", "replaced"]
 
 
-def test_a_hook_that_uses_the_dying_node_saves_it() -> None:
-    gm = fx.symbolic_trace(torch.nn.Sequential(torch.nn.ReLU()))
-    node = unused(gm)
-
-    def use(dying: Node) -> None:
-        with gm.graph.inserting_after(dying):
-            gm.graph.call_function(torch.cos, (dying,))
-
-    gm._register_erase_node_hook(use)
-    with pytest.raises(RuntimeError, match="still had 1 users"):
-        gm.graph.erase_node(node)
-    gm.graph.lint()
-
-
 @dataclasses.dataclass
 class Holder:
     """Has a value in a field."""
@@ -308,14 +265,6 @@ def test_nodes_cannot_hide_in_containers() -> None:
     cyclic.append(cyclic)
     relu.args = ({1: x, ("a", 2): 3}, {(1, 2)}, cyclic)
     assert relu.all_input_nodes == [x] and relu.args[2] is cyclic
-
-
-def test_a_graph_without_output_is_copied_into_itself_once() -> None:
-    graph = fx.Graph()
-    x = graph.placeholder("x")
-    graph.call_function(torch.relu, (x,))
-    graph.graph_copy(graph, {})
-    assert [n.name for n in graph.nodes] == ["x", "relu", "x_1", "relu_1"]
 
 
 def test_a_number_that_python_refuses_to_read_is_part_of_the_name() -> None:

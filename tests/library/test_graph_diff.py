@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import random
-import sys
 from collections import defaultdict
 from collections.abc import Callable
 from itertools import pairwise
@@ -23,6 +22,7 @@ from fx.passes.graph_diff import Difference
 from fx.passes.structure import structure_hash
 from fx.passes.utils.call_order import kept_in_order
 from fx.usedef.values import Value
+from tests.library.counted import calls
 from tests.library.random_graphs import Recipe, build, recipes
 from tests.process import printed
 from tests.zoo import ZOO, Network
@@ -455,18 +455,9 @@ def calls_for(size: int, edit: Callable[[int, int], bool]) -> int:
         return graph
 
     a, b = chain(False), chain(True)
-    count = 0
-
-    def see(frame: object, event: str, arg: object) -> None:
-        nonlocal count
-        count += event in ("call", "c_call")
-
-    sys.setprofile(see)
-    try:
-        found = fx.diff(a, b)
-    finally:
-        sys.setprofile(None)
-    assert bool(found) == any(edit(i, size) for i in range(size))
+    found: list[Value] = []
+    count = calls(lambda: found.append(fx.diff(a, b)), "call", "c_call")
+    assert bool(found[0]) == any(edit(i, size) for i in range(size))
     return count
 
 

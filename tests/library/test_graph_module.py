@@ -8,17 +8,14 @@ import inspect
 import io
 import linecache
 import math
-import operator
 import pickle
 import pkgutil
 import threading
 import time
-import warnings
 import weakref
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
-from typing import NamedTuple, cast, no_type_check
+from typing import cast, no_type_check
 
 import pytest
 import torch
@@ -32,11 +29,10 @@ from fx._symbolic_trace import (
     symbolic_trace,
 )
 from fx.graph import Graph
-from fx.graph_module import GraphModule, _WrappedCall, reduce_graph_module
+from fx.graph_module import GraphModule, reduce_graph_module
 from fx.node import Node
 from fx.subgraph_rewriter import replace_pattern
 from fx.usedef.lint import problems
-from fx.usedef.protocols import PythonCode
 from fx.usedef.values import Argument, Value
 from tests.library.same_graph import assert_same_graph
 
@@ -114,57 +110,6 @@ def through_pickle(value: Value) -> Value:
 
 
 class TestConstruction:
-    @pytest.mark.claims("graphmodule-is-module", "graphmodule-root-module")
-    def test_what_the_targets_name_is_shared_with_the_root(self) -> None:
-        net = Net()
-        gm = symbolic_trace(net)
-        assert gm.linear is net.linear
-        assert gm.param is net.param
-        assert gm.inner.act is net.inner.act  # type: ignore[union-attr]
-        assert gm.inner is not net.inner
-        assert not hasattr(gm, "unused")
-        assert set(dict(gm.named_buffers())) == {"buffer", "_tensor_constant0"}
-        assert torch.equal(gm(X), net(X))
-
-    @pytest.mark.claims("graphmodule-root-dict")
-    def test_a_dict_gives_the_paths(self) -> None:
-        act, extra = nn.ReLU(), nn.Tanh()
-        parts = {"a.b.act": extra, "a.b": nn.Module(), "act": act, "no": 1}
-        graph = Graph()
-        x = graph.placeholder("x")
-        for path in ("a.b.act", "a.b", "act"):
-            x = graph.call_module(path, (x,))
-        graph.output(x)
-        gm = GraphModule(parts, graph)
-        assert gm.act is act
-        assert gm.get_submodule("a.b.act") is extra
-        assert gm.get_submodule("a.b") is parts["a.b"]
-        assert not hasattr(gm, "no")
-
-    def test_a_dict_that_lacks_a_target_is_refused(self) -> None:
-        with pytest.raises(RuntimeError, match="Node act referenced target"):
-            calling("act", {"other": 1})
-
-    def test_a_module_that_lacks_a_target_is_refused(self) -> None:
-        with pytest.raises(AttributeError, match=r"'a\.b' leads nowhere"):
-            calling("a.b", nn.Module())
-
-    @pytest.mark.parametrize("root", ["no root", None, 3])
-    def test_another_root_is_refused(self, root: Value) -> None:
-        with pytest.raises(RuntimeError, match="Unsupported type"):
-            GraphModule(root, chain(1))
-
-    @pytest.mark.claims("graphmodule-class-name")
-    def test_the_class_has_the_given_name(self) -> None:
-        assert type(GraphModule({}, chain(1))).__name__ == "GraphModule"
-        named = GraphModule({}, chain(1), "Foo")
-        assert type(named).__name__ == "Foo"
-        assert repr(named) == "Foo()"
-
-    def test_the_training_flag_is_the_roots(self) -> None:
-        assert not symbolic_trace(Net().eval()).training
-        assert symbolic_trace(Net()).training
-
     @pytest.mark.claims("graphmodule-class-per-instance")
     def test_each_instance_has_a_class_and_none_are_nested(self) -> None:
         first = symbolic_trace(Net())
@@ -213,40 +158,6 @@ class _WithGraph(nn.Module):
 
 
 class TestRecompile:
-    @pytest.mark.claims("graphmodule-edit-needs-recompile")
-    def test_code_and_forward_are_new_after_it_and_not_before(self) -> None:
-        gm = symbolic_trace(lambda x: torch.neg(x))
-        before, forward = gm.code, type(gm).forward
-        node_named(gm, "neg").target = torch.abs
-        assert gm.code == before and gm(torch.tensor(-2.0)) == 2.0
-        assert gm(torch.tensor(2.0)) == -2.0
-        code = gm.recompile()
-        assert isinstance(code, PythonCode)
-        assert code.src == gm.code != before
-        assert gm(torch.tensor(2.0)) == 2.0
-        assert type(gm).forward is not forward
-
-    @pytest.mark.claims("graphmodule-graph-assignment")
-    def test_assigning_a_graph_recompiles(self) -> None:
-        gm = symbolic_trace(lambda x: torch.neg(x))
-        graph = Tracer().trace(lambda x: torch.abs(x))
-        gm.graph = graph
-        assert "torch.abs" in gm.code
-        assert graph.owning_module is gm
-        with pytest.raises(AssertionError, match="Expected a Graph instance"):
-            gm.graph = "graph"  # type: ignore[assignment]
-
-    def test_child_graph_modules_are_recompiled(self) -> None:
-        child = symbolic_trace(lambda x: torch.neg(x))
-        gm = calling("child", {"child": child})
-        node_named(child, "neg").target = torch.abs
-        gm.recompile()
-        assert gm(torch.tensor(2.0)) == 2.0
-
-    def test_a_graph_without_output_is_refused(self) -> None:
-        with pytest.raises(RuntimeError, match="the Graph has no output"):
-            GraphModule({}, _without_output())
-
     def test_an_empty_graph_is_refused_at_the_call(self) -> None:
         """It may be filled after the module was made."""
         gm = GraphModule(nn.Module(), Graph())
@@ -351,12 +262,6 @@ class TestRecompile:
         assert wrong == []
 
 
-def _without_output() -> Graph:
-    graph = Graph()
-    graph.call_function(torch.neg, (graph.placeholder("x"),))
-    return graph
-
-
 def _break(pieces: list[str]) -> list[str]:
     return [piece.replace("neg(x)", "neg(x) +") for piece in pieces]
 
@@ -376,31 +281,6 @@ class _Holder(nn.Module):
 
 
 class TestCalling:
-    @pytest.mark.claims("graphmodule-call-wrapped")
-    def test_call_hands_over_to_a_wrapped_call(self) -> None:
-        gm = symbolic_trace(Net())
-        assert type(gm).__call__.__name__ == "call_wrapped"
-        assert isinstance(type(gm)._wrapped_call, _WrappedCall)
-
-    @pytest.mark.claims("graphmodule-call-path")
-    def test_hooks_fire_and_gradients_flow(self) -> None:
-        net = Net()
-        gm = symbolic_trace(net)
-        fired: list[str] = []
-        gm.register_forward_pre_hook(lambda m, args: fired.append("pre"))
-        gm.register_forward_hook(lambda m, args, out: fired.append("post"))
-        gm(X).sum().backward()
-        assert fired == ["pre", "post"]
-        assert net.param.grad is not None
-
-    def test_a_subclass_may_have_a_call_of_its_own(self) -> None:
-        class Doubling(GraphModule):
-            def __call__(self, *args: Value, **kwargs: Value) -> Value:
-                return super().__call__(*args, **kwargs) * 2
-
-        gm = Doubling({}, chain(1))
-        assert gm(torch.tensor(1.0)) == -2.0
-
     def test_what_replaces_module_call_is_used(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -415,11 +295,6 @@ class TestCalling:
         assert gm.shout() == "HELLO"
         assert isinstance(gm, Tagged)
         assert graph.owning_module is gm
-
-    def test_torch_compile_takes_it(self) -> None:
-        gm = symbolic_trace(Net())
-        compiled = torch.compile(gm, backend="eager")
-        assert torch.equal(compiled(X), gm(X))
 
     def test_torch_compile_sees_each_recompile(self) -> None:
         """What it has compiled goes by the code of the functions that run."""
@@ -466,14 +341,6 @@ class TestCalling:
         assert torch.equal(gm(X), -before)
         gm.__class__ = cast("Value", own)
         assert torch.equal(gm(X), -before)
-
-    @pytest.mark.claims("graphmodule-is-module")
-    def test_torchscript_takes_it(self) -> None:
-        gm = symbolic_trace(Net())
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)
-            scripted = torch.jit.script(gm)
-        assert torch.equal(scripted(X), gm(X))
 
 
 class TestErrorsInGeneratedCode:
@@ -528,14 +395,6 @@ class TestErrorsInGeneratedCode:
             gm(X)
         assert "That line is Node no_such" in capsys.readouterr().err
 
-    def test_an_error_from_deeper_prints_nothing(
-        self, capsys: pytest.CaptureFixture[str]
-    ) -> None:
-        gm = symbolic_trace(Net())
-        with pytest.raises(RuntimeError, match="mat1 and mat2"):
-            gm(torch.ones(2))
-        assert capsys.readouterr() == ("", "")
-
     def test_a_nested_module_is_shown_once(
         self, capsys: pytest.CaptureFixture[str]
     ) -> None:
@@ -558,39 +417,7 @@ class TestErrorsInGeneratedCode:
         assert capsys.readouterr().err
 
 
-class TestText:
-    def test_str_is_modules_and_code_and_a_hint(self) -> None:
-        gm = symbolic_trace(Inner())
-        assert str(gm) == (
-            f"{gm!r}\n{gm.code}\n# To see more debug info, please use "
-            "`graph_module.print_readable()`"
-        )
-
-    def test_children_are_printed_inside(
-        self, capsys: pytest.CaptureFixture[str]
-    ) -> None:
-        child = symbolic_trace(lambda x: torch.neg(x))
-        gm = calling("child", {"child": child})
-        node_named(child, "neg").target = torch.abs
-        text = gm.print_readable()
-        assert capsys.readouterr().out == f"{text}\n"
-        assert text.startswith("class GraphModule(torch.nn.Module):\n    def ")
-        assert "\n    class child(torch.nn.Module):\n        def" in text
-        assert "torch.abs(x)" in text  # written anew from the graph
-        assert gm.print_readable(print_output=False) == text
-        assert capsys.readouterr().out == ""
-
-
 class TestSubmodules:
-    def test_add_and_delete(self) -> None:
-        gm = symbolic_trace(Inner())
-        assert gm.add_submodule("a.b", nn.ReLU())
-        assert not gm.add_submodule("a.b.training.c", nn.ReLU())
-        assert isinstance(gm.get_submodule("a.b"), nn.ReLU)
-        assert gm.delete_submodule("a.b")
-        assert not gm.delete_submodule("a.b")
-        assert not gm.delete_submodule("a.missing.b")
-
     def test_what_no_node_needs_is_deleted(self) -> None:
         graph = Graph()
         x = graph.placeholder("x")
@@ -654,52 +481,7 @@ class TestSubmodules:
         assert many < 40 * few
 
 
-class Seen(NamedTuple):
-    """What a hook was told."""
-
-    kind: str
-    name: str
-
-
 class TestHooks:
-    def test_create_and_erase(self) -> None:
-        gm = symbolic_trace(lambda x: torch.neg(x))
-        seen: list[Seen] = []
-
-        def created(node: Node) -> None:
-            seen.append(Seen("created", node.name))
-
-        def erased(node: Node) -> None:
-            seen.append(Seen("erased", node.name))
-
-        gm._register_create_node_hook(created)
-        gm._register_erase_node_hook(erased)
-        x = node_named(gm, "x")
-        gm.graph.erase_node(gm.graph.call_function(torch.abs, (x,)))
-        gm._unregister_create_node_hook(created)
-        gm._unregister_erase_node_hook(erased)
-        gm.graph.erase_node(gm.graph.call_function(torch.abs, (x,)))
-        assert seen == [("created", "abs_1"), ("erased", "abs_1")]
-
-    def test_replacing_during_a_block(self) -> None:
-        gm = symbolic_trace(lambda x: torch.neg(torch.abs(x)))
-        x, inner, outer, _ = gm.graph.nodes
-        seen: list[tuple[str, str, str]] = []
-
-        def replaced(*, old: Node, new: str, user: Node) -> None:
-            seen.append((old.name, new, user.name))
-
-        with gm._set_replace_hook(replaced):
-            inner.replace_all_uses_with(x)
-        outer.replace_input_with(x, inner)
-        assert seen == [("abs_1", "x", "neg")]
-        with (
-            pytest.raises(ZeroDivisionError),
-            gm._set_replace_hook(replaced),
-        ):
-            raise ZeroDivisionError
-        assert gm._replace_hooks == []
-
     def test_only_callables_are_taken(self) -> None:
         gm = symbolic_trace(lambda x: x)
         hook: Value = "no hook"
@@ -711,18 +493,6 @@ class TestHooks:
         ):
             with pytest.raises(AssertionError, match="must be a callable"):
                 register(hook)
-
-    def test_deep_copies_are_reported_and_have_the_hooks_too(self) -> None:
-        gm = symbolic_trace(lambda x: x)
-        copies: list[GraphModule] = []
-        gm._register_deepcopy_hook(copies.append)
-        gm._register_create_node_hook(_ignore)
-        copied = copy.deepcopy(gm)
-        assert copies == [copied]
-        assert copied._create_node_hooks == [_ignore]
-        gm._unregister_deepcopy_hook(copies.append)
-        copy.deepcopy(gm)
-        assert copies == [copied]
 
 
 def _ignore(node: Node) -> None:
@@ -750,14 +520,6 @@ class TestDeepCopy:
         assert not new.training
         assert type(new).__name__ == "GraphModule"
 
-    def test_a_copy_edited_leaves_the_original(self) -> None:
-        gm = symbolic_trace(lambda x: torch.neg(x))
-        new = copy.deepcopy(gm)
-        node_named(new, "neg").target = torch.abs
-        new.recompile()
-        assert gm(torch.tensor(2.0)) == -2.0
-        assert new(torch.tensor(2.0)) == 2.0
-
     def test_state_dict_hooks_come_along(self) -> None:
         gm: Value = symbolic_trace(Net())
         gm._register_state_dict_hook(_drop_everything)
@@ -784,11 +546,6 @@ class TestDeepCopy:
         assert Counting.made == 1
         assert new.note == 1
         assert torch.equal(new(X), gm(X))
-
-    def test_attributes_to_preserve_are_taken_from_meta(self) -> None:
-        gm = symbolic_trace(lambda x: x)
-        gm.meta["_user_preserved_attributes"] = {"note": "kept"}
-        assert copy.deepcopy(gm).note == "kept"
 
     def test_nodes_among_the_attributes_are_the_copies_nodes(self) -> None:
         gm = symbolic_trace(lambda x: torch.neg(x))
@@ -857,11 +614,6 @@ class TestCopy:
 
 
 @no_type_check
-def _negate(x):
-    return torch.neg(x)
-
-
-@no_type_check
 def _takes_a_root(x):
     return math.sqrt(x.numel())  # a leaf: the code wraps it again
 
@@ -899,56 +651,16 @@ class TestSize:
         assert code() is None
 
 
-class TestSymbolicTrace:
-    @pytest.mark.claims("symbolic-trace", "symbolic-trace-steps")
-    def test_it_is_tracer_graph_and_graph_module(self) -> None:
-        gm = symbolic_trace(Net())
-        tracer = Tracer()
-        graph = tracer.trace(Net())
-        assert gm.code == GraphModule(tracer.root, graph).code
-        assert type(gm).__name__ == "Net"
-        assert type(symbolic_trace(_negate)).__name__ == "_negate"
+def test_whether_a_trace_runs() -> None:
+    seen: list[bool] = []
 
-    @pytest.mark.parametrize(
-        "root", [partial(torch.add, 1), Tracer(), "text", 3]
-    )
-    def test_what_is_no_function_is_refused(self, root: Value) -> None:
-        with pytest.raises(AssertionError, match="Expected FunctionType"):
-            symbolic_trace(root)
+    def look(x: Value) -> Value:
+        seen.extend((is_fx_tracing(), is_fx_symbolic_tracing()))
+        return x
 
-    def test_whether_a_trace_runs(self) -> None:
-        seen: list[bool] = []
-
-        def look(x: Value) -> Value:
-            seen.extend((is_fx_tracing(), is_fx_symbolic_tracing()))
-            return x
-
-        symbolic_trace(look)
-        assert seen == [True, True]
-        assert not is_fx_tracing() and not is_fx_symbolic_tracing()
-
-    def test_a_graph_module_can_be_traced_again(self) -> None:
-        gm = symbolic_trace(Net())
-        assert symbolic_trace(gm).code == gm.code
-        outer = symbolic_trace(nn.Sequential(gm, Inner()))
-        assert torch.equal(outer(X), Inner()(gm(X)))
-
-    @pytest.mark.claims("fx-three-components", "graphmodule-two-ways")
-    def test_both_ends_are_modules_and_both_ways_agree(self) -> None:
-        def edit(graph: Graph) -> None:
-            for node in graph.nodes:
-                if node.target is operator.add:
-                    node.target = operator.mul
-
-        tracer = Tracer()
-        graph = tracer.trace(Net())
-        edit(graph)
-        before = GraphModule(tracer.root, graph)
-        after = symbolic_trace(Net())
-        edit(after.graph)
-        after.recompile()
-        assert before.code == after.code
-        assert " * buffer" in after.code
+    symbolic_trace(look)
+    assert seen == [True, True]
+    assert not is_fx_tracing() and not is_fx_symbolic_tracing()
 
 
 class TinyGraphModuleImpl(GraphModule):

@@ -20,7 +20,7 @@ import operator
 import pathlib
 import struct
 import sys
-from typing import Any, ClassVar, NamedTuple, NoReturn
+from typing import ClassVar, NamedTuple, NoReturn
 
 import numpy as np
 import pytest
@@ -64,11 +64,6 @@ class ArmedInt(int):
 
 class ArmedFloat(float):
     __repr__ = __str__ = __format__ = __hash__ = __eq__ = refuse
-
-
-class ArmedTuple(tuple[Any, ...]):
-    __slots__ = ()
-    __repr__ = __str__ = __hash__ = __eq__ = refuse
 
 
 class ArmedTensor(torch.Tensor):
@@ -199,11 +194,6 @@ containers = st.recursive(
 
 @given(containers)
 def test_constants_come_back(value: Value) -> None:
-    assert same(constant_through(value), value)
-
-
-@given(st.complex_numbers())
-def test_complex_numbers_come_back(value: complex) -> None:
     assert same(constant_through(value), value)
 
 

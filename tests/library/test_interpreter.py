@@ -107,12 +107,6 @@ def test_a_node_may_change_the_nodes_after_it() -> None:
     assert Doubling(chain(2)).run(5) == 12
 
 
-def test_without_collection_every_value_is_kept() -> None:
-    run = fx.Interpreter(chain(5), garbage_collect_values=False)
-    run.run(0)
-    assert sorted(run.env.values()) == [0, 1, 2, 3, 4, 5, 5]
-
-
 class Traced(fx.Tracer):
     """Keeps the user's lines."""
 
@@ -374,12 +368,6 @@ def test_shapes_of_a_network_without_running_it() -> None:
             ShapeProp(real).propagate(*network.inputs())
     for a, b in zip(gm.graph.nodes, real.graph.nodes, strict=True):
         assert a.meta["tensor_meta"].shape == b.meta["tensor_meta"].shape
-
-
-def test_an_error_while_shapes_are_propagated_names_the_node() -> None:
-    gm = fx.symbolic_trace(fails)
-    with pytest.raises(RuntimeError, match="ShapeProp error for: node=%mm"):
-        ShapeProp(gm).propagate(torch.ones(3))
 
 
 def test_fake_values_are_those_of_torch() -> None:

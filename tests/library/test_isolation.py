@@ -93,20 +93,6 @@ def switch_interval(seconds: float) -> Iterator[None]:
         sys.setswitchinterval(before)
 
 
-@pytest.mark.claims("patch-module-getattr-call")
-def test_module_is_patched_inside_forward_only() -> None:
-    seen = []
-
-    class Spy(nn.Module):
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
-            seen.append(state_of_patches()[:2])
-            return x
-
-    fx.Tracer().trace(Spy())
-    assert seen[0][0] is not CLEAN[0]
-    assert seen[0][1] is not CLEAN[1]
-
-
 def keep_tracing(depth: int, expected: str, errors: list[object]) -> None:
     """What each tracing thread does."""
     try:
@@ -249,46 +235,6 @@ def test_traces_that_end_in_the_order_they_began() -> None:
         thread.join(20)
     assert str(graphs["first"]) == str(graphs["second"])
     assert "math.sqrt" in str(graphs["second"])
-
-
-def test_a_thread_that_forward_starts_runs_eagerly() -> None:
-    child = nn.Linear(2, 2)
-    seen: list[object] = []
-
-    class Starts(nn.Module):
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
-            work = threading.Thread(
-                target=lambda: seen.append(child(torch.ones(2)))
-            )
-            work.start()
-            work.join()
-            return x + 1
-
-    graph = fx.Tracer().trace(Starts())
-    assert [node.op for node in graph.nodes] == [
-        "placeholder",
-        "call_function",
-        "output",
-    ]
-    assert type(seen[0]) is torch.Tensor
-
-
-def test_a_trace_inside_a_trace() -> None:
-    inner: list[fx.Graph] = []
-
-    class Outer(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.linear = nn.Linear(3, 3)
-
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
-            inner.append(fx.Tracer().trace(Net(1)))
-            y: torch.Tensor = self.linear(x)
-            return y
-
-    graph = fx.Tracer().trace(Outer())
-    assert str(inner[0]) == str(fx.Tracer().trace(Net(1)))
-    assert [str(n.target) for n in graph.nodes] == ["x", "linear", "output"]
 
 
 def test_a_replacement_that_is_put_back_later_acts_once(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
 
 import pytest
 from hypothesis import given, settings
@@ -108,29 +107,6 @@ def test_keys_stay_in_order_however_often_one_place_is_used(
     assert max(x._sort_key for x in model) < GAP * 10**6
     shuffled = random.Random(0).sample(model, len(model))
     assert sorted(shuffled) == model
-
-
-Walk = Callable[[LinkedList[Item]], object]
-
-
-@pytest.mark.parametrize("walk", [iter, reversed])
-@pytest.mark.parametrize("offset", [-1, 0, 1])
-def test_erasing_around_the_loop_is_harmless(walk: Walk, offset: int) -> None:
-    """Whether before, at or behind the loop: each survivor is met once."""
-    links, items = ring(7)
-    met = []
-    erased = set()
-    for item in walk(links):  # type: ignore[attr-defined]  # an iterator
-        met.append(item)
-        if item.number % 2 and 0 <= item.number + offset < 7:
-            victim = items[item.number + offset]
-            if victim not in erased:
-                links.erase(victim)
-                erased.add(victim)
-    survivors = [item for item in items if item not in erased]
-    assert [item for item in survivors if item not in met] == []
-    assert len(set(met)) == len(met)
-    check(links, survivors)
 
 
 def test_a_graph_without_values() -> None:

@@ -236,6 +236,9 @@ def test_norms_that_stay() -> None:
     own = layers(forward)
     own.norm.forward = torch.neg
     assert fused(own)[1] == 1
+    bare = layers(forward)
+    bare.norm = nn.BatchNorm2d(3, track_running_stats=False).eval()
+    assert fused(bare)[1] == 1
 
 
 def test_a_linear_layer_needs_a_noted_shape() -> None:

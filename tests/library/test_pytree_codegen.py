@@ -16,7 +16,7 @@ from fx._pytree import tree_flatten_spec
 from fx.codegen.variants import _BoxedCodeGen, _PyTreeCodeGen, default_codegen
 from fx.graph import Graph
 from fx.usedef.protocols import PyTreeInfo
-from tests.library.generated import Lib, Value, overview, run
+from tests.library.generated import Lib, Value, run
 
 
 class Pair(NamedTuple):
@@ -337,19 +337,6 @@ def test_flattening_of_registered_types() -> None:
 
 
 # -- the boxed calling convention --------------------------------------------
-
-
-def test_boxed_calls() -> None:
-    texts = []
-    for lib, make in (
-        (torch.fx, torch.fx.graph._BoxedCodeGen),
-        (fx, _BoxedCodeGen),
-    ):
-        graph: Value = lib.Graph()
-        overview(lib, graph)
-        graph.set_codegen(make())
-        texts.append(graph.python_code("self").src)
-    assert texts[0] == texts[1]
 
 
 def test_a_boxed_call_empties_the_list() -> None:

@@ -62,10 +62,6 @@ class TestTheKey:
         ]
         assert numbers == sorted(set(numbers))
 
-    def test_it_says_which_function_was_traced(self) -> None:
-        fields = {"co_name": "f", "co_filename": "a.py", "co_firstlineno": 3}
-        assert key_of(compiled(fields=fields)).endswith(" from a.py:3 in f")
-
     def test_half_a_description_is_left_out(self) -> None:
         assert "a.py" not in key_of(compiled(fields={"co_filename": "a.py"}))
 
@@ -83,29 +79,7 @@ class TestTheKey:
         assert len(set(keys)) == len(keys) == 200
 
 
-class TestTheFunction:
-    def test_its_globals_are_a_copy(self) -> None:
-        names: dict[str, Value] = {"two": 2}
-        code = PythonCode("def forward(self): return two", names, {}, 1)
-        forward = compile_forward(code, (), {}).forward
-        assert forward(None) == 2
-        assert names == {"two": 2}
-        assert forward.__code__.co_names == ("two",)
-
-    def test_annotations_are_objects_not_strings(self) -> None:
-        program = compiled("def forward(self, x: int): return x")
-        assert inspect.get_annotations(program.forward) == {"x": int}
-
-
 class TestTheLines:
-    @pytest.mark.claims("debug-step-generated-code")
-    def test_linecache_and_inspect_find_them(self) -> None:
-        program = compiled()
-        lines = linecache.getlines(key_of(program))
-        assert "".join(lines).rstrip("\n") == TEXT.rstrip("\n")
-        assert inspect.getsource(program.forward) == TEXT.lstrip("\n")
-        assert inspect.getsourcelines(program.forward)[1] == 4
-
     def test_a_key_that_ends_in_brackets_is_found_too(self) -> None:
         fields = {"co_filename": "a", "co_firstlineno": 1}
         program = compiled(fields={**fields, "co_name": "<lambda>"})
@@ -117,36 +91,11 @@ class TestTheLines:
         linecache.checkcache()
         assert linecache.getlines(key_of(program))
 
-    def test_separators_that_python_does_not_know_split_no_line(self) -> None:
-        program = compiled("def forward(self):\n    '\x0c\u2028'\n    return 1")
-        assert linecache.getline(key_of(program), 3) == "    return 1\n"
-
     def test_a_traceback_shows_them(self) -> None:
         with pytest.raises(ValueError) as caught:
             compiled().forward(None, 1)
         text = "".join(traceback.format_exception(caught.value))
         assert '    raise ValueError("no line like this")' in text
-
-    def test_they_go_with_the_function(self) -> None:
-        program = compiled()
-        key = key_of(program)
-        assert key in linecache.cache
-        del program
-        gc.collect()
-        assert key not in linecache.cache
-
-    def test_a_traceback_that_is_kept_keeps_them(self) -> None:
-        program = compiled()
-        key = key_of(program)
-        with pytest.raises(ValueError) as caught:
-            program.forward(None, 1)
-        error = caught.value
-        del program, caught
-        gc.collect()
-        assert "no line like this" in linecache.getline(key, 6)
-        del error
-        gc.collect()
-        assert key not in linecache.cache
 
     def test_a_line_knows_its_node(self) -> None:
         nodes = some_nodes()

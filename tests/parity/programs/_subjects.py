@@ -7,6 +7,7 @@ an annotation would become part of the graph and of the generated code.
 from __future__ import annotations
 
 import contextlib
+import importlib
 import sys
 import textwrap
 import types
@@ -74,6 +75,16 @@ class Root(nn.Module):
                 self.register_buffer(name, part)
             else:
                 setattr(self, name, part)
+
+
+def module(lib: Value, name: str) -> Value:
+    """A module of one of the libraries, by its name inside of it."""
+    return importlib.import_module(f"{lib.__name__}.{name}")
+
+
+def passes(lib: Value, name: str) -> Value:
+    """A module of passes of one of the libraries."""
+    return module(lib, f"passes.{name}")
 
 
 def subclass(base: Value, **members: object) -> Value:

@@ -140,19 +140,6 @@ def options_for_the_tracer_are_kept_by_graph_and_module(lib: Lib) -> Seen:
     ]
 
 
-@program()
-def replicas_for_data_parallel(lib: Lib) -> Seen:
-    gm = lib.symbolic_trace(Overview())
-    replica = gm._replicate_for_data_parallel()
-    x = torch.ones(3, 4)
-    return [
-        replica._is_replica,
-        hasattr(gm, "_is_replica"),
-        torch.equal(replica(x), gm(x)),
-        replica.linear is gm.linear,
-    ]
-
-
 @program(
     claims=("to-folder",),
     differs="to-folder-keeps-flags",
@@ -170,14 +157,6 @@ def a_folder_keeps_what_is_frozen_and_in_eval_mode(lib: Lib) -> Seen:
             [new.param.requires_grad, new.linear.weight.requires_grad],
             [new.training, new.linear.training],
         ]
-
-
-@program(differs="to-folder-keeps-flags", ours=1)
-def a_folder_keeps_tied_parameters(lib: Lib) -> Seen:
-    model = nn.Sequential(nn.Linear(2, 2, False), nn.Linear(2, 2, False))
-    model[1].weight = model[0].weight
-    with folder_of(lib.symbolic_trace(model)) as package:
-        return len([*package.FxModule().parameters()])
 
 
 @program()

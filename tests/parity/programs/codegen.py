@@ -135,15 +135,16 @@ def one_statement_per_node_in_order(lib: Lib) -> Seen:
     return [names, starts, len(body(gm)) == len(names)]
 
 
-@program(claims=("codegen-placeholder-signature",))
+@program(claims=("codegen-placeholder-signature", "opcode-placeholder-default"))
 def placeholders_are_the_parameters(lib: Lib) -> Seen:
     g = lib.Graph()
     x, y = g.placeholder("x"), g.placeholder("y", default_value=3)
+    z = g.placeholder("z", default_value=None)
     g.placeholder("*rest")
     more = g.placeholder("**more")
-    g.output((y, x, more))
+    g.output((y, x, z, more))
     gm = lib.GraphModule({}, g)
-    return [gm.code, gm(1), gm(1, 2, 3, k=4)]
+    return [gm.code, gm(1), gm(1, 2, 3, 4, k=5), gm(y=7, x=0)]
 
 
 @program(claims=("codegen-get-attr",))
@@ -471,6 +472,7 @@ def names_every_generated_function_can_use(lib: Lib) -> Seen:
         sorted(code.globals),
         code.globals["NoneType"] is type(None),
         code.globals["device"] is torch.device,
+        code.globals["fx_pytree"] is lib._pytree,
         code.src,
         gm(),
     ]

@@ -58,34 +58,9 @@ def folded(lib: Lib, forward: Callable[..., Value]) -> Value:
 X = torch.zeros(2)
 
 
-@program()
-def constants_of_two_calls(lib: Lib) -> Seen:
-    gm = folded(lib, lambda self, x: (x - (self.w + 1)) * self.w.neg())
-    const = gm.const_subgraph_module
-    names = [node.op for node in const.graph.nodes]
-    return gm.code, sorted(names), gm(X), sorted(gm.state_dict())
-
-
-@program()
-def nothing_to_fold(lib: Lib) -> Seen:
-    gm = folded(lib, lambda self, x: x + self.w)
-    return gm.code, gm.const_subgraph_module, gm(X)
-
-
 def note(x: Value) -> Value:
     """A function of the user's, which may do anything."""
     return x
-
-
-@program()
-def dead_code_beside_constants(lib: Lib) -> Seen:
-    @no_type_check
-    def forward(self, x):
-        torch.relu(x)
-        return x - (self.w + 1)
-
-    gm = folded(lib, forward)
-    return gm.code, gm(X)
 
 
 @program(newest=True)
@@ -201,14 +176,6 @@ def outcome(run: Callable[[], Value]) -> Seen:
         return f"AssertionError: {raised}"[:30]
 
 
-@program()
-def a_fused_norm(lib: Lib) -> Seen:
-    model = layers(lambda self, x: self.norm(self.conv(x)) * 2)
-    gm = experimental(lib, "optimization").fuse(model)
-    targets = [str(node.op) for node in gm.graph.nodes]
-    return targets, sorted(gm.state_dict()), outcome(lambda: gm(one_image()))
-
-
 @program(differs="fuse-shared", ours=[-2.0, -2.0])
 def a_layer_before_two_norms(lib: Lib) -> Seen:
     def forward(self: Value, x: Value) -> Value:
@@ -268,13 +235,6 @@ def a_norm_along_another_dimension(lib: Lib) -> Seen:
     nn.init.zeros_(model.linear.bias)
     gm = experimental(lib, "optimization").fuse(model)
     return outcome(lambda: gm(torch.zeros(1, 2, 2)))
-
-
-@program()
-def a_dropout_left_out(lib: Lib) -> Seen:
-    model = layers(lambda self, x: self.drop(x) + 1)
-    gm = experimental(lib, "optimization").remove_dropout(model.train())
-    return str(gm.graph), gm(X)
 
 
 @program(differs="dropout-code", ours=[3.0, 3.0])

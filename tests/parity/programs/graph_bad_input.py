@@ -290,11 +290,14 @@ def dataclasses_without_nodes_stay_as_they_are(lib: Lib) -> Seen:
 @program(
     claims=("opcode-placeholder",),
     differs="names-validated",
-    ours=(["ValueError"] * 9, 0),
+    ours=(["ValueError"] * 13, 0),
 )
 def parameters_must_be_identifiers(lib: Lib) -> Seen:
     g = lib.Graph()
-    wishes = ("class", "None", "x y", "1x", "x.y", "", "x=1", "***x", "*")
+    wishes = (
+        *("class", "None", "x y", "1x", "x.y", "", "x=1", "***x", "*"),
+        *("'x'", "x, y", "x: int", "x\nprint()"),
+    )
     raised = [kind(error(partial(g.placeholder, wish))) for wish in wishes]
     return raised, len(g.nodes)
 
@@ -341,11 +344,11 @@ def keywords_must_be_strings(lib: Lib) -> Seen:
 @program(
     claims=("opcode-call-method",),
     differs="names-validated",
-    ours=["ValueError"] * 4,
+    ours=["ValueError"] * 5,
 )
 def methods_must_be_identifiers(lib: Lib) -> Seen:
     g, x = inputs(lib, "x")
-    wishes = ("a b", "x()", "", "1x")
+    wishes = ("a b", "x()", "", "1x", 'x"y')
     return [kind(error(partial(g.call_method, w, (x,)))) for w in wishes]
 
 

@@ -212,7 +212,7 @@ def lint_finds_uses_inside_containers(lib: Lib) -> Seen:
     return error(g.lint, chars=90)
 
 
-@program(claims=("lint-signature",))
+@program(claims=("lint-signature", "lint-targets"))
 def lint_resolves_targets_in_the_owner(lib: Lib) -> Seen:
     return {
         f"{op} {target}": owned(lib, op, target)

@@ -301,15 +301,6 @@ def table_without_the_package_tabulate(lib: Lib) -> Seen:
     return raised[0].partition(":")[0], text.splitlines()[0].split()
 
 
-@program(claims=("graph-build-example", "graph-denotes-function"))
-def worked_example_prints_its_nodes(lib: Lib) -> Seen:
-    g = lib.Graph()
-    x, y = g.placeholder("x"), g.placeholder("y")
-    total = g.call_function(operator.add, (x, y))
-    g.output(g.call_function(torch.relu, (total,)))
-    return printed(lambda: print(g))
-
-
 def known(lib: Lib, **meta: object) -> Seen:
     """A node with notes, in the printed graph and in code for people."""
     g = lib.Graph()

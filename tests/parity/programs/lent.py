@@ -6,25 +6,17 @@ A program sees the same on both, though the file that does the work is one.
 from __future__ import annotations
 
 import contextlib
-import importlib
 import io
 import pickle
 import warnings
-from typing import Any, TypeAlias
 
 import torch
 from torch import nn
 
 from tests.parity.harness import Lib, Seen, names, program, show
-
-Value: TypeAlias = Any
+from tests.parity.programs._subjects import Value, module
 
 X = torch.linspace(-1, 1, 6).reshape(2, 3)
-
-
-def module(lib: Lib, name: str) -> Value:
-    """A module of one of the libraries."""
-    return importlib.import_module(f"{lib.__name__}.{name}")
 
 
 def mixed(x, y):  # type: ignore[no-untyped-def]

@@ -2,20 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
-from typing import Any, TypeAlias
-
 import torch
 from torch import nn
 
 from tests.parity.harness import Lib, Seen, error, program
-
-Value: TypeAlias = Any
-
-
-def module(lib: Lib, name: str) -> Value:
-    """A module of one of the libraries."""
-    return importlib.import_module(f"{lib.__name__}.{name}")
+from tests.parity.programs._subjects import Value, module
 
 
 class Products(nn.Module):
@@ -63,11 +54,6 @@ def merged(lib: Lib, model: nn.Module, *inputs: Value) -> Seen:
         lambda: sums.append(merge(model)(*inputs).sum().item()), chars=12
     )
     return sums[0] if sums else said
-
-
-@program()
-def products_of_matrices(lib: Lib) -> Seen:
-    return merged(lib, TwoProducts(), torch.ones(3, 2), torch.ones(3, 2))
 
 
 @program(differs="merge-effects", ours=6.0)
@@ -239,15 +225,6 @@ def a_default_that_all_calls_share(lib: Lib) -> Seen:
     new = module(lib, "experimental.normalize").NormalizeArgs(gm).transform()
     new(torch.ones(1))
     return new(torch.ones(1)).item()
-
-
-@program()
-def defaults_of_functions(lib: Lib) -> Seen:
-    gm = lib.symbolic_trace(
-        lambda x: torch.cat([nn.functional.relu(x), torch.sgn(x)])
-    )
-    made = module(lib, "experimental.normalize").NormalizeArgs
-    return [made(gm, each).transform().code for each in (True, False)]
 
 
 @program(differs="source-inputs", ours=["x", "y"])

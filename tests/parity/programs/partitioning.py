@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable
-from typing import Any, TypeAlias
 
 import torch
 from torch import nn
 
 from tests.parity.harness import Lib, Seen, error, program
-
-Value: TypeAlias = Any
-
-
-def passes(lib: Lib, name: str) -> Value:
-    """A module of passes of one of the libraries."""
-    return importlib.import_module(f"{lib.__name__}.passes.{name}")
+from tests.parity.programs._subjects import Value, passes
 
 
 def partitioner(

@@ -91,22 +91,6 @@ def nodes_copied_beside_their_graph_are_the_copys_own(lib: Lib) -> Seen:
     ]
 
 
-@program(differs="loose-nodes", ours="RuntimeError")
-def a_node_in_no_list_is_not_erased(lib: Lib) -> Seen:
-    g, x = inputs(lib, "x")
-    loose = lib.Node(g, "loose", "call_function", torch.relu, (x,), {})
-    return kind(error(lambda: g.erase_node(loose)))
-
-
-@program(
-    differs="sentinel-is-fixed",
-    ours="RuntimeError",
-)
-def erasing_the_sentinel_is_refused(lib: Lib) -> Seen:
-    g, _x = inputs(lib, "x")
-    return kind(error(lambda: g.erase_node(g._root)))
-
-
 @program(
     differs="has-attr-follows-paths",
     ours=[True, False],

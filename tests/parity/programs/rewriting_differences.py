@@ -173,24 +173,6 @@ def constants_of_a_traced_replacement(lib: Lib) -> Seen:
     return [float(x) for x in gm(A + torch.tensor([0.0, -1.0, 0.0]))]
 
 
-@program(differs="rewrite-own-constants", ours=[["w", "w0"], [2.0, 30.0]])
-def weights_of_the_graphs_of_a_callback(lib: Lib) -> Seen:
-    values = iter([2.0, 10.0])
-
-    def make(*_: object) -> object:
-        root: Any = Root(lambda self, x: x * self.w)
-        root.w = torch.nn.Parameter(torch.tensor(next(values)))
-        return lib.symbolic_trace(root).graph
-
-    gm = lib.symbolic_trace(lambda x: (torch.relu(x), torch.relu(x * 3)))
-    rewriter(lib).replace_pattern_with_filters(
-        gm, lambda x: torch.relu(x), replacement_callback=make
-    )
-    held = sorted(name for name, _ in gm.named_parameters())
-    run = [float(each) for each in gm(torch.tensor(1.0))] if held else []
-    return [held, run]
-
-
 @program(differs="rewrite-into-modules", ours=[1, 1.0])
 def a_module_beside_the_steps_of_another(lib: Lib) -> Seen:
     leaf = {"is_leaf_module": lambda *_: True}

@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-import importlib
-from typing import Any, TypeAlias
-
 import torch
 
 from tests.parity.harness import Lib, Seen, error, program
+from tests.parity.programs._subjects import Value, passes
 
-Value: TypeAlias = Any
 aten = torch.ops.aten
-
-
-def passes(lib: Lib, name: str) -> Value:
-    """A module of passes of one of the libraries."""
-    return importlib.import_module(f"{lib.__name__}.passes.{name}")
 
 
 def without_equal_calls(lib: Lib, graph: Value) -> Value:

@@ -18,9 +18,8 @@ from typing import no_type_check
 import torch
 from torch import nn
 
-from tests.parity.harness import Lib, Seen, error, program, show
+from tests.parity.harness import Lib, Seen, error, program
 from tests.parity.programs._subjects import (
-    Inner,
     Outer,
     Value,
     lines,
@@ -52,11 +51,6 @@ def with_math(x):
     return x * math.sqrt(x.numel()) + 1
 
 
-@no_type_check
-def with_random(x):
-    return x + torch.rand(x.shape[0])
-
-
 def pickled(gm: Value) -> Value:
     """`gm` after a round trip through pickle."""
     return pickle.loads(pickle.dumps(gm))
@@ -76,84 +70,6 @@ def folder_of(gm: Value, *names: str) -> Iterator[Value]:
             sys.path.remove(parent)
             for loaded in [m for m in sys.modules if m.split(".")[0] == name]:
                 del sys.modules[loaded]
-
-
-@program(claims=("graphmodule-is-module",))
-def a_pickled_graph_module_computes_the_same(lib: Lib) -> Seen:
-    gm = lib.symbolic_trace(Everything().eval())
-    new = pickled(gm)
-    x = torch.linspace(-1, 1, 8).reshape(2, 4)
-    return [
-        torch.equal(new(x), gm(x)),
-        new.code == gm.code,
-        str(new.graph) == str(gm.graph),
-        isinstance(new, lib.GraphModule),
-        sorted(new.state_dict()) == sorted(gm.state_dict()),
-        new.training,
-        new.graph.owning_module is new,
-        new.linear is gm.linear,
-        error(new.graph.lint),
-    ]
-
-
-@program()
-def pickling_keeps_attributes_and_modules_nobody_uses(lib: Lib) -> Seen:
-    gm = lib.symbolic_trace(Outer())
-    gm.note = "kept"
-    gm.extra = nn.Linear(2, 2)
-    new = pickled(gm)
-    return [
-        new.note,
-        type(new.extra).__name__,
-        [n for n, _ in new.named_modules()],
-        torch.equal(new(torch.ones(2)), gm(torch.ones(2))),
-    ]
-
-
-@program(
-    differs="pickle-keeps-the-graph",
-    ours=[
-        ["trace of x", "trace of l", "trace of neg", "trace of output"],
-        {"tag": [1]},
-        "Inner",
-    ],
-)
-def stack_traces_meta_and_class_name_survive_pickling(lib: Lib) -> Seen:
-    gm = lib.symbolic_trace(Inner())
-    for node in gm.graph.nodes:
-        node.meta["stack_trace"] = f"trace of {node.name}"
-    gm.meta["tag"] = [1]
-    new = pickled(gm)
-    traces = [n.meta.get("stack_trace") for n in new.graph.nodes]
-    return [traces, new.meta, type(new).__name__]
-
-
-@program()
-def nested_graph_modules_are_pickled_whole(lib: Lib) -> Seen:
-    inner = lib.symbolic_trace(Inner())
-    g = lib.Graph()
-    x = g.placeholder("x")
-    g.output(g.call_function(torch.neg, (g.call_module("inner", (x,)),)))
-    gm = lib.GraphModule({"inner": inner}, g)
-    new = pickled(gm)
-    x = torch.ones(2)
-    return [
-        torch.equal(new(x), gm(x)),
-        isinstance(new.inner, lib.GraphModule),
-        new.inner.code == inner.code,
-        lines(new.graph),
-    ]
-
-
-@program()
-def graphs_with_trees_of_inputs_are_pickled(lib: Lib) -> Seen:
-    gm = lib.symbolic_trace(
-        lambda x: {"sum": x["a"] + x["b"]},
-        concrete_args={"x": {"a": lib.PH, "b": lib.PH}},
-    )
-    copied = copy.deepcopy(gm)
-    given = {"a": 1, "b": 2}
-    return [copied(given), copied.code == gm.code]
 
 
 @program(newest=True)
@@ -262,21 +178,6 @@ def pickling_keeps_names_types_meta_and_random_nodes(lib: Lib) -> Seen:
     ]
 
 
-@program(
-    differs="pickle-keeps-the-graph",
-    ours=["no error", 3],
-)
-def a_graph_that_cannot_be_traced_again_is_pickled(lib: Lib) -> Seen:
-    g = lib.Graph()
-    g.output(g.call_function(len, (g.placeholder("x"),)))
-    data = pickle.dumps(lib.GraphModule({}, g))
-    raised = error(lambda: pickle.loads(data)).partition(":")[0]
-    return [
-        raised,
-        None if raised != "no error" else pickle.loads(data)([1, 2, 3]),
-    ]
-
-
 @program()
 def torch_save_and_load(lib: Lib) -> Seen:
     gm = lib.symbolic_trace(Everything().eval())
@@ -346,36 +247,6 @@ def a_folder_with_functions_of_other_modules(lib: Lib) -> Seen:
             outputs.append(package.FxModule()(torch.ones(4)))
 
     return [error(run).partition(":")[0], *outputs]
-
-
-@program(
-    claims=("to-folder",),
-    differs="to-folder-imports",
-    ours=["no error", 3],
-)
-def a_folder_with_trees_of_inputs(lib: Lib) -> Seen:
-    gm = lib.symbolic_trace(
-        lambda x: x["a"] + x["b"],
-        concrete_args={"x": {"a": lib.PH, "b": lib.PH}},
-    )
-    outputs: list[object] = []
-
-    def run() -> None:
-        with folder_of(gm) as package:
-            outputs.append(package.FxModule()({"a": 1, "b": 2}))
-
-    return [error(run).partition(":")[0], *outputs]
-
-
-@program()
-def the_code_and_its_globals_are_enough_to_run_it(lib: Lib) -> Seen:
-    gm = lib.symbolic_trace(with_random)
-    names = dict(gm.graph.python_code("self").globals)
-    exec(gm.code, names)
-    return [
-        names["forward"](gm, torch.zeros(3)).shape,
-        *show(gm)[:1],
-    ]
 
 
 @program()

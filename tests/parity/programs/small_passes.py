@@ -2,20 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
-from typing import Any, TypeAlias
-
 import torch
 from torch import nn
 
 from tests.parity.harness import Lib, Seen, error, names, program
-
-Value: TypeAlias = Any
-
-
-def passes(lib: Lib, name: str) -> Value:
-    """A module of passes of one of the libraries."""
-    return importlib.import_module(f"{lib.__name__}.passes.{name}")
+from tests.parity.programs._subjects import Value, passes
 
 
 def by_tags(lib: Lib, root: Value, late: set[str], tags: list[str]) -> Value:
@@ -35,13 +26,6 @@ class Weighed(nn.Module):
 
     def forward(self, x):  # type: ignore[no-untyped-def]
         return {"both": torch.relu(x) * self.w}, (x * self.w).neg()
-
-
-@program()
-def parts_by_tags(lib: Lib) -> Seen:
-    tags = ["early", "late", "empty"]
-    gm = by_tags(lib, Weighed(), {"neg", "mul_1"}, tags)
-    return gm.code, [part.code for part in gm.children()]
 
 
 @program(

@@ -2,36 +2,23 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable
-from typing import Any, TypeAlias
 
 import torch
 from torch import nn
 
 from tests.parity.harness import Lib, Seen, error, program
-
-Value: TypeAlias = Any
+from tests.parity.programs._subjects import Value, passes
 
 
 def split(
     lib: Lib, root: Callable[..., Value], parts: dict[str, int], **options: bool
 ) -> Value:
     """A traced program, cut by the names of its nodes; else they are in 0."""
-    module = importlib.import_module(f"{lib.__name__}.passes.split_module")
     gm = lib.symbolic_trace(root)
-    return module.split_module(
+    return passes(lib, "split_module").split_module(
         gm, gm, lambda node: parts.get(node.name, 0), **options
     )
-
-
-@program()
-def two_parts(lib: Lib) -> Seen:
-    def f(x, y):  # type: ignore[no-untyped-def]
-        return {"both": torch.relu(x) + y}, y.neg().sum()
-
-    gm = split(lib, f, {"neg": 1, "sum_1": 1})
-    return gm.code, gm.submod_0.code, gm.submod_1.code
 
 
 @program(
@@ -98,11 +85,10 @@ def nested_inputs(lib: Lib) -> Seen:
     def f(pair: Value) -> Value:
         return (pair["a"] + pair["b"]).relu()
 
-    module = importlib.import_module(f"{lib.__name__}.passes.split_module")
     gm = lib.symbolic_trace(
         f, concrete_args={"pair": {"a": lib.PH, "b": lib.PH}}
     )
-    cut = module.split_module(gm, gm, lambda node: 0)
+    cut = passes(lib, "split_module").split_module(gm, gm, lambda node: 0)
     pair = {"a": torch.ones(1), "b": torch.ones(1)}
     said = error(lambda: cut(pair))
     return cut(pair).tolist() if said == "no error" else said
@@ -120,8 +106,9 @@ def a_part_in_another_grad_mode(lib: Lib) -> Seen:
     on = graph.call_function(switch, (True,))
     graph.output((one, three))
     gm = lib.GraphModule(nn.Module(), graph)
-    module = importlib.import_module(f"{lib.__name__}.passes.split_module")
-    cut = module.split_module(gm, gm, lambda node: int(node in (three, on)))
+    cut = passes(lib, "split_module").split_module(
+        gm, gm, lambda node: int(node in (three, on))
+    )
     found = [y.requires_grad for y in cut(torch.ones(1, requires_grad=True))]
     switches = str(cut.submod_1.code).count("(False)")
     return found, switches

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import operator
 from typing import Any, no_type_check
 
@@ -16,7 +15,6 @@ from tests.parity.programs._subjects import (
     Root,
     Value,
     lines,
-    module_of,
     proxy,
 )
 
@@ -92,9 +90,6 @@ def roots_without_self_or_forward(lib: Lib) -> Seen:
     return [
         kind(lambda: lib.symbolic_trace(NoForward())),
         kind(lambda: lib.symbolic_trace(Starred())),
-        kind(lambda: lib.symbolic_trace(functools.partial(torch.add, 1))),
-        kind(lambda: lib.symbolic_trace(Overview)),
-        kind(lambda: lib.symbolic_trace(None)),
         kind(lambda: lib.symbolic_trace("forward")),
         kind(lambda: lib.symbolic_trace()),
     ]
@@ -102,10 +97,6 @@ def roots_without_self_or_forward(lib: Lib) -> Seen:
 
 @program()
 def proxies_where_python_wants_a_value(lib: Lib) -> Seen:
-    @no_type_check
-    def looking_up(x):
-        return [10, 20][x]
-
     @no_type_check
     def formatting(x):
         return x + int(f"{x:d}")
@@ -123,26 +114,12 @@ def proxies_where_python_wants_a_value(lib: Lib) -> Seen:
         with x:
             return x
 
-    @no_type_check
-    def deleting(x):
-        del x[0]
-        return x
-
-    @no_type_check
-    def assigning(x):
-        x[0] = 1
-        return x
-
     def trace(root: Value) -> str:
         return error(lambda: lib.symbolic_trace(root), chars=44)
 
     return [
-        trace(looking_up),
         trace(formatting),
         trace(entering),
-        trace(deleting),
-        trace(assigning),
-        trace(lambda x: max(x, 1)),
         trace(lambda x: sorted([x, 1])),
         trace(lambda x: {x.a: 1}[x]),
         trace(lambda x: "a" * x),
@@ -217,33 +194,6 @@ def graphs_whose_code_fails_when_it_runs(lib: Lib) -> Seen:
     ]
 
 
-@program()
-def edits_that_are_refused_at_once_or_by_lint(lib: Lib) -> Seen:
-    def lint_after(edit: Value) -> str:
-        graph = lib.symbolic_trace(Overview()).graph
-
-        def act() -> None:
-            edit(graph, {n.name: n for n in graph.nodes})
-            graph.lint()
-
-        return kind(act)
-
-    def use_before_def(g: Value, n: Value) -> None:
-        n["add"].args = (n["clamp"], n["param"])
-
-    def foreign(g: Value, n: Value) -> None:
-        n["add"].args = (lib.Graph().placeholder("y"), 1)
-
-    def erase_used(g: Value, n: Value) -> None:
-        g.erase_node(n["add"])
-
-    def unknown_op(g: Value, n: Value) -> None:
-        n["add"].op = "no_such_op"
-
-    edits = (use_before_def, foreign, erase_used, unknown_op)
-    return [lint_after(edit) for edit in edits]
-
-
 def build_error(lib: Lib, build: Value) -> str:
     """What building a graph, and a module of it, raises; 'runs' if nothing."""
     g = lib.Graph()
@@ -253,85 +203,6 @@ def build_error(lib: Lib, build: Value) -> str:
     except Exception as raised:
         return type(raised).__name__
     return "runs"
-
-
-@program(
-    differs="names-validated",
-    ours=["ValueError"] * 12,
-)
-def names_of_parameters_are_checked_when_given(lib: Lib) -> Seen:
-    names = (
-        "class",
-        "None",
-        "x y",
-        "1x",
-        "x.y",
-        "",
-        "'x'",
-        "x=1",
-        "x, y",
-        "x: int",
-        "***x",
-        "x\nprint()",
-    )
-
-    def with_parameter(name: str) -> str:
-        return build_error(lib, lambda g: g.output(g.placeholder(name)))
-
-    return [with_parameter(name) for name in names]
-
-
-@program(
-    differs="names-validated",
-    ours=["ValueError"] * 5,
-)
-def names_of_keyword_arguments_are_checked_when_given(lib: Lib) -> Seen:
-    def with_keyword(name: str) -> str:
-        def build(g: Value) -> None:
-            g.output(
-                g.call_function(torch.relu, (g.placeholder("x"),), {name: 1})
-            )
-
-        return build_error(lib, build)
-
-    names = ("class", "a b", "1x", "", "min=0.0, max=print(), out")
-    return [with_keyword(name) for name in names]
-
-
-@program(
-    differs="names-validated",
-    ours=["ValueError", "ValueError", "ValueError"],
-)
-def targets_of_methods_and_attributes_are_checked_when_given(lib: Lib) -> Seen:
-    def method(g: Value) -> None:
-        g.output(g.call_method('x"y', (g.placeholder("x"),)))
-
-    def attribute(g: Value) -> None:
-        g.output(g.create_node("get_attr", "", (), {}))
-
-    def module(g: Value) -> None:
-        g.output(g.create_node("call_method", "", (g.placeholder("x"),), {}))
-
-    return [build_error(lib, build) for build in (method, attribute, module)]
-
-
-@program(
-    differs="names-validated",
-    ours=["ValueError", "ValueError"],
-)
-def injected_code_does_not_reach_the_compiler(lib: Lib) -> Seen:
-    with module_of("ran = []", name="injected") as injected:
-        code = "__import__('injected').ran.append(1)"
-
-        def parameter(g: Value) -> None:
-            g.output(g.placeholder(f"x={code}"))
-
-        def keyword(g: Value) -> None:
-            x = g.placeholder("x")
-            g.output(g.call_function(torch.relu, (x,), {f"a={code}, b": 1}))
-
-        seen = [build_error(lib, build) for build in (parameter, keyword)]
-        return [f"{said} and ran" if injected.ran else said for said in seen]
 
 
 @program(

@@ -269,9 +269,7 @@ def _meant(
     which 1 is a truth value, since the first is called that takes what is
     given, converted.
     """
-    taking = [
-        facts for facts in fitting if _types_fit(facts, types, type_matches)
-    ]
+    taking = [f for f in fitting if _types_fit(f, types, type_matches)]
     if taking and isinstance(target, OpOverloadPacket):
         for facts in fitting[: fitting.index(taking[0])]:
             converts = _types_fit(facts, types, may_convert)
@@ -418,9 +416,7 @@ def _normalize(
         return None
     bound = signature.bind(*args, **kwargs)
     bound.apply_defaults()
-    items = [
-        item for item in bound.arguments.items() if item[1] is not _UNKNOWN
-    ]
+    items = [(k, v) for k, v in bound.arguments.items() if v is not _UNKNOWN]
     by_position = 0 if only_kwargs else len(args)
     return ArgsKwargsPair(
         tuple([value for _, value in items[:by_position]]),

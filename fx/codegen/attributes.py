@@ -137,9 +137,7 @@ def state_of(gm: GraphModule) -> dict[str, Value]:
     generated = _GENERATED
     if isinstance(gm.graph._codegen, _PyTreeCodeGen):
         generated |= SPECS
-    return {
-        name: value for name, value in vars(gm).items() if name not in generated
-    }
+    return {k: value for k, value in vars(gm).items() if k not in generated}
 
 
 def at_first() -> dict[str, Value]:

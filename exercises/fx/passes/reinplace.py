@@ -280,8 +280,7 @@ def _check_copy(
     """
     copy = sim.nodes[limit]
     moved = sim.moved(call, scatter)
-    memories = [memory for node in moved for memory in sim.memories_of(node)]
-    for memory in memories:
+    for memory in [m for node in moved for m in sim.memories_of(node)]:
         if memory.last > limit or memory.blocked or memory.owner:
             raise Kept("2", f"the result is needed after {copy}")
     into, source = copy.args[:2]

@@ -222,8 +222,7 @@ class Simulation:
 
     def memories_of(self, node: Node) -> list[Memory]:
         """The memories that a node's value is in."""
-        sets = self.storages.alias_sets(node)
-        return [self.memories[number] for number in sets]
+        return [self.memories[n] for n in self.storages.alias_sets(node)]
 
     def is_returned(self, node: Node) -> bool:
         """Whether the output uses the memory of a node's value, or may.

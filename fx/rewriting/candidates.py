@@ -114,8 +114,7 @@ class Candidates:
         nodes = self.pattern.nodes
         candidates = buckets[nodes[anchor].key]
         by_count = [
-            (buckets[nodes[route.start].key], route)
-            for route in self.inner[anchor]
+            (buckets[nodes[r.start].key], r) for r in self.inner[anchor]
         ]
         rare, route = min(
             by_count, key=lambda pair: len(pair[0]), default=(candidates, None)

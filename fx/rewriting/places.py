@@ -101,8 +101,7 @@ def find_place(
 
 def _returned(rewrite: Rewrite) -> Sequence[Node]:
     """The nodes that the match returns."""
-    returned = rewrite.match.returning_nodes
-    return [node for node in returned if isinstance(node, Node)]
+    return [n for n in rewrite.match.returning_nodes if isinstance(n, Node)]
 
 
 def _computed(rewrite: Rewrite) -> Iterator[Node]:

@@ -100,8 +100,7 @@ class Edit:
                     new.target = made.renamed.get(path, path)
                 rewrite.made.append(new)
         outputs = [
-            known[output] if isinstance(output, Node) else output
-            for output in made.outputs
+            known[out] if isinstance(out, Node) else out for out in made.outputs
         ]
         if self.carry_meta:
             carry(rewrite, outputs)

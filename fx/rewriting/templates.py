@@ -237,9 +237,8 @@ def template_maker(
 
         def made_for(match: InternalMatch) -> Template:
             graph = as_ours(callback(match, gm.graph, matcher.pattern))
-            template = make_template(
-                gm, graph, graph.owning_module, copies=copies
-            )
+            owner = graph.owning_module
+            template = make_template(gm, graph, owner, copies=copies)
             _check_fit(match, template, matcher.pattern)
             return template
 

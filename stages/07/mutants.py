@@ -219,8 +219,8 @@ MUTANTS: Final = (
     Mutant(
         function=_INSERT,
         misconception="Outputs are those of the template.",
-        was="known[output] if isinstance(output, Node) else output",
-        becomes="output",
+        was="known[out] if isinstance(out, Node) else out for",
+        becomes="out for",
         told="and not the template's placeholder",
     ),
     Mutant(
@@ -345,8 +345,8 @@ MUTANTS: Final = (
     Mutant(
         function=_INSERT,
         misconception="A replacement returns nodes.",
-        was="known[output] if isinstance(output, Node) else output",
-        becomes="known.get(output)",
+        was="known[out] if isinstance(out, Node) else out for",
+        becomes="known.get(out) for",
         told="which is not a node of the template",
     ),
     Mutant(

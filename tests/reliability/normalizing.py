@@ -392,7 +392,7 @@ PART = Part(
         ),
         Plant(
             SCHEMAS,
-            " if has_kernel(one.full_name)",
+            " if has_kernel(facts.full_name)",
             "",
             "functions of torch get the names of TorchScript's overloads",
         ),

@@ -416,8 +416,8 @@ PART = Part(
         ),
         Plant(
             FORMS,
-            "meant or found",
-            "found",
+            "meant or bound",
+            "bound",
             "a number is taken for a truth value",
         ),
         Plant(

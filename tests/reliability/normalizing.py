@@ -404,7 +404,7 @@ PART = Part(
         ),
         Plant(
             PASS,
-            "not any(map(keyword.iskeyword, found.kwargs))",
+            "not any(map(keyword.iskeyword, changed.kwargs))",
             "True",
             "a call has an argument that no code can name",
         ),

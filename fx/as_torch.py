@@ -114,11 +114,11 @@ def _converting(compiler: Value) -> Value:
         given = _converted(gm) if is_theirs else gm
         return compiler(given, *args, **kwargs)
 
-    made: Value = functools.update_wrapper(converting, compiler)
+    wrapper: Value = functools.update_wrapper(converting, compiler)
     for name in doors.OF_BACKENDS:
         if hasattr(compiler, name):
-            setattr(made, name, getattr(compiler, name))
-    return made
+            setattr(wrapper, name, getattr(compiler, name))
+    return wrapper
 
 
 def _around_lookup(lookup: Value) -> Value:
@@ -157,8 +157,8 @@ def _around_module(method: Value) -> Value:
 
     @functools.wraps(method)
     def module(self: Value, *args: Value, **kwargs: Value) -> Value:
-        made = method(self, *args, **kwargs)
-        return _converted(made) if _is_programs(sys._getframe(1)) else made
+        theirs = method(self, *args, **kwargs)
+        return _converted(theirs) if _is_programs(sys._getframe(1)) else theirs
 
     return module
 

@@ -66,7 +66,7 @@ def main() -> int:
     else:
         schedule.step(*inputs)
 
-    size = sum(each.numel() for each in stages[rank].parameters())
+    size = sum(p.numel() for p in stages[rank].parameters())
     calls = stages[rank].graph.find_nodes(op="call_module")
     print(
         f"process {rank}: {len(calls)} calls, {size:,} parameters", flush=True

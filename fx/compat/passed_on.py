@@ -44,12 +44,12 @@ def finder(module: str) -> Callable[[str], Value]:
         if name.startswith("_"):
             raise missing
         theirs: Value = importlib.import_module(f"torch.{module}")
-        found: Value = getattr(theirs, name, None)
-        home = str(getattr(found, "__module__", None))
+        value: Value = getattr(theirs, name, None)
+        home = str(getattr(value, "__module__", None))
         if home == theirs.__name__ or home.partition(".")[0] != "torch":
             raise missing
         if not home.startswith("torch.fx."):
-            return found
+            return value
         try:
             ours = importlib.import_module(home.removeprefix("torch."))
             return vars(ours)[name]

@@ -101,16 +101,16 @@ def read_from_torch(source: Value) -> Value:
     Args:
         source: a graph or module of torch.fx; it stays as it is.
     """
-    made: Value = from_torch(source)
-    graph = made
-    if isinstance(made, GraphModule):
-        graph = made.graph
+    ours: Value = from_torch(source)
+    graph = ours
+    if isinstance(ours, GraphModule):
+        graph = ours.graph
     else:
         graph.owning_module = source.owning_module
     for node in graph.find_nodes(op="call_module", target="_guards_fn"):
         if not node.users:
             graph.erase_node(node)
-    return made
+    return ours
 
 
 @overload

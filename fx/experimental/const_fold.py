@@ -116,8 +116,8 @@ class FoldedGraphModule(GraphModule):
 
         A trace takes the folded values that there are.
         """
-        found = self if is_fx_tracing() else self._with_values()
-        return super(FoldedGraphModule, found).__call__(*args, **kwargs)
+        module = self if is_fx_tracing() else self._with_values()
+        return super(FoldedGraphModule, module).__call__(*args, **kwargs)
 
     def delete_all_unused_submodules(self) -> None:
         """Remove the modules that neither graph uses."""
@@ -141,12 +141,12 @@ class FoldedGraphModule(GraphModule):
             return
         with _FOLDING:
             state, (parts, stamp) = _state(), self._now()
-            held = self._folded()
+            folded = self._folded()
             old = getattr(self, name, None)
-            if old is not None and type(old) is not type(held):
+            if old is not None and type(old) is not type(folded):
                 delattr(self, name)  # torch refuses a number for a Parameter
             # In one step, because other threads may be running the module.
-            setattr(self, name, held)
+            setattr(self, name, folded)
             # Last, so that a thread that finds the stamp finds its values.
             self._folded_from, self._stamp, self._state = parts, stamp, state
             self.has_folding_been_run = True
@@ -171,11 +171,11 @@ class FoldedGraphModule(GraphModule):
         ):
             values = gm()
             several = isinstance(gm.graph.output_node().args[0], tuple)
-            held = [_held(each) for each in (values if several else (values,))]
-        trainable = any(getattr(one, "requires_grad", False) for one in held)
+            folded = [_held(v) for v in (values if several else (values,))]
+        trainable = any(getattr(v, "requires_grad", False) for v in folded)
         if trainable and recording:
             warnings.warn(_NO_GRADIENT, stacklevel=3)
-        return nn.ParameterList(held) if several else held[0]
+        return nn.ParameterList(folded) if several else folded[0]
 
     def _with_values(self) -> FoldedGraphModule:
         """This module, or a view of it, with the values of now."""
@@ -250,15 +250,15 @@ class _Views(dict[Hashable, tuple[FoldedGraphModule, list[object], Hashable]]):
 
 
 def _view(
-    module: FoldedGraphModule, name: str, held: object
+    module: FoldedGraphModule, name: str, value: object
 ) -> FoldedGraphModule:
-    """A module with the attributes of another one, and `held` as one of them.
+    """A module with the attributes of another one, and `value` as one of them.
 
     Both have the same `__dict__`; but the class of the view has a property of
     that name, which Python looks up first.
     """
     cls: Value = type(module)
-    members = {name: property(lambda _: held)}
+    members = {name: property(lambda _: value)}
     below: Value = type(cls)(cls.__name__, (cls,), members)
     view: FoldedGraphModule = object.__new__(below)
     view.__dict__ = vars(module)
@@ -302,10 +302,10 @@ def _parts(root: nn.Module, nodes: Iterable[Node]) -> Iterator[object]:
     Modules come with all that is in them.
     """
     for path in paths_in(nodes):
-        held = find(root, path)
-        yield held
-        if isinstance(held, nn.Module):
-            yield from chain(held.modules(), held.parameters(), held.buffers())
+        part = find(root, path)
+        yield part
+        if isinstance(part, nn.Module):
+            yield from chain(part.modules(), part.parameters(), part.buffers())
 
 
 def _stamp(part: object) -> Hashable:
@@ -395,38 +395,38 @@ def split_const_subgraphs(
     impure = is_impure_node or _never
     skip = _at_any_depth(gm, skip_folding_node_fn or _never)
     folded = _foldable(gm.graph, lambda node: impure(node) or skip(node))
-    made = [n for n in folded if any(user not in folded for user in n.users)]
+    results = [n for n in folded if any(user not in folded for user in n.users)]
     name = get_unique_attr_name_in_module(gm, "_FX_CONST_FOLDED_ATTRS")
-    main = _main_graph(gm.graph, folded, made, name)
+    main = _main_graph(gm.graph, folded, results, name)
     root = nn.Module()
     root.training = gm.training
     copy_attributes(gm, root, paths_in(gm.graph.nodes))
-    if not made:
+    if not results:
         return FoldedGraphModule(root, main)
-    empty = nn.Parameter() if len(made) == 1 else nn.ParameterList()
+    empty = nn.Parameter() if len(results) == 1 else nn.ParameterList()
     setattr(root, name, empty)
     main = _without_dead_code(root, main, impure)
-    const, _ = subgraph_of([*folded], made, fetches=True)
+    const, _ = subgraph_of([*folded], results, fetches=True)
     new = FoldedGraphModule(root, main, const, name, device_for_folded_attrs)
     new.run_folding()
     return new
 
 
 def _main_graph(
-    old: Graph, folded: dict[Node, None], made: list[Node], name: str
+    old: Graph, folded: dict[Node, None], results: list[Node], name: str
 ) -> Graph:
     """A graph without the folded calls, which fetches their values."""
     graph = Graph()
     graph.set_codegen(old._codegen)
     inputs = old.find_nodes(op="placeholder")
     values = {node: graph.node_copy(node) for node in inputs}
-    fetched = [graph.get_attr(name)] if made else []
-    if len(made) > 1:
+    fetched = [graph.get_attr(name)] if results else []
+    if len(results) > 1:
         fetched = [
             graph.call_function(operator.getitem, (fetched[0], number))
-            for number in range(len(made))
+            for number in range(len(results))
         ]
-    for node, value in zip(made, fetched, strict=True):
+    for node, value in zip(results, fetched, strict=True):
         value.meta = node.meta.copy()
         values[node] = value
     for node in old.nodes:
@@ -507,8 +507,8 @@ def _foldable(graph: Graph, skip: Callable[[Node], bool]) -> dict[Node, None]:
     # The calls that each must stay behind: if one of them runs in each call of
     # the module, so does this one.
     before: dict[Node, list[Node]] = {}
-    for one, other in kept_in_order(graph):
-        before.setdefault(other, []).append(one)
+    for first, second in kept_in_order(graph):
+        before.setdefault(second, []).append(first)
     changing = {
         id(part)
         for node in graph.find_nodes(op="call_module")
@@ -528,7 +528,7 @@ def _foldable(graph: Graph, skip: Callable[[Node], bool]) -> dict[Node, None]:
         must_be_new = node in returned or node not in sharable
         if (
             node.op not in ("placeholder", "output")
-            and all(each in constant for each in needs)
+            and all(needed in constant for needed in needs)
             and _is_value(root, node)
             and not skip(node)
             and classify(node, tensors).kind == "pure"

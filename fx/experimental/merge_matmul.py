@@ -95,9 +95,9 @@ def _at_once(graph: Graph, kept: Iterable[Pair]) -> Iterator[list[Node]]:
     """
     later = {node: [*node.users] for node in graph.nodes}
     waits = {node: len(node.all_input_nodes) for node in graph.nodes}
-    for one, other in kept:
-        later[one].append(other)
-        waits[other] += 1
+    for first, second in kept:
+        later[first].append(second)
+        waits[second] += 1
     right = _right_operands(graph)
     missing = Counter(right.values())
     products: OrderedDict[object, list[Node]] = OrderedDict()
@@ -109,7 +109,7 @@ def _at_once(graph: Graph, kept: Iterable[Pair]) -> Iterator[list[Node]]:
             run = sorted(products.popitem(last=False)[1])
         if len(run) > 1:
             yield run
-        for user in [each for node in run for each in later[node]]:
+        for user in [user for node in run for user in later[node]]:
             waits[user] -= 1
             if waits[user]:
                 continue
@@ -130,23 +130,23 @@ def _right_operands(graph: Graph) -> dict[Node, object]:
     three dimensions is a matrix for each of several left operands, whose rows
     could not be joined.
     """
-    found: dict[Node, object] = {}
+    operands: dict[Node, object] = {}
     for node in graph.nodes:
         _, right = _operands(node) or (None, None)
         if right is not None and _rank(right) in (1, 2):
             tensor = _fetched(right)
-            found[node] = right if tensor is None else id(tensor)
-    return found
+            operands[node] = right if tensor is None else id(tensor)
+    return operands
 
 
 def _operands(node: Node) -> tuple[Node, Node] | None:
     """Both operands of a product; None for another call, or with `out=`."""
     if node.target is not torch.matmul:
         return None
-    found = form(node)
-    if found is None or found.names != ("self", "other"):
+    call_form = form(node)
+    if call_form is None or call_form.names != ("self", "other"):
         return None
-    left, right = found.values
+    left, right = call_form.values
     if isinstance(left, Node) and isinstance(right, Node):
         return left, right
     return None
@@ -234,8 +234,8 @@ def split_result_tensors(
     torch.fx: experimental/merge_matmul.py, split_result_tensors
     """
     if right is not None and result.requires_grad:
-        return tuple(torch.matmul(one, right) for one in inputs)
-    sizes = [one.shape[0] for one in inputs]
+        return tuple(torch.matmul(left, right) for left in inputs)
+    sizes = [left.shape[0] for left in inputs]
     split: Value = torch.unsafe_split_with_sizes
     copied: Value = torch.split_with_sizes_copy
     try:
@@ -269,7 +269,7 @@ def may_depend_on(a: Node, b: Node, search_depth: int = 6) -> bool:
     for _ in range(search_depth):
         if b in reached:
             return True
-        reached = {each for node in reached for each in node.all_input_nodes}
+        reached = {value for node in reached for value in node.all_input_nodes}
     return b in reached or any(node.all_input_nodes for node in reached)
 
 

@@ -110,25 +110,25 @@ class NormalizeArgs(Transformer):
         named = self._types[1] if kwarg_types is None else kwarg_types
         if callable(target):
             facts = overload_of(target, args, kwargs, types, named)
-            found = normalize_overload(
+            normalized = normalize_overload(
                 target, facts, args, kwargs, self.normalize_to_only_use_kwargs
             )
-            if found and _is_the_same(target, args, kwargs, found):
+            if normalized and _is_the_same(target, args, kwargs, normalized):
                 given = (*args, *kwargs.values())
                 known = (*types, *named.values())
                 kinds = dict(zip(map(id, given), known, strict=False))
-                args = found.args
-                kwargs = _renamed(target, facts, found.kwargs, kinds)
+                args = normalized.args
+                kwargs = _renamed(target, facts, normalized.kwargs, kinds)
         return super().call_function(target, args, kwargs)
 
     def call_module(self, target: Target, args: Args, kwargs: Value) -> Value:
         """A call of the module, its arguments as its forward has them."""
         path = str(target)
-        found = normalize_module(
+        normalized = normalize_module(
             self.module, path, args, kwargs, self.normalize_to_only_use_kwargs
         )
-        if found and next(hooks_of(self.fetch_attr(path)), None) is None:
-            args, kwargs = found
+        if normalized and next(hooks_of(self.fetch_attr(path)), None) is None:
+            args, kwargs = normalized
         return super().call_module(target, args, kwargs)
 
     def _type(self, arg: Argument) -> Value:
@@ -138,7 +138,7 @@ class NormalizeArgs(Transformer):
         """
         if isinstance(arg, list | tuple):
             kind = list if isinstance(arg, list) else tuple
-            return create_type_hint(kind([self._item(each) for each in arg]))
+            return create_type_hint(kind([self._item(item) for item in arg]))
         return self._item(arg)
 
     def _item(self, arg: Argument) -> Value:
@@ -154,7 +154,7 @@ def _is_the_same(
     target: Callable[..., Value],
     args: Args,
     kwargs: Value,
-    found: ArgsKwargsPair,
+    changed: ArgsKwargsPair,
 ) -> bool:
     """Whether a function does the same with other arguments.
 
@@ -164,17 +164,17 @@ def _is_the_same(
     function that takes arguments in one way only.
     """
     if facts_of_overloads(target) is not None:
-        return not any(map(keyword.iskeyword, found.kwargs))  # as uniform's
-    given = {id(each) for each in (*args, *kwargs.values())}
+        return not any(map(keyword.iskeyword, changed.kwargs))  # as uniform's
+    given = {id(value) for value in (*args, *kwargs.values())}
     filled = [
-        each
-        for each in (*found.args, *found.kwargs.values())
-        if id(each) not in given
+        value
+        for value in (*changed.args, *changed.kwargs.values())
+        if id(value) not in given
     ]
     try:
         if hasattr(target, "__wrapped__"):
             outer = signature_of(target, follow_wrapped=False)
-            outer.bind(*found.args, **found.kwargs)
+            outer.bind(*changed.args, **changed.kwargs)
     except TypeError:
         return False
     return all(map(_is_constant, filled))

@@ -82,12 +82,12 @@ class AnnotateTypesWithSchema(Transformer):
         return proxy
 
 
-def _note(proxy: Proxy, found: Value) -> None:
+def _note(proxy: Proxy, kind: Value) -> None:
     """Annotate a node with a type, unless it has one."""
-    proxy.node.type = proxy.node.type or found
+    proxy.node.type = proxy.node.type or kind
 
 
 def _returned(function: Callable[..., Value]) -> Value:
     """The return annotation of a function; None if it has none."""
-    found: Value = inspect.signature(function).return_annotation
-    return None if found is inspect.Signature.empty else found
+    annotation: Value = inspect.signature(function).return_annotation
+    return None if annotation is inspect.Signature.empty else annotation

@@ -56,9 +56,9 @@ def warn_of_writes(nodes: Fetched, root: nn.Module) -> None:
     """
     warned: set[object] = set()
     for node, line in nodes:
-        for user, one in _uses(node, root):
+        for user, view in _uses(node, root):
             written = pytree.tree_leaves([*_written_by(user, root)])
-            if node.target not in warned and one in written:
+            if node.target not in warned and view in written:
                 warned.add(node.target)
                 frames.warn(
                     f"{user} writes into {node.target!r}, {_ADVICE}", line
@@ -113,4 +113,4 @@ def _written_by(node: Node, root: nn.Module) -> Iterator[Argument]:
         if node.target is setattr or kwargs.get("inplace"):
             yield args[:1]
         for facts in facts_of_overloads(node.target) or ():
-            yield [one.of(args, kwargs) for one in facts.writes]
+            yield [parameter.of(args, kwargs) for parameter in facts.writes]

@@ -110,5 +110,5 @@ def _comparing(options: MatchOptions) -> Exact:
     """What compares two calls as the options say."""
     if not any(options.values()):
         return Exact()
-    made: Exact = _later("Normalized")(options)
-    return made
+    normalized: Exact = _later("Normalized")(options)
+    return normalized

@@ -178,9 +178,9 @@ def _by_key(
     nodes = [node for node in graph.nodes if node.op != "output"]
     behind = {node: [*node.users] for node in graph.nodes}
     waits = {node: len(node.all_input_nodes) for node in graph.nodes}
-    for one, other in pairs:
-        behind[one].append(other)
-        waits[other] += 1
+    for first, second in pairs:
+        behind[first].append(second)
+        waits[second] += 1
     places: Places = {}
     numbers = count()
     ready = [
@@ -258,8 +258,8 @@ def _items_together(order: list[Node], fences: Collection[Node]) -> list[Node]:
     for node in order:
         ahead = [] if node in moved else [node]
         while ahead:
-            together.append(one := ahead.pop())
-            ahead += sorted(items.get(one, ()), key=_index)[::-1]
+            together.append(taken := ahead.pop())
+            ahead += sorted(items.get(taken, ()), key=_index)[::-1]
     return together
 
 

@@ -140,10 +140,10 @@ def _can_be_folded(
         return False  # torch has no formula for it
     if norm.num_features != len(layer.weight):
         return False  # it counts along another dimension
-    for each in (layer, norm):
-        if not is_torchs(each):
+    for module in (layer, norm):
+        if not is_torchs(module):
             return False
-        if written and not written.isdisjoint(places_in(each)):
+        if written and not written.isdisjoint(places_in(module)):
             return False
     noted = call.meta.get("val", call.meta.get("tensor_meta"))
     is_flat = len(getattr(noted, "shape", ())) == 2

@@ -161,7 +161,7 @@ class _Matcher:
         order of certainty, because a wrong pair makes others wrong.
         """
         a, b = self._a, self._b
-        ends = (each.graph.find_nodes(op="output") for each in (a, b))
+        ends = (side.graph.find_nodes(op="output") for side in (a, b))
         for pair in zip(*ends, strict=False):
             self._pair(*pair)
         above, other_above = a.above(), b.above()

@@ -198,19 +198,19 @@ class FxGraphDrawer:
         kwargs = node.kwargs
         if self.normalize_args and callable(node.target):
             try:
-                found = normalize_function(
+                normalized = normalize_function(
                     node.target, node.args, kwargs, None, None, True
                 )
             except (RuntimeError, TypeError):
-                found = None  # shown as they are
-            args, kwargs = found or (args, kwargs)
+                normalized = None  # shown as they are
+            args, kwargs = normalized or (args, kwargs)
         yield self._listed("args=(", map(_shown, args), ")")
         named = (f"{key}: {_shown(value)}" for key, value in kwargs.items())
         yield self._listed(r"kwargs=\{", named, r"\}")
 
     def _listed(self, head: str, items: Iterable[str], end: str) -> str:
         """The field of some arguments; nothing if there are none to show."""
-        texts = [one for one in items if not (self._no_names and "%" in one)]
+        texts = [text for text in items if not (self._no_names and "%" in text)]
         if not texts:
             return ""
         if len(texts) == 1:
@@ -286,8 +286,8 @@ def _of_tensors(meta: object) -> Iterator[str]:
             if scheme is not None:
                 yield rf"|qscheme={scheme}\n"
         case list() | tuple():
-            for one in meta:
-                yield from _of_tensors(one)
+            for item in meta:
+                yield from _of_tensors(item)
         case dict():
-            for one in meta.values():
-                yield from _of_tensors(one)
+            for item in meta.values():
+                yield from _of_tensors(item)

@@ -112,15 +112,15 @@ def get_size_of_node(fx_module: GraphModule, node: Node) -> size_bytes:
     weights = 0
     if node.op == "call_module":
         module = find(fx_module, str(node.target))
-        weights = sum(each.nbytes for each in module.parameters())
+        weights = sum(p.nbytes for p in module.parameters())
     return size_bytes(output, output + weights)
 
 
 def _bytes_noted(noted: Value) -> Iterator[int]:
     """The bytes of each tensor in what `ShapeProp` has noted."""
     leaves = pytree.tree_leaves(
-        noted, is_leaf=lambda each: isinstance(each, TensorMetadata)
+        noted, is_leaf=lambda leaf: isinstance(leaf, TensorMetadata)
     )
-    for each in leaves:
-        if isinstance(each, TensorMetadata):
-            yield each.shape.numel() * each.dtype.itemsize
+    for leaf in leaves:
+        if isinstance(leaf, TensorMetadata):
+            yield leaf.shape.numel() * leaf.dtype.itemsize

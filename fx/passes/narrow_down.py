@@ -115,17 +115,17 @@ def each_alone(
     Cost: O(n) comparisons of one call, and a run in eager mode.
     """
     search = _Search(gm, inputs, Comparison(other, reference, rtol, atol))
-    found: list[Found] = []
+    differing: list[Found] = []
 
     def compare(node: Node, values: dict[Node, Value]) -> None:
         if node.op.startswith("call"):
             module, needed = _alone(gm, [node])
             taken = copy.deepcopy([values[value] for value in needed])
             if search.compare([node], module, taken) and search.found:
-                found.append(search.found)
+                differing.append(search.found)
 
     search.watch(compare)
-    return found
+    return differing
 
 
 class _Search:
@@ -162,7 +162,7 @@ class _Search:
         size = self._least(len(end), lambda size: end[-size:])
         calls = end[-size:]
         for node in calls if size > 1 else ():
-            fewer = [one for one in calls if one is not node]
+            fewer = [call for call in calls if call is not node]
             if fewer and self.differs(fewer):
                 calls = fewer
 
@@ -177,10 +177,10 @@ class _Search:
             part: the calls of a part, by their number.
         """
         smaller = range(1, size)
-        found = bisect_left(
+        index = bisect_left(
             smaller, True, key=lambda some: self.differs(part(some))
         )
-        return found + 1
+        return index + 1
 
     def differs(self, calls: list[Node]) -> bool:
         """Whether the two ways differ on these calls alone.
@@ -203,7 +203,7 @@ class _Search:
 
     def watch(self, see: Callable[[Node, dict[Node, Value]], None]) -> None:
         """Run the graph in eager mode, and show it to `see` at each node."""
-        shared = {id(each): each for each in self._copy.parameters()}
+        shared = {id(p): p for p in self._copy.parameters()}
         module, inputs = copy.deepcopy((self._copy, self._inputs), shared)
         with torch.no_grad(), torch.random.fork_rng(devices=[]):
             torch.manual_seed(0)

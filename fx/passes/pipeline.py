@@ -55,9 +55,7 @@ __all__ = ["by_parameters", "cut_in_stages", "pipeline_stage"]
 def by_parameters(node: Node) -> float:
     """How many numbers the parameters have that a call brings along."""
     tensors = (tensor for _, tensor in _tensors(node))
-    return float(
-        sum(each.numel() for each in tensors if isinstance(each, nn.Parameter))
-    )
+    return float(sum(t.numel() for t in tensors if isinstance(t, nn.Parameter)))
 
 
 def cut_in_stages(
@@ -159,7 +157,7 @@ def pipeline_stage(
     if TORCH.startswith("2.12.") and index:
         # It would wait for a gradient of each input, also of integers.
         stage.grad_send_info = [
-            index - 1 if each.requires_grad else None for each in takes
+            index - 1 if tensor.requires_grad else None for tensor in takes
         ]
     return stage
 
@@ -189,7 +187,7 @@ def _spans(graph: Graph, calls: Sequence[Node]) -> list[_Span]:
 
 def _through(spans: Iterable[_Span], place: int) -> list[Node]:
     """The values that go through a cut, in order."""
-    return [one.value for one in spans if one.first <= place <= one.last]
+    return [span.value for span in spans if span.first <= place <= span.last]
 
 
 def _fitting(
@@ -238,12 +236,12 @@ def _outside_of_writes(graph: Graph, calls: Sequence[Node]) -> list[int]:
     place = {node: number for number, node in enumerate(calls)}
     closed: set[int] = set()
     for users in Memory(graph.nodes).uses():
-        writes = [place[each] for each in users if effect_by_name(each).target]
+        writes = [place[user] for user in users if effect_by_name(user).target]
         if writes:
-            makers = [value for one in users for value in one.all_input_nodes]
-            first = min(place[each] for each in makers if each in place)
+            makers = [value for user in users for value in user.all_input_nodes]
+            first = min(place[maker] for maker in makers if maker in place)
             closed.update(range(first + 1, max(writes) + 1))
-    return [each for each in range(1, len(calls)) if each not in closed]
+    return [cut for cut in range(1, len(calls)) if cut not in closed]
 
 
 # -- even cuts ---------------------------------------------------------------
@@ -279,11 +277,11 @@ def lightest_cuts(
     cuts = places[: count - 1]
     for _ in range(60):
         middle = (low + high) / 2
-        found = _within(weights, ends, count, middle)
-        if found is None:
+        fitting = _within(weights, ends, count, middle)
+        if fitting is None:
             low = middle
         else:
-            high, cuts = middle, found
+            high, cuts = middle, fitting
     return list(cuts)
 
 
@@ -354,14 +352,14 @@ def _check_shared(stage_of: dict[Node, int]) -> None:
 
 def _tensors(node: Node) -> Iterator[tuple[str, torch.Tensor]]:
     """The parameters and buffers that a call needs, with their paths."""
-    fetched = [each for each in node.all_input_nodes if each.op == "get_attr"]
-    for each in (node, *fetched):
-        held, path = owned(each), str(each.target)
-        if isinstance(held, nn.Module):
-            yield from held.named_parameters(path)
-            yield from held.named_buffers(path)
-        elif isinstance(held, torch.Tensor):
-            yield path, held
+    fetched = [n for n in node.all_input_nodes if n.op == "get_attr"]
+    for holder in (node, *fetched):
+        value, path = owned(holder), str(holder.target)
+        if isinstance(value, nn.Module):
+            yield from value.named_parameters(path)
+            yield from value.named_buffers(path)
+        elif isinstance(value, torch.Tensor):
+            yield path, value
 
 
 def _result(graph: Graph) -> Argument:

@@ -59,8 +59,8 @@ class Recomputed(FakeTensorProp):
         self.problem: str = ""
         self._why = ""
         self._change = change
-        held = chain(gm.parameters(), gm.buffers())
-        devices = (tensor.device for tensor in held)
+        tensors = chain(gm.parameters(), gm.buffers())
+        devices = (tensor.device for tensor in tensors)
         self._device: torch.device = next(devices, torch.device("cpu"))
 
     def see(self, node: Node, *, is_affected: bool) -> Notes:
@@ -147,17 +147,17 @@ class Recomputed(FakeTensorProp):
         if _is_metadata(noted):
             if noted.is_quantized or len(noted.shape) != len(noted.stride):
                 raise RuntimeError(f"{node} is quantized or sparse")
-            made: Value = torch.empty_strided(
+            fake: Value = torch.empty_strided(
                 noted.shape,
                 noted.stride,
                 dtype=noted.dtype,
                 device=self._device,
             )
         elif isinstance(noted, torch.Tensor):
-            made = self._keep(noted)
+            fake = self._keep(noted)
         else:
             return noted  # a number, or a module
-        return made.requires_grad_(_needs_grad(node, noted))
+        return fake.requires_grad_(_needs_grad(node, noted))
 
     def _run(self, node: Node) -> Value:
         """The value of a node, computed."""

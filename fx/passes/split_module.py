@@ -121,17 +121,17 @@ def split_module(
         order = _runnable_order(parts)
     modules: dict[str, Value] = {}
     for part in (parts[key] for key in order):
-        graph, held = _part_graph(
+        graph, called = _part_graph(
             part,
             keep_names=keep_original_node_name,
             input_names=keep_original_input_name,
             as_tuple=tuple_return,
         )
         modules[part.name] = GraphModule(
-            {name: find(m, path) for name, path in held.items()}, graph
+            {name: find(m, path) for name, path in called.items()}, graph
         )
         if qualname_map is not None:
-            paths = {f"{part.name}.{name}": held[name] for name in held}
+            paths = {f"{part.name}.{name}": called[name] for name in called}
             qualname_map.update(paths)
     graph = _main_graph(m.graph, [parts[key] for key in order], tuple_return)
     fetched = [str(n.target) for n in graph.find_nodes(op="get_attr")]
@@ -267,7 +267,7 @@ def _part_graph(
         copy = graph.placeholder(name, value.type)
         copy.meta = value.meta.copy()
         copies[value] = copy
-    held: dict[str, str] = {}
+    called: dict[str, str] = {}
     names: dict[str, str] = {}
     for node in part.nodes:
         target = node.target
@@ -277,8 +277,8 @@ def _part_graph(
                 wish = path.replace(".", "_")
                 # `add.module` must not become a method of each module.
                 wish = f"{wish}_" if wish in OWN else wish
-                names[path] = _free(wish, held)
-                held[names[path]] = path
+                names[path] = _free(wish, called)
+                called[names[path]] = path
             target = names[path]
         copy = graph.create_node(
             node.op,
@@ -293,7 +293,7 @@ def _part_graph(
     results = tuple(copies[value] for value in part.outputs)
     alone = len(results) == 1 and not as_tuple
     graph.output(results[0] if alone else results)
-    return graph, held
+    return graph, called
 
 
 def _main_graph(old: Graph, parts: list[Part], as_tuple: bool) -> Graph:

@@ -115,20 +115,20 @@ def split_by_tags(
     fetched = [n for n in returned.all_input_nodes if n.op == "get_attr"]
     for node in fetched:
         values[node] = main.node_copy(node)
-    held: dict[str, Value] = {}
+    attributes: dict[str, Value] = {}
     mapping: dict[str, str] = {}
     for part in parts.values():
-        tag, made = part.name, [*part.outputs]
+        tag, outputs = part.name, [*part.outputs]
         graph, inputs = subgraph_of(
-            part.nodes, made, fetches=True, as_tuple=return_tuple
+            part.nodes, outputs, fetches=True, as_tuple=return_tuple
         )
-        held[tag], paths = lift_subgraph_as_module(gm, graph, tag)
+        attributes[tag], paths = lift_subgraph_as_module(gm, graph, tag)
         mapping |= paths
         call = main.call_module(tag, tuple(values[node] for node in inputs))
-        if len(made) == 1 and not return_tuple:
-            values[made[0]] = call
+        if len(outputs) == 1 and not return_tuple:
+            values[outputs[0]] = call
             continue
-        for number, node in enumerate(made):
+        for number, node in enumerate(outputs):
             values[node] = main.call_function(operator.getitem, (call, number))
     result = map_arg(returned.args[0], values.__getitem__)
     main.output(result, returned.type).meta = returned.meta.copy()
@@ -140,8 +140,8 @@ def split_by_tags(
                 f"the part {first!r} and the attribute {path!r} would have "
                 "one name: use another tag"
             )
-        held[path] = find(gm, path)
-    new = GraphModuleCls(held, main)
+        attributes[path] = find(gm, path)
+    new = GraphModuleCls(attributes, main)
     kept = [str(node.target) for node in fetched]
     copy_attributes(gm, new, kept)  # says which buffers are persistent
     return (new, mapping) if return_fqn_mapping else new

@@ -199,7 +199,7 @@ class Structure:
         if isinstance(value, set | frozenset):
             inside.sort()
         kind = type(value)
-        plain = next((one for one in (list, dict) if one in kind.__mro__), kind)
+        plain = next((c for c in (list, dict) if c in kind.__mro__), kind)
         shown = "" if plain is tuple else plain.__qualname__
         return f"{shown}({', '.join(inside)})"
 

@@ -185,24 +185,24 @@ def sorted_nodes(
         uses += [(value, node) for value in node.all_input_nodes]
     waits = dict.fromkeys(later, 0)
     for before, after in chain(uses, pairs):
-        one, other = leader.get(before, before), leader.get(after, after)
-        users = later.get(one)
-        if users is None or one is other or other in users:
+        first, second = leader.get(before, before), leader.get(after, after)
+        users = later.get(first)
+        if users is None or first is second or second in users:
             continue
-        if other in waits:
-            users[other] = None
-            waits[other] += 1
-    found = [*later]
-    place = {node: number for number, node in enumerate(found)}
-    ready = [place[node] for node in found if not waits[node]]
+        if second in waits:
+            users[second] = None
+            waits[second] += 1
+    leaders = [*later]
+    place = {node: number for number, node in enumerate(leaders)}
+    ready = [place[node] for node in leaders if not waits[node]]
     order: list[Node] = []
     while ready:
-        order.append(node := found[heapq.heappop(ready)])
+        order.append(node := leaders[heapq.heappop(ready)])
         for user in later[node]:
             waits[user] -= 1
             if not waits[user]:
                 heapq.heappush(ready, place[user])
-    if len(order) < len(found):
-        left = [node for node in found if waits[node]]
+    if len(order) < len(leaders):
+        left = [node for node in leaders if waits[node]]
         raise AssertionError(f"Input graph has cycles, unable to add {left}")
     return order

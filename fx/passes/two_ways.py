@@ -97,8 +97,8 @@ class Comparison:
         if len(found) != len(expected):
             text = f"{len(found)} values instead of {len(expected)}"
             return Problem("values", text)
-        for index, (one, right) in enumerate(zip(found, expected, strict=True)):
-            if text := self._apart(one, right):
+        for index, (got, right) in enumerate(zip(found, expected, strict=True)):
+            if text := self._apart(got, right):
                 return Problem("values", f"value {index}: {text}")
         return None
 

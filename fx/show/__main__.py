@@ -108,14 +108,14 @@ def _found(text: str) -> Value:
     """What a text such as `package.module:name` names."""
     place, _, name = text.partition(":")
     try:
-        found: Value = importlib.import_module(place)
+        value: Value = importlib.import_module(place)
         for part in name.split("."):
-            found = getattr(found, part)
+            value = getattr(value, part)
     except (ImportError, ValueError, AttributeError) as error:
         raise argparse.ArgumentTypeError(
             f"{text!r} is not PLACE:NAME of something to import: {error}"
         ) from error
-    return found
+    return value
 
 
 def _tensor(text: str) -> torch.Tensor:

@@ -32,12 +32,12 @@ def rows_of(before: GraphModule, after: GraphModule) -> list[Data]:
 
     Cost: O(n log n) for n nodes and uses.
     """
-    found = diff(before, after)
+    difference = diff(before, after)
     olds = {node: i for i, node in enumerate(before.graph.nodes)}
     news = {node: i for i, node in enumerate(after.graph.nodes)}
-    pairs = [(news[new], olds[old]) for old, new in found.pairs.items()]
+    pairs = [(news[new], olds[old]) for old, new in difference.pairs.items()]
     old_of = dict(sorted(pairs))
-    what = {news[change.after]: [*change.what] for change in found.changed}
+    what = {news[change.after]: [*change.what] for change in difference.changed}
     anchors = _longest_rise([*old_of.values()])
     paired = set(old_of.values())
 

@@ -89,7 +89,7 @@ class _Writer:
             "op": node.op,
             "target": _target(node),
             "call": _call(node, held),
-            "inputs": [self._numbers[each] for each in node.all_input_nodes],
+            "inputs": [self._numbers[n] for n in node.all_input_nodes],
             "group": self._number_of(_modules_around(node)),
             "type": value_text(value),
             "bytes": bytes_of(value),
@@ -98,11 +98,11 @@ class _Writer:
             "weights": _weights(held),
             "stack": self._stack(node),
         }
-        return {key: each for key, each in entry.items() if each or each == 0}
+        return {key: item for key, item in entry.items() if item or item == 0}
 
     def _number_of(self, path: tuple[_Group, ...]) -> int:
         """The number of a module by the modules around it; -1 for the root."""
-        for part in accumulate((each,) for each in path):
+        for part in accumulate((group,) for group in path):
             self._groups.setdefault(part, len(self._groups))
         return self._groups[path] if path else -1
 
@@ -192,13 +192,13 @@ def _one_line(module: nn.Module) -> str:
     return type(module).__name__
 
 
-def _weights(held: Value) -> int | None:
+def _weights(value: Value) -> int | None:
     """How many numbers a module, or a tensor, holds."""
     # A lazy parameter has none yet, but refuses the question.
     with torch.DisableTorchFunctionSubclass():
-        match held:
+        match value:
             case nn.Module():
-                return sum(each.numel() for each in held.parameters())
+                return sum(p.numel() for p in value.parameters())
             case torch.Tensor():
-                return held.numel()
+                return value.numel()
     return None

@@ -70,12 +70,12 @@ def measure(gm: GraphModule, inputs: Sequence[Value], times: bool) -> Facts:
             ShapeProp(shadow, mode).propagate(*inputs)
         except Exception as error:
             problem = _described(error)
-        found = [node.meta for node in shadow.graph.nodes]
+        metas = [node.meta for node in shadow.graph.nodes]
     else:
-        found = [node.meta for node in nodes]
+        metas = [node.meta for node in nodes]
     values = {
         node: meta.get("val", meta.get("tensor_meta", meta.get("type")))
-        for node, meta in zip(nodes, found, strict=True)
+        for node, meta in zip(nodes, metas, strict=True)
     }
     seconds: dict[Node, float] = {}
     if times:

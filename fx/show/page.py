@@ -116,10 +116,9 @@ def show(
     Cost: O(size of the graph), a run without data, and with `times` three runs.
     With `after`, O(n log n) for n nodes and uses.
     """
-    both = [traced(each) for each in (module, after) if each is not None]
+    both = [traced(side) for side in (module, after) if side is not None]
     sides = [
-        describe(each, measure(each, inputs, times and bool(inputs)))
-        for each in both
+        describe(gm, measure(gm, inputs, times and bool(inputs))) for gm in both
     ]
     data: Data = {"sides": sides}
     if len(both) > 1:

@@ -50,7 +50,7 @@ def replace(path: str, around: Around) -> None:
 
 def by_module(doors: Mapping[str, Around]) -> dict[str, dict[str, Around]]:
     """Doors by their modules."""
-    found: dict[str, dict[str, Around]] = {}
+    grouped: dict[str, dict[str, Around]] = {}
     for path, around in doors.items():
-        found.setdefault(path.partition(":")[0], {})[path] = around
-    return found
+        grouped.setdefault(path.partition(":")[0], {})[path] = around
+    return grouped

@@ -149,8 +149,8 @@ def remembering(method: Callable[..., Value]) -> Callable[..., Value]:
         if known is None:  # of somebody else's sizes
             return method(node, *others)
         key: tuple[Value, ...] = (method,)
-        for each in (node, *others):
-            key += each.pytype, each._expr  # noqa: SLF001
+        for operand in (node, *others):
+            key += operand.pytype, operand._expr  # noqa: SLF001
         if key not in known:
             known[key] = method(node, *others)
         return known[key]

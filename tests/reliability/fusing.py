@@ -152,8 +152,8 @@ PART = Part(
         ),
         Plant(
             FUSION,
-            "written.isdisjoint(places_in(each))",
-            "written.isdisjoint(map(id, each.parameters()))",
+            "written.isdisjoint(places_in(module))",
+            "written.isdisjoint(map(id, module.parameters()))",
             "a tensor in the memory of a weight is not taken for it",
         ),
         Plant(

@@ -214,8 +214,8 @@ PART = Part(
     plants=(
         Plant(
             ORDER,
-            "found - modules | holds_with_others(modules, graph.nodes)",
-            "found - modules",
+            "fences - modules | holds_with_others(modules, graph.nodes)",
+            "fences - modules",
             "a batch norm does not stay behind what reads its statistics",
         ),
         Plant(

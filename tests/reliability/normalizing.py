@@ -392,7 +392,7 @@ PART = Part(
         ),
         Plant(
             SCHEMAS,
-            " if has_kernel(one.full_name)",
+            " if has_kernel(facts.full_name)",
             "",
             "functions of torch get the names of TorchScript's overloads",
         ),
@@ -404,7 +404,7 @@ PART = Part(
         ),
         Plant(
             PASS,
-            "not any(map(keyword.iskeyword, found.kwargs))",
+            "not any(map(keyword.iskeyword, changed.kwargs))",
             "True",
             "a call has an argument that no code can name",
         ),
@@ -416,8 +416,8 @@ PART = Part(
         ),
         Plant(
             FORMS,
-            "meant or found",
-            "found",
+            "meant or bound",
+            "bound",
             "a number is taken for a truth value",
         ),
         Plant(

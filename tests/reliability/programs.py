@@ -339,7 +339,7 @@ PART = Part(
         ),
         Plant(
             "fx/tracing/root.py",
-            "order = [*free[:here], varargs, *free[here:], varkw]",
+            "order = [*free[:split], varargs, *free[split:], varkw]",
             "order = [*free, *rest]",
             "keyword-only parameters come before *args",
         ),

@@ -200,8 +200,8 @@ PART = Part(
         ),
         Plant(
             SIMULATION,
-            "elif any(one.requires_grad for one in",
-            "elif False and any(one.requires_grad for one in",
+            "elif any(t.requires_grad for t in",
+            "elif False and any(t.requires_grad for t in",
             "autograd has saved what is written",
         ),
         Plant(

@@ -773,16 +773,16 @@ PART = Part(
         ),
         Plant(
             "fx/extra/saving/allowed.py",
-            "        if found is None:\n            raise",
-            '        if found is None and name.startswith("torch."):\n'
+            "        if function is None:\n            raise",
+            '        if function is None and name.startswith("torch."):\n'
             '            path = name.split(".")[1:]\n'
-            "            found = functools.reduce(getattr, path, torch)\n"
-            "        if found is None:\n            raise",
+            "            function = functools.reduce(getattr, path, torch)\n"
+            "        if function is None:\n            raise",
             "a function is allowed by a prefix of its name",
         ),
         Plant(
             "fx/extra/saving/allowed.py",
-            "if private or not callable(found) or not _safe(packet):",
+            "if private or not callable(method) or not _safe(packet):",
             "if not str(target).isidentifier():",
             "any method may be called",
         ),

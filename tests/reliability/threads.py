@@ -282,8 +282,8 @@ PART = Part(
         ),
         Plant(
             FOLD,
-            "            held = self._folded()\n",
-            "            held = delattr(self, name) or self._folded()\n",
+            "            folded = self._folded()\n",
+            "            folded = delattr(self, name) or self._folded()\n",
             "the folded value is missing while another thread folds again",
         ),
     ),

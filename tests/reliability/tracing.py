@@ -986,7 +986,7 @@ PART = Part(
         ),
         Plant(
             "fx/extra/watching/modes.py",
-            "        if other and len(nodes) > seen:\n",
+            "        if entered and len(nodes) > seen:\n",
             "        if False:\n",
             "gradients are off, or autocast is on, in a part of the code",
         ),
@@ -1028,7 +1028,7 @@ PART = Part(
         ),
         Plant(
             "fx/extra/watching/watching.py",
-            "TRACES.patch(namespace, QUESTIONS - here.keys(), QUESTION)",
+            "TRACES.patch(namespace, QUESTIONS - snapshot.keys(), QUESTION)",
             "pass",
             "callable(x) is true",
         ),

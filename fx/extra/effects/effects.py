@@ -319,8 +319,8 @@ def _function_returns_tensor(node: Node) -> bool | None:
         overloads = overloads_of(first) if first.op == "call_function" else []
         if overloads and not overloads[0].returns_one_tensor:
             # One of several results, as of `torch.chunk`.
-            one = isinstance(node.args[-1], int)
-            return one and all(each.returns_tensors for each in overloads)
+            is_one = isinstance(node.args[-1], int)
+            return is_one and all(facts.returns_tensors for facts in overloads)
     if id(target) in _LIKE_FIRST:
         return None
     has_schema = facts_of_overloads(target) is not None
@@ -335,9 +335,9 @@ def _schemas_return_tensor(node: Node) -> bool:
     and may change what is returned.
     """
     overloads = overloads_of(node)
-    known = {name for each in overloads for name in each.parameters}
-    one = all(each.returns_one_tensor for each in overloads)
-    return bool(overloads) and one and node.kwargs.keys() <= known
+    known = {name for facts in overloads for name in facts.parameters}
+    is_one = all(facts.returns_one_tensor for facts in overloads)
+    return bool(overloads) and is_one and node.kwargs.keys() <= known
 
 
 _OF_POOL: Final = 6
@@ -393,8 +393,8 @@ def places_in(held: Value) -> set[int]:
     """The memories of the tensors in a module, or in another value."""
     if isinstance(held, nn.Module):
         held = [*held.parameters(), *held.buffers()]
-    found = pytree.tree_leaves(held)
-    return {place_of(each) for each in found if isinstance(each, torch.Tensor)}
+    leaves = pytree.tree_leaves(held)
+    return {place_of(leaf) for leaf in leaves if isinstance(leaf, torch.Tensor)}
 
 
 def place_of(tensor: torch.Tensor) -> int:
@@ -430,7 +430,7 @@ def overloads_of(node: Node) -> list[Facts]:
         if module != "torch.nn.functional" or not resolves_to(text, target):
             return []
         target = getattr(torch.ops.aten, name, None)
-    return [each for each in overloads_on_tensors(target) if each.is_torchs]
+    return [facts for facts in overloads_on_tensors(target) if facts.is_torchs]
 
 
 def is_new(node: Node, tensors: dict[Node, bool]) -> bool:
@@ -507,7 +507,7 @@ def _torch_keeps(node: Node) -> bool:
     return bool(theirs(node)) or (
         node.op == "call_function"
         and is_in(side_effect_registry, node.target)
-        and not any(node.target is one for one in tables.CALLED_FOR_EFFECT)
+        and not any(node.target is f for f in tables.CALLED_FOR_EFFECT)
     )
 
 
@@ -658,7 +658,7 @@ class Memory:
         makers = self._makers[write]
         if makers is None or effect_by_name(write).target is None:
             return False
-        losers = [one for maker in makers for one in self._losers[maker]]
+        losers = [loser for maker in makers for loser in self._losers[maker]]
         return all(loser.op == "output" for loser in losers)
 
     def uses(self) -> Iterable[list[Node]]:
@@ -708,7 +708,7 @@ class Memory:
         if node.op == "call_module":
             return node._inputs if is_torchs_module(node) else ()
         overloads = overloads_of(node)
-        if overloads and all(each.views_first for each in overloads):
+        if overloads and all(facts.views_first for facts in overloads):
             return (first,)
         return node._inputs if overloads else ()
 

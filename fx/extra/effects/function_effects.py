@@ -302,8 +302,8 @@ def _cases_of_python(target: object) -> Cases | None:
     if signature is None or module not in tables.FUNCTIONAL_MODULES:
         return None
     known = {
-        one.name: Parameter(one.name, place, one.default)
-        for place, one in enumerate(signature.parameters.values())
+        parameter.name: Parameter(parameter.name, place, parameter.default)
+        for place, parameter in enumerate(signature.parameters.values())
     }
     cases = _statistics_cases(name, text, known)
     if name in tables.FUNCTIONAL_DRAWS:
@@ -375,11 +375,11 @@ def _cases_of_operator(target: object, is_method: bool = False) -> Cases | None:
         if not facts.writes:
             functional.append(facts)
         elif len(overloads) > 1 and all(
-            one.place is None for one in facts.writes
+            out.place is None for out in facts.writes
         ):
-            outs |= {one.name: None for one in facts.writes}
+            outs |= {out.name: None for out in facts.writes}
         else:
-            names = " and ".join(f"`{one.name}`" for one in facts.writes)
+            names = " and ".join(f"`{out.name}`" for out in facts.writes)
             reason = f"{facts.full_name} writes into {names}"
             return _always("impure", reason, _overwritten(overloads))
     base = name.removeprefix("aten::")

@@ -38,6 +38,6 @@ def places_of_isinstance() -> Iterator[dict[str, Value]]:
     """The globals of all modules that are not torch's, fx's or Python's."""
     for name, module in [*sys.modules.items()]:
         if not is_library(name):
-            held = getattr(module, "__dict__", None)
-            if isinstance(held, dict) and "isinstance" not in held:
-                yield held
+            namespace = getattr(module, "__dict__", None)
+            if isinstance(namespace, dict) and "isinstance" not in namespace:
+                yield namespace

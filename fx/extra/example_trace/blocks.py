@@ -197,7 +197,7 @@ def _seen_context(ctx: Value) -> None:
     if current() is None:
         return
     cls: Value = ctx._forward_cls  # noqa: SLF001
-    owner = next(one for one in cls.__mro__ if "forward" in vars(one))
+    owner = next(kind for kind in cls.__mro__ if "forward" in vars(kind))
     base = torch.autograd.Function
     first = int(cls.setup_context is base.setup_context)
 

@@ -108,7 +108,7 @@ def places_of(functions: Iterable[Value]) -> Iterator[Place]:
     """
     wanted = {id(function) for function in functions}
     for module in [*sys.modules.values()] if wanted else []:
-        held = getattr(module, "__dict__", {})
-        if not wanted.isdisjoint(map(id, [*held.values()])):
-            names = [name for name in held if id(held[name]) in wanted]
-            yield from ((held, name) for name in names)
+        members = getattr(module, "__dict__", {})
+        if not wanted.isdisjoint(map(id, [*members.values()])):
+            names = [name for name in members if id(members[name]) in wanted]
+            yield from ((members, name) for name in names)

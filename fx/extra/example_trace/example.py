@@ -127,17 +127,17 @@ class Example:
         Args:
             modes: a question to torch → the line that asked.
         """
-        found = []
+        guards = []
         for name, tensor in zip(self.names, self.tensors, strict=True):
             values = {"dtype": tensor.dtype, "device": tensor.device}
             values |= {"dim()": tensor.dim(), "layout": tensor.layout}
-            found += [Guard(f"{name}.{key}", values[key]) for key in values]
+            guards += [Guard(f"{name}.{key}", values[key]) for key in values]
         if len(self.names) > 1:
             text = f"identities({', '.join(self.names)})"
-            found.append(Guard(text, identities(*self.tensors)))
+            guards.append(Guard(text, identities(*self.tensors)))
         for text, line in modes.items():
-            found.append(Guard(text, eval(text, dict(NAMES)), line))
-        return found
+            guards.append(Guard(text, eval(text, dict(NAMES)), line))
+        return guards
 
     # -- which sizes may vary ----------------------------------------------
 
@@ -147,7 +147,7 @@ class Example:
             return [None] * len(self.tensors)
         if dynamic is False:
             return [{} for _ in self.tensors]
-        found: list[Dims] = [{} for _ in self.tensors]
+        dims: list[Dims] = [{} for _ in self.tensors]
         known = {parameter.variable: parameter for parameter in self.parameters}
         for name, spec in dict(dynamic).items():
             if name not in known:
@@ -155,25 +155,25 @@ class Example:
                     f"dynamic= names {name!r}, and the parameters are "
                     f"{', '.join(known)}"
                 )
-            self._spread(known[name].part, spec, found, name)
-        return found
+            self._spread(known[name].part, spec, dims, name)
+        return dims
 
     def _spread(
-        self, part: Part, spec: Value, found: list[Dims], path: str
+        self, part: Part, spec: Value, dims: list[Dims], path: str
     ) -> None:
         """Note what a user says of a part of the inputs."""
         if spec is None:
             return
         if isinstance(part, Leaf):
-            found[part.index] = _dims_of(self.tensors[part.index], spec, path)
+            dims[part.index] = _dims_of(self.tensors[part.index], spec, path)
         elif isinstance(part, Container):
             keyed = spec if isinstance(spec, Mapping) else dict(enumerate(spec))
             keys = [*keys_of(part)]
-            for key, each in keyed.items():
+            for key, inner_spec in keyed.items():
                 if key not in keys:
                     raise TypeError(f"dynamic= names {path}[{key!r}]")
                 inside = part.parts[keys.index(key)]
-                self._spread(inside, each, found, f"{path}[{key!r}]")
+                self._spread(inside, inner_spec, dims, f"{path}[{key!r}]")
 
 
 def _dims_of(tensor: torch.Tensor, spec: Value, path: str) -> Dims:
@@ -210,7 +210,7 @@ def _signature(function: Callable[..., Value]) -> inspect.Signature:
         return inspect.signature(function)
     except ValueError:  # of a function of torch
         names = ("args", _REST[0]), ("kwargs", _REST[1])
-        return inspect.Signature([inspect.Parameter(*each) for each in names])
+        return inspect.Signature([inspect.Parameter(*pair) for pair in names])
 
 
 def _described(parameter: inspect.Parameter, part: Part) -> Parameter:

@@ -169,17 +169,17 @@ class Inputs:
 
     def signature(self) -> list[str]:
         """The parameters as a definition has them."""
-        found: list[str] = []
+        texts: list[str] = []
         starred = False
         for parameter in self.parameters:
             if parameter.keyword_only and not starred:
-                found.append("*")
+                texts.append("*")
             starred |= parameter.keyword_only or parameter.name[:1] == "*"
             text = parameter.name
             if parameter.has_default:
                 text += f" = {default_text(parameter)}"
-            found.append(text)
-        return found
+            texts.append(text)
+        return texts
 
 
 class Outputs:
@@ -274,14 +274,14 @@ class GuardedCodeGen(CodeGen):
         expanded_def: bool = False,
     ) -> str:
         """The first line, and the statement that checks the inputs."""
-        bare = [each for each in free_vars if each != "self"]
+        bare = [text for text in free_vars if text != "self"]
         definition = super().gen_fn_def(
             ["self", *self.inputs.signature()],
             maybe_return_annotation,
             expanded_def=expanded_def,
         )
-        annotated = "".join(f"\n{INDENT}{each}" for each in bare if ":" in each)
-        names = "".join(f"{each.partition(':')[0].strip()}, " for each in bare)
+        annotated = "".join(f"\n{INDENT}{text}" for text in bare if ":" in text)
+        names = "".join(f"{text.partition(':')[0].strip()}, " for text in bare)
         given = ", ".join(self.inputs.names())
         call = f"{CHECK}({given})"
         return f"{definition}{annotated}\n{INDENT}" + (
@@ -306,13 +306,13 @@ class GuardedCodeGen(CodeGen):
 
     def additional_globals(self) -> list[tuple[str, Value]]:
         """What the text calls, and defaults that have no text."""
-        found: list[tuple[str, Value]] = [(CHECK, self.inputs)]
+        pairs: list[tuple[str, Value]] = [(CHECK, self.inputs)]
         if self.outputs is not None:
-            found.append((NEST, self.outputs))
+            pairs.append((NEST, self.outputs))
         for parameter in self.inputs.parameters:
             if parameter.has_default and type(parameter.default) not in _PLAIN:
-                found.append((default_text(parameter), parameter.default))
-        return found
+                pairs.append((default_text(parameter), parameter.default))
+        return pairs
 
     def _own_parameters(self) -> Iterable[str]:
         """The parameters of the traced function."""

@@ -110,10 +110,10 @@ class Guards(Sequence[Guard]):
         self.enabled: bool = True
         self.unchecked: list[str] = []
         self.names: tuple[str, ...] = tuple(names)
-        found: dict[str, Guard] = {}
+        by_expression: dict[str, Guard] = {}
         for guard in guards:
-            found.setdefault(guard.expression, guard)
-        self._guards = tuple(found.values())
+            by_expression.setdefault(guard.expression, guard)
+        self._guards = tuple(by_expression.values())
         self._ask: Callable[..., tuple[Value, ...]] | None = None
         self._values = tuple(guard.value for guard in self._guards)
 
@@ -137,7 +137,7 @@ class Guards(Sequence[Guard]):
     def __repr__(self) -> str:
         """Each on a line, then what is not checked."""
         lines = [*map(str, self._guards)]
-        lines += [f"not checked: {each}" for each in self.unchecked]
+        lines += [f"not checked: {text}" for text in self.unchecked]
         return "\n".join(lines)
 
     def check(self, leaves: Sequence[Value]) -> None:
@@ -165,21 +165,21 @@ class Guards(Sequence[Guard]):
     def _check_one(self, guard: Guard, leaves: Sequence[Value]) -> None:
         """Raise unless one of them holds."""
         try:
-            found = self._function(guard.asked)(*leaves)
+            answer = self._function(guard.asked)(*leaves)
         except Exception as error:
             raise self._refusal(guard, leaves, str(error)) from None
-        if found != guard.value:
-            raise self._refusal(guard, leaves, f"it is {found!r}")
+        if answer != guard.value:
+            raise self._refusal(guard, leaves, f"it is {answer!r}")
 
     def _function(self, text: str) -> Callable[..., Value]:
         """The function of the placeholders that a text is."""
-        made: Callable[..., Value] = eval(  # of our own text
+        function: Callable[..., Value] = eval(  # of our own text
             f"lambda {', '.join(self.names)}: {text}", dict(NAMES)
         )
-        return made
+        return function
 
     def _refusal(
-        self, guard: Guard, leaves: Sequence[Value], found: str
+        self, guard: Guard, leaves: Sequence[Value], problem: str
     ) -> GuardError:
         """The error for a guard that does not hold."""
         names = [*self._inputs_of(guard)]
@@ -191,7 +191,7 @@ class Guards(Sequence[Guard]):
         return GuardError(
             f"{' and '.join(names) or 'a call'} "
             f"{'are' if len(names) > 1 else 'is'} not what the trace relied "
-            f"on, {guard}, but {found}"
+            f"on, {guard}, but {problem}"
             + "".join(f"\n  {shape}" for shape in shapes)
             + (f"\n  asked at {guard.line}" if guard.line else "")
             + f"\n  {_advice(guard)}"

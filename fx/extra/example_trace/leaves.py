@@ -54,17 +54,17 @@ class Leaves:
         paths: dict[str, nn.Module] = {}
         if isinstance(root, nn.Module):
             paths.update(root.named_modules())
-        for each in given:
-            found: Value = each
-            if isinstance(each, str):
-                found = paths.get(each) or _looked_up(each)
-            if isinstance(found, nn.Module):
-                self.modules.add(found)
-            elif callable(found) and not isinstance(found, type):
-                self.functions.append(found)
+        for leaf in given:
+            value: Value = leaf
+            if isinstance(leaf, str):
+                value = paths.get(leaf) or _looked_up(leaf)
+            if isinstance(value, nn.Module):
+                self.modules.add(value)
+            elif callable(value) and not isinstance(value, type):
+                self.functions.append(value)
             else:
                 raise TypeError(
-                    f"{each!r} cannot be a leaf: give functions, methods and "
+                    f"{leaf!r} cannot be a leaf: give functions, methods and "
                     "modules, or their dotted paths"
                 )
 
@@ -93,10 +93,10 @@ def _methods(function: Value) -> Iterator[Place]:
     *way, name = str(getattr(function, "__qualname__", "")).split(".")
     module = sys.modules.get(str(getattr(function, "__module__", "")))
     holder: Value = functools.reduce(
-        lambda held, part: getattr(held, part, None), way, module
+        lambda value, part: getattr(value, part, None), way, module
     )
     inner = getattr(function, "__func__", function)
     if isinstance(holder, type):
-        held = names_of(holder).get(name)
-        if getattr(held, "__func__", held) is inner:
+        method = names_of(holder).get(name)
+        if getattr(method, "__func__", method) is inner:
             yield holder, name

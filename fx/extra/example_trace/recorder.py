@@ -199,8 +199,8 @@ class ExampleTracer(Blocks):
             elif name == "dtype" and node and node.op != "placeholder":
                 self.ask_what_casts(asked.device.type)
         elif name == "grad_fn":
-            for each in ("requires_grad", "is_leaf"):
-                get: Value = vars(torch.Tensor.__base__)[each].__get__
+            for attribute in ("requires_grad", "is_leaf"):
+                get: Value = vars(torch.Tensor.__base__)[attribute].__get__
                 self._ask(Call(get, (asked,), {}), get(asked))
         elif not isinstance(answer, _ANSWERS):
             raise TraceError(refusals.data_dependent(None, self.paths))

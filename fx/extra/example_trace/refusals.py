@@ -110,12 +110,12 @@ def devices(error: Exception, found: Mapping[str, str]) -> str:
         error: what the program raised.
         found: name of an input, parameter or buffer → its device.
     """
-    each = {
+    placed = {
         device: ", ".join(name for name in found if found[name] == device)
         for device in found.values()
     }
     return (
         f"{str(error).strip()}\n  in\n  {frames.where(raised_in(error))}\n"
         "  The example and the module are on several devices: "
-        + "; ".join(f"{names} on {device}" for device, names in each.items())
+        + "; ".join(f"{names} on {device}" for device, names in placed.items())
     )

@@ -36,19 +36,19 @@ def data(codegen: GuardedCodeGen, codec: Codec) -> Value:
     guards, outputs = codegen.guards, codegen.outputs
     parameters = [
         [
-            *(each.name, _part(each.part, codec), each.keyword_only),
-            *(each.has_default, codec.data(each.default)),
+            *(p.name, _part(p.part, codec), p.keyword_only),
+            *(p.has_default, codec.data(p.default)),
         ]
-        for each in codegen.inputs.parameters
+        for p in codegen.inputs.parameters
     ]
     return {
         "parameters": parameters,
         "outputs": outputs
-        and [_part(each, codec) for each in (outputs.part, *outputs.refills)],
+        and [_part(part, codec) for part in (outputs.part, *outputs.refills)],
         "names": [*guards.names],
         "guards": [
-            [each.expression, codec.data(each.value), each.line]
-            for each in guards
+            [guard.expression, codec.data(guard.value), guard.line]
+            for guard in guards
         ],
         "unchecked": guards.unchecked,
         "enabled": guards.enabled,
@@ -64,16 +64,16 @@ def _part(part: Part, codec: Codec) -> Value:
             return {"again": part.number}
         case Constant():
             return {"constant": codec.data(part.value)}
-    inside = [_part(each, codec) for each in part.parts]
+    inside = [_part(inner, codec) for inner in part.parts]
     example = pytree.tree_unflatten([0] * len(inside), part.spec)
-    made = part.kind and codec.allowed.name_of(part.kind)
+    name = part.kind and codec.allowed.name_of(part.kind)
     if dataclasses.is_dataclass(example):
-        names = [each.name for each in dataclasses.fields(example)]
+        names = [field.name for field in dataclasses.fields(example)]
         given = {n: 0 for n in names if getattr(example, n) is not None}
         form = {"class": codec.allowed.name_of(type(example)), "of": given}
     else:
         form = {"value": codec.data(example)}
-    return {"container": [part.number, form, inside, made]}
+    return {"container": [part.number, form, inside, name]}
 
 
 # -- reading -------------------------------------------------------------------
@@ -87,7 +87,7 @@ def make(record: Value, codec: Codec) -> GuardedCodeGen:
             trace writes.
     """
     names = record["names"]
-    found = [
+    listed = [
         Guard(text, codec.value(value), str(line))
         for text, value, line in record["guards"]
     ]
@@ -104,37 +104,37 @@ def make(record: Value, codec: Codec) -> GuardedCodeGen:
     for name in (*names, *variables):
         if not is_parameter_name(name):
             raise ValueError(f"{name!r} is not an identifier")
-    for guard in found:
+    for guard in listed:
         check(guard.expression, names)
-    guards = Guards(names, found)
+    guards = Guards(names, listed)
     guards.unchecked = [*map(str, record["unchecked"])]
     guards.enabled = bool(record["enabled"])
     outputs = None
     if record["outputs"] is not None:
-        first, *refills = [_made(each, codec) for each in record["outputs"]]
+        first, *refills = [_made(part, codec) for part in record["outputs"]]
         outputs = Outputs(
             first, [r for r in refills if isinstance(r, Container)]
         )
     return GuardedCodeGen(Inputs(parameters, guards), outputs)
 
 
-def _made(held: Value, codec: Codec) -> Part:
+def _made(record: Value, codec: Codec) -> Part:
     """The part that data stand for."""
-    [(tag, value)] = held.items()
+    [(tag, value)] = record.items()
     if tag == "leaf":
         return Leaf(int(value))
     if tag == "again":
         return Again(int(value))
     if tag == "constant":
         return Constant(codec.value(value))
-    number, form, inside, made = value
+    number, form, inside, name = value
     named: dict[str, Value] = codec.allowed.named
     if "class" in form:
         example = named[form["class"]](**form["of"])
     else:
         example = codec.value(form["value"])
-    parts = tuple(_made(each, codec) for each in inside)
-    kind = None if made is None else named[made]
+    parts = tuple(_made(part, codec) for part in inside)
+    kind = None if name is None else named[name]
     new = Container.of(int(number), example, parts, kind)
     if len(parts) != new.spec.num_children:
         raise ValueError("a container has another number of parts")

@@ -146,10 +146,10 @@ class Sizes:
         symbol, size = new_size(self._env, text, value)
         self._texts[symbol] = text
         self.mode.cache_enabled = False  # with symbols, it costs more than not
-        made = self._graph.call_method("size", (node, place))
-        made.meta["val"] = value
-        self.erasable.add(made)
-        self._nodes[text] = made
+        size_node = self._graph.call_method("size", (node, place))
+        size_node.meta["val"] = value
+        self.erasable.add(size_node)
+        self._nodes[text] = size_node
         if name is not None:
             self._dims[name] = text, size
             for limit, sign in ((dim.min, ">="), (dim.max, "<=")):
@@ -192,8 +192,8 @@ class Sizes:
             sides, function = tree.args, _FUNCTIONS[ast.unparse(tree.func)]
         else:
             inside = [*ast.iter_child_nodes(tree)]
-            sides = [each for each in inside if isinstance(each, ast.expr)]
-            kinds = (type(each) for each in inside if each not in sides)
+            sides = [child for child in inside if isinstance(child, ast.expr)]
+            kinds = (type(child) for child in inside if child not in sides)
             function = _OPERATORS[next(kinds, ast.expr)]
         if isinstance(tree, ast.BoolOp) and tree.values[2:]:
             sides = [sides[0], ast.BoolOp(tree.op, tree.values[1:])]
@@ -222,8 +222,8 @@ class Sizes:
         if isinstance(answer, SYMBOLIC):
             text, answer = f"{text} == {self.text(answer)}", True
         elif isinstance(answer, tuple):
-            for place, each in enumerate(answer):
-                self.ask_input(f"{text}[{place}]", each)
+            for place, item in enumerate(answer):
+                self.ask_input(f"{text}[{place}]", item)
             return
         self.guards.append(Guard(text, answer, frames.where()))
 
@@ -295,11 +295,11 @@ def _strides(tensor: torch.Tensor, sizes: list[Value]) -> list[Value]:
         if strides[place] != number and tensor.size(place) != 1:
             return strides  # not dense: as in the example
         number *= tensor.size(place)
-    made: list[Value] = [*strides]
+    new_strides: list[Value] = [*strides]
     for place in order:
-        made[place] = new
+        new_strides[place] = new
         new = new * sizes[place]
-    return made
+    return new_strides
 
 
 def plain(number: Value) -> Value:

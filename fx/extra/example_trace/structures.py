@@ -149,12 +149,12 @@ class Apart:
             return Constant(value)
         if id(value) in self._numbers:
             return Again(self._numbers[id(value)])
-        held, kind = _held(value)
-        if held is None:
+        content, kind = _held(value)
+        if content is None:
             return Constant(value)
         number = self._meet(value)
-        items, spec = _one_level(held)
-        keys = _keys(held, len(items))
+        items, spec = _one_level(content)
+        keys = _keys(content, len(items))
         parts = tuple(
             self.take(item, path and _written(path, key, kind))
             for key, item in zip(keys, items, strict=True)
@@ -200,17 +200,17 @@ class Apart:
 
     def _held(self, part: Container, leaves: list[Value]) -> Value:
         """What pytree makes of the parts of a container."""
-        items = [self.put(each, leaves) for each in part.parts]
+        items = [self.put(inner, leaves) for inner in part.parts]
         return pytree.tree_unflatten(items, part.spec)
 
     def snapshot(self) -> list[Container]:
         """What each container that was met holds now, as it is."""
-        found = []
+        containers = []
         for number, value in enumerate(self.containers):
-            held, kind = _held(value)
-            items, spec = _one_level(held)
-            found.append(Container(number, spec, tuple(items), kind))
-        return found
+            content, kind = _held(value)
+            items, spec = _one_level(content)
+            containers.append(Container(number, spec, tuple(items), kind))
+        return containers
 
     def changed(self, before: list[Container]) -> list[Container]:
         """Which containers have not the items any more that they had.
@@ -268,19 +268,19 @@ def attributes_of(value: Value) -> dict[str, Value] | None:
     if kind.__new__ is not object.__new__:
         return None  # it may be made of more than attributes
     if is_dataclass(value) and not hasattr(value, "__dict__"):
-        return {each.name: getattr(value, each.name) for each in fields(value)}
+        return {f.name: getattr(value, f.name) for f in fields(value)}
     return getattr(value, "__dict__", None)
 
 
 def _set_attributes(value: Value, attributes: dict[str, Value]) -> None:
     """Let an object have these attributes and no others."""
-    held = getattr(value, "__dict__", None)
-    if held is None:
+    own = getattr(value, "__dict__", None)
+    if own is None:
         for name, item in attributes.items():
             object.__setattr__(value, name, item)
     else:
-        held.clear()
-        held.update(attributes)
+        own.clear()
+        own.update(attributes)
 
 
 def _held(value: Value) -> tuple[Value, type[Value] | None]:

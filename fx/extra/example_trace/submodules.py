@@ -76,9 +76,9 @@ class Submodule:
         """A new input, behind those that there are."""
         graph, last = self.graph, self._last
         with graph.inserting_after(last) if last else graph.inserting_before():
-            self._last = made = graph.placeholder(name)
-        made.target = made.name
-        return made
+            self._last = new = graph.placeholder(name)
+        new.target = new.name
+        return new
 
     def lift(self, node: Node) -> Node:
         """The node itself, or the placeholder for one from outside."""
@@ -87,8 +87,8 @@ class Submodule:
         if self._outer[1] is not None:
             node = self._outer[1].lift(node)
         if node not in self.lifted:
-            self.lifted[node] = made = self.placeholder(node.name)
-            made.meta.update(node.meta)
+            self.lifted[node] = new = self.placeholder(node.name)
+            new.meta.update(node.meta)
         return self.lifted[node]
 
     def stored(self) -> Node:

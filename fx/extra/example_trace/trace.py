@@ -235,8 +235,8 @@ class ExampleRun(TraceRun):
         output = tracer.create_node("output", "output", (value,), {})
         tracer.erase_unused()
         tracer.note_modes(output)
-        found = [*example.guards(tracer.modes), *tracer.sizes.guards]
-        guards = Guards(example.names, found)
+        noted = [*example.guards(tracer.modes), *tracer.sizes.guards]
+        guards = Guards(example.names, noted)
         guards.unchecked += [*self._facts(output), *self._assigned()]
         inputs = Inputs(example.parameters, guards)
         tracer.graph.set_codegen(GuardedCodeGen(inputs, outputs))

@@ -150,7 +150,7 @@ class Values(Tracer):
         node = self.create_node("get_attr", path, (), {})
         node.meta["val"] = self.noted(fake)
         self.erasable.add(node)
-        self.node_by_id |= {id(each): node for each in (tensor, real, fake)}
+        self.node_by_id |= {id(t): node for t in (tensor, real, fake)}
         return node
 
     def erase_unused(self) -> None:
@@ -187,8 +187,8 @@ class Values(Tracer):
         elif not isinstance(value, nn.Module):
             is_dict = isinstance(value, dict)
             get: Function = operator.getitem if is_dict else getattr
-            held = value if is_dict else attributes_of(value) or {}
-            for key, item in held.items():
+            keyed = value if is_dict else attributes_of(value) or {}
+            for key, item in keyed.items():
                 self.bind_item(node, get, key, item)
         return value
 

@@ -96,9 +96,9 @@ class Wholes(Values):
         apart = Apart()
         part = apart.take((call.args, call.kwargs))
         given, whole = [*apart.leaves], OnObjects(call.function, part)
-        found, bind = self.run_call(Call(whole, (*given,), {}), is_leaf=True)
+        answer, bind = self.run_call(Call(whole, (*given,), {}), is_leaf=True)
         node = self.call(whole, *map(self.create_arg, given))
-        leaves = given + bind(node, found)
+        leaves = given + bind(node, answer)
         result = apart.put(whole.parts[0], leaves)
         for container in whole.parts[1:]:
             apart.refill(container, leaves)

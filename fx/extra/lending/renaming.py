@@ -63,31 +63,31 @@ class _Renamed(ast.NodeTransformer):
 
     def visit_Import(self, node: ast.Import) -> list[ast.stmt]:
         """`import torch.fx.node as n`, or without `as`: that binds torch."""
-        made: list[ast.stmt] = []
+        imports: list[ast.stmt] = []
         for alias in node.names:
             ours = _ours(alias.name)
             if ours is None:
-                made.append(ast.Import([alias]))
+                imports.append(ast.Import([alias]))
                 continue
             if alias.asname is None:
-                made.append(ast.Import([ast.alias("torch")]))
+                imports.append(ast.Import([ast.alias("torch")]))
             name = alias.asname or "__fx_module__"
-            made.append(ast.Import([ast.alias(ours, name)]))
-        return [ast.copy_location(one, node) for one in made]
+            imports.append(ast.Import([ast.alias(ours, name)]))
+        return [ast.copy_location(new, node) for new in imports]
 
     def visit_ImportFrom(self, node: ast.ImportFrom) -> list[ast.stmt]:
         """`from torch.fx import Node`, or `from torch import fx`."""
         module = "" if node.level else node.module or ""
         home = _ours(module)
-        made: list[ast.stmt] = []
+        imports: list[ast.stmt] = []
         for alias in node.names:
-            one: ast.stmt = ast.ImportFrom(node.module, [alias], node.level)
+            new: ast.stmt = ast.ImportFrom(node.module, [alias], node.level)
             if f"{module}.{alias.name}" == "torch.fx":
-                one = ast.Import([ast.alias("fx", alias.asname or "fx")])
+                new = ast.Import([ast.alias("fx", alias.asname or "fx")])
             elif home is not None:
-                one = ast.ImportFrom(home, [alias], 0)
-            made.append(ast.copy_location(one, node))
-        return made
+                new = ast.ImportFrom(home, [alias], 0)
+            imports.append(ast.copy_location(new, node))
+        return imports
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
         """`torch.fx`, as in `torch.fx.Node`.

@@ -168,8 +168,8 @@ def _fit(ours: inspect.Signature, theirs: inspect.Signature) -> bool:
     of `aten.split.Tensor(x, 2)`.
     """
     in_list, other = (
-        ["List" in str(each.annotation) for each in one.parameters.values()]
-        for one in (ours, theirs)
+        ["List" in str(p.annotation) for p in signature.parameters.values()]
+        for signature in (ours, theirs)
     )
     return alike(ours, theirs) and in_list == other
 
@@ -220,18 +220,16 @@ class Normalized(Exact):
             return side_by_side(pattern, node)
         ours = forms(node) if self.normalize else []
         theirs = self._forms_of(pattern) if ours else []
-        for one, other in itertools.product(ours, theirs):
-            if other.takes(one) and not _of_number(pattern, other, one):
-                return other.values, one.values
+        for our, their in itertools.product(ours, theirs):
+            if their.takes(our) and not _of_number(pattern, their, our):
+                return their.values, our.values
         # One may pass a default explicitly where the other passes a node.
         return super().pair(pattern, node)
 
     def commutes(self, pattern: Node) -> bool:
         """Whether it is a commutative operator with its two operands."""
-        found = self._forms_of(pattern) if self.normalize else []
-        return any(
-            len(one.values) == 2 and one.name in COMMUTATIVE for one in found
-        )
+        theirs = self._forms_of(pattern) if self.normalize else []
+        return any(len(f.values) == 2 and f.name in COMMUTATIVE for f in theirs)
 
     def _forms_of(self, pattern: Node) -> list[Form]:
         """The forms of a node of the pattern, which does not change."""
@@ -280,12 +278,12 @@ def _is_tensor(value: Argument) -> bool:
     for _ in range(_MOST_STEPS):
         if not ahead:
             return False
-        one = ahead.pop()
-        known = _seen_alone(one)
+        item = ahead.pop()
+        known = _seen_alone(item)
         if known:
             return True
-        if known is None and isinstance(one, Node):
-            ahead += one.args if _is_operator(one) else [first_of(one)]
+        if known is None and isinstance(item, Node):
+            ahead += item.args if _is_operator(item) else [first_of(item)]
     return True
 
 
@@ -305,8 +303,8 @@ def _seen_alone(value: Argument) -> bool | None:
     if value.target is operator.getitem and _gives_tensors(value.args[0]):
         return isinstance(value.args[1], int)
     fitting = _fitting(value)
-    one = all(facts.returns_one_tensor for facts in fitting)
-    return True if fitting and one else by_itself(value)
+    is_one = all(facts.returns_one_tensor for facts in fitting)
+    return True if fitting and is_one else by_itself(value)
 
 
 def _is_operator(node: Node) -> bool:
@@ -373,23 +371,23 @@ def operator_name(node: Node) -> str:
 def _name_of_function(target: Value) -> str:
     """The name of the operator that a function calls, or ""."""
     if isinstance(target, OpOverload):
-        found = target._schema.name.removeprefix("aten::")
+        name = target._schema.name.removeprefix("aten::")
         if not _is_of_function(facts_of(target)):
             return ""
     else:
-        found = PYTHON_OPERATORS.get(target) or _name_in_torch(target)
-    found = SAME_AS.get(found, found)
-    overloads = _overloads(found)
+        name = PYTHON_OPERATORS.get(target) or _name_in_torch(target)
+    name = SAME_AS.get(name, name)
+    overloads = _overloads(name)
     if not overloads or isinstance(target, OpOverload):
-        return found if overloads else ""
+        return name if overloads else ""
     if isfunction(target) and target.__module__ == "torch.functional":
-        return f"torch.{found}"  # as stft, which is not aten.stft
+        return f"torch.{name}"  # as stft, which is not aten.stft
     if isfunction(target):
         more = _means_more(target, overloads)
-        return f"torch.nn.functional.{found}" if more else found
+        return f"torch.nn.functional.{name}" if more else name
     # Its default for `reduction` is another one than its schema says.
     reduces = any("reduction" in facts.parameters for facts in overloads)
-    return "" if reduces else found
+    return "" if reduces else name
 
 
 def _means_more(function: Callable[..., Value], overloads: list[Facts]) -> bool:
@@ -400,8 +398,8 @@ def _means_more(function: Callable[..., Value], overloads: list[Facts]) -> bool:
     """
     own = python_signature(function)
     names = own.parameters if own is not None else ()
-    one = all(facts.returns_one_tensor for facts in overloads)
-    return "reduction" in names or ("return_indices" in names and not one)
+    is_one = all(facts.returns_one_tensor for facts in overloads)
+    return "reduction" in names or ("return_indices" in names and not is_one)
 
 
 def _name_in_torch(target: Value) -> str:
@@ -433,8 +431,8 @@ def _overloads(name: str) -> list[Facts]:
     """
     if not name.isidentifier() or name.endswith("_"):
         return []
-    found = facts_of_overloads(getattr(torch.ops.aten, name, None)) or []
-    return [facts for facts in found if _is_of_function(facts)]
+    overloads = facts_of_overloads(getattr(torch.ops.aten, name, None)) or []
+    return [facts for facts in overloads if _is_of_function(facts)]
 
 
 def _is_of_function(facts: Facts | None) -> bool:
@@ -480,17 +478,17 @@ def forms(node: Node, *, is_pattern: bool = False) -> list[Form]:
         return [] if given is None else [_form(name, own, given, None)]
     values = (*args, *kwargs.values())
     layouts = _layouts(name, is_method, len(args), tuple(kwargs))
-    found = [
+    bound = [
         (signature, {key: values[at] for key, at in places.items()})
         for signature, places in layouts
     ]
-    if len(found) > 1 or isinstance(node.target, OpOverload):
-        found = _meant(node, found, is_pattern=is_pattern)
-    return [_form(name, *one, one[0]) for one in found]
+    if len(bound) > 1 or isinstance(node.target, OpOverload):
+        bound = _meant(node, bound, is_pattern=is_pattern)
+    return [_form(name, *pair, pair[0]) for pair in bound]
 
 
 def _meant(
-    node: Node, found: list[_Bound], *, is_pattern: bool
+    node: Node, bound: list[_Bound], *, is_pattern: bool
 ) -> list[_Bound]:
     """The overloads that take what a call gives, by its type.
 
@@ -501,19 +499,19 @@ def _meant(
     """
     takes = functools.partial(_take, type_matches, is_pattern=is_pattern)
     exact = functools.partial(_take, _is_exact, is_pattern=is_pattern)
-    meant = list(filter(exact, found)) or list(filter(takes, found))
+    meant = list(filter(exact, bound)) or list(filter(takes, bound))
     facts = facts_of(node.target)
     called = facts and facts.signature
     if isinstance(node.target, OpOverloadPacket):
         converts = functools.partial(_take, may_convert, is_pattern=is_pattern)
-        called, _ = next(filter(converts, found), (None, None))
+        called, _ = next(filter(converts, bound), (None, None))
     elif facts is None:
-        return meant or found
+        return meant or bound
     return [
-        one
-        for one in found
+        pair
+        for pair in bound
         if called
-        and one[0] is called
+        and pair[0] is called
         and any(alike(called, other) for other, _ in meant)
     ]
 
@@ -573,14 +571,14 @@ def _layouts(
     """
     args = range(count)
     kwargs: Value = dict(zip(keywords, itertools.count(count), strict=False))
-    found = []
+    layouts = []
     for facts in _overloads(name.removeprefix("torch.")):
         places: Value = _given(
             facts.signature, tuple(args), kwargs, is_method=is_method
         )
         if places is not None:
-            found.append((facts.signature, places))
-    return found
+            layouts.append((facts.signature, places))
+    return layouts
 
 
 def _given(
@@ -608,9 +606,9 @@ def _given(
         args = (*rest[:place], first, *rest[place:])
         if len(rest) < place:
             args, named["self"] = (*rest,), first
-    for one, other in (("input", "self"), ("self", "input")):
-        if one in named and one not in parameters and other in parameters:
-            named[other] = named.pop(one)
+    for old, new in (("input", "self"), ("self", "input")):
+        if old in named and old not in parameters and new in parameters:
+            named[new] = named.pop(old)
     try:
         return signature.bind(*args, **named).arguments
     except TypeError:

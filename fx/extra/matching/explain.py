@@ -90,7 +90,7 @@ def _report(matcher: SubgraphMatcher, graph: Graph) -> Iterator[str]:
     if len(matches) > MOST_MATCHES:
         yield f"  and {len(matches) - MOST_MATCHES} more"
     if tries:
-        best = max(tries, key=lambda one: len(one.nodes_map))
+        best = max(tries, key=lambda mismatch: len(mismatch.nodes_map))
         yield from _difference(matcher, graph, best)
     elif not matches:
         yield from _nowhere(matcher)

@@ -61,7 +61,7 @@ def settle(
 
     Cost: O(nodes + uses); to recompute, each call behind a new node is run.
     """
-    recompute = any(one.get("recompute_meta") for one in options)
+    recompute = any(chosen.get("recompute_meta") for chosen in options)
     if RULE.get() == "torch" and not recompute:
         return
     change = Changes(gm, before)
@@ -92,8 +92,8 @@ def _on_fake_tensors(gm: GraphModule, change: Changes) -> Recomputing:
     """
     late = importer("fx.passes", {"Recomputed": "recomputed_notes"})
     recomputed: Value = late("Recomputed")
-    found: Recomputing = recomputed(gm, change)
-    return found
+    recomputing: Recomputing = recomputed(gm, change)
+    return recomputing
 
 
 class Recomputing(Protocol):
@@ -207,5 +207,5 @@ def _reshapes(name: str) -> bool:
     packet = getattr(torch.ops.aten, name, None)
     overloads: list[str] = getattr(packet, "overloads", list)()
     return any(
-        Tag.inplace_view in getattr(packet, one).tags for one in overloads
+        Tag.inplace_view in getattr(packet, key).tags for key in overloads
     )

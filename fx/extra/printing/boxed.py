@@ -105,9 +105,9 @@ class BoxingEmitter(Emitter):
             box = self.globals.scratch(f"{node.name}_boxed_arg_{i}")
             boxes.append((box, texts[i]))
             texts[i] = box
-        made = "\n".join([f"{box} = {text}" for box, text in boxes])
+        lines = "\n".join([f"{box} = {text}" for box, text in boxes])
         freed = self._free(self._only_in(node, positions))
-        self.write_line(f"{made}{freed}\n", self._index)
+        self.write_line(f"{lines}{freed}\n", self._index)
         if node.kwargs:
             texts.append(self._arguments(node, ()))
         name = str(self._spell(node))

@@ -83,8 +83,8 @@ def _functions() -> Mapping[str, object]:
     of_python = [function for _, function in OF_PYTHON]
     of_python += map(vars(builtins).get, _BUILTINS)
     checks = (assert_, assert_fn, _assert_is_none, _assert_same)
-    found = (*checks, *state, *PURE_TORCH, *of_python, *_of_torch())
-    names = {pretty_target(function): function for function in found}
+    functions = (*checks, *state, *PURE_TORCH, *of_python, *_of_torch())
+    names = {pretty_target(function): function for function in functions}
     return {**names, _NAME_IN_2: _assert_is_none}
 
 
@@ -181,15 +181,15 @@ class Allowed:
         self.named: dict[str, object] = dict(_NAMED)
         self._functions = dict(_functions())
         self._methods: set[object] = {*_METHODS}
-        for each in extra:
-            if isinstance(each, str):
-                self._methods.add(each)
+        for item in extra:
+            if isinstance(item, str):
+                self._methods.add(item)
                 continue
-            is_class = isinstance(each, type)
-            name = _type_repr(each) if is_class else pretty_target(each)
+            is_class = isinstance(item, type)
+            name = _type_repr(item) if is_class else pretty_target(item)
             # A traced graph calls the classes of named tuples.
             for table in (self._functions, *[self.named] * is_class):
-                if table.setdefault(name, each) is not each:
+                if table.setdefault(name, item) is not item:
                     raise ValueError(
                         f"two objects are named {name!r}, so a file cannot "
                         "tell them apart: rename one"
@@ -203,12 +203,12 @@ class Allowed:
         Raises:
             ValueError: it is not allowed.
         """
-        found = self._functions.get(name)
-        if found is None and name.startswith("torch.ops."):
-            found = _operator(*name.split(".")[2:])
-        if found is None:
+        function = self._functions.get(name)
+        if function is None and name.startswith("torch.ops."):
+            function = _operator(*name.split(".")[2:])
+        if function is None:
             raise refused(name, name)
-        return found
+        return function
 
     def name_of(self, value: object) -> str:
         """The name of a function or class; ValueError if it is not allowed."""
@@ -235,10 +235,10 @@ class Allowed:
             if type(name) is not str or name not in _ATTRIBUTES:
                 raise ValueError(f"getattr of {name!r} is not allowed")
         elif op == "call_method" and target not in self._methods:
-            found = getattr(torch.Tensor, str(target), None)
+            method = getattr(torch.Tensor, str(target), None)
             packet = getattr(torch.ops.aten, str(target), None)
             private = str(target).startswith("_")
-            if private or not callable(found) or not _safe(packet):
+            if private or not callable(method) or not _safe(packet):
                 raise refused(str(target), repr(target))
 
 
@@ -254,8 +254,8 @@ def _operator(namespace: str, base: str = "", overload: str = "") -> object:
     """The operator or overload of torch.ops of that name, if it is safe."""
     if namespace not in ("aten", "prims"):
         return None
-    found: object = getattr(getattr(torch.ops, namespace), base, None)
+    target: object = getattr(getattr(torch.ops, namespace), base, None)
     if overload:
-        found = getattr(found, overload, None)
-    is_one = isinstance(found, OpOverload | OpOverloadPacket)
-    return found if is_one and _safe(found) else None
+        target = getattr(target, overload, None)
+    is_one = isinstance(target, OpOverload | OpOverloadPacket)
+    return target if is_one and _safe(target) else None

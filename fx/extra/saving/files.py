@@ -185,11 +185,11 @@ def tensors_in(file: Path, map_location: Value) -> dict[str, torch.Tensor]:
             "its parts are compressed or overlap, so that a small file can "
             "fill all memory; torch.save writes no such file"
         )
-    held = torch.load(file, map_location=map_location, weights_only=True)
-    for name, tensor in held.items():
+    tensors = torch.load(file, map_location=map_location, weights_only=True)
+    for name, tensor in tensors.items():
         if type(name) is not str or type(tensor) not in _KINDS:
             raise ValueError(f"{name!r} is not the name of a plain tensor")
-    return dict(held)
+    return dict(tensors)
 
 
 _MAGIC: Final = b"PK\x03\x04"

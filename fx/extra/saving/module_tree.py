@@ -159,10 +159,10 @@ def check_path(root: nn.Module, path: str) -> None:
     *prefix, name = path.split(".")
     module = _module_at(root, prefix)
     if module is not None:
-        held = vars(module)
-        tables = [held[each] for each in ("_modules", *_TENSORS.values())]
+        attributes = vars(module)
+        tables = [attributes[key] for key in ("_modules", *_TENSORS.values())]
         if name not in _every_modules(module):
-            tables.append(held)
+            tables.append(attributes)
         if any(table.get(name) is not None for table in tables):
             return
     raise ValueError(f"the path {path!r} leads to nothing that is saved")
@@ -291,11 +291,11 @@ class Tree:
                 f"a {kind} was saved, and the root has a "
                 f"{type(module).__name__} there"
             )
-        held = vars(module)
+        attributes = vars(module)
         names = ("training", "_non_persistent_buffers_set")
-        was = {name: held[name] for name in names}
+        was = {name: attributes[name] for name in names}
         for table in ("_modules", *_TENSORS.values()):
-            was |= held[table]
+            was |= attributes[table]
         self._was += [(module, name, was[name]) for name in was]
         return module
 
@@ -308,13 +308,13 @@ class Tree:
         self, module: nn.Module, kind: str, keys: Value, *, is_new: bool
     ) -> None:
         """Give a module its parameters, or its buffers, by name."""
-        held = vars(module)[_TENSORS[kind]]
+        table = vars(module)[_TENSORS[kind]]
         if is_new:
             for name in keys:
                 _check_new(module, name)
-                held[name] = None
-        if held.keys() != keys.keys():
-            raise ValueError(f"it has the {kind} {[*held]}, not {[*keys]}")
+                table[name] = None
+        if table.keys() != keys.keys():
+            raise ValueError(f"it has the {kind} {[*table]}, not {[*keys]}")
         for name, key in keys.items():
             tensor = None if key is None else self.codec.weights[key]
             setattr(module, name, tensor)
@@ -326,10 +326,10 @@ class Rehearsal(Tree):
     def _of_root(self, path: str, why: Value, kind: Value) -> nn.Module:
         """A double of the root's module, which shares its attributes."""
         module, double = super()._of_root(path, why, kind), nn.Module()
-        held = vars(double)
-        held.update(vars(module))
+        attributes = vars(double)
+        attributes.update(vars(module))
         for table in ("_modules", *_TENSORS.values()):
-            held[table] = {**held[table]}
+            attributes[table] = {**attributes[table]}
         return double
 
 

@@ -136,13 +136,13 @@ def moved(values: list[Value], copies: Mapping[LinkT, LinkT]) -> list[Value]:
         return values
     places = [i for i, v in enumerate(values) if _hold_node([v], clean)]
     result = [*values]
-    held = [values[i] for i in places]
-    for i, new in zip(places, _rebuilt(held, copies), strict=True):
+    holding = [values[i] for i in places]
+    for i, new in zip(places, _rebuilt(holding, copies), strict=True):
         result[i] = new
     return result
 
 
-def _rebuilt(held: list[Value], copies: Mapping[LinkT, LinkT]) -> list[Value]:
+def _rebuilt(values: list[Value], copies: Mapping[LinkT, LinkT]) -> list[Value]:
     """Values that hold nodes, made again with the nodes' copies.
 
     All at once, so that an object that two of them have stays one object;
@@ -152,15 +152,15 @@ def _rebuilt(held: list[Value], copies: Mapping[LinkT, LinkT]) -> list[Value]:
     file = io.BytesIO()
     pickler = _Mover(file, {node: n for n, node in enumerate(copies)})
     try:
-        pickler.dump(held)
+        pickler.dump(values)
     except Exception:  # a user's object can raise anything
-        if len(held) > 1:
-            return [_rebuilt([value], copies)[0] for value in held]
-        value = held[0]
+        if len(values) > 1:
+            return [_rebuilt([value], copies)[0] for value in values]
+        value = values[0]
         if type(value) is dict and len(value) > 1:
             items = [_rebuilt([{k: v}], copies)[0] for k, v in value.items()]
             return [{k: v for item in items for k, v in item.items()}]
-        return held
+        return values
     packed = file.getvalue(), pickler.outside
     rebuilt: list[Value] = unpack(packed, [*copies.values()])
     return rebuilt
@@ -345,10 +345,10 @@ class _Unpickler(pickle.Unpickler):
             return pkgutil.resolve_name(key[0])
         if kind != "operator":
             return self._found[kind][key[0]]
-        found: Value = torch.ops
+        target: Value = torch.ops
         for name in key:
-            found = getattr(found, name)
-        return found
+            target = getattr(target, name)
+        return target
 
     def _fake(self, index: int) -> torch.Tensor:
         """A FakeTensor; all that are loaded together have one new mode."""
@@ -382,8 +382,8 @@ def _lasting_name(obj: object) -> str:
     if not isinstance(obj, (FunctionType, BuiltinFunctionType)):
         return ""
     name = _get_qualified_name(obj)
-    found = name.startswith("torch.") and resolves_to(name, obj)
-    return name if found else ""
+    resolves = name.startswith("torch.") and resolves_to(name, obj)
+    return name if resolves else ""
 
 
 def portable(meta: dict[str, Value]) -> dict[str, Value]:

@@ -347,9 +347,9 @@ class _Reader:
         elif "graph" in record:
             self._graph(record)
         else:
-            made = "class" in record
+            has_class = "class" in record
             module = self.tree.add(record.pop("module"), record)
-            if made and isinstance(module, GraphModule):
+            if has_class and isinstance(module, GraphModule):
                 self._graphs[module], meta = None, module.meta
         notes = record.pop("meta", {})
         meta.update((key, self._notes.value(notes[key])) for key in notes)

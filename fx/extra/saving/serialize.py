@@ -143,8 +143,8 @@ def _attributes(
 ) -> dict[str, Value]:
     """The plain attributes that the code reads, directly or inside of them."""
     first = {path.partition(".")[0] for path in paths_in(compiled.nodes)}
-    held = vars(module)
-    return {name: held[name] for name in held if name in first | SPECS}
+    own = vars(module)
+    return {name: own[name] for name in own if name in first | SPECS}
 
 
 def _check_class_name(name: str, taken: Mapping[str, Value]) -> None:
@@ -168,9 +168,9 @@ def _import(name: str, value: Value) -> str:
     if type(value) is str:  # an annotation in quotes
         return f"{name} = {value!r}"
     module, attribute = _home(value)
-    held = getattr(sys.modules.get(module), attribute, None)
+    bound = getattr(sys.modules.get(module), attribute, None)
     # Another thread's trace may have patched the name.
-    same = original_of(held) is value and is_attribute_name(attribute)
+    same = original_of(bound) is value and is_attribute_name(attribute)
     return _from(module, attribute, name) if same else ""
 
 
@@ -226,9 +226,9 @@ def _state(module: nn.Module) -> dict[str, Value]:
     """The state dict; in it, tied parameters are one parameter."""
     state: dict[str, Value] = module.state_dict(keep_vars=True)
     once: dict[torch.Tensor, torch.Tensor] = {}
-    for name, held in state.items():
-        if isinstance(held, torch.Tensor):
-            state[name] = once.setdefault(held, bare(held))
+    for name, value in state.items():
+        if isinstance(value, torch.Tensor):
+            state[name] = once.setdefault(value, bare(value))
     return state
 
 
@@ -242,7 +242,7 @@ def _unsaved_buffers(module: nn.Module) -> dict[str, torch.Tensor]:
 def _unwritable(module: nn.Module) -> dict[str, nn.Module]:
     """The children that have no Python form, by name."""
     children = module.named_children()
-    return {name: one for name, one in children if not _has_python_form(one)}
+    return {name: m for name, m in children if not _has_python_form(m)}
 
 
 def _save_children(module: nn.Module, folder: Path) -> dict[str, str]:
@@ -269,9 +269,7 @@ def _has_python_form(child: nn.Module) -> bool:
     try:
         call: Value = ast.parse(repr(child), mode="eval").body
         args = map(ast.literal_eval, call.args)
-        named = {
-            each.arg: ast.literal_eval(each.value) for each in call.keywords
-        }
+        named = {k.arg: ast.literal_eval(k.value) for k in call.keywords}
         again = type(child)(*args, **named, device="meta")
         return bool(_but_values(again) == _but_values(child))
     except Exception:
@@ -280,11 +278,11 @@ def _has_python_form(child: nn.Module) -> bool:
 
 def _but_values(module: nn.Module) -> dict[str, Value]:
     """The attributes of a module, with shapes in place of tensors."""
-    held = {**vars(module), "training": None}
+    own = {**vars(module), "training": None}
     for name in ("_parameters", "_buffers"):
-        tensors = held[name].items()
-        held[name] = {k: None if v is None else v.shape for k, v in tensors}
-    return held
+        tensors = own[name].items()
+        own[name] = {k: None if v is None else v.shape for k, v in tensors}
+    return own
 
 
 # -- the text of module.py -------------------------------------------------

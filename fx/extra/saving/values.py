@@ -170,16 +170,16 @@ class Codec:
             return data
         if type(data) is list:
             return immutable_list(map(self.value, data))
-        [(tag, held)] = data.items()
+        [(tag, content)] = data.items()
         if tag == "node":
-            return self.nodes[held]
+            return self.nodes[content]
         if tag == "tensor":
-            return self.weights[held]
+            return self.weights[content]
         if tag != "name":
-            return _MAKE[tag](list(map(self.value, held)))
-        if held in self.allowed.named:
-            return self.allowed.named[held]
-        return self.allowed.function(held)
+            return _MAKE[tag](list(map(self.value, content)))
+        if content in self.allowed.named:
+            return self.allowed.named[content]
+        return self.allowed.function(content)
 
     def annotation(self, data: Value) -> Value:
         """The type of a node."""
@@ -227,8 +227,8 @@ def _generic(kind: Value) -> object:
     """The class, or the name in `typing`, that a generic type begins with."""
     origin, name = typing.get_origin(kind), getattr(kind, "_name", None)
     # typing.List[int] is not written list[int]; Optional takes one type only.
-    found = None if name == "Optional" else vars(typing).get(str(name))
-    return origin if found is None else found
+    generic = None if name == "Optional" else vars(typing).get(str(name))
+    return origin if generic is None else generic
 
 
 def _of_a_type(value: Value) -> Value:

@@ -99,7 +99,7 @@ class Captured:
                 "torch.zeros_like(x), x.new_ones(…)"
             )
         warn_of_changes(
-            [one for one in changed if not _STORED.search(one.path)],
+            [change for change in changed if not _STORED.search(change.path)],
             "Move the code into a leaf module, or write into a buffer (copy_) "
             "and set proxy_buffer_attributes on the tracer",
         )

@@ -124,12 +124,12 @@ class Training:
 
     def __get__(self, module: nn.Module | None, owner: type) -> bool:
         """The flag of a module."""
-        held = {} if module is None else vars(module)
-        if "training" not in held:  # that of a ScriptModule is elsewhere
+        attributes = {} if module is None else vars(module)
+        if "training" not in attributes:  # that of a ScriptModule is elsewhere
             raise AttributeError("training")
         if module is not None:
             self._note(module)
-        flag: bool = held["training"]
+        flag: bool = attributes["training"]
         return flag
 
     def __set__(self, module: nn.Module, value: Value) -> None:

@@ -70,13 +70,13 @@ class Modes:
         """
         nodes, seen = self._graph.nodes, self._seen
         self._seen = len(nodes)
-        other = [mode for mode in _modes() if mode not in self._first]
-        if other and len(nodes) > seen:
+        entered = [mode for mode in _modes() if mode not in self._first]
+        if entered and len(nodes) > seen:
             first = next(islice(nodes, seen, None))
             if first.op == "output":
                 return
             frames.warn(
-                f"{first} was recorded with {' and '.join(other)}, and the "
+                f"{first} was recorded with {' and '.join(entered)}, and the "
                 "graph does not keep that: it runs in the modes in which it "
                 "is called. Call it in these, or move the code into a leaf "
                 "module or a function marked with fx.wrap"
@@ -97,7 +97,7 @@ def _noting(_: object) -> Callable[[Value], None]:
         if TRACES.current is not None:
             cls: type = ctx._forward_cls  # noqa: SLF001
             classes = cls.__mro__
-            (owner, *_) = (one for one in classes if "forward" in vars(one))
+            (owner, *_) = (kind for kind in classes if "forward" in vars(kind))
             TRACES.patch(owner, ["forward"], _warning)
 
     return __init__

@@ -72,17 +72,17 @@ def _compared_by_is(code: CodeType, names: Iterable[str]) -> list[str]:
 
     Cost: O(code).
     """
-    found: dict[str, None] = {}
+    compared: dict[str, None] = {}
     if not _COMPARES.isdisjoint(code.co_code[::2]):
         before: list[tuple[str, object]] = [("", None), ("", None)]
         for step in dis.get_instructions(code):
-            here = step.opname, step.argval
+            pair = step.opname, step.argval
             if step.opname in _NONE_JUMPS:
-                found[_loaded(*before[-1])] = None
+                compared[_loaded(*before[-1])] = None
             elif step.opname == "IS_OP" and before[-1][0] in _CONSTANTS:
-                found[_loaded(*before[-2])] = None
-            before = [before[-1], here]
-    return [name for name in names if name in found]
+                compared[_loaded(*before[-2])] = None
+            before = [before[-1], pair]
+    return [name for name in names if name in compared]
 
 
 def _loaded(opname: str, argval: object) -> str:

@@ -91,8 +91,8 @@ _CLASSES: Final[tuple[tuple[type, str], ...]] = (
 def _existing() -> Iterator[tuple[Value, list[str]]]:
     """The places of all of them that the installed torch has."""
     for module, names in _FUNCTIONS:
-        held = vars(module)
-        yield held, [name for name in names.split() if name in held]
+        namespace = vars(module)
+        yield namespace, [name for name in names.split() if name in namespace]
     for kind, name in _CLASSES:
         yield kind, [name] if name in vars(kind) else []
 
@@ -102,9 +102,9 @@ PLACES: Final = (*_existing(),)
 names in it."""
 
 SWITCHES: Final[frozenset[int]] = frozenset(
-    id(held[name])
-    for held, names in PLACES
-    if isinstance(held, dict)
+    id(place[name])
+    for place, names in PLACES
+    if isinstance(place, dict)
     for name in names
 )
 """The functions among them, by identity: programs import them by name."""

@@ -69,12 +69,12 @@ class Watching(Watch):
 
     def visit(self, namespace: Globals) -> None:
         """Replace what a module has imported, and builtins that ask."""
-        here = namespace.copy()
-        if not _LOOKED_FOR.isdisjoint(map(id, here.values())):
-            switches = [n for n, f in here.items() if id(f) in SWITCHES]
+        snapshot = namespace.copy()
+        if not _LOOKED_FOR.isdisjoint(map(id, snapshot.values())):
+            switches = [n for n, f in snapshot.items() if id(f) in SWITCHES]
             TRACES.patch(namespace, switches, _state_switch)
             _refuse_proxies(namespace)
-        TRACES.patch(namespace, QUESTIONS - here.keys(), QUESTION)
+        TRACES.patch(namespace, QUESTIONS - snapshot.keys(), QUESTION)
 
     def enter(self, module: nn.Module) -> None:
         """Warn of the hooks of a module that is traced into."""
@@ -104,8 +104,8 @@ def _refuse_proxies(namespace: Globals) -> None:
     Where a library has put a function of its own, which may record the call,
     that stays.
     """
-    here = namespace.copy()
-    names = [name for name, kind in here.items() if id(kind) in LIMITS]
+    snapshot = namespace.copy()
+    names = [name for name, kind in snapshot.items() if id(kind) in LIMITS]
     TRACES.patch(namespace, names, stand_in)
 
 

@@ -160,9 +160,9 @@ class CapabilityBasedPartitioner:
             if node in supported and (alone or node in tied):
                 levels[node] = min(
                     (
-                        levels[each]
-                        for each in before[node]
-                        if each in supported or each.op in CALLABLE_NODE_OPS
+                        levels[prior]
+                        for prior in before[node]
+                        if prior in supported or prior.op in CALLABLE_NODE_OPS
                     ),
                     default=levels[node],
                 )
@@ -197,7 +197,7 @@ class CapabilityBasedPartitioner:
             for near, step in ((before, 1), (after, -1)):
                 for node in [*part.nodes][::step]:
                     if self._name(node) in self.non_compute_ops and not any(
-                        each in part.nodes for each in near[node]
+                        neighbour in part.nodes for neighbour in near[node]
                     ):
                         part.remove_node(node)
 
@@ -212,9 +212,9 @@ class CapabilityBasedPartitioner:
         for node in self.graph_module.graph.nodes:
             before[node] = node.all_input_nodes
             after[node] = [*node.users]
-        for one, other in kept_in_order(self.graph_module.graph):
-            before[other].append(one)
-            after[one].append(other)
+        for first, second in kept_in_order(self.graph_module.graph):
+            before[second].append(first)
+            after[first].append(second)
         return before, after
 
     def _supported(self, tied: Mapping[Node, Node]) -> set[Node]:
@@ -239,10 +239,10 @@ class CapabilityBasedPartitioner:
         if node.op not in CALLABLE_NODE_OPS:
             return ""
         module = self.graph_module
-        held = {}
+        modules = {}
         if node.op == "call_module":
-            held[str(node.target)] = module.get_submodule(str(node.target))
-        return get_node_target(held, node)
+            modules[str(node.target)] = module.get_submodule(str(node.target))
+        return get_node_target(modules, node)
 
     def _is_worth_it(self, part: Partition) -> bool:
         """Whether a piece computes enough."""
@@ -299,17 +299,17 @@ def _connected(
     """
     links: defaultdict[Node, list[Node]] = defaultdict(list)
     for node in supported:
-        for each in before[node]:
-            if each in supported and levels[each] == levels[node]:
-                links[node].append(each)
-                links[each].append(node)
+        for prior in before[node]:
+            if prior in supported and levels[prior] == levels[node]:
+                links[node].append(prior)
+                links[prior].append(node)
     groups: dict[Node, int] = {}
     for node in supported:
         rest = [] if node in groups else [node]
         number = len(groups)
         while rest:
-            each = rest.pop()
-            if each not in groups:
-                groups[each] = number
-                rest += links[each]
+            linked = rest.pop()
+            if linked not in groups:
+                groups[linked] = number
+                rest += links[linked]
     return groups

@@ -252,7 +252,7 @@ class PassManager:
             if self.run_checks_after_each_pass:
                 self._check(module)
         except Exception as error:
-            names = [_name(each) for each in self.passes[:number]]
+            names = [_name(earlier) for earlier in self.passes[:number]]
             raise Exception(
                 f"An error occurred when running the '{_name(run)}' pass "
                 f"after the following passes: {names}"

@@ -70,9 +70,9 @@ def _fences(graph: Graph, others: Mapping[Node, Effect]) -> set[Node]:
     that it alone has.  A batch norm in training is noticed if the graph fetches
     its `running_mean`, or calls another module that has the same tensor.
     """
-    found = {node for node in others if not others[node].only_draws}
-    modules = {node for node in found if changes_only_itself(node)}
-    return found - modules | holds_with_others(modules, graph.nodes)
+    fences = {node for node in others if not others[node].only_draws}
+    modules = {node for node in fences if changes_only_itself(node)}
+    return fences - modules | holds_with_others(modules, graph.nodes)
 
 
 def around(calls: Sequence[Node], fences: Collection[Node]) -> Iterator[Pair]:

@@ -102,8 +102,8 @@ class SubgraphMatcherWithNameNodeMap(SubgraphMatcher):
 
     def match_at(self, graph: Graph, node: Node) -> InternalMatch | None:
         """The match whose anchor is paired with `node`, with its names."""
-        found = super().match_at(graph, node)
-        return None if found is None else self._named(found)
+        match = super().match_at(graph, node)
+        return None if match is None else self._named(match)
 
     def _named(self, match: InternalMatch) -> InternalMatch:
         """A match with the names filled in."""

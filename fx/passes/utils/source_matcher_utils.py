@@ -83,11 +83,11 @@ def get_source_partitions(
     refuse_torchs(graph)
     _check_types(graph, wanted_sources)
     wanted = [*wanted_sources]
-    found: dict[Value, dict[str, list[Node]]] = {}
+    sources: dict[Value, dict[str, list[Node]]] = {}
     for node in graph.nodes:
         try:
             for source, name in _origins(node, wanted):
-                found.setdefault(source, {}).setdefault(name, []).append(node)
+                sources.setdefault(source, {}).setdefault(name, []).append(node)
         except (LookupError, TypeError, ValueError) as error:
             raise ValueError(
                 f"the notes on where Node {node} comes from cannot be read "
@@ -99,7 +99,7 @@ def get_source_partitions(
             for nodes in by_name.values()
             if filter_fn is None or all(map(filter_fn, nodes))
         ]
-        for source, by_name in found.items()
+        for source, by_name in sources.items()
     }
 
 
@@ -113,7 +113,7 @@ def check_subgraphs_connected(
     torch.fx: passes/utils/source_matcher_utils.py, check_subgraphs_connected
     """
     inside = set(subgraph2.nodes)
-    return any(not inside.isdisjoint(one.users) for one in subgraph1.nodes)
+    return any(not inside.isdisjoint(node.users) for node in subgraph1.nodes)
 
 
 def _check_types(graph: object, wanted: object) -> None:

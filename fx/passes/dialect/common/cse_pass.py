@@ -176,7 +176,7 @@ def sharable_calls(
     returned: set[Node] = set()
     for node in reversed(graph.nodes):
         seen = [user for user in node.users if not is_copy(user, tensors)]
-        tells = any(node.target is each for each in _TELLING)
+        tells = any(node.target is function for function in _TELLING)
         if not tells and all(
             user.op == "output"
             or (user in sharable and classify(user, tensors).kind == "pure")
@@ -243,7 +243,7 @@ def _key(node: Node, merged: dict[Node, Node]) -> Hashable:
         if isinstance(value, tuple | list):
             return (type(value), *map(key, value))
         if isinstance(value, dict):
-            pairs = [(key(name), key(one)) for name, one in value.items()]
+            pairs = [(key(name), key(item)) for name, item in value.items()]
             return (type(value), *pairs)
         if isinstance(value, slice):
             return (slice, *map(key, (value.start, value.stop, value.step)))

@@ -849,4 +849,63 @@ MUTANTS: Final = (
                 touched.setdefault(new, 0)""",
         told="the list took the place of cat",
     ),
+    Mutant(
+        function="passes.utils.matcher_utils.Search.compare",
+        misconception="an input is what it was met as last",
+        was=(
+            "                known = self.nodes_map.setdefault(sought, found)"
+        ),
+        becomes=(
+            "                known = self.nodes_map.get(sought, found)\n"
+            "                self.nodes_map[sought] = found"
+        ),
+        told="leave the value that an input has",
+    ),
+    Mutant(
+        function="passes.utils.matcher_utils.Search.compare",
+        misconception="None is not a literal",
+        was=(
+            "if self.matcher.ignore_literals and not "
+            "holds_node((sought, found)):"
+        ),
+        becomes=(
+            "if (\n"
+            "            self.matcher.ignore_literals\n"
+            "            and not holds_node((sought, found))\n"
+            "            and sought is not None\n"
+            "            and found is not None\n"
+            "        ):"
+        ),
+        told="and ignore_literals takes any.",
+    ),
+    Mutant(
+        function="passes.utils.matcher_utils.Search.compare",
+        misconception="`str` writes a value",
+        was='return f"{found!r} instead of {sought!r}"',
+        becomes='return f"{found} instead of {sought}"',
+        told="x without its quotes is a node",
+    ),
+    Mutant(
+        function="passes.utils.matcher_utils.Search.compare",
+        misconception="dicts are compared item by item",
+        was="        if isinstance(sought, (list, tuple))",
+        becomes=(
+            "        if isinstance(sought, dict) and isinstance(found, "
+            "dict):\n"
+            "            self.stack += [(sought[k], found.get(k)) for "
+            "k in sought]\n"
+            '            return ""\n'
+            "        if isinstance(sought, (list, tuple))"
+        ),
+        told="Only lists and tuples are compared item by item",
+    ),
+    Mutant(
+        function="passes.utils.matcher_utils.Search.match_from",
+        misconception="the stack is empty at first",
+        was="self.stack, self.choices = [(anchor, node)], []",
+        becomes=(
+            "self.choices = []\n        self.stack.append((anchor, node))"
+        ),
+        told="which is not part of this one",
+    ),
 )

@@ -534,13 +534,6 @@ def test_literals_may_be_ignored() -> None:
         "",
         "With ignore_literals a constant of the pattern takes any constant.",
     )
-    for sought, found in ((None, 2), (2, None), ("sum", 0)):
-        same(
-            one.compare(sought, found),
-            "",
-            f"The pattern has {sought!r} and the graph {found!r}: None is a "
-            "constant, too, and ignore_literals takes any.",
-        )
     check(
         one.compare([1, 2], [1]),
         "ignore_literals is about constants; lists must still be of one "
@@ -571,6 +564,13 @@ def test_literals_may_be_ignored() -> None:
         "The pattern has the constant (0, 1) and the graph 3. A tuple of "
         "numbers is a constant, too, and ignore_literals takes any other.",
     )
+    for sought, found in ((None, 2), (2, None), ("sum", 0)):
+        same(
+            one.compare(sought, found),
+            "",
+            f"The pattern has {sought!r} and the graph {found!r}: None is a "
+            "constant, too, and ignore_literals takes any.",
+        )
 
 
 @pytest.mark.exercise(COMPARE)

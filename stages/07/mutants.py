@@ -1003,4 +1003,27 @@ MUTANTS: Final = (
         becomes="rest.pop()",
         told="or the longer way is counted",
     ),
+    Mutant(
+        function="rewriting.rules.Worklist.look_again",
+        misconception="the walk can call itself for users",
+        was=(
+            "            if depth < self.reach:\n"
+            "                for user in node.users:\n"
+            "                    if user not in touched:\n"
+            "                        touched[user] = depth\n"
+            "                        rest.append(user)"
+        ),
+        becomes=(
+            "            def below(n: Node, depth: int) -> None:\n"
+            "                for user in n.users:\n"
+            "                    if depth < self.reach and user not in "
+            "touched:\n"
+            "                        touched[user] = depth\n"
+            "                        self.waiting[user] = None\n"
+            "                        below(user, depth + 1)\n"
+            "\n"
+            "            below(node, depth)"
+        ),
+        told="or the longer way is counted",
+    ),
 )

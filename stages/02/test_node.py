@@ -116,19 +116,6 @@ def test_assigned_edges_come_last_among_the_users() -> None:
 
 
 @pytest.mark.exercise("node.Node._connect")
-def test_the_users_stay_one_dict() -> None:
-    _, x, linear, add, *_ = residual()
-    users = x.users
-    add.args = (linear,)
-    check(
-        x.users is users and add not in users,
-        "add no longer uses x. Take add out of the dict that x has: with a new "
-        "dict in its place, code that holds `x.users` sees old users, and each "
-        "edge costs a copy of all others.",
-    )
-
-
-@pytest.mark.exercise("node.Node._connect")
 def test_keyword_arguments_have_edges_too() -> None:
     graph, x, linear, add, *_ = residual()
     add.kwargs = {"alpha": x, "out": linear}
@@ -148,6 +135,19 @@ def test_keyword_arguments_have_edges_too() -> None:
         "add were removed: x must lose add as a user.",
     )
     same(names(linear.users), ["add"], "add still has linear in its args.")
+
+
+@pytest.mark.exercise("node.Node._connect")
+def test_the_users_stay_one_dict() -> None:
+    _, x, linear, add, *_ = residual()
+    users = x.users
+    add.args = (linear,)
+    check(
+        x.users is users and add not in users,
+        "add no longer uses x. Take add out of the dict that x has: with a new "
+        "dict in its place, code that holds `x.users` sees old users, and each "
+        "edge costs a copy of all others.",
+    )
 
 
 @pytest.mark.exercise("node.Node._connect")

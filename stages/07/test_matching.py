@@ -564,11 +564,11 @@ def test_literals_may_be_ignored() -> None:
         "The pattern has the constant (0, 1) and the graph 3. A tuple of "
         "numbers is a constant, too, and ignore_literals takes any other.",
     )
-    for sought, found in ((None, 2), (2, None), ("sum", 0)):
+    for literal, other in ((None, 2), (2, None), ("sum", 0)):
         same(
-            one.compare(sought, found),
+            one.compare(literal, other),
             "",
-            f"The pattern has {sought!r} and the graph {found!r}: None is a "
+            f"The pattern has {literal!r} and the graph {other!r}: None is a "
             "constant, too, and ignore_literals takes any.",
         )
 

@@ -599,5 +599,96 @@ MUTANTS: Final = (
 """,
         told="Copy all containers, not only those that have nodes",
     ),
+    Mutant(
+        function="node.Node._connect",
+        misconception="a dict of users can be made anew",
+        was="            node.users.pop(self, None)",
+        becomes=(
+            "            node.users = {u: None for u in node.users if "
+            "u is not self}"
+        ),
+        told="with a new dict in its place",
+    ),
+    Mutant(
+        function="node.Node._freeze",
+        misconception="what is false is no node",
+        was="            if not isinstance(leaf, Node):",
+        becomes=(
+            "            if not leaf:\n"
+            "                return leaf\n"
+            "            if not isinstance(leaf, Node):"
+        ),
+        told="whose truth value nobody can ask for",
+    ),
+    Mutant(
+        function="node.Node._freeze",
+        misconception="a node is exactly of type Node",
+        was="if not isinstance(leaf, Node):",
+        becomes="if type(leaf) is not Node:",
+        told="ask `isinstance(leaf, Node)`",
+    ),
+    Mutant(
+        function="node.Node.replace_input_with",
+        misconception="`==` finds the old input",
+        was=(
+            "            if type(arg) is Node:\n"
+            "                args.append(new_input if arg is old_input "
+            "else arg)"
+        ),
+        becomes=(
+            "            if arg == old_input:\n"
+            "                args.append(new_input)"
+        ),
+        told="find the old input by `is`",
+    ),
+    Mutant(
+        function="node.Node.replace_input_with",
+        misconception="what is no container and not a Node stays",
+        was="            elif type(arg) in LEAVES:",
+        becomes=(
+            "            elif not isinstance(arg, (list, tuple, dict, slice)):"
+        ),
+        told="whatever its class is, it is the old input",
+    ),
+    Mutant(
+        function="node.Node.replace_all_uses_with",
+        misconception="a callback that is false is none",
+        was="delete_user_cb is None or",
+        becomes="not delete_user_cb or",
+        told="write `if delete_user_cb is None`",
+    ),
+    Mutant(
+        function="usedef.lint._uses",
+        misconception="only the items of args are used",
+        was="for arg in node._inputs:",
+        becomes="for arg in [a for a in node.args if isinstance(a, Node)]:",
+        told="not at the items of its args alone",
+    ),
+    Mutant(
+        function="graph.Graph.eliminate_dead_code",
+        misconception="`unknown` is for the graph itself",
+        was="unknown=unknown, ",
+        becomes="",
+        told="must stay in the child's graph, too",
+    ),
+    Mutant(
+        function="graph.Graph.eliminate_dead_code",
+        misconception="`effects` is for the graph itself",
+        was=(", effects=effects\n            )"),
+        becomes=("\n            )"),
+        told="and in the child's graph, too",
+    ),
+    Mutant(
+        function="graph.Graph.eliminate_dead_code",
+        misconception="only calls can be dead",
+        was="not must_stay(node)",
+        becomes=(
+            "(\n"
+            '                node.op.startswith("call") and not '
+            "must_stay(node)\n"
+            "            )"
+        ),
+        told="nodes of every opcode",
+    ),
 )
 """At least two for each exercise."""

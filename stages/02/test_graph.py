@@ -379,6 +379,22 @@ def test_the_caller_may_decide_about_everything() -> None:
 
 
 @pytest.mark.exercise("graph.Graph.eliminate_dead_code")
+def test_dead_code_is_not_only_calls() -> None:
+    graph = residual()
+    with graph.inserting_before(find(graph, "linear")):
+        graph.placeholder("unused")
+        graph.get_attr("linear.weight")
+    graph.eliminate_dead_code(lambda node: node.op == "output")
+    same(
+        names(graph),
+        "x linear add relu output",
+        "is_impure_node returned True only for the output, so a placeholder "
+        "and a get_attr node without users must be erased too: the caller "
+        "decides about nodes of every opcode.",
+    )
+
+
+@pytest.mark.exercise("graph.Graph.eliminate_dead_code")
 def test_a_broken_graph_is_left_alone() -> None:
     graph, *_ = with_dead_chain()
     find(graph, "x").prepend(find(graph, "relu"))
@@ -493,6 +509,22 @@ def test_graphs_of_children_are_cleaned_with_the_same_settings() -> None:
         before,
         "The caller says that every node has a side effect: clean the child "
         "with the same settings, `is_impure_node` and `unknown`.",
+    )
+    with inner.inserting_before(inner.output_node()):
+        inner.call_function(users_own, (find(inner, "x"),))
+    fetching(Child(inner)).eliminate_dead_code(unknown="keep")
+    check(
+        "users_own" in names(inner),
+        'With unknown="keep", a call of an unknown function must stay in the '
+        "child's graph, too.",
+    )
+    with inner.inserting_before(inner.output_node()):
+        inner.call_method("add_", (find(inner, "x"), 1))
+    fetching(Child(inner)).eliminate_dead_code(effects="torch")
+    check(
+        "add_" not in names(inner),
+        'With effects="torch", a write whose result nothing uses is erased '
+        "as torch.fx does, and in the child's graph, too.",
     )
 
 

@@ -217,6 +217,23 @@ def test_a_value_must_know_its_user() -> None:
     )
 
 
+@pytest.mark.exercise("usedef.lint._uses")
+def test_values_inside_lists_and_keywords_must_know_their_user() -> None:
+    graph = residual()
+    linear, add, relu = (
+        find(graph, name) for name in ("linear", "add", "relu")
+    )
+    relu.args, relu.kwargs = ([linear],), {"out": add}
+    for used in (linear, add):
+        del used.users[relu]
+        check(
+            said_of(graph, "relu", used.name),
+            f"relu uses {used} inside a list or by keyword, and is not among "
+            "its users. Look at all that a node uses, which is in `_inputs`, "
+            "and not at the items of its args alone.",
+        )
+
+
 # -- last uses ---------------------------------------------------------------
 
 

@@ -13,7 +13,14 @@ from fx.graph import Graph
 from fx.node import Node
 from fx.usedef.protocols import ReplaceHook
 from fx.usedef.values import Value
-from stages.checking import check, raising, same, same_graph, uses_intact
+from stages.checking import (
+    check,
+    raising,
+    same,
+    same_graph,
+    uses_intact,
+    working,
+)
 
 
 class Residual(NamedTuple):
@@ -128,6 +135,19 @@ def test_keyword_arguments_have_edges_too() -> None:
         "add were removed: x must lose add as a user.",
     )
     same(names(linear.users), ["add"], "add still has linear in its args.")
+
+
+@pytest.mark.exercise("node.Node._connect")
+def test_the_users_stay_one_dict() -> None:
+    _, x, linear, add, *_ = residual()
+    users = x.users
+    add.args = (linear,)
+    check(
+        x.users is users and add not in users,
+        "add no longer uses x. Take add out of the dict that x has: with a new "
+        "dict in its place, code that holds `x.users` sees old users, and each "
+        "edge costs a copy of all others.",
+    )
 
 
 @pytest.mark.exercise("node.Node._connect")
@@ -277,6 +297,54 @@ def test_constants_stay_what_they_are() -> None:
     )
 
 
+class Secretive:
+    """A constant that must be asked nothing, as a tensor of many elements."""
+
+    def __bool__(self) -> bool:
+        """Refuse to say."""
+        raise ValueError("truth value")
+
+    def __eq__(self, other: object) -> bool:
+        """Refuse to compare."""
+        raise ValueError("comparison")
+
+    def __hash__(self) -> int:
+        """A hash, because `__eq__` would take it away."""
+        return 1
+
+
+@pytest.mark.exercise("node.Node._freeze")
+def test_constants_have_no_truth_value() -> None:
+    graph, x, *_ = residual()
+    constant = Secretive()
+    with working(
+        "An argument is a constant whose truth value nobody can ask for, as "
+        "that of a tensor of many elements: ask only whether it is a Node."
+    ):
+        node = graph.call_function(torch.cat, ([x, constant], constant))
+    check(node.args[1] is constant, "The constant must stay what it is.")
+
+
+class Marked(Node):
+    """A subclass of Node."""
+
+    __slots__ = ()
+
+
+@pytest.mark.exercise("node.Node._freeze")
+def test_a_node_of_a_subclass_is_an_input() -> None:
+    graph, x, *_ = residual()
+    marked = graph.call_function(torch.neg, (x,))
+    marked.__class__ = Marked
+    sentence = (
+        "An argument is of a class derived from Node, so it is a node and must "
+        "get its user: ask `isinstance(leaf, Node)`, and not for the type."
+    )
+    with working(sentence):
+        node = graph.call_function(torch.add, (marked, [marked]))
+    check(node in marked.users, sentence)
+
+
 @pytest.mark.exercise("node.Node._freeze")
 def test_arguments_in_a_list_become_a_tuple() -> None:
     graph, x, linear, *_ = residual()
@@ -400,6 +468,32 @@ def test_other_arguments_stay() -> None:
         "stay in their places.",
     )
     uses_intact(graph, "add uses linear twice now, and no longer uses x.")
+
+
+@pytest.mark.exercise("node.Node.replace_input_with")
+def test_arguments_are_not_compared() -> None:
+    _, x, linear, add, *_ = residual()
+    constant = Secretive()
+    add.args = (constant, x)
+    with working(
+        "An argument is a constant that cannot be compared with `==`, as a "
+        "tensor of many elements: find the old input by `is`."
+    ):
+        add.replace_input_with(x, linear)
+    check(add.args[0] is constant, "The constant must stay what it is.")
+
+
+@pytest.mark.exercise("node.Node.replace_input_with")
+def test_an_input_of_a_subclass_is_replaced() -> None:
+    graph, x, linear, add, *_ = residual()
+    linear.__class__ = Marked
+    add.replace_input_with(linear, x)
+    check(
+        add.args[0] is x,
+        "The old input is of a class derived from Node, and is still among the "
+        "arguments: whatever its class is, it is the old input.",
+    )
+    uses_intact(graph, "linear was replaced by x.")
 
 
 @pytest.mark.exercise("node.Node.replace_input_with")
@@ -642,6 +736,24 @@ def test_the_callback_sees_what_was_changed_before() -> None:
         "The callback says yes as long as neg has no user. After linear was "
         "changed neg has one, so add must stay: ask for a user, change it, "
         "and only then ask for the next one.",
+    )
+
+
+@pytest.mark.exercise("node.Node.replace_all_uses_with")
+def test_a_callback_may_be_false() -> None:
+    class Chosen(list[Node]):
+        """A list that can be called, and says whether it has a user."""
+
+        def __call__(self, user: Node) -> bool:
+            return user in self
+
+    _, x, *_, relu, _ = residual()
+    same(
+        names(x.replace_all_uses_with(relu, Chosen())),
+        [],
+        "`delete_user_cb` is a list that can be called, and it is empty, so "
+        "its truth value is false. It must be asked all the same: write "
+        "`if delete_user_cb is None`.",
     )
 
 

@@ -439,5 +439,43 @@ MUTANTS: Final = (
         becomes="(self.root, *filter(lambda a: a is not None, args)), kwargs",
         told="and without it 1 would be the lower bound",
     ),
+    Mutant(
+        function="proxy._reflects.method",
+        misconception="None is not an operand",
+        was="        args = (other, self)",
+        becomes=(
+            "        if other is None:\n"
+            "            return NotImplemented\n"
+            "        args = (other, self)"
+        ),
+        told="although the left operand is not a number",
+    ),
+    Mutant(
+        function="proxy._reflects.method",
+        misconception="the other operand is a number",
+        was="        args = (other, self)",
+        becomes=(
+            "        if not isinstance(other, (int, float, Proxy)):\n"
+            "            return NotImplemented\n"
+            "        args = (other, self)"
+        ),
+        told="although the left operand is not a number",
+    ),
+    Mutant(
+        function="proxy.Proxy.__torch_function__",
+        misconception="functions are given by position",
+        was="refuse_functions(orig_method, args, kwargs)",
+        becomes="refuse_functions(orig_method, args, {})",
+        told="give `refuse_functions` the keyword arguments",
+    ),
+    Mutant(
+        function="proxy.TracerBase.create_arg",
+        misconception="nothing is in an empty container",
+        was="        if kind in CONSTANTS:",
+        becomes=(
+            "        if kind in CONSTANTS or (kind in (list, dict) and not a):"
+        ),
+        told="the user may put something into it later",
+    ),
 )
 """Each is made in the reference, alone, and must be found."""

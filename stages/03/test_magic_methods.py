@@ -210,6 +210,18 @@ def test_a_named_tuple_keeps_its_class() -> None:
 
 
 @pytest.mark.exercise("proxy.TracerBase.create_arg")
+@pytest.mark.parametrize("given", [[], {}], ids=repr)
+def test_an_empty_container_is_rebuilt_too(given: Value) -> None:
+    _, (x,) = begin("x")
+    found: Value = x.tracer.create_arg(given)
+    check(
+        found == given and found is not given,
+        f"What came back for the user's {given} must be equal to it, and "
+        "another object: the user may put something into it later.",
+    )
+
+
+@pytest.mark.exercise("proxy.TracerBase.create_arg")
 def test_items_go_through_an_overridden_create_arg() -> None:
     class Texts(GraphAppendingTracer):
         """Writes bytes as text, which TracerBase does not know."""
@@ -657,6 +669,21 @@ def test_the_proxy_may_be_on_the_right() -> None:
             f"comes first, as in the source.",
             picture=str(graph),
         )
+
+
+@pytest.mark.exercise("proxy._reflects.method")
+@pytest.mark.parametrize("other", [None, "text", [1]], ids=repr)
+def test_the_operand_on_the_left_may_be_anything(other: Value) -> None:
+    graph, (x,) = begin("x")
+    reflected: Value = type(x).__rsub__
+    found = reflected(x, other)
+    check(
+        isinstance(found, Proxy) and found.node.args == (other, x.node),
+        f"`{other!r} - x` must be recorded, although the left operand is not a "
+        "number: what the proxy stands for decides when the program runs, so "
+        "the type of the other operand does not matter, nor does its truth.",
+        picture=str(graph),
+    )
 
 
 class Counting(GraphAppendingTracer):

@@ -214,6 +214,18 @@ def test_a_higher_order_operator_with_a_function() -> None:
     ):
         cond = torch.ops.higher_order.cond
         Proxy.__torch_function__(cond, (Proxy,), (x, len, abs, (x,)))
+    named: dict[str, Value] = {"true_fn": len, "operands": (x,)}
+    try:
+        Proxy.__torch_function__(cond, (Proxy,), (x,), named)
+        said = "nothing was raised"
+    except (RuntimeError, NotImplementedError) as error:
+        said = str(error)
+    check(
+        "arbitrary callable argument" in said,
+        "The Python function is given to the operator by keyword, and is "
+        "refused all the same: give `refuse_functions` the keyword arguments.",
+        picture=f"yours: {said}",
+    )
 
 
 @pytest.mark.exercise(EXERCISE)

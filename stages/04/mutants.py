@@ -763,5 +763,19 @@ MUTANTS: Final = (
 """,
         told="ask it inside of the `try`",
     ),
+    Mutant(
+        function="tracing.patching.Patches.patch",
+        misconception="a place that holds None is empty",
+        was="if original is MISSING:",
+        becomes="if original is MISSING or original is None:",
+        told="and not if it is false",
+    ),
+    Mutant(
+        function="tracing.patching.Patches.patch",
+        misconception="a place that holds what is false is empty",
+        was="if original is MISSING:",
+        becomes="if original is MISSING or not original:",
+        told="and not if it is false",
+    ),
 )
 """Each is made in the reference, alone, and must be found."""

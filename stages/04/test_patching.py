@@ -213,6 +213,26 @@ def test_a_global_with_the_name_of_a_builtin() -> None:
 
 
 @pytest.mark.exercise(PATCH)
+@pytest.mark.parametrize("value", [None, []], ids=repr)
+def test_an_original_may_be_false(value: Value) -> None:
+    namespace: dict[str, Value] = {"len": value}
+    given: list[Value] = []
+
+    def make(original: Value) -> Callable[..., Value]:
+        given.append(original)
+        return greet
+
+    Patches().patch(namespace, ["len"], make)
+    check(
+        len(given) == 1 and given[0] is value,
+        f"The module has a `len` of its own, which is {value}. A place is "
+        "empty if its original is MISSING, and not if it is false: the "
+        "replacement is made from what is there.",
+        picture=f"yours was made from: {given}",
+    )
+
+
+@pytest.mark.exercise(PATCH)
 def test_the_names_may_come_from_a_generator() -> None:
     namespace: dict[str, Value] = {"greet": greet, "hail": greet}
     Patches().patch(namespace, (name for name in ["greet", "hail"]), loudly)

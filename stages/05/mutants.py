@@ -552,4 +552,53 @@ MUTANTS: Final = (
         becomes="if not args or args[0] is None:",
         told="there is no object only if args is empty",
     ),
+    Mutant(
+        function="codegen.emit.Emitter.call_method",
+        misconception="the object may be given by keyword",
+        was="        args = node._args\n",
+        becomes="        args = node._args or tuple(node._kwargs.values())\n",
+        told="is the first *positional* argument",
+    ),
+    Mutant(
+        function="codegen.emit.Emitter.call_function",
+        misconception="a dot fetches what isidentifier accepts",
+        was="if target is getattr and is_attribute_access(node):",
+        becomes=(
+            "if (\n"
+            "            target is getattr\n"
+            "            and len(args) == 2\n"
+            "            and str(args[1]).isidentifier()\n"
+            "        ):"
+        ),
+        told="because class is a keyword",
+    ),
+    Mutant(
+        function="codegen.emit.Emitter._end",
+        misconception="what is used is an argument itself",
+        was="for used in node._inputs:",
+        becomes=(
+            "for used in dict.fromkeys(\n"
+            "            a for a in node.args if isinstance(a, Node)\n"
+            "        ):"
+        ),
+        told="which are inside a list",
+    ),
+    Mutant(
+        function="codegen.global_names.GlobalNames.bind",
+        misconception="None needs no global",
+        was="        key = _key(obj)",
+        becomes=(
+            "        if obj is None:\n"
+            '            return "None"\n'
+            "        key = _key(obj)"
+        ),
+        told="None is an object like any other",
+    ),
+    Mutant(
+        function="codegen.codegen.CodeGen._gen_python_code",
+        misconception="an edit moves no line",
+        was="enumerate(origins,",
+        becomes="enumerate(emitter.origins,",
+        told="returns the origins of the edited lines",
+    ),
 )

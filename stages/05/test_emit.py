@@ -215,6 +215,18 @@ class TestCallMethod:
             ):
                 emitter_of(graph).call_method(node)
 
+    def test_an_object_given_by_keyword(self) -> None:
+        graph, (x,) = graph_with("x")
+        node = graph.create_node("call_method", "clamp", (), {"input": x})
+        with raising(
+            RuntimeError,
+            "clamp",
+            "A call_method node has only a keyword argument. The object is the "
+            "first *positional* argument, and there is none: say so in a "
+            "RuntimeError, and do not guess.",
+        ):
+            emitter_of(graph).call_method(node)
+
     def test_a_path_to_the_method(self) -> None:
         graph, (x,) = graph_with("x")
         plain = graph.call_method("T.relu", (x,))
@@ -356,6 +368,13 @@ class TestCallFunction:
             "getattr_2 = getattr(x, '0')",
             "`x.0` is not Python: `is_attribute_access` says whether a dot "
             "can be written.",
+        )
+        keyword = graph.call_function(getattr, (x, "class"))
+        same(
+            emitter_of(graph).call_function(keyword),
+            "getattr_3 = getattr(x, 'class')",
+            "`x.class` is not Python, because class is a keyword: "
+            "`is_attribute_access` says whether a dot can be written.",
         )
 
     def test_a_wrapped_function_is_noted(self) -> None:
@@ -779,6 +798,17 @@ class TestTheEndOfALine:
             ends_of(graph)["mul"],
             ";  x = None\n",
             "mul uses x twice, but x is one variable and freed once.",
+        )
+
+    def test_values_inside_a_list(self) -> None:
+        graph, (x, y) = graph_with("x", "y")
+        node = graph.call_function(torch.cat, ([x, (y,)],))
+        graph.output(node)
+        same(
+            ends_of(graph)["cat"],
+            ";  x = y = None\n",
+            "cat uses x and y, which are inside a list: all that a node uses "
+            "is in `_inputs`.",
         )
 
     def test_variables_not_names(self) -> None:

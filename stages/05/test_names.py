@@ -121,6 +121,16 @@ class TestBind:
             picture=f"first: {first!r}\nagain: {again!r}",
         )
 
+    def test_none_is_an_object(self) -> None:
+        names = GlobalNames(())
+        name = names.bind("nothing", None)
+        check(
+            name == "nothing" and name in names.values,
+            "None is an object like any other: bind it under the name that "
+            "was asked for.",
+            picture=f"yours: {name!r}, values: {names.values}",
+        )
+
     def test_the_names_of_the_function_are_taken(self) -> None:
         names = GlobalNames(("scale", "x"))
         name = names.bind("scale", scale)

@@ -322,6 +322,27 @@ class TestSubclasses:
             "(Graph.on_generate_code): `_body` asks for that.",
         )
 
+    def test_an_edited_body_has_its_own_line_map(self) -> None:
+        graph = residual_graph()
+
+        def announced(pieces: list[str]) -> list[str]:
+            return ["print('running')\n", "print('still')\n", *pieces]
+
+        with graph.on_generate_code(lambda before: announced):
+            code = graph.python_code("self")
+        same_text(
+            "\n".join(overview(code, tuple(graph.nodes))[-4:]),
+            """
+            linear | linear = self.linear(x)
+            add | add = linear + x;  linear = x = None
+            relu | relu = torch.relu(add);  add = None
+            output | return relu
+            """,
+            "A user has put two lines before the first statement, so each "
+            "statement is two lines further down: `_body` returns the origins "
+            "of the edited lines; those of the emitter are of the others.",
+        )
+
     def test_what_it_spells_otherwise(self) -> None:
         info = PyTreeInfo(["pytree"], pytree.tree_structure(((0, 0),)), None)
         graph = Graph()

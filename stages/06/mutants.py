@@ -452,4 +452,44 @@ MUTANTS: Final = (
         becomes="        return map_arg(map_arg(args, load), load)",
         told="Only the arguments are looked through",
     ),
+    Mutant(
+        function="interpreter.Interpreter.map_nodes_to_values",
+        misconception="a named tuple is a tuple",
+        was="return map_arg(args, load)",
+        becomes=(
+            "if isinstance(args, tuple):\n"
+            "            return tuple(self.map_nodes_to_values(a, n) "
+            "for a in args)\n"
+            "        return map_arg(args, load)"
+        ),
+        told="the function may ask for its fields",
+    ),
+    Mutant(
+        function="interpreter.Interpreter._call",
+        misconception="parameters have the same names everywhere",
+        was="(n._target, args, kwargs)",
+        becomes="(n._target, args=args, kwargs=kwargs)",
+        told="give target, args and kwargs by position",
+    ),
+    Mutant(
+        function="passes.shape_prop.ShapeProp.run_node",
+        misconception="a shape is noted once",
+        was='            n.meta["tensor_meta"] = described',
+        becomes='            n.meta.setdefault("tensor_meta", described)',
+        told="what was noted before is replaced",
+    ),
+    Mutant(
+        function="passes.shape_prop.ShapeProp.run_node",
+        misconception="a type is noted once",
+        was='        n.meta["type"] = type(result)',
+        becomes='        n.meta.setdefault("type", type(result))',
+        told="what was noted before is replaced",
+    ),
+    Mutant(
+        function="passes.shape_prop.ShapeProp.run_node",
+        misconception="without tensors the description is the value",
+        was="        return result",
+        becomes="        return result if tensors else described",
+        told="return it, and not the copy",
+    ),
 )

@@ -7,6 +7,7 @@ import re
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import NamedTuple
 
 import pytest
 import torch
@@ -167,6 +168,13 @@ class TestFetchAttr:
 # -- map_nodes_to_values -----------------------------------------------------
 
 
+class Pair(NamedTuple):
+    """A named tuple."""
+
+    low: object
+    high: object
+
+
 def two_nodes() -> tuple[Interpreter, Node, Node, Node]:
     """An interpreter, x with the value 2, y with 3, and a node that asks."""
     graph = Graph()
@@ -212,6 +220,17 @@ class TestMapNodesToValues:
             "([2, 3], {'low': 2}, slice(2, None, 3))",
             "Nodes may be in lists, dicts and slices: `map_arg` knows all "
             "kinds of containers.",
+        )
+
+    def test_a_named_tuple_keeps_its_class(self) -> None:
+        interpreter, x, y, asking = two_nodes()
+        found = interpreter.map_nodes_to_values((Pair(x, [y]),), asking)
+        same(
+            repr(found),
+            "(Pair(low=2, high=[3]),)",
+            "A named tuple among the arguments must come back as one of the "
+            "same class: the function may ask for its fields. `map_arg` knows "
+            "all kinds of containers.",
         )
 
     def test_a_value_may_be_a_node(self) -> None:
@@ -347,6 +366,21 @@ class TestCall:
             "and not on its class. Look the method up on the object, by "
             "`getattr(self, …)`.",
         )
+
+    @calling()
+    def test_the_method_is_called_by_position(self) -> None:
+        class Renamed(Interpreter):
+            def call_function(self, function: Value, *given: Value) -> Value:
+                return given
+
+        interpreter, _, _, asking = two_nodes()
+        interpreter.__class__ = Renamed
+        with working(
+            "A subclass has other names for the parameters of `call_function`, "
+            "as subclasses written for torch.fx may: give target, args and "
+            "kwargs by position."
+        ):
+            interpreter.run_node(asking)
 
     @calling()
     def test_how_values_are_fetched_can_be_overridden(self) -> None:

@@ -121,6 +121,33 @@ class TestShapeProp:
             "entries in the dict that the node has.",
         )
 
+    def test_a_second_run_notes_what_it_has_seen(self) -> None:
+        module = split_module()
+        x, *_ = module.graph.nodes
+        x.meta["type"] = int
+        for size in (3, 5):
+            shapes_written(module, torch.randn(size, 4))
+        same(
+            (shape_of(x), x.meta["type"]),
+            ([5, 4], torch.Tensor),
+            "ShapeProp ran twice, and x had another shape the second time. It "
+            "also had a wrong note on its type: what was noted before is "
+            "replaced.",
+        )
+
+    def test_a_value_without_tensors_is_returned_as_it_is(self) -> None:
+        value = [1, 2]
+        graph = Graph()
+        node = graph.call_function(lambda: value)
+        graph.output(node)
+        found = ShapeProp(GraphModule(nn.Module(), graph)).run_node(node)
+        check(
+            found is value,
+            "The value is a list of numbers. The nodes behind it compute with "
+            "this very list: return it, and not the copy that `map_aggregate` "
+            "makes.",
+        )
+
     def test_the_type_of_none(self) -> None:
         graph = Graph()
         graph.output(None)

@@ -849,4 +849,181 @@ MUTANTS: Final = (
                 touched.setdefault(new, 0)""",
         told="the list took the place of cat",
     ),
+    Mutant(
+        function="passes.utils.matcher_utils.Search.compare",
+        misconception="an input is what it was met as last",
+        was=(
+            "                known = self.nodes_map.setdefault(sought, found)"
+        ),
+        becomes=(
+            "                known = self.nodes_map.get(sought, found)\n"
+            "                self.nodes_map[sought] = found"
+        ),
+        told="leave the value that an input has",
+    ),
+    Mutant(
+        function="passes.utils.matcher_utils.Search.compare",
+        misconception="None is not a literal",
+        was=(
+            "if self.matcher.ignore_literals and not "
+            "holds_node((sought, found)):"
+        ),
+        becomes=(
+            "if (\n"
+            "            self.matcher.ignore_literals\n"
+            "            and not holds_node((sought, found))\n"
+            "            and sought is not None\n"
+            "            and found is not None\n"
+            "        ):"
+        ),
+        told="and ignore_literals takes any.",
+    ),
+    Mutant(
+        function="passes.utils.matcher_utils.Search.compare",
+        misconception="`str` writes a value",
+        was='return f"{found!r} instead of {sought!r}"',
+        becomes='return f"{found} instead of {sought}"',
+        told="x without its quotes is a node",
+    ),
+    Mutant(
+        function="passes.utils.matcher_utils.Search.compare",
+        misconception="dicts are compared item by item",
+        was="        if isinstance(sought, (list, tuple))",
+        becomes=(
+            "        if isinstance(sought, dict) and isinstance(found, "
+            "dict):\n"
+            "            self.stack += [(sought[k], found.get(k)) for "
+            "k in sought]\n"
+            '            return ""\n'
+            "        if isinstance(sought, (list, tuple))"
+        ),
+        told="Only lists and tuples are compared item by item",
+    ),
+    Mutant(
+        function="passes.utils.matcher_utils.Search.match_from",
+        misconception="the stack is empty at first",
+        was="self.stack, self.choices = [(anchor, node)], []",
+        becomes=(
+            "self.choices = []\n        self.stack.append((anchor, node))"
+        ),
+        told="which is not part of this one",
+    ),
+    Mutant(
+        function="rewriting.replacing.Edit.insert",
+        misconception="inputs were paired in their order",
+        was="for value in match.placeholder_nodes]",
+        becomes=(
+            "for value in [\n"
+            "            found\n"
+            "            for sought, found in match.nodes_map.items()\n"
+            '            if sought.op == "placeholder"\n'
+            "        ]]"
+        ),
+        told="Nor does it matter which was paired first",
+    ),
+    Mutant(
+        function="rewriting.replacing.Edit.insert",
+        misconception="None is not a replacement",
+        was="            self.replace(gone, came)",
+        becomes=(
+            "            if came is not None:\n"
+            "                self.replace(gone, came)"
+        ),
+        told="is the constant None",
+    ),
+    Mutant(
+        function="rewriting.replacing.Edit.insert",
+        misconception="all paths have other names",
+        was="made.renamed.get(path, path)",
+        becomes="made.renamed[path]",
+        told="what is not in it keeps its path",
+    ),
+    Mutant(
+        function="rewriting.replacing.Edit.insert",
+        misconception="a copy has the meta of its original",
+        was="                rewrite.made.append(new)",
+        becomes=(
+            "                new.meta = node.meta\n"
+            "                rewrite.made.append(new)"
+        ),
+        told="shares the dict `meta`",
+    ),
+    Mutant(
+        function="subgraph_rewriter.replace_pattern_with_filters",
+        misconception="a generator asks the filter of its time",
+        was=(
+            "    matches = [\n"
+            "        match\n"
+            "        for match in found\n"
+            "        if all(wanted(match, gm.graph, matcher.pattern) "
+            "for wanted in filters)\n"
+            "    ]"
+        ),
+        becomes=(
+            "    matches = found\n"
+            "    for wanted in filters:\n"
+            "        matches = (m for m in matches if wanted(m, "
+            "gm.graph, matcher.pattern))\n"
+            "    matches = list(matches)"
+        ),
+        told="Each filter must be asked",
+    ),
+    Mutant(
+        function="subgraph_rewriter.replace_pattern_with_filters",
+        misconception="only False rejects",
+        was="wanted(match, gm.graph, matcher.pattern) for",
+        becomes="wanted(match, gm.graph, matcher.pattern) is not False for",
+        told="the answer of never is None",
+    ),
+    Mutant(
+        function="subgraph_rewriter.replace_pattern_with_filters",
+        misconception="a filter gets the pattern as it was given",
+        was="wanted(match, gm.graph, matcher.pattern)",
+        becomes="wanted(match, gm.graph, pattern)",
+        told="and a filter must get its graph",
+    ),
+    Mutant(
+        function="subgraph_rewriter.replace_pattern_with_filters",
+        misconception="a callback that is false is none",
+        was="replacement, replacement_callback)\n",
+        becomes="replacement, replacement_callback or None)\n",
+        told="It makes the replacement all the same",
+    ),
+    Mutant(
+        function="subgraph_rewriter.replace_pattern_with_filters",
+        misconception="any replacement lets modules go",
+        was="if isinstance(replacement, nn.Module):",
+        becomes="if isinstance(replacement, (Graph, nn.Module)):",
+        told="The replacement is a Graph, which has no modules",
+    ),
+    Mutant(
+        function="rewriting.rules.Worklist.look_again",
+        misconception="any order of the walk will do",
+        was="rest.popleft()",
+        becomes="rest.pop()",
+        told="or the longer way is counted",
+    ),
+    Mutant(
+        function="rewriting.rules.Worklist.look_again",
+        misconception="the walk can call itself for users",
+        was=(
+            "            if depth < self.reach:\n"
+            "                for user in node.users:\n"
+            "                    if user not in touched:\n"
+            "                        touched[user] = depth\n"
+            "                        rest.append(user)"
+        ),
+        becomes=(
+            "            def below(n: Node, depth: int) -> None:\n"
+            "                for user in n.users:\n"
+            "                    if depth < self.reach and user not in "
+            "touched:\n"
+            "                        touched[user] = depth\n"
+            "                        self.waiting[user] = None\n"
+            "                        below(user, depth + 1)\n"
+            "\n"
+            "            below(node, depth)"
+        ),
+        told="or the longer way is counted",
+    ),
 )

@@ -365,6 +365,42 @@ def test_an_input_is_one_thing_only() -> None:
 
 
 @pytest.mark.exercise(COMPARE)
+def test_an_input_keeps_its_first_value() -> None:
+    one, pattern, _ = search(relu_of_sum, relu_of_sum)
+    one.compare(pattern["b"], 3)
+    one.compare(pattern["b"], 4)
+    same(
+        one.nodes_map.get(pattern["b"]),
+        3,
+        "Input b was 3 and was met again as 4, which does not fit. The search "
+        "may go on at an earlier choice, where b is still 3: leave the value "
+        "that an input has.",
+    )
+
+
+@pytest.mark.exercise(COMPARE)
+def test_the_reason_tells_a_text_from_a_node() -> None:
+    one, pattern, _ = search(relu_of_sum, relu_of_sum)
+    same(
+        [one.compare(pattern["add"], "x"), one.compare("x", "y")],
+        ["add is not 'x'", "'y' instead of 'x'"],
+        "The graph has the text 'x' where the pattern has something else. "
+        "Write values by `repr`, because x without its quotes is a node.",
+    )
+
+
+@pytest.mark.exercise(COMPARE)
+def test_dicts_are_constants() -> None:
+    one, pattern, graph = search(relu_of_sum, lambda x, y: torch.relu(x + y))
+    check(
+        one.compare({"k": pattern["a"]}, {"k": graph["x"]}),
+        "Both have a dict with a node in it. Only lists and tuples are "
+        "compared item by item; two dicts fit if they are equal, and these "
+        "have different nodes.",
+    )
+
+
+@pytest.mark.exercise(COMPARE)
 @pytest.mark.parametrize(
     ("first", "again"),
     [(0.5, float("0.5")), ("sum", "".join("sum")), ([1, 2], [1, 2])],
@@ -528,6 +564,13 @@ def test_literals_may_be_ignored() -> None:
         "The pattern has the constant (0, 1) and the graph 3. A tuple of "
         "numbers is a constant, too, and ignore_literals takes any other.",
     )
+    for literal, other in ((None, 2), (2, None), ("sum", 0)):
+        same(
+            one.compare(literal, other),
+            "",
+            f"The pattern has {literal!r} and the graph {other!r}: None is a "
+            "constant, too, and ignore_literals takes any.",
+        )
 
 
 @pytest.mark.exercise(COMPARE)
@@ -1417,6 +1460,12 @@ def test_a_second_search_begins_anew() -> None:
         not one.match_from(pattern["add"], graph["neg"]),
         "neg is not a sum. A choice that an earlier search left must not be "
         "tried: begin with no choices and with one pair on the stack.",
+    )
+    one.stack.append((1, 2))
+    check(
+        one.match_from(pattern["add"], graph["add"]),
+        "The sums match. A search that failed had left a pair on the stack, "
+        "which is not part of this one: begin with one pair on the stack.",
     )
 
 

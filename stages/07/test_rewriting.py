@@ -22,7 +22,7 @@ from fx.rewriting.rules import (
     rewrite_until_stable,
 )
 from fx.rewriting.templates import Rewrite, graph_of, make_template
-from fx.subgraph_rewriter import replace_pattern_with_filters
+from fx.subgraph_rewriter import MatchFilter, replace_pattern_with_filters
 from fx.usedef.values import Value
 from stages.checking import (
     check,
@@ -203,9 +203,9 @@ def test_inputs_are_paired_by_place() -> None:
         gm,
         lambda x, y: torch.sub(x, y),
         lambda y, x: y * 10 - x,
-        x="p",
-        y="q",
         sub="sub",
+        y="q",
+        x="p",
     )
     Edit(gm, carry_meta=False).insert(rewrite)
     same(
@@ -213,7 +213,8 @@ def test_inputs_are_paired_by_place() -> None:
         ["(p, 10)", "(mul, q)"],
         "The first input of the replacement is the first of the pattern, "
         "whatever they are called: here it is called y, as the second one of "
-        "the pattern is.",
+        "the pattern is. Nor does it matter which was paired first: "
+        "`placeholder_nodes` has the order of the pattern.",
     )
 
 
@@ -239,16 +240,19 @@ def test_a_replacement_may_return_its_input() -> None:
 
 
 @pytest.mark.exercise(INSERT)
-def test_a_replacement_may_return_a_constant() -> None:
+@pytest.mark.parametrize("constant", [0, None])
+def test_a_replacement_may_return_a_constant(constant: Value) -> None:
     gm = symbolic_trace(lambda x: (x - x) * 2)
-    rewrite = rewrite_of(gm, lambda a: a - a, lambda a: 0, a="x", sub="sub")
+    rewrite = rewrite_of(
+        gm, lambda a: a - a, lambda a: constant, a="x", sub="sub"
+    )
     edit = Edit(gm, carry_meta=False)
     edit.insert(rewrite)
     same(
         {str(old): new for old, new in edit.new.items()},
-        {"sub": 0},
-        "The replacement of a - a is the constant 0, which is not a node of "
-        "the template: it is what it is.",
+        {"sub": constant},
+        f"The replacement of a - a is the constant {constant}, which is not a "
+        "node of the template: it is what it is.",
     )
 
 
@@ -397,6 +401,41 @@ def test_paths_may_have_other_names() -> None:
 
 
 @pytest.mark.exercise(INSERT)
+def test_only_some_paths_have_other_names() -> None:
+    gm = symbolic_trace(Residual())
+    rewrite = rewrite_of(
+        gm, relu_of_sum, clamp_of_sum, a="linear", b="x", add="add", relu="relu"
+    )
+    fetched = rewrite.template.body[0].graph.create_node(
+        "get_attr", "linear.weight"
+    )
+    rewrite.template.body.insert(0, fetched)
+    rewrite.template.renamed["scale"] = "scale_1"
+    with working(
+        "The replacement fetches `linear.weight`, and template.renamed has "
+        "another path only: what is not in it keeps its path."
+    ):
+        Edit(gm, carry_meta=False).insert(rewrite)
+    same(
+        rewrite.made[0].target,
+        "linear.weight",
+        "`linear.weight` is not in template.renamed: it keeps its path.",
+    )
+
+
+@pytest.mark.exercise(INSERT)
+def test_a_new_node_has_a_meta_of_its_own() -> None:
+    _, rewrite, _ = inserted()
+    new, old = rewrite.made[0], rewrite.template.body[0]
+    check(
+        new.meta is not old.meta,
+        "A new node shares the dict `meta` with the node of the template that "
+        "it is a copy of. The template may be inserted again: a note on one "
+        "copy must not appear at all others.",
+    )
+
+
+@pytest.mark.exercise(INSERT)
 def test_what_is_known_of_the_old_is_carried() -> None:
     gm = symbolic_trace(Residual())
     rewrite = rewrite_of(
@@ -541,19 +580,34 @@ def test_filters_may_come_one_by_one() -> None:
 
 
 @pytest.mark.exercise(FILTERS)
-def test_all_filters_must_agree() -> None:
+@pytest.mark.parametrize("no", [False, None])
+def test_all_filters_must_agree(no: Value) -> None:
     def never(match: InternalMatch, graph: Graph, pattern: Graph) -> bool:
-        return False
+        answer: bool = no
+        return answer
 
-    gm = symbolic_trace(two_sums)
-    before = str(gm.graph)
-    done = replace_pattern_with_filters(
-        gm, relu_of_sum, clamp_of_sum, [is_sum_of_inputs, never]
-    )
-    same(done, [], "One of two filters says no: no match is replaced.")
-    same_graph(
-        gm.graph, before, "Nothing was to be replaced, and the graph changed."
-    )
+    orders: dict[str, list[MatchFilter]] = {
+        "is_sum_of_inputs and never": [is_sum_of_inputs, never],
+        "never and is_sum_of_inputs": [never, is_sum_of_inputs],
+    }
+    for names, filters in orders.items():
+        gm = symbolic_trace(two_sums)
+        before = str(gm.graph)
+        done = replace_pattern_with_filters(
+            gm, relu_of_sum, clamp_of_sum, filters
+        )
+        same(
+            done,
+            [],
+            f"The filters are {names}, and the answer of never is {no}. One of "
+            "two filters says no: no match is replaced. Each filter must be "
+            "asked, and all must agree.",
+        )
+        same_graph(
+            gm.graph,
+            before,
+            "Nothing was to be replaced, and the graph changed.",
+        )
 
 
 @pytest.mark.exercise(FILTERS)
@@ -572,6 +626,33 @@ def test_filters_are_given_both_graphs() -> None:
         "A filter is asked with (match, graph, pattern): the graph that is "
         "searched, and the pattern's graph.",
     )
+    replace_pattern_with_filters(gm, clamp_of_sum, relu_of_sum, [look])
+    check(
+        len(seen) == 2 and isinstance(seen[1][1], Graph),
+        "The pattern was given as a function, and a filter must get its graph, "
+        "the nodes of which are in the match: `matcher.pattern`.",
+    )
+
+
+@pytest.mark.exercise(FILTERS)
+def test_a_callback_may_be_false() -> None:
+    class Makers(list[Value]):
+        """A list that can be called."""
+
+        def __call__(
+            self, match: InternalMatch, graph: Graph, pattern: Graph
+        ) -> Graph:
+            return graph_of(clamp_of_sum)
+
+    gm = symbolic_trace(Residual())
+    with working(
+        "`replacement_callback` is a list that can be called, and it is empty, "
+        "so its truth value is false. It makes the replacement all the same."
+    ):
+        done = replace_pattern_with_filters(
+            gm, relu_of_sum, replacement_callback=Makers()
+        )
+    same(len(done), 1, "The match was to be replaced by what the list makes.")
 
 
 @pytest.mark.exercise(FILTERS)
@@ -817,6 +898,13 @@ def test_nothing_is_carried_or_deleted_unasked() -> None:
         ["linear", "spare"],
         "A callback made the replacement, as a graph: `spare` has to stay.",
     )
+    replace_pattern_with_filters(gm, relu_of_sum, graph_of(clamp_of_sum))
+    same(
+        [name for name, _ in gm.named_children()],
+        ["linear", "spare"],
+        "The replacement is a Graph, which has no modules: `spare` has to "
+        "stay. Only an nn.Module as the replacement lets unused modules go.",
+    )
 
 
 @pytest.mark.exercise(FILTERS)
@@ -1016,6 +1104,30 @@ def test_matches_may_end_as_far_as_a_pattern_reaches() -> None:
         "relu(x) + x became x + x, which is the pattern a + a. %x took the "
         "place of %relu, and %add, its user, is one step below. The largest "
         "pattern has two nodes, `reach` is 2, and a step of one is less.",
+        picture=f"waiting: {sorted(waiting)}",
+    )
+
+
+@pytest.mark.exercise(LOOK_AGAIN)
+@pytest.mark.parametrize("first", ["short", "long"])
+def test_the_shortest_way_counts(first: str) -> None:
+    def program(x: torch.Tensor) -> torch.Tensor:
+        new = torch.relu(x)
+        if first == "short":
+            near, far = torch.sin(new), torch.cos(torch.tan(new))
+        else:
+            far, near = torch.cos(torch.tan(new)), torch.sin(new)
+        return torch.neg(torch.exp(near + far))
+
+    gm = symbolic_trace(program)
+    deep = Rule(lambda a: torch.exp(torch.exp(torch.exp(a))), lambda a: a)
+    waiting = waiting_after(gm, [RELU_TO_ABS, deep], "relu")
+    check(
+        "exp" in waiting,
+        "abs took the place of relu, and exp is three steps below it by way of "
+        "sin and add, and four steps by way of tan and cos. The largest "
+        "pattern has four nodes, its input too, so exp can end a match. Take "
+        "what is nearest first, or the longer way is counted: `popleft`.",
         picture=f"waiting: {sorted(waiting)}",
     )
 

@@ -589,4 +589,52 @@ MUTANTS: Final = (
         node = self.create_node(""",
         told="and is called for its effect",
     ),
+    Mutant(
+        function="capture.capture.Capture.run",
+        misconception="what folds has no keywords",
+        was="self.constants.fold(func, args, kwargs, result)",
+        becomes="self.constants.fold(func, args, {}, result)",
+        told="where the 3 is the keyword argument alpha",
+    ),
+    Mutant(
+        function="capture.capture.Capture.run",
+        misconception="what reads has no keywords",
+        was="self.constants.read(func, args, kwargs)",
+        becomes="self.constants.read(func, args, {})",
+        told="which is given by name",
+    ),
+    Mutant(
+        function="capture.capture.Capture.run",
+        misconception="a constant that is false is none",
+        was="            constant = copy_of_small(args[0])",
+        becomes=(
+            "            constant = copy_of_small(args[0])\n"
+            "            if constant is not None and not constant.any():\n"
+            "                constant = None"
+        ),
+        told="and its truth value is false",
+    ),
+    Mutant(
+        function="passes.reinplace.rule_1a_metadata",
+        misconception="only parameters require gradients",
+        was="if base.requires_grad or result.requires_grad:",
+        becomes=(
+            "if result.requires_grad or (base.requires_grad and base.is_leaf):"
+        ),
+        told="and not for `is_leaf`",
+    ),
+    Mutant(
+        function="passes.reinplace.rule_1c_arguments",
+        misconception="an argument is not inside a list",
+        was="for arg in arguments_of(call.node)[1:]:",
+        becomes=(
+            "for arg in [\n"
+            "        a\n"
+            "        for a in [*call.node.args[1:], "
+            "*call.node.kwargs.values()]\n"
+            "        if isinstance(a, Node)\n"
+            "    ]:"
+        ),
+        told="a view of the first argument is in it",
+    ),
 )

@@ -8,6 +8,7 @@ from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 
 from fx.capture.capture import Capture
 from fx.experimental.proxy_tensor import make_fx
+from fx.usedef.values import Value
 from stages.checking import (
     Mistake,
     check,
@@ -15,6 +16,7 @@ from stages.checking import (
     same,
     same_graph,
     uses_intact,
+    working,
 )
 
 RUN = "capture.capture.Capture.run"
@@ -219,6 +221,47 @@ def test_a_number_may_come_out_of_a_constant() -> None:
     except RuntimeError as refused:
         raise Mistake(sentence, f"yours:    {refused}") from refused
     same(results, [3.0, 3.0], sentence)
+
+
+@pytest.mark.exercise(RUN)
+def test_a_constant_is_computed_with_all_arguments() -> None:
+    def scaled(x: torch.Tensor) -> torch.Tensor:
+        two = torch.tensor(2.0)
+        return x * torch.add(two, two, alpha=3).item()
+
+    same(
+        make_fx(scaled)(torch.ones(1))(torch.ones(1)).tolist(),
+        [8.0],
+        "two + 3 * two is 8, where the 3 is the keyword argument alpha: give "
+        "`fold` the keyword arguments, too.",
+    )
+
+
+@pytest.mark.exercise(RUN)
+def test_what_is_read_may_be_given_by_name() -> None:
+    capture = capture_of()
+    two = capture.run(aten.lift_fresh.default, (torch.tensor(2.0),), {})
+    with working(
+        "_local_scalar_dense(self=two) reads the number of a constant, which "
+        "is given by name: give `read` the keyword arguments, too."
+    ):
+        number: Value = capture.run(
+            aten._local_scalar_dense.default, (), {"self": two}
+        )
+    same(number, 2.0, "The constant is 2.")
+
+
+@pytest.mark.exercise(RUN)
+def test_a_constant_may_be_zero() -> None:
+    def added(x: torch.Tensor) -> torch.Tensor:
+        return x + torch.tensor(0.0).item()
+
+    with working(
+        "torch.tensor(0.0) is a constant, and its truth value is false: tell "
+        "`bind` of it whatever its value is."
+    ):
+        results = make_fx(added)(torch.ones(1))(torch.ones(1)).tolist()
+    same(results, [1.0], "The constant is 0.")
 
 
 @pytest.mark.exercise(RUN)

@@ -520,6 +520,25 @@ def test_a_parameter_without_autograd() -> None:
     )
 
 
+@pytest.mark.exercise(RULE_1A)
+@pytest.mark.filterwarnings("ignore:The .grad attribute")
+def test_a_computed_value_that_requires_a_gradient() -> None:
+    computed = torch.ones(3, requires_grad=True) * 2
+    with torch.no_grad():
+        answer = reason(
+            rule_1a_metadata,
+            lambda x: aten.relu.default(x),
+            "relu_default",
+            computed,
+        )
+    check(
+        answer,
+        "x is what autograd has computed from a parameter: it is not a "
+        "parameter itself, but requires a gradient as well. Ask for "
+        "`requires_grad`, and not for `is_leaf`.",
+    )
+
+
 # -- 1b: inputs --------------------------------------------------------------
 
 
@@ -755,6 +774,24 @@ def test_a_view_given_by_keyword() -> None:
         reason(rule_1c_arguments, program, "add_tensor", SQUARE),
         "add(once, other=t(once)): an argument given by keyword is read as "
         "well. arguments_of has them all.",
+    )
+
+
+@pytest.mark.exercise(RULE_1C)
+def test_a_view_inside_a_list() -> None:
+    def program(x: torch.Tensor) -> object:
+        once = aten.neg.default(x)
+        return aten.index_put.default(once, [aten.t.default(once)], x)
+
+    check(
+        reason(
+            rule_1c_arguments,
+            program,
+            "index_put_default",
+            torch.zeros(2, 2, dtype=torch.long),
+        ),
+        "index_put(once, [t(once)], x): the indices are a list, and a view of "
+        "the first argument is in it. arguments_of looks into lists.",
     )
 
 

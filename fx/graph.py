@@ -411,9 +411,9 @@ class Graph(OrderedGraph[Node]):
         """
         for problem in lint.structure_problems(self):
             raise problem.kind(problem.message)
-        must_stay = is_impure_node or self._dead_code_rule.must_keep(
-            unknown, effects
-        )
+        must_stay = is_impure_node
+        if must_stay is None:
+            must_stay = self._dead_code_rule.must_keep(unknown, effects)
         changed = False
         for node in reversed(self._nodes):
             if not node.users and not must_stay(node):

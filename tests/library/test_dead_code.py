@@ -32,6 +32,21 @@ def test_checks_that_fx_records_are_kept() -> None:
     assert "_assert_is_none" in before
 
 
+class Targets(set[object]):
+    """A predicate that is false as long as it has no targets."""
+
+    def __call__(self, node: fx.Node) -> bool:
+        return node.op in ("placeholder", "output") or node.target in self
+
+
+def test_a_predicate_is_asked_although_it_is_false() -> None:
+    graph = fx.symbolic_trace(lambda x: x).graph
+    with graph.inserting_before(graph.output_node()):
+        graph.call_function(print, ())
+    assert graph.eliminate_dead_code(Targets())
+    assert print not in {node.target for node in graph.nodes}
+
+
 def users_function(x: torch.Tensor) -> torch.Tensor:
     """A function of which fx knows nothing."""
     return x

@@ -70,7 +70,6 @@ WITHOUT: Final[dict[str, dict[str, tuple[str, ...]]]] = {
             f"{_CODEGEN}test_line_map_is_that_of_torch",
             "tests/library/test_readable_code.py::"
             "test_comments_and_shapes_as_torch_writes_them",
-            "tests/library/test_pytree_codegen.py::test_boxed_calls",
         ),
         "it names and declares its operators in another way": (
             f"{_EFFECTS}test_all_operators_beside_torch_fx",

@@ -65,7 +65,7 @@ class Watching(Watch):
             TRACES.patch(holder, names, _mode_switch)
         for holder, names in PLACES:
             TRACES.patch(holder, names, _state_switch)
-        _refuse_proxies(vars(torch))
+        _refuse_proxies(torch.__dict__)
 
     def visit(self, namespace: Globals) -> None:
         """Replace what a module has imported, and builtins that ask."""

@@ -129,7 +129,7 @@ def prove_stage(
     Cost: at most a minute on two cores; nothing if it was proved before.
     """
     key, memory = _key(tree, number), tree.root.parent / ".proofs"
-    if memory.is_file() and key in memory.read_text(encoding="utf-8").split():
+    if _remembers(memory, key):
         return []
     times = Times.read(tree.root.parent / ".proof-times")
     targets = times.ordered(stages()[number].proof)
@@ -170,11 +170,16 @@ def is_done(tree: Tree, number: int) -> bool:
 
     What the learner has changed elsewhere since does not count.
     """
-    memory = tree.root.parent / ".proofs"
-    if not memory.is_file():
-        return False
-    known = memory.read_text(encoding="utf-8").split()
-    return _functions_key(tree, number) in known
+    return _remembers(
+        tree.root.parent / ".proofs", _functions_key(tree, number)
+    )
+
+
+def _remembers(memory: Path, key: str) -> bool:
+    """Whether a key stands in the file of what was proved."""
+    return (
+        memory.is_file() and key in memory.read_text(encoding="utf-8").split()
+    )
 
 
 def _functions_key(tree: Tree, number: int) -> str:

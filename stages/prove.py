@@ -77,14 +77,14 @@ def form_problems(stage: Stage) -> Iterator[str]:
 
 def _list_problems(stage: Stage) -> Iterator[str]:
     """What the list of mutants lacks."""
-    found = Counter(mutant.function for mutant in mutants(stage))
-    names = {one.name for one in stage.exercises}
-    if found.total() <= 30:  # docs/classes.md says that there are more
-        yield f"stage {stage.number:02d} has {found.total()} mutants"
+    counts = Counter(mutant.function for mutant in mutants(stage))
+    names = {exercise.name for exercise in stage.exercises}
+    if counts.total() <= 30:  # docs/classes.md says that there are more
+        yield f"stage {stage.number:02d} has {counts.total()} mutants"
     for name in sorted(names):
-        if found[name] < 2:
+        if counts[name] < 2:
             yield f"{name} has fewer than two mutants"
-    for name in sorted(found.keys() - names):
+    for name in sorted(counts.keys() - names):
         yield f"a mutant of {name}, which is not an exercise"
 
 

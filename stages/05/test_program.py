@@ -48,6 +48,13 @@ def defined_by(code: PythonCode) -> Callable[..., Value]:
 
 # -- putting the text together -----------------------------------------------
 
+OF_EACH_NODE = """
+linear | linear = self.linear(x)
+add | add = linear + x;  linear = x = None
+relu | relu = torch.relu(add);  add = None
+output | return relu
+"""
+
 ASSEMBLY = pytest.mark.exercise("codegen.codegen.CodeGen._gen_python_code")
 
 
@@ -332,12 +339,7 @@ class TestSubclasses:
             code = graph.python_code("self")
         same_text(
             "\n".join(overview(code, tuple(graph.nodes))[-4:]),
-            """
-            linear | linear = self.linear(x)
-            add | add = linear + x;  linear = x = None
-            relu | relu = torch.relu(add);  add = None
-            output | return relu
-            """,
+            OF_EACH_NODE,
             "A user has put two lines before the first statement, so each "
             "statement is two lines further down: `_body` returns the origins "
             "of the edited lines; those of the emitter are of the others.",
@@ -390,12 +392,7 @@ class TestWhichNodeALineIsFrom:
         graph = residual_graph()
         same_text(
             "\n".join(overview(graph.python_code("self"), tuple(graph.nodes))),
-            """
-            linear | linear = self.linear(x)
-            add | add = linear + x;  linear = x = None
-            relu | relu = torch.relu(add);  add = None
-            output | return relu
-            """,
+            OF_EACH_NODE,
             "An error in a line is blamed on the node that the line map "
             "gives for it. The def line is line 0 of the function, and it "
             "is line _prologue_start of the text.",
@@ -410,12 +407,7 @@ class TestWhichNodeALineIsFrom:
         graph.set_codegen(Spaced())
         same_text(
             "\n".join(overview(graph.python_code("self"), tuple(graph.nodes))),
-            """
-            linear | linear = self.linear(x)
-            add | add = linear + x;  linear = x = None
-            relu | relu = torch.relu(add);  add = None
-            output | return relu
-            """,
+            OF_EACH_NODE,
             "The definition of this subclass ends in a line break, so an empty "
             "line comes before the body, and the definition takes two lines: "
             "count its line breaks, which `splitlines` does not do.",
@@ -446,12 +438,7 @@ class TestWhichNodeALineIsFrom:
         code = graph.python_code("self", expanded_def=True)
         same_text(
             "\n".join(overview(code, tuple(graph.nodes))),
-            """
-            linear | linear = self.linear(x)
-            add | add = linear + x;  linear = x = None
-            relu | relu = torch.relu(add);  add = None
-            output | return relu
-            """,
+            OF_EACH_NODE,
             "With one parameter a line the body begins further down: count "
             "the lines of the definition.",
         )

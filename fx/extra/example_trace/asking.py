@@ -1,12 +1,12 @@
 """Extra: `isinstance(x.shape[0], int)`, which is true when the graph runs.
 
-While a program is traced on an example, a size is a `torch.SymInt`, and that is
-no int.  So `isinstance` is replaced where the program's modules look it up, and
-gives the answer for the number.  `type(n) is int`, `n is 1` and a pattern
+While a program is traced on an example, a size is a `torch.SymInt`, which is
+not an int.  So `isinstance` is replaced where the program's modules look it up,
+and gives the answer for the number.  `type(n) is int`, `n is 1` and a pattern
 `case int()` ask in ways that cannot be replaced.
 
-All modules get the replacement at once, since nobody knows before which of
-them the program will call. It is the one that a symbolic trace uses, so that
+All modules get the replacement at once, since fx cannot know which of them
+the program will call.  It is the one that a symbolic trace uses, so that
 both kinds of traces may run in two threads.
 """
 

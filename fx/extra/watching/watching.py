@@ -65,7 +65,10 @@ class Watching(Watch):
             TRACES.patch(holder, names, _mode_switch)
         for holder, names in PLACES:
             TRACES.patch(holder, names, _state_switch)
-        _refuse_proxies(torch.__dict__)
+        # Where a library has put a function of its own, which may record the
+        # call, that stays.
+        limits = [n for n in _LIMITS if id(getattr(torch, n)) in LIMITS]
+        TRACES.patch(vars(torch), limits, stand_in)
 
     def visit(self, namespace: Globals) -> None:
         """Replace what a module has imported, and builtins that ask."""
@@ -73,7 +76,8 @@ class Watching(Watch):
         if not _LOOKED_FOR.isdisjoint(map(id, snapshot.values())):
             switches = [n for n, f in snapshot.items() if id(f) in SWITCHES]
             TRACES.patch(namespace, switches, _state_switch)
-            _refuse_proxies(namespace)
+            limits = [n for n, f in snapshot.items() if id(f) in LIMITS]
+            TRACES.patch(namespace, limits, stand_in)
         TRACES.patch(namespace, QUESTIONS - snapshot.keys(), QUESTION)
 
     def enter(self, module: nn.Module) -> None:
@@ -97,16 +101,7 @@ class Watching(Watch):
 
 _LOOKED_FOR: Final = SWITCHES.union(LIMITS)
 
-
-def _refuse_proxies(namespace: Globals) -> None:
-    """Have the limits of a dtype refuse proxies.
-
-    Where a library has put a function of its own, which may record the call,
-    that stays.
-    """
-    snapshot = namespace.copy()
-    names = [name for name, kind in snapshot.items() if id(kind) in LIMITS]
-    TRACES.patch(namespace, names, stand_in)
+_LIMITS: Final = [kind.__name__ for kind in LIMITS.values()]
 
 
 def _watching(run: object) -> Watching | None:

@@ -91,6 +91,10 @@ class TestTheLines:
         linecache.checkcache()
         assert linecache.getlines(key_of(program))
 
+    def test_separators_that_python_does_not_know_split_no_line(self) -> None:
+        program = compiled("def forward(self):\n    '\x0c\u2028'\n    return 1")
+        assert linecache.getline(key_of(program), 3) == "    return 1\n"
+
     def test_a_traceback_shows_them(self) -> None:
         with pytest.raises(ValueError) as caught:
             compiled().forward(None, 1)

@@ -329,10 +329,20 @@ class Tracer(TracerBase):
             self.module_stack[call] = here
             if not self.is_leaf_module(m, path):
                 return forward(*args, **kwargs)
-            return self.create_proxy("call_module", path, args, kwargs)
+            return self._call_leaf(path, forward, args, kwargs)
         finally:
             self.module_stack.pop(call, None)
             scope.module_path, scope.module_type = before
+
+    def _call_leaf(
+        self,
+        path: str,
+        forward: Callable[..., Value],
+        args: tuple[Value, ...],
+        kwargs: dict[str, Value],
+    ) -> Value:
+        """Record the call of a leaf module, whose `forward` is not run."""
+        return self.create_proxy("call_module", path, args, kwargs)
 
     def _runs_by_forward(self) -> bool:
         """Whether `call_module` is ours: a user's may call no `forward`."""

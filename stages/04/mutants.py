@@ -262,13 +262,13 @@ MUTANTS: Final = (
         function="tracing.tracer.Tracer.call_module",
         misconception="A call ends by returning.",
         was="""                return forward(*args, **kwargs)
-            return self.create_proxy("call_module", path, args, kwargs)
+            return self._call_leaf(path, forward, args, kwargs)
         finally:
             self.module_stack.pop(call, None)
             scope.module_path, scope.module_type = before""",
         becomes="""                result = forward(*args, **kwargs)
             else:
-                result = self.create_proxy("call_module", path, args, kwargs)
+                result = self._call_leaf(path, forward, args, kwargs)
             self.module_stack.pop(call, None)
             scope.module_path, scope.module_type = before
             return result
@@ -279,7 +279,7 @@ MUTANTS: Final = (
     Mutant(
         function="tracing.tracer.Tracer.call_module",
         misconception="The target is the attribute's name.",
-        was='self.create_proxy("call_module", path, args, kwargs)',
+        was="self._call_leaf(path, forward, args, kwargs)",
         becomes=(
             'self.create_proxy("call_module", path.split(".")[-1], args, '
             "kwargs)"
@@ -315,7 +315,7 @@ MUTANTS: Final = (
             self.module_stack[call] = here
             if not self.is_leaf_module(m, path):
                 return forward(*args, **kwargs)
-            return self.create_proxy("call_module", path, args, kwargs)
+            return self._call_leaf(path, forward, args, kwargs)
         finally:
             self.module_stack.pop(call, None)
             scope.module_path, scope.module_type = before""",
@@ -324,7 +324,7 @@ MUTANTS: Final = (
             self.module_stack[call] = here
             if not self.is_leaf_module(m, path):
                 return forward(*args, **kwargs)
-            return self.create_proxy("call_module", path, args, kwargs)
+            return self._call_leaf(path, forward, args, kwargs)
         finally:
             self.module_stack.pop(call, None)
             self.scope = scope""",
@@ -611,8 +611,8 @@ MUTANTS: Final = (
     Mutant(
         function="tracing.tracer.Tracer.call_module",
         misconception="a call is named by its key",
-        was='"call_module", path, args',
-        becomes='"call_module", call, args',
+        was="_call_leaf(path, forward",
+        becomes="_call_leaf(call, forward",
         told="Only the key in `self.module_stack` has the number",
     ),
     Mutant(
@@ -699,7 +699,7 @@ MUTANTS: Final = (
         misconception="Whatever is raised is an Exception.",
         was="""            if not self.is_leaf_module(m, path):
                 return forward(*args, **kwargs)
-            return self.create_proxy("call_module", path, args, kwargs)
+            return self._call_leaf(path, forward, args, kwargs)
         finally:
             self.module_stack.pop(call, None)
             scope.module_path, scope.module_type = before
@@ -707,7 +707,7 @@ MUTANTS: Final = (
         becomes="""            if not self.is_leaf_module(m, path):
                 result = forward(*args, **kwargs)
             else:
-                result = self.create_proxy("call_module", path, args, kwargs)
+                result = self._call_leaf(path, forward, args, kwargs)
         except Exception:
             self.module_stack.pop(call, None)
             scope.module_path, scope.module_type = before

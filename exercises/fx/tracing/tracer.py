@@ -307,6 +307,16 @@ class Tracer(TracerBase):
         """
         raise NotImplementedError("stage 04: Tracer.call_module")
 
+    def _call_leaf(
+        self,
+        path: str,
+        forward: Callable[..., Value],
+        args: tuple[Value, ...],
+        kwargs: dict[str, Value],
+    ) -> Value:
+        """Record the call of a leaf module, whose `forward` is not run."""
+        return self.create_proxy("call_module", path, args, kwargs)
+
     def _runs_by_forward(self) -> bool:
         """Whether `call_module` is ours: a user's may call no `forward`."""
         ours: bool = self.call_module == Tracer.call_module.__get__(self)

@@ -1,28 +1,50 @@
-"""Extra: calls that a trace sees, because it has replaced what is called.
+"""Extra: the calls that a trace on an example sees.
 
-A call is one value, a named tuple, so that it can be made, changed and
-recorded without three arguments through all functions. A place that a symbolic
-trace of another thread has replaced meanwhile stays as it is.
+torch shows each call of its functions and methods to a mode, `CallMode`. What
+torch does not show is replaced while the trace runs (`handing_to`), wherever a
+Python module or class has it: the functions that a user keeps whole,
+
+    fx.trace(model, x, leaves=["lib.attention", Cache.update, model.head])
+
+and `isinstance`, since a size is a `torch.SymInt` while the program is traced,
+and an int when the graph runs. `type(n) is int`, `n is 1` and a pattern `case
+int()` ask in ways that cannot be replaced. In other threads the replacements
+call the original, and so they do for what a symbolic trace has replaced.
+
+`fx.wrap` has to be written into the module that calls the function, which is
+most often not the user's; `leaves=` names the function from outside. Another
+module may have imported it by its name, so all modules are looked through.
 """
 
 from __future__ import annotations
 
 import functools
+import pkgutil
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from typing import Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 import torch
+from torch import nn
+from torch.overrides import TorchFunctionMode
 
 from ...torch_internals import pytree
 from ...torch_internals.symbolic_sizes import SYMBOLIC
-from ...tracing.patching import TRACES
-from ...tracing.wrapping import ORIGINAL, original_of
+from ...tracing.patching import TRACES, names_of
+from ...tracing.state import is_library
+from ...tracing.wrapping import ORIGINAL, all_wrapped_globals, original_of
 from ...usedef.values import Value
+
+if TYPE_CHECKING:
+    from .recorder import Recorder
 
 Function: TypeAlias = Callable[..., Value]
 Place: TypeAlias = tuple[Value, str]
 """Where Python looks something up: globals or a class, and a name."""
+
+
+Leaf: TypeAlias = nn.Module | str | Callable[..., Value]
+"""What can be a leaf."""
 
 
 class Call(NamedTuple):
@@ -66,9 +88,29 @@ class Call(NamedTuple):
 _VALUES: Final = (torch.Tensor, *SYMBOLIC)
 
 
+class CallMode(TorchFunctionMode):
+    """Shows a recorder each call of torch."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        """Make it for a recorder."""
+        super().__init__()
+        self._recorder = recorder
+
+    def __torch_function__(
+        self,
+        func: Function,
+        types: Value,
+        args: Value = (),
+        kwargs: Value = None,
+    ) -> Value:
+        """Hand a call to the recorder."""
+        call = Call(func, args, kwargs or {})
+        return call.run() if self._recorder.paused else self._recorder.see(call)
+
+
 def current() -> Value:
-    """The tracer of the trace on an example that runs here; None without."""
-    return getattr(TRACES.current, "example_tracer", None)
+    """The recorder of the trace on an example that runs here; None without."""
+    return getattr(TRACES.current, "recorder", None)
 
 
 def handing_to(
@@ -79,7 +121,7 @@ def handing_to(
     Where none does, or nothing is recorded, they call the original.
 
     Args:
-        handle: is given the tracer, and the call of the original.
+        handle: is given the recorder, and the call of the original.
     """
 
     def make(called: Value) -> Value:
@@ -90,10 +132,10 @@ def handing_to(
 
         @functools.wraps(original)
         def replacement(*args: Value, **kwargs: Value) -> Value:
-            tracer = current()
-            if tracer is None or tracer.paused:
+            recorder = current()
+            if recorder is None or recorder.paused:
                 return original(*args, **kwargs)
-            return handle(tracer, Call(original, args, kwargs))
+            return handle(recorder, Call(original, args, kwargs))
 
         vars(replacement)[ORIGINAL] = original
         return replacement
@@ -112,3 +154,104 @@ def places_of(functions: Iterable[Value]) -> Iterator[Place]:
         if not wanted.isdisjoint(map(id, [*members.values()])):
             names = [name for name in members if id(members[name]) in wanted]
             yield from ((members, name) for name in names)
+
+
+# -- the user's choice ---------------------------------------------------------
+
+
+class Leaves:
+    """The modules and functions that a trace keeps whole.
+
+    Attributes:
+        modules: those among the root's.
+        functions: the others.
+    """
+
+    def __init__(self, root: object, given: Iterable[Leaf]) -> None:
+        """Look up what the user has named.
+
+        Args:
+            root: a module, perhaps; a string can be a path in it.
+            given: the user's choice.
+
+        Raises:
+            ValueError: nothing has such a path.
+            TypeError: it is neither a module nor a function.
+        """
+        self.modules: set[nn.Module] = set()
+        self.functions: list[Value] = []
+        paths: dict[str, nn.Module] = {}
+        if isinstance(root, nn.Module):
+            paths.update(root.named_modules())
+        for leaf in given:
+            value: Value = leaf
+            if isinstance(leaf, str):
+                value = paths.get(leaf) or _looked_up(leaf)
+            if isinstance(value, nn.Module):
+                self.modules.add(value)
+            elif callable(value) and not isinstance(value, type):
+                self.functions.append(value)
+            else:
+                raise TypeError(
+                    f"{leaf!r} cannot be a leaf: give functions, methods and "
+                    "modules, or their dotted paths"
+                )
+
+    def places(self) -> Iterator[Place]:
+        """Where Python looks the functions up."""
+        for namespace, name, _ in all_wrapped_globals():
+            yield namespace, name
+        yield from places_of(self.functions)
+        for function in self.functions:
+            yield from _methods(function)
+
+
+def _looked_up(path: str) -> Value:
+    """The object of a dotted path."""
+    try:
+        return pkgutil.resolve_name(path)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise ValueError(
+            f"no leaf has the path {path!r}: it is neither a module of the "
+            f"root nor something that can be imported ({error})"
+        ) from None
+
+
+def _methods(function: Value) -> Iterator[Place]:
+    """The classes that have a method, and its name there."""
+    *way, name = str(getattr(function, "__qualname__", "")).split(".")
+    module = sys.modules.get(str(getattr(function, "__module__", "")))
+    holder: Value = functools.reduce(
+        lambda value, part: getattr(value, part, None), way, module
+    )
+    inner = getattr(function, "__func__", function)
+    if isinstance(holder, type):
+        method = names_of(holder).get(name)
+        if getattr(method, "__func__", method) is inner:
+            yield holder, name
+
+
+# -- isinstance ----------------------------------------------------------------
+
+
+def is_one_for_python(number: object, kinds: Value) -> bool:
+    """Whether what a symbolic number stands for is of some classes."""
+    known = _NUMBERS.get(type(number))
+    return known is not None and isinstance(known, kinds)
+
+
+def places_of_isinstance() -> Iterator[dict[str, Value]]:
+    """The globals of all modules that are not torch's, fx's or Python's."""
+    for name, module in [*sys.modules.items()]:
+        if not is_library(name):
+            namespace = getattr(module, "__dict__", None)
+            if isinstance(namespace, dict) and "isinstance" not in namespace:
+                yield namespace
+
+
+_NUMBERS: dict[type, object] = {
+    torch.SymInt: 0,
+    torch.SymFloat: 0.0,
+    torch.SymBool: False,
+}
+"""Class of a symbolic number -> a number of the kind that it stands for."""

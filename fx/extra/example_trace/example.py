@@ -32,7 +32,7 @@ from ...torch_internals.fake_tensors import is_fake, mark_as_parameter
 from ...usedef.values import Value
 from .guarded_code import Parameter
 from .guards import NAMES, Guard, identities
-from .recorder import ExampleTracer
+from .recorder import Recorder
 from .sizes import Dims
 from .structures import Apart, Constant, Container, Leaf, Part, keys_of
 
@@ -77,7 +77,7 @@ class Example:
             parameter = self._bound.signature.parameters[name]
             part: Part = Constant(value)  # what the program itself fills in
             if name in given or parameter.kind in _REST:
-                part = self._apart.take(value, name)
+                part = self._apart.flatten(value, name)
             self.parameters.append(_described(parameter, part))
         self.tensors: list[torch.Tensor] = self._apart.leaves
         self.names: list[str] = []
@@ -86,14 +86,14 @@ class Example:
         self.args: tuple[Value, ...] = ()
         self.kwargs: dict[str, Value] = {}
 
-    def give(self, tracer: ExampleTracer, dynamic: Value) -> None:
+    def give(self, recorder: Recorder, dynamic: Value) -> None:
         """Make placeholders, and the inputs that the program gets.
 
         Args:
-            tracer: records.
+            recorder: records.
             dynamic: which sizes may vary; see `fx.trace`.
         """
-        nodes = [_placeholder(tracer, path) for path in self._apart.paths]
+        nodes = [_placeholder(recorder, path) for path in self._apart.paths]
         self.names = [node.name for node in nodes]
         dims = self._dims(dynamic)
         fakes: dict[int, torch.Tensor] = {}
@@ -102,15 +102,15 @@ class Example:
             zip(self.tensors, nodes, strict=True)
         ):
             if id(tensor) not in fakes:
-                fake = tracer.sizes.fake(tensor, node, dims[index])
-                fakes[id(tensor)] = tracer.bind(node, fake)
-                for fact in _dressed(fake, tensor):
-                    tracer.facts[f"{node} {fact}"] = "the example"
-            node.meta["val"] = tracer.noted(fakes[id(tensor)])
+                fake = recorder.sizes.fake(tensor, node, dims[index])
+                fakes[id(tensor)] = recorder.bind(node, fake)
+                for fact in _copy_attributes(fake, tensor):
+                    recorder.questions.facts[f"{node} {fact}"] = "the example"
+            node.meta["val"] = recorder.noted(fakes[id(tensor)])
             leaves.append(fakes[id(tensor)])
         named = self._bound.arguments
         for parameter in self.parameters:
-            value = self.made.put(parameter.part, leaves)
+            value = self.made.unflatten(parameter.part, leaves)
             named[parameter.variable] = value
         self.before = self.made.snapshot()
         # By position and by name, as the user has: a decorator may tell.
@@ -225,11 +225,11 @@ def _described(parameter: inspect.Parameter, part: Part) -> Parameter:
     )
 
 
-def _dressed(fake: Value, tensor: torch.Tensor) -> Iterator[str]:
-    """Give an input without data what Python can ask of its example.
+def _copy_attributes(fake: Value, tensor: torch.Tensor) -> Iterator[str]:
+    """Copy the example's Python attributes to its fake tensor.
 
     Yields:
-        What the program may have asked, and no guard can.
+        What no guard checks.
 
     Raises:
         TypeError: the example is of a class of the user's own.
@@ -252,11 +252,11 @@ def _dressed(fake: Value, tensor: torch.Tensor) -> Iterator[str]:
         yield "is an nn.Parameter"
 
 
-def _placeholder(tracer: ExampleTracer, path: str) -> Node:
+def _placeholder(recorder: Recorder, path: str) -> Node:
     """A placeholder for the tensor that is written so."""
     name = re.sub(r"\W+", "_", path).strip("_")
     if not is_parameter_name(name) or name in NAMES:
         name = f"input_{name}"
-    node = tracer.create_node("placeholder", name, (), {})
+    node = recorder.create_node("placeholder", name, (), {})
     node.target = node.name
     return node

@@ -122,7 +122,7 @@ class Inputs:
             if isinstance(was, Constant) and value is was.value:
                 continue  # a default, whatever is in it
             into = Apart() if isinstance(was, Constant) else apart
-            part = into.take(value, parameter.variable)
+            part = into.flatten(value, parameter.variable)
             if checked and part != was:
                 self._refuse(parameter, part)
         return apart
@@ -202,7 +202,7 @@ class Outputs:
             leaves: the outputs of the graph.
             apart: the inputs of the call.
         """
-        result = apart.put(self.part, [*leaves])
+        result = apart.unflatten(self.part, [*leaves])
         for part in self.refills:
             apart.refill(part, [*leaves])
         return result

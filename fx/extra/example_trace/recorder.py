@@ -1,85 +1,139 @@
-"""Extra: records the calls of torch that a program makes with fake tensors.
+"""Extra: records what a program does with tensors that have no data.
 
-While the program runs, a mode of torch shows us each call of a function or
-method of torch.  A call that gives a tensor becomes a node:
+While the program runs, `calls` shows us each call of a function or method of
+torch.  A call that gives a tensor becomes a node:
 
     y = F.relu(x) + 1    →    relu = F.relu(x);  add = relu + 1
 
-A call that gives something else, such as `x.dtype`, is a question.  Most
-answers follow from what each guard checks; others are asked again at run time.
+A call that gives something else, such as `x.dtype`, is a question: `questions`.
 
-torch gives a mode the outermost call only. What
-`F.multi_head_attention_forward` calls in its turn is not seen, and so the
-graph keeps the words of the author. `x + 1` and `x.add(1)` are the same to a
-mode, and both are written `x + 1`.
+torch shows the outermost call only. What `F.multi_head_attention_forward` calls
+in its turn is not seen, and so the graph keeps the words of the author. `x + 1`
+and `x.add(1)` are the same call to torch, and both are written `x + 1`.
 
-The stride of a computed tensor does not follow from the guards, since a fake
-tensor may have other strides than a real one. So the graph asks again at this
-place, and compares: one call more, for questions that are rare.
+Tensors are known by their identity, so all that were seen are kept alive.  The
+program never gets a parameter itself, but a fake tensor for it, and when it is
+first used, that becomes a get_attr node. A tensor that is unknown is one of a
+closure, and becomes a constant. But a fake one that is unknown was made by
+something that torch does not show, and the graph would lack a call, so it is
+refused. A constant that the program writes into would be found written by the
+next call; each write counts up a tensor's version, through whichever view it
+is made.
+
+`x.contiguous()` may give back `x` itself, or a copy, which depends on the
+strides of the call. If both were known by one tensor, a later write into one
+of them would be recorded for the wrong one. So the program gets an alias, and
+the graph keeps two nodes.
+
+A leaf runs on fake tensors, and nothing that it does is recorded.  If it needs
+values, it runs on data that are made up: then only the kinds of its results
+are known.  Their sizes are dynamic, and what the program asks about them is
+checked where the graph has computed them. What a leaf reads of `training` is
+its own affair: it reads that again when the graph runs.
 """
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from types import NoneType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 import torch
 from torch import nn
-from torch.overrides import TorchFunctionMode, is_tensor_method_or_property
+from torch.overrides import is_tensor_method_or_property
 
-from ...node import Node
+from ...graph import Graph
+from ...linked_list.opcodes import Opcode, Target
+from ...node import Node, map_arg
 from ...proxy import TraceError
 from ...recording import frames
 from ...recording.operators import magic_methods
 from ...torch_internals import pytree
-from ...torch_internals.fake_tensors import unset_fake_temporarily
-from ...torch_internals.symbolic_sizes import SYMBOLIC
-from ...tracing.state import State
+from ...torch_internals.fake_tensors import (
+    detached,
+    is_fake,
+    unset_fake_temporarily,
+)
+from ...torch_internals.symbolic_sizes import DATA_DEPENDENT, SYMBOLIC, hint_of
+from ...torch_internals.transforms import is_wrapped
+from ...tracing.state import Held, State
 from ...tracing.tracer import Tracer
-from ...usedef.values import Value
+from ...usedef.values import Argument, Value
 from ..watching.fixed import Entered
-from . import refusals
-from .blocks import Blocks
-from .calls import Call, Function
-from .leaves import Leaves
-from .structures import is_tensor
+from . import errors
+from .calls import Call, Function, Leaves
+from .questions import Questions
+from .sizes import Sizes, specialize
+from .structures import Apart, OnObjects, attributes_of, is_tensor
 
 if TYPE_CHECKING:
     from ...proxy import Proxy
 
+Make: TypeAlias = Callable[[Value, Value], Node]
+"""Makes a node of its arguments."""
 
-class ExampleTracer(Blocks):
-    """Records what a program does with fake tensors.
+
+class Lifting(Protocol):
+    """A function that is recorded as a module: see `handlers`."""
+
+    def lift(self, node: Node) -> Node:
+        """The node itself, or what stands in the module for one outside."""
+        ...
+
+
+class Recorder(Tracer):
+    """A tracer that records what a program does with fake tensors.
 
     Attributes:
-        facts: what was asked of parameters and buffers, as sentences.
+        sizes: the symbols, and what was asked about them.
+        questions: what else was asked.
+        node_by_id: id of a tensor → the node that computes it.
+        inner: the innermost function that is recorded as a module.
+        erasable: nodes that only take a value apart, or fetch one.
+        paused: how many calls go on in which nothing is recorded.
+        has_ended: whether the program has returned.
+        shown: what the program gets for an attribute of a module.
+        entered: notes who reads the `training` of which module.
+        blocks: what has to be put back when a block ends, by its id.
+        held: what the root holds, as it was.
     """
 
-    def _runs_by_forward(self) -> bool:
-        """Whether `call_module` runs a module's forward itself: it does."""
-        return True
+    record_stack_traces = True
 
-    def __init__(self, chosen: Tracer, leaves: Leaves) -> None:
+    def __init__(self, root: nn.Module, chosen: Tracer, leaves: Leaves) -> None:
         """Begin with an empty graph.
 
         Args:
+            root: has the parameters.
             chosen: says which modules are leaves.
             leaves: what else is.
         """
         super().__init__()
         self._chosen = chosen
         self._leaves = leaves
-        self.facts: dict[str, str] = {}
-
-    def begin(self, state: State) -> None:
-        """Begin with what the root holds."""
-        self._state = state
+        self.root = root
+        self.graph = Graph(tracer_cls=type(chosen))
+        state = self._state = State(root)
+        self.held: list[Held] = state.held
         self.submodule_paths = state.modules
         self.tensor_attrs.update(state.constants)
         self.entered: Entered = Entered(state.modules)
+        self.node_by_id: dict[int, Node] = {}
+        self.inner: Lifting | None = None
+        self.erasable: set[Node] = set()
+        self.blocks: dict[int, Node] = {}
+        self.paused: int = 0
+        self.has_ended: bool = False
+        self.shown: Callable[[Value], Value] = self.fake
+        self.sizes: Sizes = Sizes(self.graph, self.erasable)
+        self.questions: Questions = Questions(self)
+        self._real_of: dict[int, torch.Tensor] = {}
+        self._fake_of: dict[int, torch.Tensor] = {}
+        self._alive: list[Value] = []
+        self._constants: list[tuple[torch.Tensor, int, str]] = []
 
     def finish(self) -> None:
         """Forget the root, and what the trace kept alive."""
@@ -87,55 +141,98 @@ class ExampleTracer(Blocks):
         self.entered = Entered({})
         self._alive.clear()
 
-    def note_modes(self, output: Node) -> None:
-        """Note at the output which modules' modes the graph has fixed."""
-        self.entered.note_mode(output, self.root.training)
+    @property
+    def paths(self) -> dict[nn.Module, str]:
+        """The modules of the root, and their dotted paths."""
+        return self.submodule_paths or {}
 
-    # -- modules -----------------------------------------------------------
-
-    def getattr(
-        self,
-        attr: str,
-        attr_val: Value,
-        parameter_proxy_cache: dict[str, Proxy],
-    ) -> Value:
-        """A fake tensor for a parameter or buffer."""
-        return self.shown(attr_val)
-
-    def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:
-        """Whether a call is recorded as a whole, as the chosen tracer says."""
-        return (
-            m in self._leaves.modules
-            or isinstance(m, torch.jit.ScriptModule)
-            or self._chosen.is_leaf_module(m, module_qualified_name)
-        )
-
-    def call_module(
-        self,
-        m: nn.Module,
-        forward: Function,
-        args: tuple[Value, ...],
-        kwargs: dict[str, Value],
-    ) -> Value:
-        """Record the call of a leaf, or run another module."""
-        path, call = self.paths.get(m), Call(forward, args, kwargs)
-        if self.paused or not path:
-            return call.run()
-        count = self.num_calls.get(path, 0)
-        self.num_calls[path] = count + 1
-        key = f"{path}@{count}" if count else path
-        scope, here = self.scope, (path, type(m))
-        before = scope.module_path, scope.module_type
+    @contextmanager
+    def pause(self) -> Iterator[None]:
+        """A block in which nothing is recorded."""
+        self.paused += 1
         try:
-            scope.module_path, scope.module_type = here
-            self.module_stack[key] = here
-            if not self.is_leaf_module(m, path):
-                return call.run()
-            make = partial(self.create_node, "call_module", path)
-            return self.record_whole(call, make)
+            yield
         finally:
-            self.module_stack.pop(key, None)
-            scope.module_path, scope.module_type = before
+            self.paused -= 1
+
+    @contextmanager
+    def showing(self, shown: Callable[[Value], Value]) -> Iterator[None]:
+        """A block that is not recorded, and reads parameters otherwise.
+
+        Args:
+            shown: what an attribute of a module is.
+        """
+        before, self.shown = self.shown, shown
+        try:
+            with self.pause():
+                yield
+        finally:
+            self.shown = before
+
+    # -- nodes -------------------------------------------------------------
+
+    def create_node(
+        self,
+        kind: Opcode,
+        target: Target,
+        args: tuple[Argument, ...],
+        kwargs: dict[str, Argument],
+        name: str | None = None,
+        type_expr: Value = None,
+    ) -> Node:
+        """Add a node; in a submodule, nodes from outside are lifted."""
+        if self.inner is not None:
+            lifted: Value = map_arg((args, kwargs), self.inner.lift)
+            args, kwargs = lifted
+        return super().create_node(kind, target, args, kwargs, name, type_expr)
+
+    def call(self, target: Function, *args: Argument, **kwargs: Value) -> Node:
+        """Add a call_function node."""
+        return self.create_node("call_function", target, args, kwargs)
+
+    def create_arg(self, a: Value) -> Argument:
+        """What a node can hold for a value of the program."""
+        if is_tensor(a):
+            return self.node_of(a)
+        if isinstance(a, SYMBOLIC):
+            try:
+                return self.sizes.node(a)
+            except KeyError:  # too rare to be written: fixed, and guarded
+                return specialize(a)
+        if isinstance(a, type):
+            return a
+        if isinstance(a, torch.Size):
+            return tuple(map(self.create_arg, a))
+        return super().create_arg(a)
+
+    def node_of(self, tensor: torch.Tensor) -> Node:
+        """The node of a tensor; for one of the root, a new get_attr node.
+
+        Raises:
+            TraceError: the call that made it was not seen.
+        """
+        node = self.node_by_id.get(id(tensor))
+        if node is not None:
+            return node
+        real = self._real_of.get(id(tensor), tensor)
+        if is_fake(real):
+            paths = None if self.has_ended else self.paths
+            raise TraceError(errors.unseen(tensor, paths))
+        path, fake = self._tensor_path(real), self.fake(real)
+        if path is None:
+            path = self._constant_path(real)
+            self._constants.append((fake, _version(fake), frames.where()))
+        node = self.create_node("get_attr", path, (), {})
+        node.meta["val"] = self.noted(fake)
+        self.erasable.add(node)
+        self.node_by_id |= {id(t): node for t in (tensor, real, fake)}
+        return node
+
+    def erase_unused(self) -> None:
+        """Erase the nodes that are not used after all."""
+        for node in reversed(self.graph.nodes):
+            if not node.users and node in self.erasable:
+                self.graph.erase_node(node)
 
     # -- calls -------------------------------------------------------------
 
@@ -154,12 +251,12 @@ class ExampleTracer(Blocks):
         result, bind = self.run_call(call, is_leaf=False)
         gives_tensors = any(map(is_tensor, pytree.tree_leaves(result)))
         if gives_tensors or (result is None and name != "__get__"):
-            node = self._record(call, *written)
+            node = self.record(call, *written)
             return bind(node, result) if gives_tensors else None
-        self._ask(call, result)
+        self.questions.ask(call, result)
         return result
 
-    def _record(self, call: Call, args: Value, kwargs: Value) -> Node:
+    def record(self, call: Call, args: Value, kwargs: Value) -> Node:
         """The node for a call."""
         function, name = call.function, call.name
         make = partial(self.create_node, "call_function")
@@ -177,62 +274,263 @@ class ExampleTracer(Blocks):
             return make(target, args[::-1] if is_reflected else args, {})
         return self.create_node("call_method", name, args, kwargs)
 
-    # -- questions ---------------------------------------------------------
+    # -- leaves ------------------------------------------------------------
 
-    def _ask(self, call: Call, answer: Value) -> None:
-        """Note what was asked of a tensor.
-
-        Raises:
-            TraceError: the answer cannot be compared with a later one.
-        """
-        name, is_attribute = call.name, call.name == "__get__"
-        if is_attribute:
-            getter: Value = call.function
-            name = getter.__self__.__name__
-        asked: Value = next(iter(call.args), None)
-        node = self.node_by_id.get(id(asked))
-        if name in _FOLLOWS:
-            path = self.path_of(asked)
-            if path is not None:
-                text = f"{path}.{name} was {answer!r}"
-                self.facts.setdefault(text, frames.where())
-            elif name == "dtype" and node and node.op != "placeholder":
-                self.ask_what_casts(asked.device.type)
-        elif name == "grad_fn":
-            for attribute in ("requires_grad", "is_leaf"):
-                get: Value = vars(torch.Tensor.__base__)[attribute].__get__
-                self._ask(Call(get, (asked,), {}), get(asked))
-        elif not isinstance(answer, _ANSWERS):
-            raise TraceError(refusals.data_dependent(None, self.paths))
-        elif node and node.op == "placeholder" and not self.inner:
-            given = [*map(repr, call.args[1:])]
-            given += [f"{key}={value!r}" for key, value in call.kwargs.items()]
-            text = "" if is_attribute else f"({', '.join(given)})"
-            self.sizes.ask_input(f"{node}.{name}{text}", answer)
-        else:
-            written: Value = self.create_arg((call.args, call.kwargs))
-            again = self._record(call, *written)
-            self.sizes.check_equal(again, self.create_arg(answer))
-
-
-class Watch(TorchFunctionMode):
-    """Shows a tracer each call of torch."""
-
-    def __init__(self, tracer: ExampleTracer) -> None:
-        """Make it for a tracer."""
-        super().__init__()
-        self._tracer = tracer
-
-    def __torch_function__(
+    def getattr(
         self,
-        func: Function,
-        types: Value,
-        args: Value = (),
-        kwargs: Value = None,
+        attr: str,
+        attr_val: Value,
+        parameter_proxy_cache: dict[str, Proxy],
     ) -> Value:
-        """Hand a call to the tracer."""
-        call = Call(func, args, kwargs or {})
-        return call.run() if self._tracer.paused else self._tracer.see(call)
+        """A fake tensor for a parameter or buffer."""
+        return self.shown(attr_val)
+
+    def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:
+        """Whether a call is recorded as one node, as the chosen tracer says."""
+        return (
+            m in self._leaves.modules
+            or isinstance(m, torch.jit.ScriptModule)
+            or self._chosen.is_leaf_module(m, module_qualified_name)
+        )
+
+    def call_module(
+        self,
+        m: nn.Module,
+        forward: Function,
+        args: tuple[Value, ...],
+        kwargs: dict[str, Value],
+    ) -> Value:
+        """Record the call of a leaf, or run another module."""
+        if self.paused or not self.paths.get(m):
+            return forward(*args, **kwargs)
+        return super().call_module(m, forward, args, kwargs)
+
+    def _call_leaf(
+        self,
+        path: str,
+        forward: Function,
+        args: tuple[Value, ...],
+        kwargs: dict[str, Value],
+    ) -> Value:
+        """Run a leaf module, and record its call as one node."""
+        make = partial(self.create_node, "call_module", path)
+        return self.record_leaf(Call(forward, args, kwargs), make)
+
+    def _runs_by_forward(self) -> bool:
+        """Whether `call_module` runs a module's forward itself: it does."""
+        return True
+
+    def call_function(self, call: Call, target: Value = None) -> Value:
+        """Make the call of a leaf function, and record it if it has tensors.
+
+        Args:
+            call: gives the result.
+            target: what the node calls, if that is not the function.
+        """
+        if not call.has_values():
+            return call.run()
+        target = target or call.function
+        make = partial(self.create_node, "call_function", target)
+        try:
+            return self.record_leaf(call, make)
+        except NotImplementedError:
+            if self.inner is not None:
+                raise
+            return self._record_with_objects(call)
+
+    def _record_with_objects(self, call: Call) -> Value:
+        """Record a call that is given objects, in which there are tensors.
+
+        The node takes these tensors, and gives those in the result and in the
+        objects afterwards, which are put into the program's.
+        """
+        apart = Apart()
+        part = apart.flatten((call.args, call.kwargs))
+        given, whole = [*apart.leaves], OnObjects(call.function, part)
+        answer, bind = self.run_call(Call(whole, (*given,), {}), is_leaf=True)
+        node = self.call(whole, *map(self.create_arg, given))
+        leaves = given + bind(node, answer)
+        result = apart.unflatten(whole.parts[0], leaves)
+        for container in whole.parts[1:]:
+            apart.refill(container, leaves)
+        return result
+
+    def record_leaf(self, call: Call, make: Make) -> Value:
+        """Make the call of a leaf, and record it as one node."""
+        written: Value = self.create_arg((call.args, call.kwargs))
+        read = {*self.entered.read_training}
+        result, bind = self.run_call(call, is_leaf=True)
+        self.entered.read_training = read
+        return bind(make(*written), result)
+
+    def run_call(
+        self, call: Call, *, is_leaf: bool
+    ) -> tuple[Value, Callable[[Node, Value], Value]]:
+        """Make a call that is recorded as one node; with data, if it must be.
+
+        Some operators have a wrong rule for tensors without data, or none, and
+        a leaf may decide by values.
+
+        Returns:
+            The result, and what binds it.
+        """
+        try:
+            with self.pause():
+                return call.run(), self.bind
+        except Exception as error:
+            if not is_leaf and isinstance(error, DATA_DEPENDENT):
+                raise
+            try:
+                if not is_leaf and call.has_symbols():
+                    with self.pause():  # it wants numbers: these are fixed
+                        return call.mapped(specialize).run(), self.bind
+            except Exception:  # that is not why
+                pass
+            try:
+                with unset_fake_temporarily(), self.showing(self.real):
+                    result = call.mapped(self.real).run()
+            except Exception:
+                raise error from None
+            kinds = torch.Tensor, NoneType
+            if all(isinstance(x, kinds) for x in pytree.tree_leaves(result)):
+                return result, self._bind_real
+            message = errors.data_dependent(error, self.paths)
+            raise TraceError(message) from error
+
+    def _bind_real(self, node: Node, value: Value) -> Value:
+        """Bind the result of a run with data: all its sizes are unknown."""
+        if is_tensor(value):
+            with self.pause():
+                node, fake = self.sizes.result(value, node)
+            return self.bind(node, fake)
+        if type(value) not in (tuple, list):
+            return value
+        return type(value)(
+            self._bind_real(self.call(operator.getitem, node, index), item)
+            for index, item in enumerate(value)
+        )
+
+    # -- values ------------------------------------------------------------
+
+    def bind(self, node: Node, value: Value) -> Value:
+        """Let a node stand for a value, and for the tensors in it.
+
+        A tensor that was there before, such as the one that `contiguous`
+        gives back, may be another one at run time.  So the program gets a
+        new alias of it.
+
+        Returns:
+            The value for the program.
+        """
+        node.meta["val"] = pytree.tree_map(self.noted, value)
+        if is_tensor(value):
+            if id(value) in self.node_by_id and not _keeps_identity(node):
+                with self.pause():
+                    value = value.view_as(value)
+            self.node_by_id[id(value)] = node
+            self._alive.append(value)
+        elif isinstance(value, tuple | list):
+            items = [
+                self.bind_item(node, operator.getitem, index, item)
+                for index, item in enumerate(value)
+            ]
+            return type(value)(items) if type(value) in (tuple, list) else value
+        elif not isinstance(value, nn.Module):
+            is_dict = isinstance(value, dict)
+            get: Function = operator.getitem if is_dict else getattr
+            keyed = value if is_dict else attributes_of(value) or {}
+            for key, item in keyed.items():
+                self.bind_item(node, get, key, item)
+        return value
+
+    def bind_item(
+        self, whole: Node, get: Function, key: Value, item: Value
+    ) -> Value:
+        """Bind what is in a value, if there are tensors in it."""
+        if not any(map(is_tensor, pytree.tree_leaves(item))):
+            return item
+        node = self.call(get, whole, key)
+        self.erasable.add(node)
+        return self.bind(node, item)
+
+    def bind_leaves(
+        self, node: Node, result: Value, leaves: list[torch.Tensor]
+    ) -> Value:
+        """Bind the tensors of a result, which the node gives as a tuple."""
+        if is_tensor(result):
+            return self.bind(node, result)
+        for index, leaf in enumerate(leaves):
+            self.bind_item(node, operator.getitem, index, leaf)
+        return result
+
+    def noted(self, value: Value) -> Value:
+        """What a node's `meta` keeps of a value: no gradients, no symbols."""
+        if is_tensor(value) and is_wrapped(value):
+            return None
+        if is_fake(value):
+            with self.pause():
+                return detached(self.sizes.mode, value)
+        return hint_of(value)
+
+    def fake(self, tensor: Value) -> Value:
+        """The fake tensor for a tensor that is not part of the inputs."""
+        if not is_tensor(tensor) or is_fake(tensor) or is_wrapped(tensor):
+            return tensor
+        if id(tensor) not in self._fake_of:
+            with self.pause():
+                new = self.sizes.mode.from_tensor(tensor, static_shapes=True)
+            self._fake_of[id(tensor)] = new
+            self._real_of[id(new)] = tensor
+            self._alive += [tensor, new]
+        return self._fake_of[id(tensor)]
+
+    def real(self, value: Value) -> Value:
+        """Some data such as a fake tensor may have; or a copy of a tensor."""
+        if not is_fake(value):
+            return value.clone() if is_tensor(value) else hint_of(value)
+        if id(value) in self._real_of:
+            return self._real_of[id(value)].detach().clone()
+        sizes, strides = map(hint_of, value.shape), map(hint_of, value.stride())
+        kinds = {"dtype": value.dtype, "device": value.device}
+        may_index = not (value.is_floating_point() or value.is_complex())
+        may_index &= value.dtype != torch.bool
+        new = torch.empty_strided([*sizes], [*strides], **kinds)
+        return new.fill_(0 if may_index else 1)
+
+    # -- the root ----------------------------------------------------------
+
+    def path_of(self, value: Value) -> str | None:
+        """Where the root has a tensor, or that for which a fake one stands."""
+        real: Value = self._real_of.get(id(value), value)
+        return self._tensor_path(real) if is_tensor(real) else None
+
+    def check_constants(self) -> None:
+        """Raise TraceError if a tensor that no call has made is written to."""
+        for fake, version, line in self._constants:
+            if _version(fake) != version:
+                raise TraceError(errors.written(line))
+
+    @property
+    def stored(self) -> list[str]:
+        """The names of what the trace has put on the root."""
+        return self._added
+
+    def store(self, prefix: str, value: Value) -> Node:
+        """A node that fetches what is put on the root until the trace ends."""
+        return self.create_node("get_attr", self._store(prefix, value), (), {})
+
+
+def _version(tensor: Value) -> int:
+    """How often a tensor was written to; 0 where nobody counts."""
+    known = not torch.is_inference(tensor)
+    return tensor._version if known else 0  # noqa: SLF001
+
+
+def _keeps_identity(node: Node) -> bool:
+    """Whether a call always gives back the tensor that it was given."""
+    name = str(node.target)
+    in_place = name.endswith("_") and not name.endswith("__")
+    return node.op == "call_method" and in_place
 
 
 def _rows() -> Iterator[tuple[str, tuple[Function, int, bool]]]:
@@ -251,14 +549,3 @@ _OPERATORS: Final = dict(_rows())
 
 _BY_ONES: Final = ("squeeze", "squeeze_")
 """Calls whose result has fewer dimensions where a size is 1."""
-
-_FOLLOWS: Final = frozenset(
-    "dtype device layout ndim dim ndimension shape size numel nelement type "
-    "is_floating_point is_complex is_signed element_size itemsize nbytes "
-    "get_device is_cpu is_cuda is_meta is_sparse is_quantized is_nested "
-    "is_mkldnn is_mps is_xpu __len__".split()
-)
-"""Questions whose answer follows from what each guard checks."""
-
-_ANSWERS: Final = (bool, int, float, str, tuple, NoneType, *SYMBOLIC)
-"""Types of answers that can be compared."""

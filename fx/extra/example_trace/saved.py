@@ -22,7 +22,7 @@ from ...usedef.values import Value
 from ..saving.values import Codec
 from .guarded_code import GuardedCodeGen, Inputs, Outputs, Parameter
 from .guards import NAMES, Guard, Guards
-from .structures import Again, Constant, Container, Leaf, Part
+from .structures import BackReference, Constant, Container, Leaf, Part
 
 # -- writing -------------------------------------------------------------------
 
@@ -60,7 +60,7 @@ def _part(part: Part, codec: Codec) -> Value:
     match part:
         case Leaf():
             return {"leaf": part.index}
-        case Again():
+        case BackReference():
             return {"again": part.number}
         case Constant():
             return {"constant": codec.data(part.value)}
@@ -124,7 +124,7 @@ def _made(record: Value, codec: Codec) -> Part:
     if tag == "leaf":
         return Leaf(int(value))
     if tag == "again":
-        return Again(int(value))
+        return BackReference(int(value))
     if tag == "constant":
         return Constant(codec.value(value))
     number, form, inside, name = value

@@ -70,8 +70,8 @@ class Sizes:
         )
         self.guards: list[Guard] = []
         self._texts: dict[Value, str] = {}
-        self._late: list[Value] = []
-        self._late_asked: dict[str, str] = {}
+        self._unbacked: list[Value] = []
+        self._unbacked_asked: dict[str, str] = {}
         self._nodes: dict[str, Argument] = {}
         self._dims: dict[Value, tuple[str, Value]] = {}
 
@@ -124,7 +124,7 @@ class Sizes:
         sizes = []
         for place, value in enumerate(tensor.shape):
             size = self._size(node, place, value, None)
-            self._late.append(expression_of(size))
+            self._unbacked.append(expression_of(size))
             sizes.append(size)
         return node, self._made(tensor, sizes)
 
@@ -207,10 +207,10 @@ class Sizes:
     def _note(self, asked: Value) -> None:
         """Note what ShapeEnv relies on from now on."""
         text = written(asked, self._texts)
-        if asked.free_symbols.isdisjoint(self._late):
+        if asked.free_symbols.isdisjoint(self._unbacked):
             self.guards.append(Guard(text, value=True, line=frames.where()))
         else:
-            self._late_asked[text] = frames.where()
+            self._unbacked_asked[text] = frames.where()
 
     def ask_input(self, text: str, answer: Value) -> None:
         """Note what was asked of an input, and the answer.
@@ -235,9 +235,9 @@ class Sizes:
         message += f", asked at {frames.where()}"
         graph.call_function(assert_, (equal, message))
 
-    def check_late(self) -> None:
+    def check_unbacked(self) -> None:
         """Let the graph check what was asked of sizes that it computes."""
-        for text, line in self._late_asked.items():
+        for text, line in self._unbacked_asked.items():
             node = self._of_text(ast.parse(text, mode="eval").body)
             message = f"the trace relied on {text}, asked at {line}"
             self._graph.call_function(assert_, (node, message))
@@ -302,7 +302,7 @@ def _strides(tensor: torch.Tensor, sizes: list[Value]) -> list[Value]:
     return new_strides
 
 
-def plain(number: Value) -> Value:
+def specialize(number: Value) -> Value:
     """The number itself, which is fixed by a guard from then on."""
     if isinstance(number, torch.SymInt):
         return int(number)

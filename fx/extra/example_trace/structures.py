@@ -1,8 +1,9 @@
 """Extra: nested values taken apart into tensors and what they were in.
 
 A graph has a placeholder for each tensor.  What a program takes and gives is
-nested: tuples, dicts, a dataclass, an object with a cache.  `Apart.take` gives
-the tensors, and a description of the rest, which can be compared and saved:
+nested: tuples, dicts, a dataclass, an object with a cache.  `Apart.flatten`
+gives the tensors, and a description of the rest, which can be compared and
+saved:
 
     {"x": t, "n": 3}    →    [t],  Container(dict, (Leaf(0), Constant(3)))
 
@@ -22,7 +23,7 @@ from __future__ import annotations
 import enum
 import operator
 import types
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import partial
 from typing import Final, TypeAlias
@@ -33,6 +34,7 @@ from torch import nn
 from ...torch_internals import pytree
 from ...torch_internals.symbolic_sizes import SYMBOLIC
 from ...usedef.values import Recorded, Value
+from .guards import GuardError
 
 
 @dataclass(frozen=True)
@@ -103,7 +105,7 @@ class Container:
 
 
 @dataclass(frozen=True)
-class Again:
+class BackReference:
     """A container that was met before.
 
     Attributes:
@@ -113,7 +115,7 @@ class Again:
     number: int
 
 
-Part: TypeAlias = Leaf | Constant | Container | Again
+Part: TypeAlias = Leaf | Constant | Container | BackReference
 
 
 class Apart:
@@ -132,7 +134,7 @@ class Apart:
         self.containers: list[Value] = []
         self._numbers: dict[int, int] = {}
 
-    def take(self, value: Value, path: str = "") -> Part:
+    def flatten(self, value: Value, path: str = "") -> Part:
         """Take a value apart.
 
         Args:
@@ -148,7 +150,7 @@ class Apart:
         if isinstance(value, _PLAIN):
             return Constant(value)
         if id(value) in self._numbers:
-            return Again(self._numbers[id(value)])
+            return BackReference(self._numbers[id(value)])
         content, kind = _held(value)
         if content is None:
             return Constant(value)
@@ -156,7 +158,7 @@ class Apart:
         items, spec = _one_level(content)
         keys = _keys(content, len(items))
         parts = tuple(
-            self.take(item, path and _written(path, key, kind))
+            self.flatten(item, path and _written(path, key, kind))
             for key, item in zip(keys, items, strict=True)
         )
         return Container(number, spec, parts, kind)
@@ -169,20 +171,20 @@ class Apart:
         self.containers.append(value)
         return number
 
-    def put(self, part: Part, leaves: list[Value]) -> Value:
+    def unflatten(self, part: Part, leaves: list[Value]) -> Value:
         """Put together what a part describes.
 
         Containers that this has met already are these very objects.
 
         Args:
-            part: what `take` gave, of this or after this.
+            part: what `flatten` gave, of this or after this.
             leaves: for the leaves.
         """
         if isinstance(part, Leaf):
             return leaves[part.index]
         if isinstance(part, Constant):
             return part.value
-        if isinstance(part, Again):
+        if isinstance(part, BackReference):
             return self.containers[part.number]
         if part.kind is torch.Size:
             return torch.Size(self._held(part, leaves))
@@ -200,7 +202,7 @@ class Apart:
 
     def _held(self, part: Container, leaves: list[Value]) -> Value:
         """What pytree makes of the parts of a container."""
-        items = [self.put(inner, leaves) for inner in part.parts]
+        items = [self.unflatten(inner, leaves) for inner in part.parts]
         return pytree.tree_unflatten(items, part.spec)
 
     def snapshot(self) -> list[Container]:
@@ -222,7 +224,7 @@ class Apart:
             What they hold now, for `refill`.
         """
         return [
-            replace(new, parts=tuple(map(self.take, new.parts)))
+            replace(new, parts=tuple(map(self.flatten, new.parts)))
             for old, new in zip(before, self.snapshot(), strict=False)
             if old.spec != new.spec
             or not all(map(operator.is_, old.parts, new.parts))
@@ -357,7 +359,46 @@ def in_words(part: Part) -> str:
         return "a tensor"
     if isinstance(part, Constant):
         return repr(part.value)
-    if isinstance(part, Again):
+    if isinstance(part, BackReference):
         return "an object that is given twice"
     kind = part.kind or part.spec.type
     return f"a {kind.__name__} of {len(part.parts)}"
+
+
+# -- calls with objects --------------------------------------------------------
+
+
+class OnObjects:
+    """A function that is called with objects, and given their tensors.
+
+    Attributes:
+        part: what it is called with.
+        parts: what it has returned in the first call, and what it has changed.
+    """
+
+    def __init__(self, function: Callable[..., Value], part: Part) -> None:
+        """Make it of what a call is given."""
+        self._function = function
+        self.part: Part = part
+        self.parts: tuple[Value, ...] = ()
+        self.__name__: str = getattr(function, "__name__", "call")
+
+    def __call__(self, *leaves: Value) -> list[Value]:
+        """The tensors in the result, then those that objects have anew.
+
+        Raises:
+            GuardError: there are others than in the first call.
+        """
+        apart = Apart()
+        args, kwargs = apart.unflatten(self.part, [*leaves])
+        before = apart.snapshot()
+        apart.leaves += leaves
+        result = self._function(*args, **kwargs)
+        parts = apart.flatten(result), *apart.changed(before)
+        self.parts = self.parts or parts
+        if parts != self.parts:
+            raise GuardError(
+                f"{self.__name__} has done something else with its objects "
+                "than when it was traced. Trace again with such inputs"
+            )
+        return apart.leaves[len(leaves) :]

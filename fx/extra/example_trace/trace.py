@@ -28,7 +28,6 @@ from typing import Final
 import torch
 from torch import nn
 
-from ...graph import Graph
 from ...graph_module import GraphModule
 from ...node import Node
 from ...proxy import TraceError
@@ -45,22 +44,26 @@ from ...tracing import watch as told
 from ...tracing.changes import changes
 from ...tracing.patching import TRACES
 from ...tracing.questions import FLAGS
-from ...tracing.state import State
 from ...tracing.trace_run import TraceRun, _module_call, _module_getattr
 from ...tracing.tracer import Root, Tracer
 from ...usedef.values import Value
 from ..watching.fixed import FIXED_MODE
 from ..watching.watching import QUESTION, TRAINING, Watching
-from . import blocks, refusals, submodules
-from . import leaves as of_user
-from .asking import is_one_for_python, places_of_isinstance
-from .calls import handing_to
+from . import errors, handlers
+from .calls import (
+    CallMode,
+    Leaf,
+    Leaves,
+    handing_to,
+    is_one_for_python,
+    places_of_isinstance,
+)
 from .example import Example
 from .guarded_code import GuardedCodeGen, Inputs, Outputs
 from .guards import Guards
-from .recorder import ExampleTracer, Watch
-from .sizes import Sizes
-from .structures import Apart, Constant, Container, Leaf, Part
+from .recorder import Recorder
+from .structures import Apart, Constant, Container, Part
+from .structures import Leaf as TensorLeaf
 
 
 def trace(
@@ -68,7 +71,7 @@ def trace(
     /,
     *args: Value,
     dynamic: Value = None,
-    leaves: Iterable[of_user.Leaf] = (),
+    leaves: Iterable[Leaf] = (),
     tracer: Tracer | None = None,
     **kwargs: Value,
 ) -> GraphModule:
@@ -103,7 +106,7 @@ def trace(
 
     Cost: the program's Python code, and some 100 µs for each call recorded.
     """
-    run = ExampleRun(root, tracer or Tracer(), of_user.Leaves(root, leaves))
+    run = ExampleRun(root, tracer or Tracer(), Leaves(root, leaves))
     return run.trace(args, kwargs, dynamic)
 
 
@@ -111,12 +114,10 @@ class ExampleRun(TraceRun):
     """A trace of a program on an example.
 
     Attributes:
-        example_tracer: records.
+        recorder: records.
     """
 
-    def __init__(
-        self, root: Root, chosen: Tracer, leaves: of_user.Leaves
-    ) -> None:
+    def __init__(self, root: Root, chosen: Tracer, leaves: Leaves) -> None:
         """Begin with what is to be traced.
 
         Args:
@@ -124,19 +125,15 @@ class ExampleRun(TraceRun):
             chosen: says which modules are leaves.
             leaves: what else is.
         """
-        tracer = ExampleTracer(chosen, leaves)
-        self.example_tracer: ExampleTracer = tracer
-        super().__init__(tracer)
+        owner = root if isinstance(root, nn.Module) else nn.Module()
+        self.recorder: Recorder = Recorder(owner, chosen, leaves)
+        super().__init__(self.recorder)
         self._root = root
         self._leaves_of_user = leaves
-        tracer.root = root if isinstance(root, nn.Module) else nn.Module()
-        tracer.graph = Graph(tracer_cls=type(chosen))
-        tracer.sizes = Sizes(tracer.graph, tracer.erasable)
-        self._state = State(tracer.root)
-        tracer.begin(self._state)
+        self._held = self.recorder.held
         # Asked by what is replaced to see who reads `training`.
         watching = Watching()
-        watching.entered = tracer.entered
+        watching.entered = self.recorder.entered
         self.watch: told.Watch = watching
 
     def patch(self, function: FunctionType | None = None) -> None:
@@ -147,12 +144,11 @@ class ExampleRun(TraceRun):
         for place in FLAGS:
             TRACES.patch(*place)
         for holder, name in self._leaves_of_user.places():
-            TRACES.patch(holder, [name], handing_to(ExampleTracer.call_leaf))
+            TRACES.patch(holder, [name], handing_to(Recorder.call_function))
         for namespace in places_of_isinstance():
             TRACES.patch(namespace, ["isinstance"], QUESTION)
         TRACES.patch(*COMPUTED, remembering)
-        blocks.patch()
-        submodules.patch()
+        handlers.patch()
 
     def call_function(
         self,
@@ -173,27 +169,27 @@ class ExampleRun(TraceRun):
         self, args: tuple[Value, ...], kwargs: dict[str, Value], dynamic: Value
     ) -> GraphModule:
         """Run the program, and make a module of what was recorded."""
-        tracer, drawn = self.example_tracer, _drawn()
+        recorder, drawn = self.recorder, _drawn()
         try:
             example = Example(self._function(), args, kwargs)
-            example.give(tracer, dynamic)
+            example.give(recorder, dynamic)
             with TRACES.during(self):
                 self.patch()
-                with settings(), tracer.sizes.mode, python_dispatcher():
+                with settings(), recorder.sizes.mode, python_dispatcher():
                     result = frames.run_traced(self._run, (example,))
-            tracer.has_ended = True
+            recorder.has_ended = True
             if _drawn() != drawn:
-                raise TraceError(refusals.drawn())
+                raise TraceError(errors.drawn())
             return self._finish(example, result)
         except DATA_DEPENDENT as error:
-            message = refusals.data_dependent(error, tracer.paths)
+            message = errors.data_dependent(error, recorder.paths)
             raise TraceError(message) from error
         except UNSUPPORTED as error:
-            raise TraceError(refusals.unsupported(error)) from error
+            raise TraceError(errors.unsupported(error)) from error
         finally:
-            for change in changes(self._state.held):
+            for change in changes(self._held):
                 change.undo()
-            tracer.finish()
+            recorder.finish()
 
     def _function(self) -> Callable[..., Value]:
         """The function whose parameters the example has to fit."""
@@ -204,51 +200,54 @@ class ExampleRun(TraceRun):
     def _run(self, example: Example) -> Value:
         """Run the program, hooks of a module included."""
         try:
-            with Watch(self.example_tracer):
+            with CallMode(self.recorder):
                 return self._root(*example.args, **example.kwargs)
         except Exception as error:
             devices = {
                 name: str(tensor.device)
                 for name, tensor in [
                     *zip(example.names, example.tensors, strict=True),
-                    *self.example_tracer.root.named_parameters(),
-                    *self.example_tracer.root.named_buffers(),
+                    *self.recorder.root.named_parameters(),
+                    *self.recorder.root.named_buffers(),
                 ]
             }
             if "device" in str(error) and len({*devices.values()}) > 1:
-                raise TraceError(refusals.devices(error, devices)) from error
+                raise TraceError(errors.devices(error, devices)) from error
             raise
 
     def _finish(self, example: Example, result: Value) -> GraphModule:
         """Make a module of what was recorded."""
-        tracer, made = self.example_tracer, example.made
-        part = made.take(result)
+        recorder, made = self.recorder, example.made
+        part = made.flatten(result)
         refills = made.changed(example.before)
-        nodes = [tracer.create_arg(leaf) for leaf in made.leaves]
-        tracer.sizes.check_late()
-        tracer.check_constants()
+        nodes = [recorder.create_arg(leaf) for leaf in made.leaves]
+        recorder.sizes.check_unbacked()
+        recorder.check_constants()
         outputs = None
         if refills or not _is_plain(part):
             outputs, value = Outputs(part, refills), tuple(nodes)
         else:
-            value = Apart().put(part, nodes)
-        output = tracer.create_node("output", "output", (value,), {})
-        tracer.erase_unused()
-        tracer.note_modes(output)
-        noted = [*example.guards(tracer.modes), *tracer.sizes.guards]
+            value = Apart().unflatten(part, nodes)
+        output = recorder.create_node("output", "output", (value,), {})
+        recorder.erase_unused()
+        recorder.entered.note_mode(output, recorder.root.training)
+        noted = [
+            *example.guards(recorder.questions.modes),
+            *recorder.sizes.guards,
+        ]
         guards = Guards(example.names, noted)
         guards.unchecked += [*self._facts(output), *self._assigned()]
         inputs = Inputs(example.parameters, guards)
-        tracer.graph.set_codegen(GuardedCodeGen(inputs, outputs))
+        recorder.graph.set_codegen(GuardedCodeGen(inputs, outputs))
         name = type(self._root).__name__
         is_module = isinstance(self._root, nn.Module)
         return GraphModule(
-            tracer.root, tracer.graph, name if is_module else "GraphModule"
+            recorder.root, recorder.graph, name if is_module else "GraphModule"
         )
 
     def _facts(self, output: Node) -> Iterator[str]:
         """What the graph has fixed and no guard can ask."""
-        for text, line in self.example_tracer.facts.items():
+        for text, line in self.recorder.questions.facts.items():
             yield f"{text}: {line}"
         training, paths = output.meta.get(FIXED_MODE, (None, ()))
         for path in paths:
@@ -257,11 +256,11 @@ class ExampleRun(TraceRun):
     def _assigned(self) -> Iterator[str]:
         """What the program has assigned, which gets its old value back."""
         assigned: dict[str, None] = {}
-        for change in [*changes(self._state.held)]:
-            if change.path in self.example_tracer.stored:
+        for change in [*changes(self._held)]:
+            if change.path in self.recorder.stored:
                 continue  # a constant of the graph, which needs it still
             change.undo()
-            if self.example_tracer.path_of(change.value) != change.path:
+            if self.recorder.path_of(change.value) != change.path:
                 assigned[change.path] = None
         if assigned:
             frames.warn(
@@ -288,7 +287,7 @@ def _is_plain(part: Part) -> bool:
     if isinstance(part, Container):
         is_known = part.kind is None and part.spec.type in (tuple, list, dict)
         return is_known and all(map(_is_plain, part.parts))
-    return isinstance(part, Leaf)
+    return isinstance(part, TensorLeaf)
 
 
 _HELD: Final = (int, float, str, type(None), torch.dtype, torch.device)

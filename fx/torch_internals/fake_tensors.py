@@ -71,6 +71,15 @@ python_dispatcher: Final[Callable[[], AbstractContextManager[Value]]] = find_or(
     without="ShapeProp of a fake mode takes composite operators apart in C++",
 )
 
+preserving_versions: Final[
+    Callable[[tuple[torch.Tensor, ...]], AbstractContextManager[Value]]
+] = find_or(
+    "torch.autograd:_unsafe_preserve_version_counter",
+    lambda tensors: nullcontext(),
+    without="what fx.trace tries counts as a write into buffers",
+)
+"""A block whose writes into tensors are not counted, as it undoes them."""
+
 is_contiguous: Final[Callable[..., bool]] = find_or(
     "torch._prims_common:is_contiguous_for_memory_format",
     torch.Tensor.is_contiguous,

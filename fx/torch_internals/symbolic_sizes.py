@@ -165,14 +165,18 @@ def settings() -> Iterator[None]:
     It does not ask on its own whether a size is 1.  Its rules for broadcasting
     and strides would ask at each step; here they take it for not 1, and check
     that what they computed is right if it is.  What torch.compile has wrapped
-    runs as it is.  And a rule that fails is not logged: we try another way.
+    runs as it is.  And a rule that fails is not logged: we try another way; nor
+    is what is asked of sizes, since a record of the log would keep them.
 
     The settings are of the process: what another thread compiles meanwhile has
     them, too.
     """
-    log = logging.getLogger(FakeTensorMode.__module__)
+    names = FakeTensorMode.__module__, "torch.__trace"
+    logs = [logging.getLogger(name) for name in names]
     compiler = sys.modules.get("torch._dynamo")
-    disabled, log.disabled = log.disabled, True
+    disabled = [log.disabled for log in logs]
+    for log in logs:
+        log.disabled = True
     try:
         with ExitStack() as stack:
             stack.enter_context(_config.patch(backed_size_oblivious=True))
@@ -181,7 +185,8 @@ def settings() -> Iterator[None]:
                 stack.enter_context(inline)
             yield
     finally:
-        log.disabled = disabled
+        for log, was in zip(logs, disabled, strict=True):
+            log.disabled = was
 
 
 def new_size(env: NotedGuards, text: str, value: int) -> tuple[Value, Value]:

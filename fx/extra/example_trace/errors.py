@@ -119,3 +119,14 @@ def devices(error: Exception, found: Mapping[str, str]) -> str:
         "  The example and the module are on several devices: "
         + "; ".join(f"{names} on {device}" for device, names in placed.items())
     )
+
+
+def differs(found: str) -> str:
+    """The message for a graph that gives something else than its program."""
+    return (
+        f"on its own example the graph does not give what the program gives: "
+        f"{found}\n  A call went by the trace, or the program decides by "
+        "something that is not one of its inputs. Make the function that does "
+        "so a leaf, fx.trace(…, leaves=[…]); check=False returns the graph as "
+        "it is"
+    )

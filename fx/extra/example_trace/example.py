@@ -104,22 +104,41 @@ class Example:
             if id(tensor) not in fakes:
                 fake = recorder.sizes.fake(tensor, node, dims[index])
                 fakes[id(tensor)] = recorder.bind(node, fake)
+                recorder.watch_writes(tensor, fake)
+                recorder.made.note(fake)
                 for fact in _copy_attributes(fake, tensor):
                     recorder.questions.facts[f"{node} {fact}"] = "the example"
             node.meta["val"] = recorder.noted(fakes[id(tensor)])
             leaves.append(fakes[id(tensor)])
-        named = self._bound.arguments
-        for parameter in self.parameters:
-            value = self.made.unflatten(parameter.part, leaves)
-            named[parameter.variable] = value
+        self.args, self.kwargs = self.arguments(leaves, self.made)
         self.before = self.made.snapshot()
-        # By position and by name, as the user has: a decorator may tell.
+
+    def arguments(
+        self, leaves: list[Value], into: Apart | None = None
+    ) -> tuple[tuple[Value, ...], dict[str, Value]]:
+        """What to call the program with: by position and by name, as the user.
+
+        A decorator may tell the difference.
+
+        Args:
+            leaves: for the tensors of the example.
+            into: notes the containers that are made.
+        """
+        into, named = into or Apart(), dict[str, Value]()
+        for parameter in self.parameters:
+            value = into.unflatten(parameter.part, leaves)
+            named[parameter.variable] = value
         count, keys = self._given
-        self.args = self._bound.args[:count]
+        bound = inspect.BoundArguments(self._bound.signature, {**named})
         for parameter in self.parameters:
             if parameter.name.startswith("**"):
                 named = {**named, **named[parameter.variable]}
-        self.kwargs = {key: named[key] for key in keys}
+        return bound.args[:count], {key: named[key] for key in keys}
+
+    def forget(self) -> None:
+        """Keep no tensors without data."""
+        self.made, self.before = Apart(), []
+        self.args, self.kwargs = (), {}
 
     def guards(self, modes: Mapping[str, str]) -> list[Guard]:
         """What each trace relies on, and what was asked of torch.

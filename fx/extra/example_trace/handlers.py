@@ -31,13 +31,13 @@ would give the same values, but would keep all that it computes. In
 and what is recorded meanwhile is about these. The branches of `torch.cond` must
 have the same inputs, so each gets placeholders for what only the other uses.
 
-The hash and the text of a size need a number. When the program asks for them,
-as a key of a dict does, a guard fixes the size; torch itself still gets the
-symbol.
+The hash of a size needs a number. When the program asks for it, as a key of a
+dict does, a guard fixes the size; torch itself still gets the symbol.
 """
 
 from __future__ import annotations
 
+import copy
 import functools
 import operator
 import re
@@ -104,14 +104,18 @@ def patch() -> None:
     TRACES.patch(with_backward, ["__init__"], lambda _: _seen_context)
     scripted: Value = torch.jit.ScriptFunction
     TRACES.patch(scripted, ["__call__"], handing_to(_call_object))
-    handles: dict[Value, Value] = {checkpoint: _checkpoint, torch.cond: _cond}
+    handles: dict[Value, Value] = {
+        checkpoint: _checkpoint,
+        torch.cond: _cond,
+        copy.copy: _copy,
+    }
     for holder, name in places_of(handles):
         TRACES.patch(holder, [name], handing_to(handles[holder[name]]))
     TRACES.patch(*VMAP, handing_to(_vmap))
 
 
-_OF_NUMBERS: Final = frozenset(("__hash__", "__repr__"))
-"""Methods for which a number has to be known."""
+_OF_NUMBERS: Final = frozenset(("__hash__", "__repr__", "__str__"))
+"""Methods for which a number has to be known, or written."""
 
 _QUESTIONS: Final = frozenset(
     "is_grad_enabled is_inference_mode_enabled is_autocast_enabled "
@@ -193,10 +197,23 @@ def _take_bools(recorder: Recorder, call: Call) -> Value:
 
 
 def _ask_number(recorder: Recorder, call: Call) -> Value:
-    """Answer the program's question for the hash or text of a size."""
+    """Answer the program's question for the hash or the text of a size."""
     if not frames.is_user(sys._getframe(2)):
         return call.run()
-    return getattr(specialize(call.args[0]), call.name)()
+    if call.name == "__hash__":
+        return hash(specialize(call.args[0]))
+    return recorder.questions.text_of_size(call.args[0])
+
+
+def _copy(recorder: Recorder, call: Call) -> Value:
+    """Record copy.copy of a tensor, which gives an alias that is detached."""
+    if not is_tensor(call.args[0]):
+        return call.run()
+    tensor = call.args[0]
+    with recorder.pause():
+        new = tensor.detach().requires_grad_(tensor.requires_grad)
+    node = recorder.call(call.function, recorder.create_arg(tensor))
+    return recorder.bind(node, new)
 
 
 def _call_object(recorder: Recorder, call: Call) -> Value:

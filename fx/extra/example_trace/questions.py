@@ -26,6 +26,7 @@ from ...torch_internals.symbolic_sizes import SYMBOLIC
 from ...usedef.values import Value
 from . import errors
 from .calls import Call
+from .sizes import specialize
 
 if TYPE_CHECKING:
     from .recorder import Recorder
@@ -37,6 +38,8 @@ class Questions:
     Attributes:
         modes: questions about modes of torch → the user's line.
         facts: what was asked of parameters and buffers, as sentences.
+        wrote_sizes: whether the text of a size was asked.
+        fixes_texts: whether a size is fixed whose text is asked.
     """
 
     def __init__(self, recorder: Recorder) -> None:
@@ -44,6 +47,8 @@ class Questions:
         self._recorder = recorder
         self.modes: dict[str, str] = {}
         self.facts: dict[str, str] = {}
+        self.wrote_sizes: bool = False
+        self.fixes_texts: bool = False
 
     def ask(self, call: Call, answer: Value) -> None:
         """Note what was asked of a tensor.
@@ -80,6 +85,22 @@ class Questions:
             written: Value = recorder.create_arg((call.args, call.kwargs))
             again = recorder.record(call, *written)
             recorder.sizes.check_equal(again, recorder.create_arg(answer))
+
+    def text_of(self, name: str) -> str:
+        """The text of a tensor or size, which no guard compares.
+
+        It is not the text that the program gets when it runs: most programs
+        print it, and in one that decides by it the trial shows the difference.
+        """
+        self.facts.setdefault(f"the text of {name}", frames.where())
+        return f"<{name}>"
+
+    def text_of_size(self, number: Value) -> str:
+        """The text of a number computed of sizes."""
+        self.wrote_sizes = True
+        if self.fixes_texts:
+            return str(specialize(number))
+        return self.text_of(self._recorder.sizes.text(number))
 
     def ask_mode(self, call: Call) -> None:
         """Note that the program asks for a mode."""

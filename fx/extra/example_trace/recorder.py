@@ -68,6 +68,7 @@ from .calls import Call, Function, Leaves
 from .questions import Questions
 from .sizes import Sizes, specialize
 from .structures import Apart, OnObjects, attributes_of, is_tensor
+from .trial import Made
 
 if TYPE_CHECKING:
     from ...proxy import Proxy
@@ -95,10 +96,12 @@ class Recorder(Tracer):
         erasable: nodes that only take a value apart, or fetch one.
         paused: how many calls go on in which nothing is recorded.
         has_ended: whether the program has returned.
+        ran_on_data: whether a call was run on data that were made up.
         shown: what the program gets for an attribute of a module.
         entered: notes who reads the `training` of which module.
         blocks: what has to be put back when a block ends, by its id.
         held: what the root holds, as it was.
+        made: all that has no data.
     """
 
     record_stack_traces = True
@@ -127,6 +130,7 @@ class Recorder(Tracer):
         self.blocks: dict[int, Node] = {}
         self.paused: int = 0
         self.has_ended: bool = False
+        self.ran_on_data: bool = False
         self.shown: Callable[[Value], Value] = self.fake
         self.sizes: Sizes = Sizes(self.graph, self.erasable)
         self.questions: Questions = Questions(self)
@@ -134,12 +138,18 @@ class Recorder(Tracer):
         self._fake_of: dict[int, torch.Tensor] = {}
         self._alive: list[Value] = []
         self._constants: list[tuple[torch.Tensor, int, str]] = []
+        self._versions: list[tuple[torch.Tensor, torch.Tensor, int]] = []
+        self.made: Made = Made()
 
     def finish(self) -> None:
         """Forget the root, and what the trace kept alive."""
         self.submodule_paths = self._state = None
         self.entered = Entered({})
-        self._alive.clear()
+        self.sizes.finish()
+        for values in (self._alive, self._constants, self._versions):
+            values.clear()
+        for known in (self.node_by_id, self._real_of, self._fake_of):
+            known.clear()
 
     @property
     def paths(self) -> dict[nn.Module, str]:
@@ -241,6 +251,10 @@ class Recorder(Tracer):
         call, name = call.mapped(self.fake), call.name
         if name in _BY_ONES:
             self.sizes.ask_if_one(call.args[0])
+        if name in _TEXTS:
+            return self.questions.text_of(str(self.node_of(call.args[0])))
+        if name == "is_same_size":
+            return bool(call.args[0].shape == call.args[1].shape)
         try:
             written: Value = self.create_arg((call.args, call.kwargs))
         except NotImplementedError:
@@ -387,6 +401,7 @@ class Recorder(Tracer):
             except Exception:  # that is not why
                 pass
             try:
+                self.ran_on_data = True
                 with unset_fake_temporarily(), self.showing(self.real):
                     result = call.mapped(self.real).run()
             except Exception:
@@ -468,7 +483,7 @@ class Recorder(Tracer):
         if is_tensor(value) and is_wrapped(value):
             return None
         if is_fake(value):
-            with self.pause():
+            with self.pause(), self.made.excepting():
                 return detached(self.sizes.mode, value)
         return hint_of(value)
 
@@ -479,6 +494,7 @@ class Recorder(Tracer):
         if id(tensor) not in self._fake_of:
             with self.pause():
                 new = self.sizes.mode.from_tensor(tensor, static_shapes=True)
+                self.watch_writes(tensor, new)
             self._fake_of[id(tensor)] = new
             self._real_of[id(new)] = tensor
             self._alive += [tensor, new]
@@ -503,6 +519,16 @@ class Recorder(Tracer):
         """Where the root has a tensor, or that for which a fake one stands."""
         real: Value = self._real_of.get(id(value), value)
         return self._tensor_path(real) if is_tensor(real) else None
+
+    def watch_writes(self, real: torch.Tensor, fake: torch.Tensor) -> None:
+        """Note which tensor of the user is written if a fake one is."""
+        self._versions.append((real, fake, _version(fake)))
+
+    def written(self) -> Iterator[torch.Tensor]:
+        """The tensors of the user into which the program has written."""
+        for real, fake, version in self._versions:
+            if torch.is_inference(fake) or _version(fake) != version:
+                yield real
 
     def check_constants(self) -> None:
         """Raise TraceError if a tensor that no call has made is written to."""
@@ -549,3 +575,6 @@ _OPERATORS: Final = dict(_rows())
 
 _BY_ONES: Final = ("squeeze", "squeeze_")
 """Calls whose result has fewer dimensions where a size is 1."""
+
+_TEXTS: Final = frozenset(("__repr__", "__str__", "__format__"))
+"""Methods that give the text of a tensor."""

@@ -75,6 +75,12 @@ class Sizes:
         self._nodes: dict[str, Argument] = {}
         self._dims: dict[Value, tuple[str, Value]] = {}
 
+    def finish(self) -> None:
+        """Forget the numbers, which the `meta` of nodes would keep alive."""
+        self._env.known.clear()
+        self._dims.clear()
+        self._unbacked.clear()
+
     # -- tensors -----------------------------------------------------------
 
     def fake(self, tensor: torch.Tensor, node: Node, dims: Dims) -> Value:

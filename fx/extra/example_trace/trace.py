@@ -22,6 +22,7 @@ from __future__ import annotations
 import random
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from types import FunctionType
 from typing import Final
 
@@ -32,7 +33,7 @@ from ...graph_module import GraphModule
 from ...node import Node
 from ...proxy import TraceError
 from ...recording import frames
-from ...torch_internals.fake_tensors import python_dispatcher
+from ...torch_internals.fake_tensors import is_fake, python_dispatcher
 from ...torch_internals.symbolic_sizes import (
     COMPUTED,
     DATA_DEPENDENT,
@@ -49,7 +50,7 @@ from ...tracing.tracer import Root, Tracer
 from ...usedef.values import Value
 from ..watching.fixed import FIXED_MODE
 from ..watching.watching import QUESTION, TRAINING, Watching
-from . import errors, handlers
+from . import errors, handlers, trial
 from .calls import (
     CallMode,
     Leaf,
@@ -73,14 +74,15 @@ def trace(
     dynamic: Value = None,
     leaves: Iterable[Leaf] = (),
     tracer: Tracer | None = None,
+    check: bool = True,
     **kwargs: Value,
 ) -> GraphModule:
     """Trace a module or function by running it on an example.
 
-    The example is not computed: the program runs on tensors without data, and
-    each call of torch is recorded, modules of torch.nn as one node.  What
-    Python asked about the inputs is in `gm.guards`, and each call of the
-    result checks that the answers are the same.
+    The program runs on tensors without data, and each call of torch is
+    recorded, modules of torch.nn as one node.  What Python asked about the
+    inputs is in `gm.guards`, and each call of the result checks that the
+    answers are the same.  Then the graph is tried on the example.
 
     Args:
         root: a module, or a function.
@@ -91,6 +93,11 @@ def trace(
         leaves: functions, methods and modules, or their dotted paths, whose
             calls are recorded as one node each.
         tracer: says by `is_leaf_module` which other modules are leaves.
+        check: whether model and graph are run once more each on the example,
+            and compared: results, what they write, gradients of the inputs.
+            Tensors, attributes and random numbers are as before afterwards;
+            what else the program does, such as printing, it does once more.
+            Leave it out for a model that is too large to be run twice.
         **kwargs: the rest of the example, by name.
 
     Returns:
@@ -98,7 +105,8 @@ def trace(
 
     Raises:
         TraceError: the program decides by the values of tensors, or does what
-            no graph can. Says in which line, and the ways out.
+            no graph can, or keeps a tensor of the trace; or the graph gives
+            something else than the program. Says where, and the ways out.
         TypeError: the example does not fit the root's parameters.
         What the program raises.  Nothing stays patched or changed.
 
@@ -106,8 +114,17 @@ def trace(
 
     Cost: the program's Python code, and some 100 µs for each call recorded.
     """
-    run = ExampleRun(root, tracer or Tracer(), Leaves(root, leaves))
-    return run.trace(args, kwargs, dynamic)
+    chosen = tracer or Tracer(), Leaves(root, leaves)
+    run = ExampleRun(root, *chosen)
+    try:
+        return run.trace(args, kwargs, dynamic, check=check)
+    except Exception:
+        if not run.recorder.questions.wrote_sizes:
+            raise
+    # The program decides by the text of a size: then that is fixed.
+    run = ExampleRun(root, *chosen)
+    run.recorder.questions.fixes_texts = True
+    return run.trace(args, kwargs, dynamic, check=check)
 
 
 class ExampleRun(TraceRun):
@@ -131,6 +148,7 @@ class ExampleRun(TraceRun):
         self._root = root
         self._leaves_of_user = leaves
         self._held = self.recorder.held
+        self._globals = trial.namespaces([root, *self.recorder.paths])
         # Asked by what is replaced to see who reads `training`.
         watching = Watching()
         watching.entered = self.recorder.entered
@@ -149,6 +167,7 @@ class ExampleRun(TraceRun):
             TRACES.patch(namespace, ["isinstance"], QUESTION)
         TRACES.patch(*COMPUTED, remembering)
         handlers.patch()
+        trial.patch()
 
     def call_function(
         self,
@@ -166,12 +185,41 @@ class ExampleRun(TraceRun):
         """Do nothing: a fake tensor answers all questions itself."""
 
     def trace(
-        self, args: tuple[Value, ...], kwargs: dict[str, Value], dynamic: Value
+        self,
+        args: tuple[Value, ...],
+        kwargs: dict[str, Value],
+        dynamic: Value,
+        *,
+        check: bool,
     ) -> GraphModule:
-        """Run the program, and make a module of what was recorded."""
+        """Make a module of what the program does, and try it."""
+        recorder, gm = self.recorder, None
+        example = Example(self._function(), args, kwargs)
+        tensors = [*example.tensors, *recorder.root.parameters()]
+        try:
+            gm = self._recorded(example, dynamic)
+            written = [*recorder.written(), *recorder.root.buffers()]
+            if recorder.ran_on_data:
+                written = tensors
+        finally:
+            for change in changes(self._held):
+                change.undo()
+            recorder.finish()
+            example.forget()
+            if gm is None:
+                with suppress(TraceError):
+                    trial.refuse_leftovers(recorder.made, self._globals)
+        trial.refuse_leftovers(recorder.made, self._globals)
+        if not any(tensor.is_meta or is_fake(tensor) for tensor in tensors):
+            gm.guards.check(example.tensors)
+            if check:
+                self._try(gm, example, written)
+        return gm
+
+    def _recorded(self, example: Example, dynamic: Value) -> GraphModule:
+        """Run the program on tensors without data, and make the module."""
         recorder, drawn = self.recorder, _drawn()
         try:
-            example = Example(self._function(), args, kwargs)
             example.give(recorder, dynamic)
             with TRACES.during(self):
                 self.patch()
@@ -186,10 +234,28 @@ class ExampleRun(TraceRun):
             raise TraceError(message) from error
         except UNSUPPORTED as error:
             raise TraceError(errors.unsupported(error)) from error
-        finally:
-            for change in changes(self._held):
-                change.undo()
-            recorder.finish()
+
+    def _try(
+        self, gm: GraphModule, example: Example, written: list[torch.Tensor]
+    ) -> None:
+        """Compare the graph with the program on the example.
+
+        Raises:
+            TraceError: they differ, and the program does not differ from
+                itself.
+        """
+        root = self.recorder.root
+        owned = dict([*root.named_parameters(), *root.named_buffers()])
+        attempt = trial.Trial(
+            example.arguments, example.tensors, written, owned, self._held
+        )
+        found = attempt.difference(self._root, gm)
+        if found and attempt.repeats(self._root):
+            raise TraceError(errors.differs(found))
+        if found:
+            gm.guards.unchecked.append(
+                f"the program gives something else each time it runs: {found}"
+            )
 
     def _function(self) -> Callable[..., Value]:
         """The function whose parameters the example has to fit."""

@@ -1,0 +1,446 @@
+"""Extra: a trace is tried on its example before it is returned.
+
+Two things could make a trace wrong that no guard would show. The program may
+have kept a tensor without data in a list or a cache of its own, where eager
+calls would find it (`Made`, `refuse_leftovers`). And the graph may give
+something else than the program, because a call went by the trace (`Trial`).
+
+For the second the program and the graph run once more each, on the example
+itself, beginning with the same random numbers; what they return and write, and
+the gradients of the inputs, have to be equal. Afterwards tensors, attributes
+and generators are what they were.
+"""
+
+from __future__ import annotations
+
+import collections
+import functools
+import gc
+import inspect
+import random
+import sys
+import types
+import weakref
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Final, NamedTuple, TypeAlias
+
+import torch
+
+from ...proxy import TraceError
+from ...torch_internals.fake_tensors import FakeTensor, preserving_versions
+from ...tracing.changes import changes
+from ...tracing.patching import TRACES, put
+from ...tracing.state import Held
+from ...tracing.wrapping import ORIGINAL, original_of
+from ...usedef.dotted_path import MISSING
+from ...usedef.values import Value
+from .calls import current
+from .structures import Apart, Part, difference, in_words
+
+# -- nothing without data is left ----------------------------------------------
+
+
+class Made:
+    """The tensors and numbers without data that a trace has made.
+
+    They are held weakly: which of them are alive when the trace has ended is
+    known at once, and only then is it asked who holds them.
+    """
+
+    def __init__(self) -> None:
+        """Begin without any."""
+        self._made: list[weakref.ref[Value]] = []
+
+    def note(self, value: Value) -> None:
+        """Note one of them."""
+        self._made.append(weakref.ref(value))
+
+    @contextmanager
+    def excepting(self) -> Iterator[None]:
+        """A block that makes what may stay: the `meta` of nodes."""
+        count = len(self._made)
+        yield
+        del self._made[count:]
+
+    def alive(self) -> list[Value]:
+        """Those that somebody holds."""
+        return [value for ref in self._made if (value := ref()) is not None]
+
+
+def patch() -> None:
+    """Let the trace that runs note what is made without data."""
+    TRACES.patch(FakeTensor, ["__new__"], _noting)
+    for number in (torch.SymInt, torch.SymFloat, torch.SymBool):
+        TRACES.patch(number, ["__init__"], _noting)
+
+
+def _noting(called: Value) -> Value:
+    """The same constructor, whose object the trace that runs here notes."""
+    function = original_of(getattr(called, "__func__", called))
+
+    @functools.wraps(function)
+    def replacement(first: Value, *args: Value, **kwargs: Value) -> Value:
+        result = function(first, *args, **kwargs)
+        recorder = current()
+        if recorder is not None:
+            recorder.made.note(first if result is None else result)
+        return result
+
+    vars(replacement)[ORIGINAL] = function
+    is_static = isinstance(called, staticmethod)
+    return staticmethod(replacement) if is_static else replacement
+
+
+Namespaces: TypeAlias = dict[int, dict[str, Value]]
+"""By the id of a module's globals, what they were."""
+
+
+def namespaces(roots: Iterable[Value]) -> Namespaces:
+    """The globals that functions and the forwards of modules read."""
+    found: dict[int, dict[str, Value]] = {}
+    for root in roots:
+        code: Value = getattr(root, "forward", root)
+        names = getattr(inspect.unwrap(code), "__globals__", None)
+        if names is not None and id(names) not in found:
+            found[id(names)] = {**names}
+    return found
+
+
+def refuse_leftovers(made: Made, before: Namespaces) -> None:
+    """Raise if what a trace has made is alive, after removing it.
+
+    Args:
+        made: what the trace has made.
+        before: globals of the program before the trace.
+
+    Raises:
+        TraceError: says who holds it.
+
+    Cost: O(what was made); O(objects of the process) if some is left.
+    """
+    left = made.alive()
+    for generation in (1, 2):
+        if not left:
+            return
+        del left
+        gc.collect(generation)  # of cycles
+        left = made.alive()
+    if not left:
+        return
+    frozen = gc.get_freeze_count()
+    gc.unfreeze()  # what is frozen is not among the referrers
+    holders = [*dict.fromkeys(_remove(left, before))]
+    if frozen:
+        gc.freeze()
+    del left
+    gc.collect()
+    if not holders and not made.alive():
+        return  # they were in caches, which are empty now
+    raise TraceError(
+        "the program has kept a tensor or size of the trace, which has no data"
+        f", in {', '.join(holders) or 'an object that Python does not know'}. "
+        "The graph would not do that, and later calls of the program would "
+        "find it there\n  It is removed. Return the value instead of keeping "
+        "it, or make the function that keeps it a leaf: fx.trace(…, leaves=[…])"
+    )
+
+
+def _remove(left: list[Value], before: Namespaces) -> Iterator[str]:
+    """Remove what is left from what holds it, and yield the holders' names.
+
+    A cache that holds nothing else is emptied, and is not named.
+    """
+    ids, level = {id(value) for value in left}, [*left]
+    seen = {*ids, id(left)}
+    for _ in range(_FAR):
+        above: list[Value] = []
+        seen |= {id(level), id(above)}
+        for holder in gc.get_referrers(*level):
+            if id(holder) in seen or isinstance(holder, _PASSING):
+                continue
+            seen.add(id(holder))
+            if isinstance(holder, functools._lru_cache_wrapper):
+                yield from _emptied(holder, ids)
+            elif _without(holder, ids, before):
+                if not _is_of_cache(holder):
+                    yield _name_of(holder, seen)
+            else:
+                above.append(holder)
+                if isinstance(holder, tuple | frozenset):
+                    ids.add(id(holder))
+        level = above
+        if not level:
+            return
+
+
+_FAR: Final = 4
+"""From how far away somebody may hold a value and be found."""
+
+_PASSING: Final = (
+    *(types.FrameType, types.TracebackType, types.ModuleType),
+    types.GeneratorType,
+)
+"""Types of holders that are not looked at."""
+
+
+def _emptied(cache: Value, ids: set[int]) -> Iterator[str]:
+    """Empty a bounded cache if all in it is the trace's; else its name."""
+    own = [value for value in gc.get_referents(cache) if id(value) in ids]
+    if len(own) == cache.cache_info().currsize:
+        cache.cache_clear()
+    else:
+        yield f"the cache of {cache.__wrapped__.__qualname__}"
+
+
+def _is_of_cache(holder: Value) -> bool:
+    """Whether a dict, whose items were removed, is a cache's without bound."""
+    kinds = map(type, gc.get_referrers(holder))
+    return isinstance(holder, dict) and functools._lru_cache_wrapper in kinds
+
+
+def _without(holder: Value, ids: set[int], before: Namespaces) -> bool:
+    """Remove what is left from a holder; whether it is one that had it."""
+    if isinstance(holder, list | collections.deque):
+        kept = [item for item in holder if id(item) not in ids]
+        changed = len(kept) < len(holder)
+        if changed:
+            holder.clear()
+            holder.extend(kept)
+        return changed
+    if isinstance(holder, set):
+        items = [item for item in holder if id(item) in ids]
+        holder.difference_update(items)
+        return bool(items)
+    if isinstance(holder, types.CellType):
+        del holder.cell_contents
+        return True
+    held = holder if isinstance(holder, dict) else _attributes(holder)
+    if "levelno" in held and id(held["args"]) in ids:  # a handler keeps records
+        held.update(msg=str(held["msg"]) % held["args"], args=())
+        return False
+    names = [key for key, item in [*held.items()] if id(item) in ids]
+    for name in names:
+        put(held, name, before.get(id(held), {}).get(name, MISSING))
+    return bool(names)
+
+
+def _attributes(holder: Value) -> dict[str, Value]:
+    """The attributes of an object that can be removed."""
+    attributes = getattr(holder, "__dict__", None)
+    return attributes if isinstance(attributes, dict) else {}
+
+
+def _written_name(function: Value) -> str:
+    """The name of a function that stands in a file; "" for another value."""
+    is_function = isinstance(function, types.FunctionType)
+    if not is_function or function.__code__.co_filename[:1] == "<":
+        return ""
+    return str(function.__qualname__)
+
+
+def _name_of(holder: Value, seen: set[int]) -> str:
+    """What a programmer calls a holder: by who has it, if that has a name."""
+    kind = f"a {type(holder).__qualname__}"
+    for owner in [holder, *gc.get_referrers(holder)]:
+        if isinstance(owner, _PASSING) or (
+            id(owner) in seen and owner is not holder
+        ):
+            continue
+        named = getattr(owner, "__qualname__", None)
+        if isinstance(owner, tuple):  # of defaults
+            users = gc.get_referrers(owner)
+            named = next(filter(None, map(_written_name, users)), None)
+        if isinstance(owner, dict) and "__name__" in owner:
+            keys = [key for key in owner if owner[key] is holder]
+            named = ".".join([owner["__name__"], *keys])
+        if named:
+            return f"{kind} of {named}"
+    return kind
+
+
+# -- the graph gives what the program gives ------------------------------------
+
+
+class Outcome(NamedTuple):
+    """What a run has given and written.
+
+    Attributes:
+        parts: how the inputs are nested afterwards, and the result.
+        same: for each tensor, which is the first that is the same object.
+        tensors: name → tensor and copy, also of gradients and the root.
+    """
+
+    parts: tuple[Part, ...]
+    same: tuple[int, ...]
+    tensors: dict[str, Value]
+
+
+class Trial(NamedTuple):
+    """A program and its graph, run once more on the example.
+
+    Attributes:
+        give: puts tensors into the arguments of a call, in new containers.
+        tensors: of the example.
+        written: those that the program may write into.
+        owned: of the root, by name.
+        held: what else the root holds, to be put back.
+    """
+
+    give: Callable[[list[Value]], tuple[Value, ...]]
+    tensors: list[torch.Tensor]
+    written: list[torch.Tensor]
+    owned: dict[str, torch.Tensor]
+    held: list[Held]
+
+    def difference(self, program: Value, graph: Value) -> str:
+        """Where a graph gives something else than the program; "" if not.
+
+        Raises:
+            Exception: what the program raises.
+        """
+        expected = self._run(program)
+        try:
+            given = self._run(graph)
+        except Exception as error:
+            return f"the graph raises {type(error).__name__}: {error}"
+        return _first_difference(expected, given)
+
+    def repeats(self, program: Value) -> bool:
+        """Whether the program gives the same when it runs again."""
+        return not _first_difference(self._run(program), self._run(program))
+
+    def _run(self, function: Value) -> Outcome:
+        """Run a function; everything is as it was before afterwards."""
+        ids = {id(tensor) for tensor in self.written}
+        owned = {id(tensor) for tensor in self.owned.values()}
+        with _put_back(self.written, self.held):
+            copies = {
+                id(t): _copy(t) if id(t) in ids - owned else t
+                for t in self.tensors
+            }
+            leaves = [copies[id(tensor)] for tensor in self.tensors]
+            args, kwargs = self.give(leaves)
+            apart, result = Apart(), function(*args, **kwargs)
+            parts = (
+                apart.flatten((args, kwargs), "inputs"),
+                apart.flatten(result, "result"),
+            )
+            found = dict(zip(apart.paths, apart.leaves, strict=True))
+            found |= _gradients(leaves, apart.leaves)
+            found |= {n: t for n, t in self.owned.items() if id(t) in ids}
+            every = [*map(id, (*self.owned.values(), *leaves, *apart.leaves))]
+            first = {tensor: i for i, tensor in reversed([*enumerate(every)])}
+            same = tuple(first[tensor] for tensor in every)
+            return Outcome(parts, same, {n: _kept(t) for n, t in found.items()})
+
+
+def _copy(tensor: torch.Tensor) -> torch.Tensor:
+    """A copy of an input that is written, which requires gradients as it."""
+    new = tensor.detach().clone()
+    if not tensor.requires_grad:
+        return new
+    new.requires_grad_()
+    return new if tensor.is_leaf else new.clone()
+
+
+class Kept(NamedTuple):
+    """A tensor as it was when a run ended."""
+
+    kind: type[torch.Tensor]
+    dtype: torch.dtype
+    device: torch.device
+    shape: torch.Size
+    requires_grad: bool
+    copy: torch.Tensor
+
+
+def _kept(value: Value) -> Value:
+    """What stays of a result when what was written is put back."""
+    if not isinstance(value, torch.Tensor):
+        return value
+    kinds = type(value), value.dtype, value.device, value.shape
+    return Kept(*kinds, value.requires_grad, value.detach().clone())
+
+
+def _gradients(
+    inputs: list[torch.Tensor], results: list[Value]
+) -> dict[str, Value]:
+    """The gradients of the inputs that require them, by name."""
+    wanted = [t for t in inputs if t.requires_grad]
+    given = [
+        t
+        for t in {id(t): t for t in results}.values()
+        if isinstance(t, torch.Tensor) and t.requires_grad
+    ]
+    if not wanted or not given or not torch.is_grad_enabled():
+        return {}
+    ones = [torch.ones_like(t) for t in given]
+    try:
+        found = torch.autograd.grad(given, wanted, ones, allow_unused=True)
+    except RuntimeError as error:  # in eager too: the same text is compared
+        return {"the gradients": str(error)}
+    return {f"the gradient of input {i}": g for i, g in enumerate(found)}
+
+
+@contextmanager
+def _put_back(written: list[torch.Tensor], held: list[Held]) -> Iterator[None]:
+    """A block after which tensors, attributes and generators are as before."""
+    saved = [(tensor, tensor.detach().clone()) for tensor in written]
+    counted = tuple(t for t in written if not t.is_inference())
+    states = _states()
+    with preserving_versions(counted):
+        try:
+            yield
+        finally:
+            for change in changes(held):
+                change.undo()
+            for tensor, before in saved:
+                tensor.detach().copy_(before)
+            for restore, state in states:
+                restore(state)
+
+
+def _states() -> list[tuple[Callable[[Value], Value], Value]]:
+    """How to put back the generators of random numbers, and their states."""
+    states: list[tuple[Callable[[Value], Value], Value]] = [
+        (random.setstate, random.getstate()),
+        (torch.set_rng_state, torch.get_rng_state()),
+    ]
+    if torch.cuda.is_available():
+        cuda = torch.cuda.get_rng_state_all()
+        states.append((torch.cuda.set_rng_state_all, cuda))
+    numpy = sys.modules.get("numpy")
+    if numpy is not None:
+        states.append((numpy.random.set_state, numpy.random.get_state()))
+    return states
+
+
+def _first_difference(one: Outcome, two: Outcome) -> str:
+    """What two outcomes do not have in common; "" if they are equal."""
+    for was, now in zip(one.parts, two.parts, strict=True):
+        if was != now:
+            path, old, new = difference(was, now, "it")
+            return f"{path} is {in_words(new)} instead of {in_words(old)}"
+    for name, expected in one.tensors.items():
+        text = _unequal(expected, two.tensors.get(name))
+        if text:
+            return f"{name}: {text}"
+    if one.same != two.same:
+        return "other results are the same object, or one of the inputs"
+    return ""
+
+
+def _unequal(one: Value, two: Value) -> str:
+    """What differs between two tensors that were kept, or texts."""
+    if not isinstance(one, Kept) or not isinstance(two, Kept):
+        return "" if one == two else f"{two} instead of {one}"
+    if one[:-1] != two[:-1]:
+        pairs = zip(one[:-1], two[:-1], strict=True)
+        was, now = next(pair for pair in pairs if pair[0] != pair[1])
+        return f"{now} instead of {was}"
+    try:
+        torch.testing.assert_close(two.copy, one.copy, equal_nan=True)
+    except AssertionError as error:
+        return " ".join(str(error).split())
+    return ""

@@ -124,7 +124,7 @@ families: $(UV) ##* Trace small models of transformers, torchvision, timm (3 GB,
 	@rm -rf build/families
 
 clean: ## Remove what was made here: .venv, caches, builds.
-	rm -rf $(VENV) build dist site .benchmarks .hypothesis
+	rm -rf $(VENV) build dist site .hypothesis
 	rm -rf .mypy_cache .pytest_cache .ruff_cache exercises/.mypy_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 

@@ -16,7 +16,7 @@ from tests.checks.sources import ROOT
 CEILINGS: Final = {
     "lines of Python in fx": 38_560,
     "lines of Python in stages": 31_058,
-    "lines of Python in tests": 78_284,
+    "lines of Python in tests": 78_378,
     "lines of Python in docs": 12_015,
     "words of the site": 106_804,
     "files in fx": 245,

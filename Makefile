@@ -22,7 +22,7 @@ export UV_PYTHON_DOWNLOADS ?= never
 CLIENTS := build/clients/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help tour test lint types format docs serve site-test stubs bench
+.PHONY: help tour test quick lint types format docs serve site-test stubs bench
 .PHONY: bench-check fuzz newest newest-env package matrix workflow
 .PHONY: clients families clean
 
@@ -41,6 +41,10 @@ tour: $(STAMP) ## Trace, show and run two real networks; where to begin.
 test: lint types ## Check everything: style, types, tests, the site.
 	OMP_NUM_THREADS=1 MALLOC_MMAP_THRESHOLD_=1000000 \
 	    $(BIN)/python -m pytest -q -n 2 --dist loadfile
+
+quick: lint ##* Check style, types and the tests of what changed (a minute).
+	@$(BIN)/mypy
+	@$(BIN)/python -m tests.quick
 
 lint: $(STAMP) ##* Check style and layout of the code.
 	$(BIN)/ruff check --quiet
@@ -124,7 +128,7 @@ families: $(UV) ##* Trace small models of transformers, torchvision, timm (3 GB,
 	@rm -rf build/families
 
 clean: ## Remove what was made here: .venv, caches, builds.
-	rm -rf $(VENV) build dist site .benchmarks .hypothesis
+	rm -rf $(VENV) build dist site .hypothesis
 	rm -rf .mypy_cache .pytest_cache .ruff_cache exercises/.mypy_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 

@@ -584,13 +584,10 @@ def reduce_graph_module(
     return pickled_modules.unpickled(body, GraphModule)
 
 
-def _blank(cls: type[GraphModule], name: str = "GraphModule") -> GraphModule:
-    """An instance without a graph, whose class is named `name`.
-
-    Pickles of earlier versions of fx call it.
-    """
+def _blank(cls: type[GraphModule]) -> GraphModule:
+    """An instance without a graph, for a copy; its class is GraphModule."""
     new: GraphModule = cls.__new__(_base_of(cls))
-    type(new).__name__ = name
+    type(new).__name__ = "GraphModule"
     return new
 
 

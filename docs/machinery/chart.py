@@ -71,15 +71,16 @@ def _folded(
     _table(folded, rows)
 
 
-FILES: Final = ("operations", "networks", "passes", "each", "alone", "examples")
+FILES: Final = ("operations", "networks", "passes", "each", "examples")
 """The files of tests/benchmarks that have benchmarks."""
 
 
 def _caption(scene: Scene, name: str) -> str:
     """What a benchmark measures: the first line of its docstring."""
+    base = name.removesuffix("-alone")
     problem: UnknownName | None = None
     for file in FILES:
-        dotted = f"tests.benchmarks.{file}.{name.replace('-', '_')}"
+        dotted = f"tests.benchmarks.{file}.{base.replace('-', '_')}"
         try:
             place = find(dotted)
         except UnknownName as error:
@@ -93,7 +94,8 @@ def _caption(scene: Scene, name: str) -> str:
     if not isinstance(made, ast.FunctionDef):
         raise scene.error(f"{dotted} is not a function")
     said = ast.get_docstring(made) or name
-    return said.partition("\n")[0].rstrip(".")
+    first = said.partition("\n")[0].rstrip(".")
+    return first if name == base else f"{first}, without compile()"
 
 
 def _largest(sizes: dict[int, float]) -> tuple[int, float]:

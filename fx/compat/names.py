@@ -119,9 +119,6 @@ _NAMES: Final[dict[ModuleType | type, dict[str, Value]]] = {
         "_USER_PRESERVED_ATTRIBUTES_KEY": attributes.PRESERVED,
         "_copy_attr": module_paths.copy_attribute,
     },
-    protocols: {
-        "_pytree_info": packing._pytree_info,  # for pickles of fx 0.2
-    },
     node: {
         "BaseArgumentTypes": values.BaseArgumentTypes,
         "_format_arg": _format_arg,

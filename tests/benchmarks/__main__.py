@@ -7,15 +7,14 @@ import cProfile
 import io
 import pstats
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date
-from itertools import chain
 from pathlib import Path
 
 import torch
 
-from tests.benchmarks import growth, instructions, recorded, start
+from tests.benchmarks import instructions, recorded, start
 from tests.benchmarks.measure import Rounds, collector_off
 from tests.benchmarks.operations import OURS, Benchmark, select
 from tests.benchmarks.report import (
@@ -34,15 +33,8 @@ from tests.benchmarks.tables import BENCHMARKS, by_table
 __all__ = ["main"]
 
 
-def main(
-    argv: Sequence[str] | None = None,
-    benchmarks: Mapping[str, Benchmark] = BENCHMARKS,
-) -> int:
+def main() -> int:
     """Measure and print the table; return the exit status.
-
-    Args:
-        argv: the arguments; by default those of the process.
-        benchmarks: what there is to measure.
 
     Returns:
         1 if the libraries did different work, or if `--check` and a goal is
@@ -50,35 +42,30 @@ def main(
         10 % slower than recorded; else 0.
     """
     parser = _parser()
-    options = parser.parse_args(argv)
+    options = parser.parse_args()
     try:
-        chosen = select(options.only, benchmarks)
+        chosen = select(options.only, BENCHMARKS)
     except ValueError as problem:
         parser.error(str(problem))
     if options.list:
         print(captions(chosen))
         return 0
-    ready = [bench for bench in chosen if not bench.missing()]
     if options.instructions:
-        ready = _counted(ready, options, parser)
+        chosen = _counted(chosen, options, parser)
     # One thread: that is what the clock sees, and what is compared.
     torch.set_num_threads(1)
-    if options.growth:
-        _print_growth()
-        return 0
     if options.record or options.compare:
         try:
-            return _recorded(ready) if options.record else _compared(ready)
+            return _recorded(chosen) if options.record else _compared(chosen)
         except DifferentWork as problem:
             print(problem)
             return 1
-    rows, different = _run(ready, options)
-    _print_rest(chosen, ready)
+    rows, different = _run(chosen, options)
+    print(f"\n{captions(chosen)}")
     if options.json is not None:
         options.json.write_text(as_json(rows) + "\n", encoding="utf-8")
-    if options.full and not options.only:
-        print()
-        _print_growth()
+    if not options.only:
+        print(f"\n{start.line(start.times())}")
     return int(different or (options.check and bool(_missed(rows))))
 
 
@@ -97,16 +84,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="NAME",
         help="only operations whose names begin so: trace; repeatable",
     )
-    add(
-        "--full",
-        action="store_true",
-        help="100,000 nodes as well and, without --only, what --growth shows",
-    )
-    add(
-        "--growth",
-        action="store_true",
-        help="only: from 1,000 to 1,000,000 nodes, and the time of an import",
-    )
+    add("--full", action="store_true", help="100,000 nodes as well")
     add("--size", type=int, metavar="N", help="this size instead of all")
     add("--rounds", type=int, metavar="N", help="at most so many (9)")
     add(
@@ -148,8 +126,8 @@ def _counted(
     parser: argparse.ArgumentParser,
 ) -> list[Benchmark]:
     """The benchmarks in instructions, or the end if that cannot be done."""
-    if options.record or options.compare or options.growth:
-        parser.error("--instructions is for the tables, and counts no growth")
+    if options.record or options.compare:
+        parser.error("--instructions is for the tables alone")
     try:
         clock = instructions.clock()
     except OSError as problem:
@@ -218,24 +196,6 @@ def _profile(bench: Benchmark, size: int, functions: int) -> str:
     stats.strip_dirs().sort_stats("tottime").print_stats(functions)
     lines = text.getvalue().splitlines()
     return "\n".join(f"    {each}" for each in lines if each.strip())
-
-
-def _print_rest(
-    chosen: Sequence[Benchmark], ready: Sequence[Benchmark]
-) -> None:
-    """What the operations are, and which cannot be measured yet."""
-    print(f"\n{captions(ready)}")
-    for bench in chosen:
-        if missing := bench.missing():
-            files = ", ".join(f"{OURS.name}.{file}" for file in missing)
-            print(f"{bench.name}: not measured, there is no {files} yet")
-
-
-def _print_growth() -> None:
-    """The tables of growth, line by line, and what an import takes."""
-    for text in chain(growth.table(), ("",), growth.scale_table()):
-        print(text, flush=True)
-    print(f"\n{start.line(start.times())}")
 
 
 def _compared(benchmarks: Sequence[Benchmark]) -> int:

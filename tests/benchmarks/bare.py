@@ -1,4 +1,4 @@
-"""A graph and a tracer that check nothing: floors for growth and trace-modules.
+"""A graph and a tracer that check nothing: the floor of trace-modules.
 
 The graph keeps what that of torch.fx keeps: names, users and the order. The
 tracer has the methods that a user of torch.fx may override, and notes in which

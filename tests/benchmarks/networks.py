@@ -33,7 +33,7 @@ from tests.benchmarks.operations import (
 from tests.clients import vision
 from tests.zoo import ZOO, Inputs
 
-__all__ = ["SIZES", "each_network", "networks", "patch_alone"]
+__all__ = ["SIZES", "each_network", "networks"]
 
 _TORCHVISIONS = (
     "convnext_tiny",
@@ -90,7 +90,7 @@ def _source(text: Made) -> str:
     return _union.sub(lambda m: m[1].replace(",", "|"), str(text))
 
 
-def patch_alone(size: int) -> Task:
+def _patch_alone(size: int) -> Task:
     """Replace the two methods of nn.Module that a trace replaces, and back.
 
     Python then looks through all classes that derive from nn.Module.
@@ -115,7 +115,7 @@ def patch_alone(size: int) -> Task:
     sizes=SIZES,
     full=(),
     unit=A_CALL,
-    beside=Beside("patching nn.Module", patch_alone),
+    beside=Beside("patching nn.Module", _patch_alone),
 )
 def networks_trace(lib: Library, size: int) -> Task:
     """Tracer().trace of each network of the zoo."""
@@ -134,13 +134,14 @@ def _compile_alone(size: int) -> Task:
 
 @benchmark(
     at_least(1.5),
+    alone=at_least(2),
     sizes=SIZES,
     full=(),
     unit=A_CALL,
     beside=Beside("compile() alone", _compile_alone),
 )
 def networks_graph_module(lib: Library, size: int) -> Task:
-    """GraphModule(network, graph) of each network; compile() is in it."""
+    """GraphModule(network, graph) of each network."""
     graphs = {module: lib.trace(module) for module, _ in networks(size)}
     make = lib.root.GraphModule
     return each_network(

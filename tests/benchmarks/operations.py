@@ -8,9 +8,6 @@ under the table: what program is measured.
     def graph_copy(lib: Library, size: int) -> Task:
         '''Graph.graph_copy of the mixed chain into an empty graph.'''
 
-An operation whose modules fx does not have yet is passed over, and the table
-says so.
-
 `beside=` is the place for a third program that runs in the same rounds: a
 floor (`compile()` alone, eager execution) or the plain version of something
 that fx does in a clever way, so that the table shows what the cleverness is
@@ -20,12 +17,15 @@ worth.
 from __future__ import annotations
 
 import builtins
+import contextlib
 import copy
 import importlib
-import importlib.util
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Literal
+from unittest import mock
 
 import torch
 from torch import Tensor, nn
@@ -42,10 +42,6 @@ class Library:
     """`torch.fx` or `fx`, by its import path; their files have one layout."""
 
     name: str
-
-    def has(self, module: str) -> bool:
-        """Whether there is such a file. One that fails to import counts."""
-        return importlib.util.find_spec(f"{self.name}.{module}") is not None
 
     def module(self, path: str) -> Made:
         """A file of the library, such as "passes.shape_prop"."""
@@ -144,7 +140,6 @@ class Benchmark:
         sizes: what is measured, in nodes.
         full: further sizes, with `--full`.
         unit: what is measured.
-        needs: the files of fx without which it is passed over.
         beside: what is measured beside both.
     """
 
@@ -155,12 +150,7 @@ class Benchmark:
     sizes: Sequence[int]
     full: Sequence[int]
     unit: Unit
-    needs: Sequence[str]
     beside: Beside | None
-
-    def missing(self) -> list[str]:
-        """The files it needs and fx does not have."""
-        return [file for file in self.needs if not OURS.has(file)]
 
     def goal(self, size: int) -> Goal | None:
         """What shall be reached at a size."""
@@ -170,6 +160,41 @@ class Benchmark:
         """What comes out when a library does it, as plain data."""
         task = self.make(lib, size)
         return plain(task.show(task.run(task.setup())))
+
+
+def _by_size(
+    goal: Goal | Mapping[int | None, Goal] | None,
+) -> Mapping[int | None, Goal]:
+    """Size -> goal; one that is for all sizes has None."""
+    return {None: goal} if isinstance(goal, Goal) else goal or {}
+
+
+@contextlib.contextmanager
+def _compiling_nothing(lib: Library) -> Iterator[None]:
+    """Have a library's `compile` make a function that does nothing."""
+    compiled = builtins.compile
+
+    def nothing(source: Made, name: str, *rest: Made, **named: Made) -> Made:
+        caller = sys._getframe(1).f_globals.get("__name__", "")
+        if caller.startswith(f"{lib.name}."):
+            source = "def forward(self, *args): pass"
+        return compiled(source, name, *rest, **named)
+
+    with mock.patch.object(builtins, "compile", nothing):
+        yield
+
+
+def _without_compile(
+    make: Callable[[Library, int], Task], lib: Library, size: int
+) -> Task:
+    """A task in which the library's compile() does nothing."""
+    task = make(lib, size)
+
+    def run(given: Made) -> Made:
+        with _compiling_nothing(lib):
+            return task.run(given)
+
+    return replace(task, run=run)
 
 
 BENCHMARKS: dict[str, Benchmark] = {}
@@ -182,7 +207,7 @@ def benchmark(
     sizes: Sequence[int] = (1_000, 10_000),
     full: Sequence[int] = (100_000,),
     unit: Unit = A_NODE,
-    needs: Sequence[str] = (),
+    alone: Goal | Mapping[int | None, Goal] | None = None,
     beside: Beside | None = None,
 ) -> Callable[[Callable[[Library, int], Task]], Callable[[Library, int], Task]]:
     """Register an operation under its function's name.
@@ -192,12 +217,10 @@ def benchmark(
         sizes: what is measured, in nodes.
         full: further sizes, with `--full`.
         unit: what is measured.
-        needs: the files of fx that it uses, from stage 05 on.
+        alone: the goal without `compile`, which takes as long for either
+            library: then there is a second benchmark, whose name ends so.
         beside: what is measured beside both.
     """
-    goals: Mapping[int | None, Goal] = (
-        {None: goal} if isinstance(goal, Goal) else goal or {}
-    )
 
     def register(
         make: Callable[[Library, int], Task],
@@ -207,8 +230,13 @@ def benchmark(
         if not caption or name in BENCHMARKS:
             raise ValueError(f"{name}: no docstring, or twice the same name")
         BENCHMARKS[name] = Benchmark(
-            name, make, caption, goals, sizes, full, unit, needs, beside
+            name, make, caption, _by_size(goal), sizes, full, unit, beside
         )
+        if alone is not None:
+            other, caption = f"{name}-alone", f"{name}, without compile()."
+            rest = _by_size(alone), sizes, (), unit, None
+            made = partial(_without_compile, make)
+            BENCHMARKS[other] = Benchmark(other, made, caption, *rest)
         return make
 
     return register
@@ -297,7 +325,7 @@ def eliminate_dead_code(lib: Library, size: int) -> Task:
     return Task(run, len(graph.nodes), lambda: copy.deepcopy(graph), show=_text)
 
 
-@benchmark(at_least(0.5), needs=("codegen", "graph_module"))
+@benchmark(at_least(0.5))
 def lint(lib: Library, size: int) -> Task:
     """Graph.lint of the mixed chain, in a GraphModule."""
     graph = lib.compiled(programs.Mixed(size)).graph
@@ -373,7 +401,7 @@ def _compile_alone(size: int) -> Task:
     )
 
 
-@benchmark(at_least(3), needs=("codegen", "graph_module"))
+@benchmark(at_least(3))
 def python_code(lib: Library, size: int) -> Task:
     """Graph.python_code of the mixed chain."""
     graph = lib.compiled(programs.Mixed(size)).graph
@@ -382,7 +410,6 @@ def python_code(lib: Library, size: int) -> Task:
 
 @benchmark(
     at_least(1.6),
-    needs=("codegen", "graph_module"),
     beside=Beside("compile() alone", _compile_alone),
 )
 def recompile(lib: Library, size: int) -> Task:
@@ -396,7 +423,7 @@ def recompile(lib: Library, size: int) -> Task:
     )
 
 
-@benchmark(at_least(2), full=(), needs=("codegen", "graph_module"))
+@benchmark(at_least(2), full=())
 def recompile_unchanged(lib: Library, size: int) -> Task:
     """GraphModule.recompile of the mixed chain, in which nothing has changed.
 
@@ -439,7 +466,6 @@ def _calling(module: nn.Module) -> Task:
     sizes=(1,),
     full=(),
     unit=A_CALL,
-    needs=("codegen", "graph_module"),
     beside=Beside("an nn.Module", lambda _: _calling(programs.Identity())),
 )
 def call(lib: Library, size: int) -> Task:
@@ -467,7 +493,6 @@ def _eager(size: int) -> Task:
 
 @benchmark(
     at_least(3),
-    needs=("interpreter",),
     beside=Beside("eager alone", _eager, subtract=True),
 )
 def interpreter(lib: Library, size: int) -> Task:
@@ -482,7 +507,7 @@ def interpreter(lib: Library, size: int) -> Task:
     )
 
 
-@benchmark(at_least(3), needs=("interpreter",))
+@benchmark(at_least(3))
 def interpreter_on_a_number(lib: Library, size: int) -> Task:
     """Interpreter.run of the chain of Python operators on one float.
 
@@ -495,7 +520,7 @@ def interpreter_on_a_number(lib: Library, size: int) -> Task:
 
 @benchmark(
     None,
-    needs=("interpreter",),
+    alone=at_least(4.5),
     beside=Beside("compile() alone", _compile_alone),
 )
 def transformer(lib: Library, size: int) -> Task:
@@ -518,9 +543,9 @@ def transformer(lib: Library, size: int) -> Task:
 
 @benchmark(
     None,
+    alone={1_000: at_least(3.5), 10_000: at_least(30), 20_000: at_least(60)},
     sizes=(1_000, 10_000, 20_000),
     full=(),
-    needs=("subgraph_rewriter",),
 )
 def replace_pattern(lib: Library, size: int) -> Task:
     """replace_pattern of relu(x) + 1 by sigmoid(x), n/4 matches in n nodes.
@@ -542,7 +567,7 @@ def replace_pattern(lib: Library, size: int) -> Task:
     )
 
 
-@benchmark(at_least(2), full=(), needs=("subgraph_rewriter",))
+@benchmark(at_least(2), full=())
 def replace_pattern_no_match(lib: Library, size: int) -> Task:
     """replace_pattern of tanh(x) + 1, which is nowhere in those n nodes.
 

@@ -17,7 +17,7 @@ from tests.benchmarks.measure import Made, Task
 from tests.benchmarks.operations import Library, at_least, benchmark
 
 
-@benchmark(at_least(1), needs=("passes.split_module",))
+@benchmark(at_least(1))
 def split_module(lib: Library, size: int) -> Task:
     """split_module of the mixed chain, into ten parts of equal length.
 
@@ -38,7 +38,7 @@ def split_module(lib: Library, size: int) -> Task:
     return Task(run, len(module.graph.nodes), show=codes)
 
 
-@benchmark(at_least(1), full=(), needs=("passes.split_utils",))
+@benchmark(at_least(1), full=())
 def split_by_tags(lib: Library, size: int) -> Task:
     """split_by_tags of the mixed chain, into ten parts of equal length.
 
@@ -59,7 +59,7 @@ def split_by_tags(lib: Library, size: int) -> Task:
     )
 
 
-@benchmark(at_least(1), full=(), needs=("passes.dialect.common.cse_pass",))
+@benchmark(at_least(1), full=())
 def equal_calls(lib: Library, size: int) -> Task:
     """CSEPass on a chain in which each call stands twice.
 
@@ -81,7 +81,7 @@ def equal_calls(lib: Library, size: int) -> Task:
     )
 
 
-@benchmark(at_least(1), full=(), needs=("experimental.const_fold",))
+@benchmark(at_least(1), full=())
 def fold_constants(lib: Library, size: int) -> Task:
     """split_const_subgraphs of a chain, half of whose calls are constant.
 
@@ -105,7 +105,7 @@ def fold_constants(lib: Library, size: int) -> Task:
     return Task(lambda _: split(module), len(graph.nodes), show=folded)
 
 
-@benchmark(at_least(1), full=(), needs=("experimental.optimization",))
+@benchmark(at_least(1), full=())
 def fuse_norms(lib: Library, size: int) -> Task:
     """Fuse a chain of convolutions and norms, in place.
 
@@ -126,7 +126,7 @@ def fuse_norms(lib: Library, size: int) -> Task:
     )
 
 
-@benchmark(at_least(1), full=(), needs=("experimental.normalize",))
+@benchmark(at_least(1), full=())
 def normalize_arguments(lib: Library, size: int) -> Task:
     """NormalizeArgs on a chain of two functions of torch.
 
@@ -147,7 +147,7 @@ def normalize_arguments(lib: Library, size: int) -> Task:
     )
 
 
-@benchmark(at_least(1), full=(), needs=("experimental.merge_matmul",))
+@benchmark(at_least(1), full=())
 def merge_products(lib: Library, size: int) -> Task:
     """merge_matmul of ten products with one matrix, beside other calls.
 
@@ -172,7 +172,7 @@ def merge_products(lib: Library, size: int) -> Task:
     return Task(lambda _: merge(module), len(graph.nodes), show=count)
 
 
-@benchmark(at_least(1), full=(), needs=("passes.utils.source_matcher_utils",))
+@benchmark(at_least(1), full=())
 def source_partitions(lib: Library, size: int) -> Task:
     """get_source_partitions of a chain in which four nodes have one origin."""
     graph = lib.root.Graph()
@@ -190,7 +190,7 @@ def source_partitions(lib: Library, size: int) -> Task:
     )
 
 
-@benchmark(at_least(1), full=(), needs=("passes.infra.pass_manager",))
+@benchmark(at_least(1), full=())
 def pass_manager(lib: Library, size: int) -> Task:
     """PassManager with three passes that change nothing, on the mixed chain."""
     module = lib.compiled(programs.Mixed(size))
@@ -208,7 +208,6 @@ def pass_manager(lib: Library, size: int) -> Task:
     at_least(10),
     sizes=(1_000,),
     full=(),
-    needs=("passes.infra.partitioner",),
 )
 def partitioner(lib: Library, size: int) -> Task:
     """CapabilityBasedPartitioner on a chain with two unsupported calls in ten.
@@ -237,7 +236,7 @@ def partitioner(lib: Library, size: int) -> Task:
     )
 
 
-@benchmark(at_least(1), full=(), needs=("passes.tools_common",))
+@benchmark(at_least(1), full=())
 def sort_nodes(lib: Library, size: int) -> Task:
     """stable_topological_sort of the mixed chain, and recompiling it."""
     module = lib.compiled(programs.Mixed(size))
@@ -249,7 +248,7 @@ def sort_nodes(lib: Library, size: int) -> Task:
     )
 
 
-@benchmark(at_least(1), full=(), needs=("passes.utils.fuser_utils",))
+@benchmark(at_least(1), full=())
 def fuse_partitions(lib: Library, size: int) -> Task:
     """fuse_by_partitions of ten runs of calls in the mixed chain.
 
@@ -272,7 +271,7 @@ def fuse_partitions(lib: Library, size: int) -> Task:
     )
 
 
-@benchmark(at_least(1), full=(), needs=("passes.graph_manipulation",))
+@benchmark(at_least(1), full=())
 def sizes_of_nodes(lib: Library, size: int) -> Task:
     """get_size_of_all_nodes of the mixed chain, whose shapes are known."""
     module = lib.compiled(programs.Mixed(size))
@@ -288,7 +287,7 @@ def sizes_of_nodes(lib: Library, size: int) -> Task:
     )
 
 
-@benchmark(at_least(1), full=(), needs=("passes.graph_drawer",))
+@benchmark(at_least(1), full=())
 def drawing(lib: Library, size: int) -> Task:
     """FxGraphDrawer of the mixed chain, as pydot's objects."""
     module = lib.compiled(programs.Mixed(size))
@@ -303,7 +302,6 @@ def drawing(lib: Library, size: int) -> Task:
 @benchmark(
     at_least(1),
     full=(),
-    needs=("passes.utils.matcher_with_name_node_map_utils",),
 )
 def named_matches(lib: Library, size: int) -> Task:
     """SubgraphMatcherWithNameNodeMap of add and relu, in a chain of them.

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from tests.benchmarks import alone, each, examples, networks, passes
+from tests.benchmarks import each, examples, networks, passes
 from tests.benchmarks.operations import BENCHMARKS, Benchmark
 
 __all__ = ["BENCHMARKS", "FILES", "TABLES", "by_table"]
 
-FILES: Final = (networks, passes, each, alone, examples)
+FILES: Final = (networks, passes, each, examples)
 """The files that register benchmarks, besides `operations`."""
 
 TABLES: Final = {

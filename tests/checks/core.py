@@ -81,9 +81,9 @@ def index_problems(
 _SHARED = (
     *("fx", "fx/passes", "fx/passes/utils", "fx/passes/infra"),
     *("fx/passes/dialect", "fx/passes/dialect/common", "fx/experimental"),
-    *("fx/memory", "fx/text", "fx/extra"),
+    "fx/extra",
 )
-"""Folders of torch.fx, with files of many stages, and of old names."""
+"""Folders of torch.fx, with files of many stages."""
 
 
 def _unnamed(room: Source, inside: Sequence[str]) -> Iterator[str]:

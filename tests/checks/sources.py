@@ -21,8 +21,6 @@ from typing import TypeAlias
 ROOT = Path(__file__).resolve().parents[2]
 
 Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
-Definition: TypeAlias = Function | ast.ClassDef
-Documented: TypeAlias = ast.Module | Definition
 
 _LAYOUT = frozenset(
     {
@@ -164,31 +162,3 @@ def functions(source: Source) -> Iterator[Function]:
     for node in ast.walk(source.tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             yield node
-
-
-def public_definitions(
-    body: list[ast.stmt], prefix: str = ""
-) -> Iterator[tuple[str, Definition]]:
-    """(qualified name, definition) of each public function and class.
-
-    These are the functions and classes at the top, and the methods of those
-    classes, unless the name begins with an underscore.  Definitions under
-    `if` count too.
-    """
-    for node in body:
-        if isinstance(node, ast.If | ast.Try):
-            yield from public_definitions(node.body + node.orelse, prefix)
-        elif isinstance(node, Definition) and not node.name.startswith("_"):
-            yield prefix + node.name, node
-            if isinstance(node, ast.ClassDef):
-                yield from public_definitions(
-                    node.body, f"{prefix}{node.name}."
-                )
-
-
-def decorator_names(node: Definition) -> set[str]:
-    """Last names of the decorators: `{"setter"}` for `@name.setter`."""
-    plain = (
-        d.func if isinstance(d, ast.Call) else d for d in node.decorator_list
-    )
-    return {ast.unparse(d).rpartition(".")[2] for d in plain}

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.checks.contributing import FILE, rows, stale, uncovered
+from tests.checks.contributing import FILE, Row, rows, stale, uncovered
 from tests.checks.sources import ROOT, library
+from tests.quick import chosen, commands
 
 TABLE = """
 | to change | look at | its tests |
@@ -41,6 +42,19 @@ def test_a_stale_row_is_seen(tmp_path: Path) -> None:
         "c: there is no path under 'look at'",
         "c: there is no stages/NN/x.py",
     ]
+
+
+def test_what_make_quick_runs_for_a_file() -> None:
+    """Stages on the library, and a search in its short form."""
+    table = [
+        Row("a", ("fx/a/",), ("stages/02/", "tests/reliability/edits.py")),
+        Row("b", ("stages/NN/stage.toml",), ("tests/parity/programs/b.py",)),
+    ]
+    changed = ["fx/a/x.py", "stages/01/stage.toml", "fx/b.py"]
+    stages, parity, rest = commands(chosen(changed, table))
+    assert stages[-2:] == ["--reference", "stages/02/"]
+    assert parity[-2:] == ["-k", "b"]
+    assert rest[-1].endswith("::test_nothing_is_wrong[edits]")
 
 
 def test_a_file_in_no_row_is_seen() -> None:

@@ -9,13 +9,9 @@ import pytest
 
 from tests.checks import house_rules
 from tests.checks.house_rules import (
-    any_problems,
-    docstring_problems,
     file_problems,
     function_problems,
-    hidden_problems,
     ignore_problems,
-    lengths,
     side_effect_problems,
     stale_registrations,
 )
@@ -34,10 +30,8 @@ def function_of(lines: int, name: str = "f") -> str:
 @pytest.mark.parametrize(
     "check",
     [
-        any_problems,
-        docstring_problems,
         file_problems,
-        hidden_problems,
+        function_problems,
         ignore_problems,
         side_effect_problems,
     ],
@@ -50,35 +44,10 @@ def test_every_file_keeps_the_rule(check: Check) -> None:
 # --- sizes -----------------------------------------------------------------
 
 
-def test_functions_are_short() -> None:
-    problems = list(function_problems(library()))
-    assert not problems, "\n".join(problems)
-
-
 def test_a_long_function_is_seen() -> None:
     source = snippet(function_of(60, "ok") + function_of(61, "long"))
-    found = [p for p in function_problems([source]) if "max" in p]
-    assert found == ["fx/sample.py:65 long: 61 lines (max 60)"]
-
-
-def test_too_long_on_the_whole_is_seen() -> None:
-    short, middle, long = function_of(3), function_of(9), function_of(26)
-    assert not list(function_problems([snippet(short * 10)]))
-    assert list(function_problems([snippet(short * 8 + long * 2)])) == [
-        "90% of the functions have up to 26 lines, not 25"
-    ]
-    assert list(function_problems([snippet(short * 4 + middle * 6)])) == [
-        "50% of the functions have up to 9 lines, not 8"
-    ]
-
-
-def test_declarations_do_not_flatter_the_median() -> None:
-    source = snippet(
-        "class P:\n    def a(self) -> None: ...\n"
-        '    def b(self) -> None:\n        """Say b."""\n\n'
-        "    def c(self) -> int:\n        return 1\n"
-    )
-    assert [length.lines for length in lengths([source])] == [2]
+    (problem,) = function_problems(source)
+    assert problem == "fx/sample.py:65 long: 61 lines (max 60)"
 
 
 @pytest.mark.parametrize(
@@ -86,10 +55,9 @@ def test_declarations_do_not_flatter_the_median() -> None:
     [
         ("x = 1\n" * 451, "fx/sample.py: 451 lines of code (max 450)"),
         ("# x\n" * 901, "fx/sample.py: 901 lines (max 900)"),
-        ("#\n#" + "x" * 80, "fx/sample.py:2: 81 columns (max 80)"),
     ],
 )
-def test_long_files_and_lines_are_seen(text: str, complaint: str) -> None:
+def test_long_files_are_seen(text: str, complaint: str) -> None:
     assert list(file_problems(snippet(text))) == [complaint]
     assert not list(file_problems(snippet("# x\nx = 1\n" * 450)))
 
@@ -97,103 +65,22 @@ def test_long_files_and_lines_are_seen(text: str, complaint: str) -> None:
 # --- types -----------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "def f(x: Any) -> None: ...",
-        "def f() -> dict[str, Any]: ...",
-        "x: Any = 1",
-        "x: 'Any' = 1",
-        "x: 'list[Any]' = []",
-        "x = cast('dict[str, Any]', y)",
-        "x: typing.Any = 1",
-        "from typing import Any as Whatever",
-        "Value = Any",
-    ],
-)
-def test_any_is_seen(text: str) -> None:
-    (problem,) = any_problems(snippet(text))
-    assert problem == "fx/sample.py:1: `Any` outside a named TypeAlias"
-
-
-def test_any_by_a_named_alias_is_fine() -> None:
-    source = snippet(
-        '"""Any value may pass."""\nfrom typing import Any, TypeAlias\n'
-        "Value: TypeAlias = Any\nMany: TypeAlias = 'dict[str, Any]'\n"
-        "Long: TypeAlias = Union[\n    int,\n    Any,\n]\n"
-        "def f(x: Value) -> None:\n    raise TypeError('Any: no')\n"
-    )
-    assert list(any_problems(source)) == []
-
-
 def test_silenced_type_errors_are_seen(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     # Written apart, so that the type checkers do not read them here.
-    bare, coded = "# type" + ": ignore", "# type" + ": ignore[misc]"
-    text = f"x = 1  {bare}\ny = 2  {coded}\nz = 3  {coded}  # why\n"
-    source = snippet(f"{text}s = 'no {bare}'\n")
+    coded = "# type" + ": ignore[misc]"
+    text = f"y = 2  {coded}\nz = 3  {coded}  # why\n"
+    source = snippet(f"{text}s = 'no {coded}'\n")
     assert list(ignore_problems(source)) == [
-        f"fx/sample.py:1: `{bare[2:]}` names no error code",
-        f"fx/sample.py:2: `{coded[2:]}` gives no reason",
-        "fx/sample.py: 3 ignores, not 0",
+        f"fx/sample.py:1: `{coded[2:]}` gives no reason",
+        "fx/sample.py: 2 ignores, not 0",
     ]
     monkeypatch.setitem(house_rules.TYPE_IGNORES, "fx/sample.py", 1)
     assert list(ignore_problems(snippet(f"z = 3  {coded}  # why"))) == []
     assert list(ignore_problems(snippet("z = 3"))) == [
         "fx/sample.py: 0 ignores, not 1"
     ]
-
-
-# --- functions and docstrings ----------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("text", "complaint"),
-    [
-        ("def f() -> None:\n    global x, y", ":2: global x, y"),
-        ("def f() -> None:\n    import os", ":2: import inside a function"),
-        (
-            "class C:\n    def f(self) -> None:\n        from os import path",
-            ":3: import inside a function",
-        ),
-    ],
-)
-def test_global_and_hidden_imports_are_seen(text: str, complaint: str) -> None:
-    assert list(hidden_problems(snippet(text))) == ["fx/sample.py" + complaint]
-
-
-@pytest.mark.parametrize(
-    ("text", "complaint"),
-    [
-        ("def f() -> None: ...", "f has no docstring"),
-        ("class C:\n    x = 1", "C has no docstring"),
-        (
-            'class C:\n    """A box."""\n    def m(self) -> None: ...',
-            "C.m has no docstring",
-        ),
-        (
-            'if X:\n    def f() -> None:\n        """does it"""',
-            "f begins with no sentence: 'does it'",
-        ),
-        ('def f() -> None:\n    """F."""', "f begins with a single word: 'F.'"),
-    ],
-)
-def test_a_missing_docstring_is_seen(text: str, complaint: str) -> None:
-    (problem,) = docstring_problems(snippet(text))
-    assert problem.partition(": ")[2] == complaint
-
-
-def test_private_and_inherited_names_need_no_docstring() -> None:
-    source = snippet(
-        "def _f() -> None: ...\n"
-        'class C:\n    """A box."""\n'
-        "    def __len__(self) -> int: ...\n"
-        "    @overload\n    def m(self) -> int: ...\n"
-        "    @m.setter\n    def m(self, x: int) -> None: ...\n"
-        "class _D:\n    def m(self) -> None: ...\n"
-    )
-    assert list(docstring_problems(source)) == []
 
 
 # --- importing -------------------------------------------------------------

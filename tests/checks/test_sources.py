@@ -4,13 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.checks.sources import (
-    functions,
-    library,
-    public_definitions,
-    read_tree,
-    snippet,
-)
+from tests.checks.sources import functions, library, read_tree, snippet
 
 SAMPLE = snippet(
     '''"""Stage 02, use-def: a sample.
@@ -63,11 +57,9 @@ def test_comments_are_found_behind_code_too() -> None:
     assert SAMPLE.comments == [(6, "A comment."), (7, "with a remark")]
 
 
-def test_nested_functions_count_and_private_names_are_not_public() -> None:
+def test_nested_functions_count() -> None:
     names = [f.name for f in functions(SAMPLE)]
     assert sorted(names) == ["_hide", "free", "inner", "put"]
-    public = [name for name, _ in public_definitions(SAMPLE.tree.body)]
-    assert public == ["Box", "Box.put", "free"]
 
 
 def test_module_names() -> None:

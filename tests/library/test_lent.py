@@ -20,7 +20,7 @@ from fx.extra.lending.lending import NOT_LENT, SHARED, Lender
 from fx.passes import split_utils
 from fx.usedef.values import Value
 from tests.checks.api_surface import FILE, load
-from tests.process import printed, python
+from tests.process import printed
 
 ROOT = Path(__file__).parents[2]
 TORCHS = Path(torch.fx.__path__[0])
@@ -127,21 +127,6 @@ def test_importing_fx_loads_nothing_that_is_lent() -> None:
         "    if n.startswith('fx.') and 'torch/fx' in str(m.__file__)])",
     )
     assert said == "[]\n"
-
-
-OLD: bytes = (
-    b"\x80\x02cfx.passes.operator_support\nOperatorSupport\n)\x81"
-    b"}X\x0d\x00\x00\x00_support_dict}sb."
-)
-"""A pickle of fx 0.2, which had a class of its own under this name."""
-
-
-def test_a_pickle_that_names_a_file_which_fx_had_is_read() -> None:
-    """In a process that has imported nothing."""
-    done = python(
-        "-c", f"import pickle; print(pickle.loads({OLD!r})._support_dict)"
-    )
-    assert done.stdout == "{}\n", done.stderr
 
 
 def test_both_libraries_support_each_others_partitioner() -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-
 import pytest
 import torch
 import torch.fx
@@ -198,10 +196,3 @@ def test_a_subclass_enters_what_notes_the_current_node() -> None:
     gm = fx.symbolic_trace(lambda x: x + 1)
     assert [Counts(gm).run(1), Notes(gm).run(1)] == [2, 2]
     assert seen == ["x", "add", "output"]
-
-
-def test_the_old_name_of_effects_has_all_that_it_had() -> None:
-    old = importlib.import_module("fx.memory.effects")
-    assert old.__all__ == fx.effects.__all__
-    for name in old.__all__:
-        assert getattr(old, name) is getattr(fx.effects, name)

@@ -6,7 +6,6 @@ import json
 import math
 import operator
 import os
-import shutil
 from collections import OrderedDict
 from pathlib import Path
 from typing import NamedTuple, Optional, Union, cast, no_type_check
@@ -994,46 +993,15 @@ def test_operators_of_python_come_back(tmp_path: Path) -> None:
 
 # -- files from elsewhere ----------------------------------------------------
 
-OLD = Path(__file__).parent / "saved"
 
-
-class Scaled(nn.Module):
-    """What the graph of version 2 has from the user."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.w = nn.Parameter(torch.zeros(2))
-
-    @no_type_check
-    def forward(self, x):
-        return x * self.w
-
-
-@pytest.mark.parametrize("without", [(), ("is a",)])
-def test_a_graph_of_version_2_is_loaded(
-    without: tuple[str, ...], tmp_path: Path
-) -> None:
-    shutil.copytree(OLD / "version_2", tmp_path / "gm")
-    lines = [
-        {k: v for k, v in line.items() if k not in without}
-        for line in text(tmp_path)
-    ]
-    data = "\n".join(map(json.dumps, lines))
-    (tmp_path / "gm" / "graph.jsonl").write_text(data)
-    gm = fx.load(tmp_path / "gm", nn.ModuleDict({"own": Scaled()}))
-    assert gm.meta == {"note": {"of": ["a", (1, None)]}}
-    assert gm.get_parameter("again.weight") is gm.get_parameter("first.weight")
-    x = torch.tensor([[1.0, -2.0], [0.5, 4.0]])
-    [(name, (sum_, clamped))] = gm((x, x), None).items()
-    assert name == "y"
-    right = torch.tensor([[0.0, 1.0625], [0.0, 1.2578]])
-    torch.testing.assert_close(sum_, right, rtol=0, atol=1e-4)
-    assert torch.equal(clamped, x.clamp(min=0))
-    with pytest.raises(AssertionError, match="specialized to have value None"):
-        gm((x, x), 3)
-    fx.save(gm, tmp_path / "new")
-    with pytest.raises(FileExistsError, match="an older fx wrote"):
-        fx.save(gm, tmp_path / "gm")
+def test_a_file_of_another_version_is_refused(tmp_path: Path) -> None:
+    fx.save(leaf(nn.ReLU()), tmp_path / "gm")
+    file = tmp_path / "gm" / "graph.jsonl"
+    lines = file.read_text()
+    assert lines.count('"version": 1}') == 1
+    file.write_text(lines.replace('"version": 1}', '"version": 2}'))
+    with pytest.raises(fx.LoadError, match="reads 'fx graph', version 1: "):
+        fx.load(tmp_path / "gm")
 
 
 def test_files_may_be_links(tmp_path: Path) -> None:

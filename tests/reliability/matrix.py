@@ -81,9 +81,6 @@ WITHOUT: Final[dict[str, dict[str, tuple[str, ...]]]] = {
             "tests/library/test_traced_state.py::"
             "test_a_switch_is_warned_of_where_the_user_calls_it",
         ),
-        "it does not read what a newer torch has written": (
-            "tests/library/test_kept.py::test_a_folder_is_a_package_that_runs",
-        ),
         "its processes send each other messages of a wrong size": (
             f"{_PIPELINE}test_processes_train_as_one_does",
             f"{_PIPELINE}test_the_demo",

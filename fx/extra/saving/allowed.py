@@ -67,10 +67,6 @@ _METHODS: Final = frozenset(
 """Methods of containers, and those of tensors that are not in aten."""
 
 
-_NAME_IN_2: Final = "fx.tracing.concrete_args._assert_is_none"
-"""What files of version 2 have for `fx._symbolic_trace._assert_is_none`."""
-
-
 @functools.cache
 def _functions() -> Mapping[str, object]:
     """Name → function, for what is not in torch.ops.
@@ -84,8 +80,7 @@ def _functions() -> Mapping[str, object]:
     of_python += map(vars(builtins).get, _BUILTINS)
     checks = (assert_, assert_fn, _assert_is_none, _assert_same)
     functions = (*checks, *state, *PURE_TORCH, *of_python, *_of_torch())
-    names = {pretty_target(function): function for function in functions}
-    return {**names, _NAME_IN_2: _assert_is_none}
+    return {pretty_target(function): function for function in functions}
 
 
 def _of_torch() -> Iterator[object]:

@@ -27,7 +27,7 @@ from ...usedef.values import Value
 TEXT: Final = "graph.jsonl"
 WEIGHTS: Final = "weights.pt"
 FORMAT: Final = "fx graph"
-VERSION: Final = 4
+VERSION: Final = 1
 
 
 # -- writing -----------------------------------------------------------------
@@ -108,9 +108,8 @@ def _check_known(folder: Path, name: Path) -> None:
     if os.listdir(folder) and not _is_unchanged(folder):
         raise FileExistsError(
             f"{name} has other files than a graph that fx.save wrote, or "
-            "these were changed since then (of those that an older fx wrote, "
-            "this cannot be known). Nothing of yours is to be lost: choose "
-            "another path, or remove the folder yourself"
+            "these were changed since then. Nothing of yours is to be lost: "
+            "choose another path, or remove the folder yourself"
         )
 
 

@@ -251,9 +251,7 @@ class Tree:
         module = (
             _make(record, self.codec)
             if new
-            else self._of_root(
-                path, record.pop("root"), record.pop("is a", None)
-            )
+            else self._of_root(path, record.pop("root"), record.pop("is a"))
         )
         for kind in _TENSORS:
             self._fill(module, kind, record.pop(kind, {}), is_new=new)
@@ -277,7 +275,7 @@ class Tree:
         Args:
             path: where it is.
             why: why the file does not say how to make it.
-            kind: the name of the class that was saved; None in older files.
+            kind: the name of the class that was saved.
         """
         module = _module_at(self._root, path.split("."))
         if module is None:
@@ -286,7 +284,7 @@ class Tree:
                 f"it was saved, {why}. Give a module that has it, as in "
                 "`load(path, root)`; or give `allow` to save as well"
             )
-        if kind is not None and type(module).__name__ != kind:
+        if type(module).__name__ != kind:
             raise ValueError(
                 f"a {kind} was saved, and the root has a "
                 f"{type(module).__name__} there"

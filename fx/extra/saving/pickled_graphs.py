@@ -64,10 +64,9 @@ def restore(graph: Graph, state: dict[str, Value]) -> None:
 
     Args:
         graph: an instance that was not initialised.
-        state: what `state_of` gave, in this version of fx or an earlier one.
+        state: what `state_of` gave.
     """
-    # fx 0.2 pickled the three beside the rest, by the names of its files.
-    about = unpack(state["about"], ()) if "about" in state else state
+    about = unpack(state["about"], ())
     Graph.__init__(graph, None, *about["tracer"])
     for name, op, target, kind in unpack(state["nodes"], ()):
         graph._add(Node(graph, name, op, target, (), {}, kind))

@@ -38,9 +38,6 @@ from .packing import _pytree_info, examples
 from .values import Codec, Weights
 
 _GETATTR: Final = "builtins.getattr"
-_VERSIONS: Final = (2, 3, files.VERSION)
-"""What `load` reads. Version 2 has no digests in its header, and version 3 no
-guards of fx.trace."""
 
 
 class LoadError(ValueError):
@@ -297,10 +294,11 @@ def load(
 
 def _check_header(record: dict[str, Value]) -> None:
     """Raise ValueError unless the file is of a version that can be read."""
-    version = record.get("version")
-    if record.get("format") != files.FORMAT or version not in _VERSIONS:
+    found = record.get("format"), record.get("version")
+    if found != (files.FORMAT, files.VERSION):
         raise ValueError(
-            f"this version of fx reads {files.FORMAT!r}, versions {_VERSIONS}"
+            f"this fx reads {files.FORMAT!r}, version {files.VERSION}: load "
+            "it with the fx that saved it"
         )
 
 

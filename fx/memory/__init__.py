@@ -1,1 +1,0 @@
-"""Passes: where fx 0.2 had what is in `fx/extra/effects` now."""

@@ -76,8 +76,8 @@ def test_what_outlives_a_trace_is_refused_and_removed(
     assert HOLDER.last is None
     assert type(program(X)) is torch.Tensor
     monkeypatch.undo()
-    for values in (keeps_in_default.__defaults__[0], KEPT):
-        values.clear()
+    keeps_in_default.__defaults__[0].clear()
+    KEPT.clear()
 
 
 def test_caches_lose_what_the_trace_has_put_there() -> None:

@@ -72,3 +72,8 @@ def beside_forward(module: nn.Module) -> list[str]:
     attributes = vars(module)
     own = ["a forward of its own"] if "forward" in attributes else []
     return own + [hooks[1:] for hooks in HOOKS if attributes.get(hooks)]
+
+
+def has_backward_hook(module: nn.Module) -> bool:
+    """Whether functions run when gradients go through a module."""
+    return any(vars(module).get(name) for name in HOOKS[2:])

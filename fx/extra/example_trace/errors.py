@@ -130,3 +130,22 @@ def differs(found: str) -> str:
         "so a leaf, fx.trace(…, leaves=[…]); check=False returns the graph as "
         "it is"
     )
+
+
+def changed(path: str) -> str:
+    """The message for a leaf that the program changes and that stays whole."""
+    return (
+        f"the program changes the module {path} and calls it, and a call of a "
+        "scripted module, or of one with a backward hook, is recorded as one "
+        f"node, which would call it unchanged\n  in\n  {frames.where()}\n"
+        "  Change it before the trace, or give what changes as an input"
+    )
+
+
+def backward_hook(name: str) -> str:
+    """The message for a root whose backward hooks no graph runs."""
+    return (
+        f"{name} has a backward hook, which the graph would not run. Trace it "
+        "as a child of another module, which records its call as one node; or "
+        "under torch.no_grad()"
+    )

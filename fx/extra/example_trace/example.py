@@ -151,6 +151,9 @@ class Example:
             values = {"dtype": tensor.dtype, "device": tensor.device}
             values |= {"dim()": tensor.dim(), "layout": tensor.layout}
             guards += [Guard(f"{name}.{key}", values[key]) for key in values]
+            is_parameter = isinstance(tensor, torch.nn.Parameter)
+            asked = f"isinstance({name}, torch.nn.Parameter)"
+            guards.append(Guard(asked, is_parameter))
         if len(self.names) > 1:
             text = f"identities({', '.join(self.names)})"
             guards.append(Guard(text, identities(*self.tensors)))
@@ -268,7 +271,6 @@ def _copy_attributes(fake: Value, tensor: torch.Tensor) -> Iterator[str]:
         yield f"has attributes of its own, {', '.join(own)}"
     if kind is torch.nn.Parameter:
         mark_as_parameter(fake)
-        yield "is an nn.Parameter"
 
 
 def _placeholder(recorder: Recorder, path: str) -> Node:

@@ -57,6 +57,7 @@ from ...torch_internals.fake_tensors import (
     is_fake,
     unset_fake_temporarily,
 )
+from ...torch_internals.modules import HOOKS, has_backward_hook
 from ...torch_internals.symbolic_sizes import DATA_DEPENDENT, SYMBOLIC, hint_of
 from ...torch_internals.transforms import is_wrapped
 from ...tracing.state import Held, State
@@ -65,9 +66,17 @@ from ...usedef.values import Argument, Value
 from ..watching.fixed import Entered
 from . import errors
 from .calls import Call, Function, Leaves
+from .guards import Guard
 from .questions import Questions
 from .sizes import Sizes, specialize
-from .structures import Apart, OnObjects, attributes_of, is_tensor
+from .structures import (
+    Apart,
+    OnObjects,
+    attributes_of,
+    is_tensor,
+    of_structure,
+    structure_of,
+)
 from .trial import Made
 
 if TYPE_CHECKING:
@@ -140,6 +149,7 @@ class Recorder(Tracer):
         self._constants: list[tuple[torch.Tensor, int, str]] = []
         self._versions: list[tuple[torch.Tensor, torch.Tensor, int]] = []
         self.made: Made = Made()
+        self._leaf_states = {m: _state_of(m) for m in state.modules}
 
     def finish(self) -> None:
         """Forget the root, and what the trace kept alive."""
@@ -300,12 +310,29 @@ class Recorder(Tracer):
         return self.shown(attr_val)
 
     def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:
-        """Whether a call is recorded as one node, as the chosen tracer says."""
-        return (
-            m in self._leaves.modules
-            or isinstance(m, torch.jit.ScriptModule)
+        """Whether a call is recorded as one node, as the chosen tracer says.
+
+        If the program has changed the module, the graph would call another
+        one, and so it is traced through; with a backward hook it cannot be.
+
+        Raises:
+            TraceError: it was changed, and cannot be traced through.
+        """
+        is_whole = isinstance(m, torch.jit.ScriptModule) or has_backward_hook(m)
+        if not (
+            is_whole
+            or m in self._leaves.modules
             or self._chosen.is_leaf_module(m, module_qualified_name)
-        )
+        ):
+            return False
+        is_changed = any(self._is_changed(child) for child in m.modules())
+        if is_changed and is_whole:
+            raise TraceError(errors.changed(module_qualified_name))
+        return not is_changed
+
+    def _is_changed(self, m: nn.Module) -> bool:
+        """Whether a module is not as it was found, or as its calls left it."""
+        return self._leaf_states.get(m) != _state_of(m)
 
     def call_module(
         self,
@@ -328,7 +355,10 @@ class Recorder(Tracer):
     ) -> Value:
         """Run a leaf module, and record its call as one node."""
         make = partial(self.create_node, "call_module", path)
-        return self.record_leaf(Call(forward, args, kwargs), make)
+        result = self.record_leaf(Call(forward, args, kwargs), make)
+        for module in self.root.get_submodule(path).modules():
+            self._leaf_states[module] = _state_of(module)
+        return result
 
     def _runs_by_forward(self) -> bool:
         """Whether `call_module` runs a module's forward itself: it does."""
@@ -375,7 +405,10 @@ class Recorder(Tracer):
         read = {*self.entered.read_training}
         result, bind = self.run_call(call, is_leaf=True)
         self.entered.read_training = read
-        return bind(make(*written), result)
+        node = make(*written)
+        if not is_tensor(result) and result is not None:
+            node = self.call(of_structure, node, structure_of(result))
+        return bind(node, result)
 
     def run_call(
         self, call: Call, *, is_leaf: bool
@@ -439,7 +472,8 @@ class Recorder(Tracer):
         """
         node.meta["val"] = pytree.tree_map(self.noted, value)
         if is_tensor(value):
-            if id(value) in self.node_by_id and not _keeps_identity(node):
+            known = id(value) in self.node_by_id
+            if known and not self._keeps_identity(node):
                 with self.pause():
                     value = value.view_as(value)
             self.node_by_id[id(value)] = node
@@ -457,6 +491,24 @@ class Recorder(Tracer):
             for key, item in keyed.items():
                 self.bind_item(node, get, key, item)
         return value
+
+    def _keeps_identity(self, node: Node) -> bool:
+        """Whether a call that has given back its input does so always."""
+        name = str(getattr(node.target, "__name__", node.target))
+        if node.op == "call_module":
+            module: Value = self.root.get_submodule(name)
+            is_inplace = getattr(module, "inplace", False)
+            return bool(is_inplace) or isinstance(module, nn.Identity)
+        if name.endswith("_") and not name.endswith("__"):
+            return True
+        if "out" in node.kwargs or node.kwargs.get("inplace") is True:
+            return True
+        given = node.all_input_nodes
+        if any(other.op != "placeholder" for other in given):
+            return False
+        asked = Guard(f"{given[0]}.is_contiguous()", value=True)
+        is_asked = any(guard[:2] == asked[:2] for guard in self.sizes.guards)
+        return name in _CONVERSIONS or (name == "contiguous" and is_asked)
 
     def bind_item(
         self, whole: Node, get: Function, key: Value, item: Value
@@ -552,11 +604,17 @@ def _version(tensor: Value) -> int:
     return tensor._version if known else 0  # noqa: SLF001
 
 
-def _keeps_identity(node: Node) -> bool:
-    """Whether a call always gives back the tensor that it was given."""
-    name = str(node.target)
-    in_place = name.endswith("_") and not name.endswith("__")
-    return node.op == "call_method" and in_place
+def _state_of(module: nn.Module) -> list[tuple[str, Value]]:
+    """What a module holds, by identity: tensors, children, hooks, settings."""
+    held = vars(module)
+    inside = [held.get(name, {}).values() for name in _HELD_APART]
+    return [*((name, id(value)) for name, value in held.items())] + [
+        ("", id(value)) for values in inside for value in values
+    ]
+
+
+_HELD_APART: Final = ("_parameters", "_buffers", "_modules", *HOOKS)
+"""The attributes of a module that are dicts of what it holds."""
 
 
 def _rows() -> Iterator[tuple[str, tuple[Function, int, bool]]]:
@@ -575,6 +633,12 @@ _OPERATORS: Final = dict(_rows())
 
 _BY_ONES: Final = ("squeeze", "squeeze_")
 """Calls whose result has fewer dimensions where a size is 1."""
+
+_CONVERSIONS: Final = frozenset(
+    "to type type_as cpu cuda float double half bfloat16 int long short char "
+    "byte bool cfloat cdouble".split()
+)
+"""Methods that give back their input if it has the dtype and device."""
 
 _TEXTS: Final = frozenset(("__repr__", "__str__", "__format__"))
 """Methods that give the text of a tensor."""

@@ -151,10 +151,10 @@ _ATTRIBUTES: Final = frozenset(
     "get_default_dtype is_autocast_cpu_enabled is_autocast_enabled is_conj "
     "is_contiguous is_grad_enabled is_inference is_inference_mode_enabled "
     "is_leaf is_neg layout requires_grad shape size sqrt storage_offset "
-    "stride sym_float sym_int trunc _sym_sqrt inf nan".split()
+    "nn Parameter stride sym_float sym_int trunc _sym_sqrt inf nan".split()
 )
 """What an expression may look up, in a tensor, in math or in torch."""
-_CALLED: Final = frozenset("abs max min round identities".split())
+_CALLED: Final = frozenset("abs isinstance max min round identities".split())
 """What it may call by a name."""
 
 

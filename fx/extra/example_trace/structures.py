@@ -402,3 +402,44 @@ class OnObjects:
                 "than when it was traced. Trace again with such inputs"
             )
         return apart.leaves[len(leaves) :]
+
+
+# -- results of leaves ---------------------------------------------------------
+
+
+def structure_of(value: Value) -> str:
+    """How a value is nested, as a text: `tuple(Tensor, None)`."""
+    return _text_of(Apart().flatten(value))
+
+
+def _text_of(part: Part) -> str:
+    """How a part is nested."""
+    if isinstance(part, Leaf):
+        return "Tensor"
+    if isinstance(part, BackReference):
+        return f"the same as {part.number}"
+    if isinstance(part, Constant):
+        is_number = isinstance(part.value, int | float | str | None)
+        return repr(part.value) if is_number else type(part.value).__qualname__
+    kind = part.kind or part.spec.type
+    inside = zip(keys_of(part), part.parts, strict=True)
+    texts = (f"{key}: {_text_of(inner)}" for key, inner in inside)
+    return f"{kind.__qualname__}({', '.join(texts)})"
+
+
+def of_structure(value: Value, structure: str) -> Value:
+    """Check what a leaf has returned, which the program has looked into.
+
+    Returns:
+        The value.
+
+    Raises:
+        GuardError: it is nested otherwise than when it was traced.
+    """
+    found = structure_of(value)
+    if found != structure:
+        raise GuardError(
+            f"the trace relied on a result of a leaf that is {structure}, and "
+            f"it is {found}. Trace again with an example like this one"
+        )
+    return value

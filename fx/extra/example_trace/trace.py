@@ -34,6 +34,7 @@ from ...node import Node
 from ...proxy import TraceError
 from ...recording import frames
 from ...torch_internals.fake_tensors import is_fake, python_dispatcher
+from ...torch_internals.modules import has_backward_hook
 from ...torch_internals.symbolic_sizes import (
     COMPUTED,
     DATA_DEPENDENT,
@@ -193,6 +194,9 @@ class ExampleRun(TraceRun):
         check: bool,
     ) -> GraphModule:
         """Make a module of what the program does, and try it."""
+        hooked = isinstance(self._root, nn.Module) and torch.is_grad_enabled()
+        if hooked and has_backward_hook(self.recorder.root):
+            raise TraceError(errors.backward_hook(type(self._root).__name__))
         recorder, gm = self.recorder, None
         example = Example(self._function(), args, kwargs)
         tensors = [*example.tensors, *recorder.root.parameters()]

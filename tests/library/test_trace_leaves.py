@@ -76,7 +76,8 @@ def test_what_a_leaf_changes_itself_does_not_count() -> None:
 
 def test_a_backward_hook_goes_on_running() -> None:
     net = nn.Sequential(Net(lambda net, x: net.layer(x)))
-    net[0].register_full_backward_hook(lambda m, i, o: (i[0] * 10,))
+    hooked: Value = net[0]
+    hooked.register_full_backward_hook(lambda m, i, o: (i[0] * 10,))
     gm = fx.trace(net, X)
     grads: list[Value] = []
     for module in (net, gm):

@@ -129,7 +129,10 @@ class Recorder(Tracer):
         self.root = root
         self.graph = Graph(tracer_cls=type(chosen))
         state = self._state = State(root)
-        self.held: list[Held] = state.held
+        self.held: list[Held] = [*state.held]
+        for module, path in state.modules.items():
+            for held in _dicts_of(module):
+                self.held.append((path and f"{path}.", held, dict(held)))
         self.submodule_paths = state.modules
         self.tensor_attrs.update(state.constants)
         self.entered: Entered = Entered(state.modules)
@@ -606,15 +609,15 @@ def _version(tensor: Value) -> int:
 
 def _state_of(module: nn.Module) -> list[tuple[str, Value]]:
     """What a module holds, by identity: tensors, children, hooks, settings."""
-    held = vars(module)
-    inside = [held.get(name, {}).values() for name in _HELD_APART]
-    return [*((name, id(value)) for name, value in held.items())] + [
-        ("", id(value)) for values in inside for value in values
-    ]
+    dicts = vars(module), *_dicts_of(module)
+    return [(name, id(held[name])) for held in dicts for name in held]
 
 
-_HELD_APART: Final = ("_parameters", "_buffers", "_modules", *HOOKS)
-"""The attributes of a module that are dicts of what it holds."""
+def _dicts_of(module: nn.Module) -> list[dict[Value, Value]]:
+    """Tensors, children and hooks of a module, each kind by name."""
+    names = "_parameters", "_buffers", "_modules", *HOOKS
+    found = [vars(module).get(name) for name in names]
+    return [held for held in found if isinstance(held, dict)]
 
 
 def _rows() -> Iterator[tuple[str, tuple[Function, int, bool]]]:

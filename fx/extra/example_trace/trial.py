@@ -219,10 +219,15 @@ def _without(holder: Value, ids: set[int], before: Namespaces) -> bool:
     if "levelno" in held and id(held["args"]) in ids:  # a handler keeps records
         held.update(msg=str(held["msg"]) % held["args"], args=())
         return False
-    names = [key for key, item in [*held.items()] if id(item) in ids]
-    for name in names:
+    lost = [k for k, v in [*held.items()] if {id(k), id(v)} & ids]
+    if any(type(key) is not str for key in lost):  # a size has no hash now
+        kept = [(k, v) for k, v in held.items() if not {id(k), id(v)} & ids]
+        held.clear()
+        held.update(kept)
+        return True
+    for name in lost:
         put(held, name, before.get(id(held), {}).get(name, MISSING))
-    return bool(names)
+    return bool(lost)
 
 
 def _attributes(holder: Value) -> dict[str, Value]:

@@ -86,9 +86,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_terminal_summary(
-    terminalreporter: pytest.TerminalReporter,
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
 ) -> None:
-    """Write the row."""
+    """Write the row, in the process that has the results of all others."""
+    if hasattr(config, "workerinput"):
+        return
     stats = terminalreporter.stats
     found = {name: stats.get(name, []) for name in ("passed", "skipped")}
     wrong = [*stats.get("failed", []), *stats.get("error", [])]

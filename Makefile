@@ -89,22 +89,22 @@ fuzz: $(STAMP) ##* Search for silent faults at length; then plant some.
 	$(BIN)/python -m stages.mutate
 	STAGES_LONG=1 $(BIN)/python -m pytest -q tests/course/test_grade.py
 
-# Neither this nor `matrix` needs .venv.  The environment is kept, and downloads
-# are shared with all clones of this machine, in uv's own cache.
-NEWEST := $(if $(filter command environment,$(firstword $(origin PYTHON))), \
-    --python $(PYTHON))
+# Neither `newest` nor `matrix` needs .venv.  The former's environment is kept,
+# and downloads are shared with all clones of this machine, in uv's own cache.
+NOX := $(UV) tool run -q nox@2026.10.20 -f tests/versions/noxfile.py
 
 newest: $(UV) ##* Test beside the newest torch that the index lists (5 GB).
-	@$(PYTHON) -m tests.versions.newest $(NEWEST)
+	@$(NOX) --error-on-missing-interpreters -s newest
 
 package: $(STAMP) $(UV) ##* Build sdist and wheel, and use the wheel elsewhere.
-	@$(BIN)/python -m tests.versions.package
+	@$(NOX) -s package
 
 newest-env: $(UV) ##* Make or update the environment of `newest`.
-	@$(PYTHON) -m tests.versions.newest --only-install $(NEWEST)
+	@$(NOX) --error-on-missing-interpreters -s newest --install-only
 
+# ROWS="3.12/2.9 3.11/2.15" runs these: Python/torch.
 matrix: $(UV) ##* Run the tests on other versions of torch and Python.
-	@$(PYTHON) -m tests.reliability.matrix
+	@$(NOX) -s $(or $(foreach row,$(ROWS),'matrix($(row))'),matrix)
 
 workflow: $(UV) ##* Check the hosted workflow, which cannot run here.
 	@$(UV) tool run -q zizmor@1.32.0 --offline -q .github

@@ -12,19 +12,20 @@ Each runs a third time when its files say `fx` where they said `torch.fx`.
 from __future__ import annotations
 
 import ast
-import os
 import re
 import shutil
+import subprocess
 import tomllib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from tests.versions import uv
+from tests.process import ROOT
 
 FILE: Final = Path(__file__).with_name("apart.toml")
-NEWEST: Final = uv.BUILD / "newest" / "bin" / "python"
+BUILD: Final = ROOT / "build"
+NEWEST: Final = BUILD / "newest" / "bin" / "python"
 
 
 class Apart(NamedTuple):
@@ -57,23 +58,28 @@ APART: Final = _read()
 """File in `cases/` -> what it is about, and what it needs."""
 
 
+def _uv(*arguments: str) -> None:
+    """Run the uv on the path, or the one that the Makefile installs."""
+    program = shutil.which("uv") or str(BUILD / "uv" / "bin" / "uv")
+    subprocess.run([program, "-q", *arguments], cwd=ROOT, check=True)
+
+
 @contextmanager
 def environment(client: str) -> Iterator[str]:
     """The Python of a client's environment, which is there inside the block.
 
     Raises:
-        UvError: the packages cannot be installed.
+        CalledProcessError: the packages cannot be installed.
     """
-    folder = uv.BUILD / "clients-apart" / client
-    settings = uv.settings(os.environ)
+    folder = BUILD / "clients-apart" / client
     base = ["--python", str(NEWEST)] if NEWEST.exists() else []
     try:
-        uv.run("venv", "-q", "--clear", *base, str(folder), env=settings)
+        _uv("venv", "--clear", *base, str(folder))
         python = str(folder / "bin" / "python")
-        uv.install(folder, *APART[client].packages)
-        if APART[client].without_dependencies:
-            alone = APART[client].without_dependencies
-            uv.install(folder, "--no-deps", *alone)
+        install = ("pip", "install", "--python", python)
+        _uv(*install, *APART[client].packages)
+        if alone := APART[client].without_dependencies:
+            _uv(*install, "--no-deps", *alone)
         yield python
     finally:
         shutil.rmtree(folder, ignore_errors=True)
@@ -127,7 +133,7 @@ def rewrite(python: str) -> Path:
     folder = Path(python).parents[1]
     programs = folder / "programs"
     shutil.copytree(
-        uv.ROOT / "tests",
+        ROOT / "tests",
         programs / "tests",
         ignore=shutil.ignore_patterns("__pycache__"),
     )

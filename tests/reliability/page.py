@@ -8,10 +8,8 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from math import isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:  # `make matrix` writes its table without torch
-    from tests.reliability.run import Found
+from tests.reliability.run import Found
 
 PAGE = Path(__file__).parents[2] / "docs" / "reliability.md"
 

@@ -82,7 +82,6 @@ fuzz: $(STAMP) ##* Search for silent faults at length; then plant some.
 	$(BIN)/python -m tests.reliability --long --write
 	$(BIN)/python -m tests.reliability --long --plants
 	$(BIN)/python -m pytest -q -m hypothesis --hypothesis-profile=fuzz
-	STAGES_LONG=1 $(BIN)/python -m pytest -q tests/course/test_grade.py
 
 # Neither this nor `matrix` needs .venv.  The environment is kept, and downloads
 # are shared with all clones of this machine, in uv's own cache.

@@ -20,7 +20,7 @@ from stages.capstones.gradient.variant import operators
 from stages.functions import State
 from stages.generate import generated
 from stages.grade import Options, grade
-from stages.grades import show, write, writer
+from stages.grades import show, writer
 from stages.manifest import (
     EXERCISES,
     HERE,
@@ -555,8 +555,8 @@ def running(chosen: argparse.Namespace) -> int:
 
 def grading(chosen: argparse.Namespace) -> int:
     """Grade folders of students; 0 if all that was asked for is right."""
-    if chosen.out:
-        writer(chosen.out)  # refuses a name before the work, not after it
+    # A name that nothing writes is refused before the work, not after it.
+    write = writer(chosen.out) if chosen.out else None
     options = Options(
         chosen.stages,
         with_proof=chosen.proof,
@@ -566,10 +566,11 @@ def grading(chosen: argparse.Namespace) -> int:
     )
     rows = grade(chosen.folders, options, CONSOLE)
     show(rows, CONSOLE)
-    if chosen.out:
-        write(rows, chosen.out)
+    if write is not None:
+        chosen.out.write_text(write(rows), encoding="utf-8")
         CONSOLE.print(f"written: {chosen.out}")
-    return any(mark.told for row in rows for mark in row.marks.values())
+    marks = [mark for row in rows for mark in row.marks.values()]
+    return not all(mark.is_right for mark in marks)
 
 
 def varying(chosen: argparse.Namespace) -> int:

@@ -404,7 +404,7 @@ def test_blame_of_what_is_no_exercise(
 
 
 def test_a_test_that_now_waits_for_a_stub_has_lost_its_mistake() -> None:
-    result = Result(1, {}, {}, {"b": "wrong"}, ["a"], [], "")
+    result = Result(1, {}, {}, {"b": "wrong"}, {}, ["a"], [], "")
     assert _failures(result, {"a": "wrong"}) == 0
     assert _failures(result, {"a": "wrong", "b": "wrong"}) == 1
     assert _failures(result._replace(status=4), {"a": "", "b": ""}) == 2

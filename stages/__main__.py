@@ -116,15 +116,9 @@ def _parser() -> argparse.ArgumentParser:
     one.add_argument("stage", type=_stage, nargs="?", help="one stage only")
     one.add_argument("--check", action="store_true", help="also run the tests")
     one.set_defaults(command=progress)
-    one = add("read", help="show the page of a stage, in a browser or here")
+    one = add("read", help="show the page of a stage, in a browser")
     one.add_argument(
         "page", nargs="?", help="03, capstones/gradient, views, why, tiny, …"
-    )
-    one.add_argument(
-        "--terminal", action="store_true", help="here, in any case"
-    )
-    one.add_argument(
-        "--answers", action="store_true", help="with the answers, at once"
     )
     one.set_defaults(command=reading)
     one = add("predict", help="begin a stage: what does this program print?")
@@ -389,8 +383,7 @@ def reading(chosen: argparse.Namespace) -> int:
     """Show a page; by default, that of the lowest stage to write."""
     left = unfinished(_tree().states())
     name = chosen.page or f"{(left or [*stages()])[0]:02d}"
-    terminal, answers = chosen.terminal, chosen.answers
-    return read(page_of(name), CONSOLE, terminal=terminal, answers=answers)
+    return read(page_of(name), CONSOLE)
 
 
 def predicting(chosen: argparse.Namespace) -> int:

@@ -5,17 +5,16 @@
   that the mutant's entry promises.
 - The tests pass for right versions with another structure (`others.toml`).
 
-`python -m stages.prove 01` proves a stage, and `make test` all of them.
+`python -m stages prove 01` proves a stage, and `make test` all of them.
 """
 
 from __future__ import annotations
 
 import ast
 import importlib
-import sys
 import tomllib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from types import ModuleType
 from typing import Final
@@ -171,27 +170,19 @@ def prove(
             yield from mutant_problems(stage, executor)
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Prove the stages named, or all."""
-    numbers = [int(number) for number in arguments] or [*stages()]
+def main(numbers: Sequence[int], say: Callable[[str], object]) -> int:
+    """Prove some stages, and say what came of it."""
     with pool() as executor:
         found = [*prove(numbers, executor)]
     for problem in found:
-        print(problem, end="\n\n")
+        say(f"{problem}\n")
     for number in numbers:
         stage = stages()[number]
         count = len(mutants(stage))
-        print(
+        say(
             f"stage {number:02d}: {len(stage.pieces)} exercises, "
             f"{len(stage.exercises)} functions, {count} mutants"
         )
-    print(
-        f"{len(found)} problems"
-        if found
-        else "every stub and every mutant is found and explained"
-    )
+    done = "every stub and every mutant is found and explained"
+    say(f"{len(found)} problems" if found else done)
     return bool(found)
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

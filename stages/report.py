@@ -397,8 +397,6 @@ def _write(piece: Piece, tree: Tree) -> Iterator[str]:
     yield f"next: write {title} in {_place(one, tree)}"
     yield f"      {piece.task}"
     yield f"      python -m stages hint {piece.title}"
-    if len(piece.functions) > 1:
-        yield f"      python -m stages steps {piece.title}"
 
 
 def unwritten(piece: Piece, states: dict[str, State]) -> list[Exercise]:

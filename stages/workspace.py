@@ -440,48 +440,6 @@ def _marks(text: str) -> list[int]:
     ]
 
 
-# --- diff ------------------------------------------------------------------
-
-
-def differences(work: Workspace, name: str | None) -> Iterator[str]:
-    """A unified diff from the stubs to the learner's files.
-
-    It does not show solutions, because a function is compared with its stub.
-
-    Args:
-        work: the learner's folders.
-        name: one file of the tree; None for all.
-    """
-    fresh = generated(work.reference)
-    for file in [name] if name else sorted(fresh):
-        mine = work.tree / file
-        now = _read(mine) if mine.is_file() else ""
-        yield from _diff(fresh[file], now, file)
-
-
-def function_differences(work: Workspace, one: Exercise) -> Iterator[str]:
-    """A unified diff from the stub of an exercise to the learner's function.
-
-    Raises:
-        LookupError, SyntaxError: the learner's file has no such function.
-    """
-    stub = generated(work.reference)[one.file]
-    mine = _read(work.tree / one.file)
-    yield from _diff(
-        functions.source_of(stub, one.qualname),
-        functions.source_of(mine, one.qualname),
-        one.file,
-    )
-
-
-def _diff(stub: str, now: str, file: str) -> Iterator[str]:
-    """A unified diff from what was delivered of a file."""
-    names = f"delivered/{file}", f"exercises/fx/{file}"
-    return difflib.unified_diff(
-        stub.splitlines(), now.splitlines(), *names, lineterm=""
-    )
-
-
 def against_reference(work: Workspace, one: Exercise) -> Iterator[str]:
     """A unified diff from the learner's function to the reference's.
 

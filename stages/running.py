@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 import pytest
 
+from stages.course import SECONDS, Subject
 from stages.manifest import HERE, ROOT, exercises, pieces
-from stages.plugin import SECONDS, Subject
 from stages.processes import PLAIN
 from stages.tree import Broken, Tree
 

@@ -146,7 +146,8 @@ def _handed_in(folder: Path) -> tuple[Texts, str]:
         places = [folder / "fx", folder]
     found = [one for one in places if one.is_dir() and not one.is_symlink()]
     if not found:
-        return {}, "there is no exercises/fx in it"
+        there = "there is no exercises/fx in it"
+        return {}, there if folder.is_dir() else "there is no such folder"
     texts, problems = {}, []
     root = found[0].resolve()
     for file in exercises_by_file():
@@ -190,6 +191,7 @@ def grade(
     """
     rows: list[tuple[str, str, dict[int, Future[Mark]]]] = []
     course = _course(options)
+    before = {*multiprocessing.active_children()}
     with ThreadPoolExecutor(options.jobs or os.cpu_count()) as executor:
         for folder in folders:
             texts, problem = _handed_in(folder)
@@ -208,7 +210,7 @@ def grade(
                 job.result()
         except BaseException:
             executor.shutdown(wait=False, cancel_futures=True)
-            for child in multiprocessing.active_children():
+            for child in {*multiprocessing.active_children()} - before:
                 child.kill()
             raise
     return [

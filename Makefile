@@ -86,8 +86,6 @@ fuzz: $(STAMP) ##* Search for silent faults at length; then plant some.
 	$(BIN)/python -m tests.reliability --long --write
 	$(BIN)/python -m tests.reliability --long --plants
 	$(BIN)/python -m pytest -q -m hypothesis --hypothesis-profile=fuzz
-	$(BIN)/python -m stages.mutate
-	STAGES_LONG=1 $(BIN)/python -m pytest -q tests/course/test_grade.py
 
 # Neither `newest` nor `matrix` needs .venv.  The former's environment is kept,
 # and downloads are shared with all clones of this machine, in uv's own cache.

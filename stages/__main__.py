@@ -6,7 +6,7 @@ import argparse
 import runpy
 import sys
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -14,13 +14,14 @@ from rich.console import Console
 from rich.syntax import Syntax
 from rich.table import Table
 
+from stages import prove
 from stages.blame import blame, told
 from stages.break_it import is_answered, verdict, wrong_source, wrong_version
 from stages.capstones.gradient.variant import operators
 from stages.functions import State
 from stages.generate import generated
 from stages.grade import Options, grade
-from stages.grades import show, write, writer
+from stages.grades import show, writer
 from stages.manifest import (
     EXERCISES,
     HERE,
@@ -53,8 +54,6 @@ from stages.watch import watch
 from stages.workspace import (
     Workspace,
     against_reference,
-    differences,
-    function_differences,
     lay_out,
     reset_files,
     reset_functions,
@@ -107,24 +106,17 @@ def _parser() -> argparse.ArgumentParser:
         description="The course: see your progress, and get help. "
         "`pytest stages/04` checks a stage.",
     )
-    parser.set_defaults(command=progress, check=False, stage=None)
+    parser.set_defaults(command=progress, check=False)
     commands = parser.add_subparsers(metavar="command")
     add = commands.add_parser
     one = add(
         "progress", help="show what you have written so far (the default)"
     )
-    one.add_argument("stage", type=_stage, nargs="?", help="one stage only")
     one.add_argument("--check", action="store_true", help="also run the tests")
     one.set_defaults(command=progress)
-    one = add("read", help="show the page of a stage, in a browser or here")
+    one = add("read", help="show the page of a stage, in a browser")
     one.add_argument(
         "page", nargs="?", help="03, capstones/gradient, views, why, tiny, …"
-    )
-    one.add_argument(
-        "--terminal", action="store_true", help="here, in any case"
-    )
-    one.add_argument(
-        "--answers", action="store_true", help="with the answers, at once"
     )
     one.set_defaults(command=reading)
     one = add("predict", help="begin a stage: what does this program print?")
@@ -144,14 +136,6 @@ def _parser() -> argparse.ArgumentParser:
     )
     one.add_argument("level", type=_level, nargs="?", default=1)
     one.set_defaults(command=hint)
-    one = add("steps", help="split a large exercise into its functions")
-    one.add_argument("exercise")
-    one.set_defaults(command=steps)
-    one = add("diff", help="show what you have changed")
-    one.add_argument(
-        "what", nargs="?", help="an exercise, a file like node.py, a stage"
-    )
-    one.set_defaults(command=diff)
     one = add("reset", help="make functions stubs again; keeps a backup")
     one.add_argument(
         "what",
@@ -211,6 +195,9 @@ def _parser() -> argparse.ArgumentParser:
     one = add("variant", help="list operators for another capstone `gradient`")
     one.add_argument("seed", type=int)
     one.set_defaults(command=varying)
+    one = add("prove", help="prove that a stage's tests find wrong programs")
+    one.add_argument("stages", type=_stage, nargs="*", metavar="stage")
+    one.set_defaults(command=proving)
     one = add("solution", help="show the reference's, once yours passes")
     one.add_argument("exercise")
     one.add_argument(
@@ -274,22 +261,13 @@ def progress(chosen: argparse.Namespace) -> int:
     tree = _sound_tree()
     states = tree.states()
     verdicts = _verdicts(states) if chosen.check else {}
-    heads = not chosen.stage
-    table = Table(box=None, padding=(0, 2, 0, 0), show_header=heads)
-    if chosen.stage:
-        for piece in stages()[chosen.stage].pieces:
-            sign = _sign(piece, states, verdicts)
-            table.add_row(sign, piece.title, piece.task)
-    else:
-        for column in ("stage", "", "written", "exercises", "break it"):
-            table.add_column(column)
-        for stage in stages().values():
-            table.add_row(*_row(stage, tree, states, verdicts))
+    heads = ("stage", "", "written", "exercises", "break it")
+    table = Table(*heads, box=None, padding=(0, 2, 0, 0))
+    for stage in stages().values():
+        table.add_row(*_row(stage, tree, states, verdicts))
     CONSOLE.print(table)
-    if not chosen.stage:
-        CONSOLE.print(f"\noptional: break it, and capstones: {_capstones()}")
-    CONSOLE.print()
-    _print_next(states, verdicts, chosen.stage)
+    CONSOLE.print(f"\noptional: break it, and capstones: {_capstones()}\n")
+    _print_next(states, verdicts)
     return 0
 
 
@@ -321,13 +299,12 @@ def _capstones() -> str:
 
 
 def _sign(
-    one: Piece | Exercise, states: dict[str, State], verdicts: dict[str, str]
+    piece: Piece, states: dict[str, State], verdicts: dict[str, str]
 ) -> str:
     """The verdict of an exercise's tests, or whether it is written."""
-    name = one.title if isinstance(one, Piece) else one.name
-    if verdicts.get(name, "").strip():
-        return verdicts[name]
-    return "w" if is_written(one, states) else "·"
+    if verdicts.get(piece.title, "").strip():
+        return verdicts[piece.title]
+    return "w" if is_written(piece, states) else "·"
 
 
 def _verdicts(states: dict[str, State]) -> dict[str, str]:
@@ -351,18 +328,14 @@ def _verdicts(states: dict[str, State]) -> dict[str, str]:
     }
 
 
-def _print_next(
-    states: dict[str, State], verdicts: dict[str, str], stage: int | None
-) -> None:
-    """Say what to do next, in one stage if there is something."""
+def _print_next(states: dict[str, State], verdicts: dict[str, str]) -> None:
+    """Say what to do next."""
     if not verdicts:
         CONSOLE.print(
             "· to write   w written (`python -m stages progress --check` "
             "runs the tests)"
         )
-    known = sorted(
-        dict.fromkeys(pieces().values()), key=lambda one: one.stage != stage
-    )
+    known = [*dict.fromkeys(pieces().values())]
     wrong = [one for one in known if verdicts.get(one.title) == "✗"]
     left = [one for one in known if not is_written(one, states)]
     for piece in (*wrong, *left)[:1]:
@@ -389,8 +362,7 @@ def reading(chosen: argparse.Namespace) -> int:
     """Show a page; by default, that of the lowest stage to write."""
     left = unfinished(_tree().states())
     name = chosen.page or f"{(left or [*stages()])[0]:02d}"
-    terminal, answers = chosen.terminal, chosen.answers
-    return read(page_of(name), CONSOLE, terminal=terminal, answers=answers)
+    return read(page_of(name), CONSOLE)
 
 
 def predicting(chosen: argparse.Namespace) -> int:
@@ -418,12 +390,12 @@ def hint(chosen: argparse.Namespace) -> int:
     for level, text in enumerate(one.hints[: chosen.level], 1):
         CONSOLE.print(f"\nhint {level} of 3: {text}")
     CONSOLE.print()
+    if len(one.functions) > 1:
+        _print_steps(one)
     if chosen.level < 3:
         CONSOLE.print(
             f"more: python -m stages hint {one.title} {chosen.level + 1}"
         )
-    elif len(one.functions) > 1:
-        CONSOLE.print(f"more: python -m stages steps {one.title}")
     heading = one.anchor.replace("-", " ")
     CONSOLE.print(f"read: python -m stages read {one.stage:02d}, {heading!r}")
     return 0
@@ -450,29 +422,22 @@ def _from_here(found: Iterable[Piece]) -> list[Piece]:
     return sorted(found, key=lambda piece: piece.stage < here)
 
 
-def steps(chosen: argparse.Namespace) -> int:
-    """Split an exercise into its functions, and check each on its own."""
-    piece = find(chosen.exercise)
-    tree = _sound_tree()._replace(under_test=[piece.stage])
-    states = tree.states()
-    verdicts: dict[str, str] = {}
-    if any(states[one.name] is State.WRITTEN for one in piece.functions):
-        job = Job(tree, [piece.stage], exercise=piece.title)
-        with pool() as executor:
-            (result,) = run_all([job], executor)
-        verdicts = result.ran().verdicts
+def _print_steps(piece: Exercise | Piece) -> None:
+    """List the functions of an exercise, and the next one to write."""
+    states = _tree().states()
     table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
     for one in piece.functions:
-        table.add_row(_sign(one, states, verdicts), one.qualname, one.task)
+        sign = "w" if is_written(one, states) else "·"
+        table.add_row(sign, one.qualname, one.task)
     CONSOLE.print(table)
+    CONSOLE.print("· to write   w written\n")
     for one in piece.functions:
-        if _sign(one, states, verdicts) != "✓":
-            CONSOLE.print(f"\nnext: {one.qualname} in exercises/fx/{one.file}")
-            CONSOLE.print(f"      python -m stages hint {one.qualname}")
+        if not is_written(one, states):
             where = f"stages/{one.stage:02d} --exercise {one.qualname}"
+            CONSOLE.print(f"step: {one.qualname} in exercises/fx/{one.file}")
+            CONSOLE.print(f"      python -m stages hint {one.qualname}")
             CONSOLE.print(f"      pytest {where}")
             break
-    return 0
 
 
 def blaming(chosen: argparse.Namespace) -> int:
@@ -555,8 +520,8 @@ def running(chosen: argparse.Namespace) -> int:
 
 def grading(chosen: argparse.Namespace) -> int:
     """Grade folders of students; 0 if all that was asked for is right."""
-    if chosen.out:
-        writer(chosen.out)  # refuses a name before the work, not after it
+    # A name that nothing writes is refused before the work, not after it.
+    write = writer(chosen.out) if chosen.out else None
     options = Options(
         chosen.stages,
         with_proof=chosen.proof,
@@ -566,10 +531,16 @@ def grading(chosen: argparse.Namespace) -> int:
     )
     rows = grade(chosen.folders, options, CONSOLE)
     show(rows, CONSOLE)
-    if chosen.out:
-        write(rows, chosen.out)
+    if write is not None:
+        chosen.out.write_text(write(rows), encoding="utf-8")
         CONSOLE.print(f"written: {chosen.out}")
-    return any(mark.told for row in rows for mark in row.marks.values())
+    marks = [mark for row in rows for mark in row.marks.values()]
+    return not all(mark.is_right for mark in marks)
+
+
+def proving(chosen: argparse.Namespace) -> int:
+    """Prove the tests of the stages named, or of all."""
+    return prove.main(chosen.stages or [*stages()], CONSOLE.print)
 
 
 def varying(chosen: argparse.Namespace) -> int:
@@ -584,35 +555,6 @@ def varying(chosen: argparse.Namespace) -> int:
 
 
 # --- files -----------------------------------------------------------------
-
-
-def diff(chosen: argparse.Namespace) -> int:
-    """Print what the learner has changed."""
-    text = "\n".join(_differences(Workspace(), chosen.what))
-    if not text:
-        CONSOLE.print("You have not changed anything.")
-    elif CONSOLE.is_terminal:
-        CONSOLE.print(
-            Syntax(text, "diff", background_color="default", word_wrap=True)
-        )
-    else:
-        CONSOLE.print(text, soft_wrap=True)  # unwrapped, to work as a patch
-    return 0
-
-
-def _differences(work: Workspace, what: str | None) -> Iterator[str]:
-    """The changes in an exercise, a file, a stage, or everywhere."""
-    if what is None:
-        yield from differences(work, None)
-    elif what.endswith(".py"):
-        yield from differences(work, _file(what))
-    elif _is_stage(what):
-        files = [one.file for one in stages()[_stage(what)].exercises]
-        for file in dict.fromkeys(files):
-            yield from differences(work, file)
-    else:
-        for one in find(what).functions:
-            yield from function_differences(work, one)
 
 
 def _is_stage(text: str) -> bool:

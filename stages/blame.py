@@ -153,7 +153,8 @@ def told(found: Blame) -> Iterator[str]:
         yield (
             f"{'It fails' if alone else 'They fail'} even with the reference's "
             "version of all your functions, so something else in your files "
-            "has changed. `python -m stages diff` shows what."
+            "has changed. This shows what:\n"
+            "    git diff --no-index exercises/.base exercises/fx"
         )
     for group in found.guilty:
         passes = "It passes" if alone else "All of them pass"

@@ -1,46 +1,60 @@
-"""`python -m stages grade FOLDER…`: what students have right, without trust.
+"""`python -m stages grade FOLDER…`: what students have right, by exercise.
 
-Of each folder only the files are read in which there are exercises.  Each stage
-of each student is checked in a process of its own (`stages/grading.py`), two or
-more at a time, so that a program that hangs, or ends its process, costs nobody
-else anything.  What is done is remembered in `build/grades`, so that a command
-that was interrupted goes on where it was.
+Of each folder only the files are read in which there are exercises; all other
+files, and all tests, are those of this project.  Each stage of each student is
+checked in a process and a copy of its own, so that a program that hangs, or
+ends its process, costs nobody else anything.
 """
 
 from __future__ import annotations
 
+import ast
+import contextlib
 import hashlib
 import json
+import multiprocessing
 import os
 import tempfile
-import threading
-import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TextColumn,
-    TimeRemainingColumn,
-)
+from rich.progress import track
 
-from stages import jail
+from stages import functions, guard, proof
 from stages.generate import generated, put
-from stages.grading import TYPES, Outcome, Work, graded
-from stages.manifest import HERE, REFERENCE, ROOT, exercises_by_file, stages
-from stages.proof import add_files
-from stages.report import DONE
+from stages.manifest import (
+    EXERCISES,
+    HERE,
+    REFERENCE,
+    ROOT,
+    exercises,
+    exercises_by_file,
+    stages,
+)
+from stages.processes import process
+from stages.report import DONE, TO_WRITE
+from stages.running import Job, run
+from stages.tree import LOADER, Broken, Tree, reference_source
+from stages.types_check import TypesCheck
 
 MEMORY: Final = ROOT / "build" / "grades"
 """Where marks are remembered, by a hash of what they depend on."""
 
+SECRET: Final = (
+    REFERENCE,
+    EXERCISES,
+    *(ROOT / name for name in ("docs", ".git", "stages/capstones")),
+)
+"""Where solutions are."""
+
 LARGEST: Final = 2**20
-"""The most bytes that a student's file may have."""
+"""The most bytes that a file of a student may have."""
+
+Texts: TypeAlias = Mapping[str, str]
+"""The files with exercises, by their path below fx."""
 
 
 class Options(NamedTuple):
@@ -64,45 +78,28 @@ class Options(NamedTuple):
     memory: Path = MEMORY
 
 
-class Student(NamedTuple):
-    """A folder that is graded.
-
-    Attributes:
-        name: what it is listed as.
-        texts: the files with exercises, by their path below fx.
-        problem: why there is nothing to grade, if so.
-    """
-
-    name: str
-    texts: Mapping[str, str]
-    problem: str = ""
-
-
 class Mark(NamedTuple):
     """What one student has right in one stage.
 
     Attributes:
-        signs: exercise -> its sign.
-        told: exercise -> what is wrong with it.
-        proof: "" if it was not tried, "proved", or what was found.
-        copied: functions that are word for word the reference's.
+        told: exercise -> what is wrong with it; "" if nothing is.
         notes: what a person should know.
-        shared: why the process was not isolated; "" if it was.
-        seconds: of wall time.
+        proof: "" if it was not tried, "proved", or what was found.
     """
 
-    signs: Mapping[str, str]
     told: Mapping[str, str]
-    proof: str = ""
-    copied: Sequence[str] = ()
     notes: Sequence[str] = ()
-    shared: str = ""
-    seconds: float = 0.0
+    proof: str = ""
 
     @property
     def right(self) -> int:
         """How many exercises are right."""
-        return sum(sign == DONE for sign in self.signs.values())
+        return sum(not why for why in self.told.values())
+
+    @property
+    def is_right(self) -> bool:
+        """Whether all is right that was asked for."""
+        return self.right == len(self.told) and self.proof in ("", "proved")
 
 
 class Row(NamedTuple):
@@ -124,94 +121,59 @@ class Row(NamedTuple):
         return sum(mark.right for mark in self.marks.values())
 
     @property
-    def seconds(self) -> float:
-        """How long it took."""
-        return sum(mark.seconds for mark in self.marks.values())
-
-    @property
-    def proof(self) -> str:
-        """What the proofs say together; "" if none was tried."""
-        said = [mark.proof for mark in self.marks.values()]
-        if all(one == "proved" for one in said):
-            return "proved"
-        return next((one for one in said if one not in ("", "proved")), "")
-
-    @property
     def notes(self) -> list[str]:
         """What a person should know, each with its stage."""
-        copied = [one for mark in self.marks.values() for one in mark.copied]
-        said = [self.problem] * bool(self.problem)
-        if copied:
-            said.append(f"{len(copied)} as in the reference: {copied[0]}")
-        for number, mark in self.marks.items():
-            said += [f"{number:02d}: {note}" for note in mark.notes]
-        return said
+        return [self.problem] * bool(self.problem) + [
+            f"{number:02d}: {note}"
+            for number, mark in self.marks.items()
+            for note in (*mark.notes, mark.proof)
+            if note
+        ]
 
 
 # --- what students hand in -------------------------------------------------
 
 
-def students(folders: Iterable[Path]) -> list[Student]:
-    """The students whose folders these are, each by a name of its own."""
-    found: dict[str, Student] = {}
-    for folder in folders:
-        one = _student(folder)
-        name = one.name if one.name not in found else str(folder)
-        found[name] = one._replace(name=name)
-    return [*found.values()]
+def _handed_in(folder: Path) -> tuple[Texts, str]:
+    """A student's files, and what is wrong with them.
 
-
-def _student(folder: Path) -> Student:
-    """A student's files: of a clone, of `exercises/`, or of `fx/` alone."""
-    whole = folder.resolve()
-    named = whole.parent if whole.name in ("exercises", "fx") else whole
-    name = named.parent.name if named.name == "exercises" else named.name
-    if not folder.is_dir():
-        return Student(name, {}, "no such folder")
-    place = _place(folder)
-    if place is None:
-        return Student(name, {}, "there is no exercises/fx in it")
-    texts, problems = {}, []
-    for file in exercises_by_file():
-        try:
-            if (text := _read(place, file)) is not None:
-                texts[file] = text
-        except (OSError, ValueError) as error:
-            problems.append(f"{file}: {error}")
-    if not texts and not problems:
-        problems.append("there are no exercises in it")
-    return Student(name, texts, "; ".join(problems))
-
-
-def _place(folder: Path) -> Path | None:
-    """The folder of a student's fx.
-
-    A clone has an fx of its own beside `exercises`, which is the reference.
+    The folder is a clone, `exercises/`, or `fx/`.  A clone has an fx of its
+    own beside `exercises`, which is the reference.
     """
     if (folder / "exercises").is_dir() or (folder / "stages").is_dir():
         places = [folder / "exercises" / "fx"]
     else:
         places = [folder / "fx", folder]
-    found = (one for one in places if one.is_dir() and not one.is_symlink())
-    return next(found, None)
+    found = [one for one in places if one.is_dir() and not one.is_symlink()]
+    if not found:
+        there = "there is no exercises/fx in it"
+        return {}, there if folder.is_dir() else "there is no such folder"
+    texts, problems = {}, []
+    root = found[0].resolve()
+    for file in exercises_by_file():
+        path = root / file
+        if not path.is_file():
+            continue
+        try:
+            if not path.resolve().is_relative_to(root):
+                problems.append(f"{file}: leads out of the folder")
+            elif path.stat().st_size > LARGEST:
+                problems.append(f"{file}: larger than 1 MiB")
+            else:
+                texts[file] = path.read_text(encoding="utf-8-sig")
+        except (OSError, ValueError) as error:
+            problems.append(f"{file}: {error}")
+    if not texts and not problems:
+        problems.append("there are no exercises in it")
+    return texts, "; ".join(problems)
 
 
-def _read(place: Path, file: str) -> str | None:
-    """A file of a student; None if there is none.
-
-    Raises:
-        ValueError: it is a link, is very large, or is not text.
-    """
-    path = place / file
-    if not path.exists() and not path.is_symlink():
-        return None
-    if not path.resolve().is_relative_to(place.resolve()):
-        raise ValueError("leads out of the folder")
-    if not path.is_file():
-        raise ValueError("not a file")
-    if path.stat().st_size > LARGEST:
-        raise ValueError("larger than 1 MiB")
-    return path.read_text(encoding="utf-8-sig")
+def _name(folder: Path, others: Iterable[str]) -> str:
+    """What a folder is listed as: the name of the clone."""
+    whole = folder.resolve()
+    while whole.name in ("exercises", "fx"):
+        whole = whole.parent
+    return str(folder) if whole.name in others else whole.name
 
 
 # --- grading ---------------------------------------------------------------
@@ -227,151 +189,219 @@ def grade(
         options: how.
         console: where a bar shows how far it is.
     """
-    found = students(folders)
-    stop = threading.Event()
-    jobs = options.jobs or _processors()
-    with (
-        tempfile.TemporaryDirectory(prefix="grades-") as name,
-        _bar(console) as bar,
-        ThreadPoolExecutor(jobs) as executor,
-    ):
-        base = Path(name).resolve() / "exercises" / "fx"
-        for file, text in generated().items():
-            put(base / file, text)
-        course = _course(options)
-        waiting: dict[Future[Mark], tuple[Student, int]] = {}
-        for one in found:
-            for number in options.numbers if one.texts else ():
-                job = executor.submit(
-                    _remembered, one, number, base, course, options, stop
-                )
-                waiting[job] = one, number
-        task = bar.add_task("grading", total=len(waiting))
-        marks: dict[tuple[str, int], Mark] = {}
+    rows: list[tuple[str, str, dict[int, Future[Mark]]]] = []
+    course = _course(options)
+    before = {*multiprocessing.active_children()}
+    with ThreadPoolExecutor(options.jobs or os.cpu_count()) as executor:
+        for folder in folders:
+            texts, problem = _handed_in(folder)
+            name = _name(folder, [other for other, _, _ in rows])
+            jobs = {
+                number: executor.submit(_mark, texts, number, course, options)
+                for number in options.numbers
+            }
+            rows.append((name, problem, jobs))
+        waiting = [job for _, _, jobs in rows for job in jobs.values()]
         try:
-            for job in as_completed(waiting):
-                one, number = waiting[job]
-                marks[one.name, number] = job.result()
-                bar.update(task, advance=1, description=one.name[:20])
+            done = as_completed(waiting)
+            for job in track(
+                done, "grading", len(waiting), console=console, transient=True
+            ):
+                job.result()
         except BaseException:
-            stop.set()
             executor.shutdown(wait=False, cancel_futures=True)
+            for child in {*multiprocessing.active_children()} - before:
+                child.kill()
             raise
-    return [_row(one, options.numbers, marks) for one in found]
-
-
-def _row(
-    one: Student, numbers: Sequence[int], marks: Mapping[tuple[str, int], Mark]
-) -> Row:
-    """The row of a student; without files, everything is unwritten."""
-    signs = {
-        number: {piece.title: "·" for piece in stages()[number].pieces}
-        for number in numbers
-    }
-    found = {
-        number: marks.get((one.name, number))
-        or Mark(signs[number], dict.fromkeys(signs[number], "to write"))
-        for number in numbers
-    }
-    return Row(one.name, found, one.problem)
-
-
-def _bar(console: Console) -> Progress:
-    """The bar that shows how far it is."""
-    return Progress(
-        TextColumn("{task.description:20}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-        console=console,
-        transient=True,
-    )
-
-
-def _processors() -> int:
-    """How many processors this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    return [
+        Row(name, {number: job.result() for number, job in jobs.items()}, why)
+        for name, why, jobs in rows
+    ]
 
 
 def _course(options: Options) -> str:
     """A hash of what a mark depends on besides the student's files."""
     digest = hashlib.sha256(f"{options.with_proof} {options.seconds}".encode())
-    folders = [REFERENCE, HERE]
-    if options.with_proof:
-        folders += [ROOT / "tests", ROOT / "docs"]
-    add_files(digest, folders)
+    tested = [ROOT / "tests", ROOT / "docs"] * options.with_proof
+    proof.add_files(digest, [REFERENCE, HERE, *tested])
     return digest.hexdigest()
 
 
-def _remembered(
-    one: Student,
-    number: int,
-    base: Path,
-    course: str,
-    options: Options,
-    stop: threading.Event,
-) -> Mark:
+def _mark(texts: Texts, number: int, course: str, options: Options) -> Mark:
     """The mark of a student in a stage, if possible from the memory.
 
-    A mark is not remembered if the process was stopped: on a machine that is
+    A mark is remembered if the process came to its end: on a machine that is
     less busy it may be another one.
     """
-    files = json.dumps([number, course, dict(one.texts)], sort_keys=True)
+    titles = [piece.title for piece in stages()[number].pieces]
+    if not texts:
+        return Mark(dict.fromkeys(titles, "to write"))
+    files = json.dumps([number, course, dict(texts)], sort_keys=True)
     key = hashlib.sha256(files.encode("utf-8", "replace")).hexdigest()
     path = options.memory / f"{key}.json"
     if path.is_file() and not options.again:
         return Mark(**json.loads(path.read_text(encoding="utf-8")))
-    mark = _mark(one, number, base, options, stop)
-    if mark.signs and not stop.is_set() and not _was_stopped(mark):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        fresh = path.with_suffix(f".{threading.get_ident()}")
-        fresh.write_text(
-            json.dumps(mark._asdict(), default=dict), encoding="utf-8"
-        )
-        fresh.replace(path)
+    with tempfile.TemporaryDirectory(
+        prefix="grade-", ignore_cleanup_errors=True
+    ) as name:
+        desk = Path(name).resolve()
+        _copy(desk, texts, number)
+        found = checked(desk, number, "", options.seconds)
+        told = {**dict.fromkeys(titles, "not judged"), **found.told}
+        notes = [*_same_as_ours(texts, number), *found.notes]
+        proved = ""
+        if options.with_proof and not any(told.values()):
+            wrong = next(_refuted(desk, number), ())
+            proved = "; ".join(wrong) or "proved"
+    mark = Mark(told, notes, proved)
+    if found.told:
+        put(path, json.dumps(mark._asdict()))
     return mark
 
 
-def _was_stopped(mark: Mark) -> bool:
-    """Whether a process was stopped for the time it took."""
-    return any(note.startswith("it was stopped") for note in mark.notes)
+def _copy(desk: Path, texts: Texts, number: int) -> None:
+    """Lay out an fx with a student's files, for the check of one stage.
+
+    A file of another stage is left out if it cannot be borrowed for.
+    """
+    for file, stub in generated().items():
+        ones = exercises_by_file().get(file, ())
+        is_own = any(one.stage == number for one in ones)
+        text = texts.get(file, stub)
+        if not is_own and _shapes(text, file) != _shapes(stub, file):
+            text = stub
+        put(desk / "exercises" / "fx" / file, text)
+    settings = (EXERCISES / "pyproject.toml").read_text(encoding="utf-8")
+    put(desk / "exercises" / "pyproject.toml", settings)
 
 
-def _mark(
-    one: Student,
-    number: int,
-    base: Path,
-    options: Options,
-    stop: threading.Event,
-) -> Mark:
-    """Check a stage of a student, and prove it if it is right."""
-    began = time.monotonic()
-    limits = jail.Limits(options.seconds)
-    work = Work(base, one.texts, number, "", limits)
-    outcome = graded(work, 3 * options.seconds, stop)
-    titles = [piece.title for piece in stages()[number].pieces]
-    signs = {title: outcome.signs.get(title, " ") for title in titles}
-    told = {title: outcome.told.get(title, "not judged") for title in titles}
-    told = {title: why for title, why in told.items() if signs[title] != DONE}
-    notes, shared = [*outcome.notes, *outcome.refused], outcome.shared
-    proved = ""
-    if options.with_proof and not told:
-        found = [*_proved(work, stop)]
-        failures = [what for each in found for what in each.failures]
-        ended = [note for each in found for note in each.notes]
-        proved = "; ".join([*failures, *ended]) or "proved"
-    took = round(time.monotonic() - began, 1)
-    return Mark(signs, told, proved, outcome.copied, notes, shared, took)
+def _shapes(text: str, file: str) -> list[str]:
+    """The signatures of a file's exercises; none if one cannot be found."""
+    with contextlib.suppress(SyntaxError, ValueError, LookupError):
+        return [
+            functions.signature(functions.function(ast.parse(text), one))
+            for one in (e.qualname for e in exercises_by_file().get(file, ()))
+        ]
+    return []
 
 
-def _proved(work: Work, stop: threading.Event) -> Iterator[Outcome]:
-    """Run what proves a stage, until something is found."""
-    limits = jail.Limits(300, memory=4096, file=64)
-    for target in (*stages()[work.number].proof, TYPES):
-        again = work._replace(target=target, limits=limits)
-        found = graded(again, 600, stop)
-        yield found
-        if found.failures or found.notes:
-            return
+def _same_as_ours(texts: Texts, number: int) -> list[str]:
+    """A note about functions that are word for word the reference's."""
+    same = [
+        one.qualname
+        for one in stages()[number].exercises
+        if f"\n{reference_source(one)}" in texts.get(one.file, "")
+    ]
+    note = f"{len(same)} of {len(stages()[number].exercises)} functions as in"
+    return [f"{note} the reference"] * bool(same)
+
+
+def _refuted(desk: Path, number: int) -> Iterator[Sequence[str]]:
+    """What the library's tests, and then mypy, find wrong in a stage."""
+    for target in stages()[number].proof:
+        if notes := checked(desk, number, target, 300).notes:
+            yield notes
+    types = TypesCheck.started(_tree(desk, number), [number])
+    if types is not None:
+        try:
+            types.ask()
+        except AssertionError as error:
+            yield [f"types: {line}" for line in f"{error}".splitlines()[1:3]]
+
+
+# --- one process -----------------------------------------------------------
+
+
+def checked(desk: Path, number: int, target: str, seconds: int) -> Mark:
+    """Run the tests of a stage, or one entry of its `proof`, in a process.
+
+    Args:
+        desk: the folder with the copy.
+        number: the stage.
+        target: the entry; "" for the tests.
+        seconds: of processor time; it is killed after three times as long.
+    """
+    (desk / "result").unlink(missing_ok=True)
+    other = process(_check, (desk, number, target, seconds))
+    other.start()
+    other.join(3 * seconds)
+    is_late = other.is_alive()
+    other.kill()
+    other.join()
+    # What the library's tests are refused, they do without.
+    refused = [] if target else _said(desk / "refused").splitlines()
+    notes = [*dict.fromkeys(refused)][:3]
+    with contextlib.suppress(ValueError, TypeError):
+        told, more = json.loads(_said(desk / "result"))
+        return Mark(told, [*notes, *more])
+    ended = f"it was stopped after {3 * seconds} s"
+    if not is_late:
+        ended = f"it ended its own process (exit status {other.exitcode}), or "
+        ended += "was killed for the time or memory it took"
+    return Mark({}, [*notes, ended])
+
+
+def _said(path: Path) -> str:
+    """What a process has written into a file; "" if there is none."""
+    if not path.is_file() or path.is_symlink():
+        return ""
+    return path.read_text(encoding="utf-8", errors="replace")[: 2**17]
+
+
+def _tree(desk: Path, number: int) -> Tree:
+    """A student's fx, in which all other stages are borrowed."""
+    others = [one.name for one in exercises().values() if one.stage != number]
+    return Tree(desk / "exercises" / "fx", [number], others)
+
+
+def _check(desk: Path, number: int, target: str, seconds: int) -> None:
+    """Limit this process, run what is to be run, and write the result."""
+    (desk / "tmp").mkdir(exist_ok=True)
+    os.environ["TMPDIR"] = tempfile.tempdir = str(desk / "tmp")
+    os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(desk / "tmp" / "inductor")
+    os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
+    os.environ["OMP_NUM_THREADS"] = "1"
+    for number_of_output in (0, 1, 2):
+        os.dup2(os.open(os.devnull, os.O_RDWR), number_of_output)
+    tree = _tree(desk, number)
+    refused = (desk / "refused").open("w", encoding="utf-8", buffering=1)
+    guard.limit(seconds, 4096 if target else 2048)
+    guard.Guard(
+        desk,
+        tree.root,
+        SECRET,
+        LOADER.exec_module.__code__,
+        lambda what: refused.write(f"{what}\n"),
+        starts=bool(target),
+    ).install()
+    try:
+        found = _proved(tree, target) if target else _tested(tree)
+    except Broken as error:
+        found = {}, [f"{error}".partition("\n")[0]]
+    (desk / "result").write_text(json.dumps(found), encoding="utf-8")
+    os._exit(0)
+
+
+Found: TypeAlias = tuple[dict[str, str], list[str]]
+"""Exercise -> what is wrong with it; notes."""
+
+
+def _proved(tree: Tree, target: str) -> Found:
+    """Run an entry of a stage's proof."""
+    (number,) = tree.under_test
+    _, _, failures, _ = proof.run_target(tree, number, target)
+    lines = [f"{one.what}: {one.told}".partition("\n")[0] for one in failures]
+    return {}, lines
+
+
+def _tested(tree: Tree) -> Found:
+    """Run the tests of a stage."""
+    (number,) = tree.under_test
+    result = run(Job(tree, [number], seconds=2.0)).ran()
+    told: dict[str, str] = {}
+    for piece in stages()[number].pieces:
+        sign = result.verdicts[piece.title]
+        why = "to write" if sign == TO_WRITE else "not judged"
+        why = result.told.get(piece.title, why)[:300]
+        told[piece.title] = "" if sign == DONE else why
+    return told, []

@@ -18,80 +18,42 @@ from typing import Final
 from rich.console import Console
 from rich.table import Table
 
-from stages.grade import Mark, Row
-from stages.report import DONE, TO_WRITE
+from stages.grade import Row
 
 _NOT_IN_XML: Final = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd]")
 
 
 def show(rows: Sequence[Row], console: Console) -> None:
     """Print the rows as a table, and what a person should know."""
-    numbers = [*rows[0].marks] if rows else []
-    proving = any(row.proof for row in rows)
-    table = Table(box=None, padding=(0, 2, 0, 0))
-    table.add_column("student")
-    for number in numbers:
+    table = Table("student", box=None, padding=(0, 2, 0, 0))
+    for number in rows[0].marks:
         table.add_column(f"{number:02d}", justify="right")
     table.add_column("right", justify="right")
-    if proving:
-        table.add_column("proof")
-    table.add_column("s", justify="right")
     table.add_column("notes")
     for row in rows:
-        cells = [_count(mark) for mark in row.marks.values()]
-        notes = "; ".join(row.notes)
-        total = sum(len(mark.signs) for mark in row.marks.values())
-        proof = [row.proof[:40]] * proving
-        table.add_row(
-            row.student,
-            *cells,
-            f"{row.right}/{total}",
-            *proof,
-            f"{row.seconds:.1f}",
-            notes[:120],
-        )
+        marks = row.marks.values()
+        counts = [f"{mark.right}/{len(mark.told)}" for mark in marks]
+        total = f"{row.right}/{sum(len(mark.told) for mark in marks)}"
+        table.add_row(row.student, *counts, total, "; ".join(row.notes)[:120])
     console.print(table)
-    if why := _shared(rows):
-        console.print(
-            f"Not isolated ({why}): the programs could reach the network, and "
-            f"only Python's own events kept them from writing files. Use a "
-            f"container for programs that you do not trust."
-        )
-
-
-def _count(mark: Mark) -> str:
-    """How many exercises of a stage are right: 3/4."""
-    return f"{mark.right}/{len(mark.signs)}"
-
-
-def _shared(rows: Sequence[Row]) -> str:
-    """Why a process was not isolated; "" if all were."""
-    found = [mark.shared for row in rows for mark in row.marks.values()]
-    return next((why for why in found if why), "")
 
 
 def as_csv(rows: Sequence[Row]) -> str:
-    """A line for each student."""
-    numbers = [*rows[0].marks] if rows else []
+    """A line for each student, with a column for each exercise: 1 or 0."""
     out = io.StringIO()
     lines = csv.writer(out, lineterminator="\n")
-    stages = [f"stage {number:02d}" for number in numbers]
-    heads = ["right", "of", "proof", "seconds", "isolated", "notes"]
-    lines.writerow(["student", *stages, *heads])
+    heads = [
+        f"{number:02d} {name}"
+        for number, mark in rows[0].marks.items()
+        for name in mark.told
+    ]
+    lines.writerow(["student", *heads, "right", "of", "notes"])
     for row in rows:
         marks = row.marks.values()
-        lines.writerow(
-            [
-                row.student,
-                *(mark.right for mark in marks),
-                row.right,
-                sum(len(mark.signs) for mark in marks),
-                row.proof,
-                f"{row.seconds:.1f}",
-                "no" if _shared([row]) else "yes",
-                "; ".join(row.notes),
-            ]
-        )
+        points = [int(not why) for mark in marks for why in mark.told.values()]
+        notes = "; ".join(row.notes)
+        line = [row.student, *points, row.right, len(points), notes]
+        lines.writerow(line)
     return out.getvalue()
 
 
@@ -101,10 +63,7 @@ def as_json(rows: Sequence[Row]) -> str:
         {
             "student": row.student,
             "right": row.right,
-            "of": sum(len(mark.signs) for mark in row.marks.values()),
-            "proof": row.proof,
-            "seconds": round(row.seconds, 1),
-            "notes": row.notes,
+            "problem": row.problem,
             "stages": {
                 f"{number:02d}": mark._asdict()
                 for number, mark in row.marks.items()
@@ -116,36 +75,27 @@ def as_json(rows: Sequence[Row]) -> str:
 
 
 def as_xml(rows: Sequence[Row]) -> str:
-    """JUnit's XML."""
+    """JUnit's XML, with a case for each exercise, and one for the proof."""
     root = Xml.Element("testsuites", name="fx")
     for row in rows:
         for number, mark in row.marks.items():
-            _suite(root, row, number, mark)
+            title = _legal(f"{row.student}, stage {number:02d}")
+            cases = dict(mark.told)
+            if mark.proof:
+                cases["proof"] = mark.proof.removeprefix("proved")
+            wrong = sum(1 for why in cases.values() if why)
+            counts = {"tests": str(len(cases)), "failures": str(wrong)}
+            suite = Xml.SubElement(root, "testsuite", counts, name=title)
+            for name, why in cases.items():
+                case = Xml.SubElement(suite, "testcase", name=name)
+                case.set("classname", title)
+                if why:
+                    Xml.SubElement(case, "failure", message=_legal(why))
+            notes = "\n".join([row.problem, *mark.notes]).strip()
+            if notes:
+                Xml.SubElement(suite, "system-err").text = _legal(notes)
     Xml.indent(root)
     return Xml.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
-
-
-def _suite(root: Xml.Element, row: Row, number: int, mark: Mark) -> None:
-    """A suite with a case for each exercise, and one for the proof."""
-    title = _legal(f"{row.student}, stage {number:02d}")
-    suite = Xml.SubElement(root, "testsuite", name=title)
-    suite.set("time", f"{mark.seconds:.1f}")
-    cases = {
-        name: "" if sign == DONE else mark.told.get(name, "not judged")
-        for name, sign in mark.signs.items()
-    }
-    if mark.proof:
-        cases["proof"] = "" if mark.proof == "proved" else mark.proof
-    suite.set("tests", str(len(cases)))
-    suite.set("failures", str(sum(1 for why in cases.values() if why)))
-    for name, why in cases.items():
-        case = Xml.SubElement(suite, "testcase", classname=title, name=name)
-        if why:
-            kind = "to write" if mark.signs.get(name) == TO_WRITE else "wrong"
-            Xml.SubElement(case, "failure", type=kind, message=_legal(why))
-    notes = [row.problem, *mark.notes, mark.shared]
-    if said := "\n".join(note for note in notes if note):
-        Xml.SubElement(suite, "system-err").text = _legal(said)
 
 
 def _legal(text: str) -> str:
@@ -159,15 +109,6 @@ WRITERS: Final[dict[str, Callable[[Sequence[Row]], str]]] = {
     ".xml": as_xml,
 }
 """The end of a file's name -> what writes it."""
-
-
-def write(rows: Sequence[Row], path: Path) -> None:
-    """Write the rows into a file; the end of its name says how.
-
-    Raises:
-        LookupError: a name with another end.
-    """
-    path.write_text(writer(path)(rows), encoding="utf-8")
 
 
 def writer(path: Path) -> Callable[[Sequence[Row]], str]:

@@ -200,8 +200,8 @@ def find_function(name: str) -> Exercise:
         several = ", ".join(one.name for one in short)
         raise LookupError(f"{name!r} can mean {several}: give more of the name")
     raise LookupError(
-        f"there is no exercise {name!r}; `python -m stages progress 01` "
-        f"lists the exercises of a stage"
+        f"there is no exercise {name!r}; `pytest stages/01` lists the "
+        f"exercises of a stage"
     )
 
 

@@ -1,7 +1,7 @@
 """A mutant: a likely mistake in an exercise, and what the tests say about it.
 
 Good tests find each likely mistake *and* tell the person who made it what it
-was.  `stages/NN/mutants.py` lists such mistakes; `python -m stages.prove`
+was.  `stages/NN/mutants.py` lists such mistakes; `python -m stages prove`
 makes each of them and compares what the tests say.
 """
 

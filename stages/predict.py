@@ -17,21 +17,21 @@ from rich.padding import Padding
 from rich.panel import Panel
 from rich.syntax import Syntax
 
-from stages.manifest import Stage
-from stages.read import Block, blocks, page_of, plain, source_of, value_of
+from stages import functions
+from stages.manifest import ROOT, Stage
+from stages.questions import Question, questions
 
 
-def question(stage: Stage) -> Block:
+def question(stage: Stage) -> Question:
     """The question that a stage begins with.
 
     Raises:
         LookupError: the stage's page does not ask it.
     """
-    path = page_of(f"{stage.number}")
-    for block in blocks(path.read_text(encoding="utf-8")):
-        if block.kind == "predict" and block.name == stage.first:
-            return block
-    raise LookupError(f"{path} does not ask {stage.first}")
+    for one in questions(stage.number):
+        if one.program == stage.first:
+            return one
+    raise LookupError(f"page {stage.number:02d} does not ask {stage.first}")
 
 
 def ask(stage: Stage, guess: str | None, console: Console) -> bool:
@@ -45,14 +45,17 @@ def ask(stage: Stage, guess: str | None, console: Console) -> bool:
     Returns:
         Whether the guess is what the program prints.
     """
-    block = question(stage)
+    asked = question(stage)
     console.print(f"Stage {stage.number:02d}, {stage.title}", style="bold")
-    console.print(Markdown(plain(block.prose)))
-    code = Syntax(source_of(block.name), "python", background_color="default")
+    console.print(Markdown(asked.asked))
+    module, _, name = asked.program.rpartition(".")
+    text = (ROOT / f"{module.replace('.', '/')}.py").read_text("utf-8")
+    source = functions.source_of(text, name).rstrip()
+    code = Syntax(source, "python", background_color="default")
     console.print(Padding(code, (1, 0, 1, 4)))
     if guess is None:
         guess = console.input("What does it print? ")
-    printed = run(block.name)
+    printed = run(asked.program)
     console.print(Panel(printed, title="it prints", expand=False), markup=False)
     is_right = same(guess, printed)
     if is_right:
@@ -61,8 +64,8 @@ def ask(stage: Stage, guess: str | None, console: Console) -> bool:
         console.print("Compare it with what you said.")
     else:
         console.print("Not quite what you said.")
-    if why := value_of(block.options.get("why", "")):
-        console.print(Markdown(plain(why)))
+    if asked.why:
+        console.print(Markdown(asked.why))
     console.print(f"\nnext: python -m stages read {stage.number:02d}")
     return is_right
 

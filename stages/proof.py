@@ -24,7 +24,6 @@ import io
 import json
 import multiprocessing
 import os
-import re
 import runpy
 import sys
 import textwrap
@@ -50,6 +49,7 @@ from rich.progress import Progress
 from stages.limits import Overtime, no_limit, time_limit
 from stages.manifest import HERE, ROOT, stages
 from stages.processes import PLAIN, pool
+from stages.questions import questions
 from stages.report import passed_through, told_of
 from stages.tree import Tree, install
 
@@ -85,10 +85,6 @@ SIDES: Final = (
     "    (What your code gives is left of `==`, what it should is right.)"
 )
 """How the library's tests write their comparisons."""
-
-_prediction = re.compile(
-    r"^/// predict \| ([\w.]+)\n    answer: (.*\n(?:        .*\n|\n)*)", re.M
-)
 
 
 class Failure(NamedTuple):
@@ -461,12 +457,12 @@ def _page(number: int) -> list[tuple[str, Callable[[], str]]]:
     """The demo and the predictions of a stage's page."""
     demo = HERE / f"{number:02d}" / "demo.py"
     expected = demo.with_suffix(".txt").read_text(encoding="utf-8")
-    page = ROOT / "docs" / "stages" / f"{number:02d}.md"
     checks = [
         (str(demo.relative_to(ROOT)), lambda: _printed(demo, "main", expected))
     ]
-    for target, answer in predictions(page.read_text(encoding="utf-8")):
-        checks.append((target, _prediction_check(target, answer)))
+    for one in questions(number):
+        check = _prediction_check(one.program, one.answer)
+        checks.append((one.program, check))
     return checks
 
 
@@ -475,18 +471,6 @@ def _prediction_check(target: str, answer: str) -> Callable[[], str]:
     module, _, function = target.rpartition(".")
     path = ROOT / f"{module.replace('.', '/')}.py"
     return lambda: _printed(path, function, answer)
-
-
-def predictions(page: str) -> Iterator[tuple[str, str]]:
-    """The programs that a page asks about, and what they print."""
-    for target, answer in _prediction.findall(page):
-        if answer.startswith("|"):
-            lines = answer.splitlines()[1:]
-            yield target, "\n".join(line[8:] for line in lines)
-        elif answer.startswith('"'):
-            yield target, str(json.loads(answer))
-        else:
-            yield target, answer
 
 
 def _printed(path: Path, function: str, expected: str) -> str:

@@ -5,22 +5,27 @@
   that the mutant's entry promises.
 - The tests pass for right versions with another structure (`others.toml`).
 
-`python -m stages.prove 01` proves a stage, and `make test` all of them.
+`python -m stages prove 01` proves a stage, and `make test` all of them.
+Mutants that were found and told are remembered.
 """
 
 from __future__ import annotations
 
 import ast
+import hashlib
 import importlib
+import os
 import sys
 import tomllib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from importlib.metadata import version
 from types import ModuleType
 from typing import Final
 
 from stages import functions
+from stages.floors import source_files
 from stages.manifest import (
     HERE,
     REFERENCE,
@@ -35,6 +40,9 @@ from stages.mutant import Mutant
 from stages.processes import pool
 from stages.running import Job, Result, flat, run_all
 from stages.tree import Tree, reference_source, with_version
+
+MEMORY: Final = ROOT / "build" / "green-mutants"
+"""Where the mutants are remembered that were found and told, by a hash."""
 
 LONGEST: Final = 25
 """The most lines that the body of an exercise may have."""
@@ -101,11 +109,50 @@ def stub_problems(stage: Stage, executor: ProcessPoolExecutor) -> Iterator[str]:
 def mutant_problems(
     stage: Stage, executor: ProcessPoolExecutor
 ) -> Iterator[str]:
-    """The mutants that no test finds, or finds without the promised words."""
-    found = mutants(stage)
-    jobs = [_mutant_job(mutant, stage) for mutant in found]
-    for mutant, result in zip(found, run_all(jobs, executor), strict=True):
-        yield from _unkilled(mutant, result)
+    """The mutants that no test finds, or finds without the promised words.
+
+    Those that were found and told before are not tried again, unless
+    something has changed that their check depends on.  CI tries all.
+    """
+    known: set[str] = set()
+    if MEMORY.is_file() and not os.environ.get("CI"):
+        known |= {*MEMORY.read_text(encoding="utf-8").split()}
+    needed = _needed(stage)
+    left = {
+        key: mutant
+        for mutant in mutants(stage)
+        if (key := _key(needed, mutant)) not in known
+    }
+    jobs = [_mutant_job(mutant, stage) for mutant in left.values()]
+    for key, result in zip(left, run_all(jobs, executor), strict=True):
+        problems = [*_unkilled(left[key], result)]
+        yield from problems
+        if not problems:
+            MEMORY.parent.mkdir(exist_ok=True)
+            with MEMORY.open("a", encoding="utf-8") as file:
+                file.write(f"{key}\n")
+
+
+def _key(needed: str, mutant: Mutant) -> str:
+    """A hash of a mutant, and of what its check depends on."""
+    return hashlib.sha256(f"{needed}{mutant}".encode()).hexdigest()
+
+
+def _needed(stage: Stage) -> str:
+    """A hash of what the check of a stage depends on.
+
+    That is fx without later stages and without passes, which the stage does
+    not import; the stage's tests; and what runs them.
+    """
+    later = {file.path for file in source_files() if file.stage > stage.number}
+    digest = hashlib.sha256(f"{sys.version} {version('torch')}".encode())
+    tests = [stage.folder / "stage.toml", *stage.folder.glob("test_*.py")]
+    for path in sorted([*REFERENCE.rglob("*.py"), *HERE.glob("*.py"), *tests]):
+        name, text = str(path.relative_to(ROOT)), path.read_bytes()
+        is_later = name.removeprefix("fx/") in later
+        if not is_later and not text.startswith(b'"""Passes: '):
+            digest.update(f"{name} {len(text)} ".encode() + text)
+    return digest.hexdigest()
 
 
 def other_problems(
@@ -171,27 +218,19 @@ def prove(
             yield from mutant_problems(stage, executor)
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Prove the stages named, or all."""
-    numbers = [int(number) for number in arguments] or [*stages()]
+def main(numbers: Sequence[int], say: Callable[[str], object]) -> int:
+    """Prove some stages, and say what came of it."""
     with pool() as executor:
         found = [*prove(numbers, executor)]
     for problem in found:
-        print(problem, end="\n\n")
+        say(f"{problem}\n")
     for number in numbers:
         stage = stages()[number]
         count = len(mutants(stage))
-        print(
+        say(
             f"stage {number:02d}: {len(stage.pieces)} exercises, "
             f"{len(stage.exercises)} functions, {count} mutants"
         )
-    print(
-        f"{len(found)} problems"
-        if found
-        else "every stub and every mutant is found and explained"
-    )
+    done = "every stub and every mutant is found and explained"
+    say(f"{len(found)} problems" if found else done)
     return bool(found)
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

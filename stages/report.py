@@ -62,6 +62,8 @@ class Verdicts:
         """Pieces with tests that failed because of another -> that one."""
         self.failed: dict[str, str] = {}
         """The tests that failed, by id, with the explanation."""
+        self.told: dict[str, str] = {}
+        """Pieces -> the first sentence of the first test that failed."""
         self.passed: list[str] = []
         self.to_write: list[str] = []
         self.waits: dict[str, str] = {}
@@ -102,6 +104,9 @@ class Verdicts:
         """Record a failure in some pieces; its sign."""
         explanation = str(report.longrepr)
         self.failed[nodeid] = explanation
+        sentence = explanation.partition("\n")[0]
+        for title in titles:
+            self.told.setdefault(title, sentence)
         through = dict(report.user_properties).get("through", ())
         assert isinstance(through, list | tuple)
         for culprit in (pieces()[name].title for name in through):
@@ -109,7 +114,6 @@ class Verdicts:
                 self.blocked.add(nodeid)
                 self.culprits.update((title, culprit) for title in titles)
                 return BLOCKED
-        sentence = explanation.partition("\n")[0]
         keys = {(title, sentence) for title in titles}
         many = any(self.signs(one).count(WRONG) >= TOLD for one in titles)
         if many or keys & self._told:
@@ -393,8 +397,6 @@ def _write(piece: Piece, tree: Tree) -> Iterator[str]:
     yield f"next: write {title} in {_place(one, tree)}"
     yield f"      {piece.task}"
     yield f"      python -m stages hint {piece.title}"
-    if len(piece.functions) > 1:
-        yield f"      python -m stages steps {piece.title}"
 
 
 def unwritten(piece: Piece, states: dict[str, State]) -> list[Exercise]:

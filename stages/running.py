@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 import pytest
 
+from stages.course import SECONDS, Subject
 from stages.manifest import HERE, ROOT, exercises, pieces
-from stages.plugin import SECONDS, Subject
 from stages.processes import PLAIN
 from stages.tree import Broken, Tree
 
@@ -50,6 +50,7 @@ class Result(NamedTuple):
         signs: function, or title of a piece -> a sign for each of its tests.
         verdicts: the same -> one sign.
         failed: the tests that failed, with the explanation.
+        told: title of a piece -> what the first failed test of it says.
         to_write: the tests that reached a stub.
         unmarked: the tests without an `exercise` mark.
         output: all that was printed.
@@ -59,6 +60,7 @@ class Result(NamedTuple):
     signs: dict[str, str]
     verdicts: dict[str, str]
     failed: dict[str, str]
+    told: dict[str, str]
     to_write: list[str]
     unmarked: list[str]
     output: str
@@ -135,6 +137,7 @@ def run(job: Job) -> Result:
         {name: verdicts.signs(name) for name in names},
         {name: verdicts.of(name) for name in names},
         verdicts.failed,
+        verdicts.told,
         verdicts.to_write,
         verdicts.unmarked,
         said.getvalue(),

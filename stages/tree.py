@@ -485,8 +485,9 @@ def _missing(tree: Tree, one: Exercise, name: str) -> str:
         f"{tree.shown(one.file)} has no `{name}` any more. {one.qualname} "
         f"(stage {one.stage:02d}) is not written yet, and while it is "
         f"borrowed from the reference it needs `{name}`: put the import, "
-        f"constant or helper back (`python -m stages diff {one.file}` shows "
-        f"what is missing)."
+        f"constant or helper back. This shows what is missing:\n"
+        f"    git diff --no-index exercises/.base/{one.file} "
+        f"{tree.shown(one.file)}"
     )
 
 

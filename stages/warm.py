@@ -11,10 +11,10 @@ import pytest
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-from stages import plugin
+from stages import course
 from stages.tree import compile_reference
 
-__all__ = ["plugin", "pytest"]
+__all__ = ["course", "pytest"]
 
 # If torch's thread pool had started, a forked process would wait for ever.
 torch.set_num_threads(1)

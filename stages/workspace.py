@@ -1,4 +1,4 @@
-"""Backs up, resets, updates and compares the learner's files.
+"""Backs up, resets and updates the learner's files.
 
 A file is copied to `exercises/.backups` before anything here overwrites it.
 `exercises/.base` holds the stubs that the learner began with, so that an
@@ -13,9 +13,9 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from stages import functions
 from stages.generate import (
@@ -28,12 +28,6 @@ from stages.generate import (
     sums,
 )
 from stages.manifest import EXERCISES, REFERENCE, Exercise, exercises_by_file
-
-MOVED: Final[Mapping[str, str]] = {
-    "ordered": "linked_list",  # since 0.3
-    "dispatching": "capture",
-}
-"""A room of an earlier version -> the room that its files are in now."""
 
 
 class Workspace(NamedTuple):
@@ -73,35 +67,12 @@ def lay_out(work: Workspace | None = None) -> None:
     """
     work = work or Workspace()
     fresh = generated(work.reference)
-    _follow_moves(work, fresh)
     _remember_base(work, fresh)
     if work.tree.is_dir():
         names = {*fresh, *_files_below(work.base)}
         for name in sorted(names - exercises_by_file().keys()):
             _lay(work, name, fresh.get(name))
         _drop_empty(work.tree)
-
-
-def _follow_moves(work: Workspace, fresh: Mapping[str, str]) -> None:
-    """Move what is in a room that has another name now, with its base.
-
-    A file that somebody has written in at the new place stays as it is, and so
-    does the old one.
-    """
-    names = {
-        name
-        for room in MOVED
-        for name in _files_below(work.tree / room, work.tree)
-    }
-    for name in sorted(names):
-        room, _, rest = name.partition("/")
-        new = f"{MOVED[room]}/{rest}"
-        there = work.tree / new
-        if new in fresh and (not there.is_file() or holds(there, fresh[new])):
-            for folder in (work.base, work.tree):
-                if (folder / name).is_file():
-                    put(folder / new, _read(folder / name))
-                    (folder / name).unlink()
 
 
 def _drop_empty(folder: Path) -> None:
@@ -126,11 +97,10 @@ def _lay(work: Workspace, name: str, text: str | None) -> None:
             put(path, text)
 
 
-def _files_below(folder: Path, root: Path | None = None) -> set[str]:
-    """The Python files and others of a folder, as paths below it, or a root."""
+def _files_below(folder: Path) -> set[str]:
+    """The Python files and others of a folder, as paths below it."""
     found = (p for p in folder.rglob("*") if p.suffix != ".pyc")
-    root = root or folder
-    return {p.relative_to(root).as_posix() for p in found if p.is_file()}
+    return {p.relative_to(folder).as_posix() for p in found if p.is_file()}
 
 
 def _remember_base(work: Workspace, stubs: dict[str, str]) -> None:
@@ -369,7 +339,6 @@ def update(work: Workspace) -> Update:
             markers of an earlier merge.
     """
     fresh = generated(work.reference)
-    _follow_moves(work, fresh)
     _remember_base(work, fresh)
     old = _files_below(work.base)
     merged: dict[str, str] = {}
@@ -438,48 +407,6 @@ def _marks(text: str) -> list[int]:
         for number, line in enumerate(text.splitlines(), 1)
         if line.startswith("<<<<<<< ")
     ]
-
-
-# --- diff ------------------------------------------------------------------
-
-
-def differences(work: Workspace, name: str | None) -> Iterator[str]:
-    """A unified diff from the stubs to the learner's files.
-
-    It does not show solutions, because a function is compared with its stub.
-
-    Args:
-        work: the learner's folders.
-        name: one file of the tree; None for all.
-    """
-    fresh = generated(work.reference)
-    for file in [name] if name else sorted(fresh):
-        mine = work.tree / file
-        now = _read(mine) if mine.is_file() else ""
-        yield from _diff(fresh[file], now, file)
-
-
-def function_differences(work: Workspace, one: Exercise) -> Iterator[str]:
-    """A unified diff from the stub of an exercise to the learner's function.
-
-    Raises:
-        LookupError, SyntaxError: the learner's file has no such function.
-    """
-    stub = generated(work.reference)[one.file]
-    mine = _read(work.tree / one.file)
-    yield from _diff(
-        functions.source_of(stub, one.qualname),
-        functions.source_of(mine, one.qualname),
-        one.file,
-    )
-
-
-def _diff(stub: str, now: str, file: str) -> Iterator[str]:
-    """A unified diff from what was delivered of a file."""
-    names = f"delivered/{file}", f"exercises/fx/{file}"
-    return difflib.unified_diff(
-        stub.splitlines(), now.splitlines(), *names, lineterm=""
-    )
 
 
 def against_reference(work: Workspace, one: Exercise) -> Iterator[str]:

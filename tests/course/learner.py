@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import NamedTuple, Self
 
 from stages import functions
+from stages.course import SECONDS
 from stages.generate import generated
 from stages.manifest import REFERENCE, exercises, find_function
-from stages.plugin import SECONDS
 from stages.running import Job, Result, run
 from stages.tree import Tree
 from stages.workspace import Workspace

@@ -134,48 +134,26 @@ def test_a_name_may_leave_out_an_underscore(said: io.StringIO) -> None:
     assert said.getvalue().startswith("_make_room (stage 01)")
 
 
-def test_progress_lists_the_exercises_of_a_stage(said: io.StringIO) -> None:
-    assert cli.main(["progress", "01"]) == 0
-    for one in stages()[1].pieces:
-        assert f"· {one.title}" in " ".join(said.getvalue().split())
-
-
-def test_progress_of_a_stage_ends_with_that_stage(said: io.StringIO) -> None:
-    assert cli.main(["progress", "04"]) == 0
-    title = stages()[4].pieces[0].title
-    assert f"next: write {title}" in said.getvalue()
-    assert "pytest stages/04" in said.getvalue()
-
-
-def test_steps_split_an_exercise(learner: Learner, said: io.StringIO) -> None:
+def test_a_hint_goes_through_the_steps(
+    learner: Learner, said: io.StringIO
+) -> None:
     learner.write("Link._unlink")
-    assert cli.main(["steps", "ring"]) == 0
+    assert cli.main(["hint", "ring"]) == 0
     lines = [" ".join(line.split()) for line in said.getvalue().splitlines()]
-    assert any(line.startswith("✓ Link._unlink Take") for line in lines)
+    assert any(line.startswith("w Link._unlink Take") for line in lines)
     assert any(line.startswith("· Link.prepend Put") for line in lines)
     assert (
-        "next: Link.prepend in exercises/fx/linked_list/linked_list.py" in lines
+        "step: Link.prepend in exercises/fx/linked_list/linked_list.py" in lines
     )
 
 
-def test_hints_of_a_whole_lead_to_its_steps(said: io.StringIO) -> None:
-    assert cli.main(["hint", "ring", "3"]) == 0
-    assert "more: python -m stages steps ring" in said.getvalue()
-    assert cli.main(["hint", "prepend"]) == 0
-    assert "Link.prepend (stage 01)" in said.getvalue()
-
-
-def test_a_whole_is_reset_and_compared_at_once(
-    learner: Learner, said: io.StringIO
-) -> None:
+def test_a_whole_is_reset_at_once(learner: Learner, said: io.StringIO) -> None:
     learner.write_all()
     assert cli.main(["reset", "ring"]) == 0
     states = learner.tree().states()
     for one in find("ring").functions:
         assert states[one.name] is not State.WRITTEN
     assert states["linked_list.linked_list._make_room"] is State.WRITTEN
-    assert cli.main(["diff", "edges"]) == 0
-    assert said.getvalue().count("exercises/fx/node.py") == 4
 
 
 def test_titles_are_names_of_one_thing() -> None:
@@ -229,26 +207,6 @@ def test_next_is_the_lowest_and_a_hint_follows_the_learner(
     assert "ring (stage 01)" in said.getvalue().rpartition("stage 04")[2]
 
 
-def test_the_changes_of_a_function_a_file_and_a_stage(
-    learner: Learner, said: io.StringIO
-) -> None:
-    learner.write(PREPEND)
-    learner.write("Link._unlink")
-    learner.write("Namespace.create_name")
-    for what, files, functions in (
-        ("Link.prepend", 1, 1),
-        ("linked_list/linked_list.py", 1, 2),
-        ("01", 2, 3),
-        ("stages/01", 2, 3),
-        ("LinkedList.erase", 0, 0),
-    ):
-        said.truncate(said.seek(0))
-        assert cli.main(["diff", what]) == 0
-        text = said.getvalue()
-        assert text.count("+++ ") == files, what
-        assert text.count("-        raise NotImplementedError(") == functions
-
-
 def test_one_function_is_restored(learner: Learner, said: io.StringIO) -> None:
     learner.write(PREPEND)
     learner.write("Link._unlink")
@@ -257,7 +215,6 @@ def test_one_function_is_restored(learner: Learner, said: io.StringIO) -> None:
     fresh = learner.file("linked_list/linked_list.py").read_text()
     assert cli.main(["reset", PREPEND, "--restore"]) == 0
     assert "restored: Link.prepend" in said.getvalue()
-    assert cli.main(["diff", PREPEND]) == 0
     states = learner.tree().states()
     assert states[PREPEND] is State.WRITTEN
     assert states["linked_list.linked_list.Link._unlink"] is State.UNWRITTEN
@@ -300,14 +257,9 @@ def test_reset_of_a_function_that_was_renamed(
     )
 
 
-def test_update_and_diff(learner: Learner, said: io.StringIO) -> None:
+def test_nothing_to_update(said: io.StringIO) -> None:
     assert cli.main(["update"]) == 0
     assert "up to date" in said.getvalue()
-    assert cli.main(["diff"]) == 0
-    assert "You have not changed anything." in said.getvalue()
-    learner.body(PREPEND, "mine = 1")
-    assert cli.main(["diff", "linked_list/linked_list.py"]) == 0
-    assert "mine = 1" in said.getvalue()
 
 
 def test_reset_of_what_cannot_be_found(
@@ -332,18 +284,11 @@ def test_reset_all_is_all(learner: Learner, said: io.StringIO) -> None:
 
 def test_a_file_that_is_not_text(learner: Learner, said: io.StringIO) -> None:
     learner.file("linked_list/linked_list.py").write_bytes(b"# caf\xe9\n")
-    for command in ([], ["diff"], ["reset", PREPEND], ["solution", PREPEND]):
+    for command in ([], ["reset", PREPEND], ["solution", PREPEND]):
         said.truncate(0)
         assert cli.main(command) == 2
         words = "".join(said.getvalue().split())
         assert "linked_list.pyisnotUTF-8" in words
-
-
-def test_diff_keeps_long_lines(learner: Learner, said: io.StringIO) -> None:
-    long = "mine = " + "1 + " * 50 + "1"
-    learner.body(PREPEND, long)
-    assert cli.main(["diff"]) == 0
-    assert f"+        {long}\n" in said.getvalue()
 
 
 # --- blame -----------------------------------------------------------------
@@ -400,11 +345,11 @@ def test_blame_of_what_is_no_exercise(
     )
     found = blame(learner.tree(1), 1, executor)
     assert found.elsewhere
-    assert any("python -m stages diff" in line for line in told(found))
+    assert any("git diff --no-index" in line for line in told(found))
 
 
 def test_a_test_that_now_waits_for_a_stub_has_lost_its_mistake() -> None:
-    result = Result(1, {}, {}, {"b": "wrong"}, ["a"], [], "")
+    result = Result(1, {}, {}, {"b": "wrong"}, {}, ["a"], [], "")
     assert _failures(result, {"a": "wrong"}) == 0
     assert _failures(result, {"a": "wrong", "b": "wrong"}) == 1
     assert _failures(result._replace(status=4), {"a": "", "b": ""}) == 2

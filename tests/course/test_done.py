@@ -18,6 +18,7 @@ from rich.console import Console
 
 from stages import proof
 from stages.manifest import ROOT, stages
+from stages.questions import questions
 from stages.report import Verdicts, summary
 from stages.tree import Tree
 from tests.course.learner import Learner
@@ -38,9 +39,9 @@ def failures(learner: Learner, number: int, target: str) -> list[proof.Failure]:
 @pytest.mark.parametrize("number", stages())
 def test_each_prediction_of_a_page_is_proved(number: int) -> None:
     page = (ROOT / f"docs/stages/{number:02d}.md").read_text(encoding="utf-8")
-    found = [*proof.predictions(page)]
+    found = questions(number)
     assert len(found) == len(re.findall("^/// predict", page, re.M)) > 0
-    assert all(answer.strip() for _, answer in found)
+    assert all(one.answer.strip() for one in found)
 
 
 @pytest.mark.parametrize("number", stages())

@@ -5,12 +5,11 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
 import subprocess
 import sys
 import textwrap
 import xml.etree.ElementTree as Xml
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import pytest
@@ -72,9 +71,11 @@ def student(
     return folder
 
 
-def graded(tmp_path: Path, *folders: Path) -> dict[str, Row]:
-    """The rows of stage 01, by student."""
-    options = Options([1], seconds=FAST, memory=tmp_path / "memory", jobs=2)
+def graded(
+    tmp_path: Path, *folders: Path, numbers: Sequence[int] = (1,)
+) -> dict[str, Row]:
+    """The rows of some stages, by student."""
+    options = Options(numbers, seconds=FAST, memory=tmp_path / "memory", jobs=2)
     rows = grade.grade(folders, options, Console(file=io.StringIO()))
     return {row.student: row for row in rows}
 
@@ -107,6 +108,14 @@ def rmtree(folder: Path) -> str:
         """
 
 
+STUBBORN = """
+    while True:
+        try:
+            while True:
+                pass
+        except BaseException:
+            pass
+    """
 COPIES = """
     import importlib.util
     from stages.manifest import REFERENCE
@@ -124,6 +133,11 @@ def test_each_loses_only_what_is_wrong(tmp_path: Path) -> None:
     desk = tmp_path / "class"
     broken = student(desk / "broken") / "exercises" / "fx" / NAME_FILE
     broken.write_text("def (:\n", encoding="utf-8")
+    link = student(desk / "links") / "exercises" / "fx" / NAME_FILE
+    link.unlink()
+    link.symlink_to(REFERENCE / NAME_FILE)
+    (desk / "stripped" / "stages").mkdir(parents=True)
+    (desk / "stripped" / "fx").symlink_to(REFERENCE)
     rows = graded(
         tmp_path,
         student(desk / "right"),
@@ -131,118 +145,41 @@ def test_each_loses_only_what_is_wrong(tmp_path: Path) -> None:
         student(desk / "deletes", name=rmtree(kept)),
         student(desk / "copies", name=COPIES),
         student(desk / "ends", name="import os\nos._exit(0)"),
-        desk / "broken",
+        student(desk / "forks", name="import os\nwhile True:\n    os.fork()"),
+        student(desk / "hangs", name=STUBBORN),
+        student(desk / "imports", head=f"open({str(kept / 'x')!r}, 'w')\n"),
         student(desk / "alone" / "exercises", where="fx"),
+        *(desk / name for name in ("broken", "links", "stripped")),
     )
     assert survives(kept)
     assert rows["right"].right == rows["alone"].right == 4
     assert rows["half"].right == 1
     assert rows["half"].marks[1].told["_make_room"] == "to write"
-    assert "8 as in the reference" in rows["right"].notes[0]
+    assert rows["right"].notes == ["01: 8 of 8 functions as in the reference"]
+    assert rows["stripped"].notes == ["there is no exercises/fx in it"]
     for name, said in (
         ("deletes", f"it wanted to rmtree {kept}"),
         ("copies", "it wanted to read the solutions"),
         ("ends", "it ended its own process"),
+        ("forks", "it wanted to start a process"),
+        ("hangs", "01: it "),  # was killed, or stopped on a busy machine
+        ("imports", f"it wanted to write {kept / 'x'}"),
         ("broken", "namespace.py:1: syntax error"),
+        ("links", "leads out of the folder"),
     ):
-        mark = rows[name].marks[1]
-        assert "Namespace.create_name" in mark.told, name
+        assert rows[name].marks[1].told["Namespace.create_name"], name
         assert any(said in note for note in rows[name].notes), rows[name]
-    assert "ring" not in rows["deletes"].marks[1].told
+    assert rows["deletes"].marks[1].told["ring"] == ""
 
 
-@pytest.mark.skipif(
-    not os.environ.get("STAGES_LONG"), reason="a minute: in `make fuzz`"
-)
-def test_whatever_twenty_students_do(tmp_path: Path) -> None:
-    kept, desk = victim(tmp_path), tmp_path / "class"
-    before = subprocess.run(
-        ["git", "status", "--short"], cwd=ROOT, capture_output=True, check=True
-    ).stdout
-    bodies = {
-        "hangs": "while True:\n    pass",
-        "sleeps": """
-            import time
-            while True:
-                try:
-                    time.sleep(1)
-                except BaseException:
-                    pass
-            """,
-        "stubborn": """
-            while True:
-                try:
-                    while True:
-                        pass
-                except BaseException:
-                    pass
-            """,
-        "forks": "import os\nwhile True:\n    os.fork()",
-        "daemon": """
-            import subprocess
-            subprocess.Popen(["sh", "-c", "setsid sleep 300 & sleep 300"])
-            return candidate
-            """,
-        "prints": """
-            import os
-            for _ in range(20000):
-                print("x" * 1000)
-                os.write(1, b"y" * 1000)
-            return candidate
-            """,
-        "deletes": rmtree(kept),
-        "copies": COPIES,
-        "edits": """
-            from stages.manifest import HERE
-            (HERE / "01" / "test_namespace.py").write_text("")
-            return candidate
-            """,
-        "ends": "import os\nos._exit(0)",
-        "eats": "kept = []\nwhile True:\n    kept.append(bytearray(10**8))",
-        "calls": """
-            import socket
-            socket.create_connection(("192.0.2.1", 53), 1)
-            return candidate
-            """,
-    }
-    folders = [student(desk / name, name=body) for name, body in bodies.items()]
-    head = f"import shutil\nshutil.rmtree({str(kept)!r})\n"
-    folders += [
-        student(desk / "right"),
-        student(desk / "flat", where="."),
-        student(desk / "bare", where="fx"),
-        student(desk / "half", FIRST[:5]),
-        student(desk / "empty", ()),
-        student(desk / "imports", head=head),
-    ]
-    (desk / "nothing").mkdir()
-    (desk / "stripped" / "stages").mkdir(parents=True)
-    (desk / "stripped" / "fx").symlink_to(REFERENCE)
-    link = student(desk / "links") / "exercises" / "fx" / NAME_FILE
-    link.unlink()
-    link.symlink_to(REFERENCE / NAME_FILE)
-    folders += [desk / name for name in ("nothing", "stripped", "links")]
-    rows = graded(tmp_path, *folders)
-    assert survives(kept)
-    right = {name for name, row in rows.items() if row.right == 4}
-    assert right == {"right", "flat", "bare"}
-    assert rows["half"].right == 1
-    for name in ("empty", "imports", "nothing", "stripped", "ends"):
-        assert rows[name].right == 0, name
-    for name in (*bodies, "links", "imports", "nothing", "stripped"):
-        if name not in ("hangs", "prints", "eats"):
-            assert rows[name].notes[0], name
-        assert "Namespace.create_name" in rows[name].marks[1].told, name
-    after = subprocess.run(
-        ["git", "status", "--short"], cwd=ROOT, capture_output=True, check=True
-    ).stdout
-    assert after == before
-    assert (
-        "sleep 300"
-        not in subprocess.run(
-            ["ps", "-eo", "args"], capture_output=True, check=True, text=True
-        ).stdout.splitlines()
-    )
+def test_what_cannot_be_parsed_costs_its_own_stage(tmp_path: Path) -> None:
+    third = [one.name for one in stages()[3].exercises]
+    folder = student(tmp_path / "class" / "one", third)
+    for file in ("linked_list/namespace.py", "interpreter.py"):
+        path = folder / "exercises" / "fx" / file
+        path.write_text("def (:\n", encoding="utf-8")
+    row = graded(tmp_path, folder, numbers=[1, 3, 6])["one"]
+    assert [mark.right for mark in row.marks.values()] == [0, 6, 0]
 
 
 def test_what_is_graded_is_remembered(
@@ -253,7 +190,7 @@ def test_what_is_graded_is_remembered(
 
     one = student(tmp_path / "one", FIRST[:5])
     first = graded(tmp_path, one)
-    monkeypatch.setattr(grade, "graded", refuse)
+    monkeypatch.setattr(grade, "checked", refuse)
     again = graded(tmp_path, one)
     assert again["one"].right == first["one"].right == 1
     assert again["one"].marks[1].told == first["one"].marks[1].told
@@ -263,11 +200,12 @@ def test_what_is_graded_is_remembered(
 
 
 GUARDED = """
-import os, shutil, socket, subprocess, sys, threading
+import os, shutil, subprocess, sys, threading
 from pathlib import Path
-from stages.jail import Guard
+from stages.guard import Guard
 mine, theirs = Path(sys.argv[1]), Path(sys.argv[2])
 said = []
+os.symlink(theirs, mine / "way")
 def nothing(): pass
 Guard(
     mine, Path("/nowhere"), [], nothing.__code__, said.append
@@ -292,7 +230,6 @@ tries = {
     "chmod": lambda: os.chmod(kept, 0),
     "start": lambda: subprocess.run(["true"]),
     "system": lambda: os.system("true"),
-    "connect": lambda: socket.create_connection(("192.0.2.1", 9), 1),
     "kill": lambda: os.kill(os.getppid(), 0),
 }
 for name, attempt in tries.items():
@@ -301,7 +238,6 @@ for name, attempt in tries.items():
     except PermissionError as error:
         if "not while it is graded" in str(error):
             print(name)
-os.symlink(theirs, mine / "way")
 try:
     (mine / "way" / "kept.txt").write_text("by a link")
 except PermissionError:
@@ -314,7 +250,7 @@ print(len(said) > 10, (mine / "own.txt").read_text())
 """
 
 
-def test_the_guard_refuses_without_namespaces(tmp_path: Path) -> None:
+def test_the_guard_refuses(tmp_path: Path) -> None:
     kept, mine = victim(tmp_path), tmp_path / "mine"
     mine.mkdir()
     run = subprocess.run(
@@ -341,13 +277,10 @@ def test_the_guard_refuses_without_namespaces(tmp_path: Path) -> None:
 def rows_made_up() -> list[Row]:
     """A student who has one exercise of two, and one without files."""
     half = Mark(
-        {"ring": "✓", "loop": "✗"},
-        {"loop": "It is \x00 <wrong>."},
-        notes=["it wanted to start a process"],
-        shared="unshare: Operation not permitted",
-        seconds=1.5,
+        {"ring": "", "loop": "It is \x00 <wrong>."},
+        ["it wanted to start a process"],
     )
-    none = Mark({"ring": "·", "loop": "·"}, {"ring": "to write"})
+    none = Mark({"ring": "to write", "loop": "to write"})
     return [
         Row("ann", {1: half}),
         Row("bob", {1: none}, "there is no exercises/fx in it"),
@@ -356,17 +289,15 @@ def rows_made_up() -> list[Row]:
 
 def test_a_row_of_csv_for_each_student() -> None:
     ann, bob = csv.DictReader(io.StringIO(grades.as_csv(rows_made_up())))
-    assert (ann["student"], ann["stage 01"], ann["of"]) == ("ann", "1", "2")
-    assert ann["isolated"] == "no"
+    assert (ann["01 ring"], ann["01 loop"], ann["of"]) == ("1", "0", "2")
     assert ann["notes"] == "01: it wanted to start a process"
-    assert (bob["right"], bob["isolated"]) == ("0", "yes")
+    assert bob["right"] == "0"
     assert bob["notes"] == "there is no exercises/fx in it"
 
 
 def test_json_has_all_that_is_known() -> None:
     ann, _ = json.loads(grades.as_json(rows_made_up()))
     assert ann["stages"]["01"]["told"]["loop"].endswith("<wrong>.")
-    assert ann["seconds"] == 1.5
 
 
 def test_xml_is_what_runners_read() -> None:
@@ -376,17 +307,16 @@ def test_xml_is_what_runners_read() -> None:
     ring, loop, notes = suite
     assert not [*ring]
     (failure,) = loop
-    assert failure.attrib == {"type": "wrong", "message": "It is ? <wrong>."}
-    assert "Operation not permitted" in f"{notes.text}"
+    assert failure.attrib == {"message": "It is ? <wrong>."}
+    assert notes.text == "it wanted to start a process"
     assert other.attrib["name"] == "bob, stage 01"
 
 
-def test_the_table_says_what_was_not_isolated() -> None:
+def test_the_table_has_a_row_for_each_student() -> None:
     out = io.StringIO()
     grades.show(rows_made_up(), Console(file=out, width=100))
     said = " ".join(out.getvalue().split())
-    assert "ann 1/2 1/2 1.5" in said
-    assert "Not isolated (unshare: Operation not permitted)" in said
+    assert "ann 1/2 1/2 01: it wanted to start a process" in said
 
 
 @pytest.mark.parametrize(

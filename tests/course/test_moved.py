@@ -6,6 +6,8 @@ from pathlib import Path
 
 from stages.manifest import ROOT
 from stages.moved import moved
+from stages.plugin import _is_in_stages
+from tests.process import printed
 
 
 def clone(folder: Path) -> Path:
@@ -50,3 +52,23 @@ def test_a_moved_clone_is_told_where_it_was(tmp_path: Path) -> None:
 
 def test_this_clone_is_where_it_was_made() -> None:
     assert moved(ROOT) == ""
+
+
+def test_a_stage_of_any_clone_is_one_of_the_course(tmp_path: Path) -> None:
+    stage = tmp_path / "copy" / "stages" / "04"
+    stage.mkdir(parents=True)
+    assert not _is_in_stages(stage)
+    (stage.parent / "plugin.py").write_text("")
+    assert _is_in_stages(stage) and _is_in_stages(stage.parent)
+    assert _is_in_stages(ROOT / "stages" / "04" / "test_state.py")
+    assert not _is_in_stages(ROOT / "tests")
+
+
+def test_tests_of_the_library_know_nothing_of_the_course() -> None:
+    script = (
+        "import sys, pytest\n"
+        "status = pytest.main(['-q', 'tests/checks/test_contributing.py'])\n"
+        "print(int(status), [m for m in sys.modules if m[:7] == 'stages.'])\n"
+    )
+    said = printed("-c", script).splitlines()
+    assert said[-1] == "0 ['stages.plugin']"

@@ -6,9 +6,11 @@ This is what makes a green stage worth something: see `stages/prove.py`.
 from __future__ import annotations
 
 from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
 
 import pytest
 
+from stages import prove
 from stages.manifest import Stage, stages
 from stages.mutant import Mutant
 from stages.prove import (
@@ -19,7 +21,7 @@ from stages.prove import (
     other_problems,
     stub_problems,
 )
-from stages.running import run_all
+from stages.running import Job, Result, run_all
 
 every_stage = pytest.mark.parametrize(
     "stage", stages().values(), ids=lambda stage: f"{stage.number:02d}"
@@ -72,6 +74,40 @@ def test_a_mutant_that_changes_nothing_is_complained_of(
     one, other = mutant_problems(stage, executor)
     assert "is not found" in one
     assert "but the tests do not say 'a sentence that no test says'" in other
+
+
+def test_a_mutant_is_tried_again_if_something_changed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    stage = stages()[1]
+    (mutant, other) = mutants(stage)[:2]
+    tried: list[str] = []
+
+    def run_all(jobs: list[Job], executor: object) -> list[Result]:
+        tried.extend(job.said for job in jobs)
+        return [
+            Result(1, {}, {}, {"": job.said}, {}, [], [], "") for job in jobs
+        ]
+
+    def now(*found: Mutant, needed: str = "", ci: str = "") -> list[str]:
+        tried.clear()
+        monkeypatch.setenv("CI", ci)
+        monkeypatch.setattr(prove, "mutants", lambda stage: found)
+        monkeypatch.setattr(prove, "_needed", lambda stage: needed)
+        assert [*mutant_problems(stage, None)] == []  # type: ignore[arg-type]
+        return [*tried]
+
+    monkeypatch.setattr(prove, "MEMORY", tmp_path / "build" / "green")
+    monkeypatch.setattr(prove, "run_all", run_all)
+    assert now(mutant) == [mutant.told]
+    assert now(mutant, other) == [other.told]
+    assert now(mutant._replace(becomes="0")) == [mutant.told]
+    assert now(mutant, needed="other files") == [mutant.told]
+    assert now(mutant, ci="true") == [mutant.told]
+
+
+def test_what_a_mutant_depends_on() -> None:
+    assert len({prove._needed(stage) for stage in stages().values()}) == 8
 
 
 def test_a_run_ends_when_the_mutant_is_told(

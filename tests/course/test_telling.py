@@ -6,8 +6,6 @@ import pytest
 
 from fx.graph import Graph
 from stages.checking import Mistake, linear, side_by_side
-from stages.manifest import find_function, stages
-from stages.mutate import changes, equivalent
 from tests.course.learner import Learner
 
 
@@ -88,24 +86,3 @@ def test_an_error_of_another_kind_is_told_with_its_lines(
     assert expected.strip() == "expected: RuntimeError: … layers.7 …"
     assert place.endswith(", in fetch_attr")
     assert line.strip() == "return attrgetter(target)(self.module)"
-
-
-def test_changes_are_each_another_function() -> None:
-    one = find_function("eliminate_dead_code")
-    made = [*changes(one)]
-    assert len({change.source for change in made}) == len(made) > 10
-    names = [change.name for change in made]
-    assert "reversed(self._nodes) → self._nodes" in names
-    assert "changed = True → True is False" in names
-    assert "self.erase_node(node) → (dropped)" in names
-    loop = find_function("_run_nodes")
-    assert "node not in env → In" in [change.name for change in changes(loop)]
-
-
-def test_what_is_equivalent_is_a_change_with_a_reason() -> None:
-    for stage in stages().values():
-        made = {
-            (c.one.name, c.name) for x in stage.exercises for c in changes(x)
-        }
-        assert {*equivalent(stage)} <= made
-        assert all(equivalent(stage).values())

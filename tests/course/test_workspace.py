@@ -22,7 +22,6 @@ from stages.manifest import (
 from stages.workspace import (
     Workspace,
     backups,
-    differences,
     lay_out,
     reset_files,
     reset_functions,
@@ -374,14 +373,3 @@ def test_update_waits_until_a_merge_is_finished(older: Learner) -> None:
         update(older.work)
     assert path.read_text() == mine
     assert not older.file("extra/effects/effects.py").exists()
-
-
-# --- diff ------------------------------------------------------------------
-
-
-def test_diff_shows_the_learner_and_not_the_solution(learner: Learner) -> None:
-    assert [*differences(learner.work, None)] == []
-    learner.body(PREPEND, "mine = 1")
-    said = "\n".join(differences(learner.work, None))
-    assert "+        mine = 1" in said
-    assert "x._sort_key = _key_between" not in said

@@ -435,12 +435,6 @@ PART = Part(
             "a match's write is lost, and is read later",
         ),
         Plant(
-            "fx/extra/effects/effects.py",
-            "if user in inside and names - known:",
-            "if False:",
-            "a match's write is lost, and it reads that under another name",
-        ),
-        Plant(
             "fx/extra/matching/call_forms.py",
             "if not self.modules_by_class:\n            return None",
             "if self.modules_by_class:\n            return None",

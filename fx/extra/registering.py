@@ -25,6 +25,8 @@ runs, rewrites and reinplaces real networks with what is left.
     SubgraphMatcher.comparing
                             what the options need, such as `normalize=True`,
                             for an error that names it
+    Rewrite.respect         what `respect_mutations=True` refuses, which the
+                            core does not take
     Settling.rule           notes on values after a rewrite, dropped if they may
                             be untrue: for notes that stay
     GraphModule.guards      what `fx.trace` relied on, for nothing
@@ -36,6 +38,7 @@ Beside these, Python is told where a module is that fx has not: `lending`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from .. import operator_schemas
@@ -47,6 +50,7 @@ from ..node import Node
 from ..passes.utils.matcher_utils import SubgraphMatcher
 from ..proxy import Proxy
 from ..rewriting.patterns import Exact, MatchOptions
+from ..rewriting.templates import Rewrite
 from ..rewriting.value_notes import Settling
 from ..tracing.torch_marks import take_over
 from ..tracing.trace_run import TraceRun
@@ -78,6 +82,7 @@ def register() -> None:
     TraceRun.other_marks = (take_over,)
     Tracer._watching = Watching  # noqa: SLF001
     SubgraphMatcher.comparing = staticmethod(_comparing)
+    Rewrite.respect = staticmethod(_respect)
     Settling.rule = staticmethod(value_notes.settle)
     GraphModule.guards = property(_guards)
     Kind.known = {"guarded": _GUARDED}
@@ -95,6 +100,7 @@ _later: Final = importer(
         "Normalized": "matching.call_forms",
         "data": "example_trace.saved",
         "make": "example_trace.saved",
+        "respect": "matching.respecting",
     },
 )
 """Imports what few programs use, when it is used."""
@@ -112,3 +118,8 @@ def _comparing(options: MatchOptions) -> Exact:
         return Exact()
     normalized: Exact = _later("Normalized")(options)
     return normalized
+
+
+def _respect(graph: Graph, rewrites: Sequence[Rewrite]) -> None:
+    """Refuse what would change what a graph writes or reads."""
+    _later("respect")(graph, rewrites)

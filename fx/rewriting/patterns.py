@@ -43,11 +43,20 @@ class MatchOptions(TypedDict, total=False):
             of the graph, in dtype, shape and value.
         modules_by_class: a module of the pattern matches every module of its
             class, whatever its path, settings and weights; but if it has
-            weights and is called twice, one and the same.
-        respect_mutations: writes and reads keep their order. A match is left
-            alone if one of its nodes would move across a node that may have
-            an effect, or, if the match or its replacement may have one
-            itself, across any other call.
+            weights and is called twice, one and the same. In a replacement,
+            its path means the module that it is paired with in each match,
+            unless the replacement has a module of another class there. One
+            of that class with other settings is refused. What a callback
+            returns means what it has.
+        respect_mutations: writes and reads keep their order, and what is
+            written is still written. A match is left alone if one of its
+            nodes would move across a node that may have an effect, or, if the
+            match or its replacement may have one itself, across any other
+            call. It is left alone, too, if it has an effect that its
+            replacement is not known to have, unless that is a write into
+            memory that nobody reads afterwards under another name; and if its
+            replacement writes into an input that is read afterwards, and the
+            match does not. Calls of which nothing is known are not writes.
     """
 
     normalize: bool
@@ -110,6 +119,22 @@ class Exact:
             paired: node of the pattern -> what it is paired with.
         """
         return ""
+
+    def matched_path(
+        self, path: str, root: object, paired: Mapping[Node, Value]
+    ) -> str | None:
+        """Where the searched module has what a match gives for a path; None.
+
+        Args:
+            path: what a replacement calls or fetches.
+            root: where the replacement has it, if it does.
+            paired: node of the pattern -> what it is paired with.
+
+        Returns:
+            The path; "" if what `root` has is meant, and None if the match
+            does not say.
+        """
+        return None
 
     def same_value(self, pattern: Node, node: Node) -> bool:
         """Whether two get_attr nodes fetch tensors of one class.

@@ -9,18 +9,10 @@ down; if it has an effect, it must not be moved, and the match is left alone.
 
 from __future__ import annotations
 
-from collections.abc import (
-    Callable,
-    Container,
-    Iterable,
-    Iterator,
-    Mapping,
-    Sequence,
-)
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 
 from ..graph import Graph
 from ..node import Node, map_arg
-from .mutations import Counts, effects_before, written_between
 from .templates import Rewrite
 
 
@@ -34,36 +26,13 @@ def with_places(
     Cost: O(nodes) if mutations are respected, else O(users of the matches).
     """
     rewrites = list(rewrites)
-    before = effects_before(graph) if respect_mutations else None
-    writes = any(rewrite.template.has_effect for rewrite in rewrites)
     for rewrite in rewrites:
         late = [node for node in _late_users(rewrite) if node.is_impure()]
         if late:
             rewrite.refused = f"{late[0]} has an effect and comes too early"
-        elif before is not None:
-            _respect(rewrite, before, writes=writes)
+    if respect_mutations:
+        Rewrite.respect(graph, rewrites)
     return [rewrite for rewrite in rewrites if not rewrite.refused]
-
-
-def _respect(
-    rewrite: Rewrite, before: Mapping[Node, Counts], *, writes: bool
-) -> None:
-    """Keep the new nodes at the end of the match, or refuse the rewrite.
-
-    Args:
-        rewrite: a rewrite that must not change the order of reads and writes.
-        before: `effects_before` of its graph.
-        writes: some replacement has an effect. It may be that of another
-            match, which lies between the nodes of this one.
-    """
-    end = max(rewrite.operations)
-    users = [user for node in _computed(rewrite) for user in node.users]
-    rewrite.stay = end < min(users, default=end.next)
-    if end < _last_input(rewrite):
-        rewrite.refused = f"an input of the replacement comes after {end}"
-    else:
-        inside = rewrite.operations
-        rewrite.refused = written_between(inside, before, writes=writes)
 
 
 def find_place(
@@ -84,15 +53,15 @@ def find_place(
         return max(rewrite.operations).next
     returned = _returned(rewrite)
     if len(returned) > 1:
-        cursor = _last_input(rewrite)
+        cursor = last_input(rewrite)
         for node in _late_users(rewrite, dead):
             cursor.append(node)
             cursor = node
-    users = [user for node in _computed(rewrite) for user in users_of(node)]
+    users = [user for node in computed(rewrite) for user in users_of(node)]
     if not users:
         return max(returned).next
     first = min(users)
-    if len(returned) > 1 and first < _last_input(rewrite):
+    if len(returned) > 1 and first < last_input(rewrite):
         # A user inside of the match will be erased: its place is of no use.
         outside = [node for node in users if node not in rewrite.operations]
         return min(outside, default=max(returned).next)
@@ -104,12 +73,12 @@ def _returned(rewrite: Rewrite) -> Sequence[Node]:
     return [n for n in rewrite.match.returning_nodes if isinstance(n, Node)]
 
 
-def _computed(rewrite: Rewrite) -> Iterator[Node]:
+def computed(rewrite: Rewrite) -> Iterator[Node]:
     """What the match returns, without inputs that it returns as they are."""
     return (n for n in _returned(rewrite) if n in rewrite.operations)
 
 
-def _last_input(rewrite: Rewrite) -> Node:
+def last_input(rewrite: Rewrite) -> Node:
     """The last node that a replacement reads; the sentinel if none."""
     inputs: list[Node] = []
     template, values = rewrite.template, rewrite.match.placeholder_nodes
@@ -129,7 +98,7 @@ def _late_users(rewrite: Rewrite, dead: Container[Node] = ()) -> list[Node]:
     rest = list(_returned(rewrite))
     if len(rest) < 2:
         return []
-    last = _last_input(rewrite)
+    last = last_input(rewrite)
     inside = rewrite.operations
     late: set[Node] = set()
     while rest:

@@ -9,11 +9,11 @@ it replaces a `Rewrite`.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import partial
 from itertools import accumulate, count
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
 from torch import nn
 
@@ -30,7 +30,6 @@ from ..usedef import dotted_path, lint
 from ..usedef.arguments import map_aggregate, parts
 from ..usedef.refusals import as_ours
 from ..usedef.values import Argument, Value
-from .mutations import has_effect
 
 Program: TypeAlias = Callable[..., Value] | nn.Module | Graph
 """A pattern or replacement: a function, a module, or a graph as it is."""
@@ -128,10 +127,9 @@ class Template:
     root: object = None
     copies: Copies = field(default_factory=Copies)
 
-    @cached_property
-    def has_effect(self) -> bool:
-        """Whether an operation of it may do more than compute its value."""
-        return any(has_effect(node) for node in self.body)
+
+def refuse_none(graph: Graph, rewrites: Sequence[Rewrite]) -> None:
+    """What `Rewrite.respect` is without extra, where nobody asks for it."""
 
 
 @dataclass
@@ -148,8 +146,13 @@ class Rewrite:
         made: the new nodes, once they are inserted.
         operations: the nodes of the graph that are replaced, and will be
             erased, as keys.
+        respect: refuses those rewrites of a graph that would change what is
+            written or read. `import fx` puts it here.
     """
 
+    respect: ClassVar[Callable[[Graph, Sequence[Rewrite]], None]] = (
+        staticmethod(refuse_none)
+    )
     match: InternalMatch
     template: Template
     inputs: list[Node]
@@ -227,7 +230,7 @@ def template_maker(
     """A function that makes the template for each match.
 
     A callback is asked for each match; a replacement is the same for all, and
-    checked at the first of them.
+    checked at the first of them, but for modules that are each match's own.
 
     Raises:
         AssertionError: neither is given.
@@ -255,12 +258,18 @@ def template_maker(
     traced = not isinstance(program, nn.Module | Graph)
 
     same: list[Template] = []
+    copies = Copies()
+    by_class = matcher.options.get("modules_by_class", False)
 
     def same_for(match: InternalMatch) -> Template:
-        if not same:
-            template = make_template(gm, graph, root, own_constants=traced)
+        if by_class or not same:
+            own, paired = matcher.prepared.comparison, match.nodes_map
+            path_of = partial(own.matched_path, root=root, paired=paired)
+            template = make_template(
+                gm, graph, root, path_of, own_constants=traced, copies=copies
+            )
             _check_fit(match, template, matcher.pattern)
-            same.append(template)
+            same[:] = [template]
         return same[0]
 
     return same_for
@@ -270,6 +279,7 @@ def make_template(
     gm: GraphModule,
     graph: Graph,
     root: object,
+    path_of: Callable[[str], str | None] | None = None,
     *,
     own_constants: bool = False,
     copies: Copies | None = None,
@@ -280,6 +290,7 @@ def make_template(
         gm: the module that will be rewritten.
         graph: the replacement's graph.
         root: where its targets are looked up if `gm` does not have them.
+        path_of: see `Exact.matched_path`.
         own_constants: its get_attr targets were made up by tracing, so that
             they mean the replacement's own objects, whatever `gm` has under
             the same names.
@@ -311,7 +322,12 @@ def make_template(
     )
     for node in template.body:
         if node.op in BY_PATH:
-            _resolve_path(gm, root, node, template, own=own_constants)
+            path = path_of(str(node.target)) if path_of else None
+            own = path == "" or (own_constants and node.op == "get_attr")
+            if path:
+                template.renamed[str(node.target)] = path
+            else:
+                _resolve_path(gm, root, node, template, own=own)
     return template
 
 
@@ -330,7 +346,7 @@ def _resolve_path(
     path = str(node.target)
     ours = dotted_path.look_up(gm, path)
     theirs = dotted_path.look_up(root, path)
-    is_own = (own and node.op == "get_attr") or template.copies.has(path)
+    is_own = own or template.copies.has(path)
     is_needed = theirs is not None and (ours is None or is_own)
     if ours is None and theirs is None:
         raise RuntimeError(

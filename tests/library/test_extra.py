@@ -19,6 +19,7 @@ from fx.extra.saving.code_generators import Kind
 from fx.graph_module import no_folder, no_note
 from fx.passes.utils.matcher_utils import SubgraphMatcher
 from fx.rewriting.comparing import exactly
+from fx.rewriting.templates import Rewrite, refuse_none
 from fx.rewriting.value_notes import Settling, leave_notes
 from fx.tracing.trace_run import TraceRun
 from fx.tracing.watch import Watch
@@ -38,6 +39,7 @@ PLAIN: dict[tuple[type, str], Value] = {
     (TraceRun, "other_marks"): (),
     (fx.Tracer, "_watching"): Watch,
     (SubgraphMatcher, "comparing"): staticmethod(exactly),
+    (Rewrite, "respect"): staticmethod(refuse_none),
     (Settling, "rule"): staticmethod(leave_notes),
     (fx.GraphModule, "guards"): property(lambda gm: ()),
     (Kind, "known"): {},

@@ -131,7 +131,7 @@ def text(rng: random.Random) -> str:
 def made(program: str) -> tuple[nn.Module, list[Value]]:
     """A module that runs a program, and the list in which it keeps."""
     kept: list[Value] = []
-    names = {"torch": torch, "functional": functional}
+    names: dict[str, Value] = {"torch": torch, "functional": functional}
     names |= {"table": table, "kept": kept, "__name__": "made"}
     exec(compile(program, "made.py", "exec"), names)
     torch.manual_seed(0)

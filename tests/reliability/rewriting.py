@@ -7,8 +7,12 @@ programs write to their values; there the order of reads and writes is to be
 respected.  torch.fx rewrites the same programs, and cannot be asked to.
 
 Some patterns and replacements are graphs of torch.fx, which are only read.
+Some replacements leave out what the pattern writes into its inputs: they may be
+made only where nobody reads that.
+
 In every fourth program a leaf function is called in all the ways that Python
-has, and the pattern is that function itself; none of its calls may be left.
+has, and the pattern is that function itself; none of its calls may be left. In
+every eighth the program is a network, and a layer is found by its class.
 """
 
 from __future__ import annotations
@@ -37,6 +41,8 @@ def search(seed: int, cases: int) -> Iterator[Outcome]:
     for number in range(cases):
         case = rng.randrange(10**9)
         play = leaf_difference if number % 4 == 3 else difference
+        if number % 8 == 1:
+            play = network_difference
         theirs = play(torch.fx, case)
         yield Outcome(f"seed {case}", play(fx, case), theirs)
 
@@ -191,6 +197,18 @@ def equivalent(
     return graph
 
 
+def without_writes(graph: Graph, given: list[Value]) -> None:
+    """Let a replacement compute with copies of the tensors it is given."""
+    inputs = [node for node in graph.nodes if node.op == "placeholder"]
+    first = next(node for node in graph.nodes if node not in inputs)
+    for value, one in zip(inputs, given, strict=True):
+        if isinstance(one, int):
+            continue
+        with graph.inserting_before(first):
+            copy = graph.call_method("clone", (value,))
+        value.replace_all_uses_with(copy, lambda user, copy=copy: user != copy)
+
+
 # -- one case ----------------------------------------------------------------
 
 
@@ -216,6 +234,8 @@ def difference(lib: Lib, seed: int) -> str:
 
     def made(match: Value, _graph: Graph, pattern: Graph) -> Graph:
         new = equivalent(lib, rng, pattern, match.nodes_map)
+        if rng.random() < 0.3:
+            without_writes(new, match.placeholder_nodes)
         return fx.to_torch(new) if is_torchs else new
 
     rewriter = import_module(f"{lib.__name__}.subgraph_rewriter")
@@ -300,7 +320,87 @@ def unshifted(x: Value, by: Value, twice: Value) -> Value:
     return torch.mul(torch.add(x, by), twice)
 
 
+# -- networks ----------------------------------------------------------------
+
+
+class Layered(torch.nn.Module):
+    """Layers of integers, some of which are called more than once."""
+
+    def __init__(self, seed: int, *, deep: bool) -> None:
+        """Make the layers, and choose which are called."""
+        super().__init__()
+        rng = random.Random(seed)
+        self.one, self.two = layer(rng), layer(rng)
+        self.inner = torch.nn.Sequential(layer(rng), torch.nn.ReLU())
+        self.calls = [rng.randrange(3) for _ in range(4 if deep else 1)]
+
+    def forward(self, x: Value) -> Value:
+        """Call them, one after the other."""
+        for number in self.calls:
+            called = (self.one, self.two, self.inner)[number]
+            x = torch.relu(called(x)) - 1
+        return x
+
+
+def layer(rng: random.Random) -> torch.nn.Linear:
+    """A layer of integers."""
+    made = torch.nn.Linear(2, 2)
+    with torch.no_grad():
+        for one in made.parameters():
+            one.copy_(torch.tensor([rng.randrange(-2, 3) for _ in range(2)]))
+    return made
+
+
+class Layer(torch.nn.Module):
+    """A pattern or replacement: one layer, called or computed."""
+
+    def __init__(self, rng: random.Random, path: str, way: int) -> None:
+        """Put a layer at a path."""
+        super().__init__()
+        holder: torch.nn.Module = self
+        *above, self.name = path.split(".")
+        for name in above:
+            holder.add_module(name, torch.nn.Module())
+            holder = holder.get_submodule(name)
+        holder.add_module(self.name, layer(rng))
+        self.path, self.way = path, way
+
+    def forward(self, x: Value) -> Value:
+        """Call it, or compute what it computes."""
+        held: Value = self.get_submodule(self.path)
+        if self.way == 0:
+            return torch.relu(held(x))
+        if self.way == 1:
+            return held(x).clamp(min=0)
+        return torch.relu(x @ held.weight.t() + held.bias)
+
+
+def network_difference(lib: Lib, seed: int) -> str:
+    """What is wrong after layers were found by their class; "" if nothing."""
+    rng = random.Random(seed)
+    net = Layered(seed, deep=rng.random() < 0.9)
+    gm = lib.symbolic_trace(net)
+    path = rng.choice(("one", "lin", "inner.0", "a.b"))
+    new: Value = Layer(rng, path, rng.randrange(1, 3))
+    if rng.random() < 0.5:
+        new = lib.symbolic_trace(new)
+    options = {"modules_by_class": True} if lib is fx else {}
+    rewriter = import_module(f"{lib.__name__}.subgraph_rewriter")
+    given, code = inputs()[0].float(), gm.code
+    try:
+        rewriter.replace_pattern(gm, Layer(rng, path, 0), new, **options)
+        after = gm(given)
+    except Exception as refused:
+        return f"{refused!r}\n{code}"
+    left = sum(node.target is torch.relu for node in gm.graph.nodes)
+    before = net(given)
+    if not torch.equal(before, after):
+        return f"{before} became {after}, {left} left\n{code}\n{gm.code}"
+    return ""
+
+
 MUTATIONS = "fx/rewriting/mutations.py"
+RESPECTING = "fx/extra/matching/respecting.py"
 MATCHER = "fx/passes/utils/matcher_utils.py"
 
 PART = Part(
@@ -323,10 +423,22 @@ PART = Part(
             "a read of the match is moved behind a write",
         ),
         Plant(
-            "fx/rewriting/places.py",
+            RESPECTING,
             "rewrite.stay = end < min(users, default=end.next)",
             "rewrite.stay = False",
             "new nodes are moved to their first user",
+        ),
+        Plant(
+            RESPECTING,
+            '            if seen:\n                return f"what',
+            '            if False:\n                return f"what',
+            "a match's write is lost, and is read later",
+        ),
+        Plant(
+            "fx/extra/matching/call_forms.py",
+            "if not self.modules_by_class:\n            return None",
+            "if self.modules_by_class:\n            return None",
+            "a replacement calls a new module in place of the matched one",
         ),
         Plant(
             MATCHER,

@@ -164,10 +164,10 @@ def _effect_of_call_module(node: Node) -> Effect:
         module = find(node.graph.owning_module, str(node.target))
     except PathError as error:
         return Effect("unknown", str(error))
-    return _effect_of_module(module)
+    return effect_of_module(module)
 
 
-def _effect_of_module(module: Value) -> Effect:
+def effect_of_module(module: Value) -> Effect:
     """The effect of calling a module: the worst of all its parts.
 
     It is known of a module that says so itself, of a GraphModule, node by node,
@@ -206,7 +206,7 @@ def _effects_of_graphs_in(
         if _nodes_run_by(child) is None:
             yield from _effects_of_graphs_in(child, f"{path}{name}.")
         else:
-            yield f"{path}{name}", _effect_of_module(child)
+            yield f"{path}{name}", effect_of_module(child)
 
 
 def _nodes_run_by(module: Value) -> Sequence[Node] | None:
@@ -615,15 +615,22 @@ class Memory:
     followed any more, such as a list, a user's function, or a hook.
     """
 
-    def __init__(self, nodes: Iterable[Node]) -> None:
+    def __init__(
+        self, nodes: Iterable[Node], inputs: Iterable[Node] = ()
+    ) -> None:
         """Trace the values of all nodes, in the order of the program.
+
+        Args:
+            nodes: the nodes.
+            inputs: those that count as tensors, each in memory of its own.
 
         Cost: O(nodes + uses).
         """
+        self._inputs = frozenset(inputs)
         self._makers: dict[Node, Makers] = {}
         self._users: dict[Node, list[Node]] = {}
         self._losers: dict[Node, list[Node]] = {}
-        self._tensors: dict[Node, bool] = {}
+        self._tensors = dict.fromkeys(self._inputs, True)
         for node in nodes:
             makers = self._makers[node] = self._makers_of(node)
             used = [self._makers[arg] or () for arg in node._inputs]
@@ -661,6 +668,42 @@ class Memory:
         losers = [loser for maker in makers for loser in self._losers[maker]]
         return all(loser.op == "output" for loser in losers)
 
+    def makers(self, node: Node) -> Makers:
+        """The calls and inputs in whose memory a value may be."""
+        return self._makers[node]
+
+    def seen_besides(self, value: Argument, inside: Collection[Node]) -> str:
+        """Who may see what some nodes write into a value, but for their users.
+
+        Args:
+            value: what they write into.
+            inside: the nodes. What they return does not count.
+
+        Returns:
+            "" if nobody does, else who or why, in a clause.
+        """
+        makers = self._makers[value] if isinstance(value, Node) else None
+        if makers is None:
+            return "others may have its memory"
+        known, end = _computed_from(value, inside), max(inside)
+        for maker in makers:
+            for loser in self._losers[maker]:
+                if loser <= end:
+                    return f"{loser} may have kept it"
+            for user in self._users[maker]:
+                names = {
+                    name
+                    for name in user._inputs
+                    if name not in inside
+                    and name < end
+                    and maker in (self._makers[name] or ())
+                }
+                if user > end and names:
+                    return f"{user} uses it later"
+                if user in inside and names - known:
+                    return f"{user} uses it under another name"
+        return ""
+
     def uses(self) -> Iterable[list[Node]]:
         """For each memory that a call made, who uses it, in order."""
         return self._users.values()
@@ -679,7 +722,7 @@ class Memory:
           pass, and would not notice a write through that.
         """
         if node.op in ("placeholder", "get_attr", "output"):
-            return None
+            return frozenset((node,)) if node in self._inputs else None
         effect = effect_by_name(node)
         if effect.target is not None:
             written = effect.target.of(node._args, node._kwargs)
@@ -721,6 +764,18 @@ class Memory:
                 return None
             union |= makers
         return frozenset(union) if 0 < len(union) <= _MOST else None
+
+
+def _computed_from(value: Argument, inside: Collection[Node]) -> set[Node]:
+    """A value, and all from which some nodes compute it."""
+    found: set[Node] = set()
+    ahead = [value]
+    while ahead:
+        node = ahead.pop()
+        if isinstance(node, Node) and node not in found:
+            found.add(node)
+            ahead += node._inputs if node in inside else ()
+    return found
 
 
 def _last(nodes: list[Node]) -> Node | None:

@@ -42,6 +42,7 @@ from ...torch_internals.overloads import OpOverload, OpOverloadPacket
 from ...usedef.qualified_names import resolves_to
 from ...usedef.values import Argument, Value
 from ..effects.effects import by_itself, first_of, overloads_of, owned
+from .matched_modules import matched_path
 
 PYTHON_OPERATORS: Final[dict[object, str]] = {
     getattr(operator, name): name
@@ -243,11 +244,26 @@ class Normalized(Exact):
         calls = [n for n in paired if n.op == "call_module"]
         for node in calls if self.modules_by_class else ():
             module = owned(paired[node])
-            if not [*module.parameters(), *module.buffers()]:
-                continue  # one ReLU is as good as another
-            if partners.setdefault(id(owned(node)), module) is not module:
+            other = partners.setdefault(id(owned(node)), module)
+            # One ReLU is as good as another.
+            if other is not module and (
+                repr(other) != repr(module)
+                or [*module.parameters(), *module.buffers()]
+            ):
                 return f"{node.target} stands for another module already"
         return ""
+
+    def matched_path(
+        self, path: str, root: object, paired: Mapping[Node, Value]
+    ) -> str | None:
+        """Where the searched module has what a match gives for a path.
+
+        Raises:
+            RuntimeError: it cannot be known what is meant.
+        """
+        if not self.modules_by_class:
+            return None
+        return matched_path(path, root, paired)
 
     def same_value(self, pattern: Node, node: Node) -> bool:
         """Whether two get_attr nodes fetch tensors of one class, or equal."""

@@ -280,3 +280,43 @@ def notes_on_values_behind_a_rewrite(lib: Lib) -> Seen:
     rewriter(lib).replace_pattern(gm, lambda x: torch.relu(x), new)
     noted = [node.meta.get("tensor_meta") for node in gm.graph.nodes]
     return [None if one is None else tuple(one.shape) for one in noted]
+
+
+def options(lib: Lib, name: str) -> dict[str, Made]:
+    """An option that fx has."""
+    return {name: True} if lib.__name__ == "fx" else {}
+
+
+@program(differs="rewrite-lost-writes", ours=(0, True, 1, True))
+def a_write_that_is_lost(lib: Lib) -> Seen:
+    seen: list[object] = []
+    for returns_write in (False, True):
+
+        @no_type_check
+        def target(x):
+            y = torch.relu(x)
+            z = y.mul_(2)
+            return z if returns_write else y  # noqa: B023
+
+        gm = lib.symbolic_trace(target)
+        found = rewriter(lib).replace_pattern(
+            gm,
+            lambda a: a.mul_(2),
+            lambda a: a * 2,
+            **options(lib, "respect_mutations"),
+        )
+        seen += [len(found), torch.equal(gm(torch.ones(2)), torch.ones(2) * 2)]
+    return tuple(seen)
+
+
+@program(differs="rewrite-by-class", ours=(2, True))
+def a_module_that_is_matched_is_called(lib: Lib) -> Seen:
+    a, b, x = torch.nn.Linear(2, 2), torch.nn.Linear(2, 2), torch.ones(2)
+    net = torch.nn.Sequential(a, torch.nn.Sequential(b))
+    gm = lib.symbolic_trace(net)
+    pattern = Root(lambda s, x: s.one(x), one=torch.nn.Linear(1, 1))
+    new = Root(lambda s, x: -s.one(x), one=torch.nn.Linear(1, 1))
+    found = rewriter(lib).replace_pattern(
+        gm, pattern, new, **options(lib, "modules_by_class")
+    )
+    return len(found), torch.equal(gm(x), -b(-a(x)))

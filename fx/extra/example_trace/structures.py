@@ -33,7 +33,7 @@ from torch import nn
 
 from ...torch_internals import pytree
 from ...torch_internals.symbolic_sizes import SYMBOLIC
-from ...usedef.values import Recorded, Value
+from ...usedef.values import STANDING_FOR_VALUES, Value
 from .guards import GuardError
 
 
@@ -143,7 +143,7 @@ class Apart:
 
         Cost: O(size of `value`).
         """
-        if isinstance(value, (torch.Tensor, Recorded, *SYMBOLIC)):
+        if isinstance(value, (torch.Tensor, *STANDING_FOR_VALUES, *SYMBOLIC)):
             self.leaves.append(value)
             self.paths.append(path)
             return Leaf(len(self.leaves) - 1)

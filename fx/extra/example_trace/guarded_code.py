@@ -537,15 +537,19 @@ def _before(part: Part, gone: int) -> Part:
 def release(place: Node) -> None:
     """Let nothing of a trace need a placeholder that is about to be erased.
 
-    Guards about it are no longer checked. If something else uses it, nothing
-    happens, since it cannot be erased then.
+    Guards about it alone are no longer checked. If others compare it with an
+    input that stays, or something else uses it, it keeps its users, and cannot
+    be erased.
     """
     graph = place.graph
     owner: Value = graph.owning_module
     users = [*place.users]
     for user in users:
         called = user.op == "call_module" and owner is not None
-        if not called or not isinstance(find(owner, str(user.target)), Guards):
+        guards = find(owner, str(user.target)) if called else None
+        if not isinstance(guards, Guards):
+            return
+        if any(guards.relate(i) for i, a in enumerate(user.args) if a is place):
             return
     for user in users:
         user.args = tuple(... if arg is place else arg for arg in user.args)

@@ -244,6 +244,12 @@ class Guards(nn.Module, Sequence[Guard]):
             self._others[kept] = Guards(names, left)
         return self._others[kept]
 
+    def relate(self, index: int) -> bool:
+        """Whether one says something of a placeholder and another one."""
+        name = self.names[index]
+        asked = [[*self._inputs_of(guard)] for guard in self if guard.line]
+        return any(name in inputs and len(inputs) > 1 for inputs in asked)
+
     def _all(self) -> Callable[..., Value]:
         """The function that gives the values of all of them."""
         return self._function(

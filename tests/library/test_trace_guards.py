@@ -170,3 +170,14 @@ def test_a_traced_pattern_and_replacement() -> None:
     assert len(fx.replace_pattern(gm, pattern, other)) == 1
     with pytest.raises(fx.GuardError, match=r"x\.dim\(\)"):
         gm(X, X + 1)  # which is what the replacement relied on
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_trace_is_compiled_whole_and_exported() -> None:
+    gm = fx.trace(lambda x: {"y": x + 1 if x.shape[0] > 1 else x}, X)
+    ways: list[Callable[..., Value]] = [
+        torch.compile(gm, backend="eager", fullgraph=True),
+        torch.export.export(gm, (X,), strict=False).module(),
+    ]
+    for way in ways:
+        assert torch.equal(way(X)["y"], X + 1)

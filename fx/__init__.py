@@ -107,6 +107,7 @@ if TYPE_CHECKING:  # what is imported on first use: see fx/compat/first_use.py
         shape_prop as _shape_prop,
     )
     from .passes.graph_diff import diff
+    from .extra.example_trace.guarded_code import set_outputs
     from .extra.example_trace.guards import GuardError
     from .extra.example_trace.trace import trace
     from .extra.saving.saved_graph import LoadError, load, save
@@ -125,6 +126,7 @@ else:
             "diff": "passes.graph_diff",
             "load": "extra.saving.saved_graph",
             "save": "extra.saving.saved_graph",
+            "set_outputs": "extra.example_trace.guarded_code",
             "show": "show.page",
             "trace": "extra.example_trace.trace",
         },
@@ -141,6 +143,7 @@ __all__ += [
     "from_torch",
     "load",
     "save",
+    "set_outputs",
     "show",
     "to_torch",
     "trace",

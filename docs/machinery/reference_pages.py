@@ -31,7 +31,7 @@ REST = "rest"
 GROUPS = {
     "trace": (
         *("fx.symbolic_trace", "fx.Tracer", "fx.wrap", "fx.PH"),
-        *("fx.trace", "fx.GuardError"),
+        *("fx.trace", "fx.GuardError", "fx.set_outputs"),
         *("fx._symbolic_trace.PHBase", "fx._symbolic_trace.PHWithMeta"),
         *("fx.TraceError", "fx.experimental.proxy_tensor.make_fx"),
         *("fx.Proxy", "fx.proxy.Attribute", "fx.proxy.ParameterProxy"),

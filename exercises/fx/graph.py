@@ -46,6 +46,10 @@ NO_DEFAULT: Final = inspect.Signature.empty
 """What `Graph.placeholder` takes for "no default value"."""
 
 
+def no_release(place: Node) -> None:
+    """What a placeholder that is to be erased is let go of without extra."""
+
+
 # OrderedGraph.create_node takes `name` by keyword, and so does Graph's, which
 # has more parameters before it.  That is compatible, but not for pyright:
 # pyright: reportIncompatibleMethodOverride=false
@@ -70,6 +74,9 @@ class Graph(OrderedGraph[Node]):
     """Says what is dead code. `import fx` puts the rule of fx.effects here."""
     _copying: ClassVar[Copying] = PlainCopying()
     """Copies notes, and pickles. `import fx` puts fx.extra.saving here."""
+    _release: Callable[[Node], None] = staticmethod(no_release)
+    """Told of a placeholder before it is erased. `import fx` puts a function
+    here that takes it out of the guards of `fx.trace`."""
     to_torch: ClassVar[Callable[[Graph], Value]]
     """`fx.to_torch`, which the package root puts here."""
     owning_module: GraphOwner[Node] | None
@@ -619,8 +626,13 @@ class Graph(OrderedGraph[Node]):
     def process_inputs(self, *args: Value) -> Value:
         """A caller's inputs, as the placeholders take them.
 
+        Raises:
+            RuntimeError: the code generator cannot write the graph.
+
         torch.fx: graph.py, Graph.process_inputs
         """
+        for problem in lint.code_problems(self):
+            raise problem.kind(problem.message)
         return self._codegen.process_inputs(*args)
 
     def process_outputs(self, out: Value) -> Value:

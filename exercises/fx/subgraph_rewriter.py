@@ -38,6 +38,7 @@ from .rewriting.templates import (
     graph_of,
     template_maker,
 )
+from .usedef.dotted_path import look_up
 from .usedef.values import Value
 
 __all__ = [
@@ -205,6 +206,9 @@ def matcher_for(
             "put an operation into it"
         )
     for node in sought:
+        module = look_up(graph.owning_module, str(node.target))
+        if node.op == "call_module" and hasattr(module, "unchecked"):
+            continue  # the guards of fx.trace, which are no part of a pattern
         if node not in matcher.prepared.nodes and matcher.pattern_anchors:
             raise RuntimeError(
                 f"node {node} of the pattern is not needed for what the "

@@ -10,6 +10,8 @@ runs, rewrites and reinplaces real networks with what is left.
                             follows memory, for the one of torch.fx
     Graph._copying          notes that hold nodes, copied, and pickles: for
                             notes that are shared, and an error
+    Graph._release          guards of an input that is to be erased, let go of:
+                            for a placeholder that has to be without users
     Node._schemas           signatures of what nodes call, for none at all
     Proxy.__hash__          a warning of code that is traced and asks for it,
                             for the identity alone
@@ -30,7 +32,7 @@ runs, rewrites and reinplaces real networks with what is left.
     Settling.rule           notes on values after a rewrite, dropped if they may
                             be untrue: for notes that stay
     GraphModule.guards      what `fx.trace` relied on, for nothing
-    Kind.known              code generators that are saved: those with guards,
+    Kind.known              code generators that are saved: that of `fx.trace`,
                             for an error
 
 Beside these, Python is told where a module is that fx has not: `lending`.
@@ -55,8 +57,10 @@ from ..rewriting.value_notes import Settling
 from ..tracing.torch_marks import take_over
 from ..tracing.trace_run import TraceRun
 from ..tracing.tracer import Tracer
+from ..usedef.dotted_path import find
 from ..usedef.values import Value
 from .effects import effects
+from .example_trace.guards import Guards
 from .lending import lending
 from .notes import value_notes
 from .printing.choosing import emitter_of
@@ -75,6 +79,7 @@ def register() -> None:
     effects.register_tables()
     Graph._dead_code_rule = effects.MemoryRule()  # noqa: SLF001
     Graph._copying = pickled_graphs  # noqa: SLF001
+    Graph._release = staticmethod(_release)  # noqa: SLF001
     Node._schemas = operator_schemas  # noqa: SLF001
     CodeGen.emitter_of = staticmethod(emitter_of)
     GraphModule._write_folder = staticmethod(write_folder)  # noqa: SLF001
@@ -90,23 +95,34 @@ def register() -> None:
 
 
 def _guards(gm: GraphModule) -> Value:
-    """What the trace of a module relied on, which its code checks."""
-    return getattr(gm.graph._codegen, "guards", ())
+    """What the trace of a module relied on, which its first node checks."""
+    for node in gm.graph.find_nodes(op="call_module"):
+        called = find(gm, str(node.target))
+        if isinstance(called, Guards):
+            return called
+    return ()
+
+
+def _release(place: Node) -> None:
+    """Let no guards need a placeholder that is to be erased."""
+    if place.users:
+        _later("release")(place)
 
 
 _later: Final = importer(
     "fx.extra",
     {
         "Normalized": "matching.call_forms",
-        "data": "example_trace.saved",
-        "make": "example_trace.saved",
         "respect": "matching.respecting",
+        "data": "saving.guarded",
+        "make": "saving.guarded",
+        "release": "example_trace.guarded_code",
     },
 )
 """Imports what few programs use, when it is used."""
 
 _GUARDED: Final = Kind(
-    lambda codegen: hasattr(codegen, "guards"),
+    lambda codegen: type(codegen).__name__ == "GuardedCodeGen",
     lambda codegen, codec: _later("data")(codegen, codec),
     lambda record, codec: _later("make")(record, codec),
 )

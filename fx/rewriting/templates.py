@@ -347,6 +347,8 @@ def _resolve_path(
     ours = dotted_path.look_up(gm, path)
     theirs = dotted_path.look_up(root, path)
     is_own = own or template.copies.has(path)
+    # What is called for its effect, as guards are, is one's own.
+    is_own |= bool(getattr(theirs, "_is_impure", False))
     is_needed = theirs is not None and (ours is None or is_own)
     if ours is None and theirs is None:
         raise RuntimeError(

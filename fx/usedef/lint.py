@@ -9,7 +9,7 @@ which they are worth reading.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterable, Iterator
 from itertools import chain
 from typing import NamedTuple
 
@@ -22,6 +22,7 @@ from ..node import Node
 from . import refusals
 from .dotted_path import MISSING, walk
 from .parameters import is_own_self, parameter_faults
+from .values import Value
 
 
 class Problem(NamedTuple):
@@ -53,6 +54,13 @@ def problems(graph: OrderedGraph[Node]) -> Iterator[Problem]:
         yield from parameter_problems(graph)
         yield from _output(graph)
         yield from _targets(graph)
+        yield from code_problems(graph)
+
+
+def code_problems(graph: OrderedGraph[Node]) -> Iterable[Problem]:
+    """What the code generator of a graph finds wrong, if it has `problems`."""
+    codegen: Value = vars(graph).get("_codegen")
+    return codegen.problems(graph) if hasattr(codegen, "problems") else ()
 
 
 def structure_problems(graph: OrderedGraph[Node]) -> Iterator[Problem]:

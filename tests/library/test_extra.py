@@ -16,6 +16,7 @@ import fx
 from fx.codegen.codegen import plain_emitter
 from fx.extra import registering
 from fx.extra.saving.code_generators import Kind
+from fx.graph import no_release
 from fx.graph_module import no_folder, no_note
 from fx.passes.utils.matcher_utils import SubgraphMatcher
 from fx.rewriting.comparing import exactly
@@ -31,6 +32,7 @@ from fx.usedef.values import Value
 PLAIN: dict[tuple[type, str], Value] = {
     (fx.Graph, "_dead_code_rule"): TorchsRule(),
     (fx.Graph, "_copying"): PlainCopying(),
+    (fx.Graph, "_release"): staticmethod(no_release),
     (fx.Node, "_schemas"): NoSchemas(),
     (fx.Proxy, "__hash__"): object.__hash__,
     (fx.CodeGen, "emitter_of"): staticmethod(plain_emitter),

@@ -57,6 +57,7 @@ from ...usedef.protocols import CodeGenerator
 from ...usedef.qualified_names import _get_qualified_name, resolves_to
 from ...usedef.refusals import refuse_torchs
 from ...usedef.values import Argument, Value
+from ..example_trace.guards import Guards
 from . import effect_tables as tables
 from .function_effects import (
     Effect,
@@ -359,7 +360,12 @@ def is_torchs_module(node: Node) -> bool:
 
 
 def changes_only_itself(node: Node) -> bool:
-    """Whether a node calls a module of torch that writes into no input."""
+    """Whether a node calls a module of torch that writes into no input.
+
+    Or one of guards, which only check.
+    """
+    if node.op == "call_module" and isinstance(owned(node), Guards):
+        return True
     if not is_torchs_module(node):
         return False
     parts = owned(node).modules()

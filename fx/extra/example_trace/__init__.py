@@ -4,7 +4,7 @@
 made of the `example`, whose sizes are dynamic (`sizes`). A mode of torch shows
 each call (`calls`), and one tracer records it (`recorder`), some in a way of
 their own (`handlers`). What Python asked meanwhile (`questions`) becomes
-`guards`, which each call of the graph checks (`guarded_code`), also after
-`fx.save` (`saved`). Nested inputs and objects are taken apart before, and put
-together after (`structures`). What cannot be traced is said in `errors`.
+`guards`, a module that the first node of the graph calls. Nested inputs and
+objects are taken apart before (`guarded_code`), and put together after
+(`structures`). What cannot be traced is said in `errors`.
 """

@@ -30,8 +30,8 @@ from ...linked_list.namespace import is_parameter_name
 from ...node import Node
 from ...torch_internals.fake_tensors import is_fake, mark_as_parameter
 from ...usedef.values import Value
-from .guarded_code import Parameter
-from .guards import NAMES, Guard, identities
+from .guarded_code import Inputs, Parameter
+from .guards import NAMES, Guard, same_objects
 from .recorder import Recorder
 from .sizes import Dims
 from .structures import Apart, Constant, Container, Leaf, Part, keys_of
@@ -50,7 +50,8 @@ class Example:
         parameters: of the program, with what the example is for each.
         args: what the program is called with.
         kwargs: the same, by name.
-        names: of the placeholders.
+        places: the placeholders.
+        names: of these.
         tensors: the user's, one for each placeholder.
         made: the containers that the program gets.
         before: what these hold.
@@ -80,6 +81,7 @@ class Example:
                 part = self._apart.flatten(value, name)
             self.parameters.append(_described(parameter, part))
         self.tensors: list[torch.Tensor] = self._apart.leaves
+        self.places: list[Node] = []
         self.names: list[str] = []
         self.made: Apart = Apart()
         self.before: list[Container] = []
@@ -94,7 +96,7 @@ class Example:
             dynamic: which sizes may vary; see `fx.trace`.
         """
         nodes = [_placeholder(recorder, path) for path in self._apart.paths]
-        self.names = [node.name for node in nodes]
+        self.places, self.names = nodes, [node.name for node in nodes]
         dims = self._dims(dynamic)
         fakes: dict[int, torch.Tensor] = {}
         leaves = []
@@ -154,12 +156,22 @@ class Example:
             is_parameter = isinstance(tensor, torch.nn.Parameter)
             asked = f"isinstance({name}, torch.nn.Parameter)"
             guards.append(Guard(asked, is_parameter))
-        if len(self.names) > 1:
-            text = f"identities({', '.join(self.names)})"
-            guards.append(Guard(text, identities(*self.tensors)))
+        guards += same_objects(self.names, [*map(id, self.tensors)])
         for text, line in modes.items():
             guards.append(Guard(text, eval(text, dict(NAMES)), line))
         return guards
+
+    def inputs(self) -> Inputs | None:
+        """What takes inputs apart; None if there is nothing to do.
+
+        Then the placeholders are the parameters of the program.
+        """
+        if not all(parameter.is_plain for parameter in self.parameters):
+            return Inputs(self.parameters, self.names)
+        for place, parameter in zip(self.places, self.parameters, strict=True):
+            place.target = parameter.name
+            place.args = (parameter.default,) * parameter.has_default
+        return None
 
     # -- which sizes may vary ----------------------------------------------
 

@@ -1,20 +1,24 @@
-"""Extra: generated code that checks its inputs, and takes them apart.
+"""Extra: generated code that takes inputs apart, and puts outputs together.
 
     def forward(self, x, cache = None):
-        x_1, cache_keys, = _checked_inputs(x, cache)
+        x, cache_keys, = _flat_inputs(x, cache)
+        _guards = self._guards(x, cache_keys)
 
-A graph's code generator goes where the graph goes: into copies, pickles, what a
-Transformer makes.  So it has the guards.  An Interpreter asks it, too.
+A graph has a placeholder for each tensor, and takes and gives flat values.  A
+program whose parameters are all tensors has the same ones, and needs nothing of
+this.  Others have a code generator, which goes where the graph goes. It knows
+the placeholders by name, and checks what is no tensor: what the inputs are in,
+and constants.  An Interpreter asks it, too.
 
-Most programs take tensors and None, and then nothing has to be taken apart. A
-cache that the program was given holds the new tensors after the call, as if
+A cache that the program was given holds the new tensors after the call, as if
 the program itself had run: the container of the call is refilled.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextvars import ContextVar
+from dataclasses import replace
 from typing import Final, NamedTuple
 
 import torch
@@ -23,11 +27,16 @@ from torch.fx import graph as torch_graph
 from ...codegen.codegen import CodeGen
 from ...codegen.emit import INDENT
 from ...codegen.layout import output_text
-from ...proxy import TraceError
-from ...usedef.values import Argument, Recorded, Value
+from ...graph import Graph
+from ...linked_list.linked_list import LinkedList
+from ...node import Node
+from ...usedef.dotted_path import find
+from ...usedef.lint import Problem, parameter_problems
+from ...usedef.values import Argument, Value
 from .guards import GuardError, Guards
 from .structures import (
     Apart,
+    BackReference,
     Constant,
     Container,
     Leaf,
@@ -36,7 +45,7 @@ from .structures import (
     in_words,
 )
 
-CHECK: Final = "_checked_inputs"
+CHECK: Final = "_flat_inputs"
 NEST: Final = "_nested_outputs"
 """What generated code calls."""
 
@@ -59,45 +68,53 @@ class Parameter(NamedTuple):
     default: Value = None
 
     @property
+    def is_plain(self) -> bool:
+        """Whether a placeholder of the same name says all about it."""
+        is_tensor = isinstance(self.part, Leaf) and "*" not in self.name
+        is_tensor &= not self.keyword_only
+        return is_tensor and type(self.default) in _PLAIN
+
+    @property
     def variable(self) -> str:
         """The name without stars."""
         return self.name.lstrip("*")
 
 
 class Inputs:
-    """Makes flat inputs of those of a call, and checks them.
+    """Makes flat inputs of those of a call.
 
     Attributes:
         parameters: of the function that was traced, without `self`.
-        guards: what has to hold.
+        names: of the placeholders, in the order of the tensors; "" for one that
+            was erased inside of something nested.
     """
 
-    def __init__(self, parameters: Sequence[Parameter], guards: Guards) -> None:
+    def __init__(
+        self, parameters: Sequence[Parameter], names: Sequence[str]
+    ) -> None:
         """Make it of what a trace saw."""
         self.parameters: tuple[Parameter, ...] = tuple(parameters)
-        self.guards: Guards = guards
+        self.names: tuple[str, ...] = tuple(names)
         self._nested = any(isinstance(p.part, Container) for p in parameters)
+
+    @property
+    def known(self) -> list[str]:
+        """The placeholders that it has values for."""
+        return [*filter(None, self.names)]
 
     def __call__(self, *values: Value) -> list[Value]:
         """The tensors in the values of all parameters.
 
         Raises:
-            GuardError: they are not what the trace holds for.
+            GuardError: something else is not what the trace holds for.
         """
-        checked = self.guards.enabled
-        if checked and any(isinstance(value, Recorded) for value in values):
-            raise TraceError(
-                "guards cannot be checked for proxies. To change a graph, use "
-                "fx.Transformer(gm).transform(). To trace it as a part of "
-                "something else, use fx.trace, or leave the guards out: "
-                "gm.guards.enabled = False"
-            )
         if self._nested or not self._are_tensors(values):
-            leaves = self.apart(values, checked=checked).leaves
+            leaves = self.apart(values, checked=True).leaves
         else:
             leaves = [v for v in values if isinstance(v, torch.Tensor)]
-        if checked:
-            self.guards.check(leaves)
+        if "" in self.names:
+            pairs = zip(leaves, self.names, strict=True)
+            leaves = [leaf for leaf, name in pairs if name]
         return leaves
 
     def _are_tensors(self, values: Sequence[Value]) -> bool:
@@ -159,19 +176,60 @@ class Inputs:
         if rest:
             raise RuntimeError(
                 f"{len(args)} inputs were given, and the graph takes "
-                f"{len(self.parameters)}: {', '.join(self.names())}"
+                f"{len(self.parameters)}: {', '.join(self.variables())}"
             )
         return values
 
-    def names(self) -> list[str]:
+    def variables(self) -> list[str]:
         """The parameters as variables."""
         return [parameter.variable for parameter in self.parameters]
 
-    def signature(self) -> list[str]:
-        """The parameters as a definition has them."""
+    def check_left_out(self) -> None:
+        """Check a call that is given the tensors alone, by placeholder.
+
+        Raises:
+            GuardError: a parameter without tensors has another value if it is
+                left out than in the trace.
+        """
+        for parameter in self.parameters:
+            part, is_rest = parameter.part, parameter.name[0] == "*"
+            is_empty = is_rest and not getattr(part, "parts", ())
+            if is_empty or next(_leaves_in(part), None) is not None:
+                continue
+            default = Constant(parameter.default)
+            if not parameter.has_default or default != part:
+                raise GuardError(
+                    f"{parameter.variable} was {in_words(part)} in the trace, "
+                    "and is left out here: give the inputs by position, as "
+                    f"in run({', '.join(self.variables())})"
+                )
+
+    def without(self, name: str) -> Inputs:
+        """What is left if a placeholder is erased.
+
+        A parameter that is this one tensor goes, too.
+        """
+        index = self.names.index(name)
+        kept = [p for p in self.parameters if p.part != Leaf(index)]
+        names = [*self.names]
+        if len(kept) == len(self.parameters):
+            names[index] = ""
+            return Inputs(kept, names)
+        del names[index]
+        return Inputs(
+            [p._replace(part=_before(p.part, index)) for p in kept], names
+        )
+
+    def signature(self, more: Sequence[str]) -> list[str]:
+        """The parameters as a definition has them.
+
+        Args:
+            more: others, which have to be named in a call.
+        """
         texts: list[str] = []
         starred = False
-        for parameter in self.parameters:
+        rest = [p.name for p in self.parameters if p.name.startswith("**")]
+        for parameter in self.parameters[: -len(rest) or None]:
             if parameter.keyword_only and not starred:
                 texts.append("*")
             starred |= parameter.keyword_only or parameter.name[:1] == "*"
@@ -179,7 +237,21 @@ class Inputs:
             if parameter.has_default:
                 text += f" = {default_text(parameter)}"
             texts.append(text)
-        return texts
+        return texts + ["*"] * bool(more and not starred) + [*more, *rest]
+
+    def problem(self, names: Sequence[str]) -> str:
+        """Why placeholders are not right, or ""."""
+        known, variables = self.known, self.variables()
+        more = names[len(known) :]
+        fit = all(n not in variables and n[:1] != "*" for n in more)
+        if fit and names[: len(known)] == known:
+            return ""
+        return (
+            f"the placeholders are {', '.join(names)}. Those that the inputs "
+            f"are taken apart for have to be the first, {', '.join(known)}; "
+            "others come after them, and are named in a call. Or let the "
+            "placeholders be the parameters: graph.set_codegen(fx.CodeGen())"
+        )
 
 
 class Outputs:
@@ -188,82 +260,140 @@ class Outputs:
     Attributes:
         part: what that was.
         refills: what containers among the inputs hold afterwards.
+        count: how many outputs the graph has.
     """
 
     def __init__(self, part: Part, refills: Sequence[Container]) -> None:
         """Make it of what a trace saw."""
         self.part: Part = part
         self.refills: tuple[Container, ...] = tuple(refills)
+        places = [i for each in (part, *refills) for i in _leaves_in(each)]
+        self.count: int = max(places, default=-1) + 1
 
-    def __call__(self, leaves: Sequence[Value], apart: Apart) -> Value:
+    def __call__(
+        self, leaves: Sequence[Value], apart: Apart | None = None
+    ) -> Value:
         """Nest outputs.
 
         Args:
             leaves: the outputs of the graph.
-            apart: the inputs of the call.
+            apart: the inputs of the call; None if they are not nested.
         """
+        apart = apart or Apart()
         result = apart.unflatten(self.part, [*leaves])
         for part in self.refills:
             apart.refill(part, [*leaves])
         return result
+
+    def problem(self, leaves: Value) -> str:
+        """Why the outputs of a graph are not right, or ""."""
+        flat = isinstance(leaves, tuple | list)
+        if flat and len(leaves) == self.count:
+            return ""
+        return (
+            f"the traced function returned {in_words(self.part)}, for which "
+            f"the graph has to give a tuple of {self.count}, and it gives "
+            f"{f'one of {len(leaves)}' if flat else 'one value'}: say what it "
+            "returns now, fx.set_outputs(graph, …)"
+        )
 
 
 class GuardedCodeGen(CodeGen):
     """Writes a function that does what was traced, of inputs like those.
 
     Attributes:
-        inputs: checks them, and takes them apart.
+        inputs: takes them apart; None if the placeholders are the parameters.
         outputs: puts them together; None if the graph's are as they were.
     """
 
-    def __init__(self, inputs: Inputs, outputs: Outputs | None) -> None:
+    def __init__(self, inputs: Inputs | None, outputs: Outputs | None) -> None:
         """Make a code generator for what a trace noted."""
         super().__init__()
-        self.inputs: Inputs = inputs
+        self.inputs: Inputs | None = inputs
         self.outputs: Outputs | None = outputs
 
     @property
-    def guards(self) -> Guards:
-        """What the trace relied on."""
-        return self.inputs.guards
+    def containers(self) -> int:
+        """How many containers there are in the inputs."""
+        parts = [p.part for p in self.inputs.parameters] if self.inputs else []
+        return sum(map(_containers_in, parts))
+
+    def problems(self, graph: Graph) -> Iterator[Problem]:
+        """What is wrong with a graph that this is to write."""
+        places = graph.find_nodes(op="placeholder")
+        if self.inputs is None:
+            yield from parameter_problems(graph)
+        elif text := self.inputs.problem([str(node.target) for node in places]):
+            yield Problem(next(iter(places), None), text)
+        if self.outputs and graph.is_finished:
+            output = graph.output_node()
+            text = self.outputs.problem(output.args[0])
+            yield from [Problem(output, text)] * bool(text)
+
+    def _check(self, nodes: LinkedList[Node]) -> None:
+        """Raise if there are problems."""
+        for node in nodes:
+            for problem in self.problems(node.graph):
+                raise problem.kind(problem.message)
+            return
 
     def process_inputs(self, *args: Value) -> Value:
-        """The checked leaves of inputs, which may be leaves already.
+        """The leaves of inputs that are given by position.
+
+        An Interpreter that was given them by placeholder, as in `boxed_run`,
+        asks without any.
 
         Raises:
             GuardError: they are not what the trace holds for.
-            RuntimeError: there are none, because an Interpreter was given
-                them by name, or in a list, and shows them to nobody.
+            RuntimeError: there are none, and a container in the inputs is part
+                of the result.
         """
-        if not args and self.guards.names:
-            raise RuntimeError(
-                "a graph of fx.trace takes and checks its inputs by position: "
-                f"Interpreter(gm).run({', '.join(self.inputs.names())}), not "
-                "by name, by initial_env or in boxed_run. Or pass the tensors "
-                "alone with run(…, enable_io_processing=False), which checks "
-                "nothing"
-            )
-        values: Sequence[Value] = args
-        are_leaves = all(isinstance(value, torch.Tensor) for value in args)
-        if are_leaves and len(args) == len(self.guards.names):
-            leaves = [*args]
-            if self.guards.enabled:
-                self.guards.check(leaves)
-        else:
+        if self.inputs is None:
+            values: Sequence[Value] = args
+        elif args or not self.inputs.known:
             values = self.inputs.bind(args)
-            leaves = self.inputs(*values)
+            args = (*self.inputs(*values),)
+        else:
+            self.inputs.check_left_out()
+            _APART.set(self._without_inputs())
+            return args
         if self.outputs is not None:
-            _APART.set(self.inputs.apart(values))
-        return leaves
+            inputs = self.inputs
+            _APART.set(inputs.apart(values) if inputs else Apart())
+        return args
+
+    def _without_inputs(self) -> Apart:
+        """Inputs whose containers nobody knows.
+
+        Raises:
+            RuntimeError: the result needs them.
+        """
+        apart, outputs = Apart(), self.outputs
+        apart.containers += [None] * self.containers
+        if outputs and (
+            outputs.refills or _refers(outputs.part, self.containers)
+        ):
+            raise RuntimeError(
+                "the traced function returns or changes a container that it "
+                "was given: give the inputs by position, or the tensors alone "
+                "with run(…, enable_io_processing=False)"
+            )
+        return apart
 
     def process_outputs(self, outputs: Value) -> Value:
-        """The outputs, nested as the traced function's."""
+        """The outputs, nested as the traced function's.
+
+        Raises:
+            RuntimeError: there are more than were traced, or fewer.
+        """
         if self.outputs is None:
             return outputs
+        if text := self.outputs.problem(outputs):
+            raise RuntimeError(text)
         return self.outputs(outputs, _APART.get())
 
     def of_other_library(self) -> Value:
-        """A code generator of torch.fx that writes, and checks, the same."""
+        """A code generator of torch.fx that writes the same."""
         return GuardedForTorch(self)
 
     def gen_fn_def(
@@ -273,20 +403,27 @@ class GuardedCodeGen(CodeGen):
         *,
         expanded_def: bool = False,
     ) -> str:
-        """The first line, and the statement that checks the inputs."""
-        bare = [text for text in free_vars if text != "self"]
-        definition = super().gen_fn_def(
-            ["self", *self.inputs.signature()],
-            maybe_return_annotation,
-            expanded_def=expanded_def,
-        )
-        annotated = "".join(f"\n{INDENT}{text}" for text in bare if ":" in text)
-        names = "".join(f"{text.partition(':')[0].strip()}, " for text in bare)
-        given = ", ".join(self.inputs.names())
-        call = f"{CHECK}({given})"
-        return f"{definition}{annotated}\n{INDENT}" + (
-            f"{names}= {call}" if names else call
-        )
+        """The first line, and the statement that takes the inputs apart."""
+        if self.inputs is None:
+            return super().gen_fn_def(
+                free_vars, maybe_return_annotation, expanded_def=expanded_def
+            )
+        known, variables = self.inputs.known, self.inputs.variables()
+        named = {text.partition(":")[0].strip(): text for text in free_vars}
+        named.pop("self", None)
+        more = [text for name, text in named.items() if name not in known]
+        lines = [
+            super().gen_fn_def(
+                ["self", *self.inputs.signature(more)],
+                maybe_return_annotation,
+                expanded_def=expanded_def,
+            )
+        ]
+        lines += [t for n, t in named.items() if ":" in t and n in known]
+        names = "".join(f"{name}, " for name in known)
+        equals = "= " if names else ""
+        lines.append(f"{names}{equals}{CHECK}({', '.join(variables)})")
+        return f"\n{INDENT}".join(lines)
 
     def generate_output(
         self,
@@ -301,22 +438,24 @@ class GuardedCodeGen(CodeGen):
                 output_args, descs=descs, repr_fn=repr_fn
             )
         text = output_text(output_args, descs, repr_fn or repr)
-        given = "".join(f"{name}, " for name in self.inputs.names())
+        if self.inputs is None:
+            return f"return {NEST}({text})"
+        given = "".join(f"{name}, " for name in self.inputs.variables())
         return f"return {NEST}({text}, {CHECK}.apart(({given})))"
 
     def additional_globals(self) -> list[tuple[str, Value]]:
         """What the text calls, and defaults that have no text."""
-        pairs: list[tuple[str, Value]] = [(CHECK, self.inputs)]
-        if self.outputs is not None:
-            pairs.append((NEST, self.outputs))
-        for parameter in self.inputs.parameters:
-            if parameter.has_default and type(parameter.default) not in _PLAIN:
-                pairs.append((default_text(parameter), parameter.default))
+        pairs: list[tuple[str, Value]] = [(NEST, self.outputs)]
+        if self.inputs is not None:
+            pairs.append((CHECK, self.inputs))
+            for p in self.inputs.parameters:
+                if p.has_default and type(p.default) not in _PLAIN:
+                    pairs.append((default_text(p), p.default))
         return pairs
 
     def _own_parameters(self) -> Iterable[str]:
         """The parameters of the traced function."""
-        return self.inputs.names()
+        return self.inputs.variables() if self.inputs else ()
 
 
 class GuardedForTorch(torch_graph.CodeGen):
@@ -326,7 +465,6 @@ class GuardedForTorch(torch_graph.CodeGen):
         """Make it for a code generator of fx."""
         super().__init__()
         self._ours = ours
-        self.guards: Guards = ours.guards
         vars(self).update({name: getattr(ours, name) for name in _ASKED})
 
     def of_other_library(self) -> GuardedCodeGen:
@@ -353,3 +491,107 @@ def default_text(parameter: Parameter) -> str:
     if type(parameter.default) in _PLAIN:
         return repr(parameter.default)
     return f"_default_{parameter.variable}"
+
+
+# -- parts ---------------------------------------------------------------------
+
+
+def _leaves_in(part: Part) -> Iterator[int]:
+    """Which leaves a part has."""
+    if isinstance(part, Leaf):
+        yield part.index
+    elif isinstance(part, Container):
+        for inner in part.parts:
+            yield from _leaves_in(inner)
+
+
+def _containers_in(part: Part) -> int:
+    """How many containers of a part have a number."""
+    if not isinstance(part, Container):
+        return 0
+    return (part.number >= 0) + sum(map(_containers_in, part.parts))
+
+
+def _refers(part: Part, count: int) -> bool:
+    """Whether a part has one of the first containers in it."""
+    if isinstance(part, BackReference):
+        return part.number < count
+    inside = part.parts if isinstance(part, Container) else ()
+    return any(_refers(inner, count) for inner in inside)
+
+
+def _before(part: Part, gone: int) -> Part:
+    """A part, when a leaf that it has not is no longer there."""
+    if isinstance(part, Leaf):
+        return Leaf(part.index - (part.index > gone))
+    if isinstance(part, Container):
+        return replace(
+            part, parts=tuple(_before(inner, gone) for inner in part.parts)
+        )
+    return part
+
+
+# -- edits of a graph ----------------------------------------------------------
+
+
+def release(place: Node) -> None:
+    """Let nothing of a trace need a placeholder that is about to be erased.
+
+    Guards about it alone are no longer checked. If others compare it with an
+    input that stays, or something else uses it, it keeps its users, and cannot
+    be erased.
+    """
+    graph = place.graph
+    owner: Value = graph.owning_module
+    users = [*place.users]
+    for user in users:
+        called = user.op == "call_module" and owner is not None
+        guards = find(owner, str(user.target)) if called else None
+        if not isinstance(guards, Guards):
+            return
+        if any(guards.relate(i) for i, a in enumerate(user.args) if a is place):
+            return
+    for user in users:
+        user.args = tuple(... if arg is place else arg for arg in user.args)
+    codegen, name = graph._codegen, str(place.target)
+    inputs = getattr(codegen, "inputs", None)
+    if isinstance(codegen, GuardedCodeGen) and inputs and name in inputs.known:
+        left = inputs.without(name)
+        graph.set_codegen(GuardedCodeGen(left, codegen.outputs))
+
+
+def set_outputs(graph: Graph, value: Value) -> None:
+    """Let a graph return something else.
+
+        fx.set_outputs(gm.graph, Result(loss, logits, hidden))
+        gm.recompile()
+
+    What a traced function has changed in its inputs is changed as before.
+
+    Args:
+        graph: of `fx.trace`, or another one whose inputs are not nested.
+        value: nodes of the graph, in tuples, dicts, named tuples, dataclasses
+            or other objects that `fx.trace` takes apart.
+
+    Raises:
+        TypeError: the graph has a code generator of another kind.
+    """
+    codegen, output = graph._codegen, graph.output_node()
+    apart, inputs, before = Apart(), None, None
+    if isinstance(codegen, GuardedCodeGen):
+        inputs = codegen.inputs
+        apart.containers += [None] * codegen.containers
+        before = codegen.outputs
+        if before and before.refills:
+            values: Value = output.args[0]
+            apart.leaves += values
+    elif type(codegen) is not CodeGen:
+        raise TypeError(
+            f"the graph has a {type(codegen).__name__}, which puts outputs "
+            "together in a way of its own: graph.set_codegen(fx.CodeGen()) "
+            "makes its placeholders the parameters"
+        )
+    part = apart.flatten(value)
+    output.args = (tuple(apart.leaves),)
+    outputs = Outputs(part, before.refills if before else ())
+    graph.set_codegen(GuardedCodeGen(inputs, outputs))

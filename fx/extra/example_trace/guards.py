@@ -2,25 +2,40 @@
 
     gm.guards[0]    Guard("x.size(1) > 4", True, 'File "model.py", line 3, …')
 
-An expression is in terms of the graph's placeholders.  All of them together
-are one function, compiled when it is first called, that gives their values;
-to compare these with what the trace saw costs some microseconds a call.  Only
-when they differ is it asked which one, and the error says that.
+    _guards = self._guards(x, y)
+
+They are a module, which the first node of the graph calls with the placeholders
+and which is impure, so that they go wherever nodes go: into copies, other
+graphs, an Interpreter, a split, graphs of torch.fx.  If the inputs are proxies,
+the call is recorded.
+
+An expression is in terms of the placeholders' names.  All of them together are
+one function that gives their values; to compare these with what the trace saw
+costs some microseconds a call.  Only when they differ is it asked which one,
+and the error says that.
 
 Inputs that are one tensor in the example must be one in each call, and others
 must not: `query is key` is a question that no tensor can notice.
+
+A file may come from anyone.  So an expression that is read has to be arithmetic
+of sizes, or one of the few questions that a trace asks: each piece of it is on
+a list. `x.size(0) ** x.size(1)` is not, because it can take all memory.
 """
 
 from __future__ import annotations
 
+import ast
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import compress
 from typing import Final, NamedTuple, overload
 
 import torch
+from torch import nn
 
-from ...usedef.values import Value
+from ...proxy import TraceError
+from ...usedef.values import STANDING_FOR_VALUES, Value
 
 
 class GuardError(RuntimeError):
@@ -87,40 +102,71 @@ NAMES: Final[dict[str, Value]] = {
 """What expressions name besides the placeholders."""
 
 
-class Guards(Sequence[Guard]):
-    """What a trace relied on, as a sequence that can be switched off.
+def same_objects(
+    names: Sequence[str], values: Sequence[Value]
+) -> Iterator[Guard]:
+    """The guard of which inputs are the same object, if there are several."""
+    if len(names) > 1:
+        ids = tuple(map([*values].index, values))
+        yield Guard(f"identities({', '.join(names)})", ids)
+
+
+class Guards(nn.Module, Sequence[Guard]):
+    """What a trace relied on: a sequence, and the module that checks it.
 
     Attributes:
         names: of the placeholders.
-        enabled: whether calls of the graph are checked.  What is `False` here
-            can be silently wrong.
+        enabled: whether it is checked.  What is `False` here can be silently
+            wrong.
         unchecked: sentences on what is fixed in the graph and cannot be asked
             of its inputs, such as `training` of a module.
     """
 
+    _is_impure = True  # dead code elimination keeps it, torch's too
+
     def __init__(
-        self, names: Sequence[str], guards: Iterable[Guard] = ()
+        self, names: Sequence[str] = (), guards: Iterable[Guard] = ()
     ) -> None:
-        """Make them of what was noted; each is kept once.
+        """Make them of what was noted.
 
         Args:
             names: the placeholders.
             guards: what was noted.
         """
+        super().__init__()
         self.enabled: bool = True
         self.unchecked: list[str] = []
-        self.names: tuple[str, ...] = tuple(names)
+        self.note(names, guards)
+
+    def note(self, names: Sequence[str], guards: Iterable[Guard]) -> None:
+        """Be about these placeholders, and these guards; each is kept once."""
         by_expression: dict[str, Guard] = {}
         for guard in guards:
             by_expression.setdefault(guard.expression, guard)
+        self.names: tuple[str, ...] = tuple(names)
         self._guards = tuple(by_expression.values())
-        self._ask: Callable[..., tuple[Value, ...]] | None = None
         self._values = tuple(guard.value for guard in self._guards)
+        self._ask: Callable[..., tuple[Value, ...]] = self._all()
+        self._others: dict[tuple[bool, ...], Guards] = {}
 
-    def __reduce__(self) -> tuple[Value, ...]:
-        """Pickle without the compiled function."""
-        state = {"enabled": self.enabled, "unchecked": self.unchecked}
-        return Guards, (self.names, self._guards), state
+    def __getstate__(self) -> dict[str, Value]:
+        """What is copied and saved: no functions, and no class of ours."""
+        made = "_values", "_ask", "_others"
+        state = {k: v for k, v in vars(self).items() if k not in made}
+        return state | {"_guards": [*map(tuple, self._guards)]}
+
+    def __setstate__(self, state: dict[str, Value]) -> None:
+        """Take what was saved.
+
+        Raises:
+            ValueError: an expression is not one that a trace writes.
+        """
+        listed = [Guard(*each) for each in state["_guards"]]
+        for guard in listed:
+            check(guard.expression, state["names"])
+        untyped: Value = super()
+        untyped.__setstate__(state)
+        self.note(state["names"], listed)
 
     def __len__(self) -> int:
         """How many there are."""
@@ -140,27 +186,75 @@ class Guards(Sequence[Guard]):
         lines += [f"not checked: {text}" for text in self.unchecked]
         return "\n".join(lines)
 
-    def check(self, leaves: Sequence[Value]) -> None:
-        """Raise unless all of them hold.
+    def forward(self, *leaves: Value) -> None:
+        """Raise unless all of them hold; record the call if it is traced.
 
         Args:
-            leaves: values for the placeholders.
+            leaves: values for the placeholders; `...` for one that was erased,
+                about which nothing is checked any more.
 
         Raises:
             GuardError: one does not hold. Says which, and who asked.
 
         Cost: O(guards), a microsecond for about ten.
         """
-        if self._ask is None:
-            asked = "".join(f"{guard.asked}, " for guard in self._guards)
-            self._ask = self._function(f"({asked})")
+        for leaf in leaves:
+            if issubclass(type(leaf), STANDING_FOR_VALUES):
+                return self._record(leaf, leaves)
+        if self.enabled:
+            self.check(leaves)
+
+    def _record(self, proxy: Value, leaves: Sequence[Value]) -> None:
+        """Record that the graph which is traced checks them, too."""
+        try:
+            path = proxy.tracer.path_of_module(self)
+        except (AttributeError, NameError) as error:
+            raise TraceError(
+                "a graph that fx.trace has made is called with proxies whose "
+                "tracer has no module with its guards. Call the GraphModule "
+                "itself, as a part of what is traced"
+            ) from error
+        proxy.tracer.create_proxy("call_module", path, (*leaves,), {})
+
+    def check(self, leaves: Sequence[Value]) -> None:
+        """Raise unless all of them hold."""
         try:
             if self._ask(*leaves) == self._values:
                 return
         except Exception:  # a size of a tensor that has fewer, say
             pass
+        kept = tuple(leaf is not ... for leaf in leaves)
+        if not all(kept):
+            self._of(kept).check([*compress(leaves, kept)])
+            return
         for guard in self._guards:
             self._check_one(guard, leaves)
+
+    def _of(self, kept: tuple[bool, ...]) -> Guards:
+        """Those that are about inputs which are still there."""
+        if kept not in self._others:
+            names = [*compress(self.names, kept)]
+            gone = {*self.names}.difference(names)
+            left: list[Guard] = []
+            for guard in self._guards:
+                if guard.expression.startswith("identities("):
+                    left += same_objects(names, [*compress(guard.value, kept)])
+                elif gone.isdisjoint(self._inputs_of(guard)):
+                    left.append(guard)
+            self._others[kept] = Guards(names, left)
+        return self._others[kept]
+
+    def relate(self, index: int) -> bool:
+        """Whether one says something of a placeholder and another one."""
+        name = self.names[index]
+        asked = [[*self._inputs_of(guard)] for guard in self if guard.line]
+        return any(name in inputs and len(inputs) > 1 for inputs in asked)
+
+    def _all(self) -> Callable[..., Value]:
+        """The function that gives the values of all of them."""
+        return self._function(
+            f"({''.join(f'{guard.asked}, ' for guard in self._guards)})"
+        )
 
     def _check_one(self, guard: Guard, leaves: Sequence[Value]) -> None:
         """Raise unless one of them holds."""
@@ -214,3 +308,47 @@ def _advice(guard: Guard) -> str:
     if ".size(" in guard.expression:
         return "The size was fixed by fx.trace(…, dynamic=…): let it vary there"
     return "Trace again with an example like this one"
+
+
+# -- expressions that are read -------------------------------------------------
+
+
+_SYNTAX: Final = (
+    *(ast.Expression, ast.Constant, ast.Name, ast.Attribute, ast.Call),
+    *(ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.Load),
+    *(ast.operator, ast.unaryop, ast.boolop, ast.cmpop, ast.IfExp),
+)
+_ATTRIBUTES: Final = frozenset(
+    "ceil device dim dtype floor get_autocast_dtype get_default_device "
+    "get_default_dtype is_autocast_cpu_enabled is_autocast_enabled is_conj "
+    "is_contiguous is_grad_enabled is_inference is_inference_mode_enabled "
+    "is_leaf is_neg layout requires_grad shape size sqrt storage_offset "
+    "nn Parameter stride sym_float sym_int trunc _sym_sqrt inf nan".split()
+)
+"""What an expression may look up, in a tensor, in math or in torch."""
+_CALLED: Final = frozenset("abs isinstance max min round identities".split())
+"""What it may call by a name."""
+
+
+def _is_small(operand: ast.expr) -> bool:
+    """Whether an exponent is such that a power is computed at once."""
+    value = operand.value if isinstance(operand, ast.Constant) else None
+    return isinstance(value, int | float) and abs(value) <= 64
+
+
+def check(expression: str, names: Value) -> None:
+    """Raise ValueError unless a trace writes expressions such as this one."""
+    known = {*names, *NAMES, *_CALLED}
+    for node in ast.walk(ast.parse(expression, mode="eval")):
+        right = isinstance(node, _SYNTAX)
+        if isinstance(node, ast.Name):
+            right = node.id in known
+        elif isinstance(node, ast.Attribute):
+            right = node.attr in _ATTRIBUTES
+        elif isinstance(node, ast.Constant):
+            right = isinstance(node.value, int | float | str)
+        elif isinstance(node, ast.BinOp):
+            grows = isinstance(node.op, ast.Pow | ast.LShift)
+            right = not grows or _is_small(node.right)
+        if not right:
+            raise ValueError(f"{expression!r} is not the expression of a guard")

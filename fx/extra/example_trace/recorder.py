@@ -596,6 +596,18 @@ class Recorder(Tracer):
         """The names of what the trace has put on the root."""
         return self._added
 
+    def check_first(self, guards: nn.Module, places: list[Node]) -> None:
+        """Record that the placeholders are checked before all else."""
+        path = "_guards"
+        held: Value = vars(self.root)
+        taken = hasattr(self.root, path)
+        if taken or held.setdefault(path, guards) is not guards:
+            path = self._store(path, guards)
+        else:
+            self._added.append(path)
+        node = self.create_node("call_module", path, (*places,), {})
+        node.meta["val"] = None
+
     def store(self, prefix: str, value: Value) -> Node:
         """A node that fetches what is put on the root until the trace ends."""
         return self.create_node("get_attr", self._store(prefix, value), (), {})

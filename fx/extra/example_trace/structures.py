@@ -31,9 +31,10 @@ from typing import Final, TypeAlias
 import torch
 from torch import nn
 
+from ...node import Node
 from ...torch_internals import pytree
 from ...torch_internals.symbolic_sizes import SYMBOLIC
-from ...usedef.values import Recorded, Value
+from ...usedef.values import STANDING_FOR_VALUES, Value
 from .guards import GuardError
 
 
@@ -143,7 +144,7 @@ class Apart:
 
         Cost: O(size of `value`).
         """
-        if isinstance(value, (torch.Tensor, Recorded, *SYMBOLIC)):
+        if isinstance(value, _LEAVES):
             self.leaves.append(value)
             self.paths.append(path)
             return Leaf(len(self.leaves) - 1)
@@ -252,6 +253,9 @@ def is_tensor(value: object) -> bool:
 
 # -- one level -----------------------------------------------------------------
 
+
+_LEAVES: Final = (torch.Tensor, Node, *STANDING_FOR_VALUES, *SYMBOLIC)
+"""Types of tensors, and of what stands for them."""
 
 _PLAIN: Final = (
     *(int, float, complex, str, bytes, type(None), enum.Enum, type),

@@ -61,7 +61,7 @@ from .calls import (
     places_of_isinstance,
 )
 from .example import Example
-from .guarded_code import GuardedCodeGen, Inputs, Outputs
+from .guarded_code import GuardedCodeGen, Outputs
 from .guards import Guards
 from .recorder import Recorder
 from .structures import Apart, Constant, Container, Part
@@ -222,9 +222,10 @@ class ExampleRun(TraceRun):
 
     def _recorded(self, example: Example, dynamic: Value) -> GraphModule:
         """Run the program on tensors without data, and make the module."""
-        recorder, drawn = self.recorder, _drawn()
+        recorder, drawn, guards = self.recorder, _drawn(), Guards()
         try:
             example.give(recorder, dynamic)
+            recorder.check_first(guards, example.places)
             with TRACES.during(self):
                 self.patch()
                 with settings(), recorder.sizes.mode, python_dispatcher():
@@ -232,7 +233,7 @@ class ExampleRun(TraceRun):
             recorder.has_ended = True
             if _drawn() != drawn:
                 raise TraceError(errors.drawn())
-            return self._finish(example, result)
+            return self._finish(example, result, guards)
         except DATA_DEPENDENT as error:
             message = errors.data_dependent(error, recorder.paths)
             raise TraceError(message) from error
@@ -285,7 +286,9 @@ class ExampleRun(TraceRun):
                 raise TraceError(errors.devices(error, devices)) from error
             raise
 
-    def _finish(self, example: Example, result: Value) -> GraphModule:
+    def _finish(
+        self, example: Example, result: Value, guards: Guards
+    ) -> GraphModule:
         """Make a module of what was recorded."""
         recorder, made = self.recorder, example.made
         part = made.flatten(result)
@@ -305,10 +308,11 @@ class ExampleRun(TraceRun):
             *example.guards(recorder.questions.modes),
             *recorder.sizes.guards,
         ]
-        guards = Guards(example.names, noted)
+        guards.note(example.names, noted)
         guards.unchecked += [*self._facts(output), *self._assigned()]
-        inputs = Inputs(example.parameters, guards)
-        recorder.graph.set_codegen(GuardedCodeGen(inputs, outputs))
+        inputs = example.inputs()
+        if inputs or outputs:
+            recorder.graph.set_codegen(GuardedCodeGen(inputs, outputs))
         name = type(self._root).__name__
         is_module = isinstance(self._root, nn.Module)
         return GraphModule(

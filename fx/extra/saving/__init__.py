@@ -7,5 +7,6 @@ its nodes, without recursion, and without running anything while it is read.
 A pickle is the work of `pickled_graphs` (a graph) and `packing` (values that
 hold nodes); `GraphModule.to_folder` that of `serialize`.  `fx.save` and
 `fx.load` are in `saved_graph`, which uses `files` (the folder), `module_tree`,
-`values`, `code_generators` and `allowed` (what a file may name).
+`values`, `code_generators` (of traces: `guarded`), and
+`allowed` (what a file may name).
 """

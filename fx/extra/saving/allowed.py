@@ -42,6 +42,7 @@ from ...tracing.concrete_args import _assert_is_none, _assert_same
 from ...usedef.qualified_names import _type_repr, pretty_target
 from ...usedef.values import Value
 from ..effects.effect_tables import OF_PYTHON, PURE_TORCH
+from ..example_trace.guards import Guards
 
 _BUILTINS: Final = (
     "abs all any bool complex dict divmod enumerate float frozenset int "
@@ -142,6 +143,7 @@ _NAMES: Final = {
 }
 _NAMED: Final[Mapping[str, object]] = {
     **{"...": ..., "NoneType": NoneType, "OrderedDict": OrderedDict},
+    _type_repr(Guards): Guards,
     f"torch.nn.{_OutProj.__name__}": _OutProj,
     **{
         f"{module.__name__}.{name}": vars(module)[name]

@@ -65,9 +65,10 @@ from ...usedef.values import Argument, Value
 from ..watching.fixed import Entered
 from . import errors
 from .calls import Call, Function, Leaves
+from .kinds import attributes_of
 from .questions import Questions
 from .sizes import Sizes, specialize
-from .structures import Apart, OnObjects, attributes_of, is_tensor
+from .structures import Apart, OnObjects, check_inputs, is_tensor
 
 if TYPE_CHECKING:
     from ...proxy import Proxy
@@ -345,7 +346,8 @@ class Recorder(Tracer):
         objects afterwards, which are put into the program's.
         """
         apart = Apart()
-        part = apart.flatten((call.args, call.kwargs))
+        part = apart.flatten((call.args, call.kwargs), call.name or "call")
+        check_inputs(apart)
         given, whole = [*apart.leaves], OnObjects(call.function, part)
         answer, bind = self.run_call(Call(whole, (*given,), {}), is_leaf=True)
         node = self.call(whole, *map(self.create_arg, given))
@@ -438,7 +440,7 @@ class Recorder(Tracer):
         elif not isinstance(value, nn.Module):
             is_dict = isinstance(value, dict)
             get: Function = operator.getitem if is_dict else getattr
-            keyed = value if is_dict else attributes_of(value) or {}
+            keyed = value if is_dict else attributes_of(value)
             for key, item in keyed.items():
                 self.bind_item(node, get, key, item)
         return value

@@ -78,6 +78,19 @@ def parameter(name: str) -> str:
     )
 
 
+def changed(name: str) -> str:
+    """The message for a leaf that changes a list or dict among its arguments.
+
+    Args:
+        name: of what is called.
+    """
+    return (
+        f"{name}, which is recorded as one node, changes a list or dict that "
+        f"it is given, and the graph would not\n  in\n  {frames.where()}\n"
+        "  Return the new one, or leave it out of leaves="
+    )
+
+
 def drawn() -> str:
     """The message for a program that draws numbers of Python or numpy."""
     return (

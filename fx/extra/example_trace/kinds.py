@@ -204,15 +204,19 @@ def _by_names(make: Callable[..., Value], *names: str) -> _Node:
     return _Node(lambda v: (get(v), None), lambda items, _: make(*items))
 
 
+def _partial(function: Value, args: Value, keywords: Value) -> Value:
+    """A partial that has these very keywords, and not a copy."""
+    new: Value = functools.partial(function)
+    new.__setstate__((function, args, keywords, None))
+    return new
+
+
 _OURS: Final[dict[Value, _Node]] = {
     torch.Size: _Node(lambda v: (v, None), lambda items, _: torch.Size(items)),
     set: _Node(lambda value: ((), [*value]), lambda _, items: {*items}),
     slice: _by_names(slice, "start", "stop", "step"),
     types.MethodType: _by_names(types.MethodType, "__func__", "__self__"),
-    functools.partial: _by_names(
-        lambda func, args, keywords: functools.partial(func, *args, **keywords),
-        *("func", "args", "keywords"),
-    ),
+    functools.partial: _by_names(_partial, "func", "args", "keywords"),
 }
 """What torch's pytree lacks, or makes a plain tuple of."""
 

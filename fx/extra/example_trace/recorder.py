@@ -68,7 +68,14 @@ from .calls import Call, Function, Leaves
 from .kinds import attributes_of
 from .questions import Questions
 from .sizes import Sizes, specialize
-from .structures import Apart, OnObjects, check_inputs, is_tensor
+from .structures import (
+    Apart,
+    OnObjects,
+    Part,
+    check_inputs,
+    is_literal,
+    is_tensor,
+)
 
 if TYPE_CHECKING:
     from ...proxy import Proxy
@@ -330,23 +337,25 @@ class Recorder(Tracer):
         """
         if not call.has_values():
             return call.run()
-        target = target or call.function
+        apart, target = Apart(), target or call.function
+        part = apart.flatten((call.args, call.kwargs), call.name or "call")
         make = partial(self.create_node, "call_function", target)
         try:
-            return self.record_leaf(call, make)
+            if self.inner is not None or is_literal(part):
+                return self.record_leaf(call, make)
         except NotImplementedError:
             if self.inner is not None:
                 raise
-            return self._record_with_objects(call)
+        return self._record_with_objects(call, apart, part)
 
-    def _record_with_objects(self, call: Call) -> Value:
+    def _record_with_objects(
+        self, call: Call, apart: Apart, part: Part
+    ) -> Value:
         """Record a call that is given objects, in which there are tensors.
 
         The node takes these tensors, and gives those in the result and in the
         objects afterwards, which are put into the program's.
         """
-        apart = Apart()
-        part = apart.flatten((call.args, call.kwargs), call.name or "call")
         check_inputs(apart)
         given, whole = [*apart.leaves], OnObjects(call.function, part)
         answer, bind = self.run_call(Call(whole, (*given,), {}), is_leaf=True)
@@ -360,9 +369,13 @@ class Recorder(Tracer):
     def record_leaf(self, call: Call, make: Make) -> Value:
         """Make the call of a leaf, and record it as one node."""
         written: Value = self.create_arg((call.args, call.kwargs))
-        read = {*self.entered.read_training}
+        read, given = {*self.entered.read_training}, Apart()
+        given.flatten((call.args, call.kwargs))
+        before = given.snapshot()
         result, bind = self.run_call(call, is_leaf=True)
         self.entered.read_training = read
+        if given.changed(before):
+            raise TraceError(errors.changed(call.name))
         return bind(make(*written), result)
 
     def run_call(

@@ -19,7 +19,7 @@ not, since two equal ones are as good as each other.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from types import FunctionType, MethodType
 from typing import TypeAlias
@@ -273,6 +273,15 @@ def _written(path: str, key: Value, cls: Value) -> str:
     return f"{path}[{key!r}]" if is_item else f"{path}.{key}"
 
 
+def is_literal(part: Part) -> bool:
+    """Whether a node, which knows tuples, lists and dicts, can hold a part."""
+    if isinstance(part, Container):
+        named = hasattr(part.kind, "_fields")
+        is_known = named or part.kind in (tuple, list, dict, slice)
+        return is_known and all(map(is_literal, part.parts))
+    return not isinstance(part, BackReference)
+
+
 # -- differences ---------------------------------------------------------------
 
 
@@ -314,21 +323,26 @@ def check_inputs(apart: Apart) -> None:
         raise TraceError(errors.refused(f"the input {path}", value))
 
 
-def check_results(apart: Apart) -> None:
-    """Raise TraceError unless a graph can make results anew in each call."""
-    held = (pair for pair in apart.same.items() if not _is_lasting(pair[1]))
+def check_results(apart: Apart, given: Iterable[Value] = ()) -> None:
+    """Raise TraceError unless a graph can make results anew in each call.
+
+    Args:
+        apart: the results.
+        given: what is compared by identity among the inputs.
+    """
+    known = {*map(id, given)}
+    same = (pair for pair in apart.same.items() if id(pair[1]) not in known)
+    held = (pair for pair in same if not _is_lasting(pair[1]))
     for path, value in (*apart.refused.items(), *held):
         raise TraceError(errors.refused(path, value))
 
 
 def _is_lasting(value: Value) -> bool:
-    """Whether it holds nothing that the program has made."""
+    """Whether it was there before the program, and holds nothing of it."""
     if isinstance(value, nn.Module):
         return not any(map(is_fake, (*value.parameters(), *value.buffers())))
     if isinstance(value, FunctionType):
-        held = value.__closure__, value.__defaults__, value.__kwdefaults__
-        is_nested = "<locals>" in value.__code__.co_qualname
-        return not (is_nested and (any(held) or vars(value)))
+        return "<locals>" not in value.__code__.co_qualname
     return True
 
 
@@ -363,8 +377,11 @@ class OnObjects:
         result = self._function(*args, **kwargs)
         parts = apart.flatten(result), *apart.changed(before)
         self.parts = self.parts or parts
+        check_results(apart)
+        numbers = [x for x in apart.leaves[len(leaves) :] if not is_tensor(x)]
+        for number in numbers:  # which would be no leaf in the next call
+            raise TraceError(errors.refused(self.__name__, number))
         if parts != self.parts:
-            check_results(apart)
             raise GuardError(
                 f"{self.__name__} has done something else with its objects "
                 "than when it was traced. Trace again with such inputs"

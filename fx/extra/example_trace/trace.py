@@ -220,7 +220,7 @@ class ExampleRun(TraceRun):
         recorder, made = self.recorder, example.made
         part = made.flatten(result, "the result")
         refills = made.changed(example.before)
-        check_results(made)
+        check_results(made, example.same.values())
         nodes = [recorder.create_arg(leaf) for leaf in made.leaves]
         for path, leaf, node in zip(
             made.paths, made.leaves, nodes, strict=True

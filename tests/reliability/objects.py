@@ -153,7 +153,9 @@ ODD: Final = (
 
 def grown(rng: random.Random, leaves: Sequence[str], depth: int) -> Tree:
     """A random nest; its root is a container."""
-    kinds = rng.choice((BY_POSITION, BY_NAME, BY_NAME, ("keyed",)))
+    kinds: Sequence[str] = rng.choice(
+        (BY_POSITION, BY_NAME, BY_NAME, ("keyed",))
+    )
     if rng.random() < 0.015:
         kinds = NOT_TAKEN
     count = rng.randint(1, 3)

@@ -6,5 +6,6 @@ each call (`calls`), and one tracer records it (`recorder`), some in a way of
 their own (`handlers`). What Python asked meanwhile (`questions`) becomes
 `guards`, which each call of the graph checks (`guarded_code`), also after
 `fx.save` (`saved`). Nested inputs and objects are taken apart before, and put
-together after (`structures`). What cannot be traced is said in `errors`.
+together after (`structures`), if they are of certain `kinds`. What cannot be
+traced is said in `errors`.
 """

@@ -86,7 +86,9 @@ class Refused(Constant):
         """Never."""
         return False
 
-    __hash__ = None  # type: ignore[assignment]
+    def __hash__(self) -> int:
+        """As of any constant."""
+        return super().__hash__()
 
 
 @dataclass(frozen=True)

@@ -437,8 +437,8 @@ PART = Part(
         ),
         Plant(
             "fx/extra/example_trace/kinds.py",
-            "    if cls is not type(two):",
-            "    if False:",
+            "    if cls is not type(two) or one is two:",
+            "    if one is two:",
             "True stands for 1, as a value and as a key",
         ),
         Plant(

@@ -83,8 +83,8 @@ def by_identity(value: Value) -> bool:
 def is_same(one: Value, two: Value) -> bool:
     """Whether Python can tell no difference between constants, or forms."""
     cls: Value = type(one)
-    if cls is not type(two):
-        return False
+    if cls is not type(two) or one is two:
+        return one is two
     if cls is float:
         return struct.pack("d", one) == struct.pack("d", two)
     if cls is complex:
@@ -98,9 +98,9 @@ def is_same(one: Value, two: Value) -> bool:
     if isinstance(one, _of_numpy()):
         one, two = (one.dtype, one.tobytes()), (two.dtype, two.tobytes())
     elif isinstance(one, torch.Tensor) or by_identity(one):
-        return one is two or (isinstance(one, _METHODS) and one == two)
+        return isinstance(one, _METHODS) and bool(one == two)
     try:
-        return one is two or bool(one == two)
+        return bool(one == two)
     except Exception:  # an array, say
         return False
 

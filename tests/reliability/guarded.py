@@ -310,12 +310,6 @@ PART = Part(
             "guards are asked, and not compared",
         ),
         Plant(
-            "fx/extra/example_trace/structures.py",
-            "        if type(one) is not type(two) or isinstance(",
-            "        if isinstance(",
-            "True stands for 1, and 2.0 for 2",
-        ),
-        Plant(
             "fx/extra/example_trace/sizes.py",
             "            bool(size == 1)",
             "            size.__eq__(1)",

@@ -6,5 +6,6 @@ each call (`calls`), and one tracer records it (`recorder`), some in a way of
 their own (`handlers`). What Python asked meanwhile (`questions`) becomes
 `guards`, a module that the first node of the graph calls. Nested inputs and
 objects are taken apart before (`guarded_code`), and put together after
-(`structures`). What cannot be traced is said in `errors`.
+(`structures`), if they are of certain `kinds`. Then the graph is tried on the
+example (`trial`). What cannot be traced is said in `errors`.
 """

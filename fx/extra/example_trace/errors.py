@@ -53,6 +53,44 @@ def branches() -> str:
     )
 
 
+def refused(path: str, value: object) -> str:
+    """The message for an input or a result that is not taken apart.
+
+    Args:
+        path: how it is written.
+        value: the input or the result, or a part of it.
+    """
+    return (
+        f"{path} is a {type(value).__qualname__}, which fx.trace cannot take "
+        "apart wholly, so nobody could tell whether it is the same in a later "
+        "call, or make it anew\n  Give what it holds as tensors and "
+        "constants, in tuples, lists, dicts or a dataclass. Or tell torch how "
+        "to take its class apart: "
+        "torch.utils._pytree.register_pytree_node(cls, flatten, unflatten)"
+    )
+
+
+def parameter(name: str) -> str:
+    """The message for a result that the program makes a parameter of."""
+    return (
+        f"the result {name} is an nn.Parameter that the program makes, and a "
+        "graph makes plain tensors. Return the tensor that it is made of"
+    )
+
+
+def changed(name: str) -> str:
+    """The message for a leaf that changes a list or dict among its arguments.
+
+    Args:
+        name: of what is called.
+    """
+    return (
+        f"{name}, which is recorded as one node, changes a list or dict that "
+        f"it is given, and the graph would not\n  in\n  {frames.where()}\n"
+        "  Return the new one, or leave it out of leaves="
+    )
+
+
 def drawn() -> str:
     """The message for a program that draws numbers of Python or numpy."""
     return (
@@ -132,7 +170,7 @@ def differs(found: str) -> str:
     )
 
 
-def changed(path: str) -> str:
+def leaf_changed(path: str) -> str:
     """The message for a leaf that the program changes and that stays whole."""
     return (
         f"the program changes the module {path} and calls it, and a call of a "

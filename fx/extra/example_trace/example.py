@@ -28,13 +28,16 @@ import torch
 
 from ...linked_list.namespace import is_parameter_name
 from ...node import Node
+from ...proxy import TraceError
 from ...torch_internals.fake_tensors import is_fake, mark_as_parameter
 from ...usedef.values import Value
+from . import errors
 from .guarded_code import Inputs, Parameter
 from .guards import NAMES, Guard, same_objects
+from .kinds import is_constant
 from .recorder import Recorder
 from .sizes import Dims
-from .structures import Apart, Constant, Container, Leaf, Part, keys_of
+from .structures import Apart, Container, Leaf, LeftOut, Part, check_inputs
 
 _EMPTY: Final = inspect.Parameter.empty
 _REST: Final = (
@@ -55,6 +58,7 @@ class Example:
         tensors: the user's, one for each placeholder.
         made: the containers that the program gets.
         before: what these hold.
+        same: path → what is compared by identity.
     """
 
     def __init__(
@@ -67,6 +71,7 @@ class Example:
 
         Raises:
             TypeError: it does not fit.
+            TraceError: a part of it is not taken apart.
         """
         self._bound = _signature(function).bind(*args, **kwargs)
         self._given = len(args), [*kwargs]
@@ -76,10 +81,12 @@ class Example:
         self._apart = Apart()
         for name, value in self._bound.arguments.items():
             parameter = self._bound.signature.parameters[name]
-            part: Part = Constant(value)  # what the program itself fills in
+            part: Part = LeftOut(value)  # what the program itself fills in
             if name in given or parameter.kind in _REST:
                 part = self._apart.flatten(value, name)
             self.parameters.append(_described(parameter, part))
+        check_inputs(self._apart)
+        self.same: dict[str, Value] = self._apart.same
         self.tensors: list[torch.Tensor] = self._apart.leaves
         self.places: list[Node] = []
         self.names: list[str] = []
@@ -113,6 +120,12 @@ class Example:
             node.meta["val"] = recorder.noted(fakes[id(tensor)])
             leaves.append(fakes[id(tensor)])
         self.args, self.kwargs = self.arguments(leaves, self.made)
+        again, other = Apart(), Apart()
+        for name, part in [(p.variable, p.part) for p in self.parameters]:
+            value = other.unflatten(part, leaves)
+            is_given = not isinstance(part, LeftOut)
+            if is_given and again.flatten(value, name) != part:
+                raise TraceError(errors.refused(name, value))
         self.before = self.made.snapshot()
 
     def arguments(
@@ -173,6 +186,17 @@ class Example:
             place.args = (parameter.default,) * parameter.has_default
         return None
 
+    def unchecked(self) -> Iterator[str]:
+        """What is in the inputs that no call compares."""
+        for path, value in self.same.items():
+            name = getattr(value, "__qualname__", f"a {type(value).__name__}")
+            yield f"{path} is {name}, and what that holds is not compared"
+        for parameter in self.parameters:
+            is_left_out = isinstance(parameter.part, LeftOut)
+            if is_left_out and not is_constant(parameter.default):
+                name = parameter.variable
+                yield f"the default of {name}, and what it holds, is fixed"
+
     # -- which sizes may vary ----------------------------------------------
 
     def _dims(self, dynamic: Value) -> list[Dims]:
@@ -202,7 +226,7 @@ class Example:
             dims[part.index] = _dims_of(self.tensors[part.index], spec, path)
         elif isinstance(part, Container):
             keyed = spec if isinstance(spec, Mapping) else dict(enumerate(spec))
-            keys = [*keys_of(part)]
+            keys = [*part.keys]
             for key, inner_spec in keyed.items():
                 if key not in keys:
                     raise TypeError(f"dynamic= names {path}[{key!r}]")

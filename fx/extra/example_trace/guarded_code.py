@@ -40,6 +40,7 @@ from .structures import (
     Constant,
     Container,
     Leaf,
+    LeftOut,
     Part,
     difference,
     in_words,
@@ -136,8 +137,8 @@ class Inputs:
         apart = Apart()
         for parameter, value in zip(self.parameters, values, strict=True):
             was = parameter.part
-            if isinstance(was, Constant) and value is was.value:
-                continue  # a default, whatever is in it
+            if isinstance(was, LeftOut) and value is parameter.default:
+                continue
             into = Apart() if isinstance(was, Constant) else apart
             part = into.flatten(value, parameter.variable)
             if checked and part != was:

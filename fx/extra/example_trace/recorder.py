@@ -67,12 +67,15 @@ from ..watching.fixed import Entered
 from . import errors
 from .calls import Call, Function, Leaves
 from .guards import Guard
+from .kinds import attributes_of
 from .questions import Questions
 from .sizes import Sizes, specialize
 from .structures import (
     Apart,
     OnObjects,
-    attributes_of,
+    Part,
+    check_inputs,
+    is_literal,
     is_tensor,
     of_structure,
     structure_of,
@@ -330,7 +333,7 @@ class Recorder(Tracer):
             return False
         is_changed = any(self._is_changed(child) for child in m.modules())
         if is_changed and is_whole:
-            raise TraceError(errors.changed(module_qualified_name))
+            raise TraceError(errors.leaf_changed(module_qualified_name))
         return not is_changed
 
     def _is_changed(self, m: nn.Module) -> bool:
@@ -376,23 +379,26 @@ class Recorder(Tracer):
         """
         if not call.has_values():
             return call.run()
-        target = target or call.function
+        apart, target = Apart(), target or call.function
+        part = apart.flatten((call.args, call.kwargs), call.name or "call")
         make = partial(self.create_node, "call_function", target)
         try:
-            return self.record_leaf(call, make)
+            if self.inner is not None or is_literal(part):
+                return self.record_leaf(call, make)
         except NotImplementedError:
             if self.inner is not None:
                 raise
-            return self._record_with_objects(call)
+        return self._record_with_objects(call, apart, part)
 
-    def _record_with_objects(self, call: Call) -> Value:
+    def _record_with_objects(
+        self, call: Call, apart: Apart, part: Part
+    ) -> Value:
         """Record a call that is given objects, in which there are tensors.
 
         The node takes these tensors, and gives those in the result and in the
         objects afterwards, which are put into the program's.
         """
-        apart = Apart()
-        part = apart.flatten((call.args, call.kwargs))
+        check_inputs(apart)
         given, whole = [*apart.leaves], OnObjects(call.function, part)
         answer, bind = self.run_call(Call(whole, (*given,), {}), is_leaf=True)
         node = self.call(whole, *map(self.create_arg, given))
@@ -405,9 +411,13 @@ class Recorder(Tracer):
     def record_leaf(self, call: Call, make: Make) -> Value:
         """Make the call of a leaf, and record it as one node."""
         written: Value = self.create_arg((call.args, call.kwargs))
-        read = {*self.entered.read_training}
+        read, given = {*self.entered.read_training}, Apart()
+        given.flatten((call.args, call.kwargs))
+        before = given.snapshot()
         result, bind = self.run_call(call, is_leaf=True)
         self.entered.read_training = read
+        if given.changed(before):
+            raise TraceError(errors.changed(call.name))
         node = make(*written)
         if not is_tensor(result) and result is not None:
             node = self.call(of_structure, node, structure_of(result))
@@ -490,7 +500,7 @@ class Recorder(Tracer):
         elif not isinstance(value, nn.Module):
             is_dict = isinstance(value, dict)
             get: Function = operator.getitem if is_dict else getattr
-            keyed = value if is_dict else attributes_of(value) or {}
+            keyed = value if is_dict else attributes_of(value)
             for key, item in keyed.items():
                 self.bind_item(node, get, key, item)
         return value

@@ -5,37 +5,45 @@ nested: tuples, dicts, a dataclass, an object with a cache.  `Apart.flatten`
 gives the tensors, and a description of the rest, which can be compared and
 saved:
 
-    {"x": t, "n": 3}    →    [t],  Container(dict, (Leaf(0), Constant(3)))
+    {"x": t, "n": 3}
+    →   [t],  Container(0, dict, ("x", "n"), (Leaf(0), Constant(3)))
 
-Objects that torch's pytree does not know are taken by their attributes.
+Which kinds of values are taken apart, and how, is in `kinds`. A value of none
+of these is never equal to another one, and listed as `refused`.
 
 Containers are numbered in the order in which they are met, so that a result
 can say that it has the cache of the inputs, and not one like it. Tuples are
-not, since two equal ones are as good as each other. Two constants are equal if
-they are of one type: `True` is not taken for 1.
-
-An object is taken apart by its attributes only if its class makes objects in
-the usual way, since others cannot be put together again.
+not, since two equal ones are as good as each other.
 """
 
 from __future__ import annotations
 
-import enum
 import operator
-import types
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields, is_dataclass, replace
-from functools import partial
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from types import FunctionType, MethodType
 from typing import Final, TypeAlias
 
 import torch
 from torch import nn
 
 from ...node import Node
-from ...torch_internals import pytree
+from ...proxy import TraceError
+from ...torch_internals.fake_tensors import is_fake
 from ...torch_internals.symbolic_sizes import SYMBOLIC
 from ...usedef.values import STANDING_FOR_VALUES, Value
+from . import errors
 from .guards import GuardError
+from .kinds import (
+    by_identity,
+    empty,
+    fill,
+    is_constant,
+    is_same,
+    keys_of,
+    made,
+    opened,
+)
 
 
 @dataclass(frozen=True)
@@ -51,58 +59,65 @@ class Leaf:
 
 @dataclass(frozen=True, eq=False)
 class Constant:
-    """Anything else that is not looked into; equal ones are the same to us."""
+    """What is not looked into; those that nobody can tell apart are equal."""
 
     value: Value
 
     def __eq__(self, other: object) -> bool:
-        """Whether it is the same object, or an equal one of the same type."""
-        if not isinstance(other, Constant):
-            return NotImplemented
-        one, two = self.value, other.value
-        if one is two:
-            return True
-        if type(one) is not type(two) or isinstance(one, torch.Tensor):
-            return False
-        return _is_true(one == two)
+        """Whether Python can tell no difference."""
+        return isinstance(other, Constant) and is_same(self.value, other.value)
 
     def __hash__(self) -> int:
         """The same for equal ones."""
         return hash(type(self.value))
 
+    def __deepcopy__(self, memo: Value) -> Constant:
+        """The constant itself: a copy of a function or module is another."""
+        return self
+
+
+class LeftOut(Constant):
+    """The default of a parameter that a call leaves out, whatever is in it."""
+
+
+class Refused(Constant):
+    """What is not taken apart: nobody knows whether two of them are equal."""
+
+    def __eq__(self, other: object) -> bool:
+        """Never."""
+        return False
+
+    def __hash__(self) -> int:
+        """As of any constant."""
+        return super().__hash__()
+
 
 @dataclass(frozen=True)
 class Container:
-    """A container that torch's pytree knows, or an object by its attributes.
+    """A value that was taken apart.
 
     Attributes:
-        number: which of the containers it is; -1 for a tuple, of which nobody
-            can tell whether it is the same.
-        spec: what pytree says of it; for an object, of a dict of attributes.
+        number: which of the containers it is; -1 for a tuple and the like, of
+            which nobody can tell whether it is the same.
+        kind: its class.
+        form: what else has to be the same, such as the keys of a dict.
         parts: what is in it.
-        kind: the class of an object; None for what pytree knows.
     """
 
     number: int
-    spec: pytree.TreeSpec
+    kind: Value
+    form: Constant
     parts: tuple[Part, ...]
-    kind: type[Value] | None = None
 
-    def __reduce__(self) -> tuple[Value, ...]:
-        """Pickle an example of the structure, not torch's description."""
-        example = pytree.tree_unflatten([0] * len(self.parts), self.spec)
-        return Container.of, (self.number, example, self.parts, self.kind)
+    @property
+    def like(self) -> tuple[Value, ...]:
+        """What is equal for containers that differ in their parts alone."""
+        return self.number, self.kind, self.form, len(self.parts)
 
-    @classmethod
-    def of(
-        cls,
-        number: int,
-        example: Value,
-        parts: tuple[Part, ...],
-        kind: type[Value] | None,
-    ) -> Container:
-        """The container of an example, in which nothing counts but the form."""
-        return cls(number, _one_level(example)[1], parts, kind)
+    @property
+    def keys(self) -> Sequence[Value]:
+        """What the parts are found by."""
+        return keys_of(self.kind, self.form.value, len(self.parts))
 
 
 @dataclass(frozen=True)
@@ -119,6 +134,10 @@ class BackReference:
 Part: TypeAlias = Leaf | Constant | Container | BackReference
 
 
+_LEAVES: Final = (torch.Tensor, Node, *STANDING_FOR_VALUES, *SYMBOLIC)
+"""Types of tensors, and of what stands for them."""
+
+
 class Apart:
     """Values that were taken apart.
 
@@ -126,6 +145,8 @@ class Apart:
         leaves: the tensors, and the numbers computed of sizes.
         paths: how each of them is written, `cache.layers[0].keys`.
         containers: those that were met, in order.
+        same: path → what is compared by identity.
+        refused: path → what is not taken apart.
     """
 
     def __init__(self) -> None:
@@ -133,6 +154,8 @@ class Apart:
         self.leaves: list[Value] = []
         self.paths: list[str] = []
         self.containers: list[Value] = []
+        self.same: dict[str, Value] = {}
+        self.refused: dict[str, Value] = {}
         self._numbers: dict[int, int] = {}
 
     def flatten(self, value: Value, path: str = "") -> Part:
@@ -148,25 +171,29 @@ class Apart:
             self.leaves.append(value)
             self.paths.append(path)
             return Leaf(len(self.leaves) - 1)
-        if isinstance(value, _PLAIN):
+        cls = type(value)
+        if cls is not tuple and is_constant(value):
+            if by_identity(value):
+                self.same[path] = value
             return Constant(value)
         if id(value) in self._numbers:
             return BackReference(self._numbers[id(value)])
-        content, kind = _held(value)
-        if content is None:
-            return Constant(value)
+        found = opened(value)
+        if found is None:
+            self.refused[path] = value
+            return Refused(value)
+        form, items = found
         number = self._meet(value)
-        items, spec = _one_level(content)
-        keys = _keys(content, len(items))
+        keys = keys_of(cls, form, len(items))
         parts = tuple(
-            self.flatten(item, path and _written(path, key, kind))
+            self.flatten(item, path and _written(path, key, cls))
             for key, item in zip(keys, items, strict=True)
         )
-        return Container(number, spec, parts, kind)
+        return Container(number, cls, Constant(form), parts)
 
     def _meet(self, value: Value) -> int:
         """Give a container its number."""
-        if isinstance(value, tuple):
+        if isinstance(value, tuple | slice | MethodType):
             return -1
         self._numbers[id(value)] = number = len(self.containers)
         self.containers.append(value)
@@ -187,33 +214,30 @@ class Apart:
             return part.value
         if isinstance(part, BackReference):
             return self.containers[part.number]
-        if part.kind is torch.Size:
-            return torch.Size(self._held(part, leaves))
-        if part.kind is not None:
-            new = object.__new__(part.kind)
+        new = empty(part.kind)
+        if new is not None:
             self._meet(new)
-            _set_attributes(new, self._held(part, leaves))
+            fill(new, part.form.value, self._items(part, leaves))
             return new
         place = None if part.number < 0 else self._meet(part)
-        new = self._held(part, leaves)
+        new = made(part.kind, part.form.value, self._items(part, leaves))
         if place is not None:
             self.containers[place] = new
             self._numbers[id(new)] = place
         return new
 
-    def _held(self, part: Container, leaves: list[Value]) -> Value:
-        """What pytree makes of the parts of a container."""
-        items = [self.unflatten(inner, leaves) for inner in part.parts]
-        return pytree.tree_unflatten(items, part.spec)
+    def _items(self, part: Container, leaves: list[Value]) -> list[Value]:
+        """What is in a container."""
+        return [self.unflatten(inner, leaves) for inner in part.parts]
 
     def snapshot(self) -> list[Container]:
         """What each container that was met holds now, as it is."""
-        containers = []
+        found = []
         for number, value in enumerate(self.containers):
-            content, kind = _held(value)
-            items, spec = _one_level(content)
-            containers.append(Container(number, spec, tuple(items), kind))
-        return containers
+            form, items = opened(value) or (None, (value,))
+            now = Constant(form), tuple(items)
+            found.append(Container(number, type(value), *now))
+        return found
 
     def changed(self, before: list[Container]) -> list[Container]:
         """Which containers have not the items any more that they had.
@@ -225,25 +249,24 @@ class Apart:
             What they hold now, for `refill`.
         """
         return [
-            replace(new, parts=tuple(map(self.flatten, new.parts)))
+            self._again(new)
             for old, new in zip(before, self.snapshot(), strict=False)
-            if old.spec != new.spec
+            if old.like != new.like
             or not all(map(operator.is_, old.parts, new.parts))
         ]
 
+    def _again(self, now: Container) -> Container:
+        """What a container holds now, taken apart."""
+        path = f"what is in a {now.kind.__name__} of the inputs"
+        if opened(self.containers[now.number]) is None:
+            self.refused[path] = self.containers[now.number]
+        parts = tuple(self.flatten(item, path) for item in now.parts)
+        return replace(now, parts=parts)
+
     def refill(self, part: Container, leaves: list[Value]) -> None:
         """Let a container that was met hold what a part says now."""
-        new = self._held(part, leaves)
         value = self.containers[part.number]
-        if part.kind is not None:
-            _set_attributes(value, new)
-        elif isinstance(value, list):
-            value[:] = new
-        elif isinstance(value, dict):
-            value.clear()
-            value.update(new)
-        else:
-            _set_attributes(value, dict(vars(new)))
+        fill(value, part.form.value, self._items(part, leaves))
 
 
 def is_tensor(value: object) -> bool:
@@ -251,88 +274,19 @@ def is_tensor(value: object) -> bool:
     return isinstance(value, torch.Tensor)
 
 
-# -- one level -----------------------------------------------------------------
-
-
-_LEAVES: Final = (torch.Tensor, Node, *STANDING_FOR_VALUES, *SYMBOLIC)
-"""Types of tensors, and of what stands for them."""
-
-_PLAIN: Final = (
-    *(int, float, complex, str, bytes, type(None), enum.Enum, type),
-    *(torch.dtype, torch.device, torch.layout, torch.memory_format),
-    *(types.FunctionType, types.BuiltinFunctionType, types.MethodType),
-    *(types.ModuleType, nn.Module),
-)
-"""Types that are not looked into."""
-
-
-def attributes_of(value: Value) -> dict[str, Value] | None:
-    """The attributes of an object; None if it keeps what it has elsewhere."""
-    if isinstance(value, _PLAIN):
-        return None
-    kind: Value = type(value)
-    if kind.__new__ is not object.__new__:
-        return None  # it may be made of more than attributes
-    if is_dataclass(value) and not hasattr(value, "__dict__"):
-        return {f.name: getattr(value, f.name) for f in fields(value)}
-    return getattr(value, "__dict__", None)
-
-
-def _set_attributes(value: Value, attributes: dict[str, Value]) -> None:
-    """Let an object have these attributes and no others."""
-    own = getattr(value, "__dict__", None)
-    if own is None:
-        for name, item in attributes.items():
-            object.__setattr__(value, name, item)
-    else:
-        own.clear()
-        own.update(attributes)
-
-
-def _held(value: Value) -> tuple[Value, type[Value] | None]:
-    """What pytree can take apart of a value, and its class if that is new.
-
-    For a container that it knows, this is the value itself; for an object, its
-    attributes, or None.
-    """
-    if isinstance(value, torch.Size):
-        return tuple(value), torch.Size
-    if not pytree.tree_is_leaf(value):
-        return value, None
-    return attributes_of(value), type(value)
-
-
-def _one_level(value: Value) -> tuple[list[Value], pytree.TreeSpec]:
-    """What is directly in a container, and what pytree says of that."""
-    return pytree.tree_flatten(value, partial(operator.is_not, value))
-
-
-def _keys(value: Value, count: int) -> Iterator[Value]:
-    """What the items of a container are found by."""
-    keys = list(value) if isinstance(value, dict) else []
-    if len(keys) == count:
-        return iter(keys)
-    return iter(getattr(value, "_fields", range(count)))
-
-
-def keys_of(part: Container) -> Iterator[Value]:
-    """What the parts of a container are found by."""
-    count = len(part.parts)
-    return _keys(pytree.tree_unflatten([0] * count, part.spec), count)
-
-
-def _written(path: str, key: Value, kind: Value) -> str:
+def _written(path: str, key: Value, cls: Value) -> str:
     """How an item of a container, or an attribute of an object, is written."""
-    is_item = kind in (None, torch.Size)
+    is_item = not isinstance(key, str) or issubclass(cls, dict)
     return f"{path}[{key!r}]" if is_item else f"{path}.{key}"
 
 
-def _is_true(answer: Value) -> bool:
-    """Whether an object says that it is equal, which may be no bool."""
-    try:
-        return bool(answer)
-    except Exception:  # an array, say
-        return False
+def is_literal(part: Part) -> bool:
+    """Whether a node, which knows tuples, lists and dicts, can hold a part."""
+    if isinstance(part, Container):
+        named = hasattr(part.kind, "_fields")
+        is_known = named or part.kind in (tuple, list, dict, slice)
+        return is_known and all(map(is_literal, part.parts))
+    return not isinstance(part, BackReference)
 
 
 # -- differences ---------------------------------------------------------------
@@ -347,13 +301,12 @@ def difference(one: Part, two: Part, path: str) -> tuple[str, Value, Value]:
         path: how both are written.
     """
     if isinstance(one, Container) and isinstance(two, Container):
-        same = one.spec == two.spec and one.kind is two.kind
-        if same and one.number == two.number:
-            parts = zip(keys_of(one), one.parts, two.parts, strict=True)
-            for key, a, b in parts:
-                if a != b:
-                    where = path and _written(path, key, one.kind)
-                    return difference(a, b, where)
+        if one.like != two.like:
+            return path, one, two
+        for key, a, b in zip(one.keys, one.parts, two.parts, strict=True):
+            if a != b:
+                where = path and _written(path, key, one.kind)
+                return difference(a, b, where)
     return path, one, two
 
 
@@ -365,8 +318,39 @@ def in_words(part: Part) -> str:
         return repr(part.value)
     if isinstance(part, BackReference):
         return "an object that is given twice"
-    kind = part.kind or part.spec.type
-    return f"a {kind.__name__} of {len(part.parts)}"
+    return f"a {part.kind.__name__} of {len(part.parts)}"
+
+
+# -- what is refused -----------------------------------------------------------
+
+
+def check_inputs(apart: Apart) -> None:
+    """Raise TraceError unless inputs were taken apart wholly."""
+    for path, value in apart.refused.items():
+        raise TraceError(errors.refused(f"the input {path}", value))
+
+
+def check_results(apart: Apart, given: Iterable[Value] = ()) -> None:
+    """Raise TraceError unless a graph can make results anew in each call.
+
+    Args:
+        apart: the results.
+        given: what is compared by identity among the inputs.
+    """
+    known = {*map(id, given)}
+    same = (pair for pair in apart.same.items() if id(pair[1]) not in known)
+    held = (pair for pair in same if not _is_lasting(pair[1]))
+    for path, value in (*apart.refused.items(), *held):
+        raise TraceError(errors.refused(path, value))
+
+
+def _is_lasting(value: Value) -> bool:
+    """Whether it was there before the program, and holds nothing of it."""
+    if isinstance(value, nn.Module):
+        return not any(map(is_fake, (*value.parameters(), *value.buffers())))
+    if isinstance(value, FunctionType):
+        return "<locals>" not in value.__code__.co_qualname
+    return True
 
 
 # -- calls with objects --------------------------------------------------------
@@ -400,6 +384,10 @@ class OnObjects:
         result = self._function(*args, **kwargs)
         parts = apart.flatten(result), *apart.changed(before)
         self.parts = self.parts or parts
+        check_results(apart)
+        numbers = [x for x in apart.leaves[len(leaves) :] if not is_tensor(x)]
+        for number in numbers:  # which would be no leaf in the next call
+            raise TraceError(errors.refused(self.__name__, number))
         if parts != self.parts:
             raise GuardError(
                 f"{self.__name__} has done something else with its objects "
@@ -425,10 +413,9 @@ def _text_of(part: Part) -> str:
     if isinstance(part, Constant):
         is_number = isinstance(part.value, int | float | str | None)
         return repr(part.value) if is_number else type(part.value).__qualname__
-    kind = part.kind or part.spec.type
-    inside = zip(keys_of(part), part.parts, strict=True)
-    texts = (f"{key}: {_text_of(inner)}" for key, inner in inside)
-    return f"{kind.__qualname__}({', '.join(texts)})"
+    pairs = zip(part.keys, part.parts, strict=True)
+    texts = (f"{key}: {_text_of(inner)}" for key, inner in pairs)
+    return f"{part.kind.__qualname__}({', '.join(texts)})"
 
 
 def of_structure(value: Value, structure: str) -> Value:

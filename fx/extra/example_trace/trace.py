@@ -64,7 +64,7 @@ from .example import Example
 from .guarded_code import GuardedCodeGen, Outputs
 from .guards import Guards
 from .recorder import Recorder
-from .structures import Apart, Constant, Container, Part
+from .structures import Apart, Constant, Container, Part, check_results
 from .structures import Leaf as TensorLeaf
 
 
@@ -291,9 +291,15 @@ class ExampleRun(TraceRun):
     ) -> GraphModule:
         """Make a module of what was recorded."""
         recorder, made = self.recorder, example.made
-        part = made.flatten(result)
+        part = made.flatten(result, "the result")
         refills = made.changed(example.before)
+        check_results(made, example.same.values())
         nodes = [recorder.create_arg(leaf) for leaf in made.leaves]
+        for path, leaf, node in zip(
+            made.paths, made.leaves, nodes, strict=True
+        ):
+            if isinstance(leaf, nn.Parameter) and not _is_given(node):
+                raise TraceError(errors.parameter(path))
         recorder.sizes.check_unbacked()
         recorder.check_constants()
         outputs = None
@@ -310,6 +316,7 @@ class ExampleRun(TraceRun):
         ]
         guards.note(example.names, noted)
         guards.unchecked += [*self._facts(output), *self._assigned()]
+        guards.unchecked += example.unchecked()
         inputs = example.inputs()
         if inputs or outputs:
             recorder.graph.set_codegen(GuardedCodeGen(inputs, outputs))
@@ -354,14 +361,23 @@ def _drawn() -> tuple[Value, ...]:
     return random.getstate(), name, keys.tobytes(), *rest
 
 
+def _is_given(value: Value) -> bool:
+    """Whether a result is an input or a parameter, perhaps written in place."""
+    while value.op == "call_method" and value.target[-1] == "_":
+        value = value.args[0]
+    return value.op in ("placeholder", "get_attr")
+
+
 def _is_plain(part: Part) -> bool:
     """Whether a node can hold a result as it is."""
     if isinstance(part, Constant):
-        return isinstance(part.value, _HELD)
+        return type(part.value) in _HELD
     if isinstance(part, Container):
-        is_known = part.kind is None and part.spec.type in (tuple, list, dict)
+        is_known = part.kind in (tuple, list) or (
+            part.kind is dict and all(type(key) is str for key in part.keys)
+        )
         return is_known and all(map(_is_plain, part.parts))
     return isinstance(part, TensorLeaf)
 
 
-_HELD: Final = (int, float, str, type(None), torch.dtype, torch.device)
+_HELD: Final = (bool, int, float, str, type(None), torch.dtype, torch.device)

@@ -1,15 +1,8 @@
-"""Extra: nested inputs and outputs of a trace, in the file of a saved graph.
-
-A structure is saved as an example of it, because torch's own description of
-structures is not made to be kept.
-"""
+"""Extra: nested inputs and outputs of a trace, in the file of a saved graph."""
 
 from __future__ import annotations
 
-import dataclasses
-
 from ...linked_list.namespace import is_parameter_name
-from ...torch_internals import pytree
 from ...usedef.values import Value
 from ..example_trace.guarded_code import (
     GuardedCodeGen,
@@ -17,11 +10,13 @@ from ..example_trace.guarded_code import (
     Outputs,
     Parameter,
 )
+from ..example_trace.kinds import is_taken_apart
 from ..example_trace.structures import (
     BackReference,
     Constant,
     Container,
     Leaf,
+    LeftOut,
     Part,
 )
 from .values import Codec
@@ -58,18 +53,14 @@ def _part(part: Part, codec: Codec) -> Value:
             return {"leaf": part.index}
         case BackReference():
             return {"again": part.number}
+        case LeftOut():
+            return {"default": codec.data(part.value)}
         case Constant():
             return {"constant": codec.data(part.value)}
     inside = [_part(inner, codec) for inner in part.parts]
-    example = pytree.tree_unflatten([0] * len(inside), part.spec)
-    name = part.kind and codec.allowed.name_of(part.kind)
-    if dataclasses.is_dataclass(example):
-        names = [field.name for field in dataclasses.fields(example)]
-        given = {n: 0 for n in names if getattr(example, n) is not None}
-        form = {"class": codec.allowed.name_of(type(example)), "of": given}
-    else:
-        form = {"value": codec.data(example)}
-    return {"container": [part.number, form, inside, name]}
+    name = codec.allowed.name_of(part.kind)
+    form = codec.data(part.form.value)
+    return {"container": [part.number, name, form, inside]}
 
 
 # -- reading -------------------------------------------------------------------
@@ -115,17 +106,11 @@ def _made(record: Value, codec: Codec) -> Part:
         return Leaf(int(value))
     if tag == "again":
         return BackReference(int(value))
-    if tag == "constant":
-        return Constant(codec.value(value))
-    number, form, inside, name = value
-    named: dict[str, Value] = codec.allowed.named
-    if "class" in form:
-        example = named[form["class"]](**form["of"])
-    else:
-        example = codec.value(form["value"])
+    if tag in ("constant", "default"):
+        return (Constant, LeftOut)[tag == "default"](codec.value(value))
+    number, name, form, inside = value
+    kind: Value = codec.allowed.named[name]
+    if not is_taken_apart(kind):
+        raise ValueError(f"{name} is no class that is taken apart")
     parts = tuple(_made(part, codec) for part in inside)
-    kind = None if name is None else named[name]
-    new = Container.of(int(number), example, parts, kind)
-    if len(parts) != new.spec.num_children:
-        raise ValueError("a container has another number of parts")
-    return new
+    return Container(int(number), kind, Constant(codec.value(form)), parts)

@@ -95,6 +95,7 @@ class Example:
         """
         nodes = [_placeholder(recorder, path) for path in self._apart.paths]
         self.names = [node.name for node in nodes]
+        recorder.inputs.update(nodes)
         dims = self._dims(dynamic)
         fakes: dict[int, torch.Tensor] = {}
         leaves = []
@@ -121,12 +122,8 @@ class Example:
                 named = {**named, **named[parameter.variable]}
         self.kwargs = {key: named[key] for key in keys}
 
-    def guards(self, modes: Mapping[str, str]) -> list[Guard]:
-        """What each trace relies on, and what was asked of torch.
-
-        Args:
-            modes: a question to torch → the line that asked.
-        """
+    def guards(self) -> list[Guard]:
+        """What each trace relies on."""
         guards = []
         for name, tensor in zip(self.names, self.tensors, strict=True):
             values = {"dtype": tensor.dtype, "device": tensor.device}
@@ -135,8 +132,6 @@ class Example:
         if len(self.names) > 1:
             text = f"identities({', '.join(self.names)})"
             guards.append(Guard(text, identities(*self.tensors)))
-        for text, line in modes.items():
-            guards.append(Guard(text, eval(text, dict(NAMES)), line))
         return guards
 
     # -- which sizes may vary ----------------------------------------------

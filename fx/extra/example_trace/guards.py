@@ -79,6 +79,22 @@ def of_kind(tensor: torch.Tensor, dtype: torch.dtype, dim: int) -> torch.Tensor:
     return tensor
 
 
+def answered(answer: Value, expected: Value, message: str) -> bool:
+    """Check what the graph asks again of a value that it has computed.
+
+    It is the condition of a `torch._assert`, which no pass removes.
+
+    Raises:
+        GuardError: the answer is not the one that the trace relied on.
+    """
+    if answer != expected:
+        raise GuardError(
+            f"{message}\n  It is {answer!r}. Trace again with an example, a "
+            "module and modes like these"
+        )
+    return True
+
+
 NAMES: Final[dict[str, Value]] = {
     "math": math,
     "torch": torch,

@@ -22,6 +22,7 @@ from ...usedef.values import Value
 from ..saving.values import Codec
 from .guarded_code import GuardedCodeGen, Inputs, Outputs, Parameter
 from .guards import NAMES, Guard, Guards
+from .questions import OF_MODES
 from .structures import BackReference, Constant, Container, Leaf, Part
 
 # -- writing -------------------------------------------------------------------
@@ -147,11 +148,9 @@ _SYNTAX: Final = (
     *(ast.operator, ast.unaryop, ast.boolop, ast.cmpop, ast.IfExp),
 )
 _ATTRIBUTES: Final = frozenset(
-    "ceil device dim dtype floor get_autocast_dtype get_default_device "
-    "get_default_dtype is_autocast_cpu_enabled is_autocast_enabled is_conj "
-    "is_contiguous is_grad_enabled is_inference is_inference_mode_enabled "
-    "is_leaf is_neg layout requires_grad shape size sqrt storage_offset "
-    "stride sym_float sym_int trunc _sym_sqrt inf nan".split()
+    "_C backends ceil cuda device dim dtype floor is_conj is_contiguous "
+    "is_inference is_leaf is_neg layout mha requires_grad shape size sqrt "
+    "storage_offset stride sym_float sym_int trunc _sym_sqrt inf nan".split()
 )
 """What an expression may look up, in a tensor, in math or in torch."""
 _CALLED: Final = frozenset("abs max min round identities".split())
@@ -172,7 +171,8 @@ def check(expression: str, names: Value) -> None:
         if isinstance(node, ast.Name):
             right = node.id in known
         elif isinstance(node, ast.Attribute):
-            right = node.attr in _ATTRIBUTES
+            is_mode = OF_MODES.fullmatch(node.attr) is not None
+            right = is_mode or node.attr in _ATTRIBUTES
         elif isinstance(node, ast.Constant):
             right = isinstance(node.value, int | float | str)
         elif isinstance(node, ast.BinOp):

@@ -56,6 +56,7 @@ from ...node import Node
 from ...proxy import TraceError
 from ...recording import frames
 from ...torch_internals import pytree
+from ...torch_internals.fake_tensors import FakeTensor
 from ...torch_internals.operators import (
     INFERENCE_MODE,
     enter_autocast,
@@ -91,6 +92,7 @@ def patch() -> None:
         begin = "__init__" if block is torch.set_grad_enabled else "__enter__"
         TRACES.patch(block, [begin], handing_to(_enter))
         TRACES.patch(block, ["__exit__"], handing_to(_leave))
+    TRACES.patch(FakeTensor, ["device"], _asked_device)
     for number in SYMBOLIC[:2]:
         methods = vars(number).keys() & _OF_NUMBERS
         TRACES.patch(number, methods, handing_to(_ask_number))
@@ -159,6 +161,19 @@ def _ask_mode(recorder: Recorder, call: Call) -> Value:
     if frames.is_user(sys._getframe(2)):
         recorder.questions.ask_mode(call, answer)
     return answer
+
+
+def _ask_device(recorder: Recorder, call: Call) -> Value:
+    """Note that the program asks for a device."""
+    answer = call.run()
+    get: Value = vars(torch.Tensor.__base__)["device"].__get__
+    recorder.questions.ask(Call(get, call.args, {}), answer)
+    return answer
+
+
+def _asked_device(was: Value) -> Value:
+    """The property of a tensor without data, which torch does not show."""
+    return property(handing_to(_ask_device)(was.fget))
 
 
 def _refuse_change(recorder: Recorder, call: Call) -> Value:

@@ -34,6 +34,7 @@ from ...tracing.patching import TRACES, names_of
 from ...tracing.state import is_library
 from ...tracing.wrapping import ORIGINAL, all_wrapped_globals, original_of
 from ...usedef.values import Value
+from . import errors
 
 if TYPE_CHECKING:
     from .recorder import Recorder
@@ -105,7 +106,14 @@ class CallMode(TorchFunctionMode):
     ) -> Value:
         """Hand a call to the recorder."""
         call = Call(func, args, kwargs or {})
-        return call.run() if self._recorder.paused else self._recorder.see(call)
+        recorder = self._recorder
+        if recorder.paused:
+            return call.run()
+        try:
+            return recorder.see(call)
+        except errors.REFUSALS as error:
+            recorder.refuse(error)
+            raise
 
 
 def current() -> Value:
@@ -135,7 +143,11 @@ def handing_to(
             recorder = current()
             if recorder is None or recorder.paused:
                 return original(*args, **kwargs)
-            return handle(recorder, Call(original, args, kwargs))
+            try:
+                return handle(recorder, Call(original, args, kwargs))
+            except errors.REFUSALS as error:
+                recorder.refuse(error)
+                raise
 
         vars(replacement)[ORIGINAL] = original
         return replacement
@@ -143,17 +155,32 @@ def handing_to(
     return make
 
 
-def places_of(functions: Iterable[Value]) -> Iterator[Place]:
+def places_of(
+    makers: Iterable[tuple[Value, Value]], question: Value
+) -> Iterator[tuple[Value, str, Value]]:
     """Where Python modules have some functions among their globals.
 
-    Cost: O(globals of all modules).
+    Args:
+        makers: pairs of a function and what makes its replacement.
+        question: the same for `isinstance`, wherever a module that is not
+            torch's, fx's or Python's may call it.
+
+    Yields:
+        The globals, a name in them, and what makes the replacement.
+
+    Cost: O(globals of all modules), in one pass.
     """
-    wanted = {id(function) for function in functions}
-    for module in [*sys.modules.values()] if wanted else []:
-        members = getattr(module, "__dict__", {})
-        if not wanted.isdisjoint(map(id, [*members.values()])):
-            names = [name for name in members if id(members[name]) in wanted]
-            yield from ((members, name) for name in names)
+    wanted = {id(function): make for function, make in makers}
+    for name, module in [*sys.modules.items()]:
+        members = getattr(module, "__dict__", None)
+        if not isinstance(members, dict):
+            continue
+        if not wanted.keys().isdisjoint(map(id, [*members.values()])):
+            for key, value in [*members.items()]:
+                if id(value) in wanted:
+                    yield members, key, wanted[id(value)]
+        if "isinstance" not in members and not is_library(name):
+            yield members, "isinstance", question
 
 
 # -- the user's choice ---------------------------------------------------------
@@ -198,10 +225,9 @@ class Leaves:
                 )
 
     def places(self) -> Iterator[Place]:
-        """Where Python looks the functions up."""
+        """Where Python looks the functions up, beside globals."""
         for namespace, name, _ in all_wrapped_globals():
             yield namespace, name
-        yield from places_of(self.functions)
         for function in self.functions:
             yield from _methods(function)
 
@@ -238,15 +264,6 @@ def is_one_for_python(number: object, kinds: Value) -> bool:
     """Whether what a symbolic number stands for is of some classes."""
     known = _NUMBERS.get(type(number))
     return known is not None and isinstance(known, kinds)
-
-
-def places_of_isinstance() -> Iterator[dict[str, Value]]:
-    """The globals of all modules that are not torch's, fx's or Python's."""
-    for name, module in [*sys.modules.items()]:
-        if not is_library(name):
-            namespace = getattr(module, "__dict__", None)
-            if isinstance(namespace, dict) and "isinstance" not in namespace:
-                yield namespace
 
 
 _NUMBERS: dict[type, object] = {

@@ -4,16 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import FrameType
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import torch
 from torch import nn
 
+from ...proxy import TraceError
 from ...recording import frames
+from ...torch_internals.symbolic_sizes import DATA_DEPENDENT, UNSUPPORTED
 from ..watching.advice import raised_in
 
 Paths: TypeAlias = Mapping[nn.Module, str]
 """The modules of a root, and their dotted paths."""
+
+
+REFUSALS: Final[tuple[type[Exception], ...]] = (
+    *(TraceError, NotImplementedError, UNSUPPORTED),
+    *DATA_DEPENDENT,
+)
+"""Errors of a call that eager would not raise."""
 
 
 def unseen(tensor: torch.Tensor, paths: Paths | None) -> str:
@@ -91,6 +100,16 @@ def changed(name: str) -> str:
     )
 
 
+def caught(error: Exception) -> str:
+    """The message for a program that goes on after a call has failed."""
+    return (
+        f"a call has failed ({type(error).__name__}: {error}), and the program "
+        "goes on. With other sizes, or another module, it might not fail"
+        f"\n  in\n  {frames.where(raised_in(error))}\n  Ask for what makes it "
+        "fail, such as x.shape; or fix the sizes: fx.trace(…, dynamic=False)"
+    )
+
+
 def drawn() -> str:
     """The message for a program that draws numbers of Python or numpy."""
     return (
@@ -100,9 +119,18 @@ def drawn() -> str:
     )
 
 
+def refusal(error: Exception, paths: Paths) -> Exception:
+    """What is raised for an error that eager would not raise."""
+    if isinstance(error, DATA_DEPENDENT):
+        return TraceError(data_dependent(error, paths))
+    if isinstance(error, UNSUPPORTED):
+        return TraceError(unsupported(error))
+    return error
+
+
 def data_dependent(error: Exception | None, paths: Paths) -> str:
     """The message for a program that decides by the values of tensors."""
-    frame = raised_in(error) if error else frames.user_frame()
+    frame = (error and raised_in(error)) or frames.user_frame()
     return (
         "the program asks for the values of a tensor, which only exist when "
         f"the graph runs\n  in\n  {frames.where(frame)}\n"

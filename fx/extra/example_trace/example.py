@@ -104,6 +104,7 @@ class Example:
         """
         nodes = [_placeholder(recorder, path) for path in self._apart.paths]
         self.places, self.names = nodes, [node.name for node in nodes]
+        recorder.inputs.update(nodes)
         dims = self._dims(dynamic)
         fakes: dict[int, torch.Tensor] = {}
         leaves = []
@@ -155,12 +156,8 @@ class Example:
         self.made, self.before = Apart(), []
         self.args, self.kwargs = (), {}
 
-    def guards(self, modes: Mapping[str, str]) -> list[Guard]:
-        """What each trace relies on, and what was asked of torch.
-
-        Args:
-            modes: a question to torch → the line that asked.
-        """
+    def guards(self) -> list[Guard]:
+        """What each trace relies on."""
         guards = []
         for name, tensor in zip(self.names, self.tensors, strict=True):
             values = {"dtype": tensor.dtype, "device": tensor.device}
@@ -170,8 +167,6 @@ class Example:
             asked = f"isinstance({name}, torch.nn.Parameter)"
             guards.append(Guard(asked, is_parameter))
         guards += same_objects(self.names, [*map(id, self.tensors)])
-        for text, line in modes.items():
-            guards.append(Guard(text, eval(text, dict(NAMES)), line))
         return guards
 
     def inputs(self) -> Inputs | None:

@@ -94,6 +94,29 @@ def of_kind(tensor: torch.Tensor, dtype: torch.dtype, dim: int) -> torch.Tensor:
     return tensor
 
 
+def answered(answer: Value, expected: Value, message: str) -> bool:
+    """Check what the graph asks again of a value that it has computed.
+
+    It is the condition of a `torch._assert`, which no pass removes.
+
+    Raises:
+        GuardError: the answer is not the one that the trace relied on.
+    """
+    if answer != expected:
+        raise GuardError(
+            f"{message}\n  It is {answer!r}. Trace again with an example, a "
+            "module and modes like these"
+        )
+    return True
+
+
+OF_MODES: Final = re.compile(
+    r"_?(is|are|get)_(?!torch_function|dispatch)\w*(enabled|precision|debug_mode"
+    r"|deterministic\w*|tf32|cudnn_benchmark|default_d\w+|autocast_(\w+_)?dtype)"
+    r"|\w+_sdp_enabled"
+)
+"""Names of functions that ask in which mode a program runs."""
+
 NAMES: Final[dict[str, Value]] = {
     "math": math,
     "torch": torch,
@@ -319,11 +342,10 @@ _SYNTAX: Final = (
     *(ast.operator, ast.unaryop, ast.boolop, ast.cmpop, ast.IfExp),
 )
 _ATTRIBUTES: Final = frozenset(
-    "ceil device dim dtype floor get_autocast_dtype get_default_device "
-    "get_default_dtype is_autocast_cpu_enabled is_autocast_enabled is_conj "
-    "is_contiguous is_grad_enabled is_inference is_inference_mode_enabled "
-    "is_leaf is_neg layout requires_grad shape size sqrt storage_offset "
-    "nn Parameter stride sym_float sym_int trunc _sym_sqrt inf nan".split()
+    "_C backends ceil cuda device dim dtype floor is_conj is_contiguous "
+    "is_inference is_leaf is_neg layout mha nn Parameter requires_grad shape "
+    "size sqrt storage_offset stride sym_float sym_int trunc _sym_sqrt inf nan"
+    "".split()
 )
 """What an expression may look up, in a tensor, in math or in torch."""
 _CALLED: Final = frozenset("abs isinstance max min round identities".split())
@@ -344,7 +366,8 @@ def check(expression: str, names: Value) -> None:
         if isinstance(node, ast.Name):
             right = node.id in known
         elif isinstance(node, ast.Attribute):
-            right = node.attr in _ATTRIBUTES
+            is_mode = OF_MODES.fullmatch(node.attr) is not None
+            right = is_mode or node.attr in _ATTRIBUTES
         elif isinstance(node, ast.Constant):
             right = isinstance(node.value, int | float | str)
         elif isinstance(node, ast.BinOp):

@@ -56,6 +56,7 @@ from ...node import Node
 from ...proxy import TraceError
 from ...recording import frames
 from ...torch_internals import pytree
+from ...torch_internals.fake_tensors import FakeTensor
 from ...torch_internals.operators import (
     INFERENCE_MODE,
     enter_autocast,
@@ -73,8 +74,9 @@ from ...tracing.wrapping import original_of
 from ...usedef.values import Argument, Value
 from ..watching.switches import PLACES as SWITCHES
 from . import errors
-from .calls import Call, current, handing_to, places_of
-from .recorder import Recorder
+from .calls import Call, current, handing_to
+from .questions import MODES
+from .recorder import Lifting, Recorder
 from .sizes import specialize
 from .structures import is_tensor
 
@@ -90,8 +92,7 @@ def patch() -> None:
         begin = "__init__" if block is torch.set_grad_enabled else "__enter__"
         TRACES.patch(block, [begin], handing_to(_enter))
         TRACES.patch(block, ["__exit__"], handing_to(_leave))
-    asked = vars(torch).keys() & _QUESTIONS
-    TRACES.patch(vars(torch), asked, handing_to(_ask_mode))
+    TRACES.patch(FakeTensor, ["device"], _asked_device)
     for number in SYMBOLIC[:2]:
         methods = vars(number).keys() & _OF_NUMBERS
         TRACES.patch(number, methods, handing_to(_ask_number))
@@ -104,26 +105,11 @@ def patch() -> None:
     TRACES.patch(with_backward, ["__init__"], lambda _: _seen_context)
     scripted: Value = torch.jit.ScriptFunction
     TRACES.patch(scripted, ["__call__"], handing_to(_call_object))
-    handles: dict[Value, Value] = {
-        checkpoint: _checkpoint,
-        torch.cond: _cond,
-        copy.copy: _copy,
-    }
-    for holder, name in places_of(handles):
-        TRACES.patch(holder, [name], handing_to(handles[holder[name]]))
     TRACES.patch(*VMAP, handing_to(_vmap))
 
 
 _OF_NUMBERS: Final = frozenset(("__hash__", "__repr__", "__str__"))
 """Methods for which a number has to be known, or written."""
-
-_QUESTIONS: Final = frozenset(
-    "is_grad_enabled is_inference_mode_enabled is_autocast_enabled "
-    "is_autocast_cpu_enabled get_autocast_dtype get_default_dtype "
-    "get_default_device".split()
-)
-"""Functions of torch that ask in which mode a program runs."""
-
 
 _CHANGES: Final = re.compile(r"seed|rng|set_default|dual|deterministic_algo")
 """Names of functions that change what later calls compute."""
@@ -171,9 +157,23 @@ def _leave(recorder: Recorder, call: Call) -> Value:
 
 def _ask_mode(recorder: Recorder, call: Call) -> Value:
     """Note that the program, and not torch, asks for a mode."""
+    answer = call.run()
     if frames.is_user(sys._getframe(2)):
-        recorder.questions.ask_mode(call)
-    return call.run()
+        recorder.questions.ask_mode(call, answer)
+    return answer
+
+
+def _ask_device(recorder: Recorder, call: Call) -> Value:
+    """Note that the program asks for a device."""
+    answer = call.run()
+    get: Value = vars(torch.Tensor.__base__)["device"].__get__
+    recorder.questions.ask(Call(get, call.args, {}), answer)
+    return answer
+
+
+def _asked_device(was: Value) -> Value:
+    """The property of a tensor without data, which torch does not show."""
+    return property(handing_to(_ask_device)(was.fget))
 
 
 def _refuse_change(recorder: Recorder, call: Call) -> Value:
@@ -261,7 +261,10 @@ class Submodule:
     def __init__(self, recorder: Recorder) -> None:
         """Begin with an empty graph."""
         self._recorder = recorder
-        self._outer = recorder.graph, recorder.inner, {**recorder.node_by_id}
+        self.outer: tuple[Graph, Lifting | None, dict[int, Node]] = (
+            *(recorder.graph, recorder.inner),
+            {**recorder.node_by_id},
+        )
         self.graph: Graph = Graph(tracer_cls=recorder.graph._tracer_cls)
         self.lifted: dict[Node, Node] = {}
         self.leaves: list[torch.Tensor] = []
@@ -281,7 +284,7 @@ class Submodule:
             recorder.erase_unused()
             return result
         finally:
-            recorder.graph, recorder.inner, recorder.node_by_id = self._outer
+            recorder.graph, recorder.inner, recorder.node_by_id = self.outer
 
     def placeholder(self, name: str) -> Node:
         """A new input, behind those that there are."""
@@ -289,14 +292,15 @@ class Submodule:
         with graph.inserting_after(last) if last else graph.inserting_before():
             self._last = new = graph.placeholder(name)
         new.target = new.name
+        self._recorder.unsure.add(new)
         return new
 
     def lift(self, node: Node) -> Node:
         """The node itself, or the placeholder for one from outside."""
         if node.graph is self.graph:
             return node
-        if self._outer[1] is not None:
-            node = self._outer[1].lift(node)
+        if self.outer[1] is not None:
+            node = self.outer[1].lift(node)
         if node not in self.lifted:
             self.lifted[node] = new = self.placeholder(node.name)
             new.meta.update(node.meta)
@@ -406,3 +410,12 @@ def _flat_dims(dims: Value, value: Value) -> list[Value]:
     spread: Value = broadcast_to_and_flatten(dims, spec)
     pairs = zip(leaves, spread, strict=True)
     return [dim for leaf, dim in pairs if is_tensor(leaf)]
+
+
+FUNCTIONS: Final[list[tuple[Value, Value]]] = [
+    *((function, handing_to(_ask_mode)) for function in MODES),
+    (checkpoint, handing_to(_checkpoint)),
+    (torch.cond, handing_to(_cond)),
+    (copy.copy, handing_to(_copy)),
+]
+"""Functions, by whatever name they are called, and makers of replacements."""

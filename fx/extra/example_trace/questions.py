@@ -2,30 +2,42 @@
 
 A call that gives a tensor becomes a node.  A call that gives something else is
 a question: the answer decides what the program does next, so it has to be the
-same whenever the graph is called.  Most answers follow from what each guard
-checks; others are asked again at run time.
+same whenever the graph is called.
 
-The stride of a computed tensor does not follow from the guards, since a fake
-tensor may have other strides than a real one. So the graph asks again at this
-place, and compares: one call more, for questions that are rare.
+    if h.dtype == torch.half:    →    dtype = h.dtype
+                                      answered(dtype, torch.float32, "…")
 
-Autocast decides dtypes. So a program that asks for the dtype of a computed
-tensor relies on it, and is guarded.
+What is asked of an input follows from what each guard checks, or is a guard.
+All else is asked again where the graph computes it. The dtype of a result may
+be decided by a parameter, which `gm.double()` changes, or by autocast; its
+strides may not be those of a fake tensor. Only a shape is asked no second time
+if it was computed of inputs alone, or of what was asked.
+
+Modes and defaults of torch are guards if the program asked, by whatever name it
+has imported the function. Behind a block that switches one, they are asked in
+the graph. What nobody has asked is not compared: a graph that was traced
+outside of autocast may be called inside.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from types import NoneType
 from typing import TYPE_CHECKING, Final
 
 import torch
+from torch.backends import cuda, mha
 
 from ...proxy import TraceError
 from ...recording import frames
+from ...torch_internals import pytree
+from ...torch_internals.overloads import assert_
 from ...torch_internals.symbolic_sizes import SYMBOLIC
+from ...tracing.wrapping import original_of
 from ...usedef.values import Value
 from . import errors
 from .calls import Call
+from .guards import OF_MODES, Guard, answered
 from .sizes import specialize
 
 if TYPE_CHECKING:
@@ -36,8 +48,8 @@ class Questions:
     """What a program has asked.
 
     Attributes:
-        modes: questions about modes of torch → the user's line.
-        facts: what was asked of parameters and buffers, as sentences.
+        modes: what it asked about modes of torch, as guards.
+        facts: what no guard can ask, as sentences → the user's line.
         wrote_sizes: whether the text of a size was asked.
         fixes_texts: whether a size is fixed whose text is asked.
     """
@@ -45,7 +57,8 @@ class Questions:
     def __init__(self, recorder: Recorder) -> None:
         """Begin without any."""
         self._recorder = recorder
-        self.modes: dict[str, str] = {}
+        self._asked: set[Value] = set()
+        self.modes: list[Guard] = []
         self.facts: dict[str, str] = {}
         self.wrote_sizes: bool = False
         self.fixes_texts: bool = False
@@ -61,30 +74,46 @@ class Questions:
         if is_attribute:
             getter: Value = call.function
             name = getter.__self__.__name__
-        asked: Value = next(iter(call.args), None)
-        node = recorder.node_by_id.get(id(asked))
-        if name in _FOLLOWS:
-            path = recorder.path_of(asked)
-            if path is not None:
-                text = f"{path}.{name} was {answer!r}"
-                self.facts.setdefault(text, frames.where())
-            elif name == "dtype" and node and node.op != "placeholder":
-                self._ask_what_casts(asked.device.type)
-        elif name == "grad_fn":
+        if name == "grad_fn":
+            (asked,) = call.args[:1]
             for attribute in ("requires_grad", "is_leaf"):
                 get: Value = vars(torch.Tensor.__base__)[attribute].__get__
                 self.ask(Call(get, (asked,), {}), get(asked))
-        elif not isinstance(answer, _ANSWERS):
+            return
+        given = pytree.tree_leaves((call.args, call.kwargs))
+        nodes = {recorder.node_by_id.get(id(value)) for value in given} - {None}
+        node = nodes.pop() if len(nodes) == 1 else None
+        is_input = node in recorder.inputs
+        if name in _SHAPES and node and node not in recorder.unsure:
+            return
+        if is_input and name in _OF_KIND:
+            return
+        if not isinstance(answer, _ANSWERS):
             raise TraceError(errors.data_dependent(None, recorder.paths))
-        elif node and node.op == "placeholder" and not recorder.inner:
-            given = [*map(repr, call.args[1:])]
-            given += [f"{key}={value!r}" for key, value in call.kwargs.items()]
-            text = "" if is_attribute else f"({', '.join(given)})"
+        if is_input and hasattr(torch.Tensor, name):
+            text = "" if is_attribute else _arguments(call, 1)
             recorder.sizes.ask_input(f"{node}.{name}{text}", answer)
-        else:
-            written: Value = recorder.create_arg((call.args, call.kwargs))
+        elif recorder.sizes.can_write(answer):
+            with recorder.in_graph(node.graph if node else recorder.graph):
+                self._ask_again(call, answer)
+            if name == "shape" and node:
+                recorder.unsure.discard(node)
+
+    def _ask_again(self, call: Call, answer: Value) -> None:
+        """Let the graph ask what was asked, once."""
+        recorder = self._recorder
+        written: Value = recorder.create_arg((call.args, call.kwargs))
+        key = recorder.graph, repr((call.function, written, answer))
+        if key not in self._asked:
+            self._asked.add(key)
             again = recorder.record(call, *written)
-            recorder.sizes.check_equal(again, recorder.create_arg(answer))
+            expected = recorder.create_arg(answer)
+            is_attribute = again.target is getattr
+            what = ".".join(map(str, again.args)) if is_attribute else again
+            message = f"the trace relied on {what} == {expected!r}"
+            message += f", asked at {frames.where()}"
+            holds = recorder.call(answered, again, expected, message)
+            recorder.call(assert_, holds, "")
 
     def text_of(self, name: str) -> str:
         """The text of a tensor or size, which no guard compares.
@@ -102,26 +131,48 @@ class Questions:
             return str(specialize(number))
         return self.text_of(self._recorder.sizes.text(number))
 
-    def ask_mode(self, call: Call) -> None:
-        """Note that the program asks for a mode."""
-        given = ", ".join(map(repr, call.args))
-        text = f"torch.{call.name}({given})"
-        self.modes.setdefault(text, frames.where())
-
-    def _ask_what_casts(self, device: str) -> None:
-        """Note that a dtype was asked that these modes decide."""
-        where = frames.where()
-        self.modes.setdefault(f"torch.is_autocast_enabled({device!r})", where)
-        self.modes.setdefault("torch.get_default_dtype()", where)
+    def ask_mode(self, call: Call, answer: Value) -> None:
+        """Note that the program asks for a mode, and the answer."""
+        text = MODES[call.function] + _arguments(call, 0)
+        if self._recorder.blocks:  # one of them may have decided it
+            self._ask_again(call, answer)
+        else:
+            self.modes.append(Guard(text, answer, frames.where()))
 
 
-_FOLLOWS: Final = frozenset(
-    "dtype device layout ndim dim ndimension shape size numel nelement type "
-    "is_floating_point is_complex is_signed element_size itemsize nbytes "
-    "get_device is_cpu is_cuda is_meta is_sparse is_quantized is_nested "
-    "is_mkldnn is_mps is_xpu __len__".split()
+def _arguments(call: Call, first: int) -> str:
+    """The arguments of a call as text, from one of them on."""
+    given = [*map(repr, call.args[first:])]
+    given += [f"{key}={value!r}" for key, value in call.kwargs.items()]
+    return f"({', '.join(given)})"
+
+
+_SHAPES: Final = frozenset(
+    "ndim dim ndimension shape size numel nelement __len__".split()
 )
-"""Questions whose answer follows from what each guard checks."""
+"""Questions whose answer follows from the shape."""
 
-_ANSWERS: Final = (bool, int, float, str, tuple, NoneType, *SYMBOLIC)
+_OF_KIND: Final = _SHAPES | frozenset(
+    "dtype device layout type is_floating_point is_complex is_signed "
+    "element_size itemsize nbytes get_device is_cpu is_cuda is_meta is_sparse "
+    "is_quantized is_nested is_mkldnn is_mps is_xpu".split()
+)
+"""Questions about inputs whose answer follows from what each guard checks."""
+
+_ANSWERS: Final = (
+    *(bool, int, float, str, tuple, NoneType, *SYMBOLIC),
+    *(torch.dtype, torch.device, torch.layout, torch.memory_format),
+)
 """Types of answers that can be compared."""
+
+
+def _modes() -> Iterator[tuple[Value, str]]:
+    """These functions, and how a guard calls them."""
+    for module in (mha, cuda, torch._C, torch):  # noqa: SLF001
+        for name, value in vars(module).items():
+            if OF_MODES.fullmatch(name) and callable(value):
+                yield original_of(value), f"{module.__name__}.{name}"
+
+
+MODES: Final = dict(_modes())
+"""A function that asks in which mode a program runs → how a guard calls it."""

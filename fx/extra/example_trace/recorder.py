@@ -92,6 +92,8 @@ Make: TypeAlias = Callable[[Value, Value], Node]
 class Lifting(Protocol):
     """A function that is recorded as a module: see `handlers`."""
 
+    outer: tuple[Graph, Lifting | None, dict[int, Node]]
+
     def lift(self, node: Node) -> Node:
         """The node itself, or what stands in the module for one outside."""
         ...
@@ -104,6 +106,7 @@ class Recorder(Tracer):
         sizes: the symbols, and what was asked about them.
         questions: what else was asked.
         node_by_id: id of a tensor → the node that computes it.
+        inputs: the placeholders of the program itself.
         inner: the innermost function that is recorded as a module.
         erasable: nodes that only take a value apart, or fetch one.
         paused: how many calls go on in which nothing is recorded.
@@ -112,6 +115,10 @@ class Recorder(Tracer):
         shown: what the program gets for an attribute of a module.
         entered: notes who reads the `training` of which module.
         blocks: what has to be put back when a block ends, by its id.
+        refusal: the first error of ours that the program was given.
+        failure: what to say of the first call that failed as it would in
+            eager, but might not in other calls.
+        unsure: nodes whose shape depends on what the root has, or on a leaf.
         held: what the root holds, as it was.
         made: all that has no data.
     """
@@ -141,8 +148,12 @@ class Recorder(Tracer):
         self.entered: Entered = Entered(state.modules)
         self.node_by_id: dict[int, Node] = {}
         self.inner: Lifting | None = None
+        self.inputs: set[Node | None] = set()
         self.erasable: set[Node] = set()
         self.blocks: dict[int, Node] = {}
+        self.refusal: Exception | None = None
+        self.failure: TraceError | None = None
+        self.unsure: set[Node] = set()
         self.paused: int = 0
         self.has_ended: bool = False
         self.ran_on_data: bool = False
@@ -166,6 +177,7 @@ class Recorder(Tracer):
             values.clear()
         for known in (self.node_by_id, self._real_of, self._fake_of):
             known.clear()
+        self.refusal = self.failure = None
 
     @property
     def paths(self) -> dict[nn.Module, str]:
@@ -195,6 +207,11 @@ class Recorder(Tracer):
         finally:
             self.shown = before
 
+    def refuse(self, error: Exception) -> None:
+        """Remember an error of ours, which the program may catch."""
+        if self.refusal is None:  # its line is known now, and not later
+            self.refusal = errors.refusal(error, self.paths)
+
     # -- nodes -------------------------------------------------------------
 
     def create_node(
@@ -210,7 +227,22 @@ class Recorder(Tracer):
         if self.inner is not None:
             lifted: Value = map_arg((args, kwargs), self.inner.lift)
             args, kwargs = lifted
-        return super().create_node(kind, target, args, kwargs, name, type_expr)
+        node = super().create_node(kind, target, args, kwargs, name, type_expr)
+        is_roots = kind in ("call_module", "get_attr")
+        if is_roots or not self.unsure.isdisjoint(node.all_input_nodes):
+            self.unsure.add(node)
+        return node
+
+    @contextmanager
+    def in_graph(self, graph: Graph) -> Iterator[None]:
+        """A block that is recorded into the graph around a submodule's."""
+        before = self.graph, self.inner
+        try:
+            while self.inner is not None and self.graph is not graph:
+                self.graph, self.inner, _ = self.inner.outer
+            yield
+        finally:
+            self.graph, self.inner = before
 
     def call(self, target: Function, *args: Argument, **kwargs: Value) -> Node:
         """Add a call_function node."""
@@ -361,7 +393,12 @@ class Recorder(Tracer):
     ) -> Value:
         """Run a leaf module, and record its call as one node."""
         make = partial(self.create_node, "call_module", path)
-        result = self.record_leaf(Call(forward, args, kwargs), make)
+        call = Call(forward, args, kwargs)
+        try:
+            result = self.record_leaf(call, make)
+        except errors.REFUSALS as error:
+            self.refuse(error)
+            raise
         for module in self.root.get_submodule(path).modules():
             self._leaf_states[module] = _state_of(module)
         return result
@@ -419,8 +456,10 @@ class Recorder(Tracer):
         if given.changed(before):
             raise TraceError(errors.changed(call.name))
         node = make(*written)
+        self.unsure.add(node)
         if not is_tensor(result) and result is not None:
             node = self.call(of_structure, node, structure_of(result))
+            self.unsure.add(node)
         return bind(node, result)
 
     def run_call(
@@ -451,12 +490,23 @@ class Recorder(Tracer):
                 with unset_fake_temporarily(), self.showing(self.real):
                     result = call.mapped(self.real).run()
             except Exception:
+                if self.failure is None and self._may_vary(call):
+                    self.failure = TraceError(errors.caught(error))
                 raise error from None
             kinds = torch.Tensor, NoneType
             if all(isinstance(x, kinds) for x in pytree.tree_leaves(result)):
                 return result, self._bind_real
             message = errors.data_dependent(error, self.paths)
             raise TraceError(message) from error
+
+    def _may_vary(self, call: Call) -> bool:
+        """Whether a call may be given other shapes when the graph runs."""
+        leaves = pytree.tree_leaves((call.args, call.kwargs))
+        for leaf in filter(is_tensor, leaves[:]):
+            leaves += leaf.shape
+            if self.node_by_id.get(id(leaf)) in self.unsure:
+                return True
+        return any(isinstance(leaf, SYMBOLIC) for leaf in leaves)
 
     def _bind_real(self, node: Node, value: Value) -> Value:
         """Bind the result of a run with data: all its sizes are unknown."""

@@ -40,7 +40,7 @@ from ...torch_internals.symbolic_sizes import (
     written,
 )
 from ...usedef.values import Argument, Value
-from .guards import Guard, of_kind
+from .guards import Guard, answered, of_kind
 
 Dims: TypeAlias = Mapping[int, Value] | None
 """Which sizes of a tensor may vary, by their place; None for all of them."""
@@ -174,6 +174,16 @@ class Sizes:
         """The node that computes a SymInt or the like, or a constant."""
         return self._of_text(ast.parse(self.text(number), mode="eval").body)
 
+    def can_write(self, value: Value) -> bool:
+        """Whether nodes can compute a size, or each size of a shape."""
+        try:
+            for number in value if isinstance(value, tuple) else (value,):
+                if isinstance(number, SYMBOLIC):
+                    self.node(number)
+        except KeyError:
+            return False
+        return True
+
     def ask_if_one(self, tensor: torch.Tensor) -> None:
         """Ask of each size of a tensor whether it is 1."""
         for size in tensor.shape:
@@ -233,20 +243,13 @@ class Sizes:
             return
         self.guards.append(Guard(text, answer, frames.where()))
 
-    def check_equal(self, node: Node, answer: Argument) -> None:
-        """Let the graph check that a question has the same answer again."""
-        graph = node.graph
-        equal = graph.call_function(operator.eq, (node, answer))
-        message = f"the trace relied on {node} == {answer!r}"
-        message += f", asked at {frames.where()}"
-        graph.call_function(assert_, (equal, message))
-
     def check_unbacked(self) -> None:
         """Let the graph check what was asked of sizes that it computes."""
         for text, line in self._unbacked_asked.items():
             node = self._of_text(ast.parse(text, mode="eval").body)
             message = f"the trace relied on {text}, asked at {line}"
-            self._graph.call_function(assert_, (node, message))
+            holds = self._graph.call_function(answered, (node, True, message))
+            self._graph.call_function(assert_, (holds, ""))
 
 
 _OPERATORS: Final[dict[type, Callable[..., Value]]] = {

@@ -23,6 +23,7 @@ import random
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from itertools import chain
 from types import FunctionType
 from typing import Final
 
@@ -58,13 +59,20 @@ from .calls import (
     Leaves,
     handing_to,
     is_one_for_python,
-    places_of_isinstance,
+    places_of,
 )
 from .example import Example
 from .guarded_code import GuardedCodeGen, Outputs
 from .guards import Guards
 from .recorder import Recorder
-from .structures import Apart, Constant, Container, Part, check_results
+from .structures import (
+    Apart,
+    Constant,
+    Container,
+    Part,
+    check_results,
+    is_tensor,
+)
 from .structures import Leaf as TensorLeaf
 
 
@@ -162,10 +170,13 @@ class ExampleRun(TraceRun):
         TRACES.patch(*TRAINING)
         for place in FLAGS:
             TRACES.patch(*place)
+        leaf = handing_to(Recorder.call_function)
         for holder, name in self._leaves_of_user.places():
-            TRACES.patch(holder, [name], handing_to(Recorder.call_function))
-        for namespace in places_of_isinstance():
-            TRACES.patch(namespace, ["isinstance"], QUESTION)
+            TRACES.patch(holder, [name], leaf)
+        chosen = [(each, leaf) for each in self._leaves_of_user.functions]
+        makers = [*handlers.FUNCTIONS, *chosen]
+        for holder, name, make in places_of(makers, QUESTION):
+            TRACES.patch(holder, [name], make)
         TRACES.patch(*COMPUTED, remembering)
         handlers.patch()
         trial.patch()
@@ -178,8 +189,11 @@ class ExampleRun(TraceRun):
     ) -> Value:
         """Answer a builtin that asks what an object is."""
         result = function(*args, **kwargs)
-        if function is isinstance and not result:
-            return is_one_for_python(*args)
+        if function is isinstance:
+            value, kinds = args
+            if is_tensor(value) and _LEGACY in map(type, _flat(kinds)):
+                value.type()  # which is a question
+            return result or is_one_for_python(value, kinds)
         return result
 
     def _visit_forward(self, module: nn.Module) -> None:
@@ -234,11 +248,8 @@ class ExampleRun(TraceRun):
             if _drawn() != drawn:
                 raise TraceError(errors.drawn())
             return self._finish(example, result, guards)
-        except DATA_DEPENDENT as error:
-            message = errors.data_dependent(error, recorder.paths)
-            raise TraceError(message) from error
-        except UNSUPPORTED as error:
-            raise TraceError(errors.unsupported(error)) from error
+        except (*DATA_DEPENDENT, UNSUPPORTED) as error:
+            raise errors.refusal(error, recorder.paths) from error
 
     def _try(
         self, gm: GraphModule, example: Example, written: list[torch.Tensor]
@@ -270,16 +281,24 @@ class ExampleRun(TraceRun):
 
     def _run(self, example: Example) -> Value:
         """Run the program, hooks of a module included."""
+        recorder = self.recorder
         try:
-            with CallMode(self.recorder):
-                return self._root(*example.args, **example.kwargs)
+            with CallMode(recorder):
+                result = self._root(*example.args, **example.kwargs)
+            swallowed = recorder.refusal or recorder.failure
+            if swallowed is not None:
+                raise swallowed
+            return result
         except Exception as error:
+            refusal = recorder.refusal
+            if refusal is not None and refusal is not error:
+                raise refusal from error
             devices = {
                 name: str(tensor.device)
                 for name, tensor in [
                     *zip(example.names, example.tensors, strict=True),
-                    *self.recorder.root.named_parameters(),
-                    *self.recorder.root.named_buffers(),
+                    *recorder.root.named_parameters(),
+                    *recorder.root.named_buffers(),
                 ]
             }
             if "device" in str(error) and len({*devices.values()}) > 1:
@@ -311,7 +330,8 @@ class ExampleRun(TraceRun):
         recorder.erase_unused()
         recorder.entered.note_mode(output, recorder.root.training)
         noted = [
-            *example.guards(recorder.questions.modes),
+            *example.guards(),
+            *recorder.questions.modes,
             *recorder.sizes.guards,
         ]
         guards.note(example.names, noted)
@@ -352,6 +372,12 @@ class ExampleRun(TraceRun):
             yield f"{path} is assigned by the program, and not by the graph"
 
 
+def _flat(kinds: Value) -> list[Value]:
+    """The classes that `isinstance` is given."""
+    nested = map(_flat, kinds if type(kinds) is tuple else ())
+    return [kinds, *chain.from_iterable(nested)]
+
+
 def _drawn() -> tuple[Value, ...]:
     """The states of the random numbers that a graph cannot draw."""
     numpy = sys.modules.get("numpy")
@@ -379,5 +405,8 @@ def _is_plain(part: Part) -> bool:
         return is_known and all(map(_is_plain, part.parts))
     return isinstance(part, TensorLeaf)
 
+
+_LEGACY: Final[Value] = type(torch.FloatTensor)
+"""The class of classes that know a dtype and a device."""
 
 _HELD: Final = (bool, int, float, str, type(None), torch.dtype, torch.device)

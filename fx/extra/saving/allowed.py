@@ -42,7 +42,7 @@ from ...tracing.concrete_args import _assert_is_none, _assert_same
 from ...usedef.qualified_names import _type_repr, pretty_target
 from ...usedef.values import Value
 from ..effects.effect_tables import OF_PYTHON, PURE_TORCH
-from ..example_trace.guards import Guards
+from ..example_trace.guards import Guards, answered
 
 _BUILTINS: Final = (
     "abs all any bool complex dict divmod enumerate float frozenset int "
@@ -79,7 +79,7 @@ def _functions() -> Mapping[str, object]:
     state += (enter_autocast, exit_autocast)
     of_python = [function for _, function in OF_PYTHON]
     of_python += map(vars(builtins).get, _BUILTINS)
-    checks = (assert_, assert_fn, _assert_is_none, _assert_same)
+    checks = (assert_, answered, assert_fn, _assert_is_none, _assert_same)
     functions = (*checks, *state, *PURE_TORCH, *of_python, *_of_torch())
     return {pretty_target(function): function for function in functions}
 

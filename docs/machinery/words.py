@@ -144,16 +144,19 @@ def label(page: Page, docs: Path, kinds: dict[str, Kind]) -> str:
         whole = Length(*map(sum, zip(*each, strict=True)))
         return f"{own} · with the core files {whole}"
     own = length(page)
+    path = LIBRARY / page.name.removeprefix(FILES).replace(".md", ".py")
     file = file_of(page.name)
     if file is None:
-        return str(own)
+        there = page.name.startswith(FILES) and path.is_file()
+        return f"fx/{path.relative_to(LIBRARY)} · {own}" if there else str(own)
     if page.name not in core_pages(file.stage):
         part = f"for reference · {own}"
     elif REFERENCE in page.lines:
         part = f"core {length(page, core=True)} · in all {own}"
     else:
         part = f"core · {own}"
-    return f"Stage {file.stage:02d} · {part} beside the code"
+    where = f"fx/{path.relative_to(LIBRARY)} · Stage {file.stage:02d}"
+    return f"{where} · {part} beside the code"
 
 
 def filled(text: str, page: str, docs: Path, kinds: dict[str, Kind]) -> str:

@@ -89,7 +89,8 @@ def test_the_core_ends_where_reference_begins() -> None:
 def test_a_core_page_says_how_long_its_core_is() -> None:
     said = label(page(BESIDE, "files/node.md"), ROOT / "docs", KINDS)
     assert said == (
-        "Stage 02 · core 2 minutes · in all 2 minutes beside the code"
+        "fx/node.py · Stage 02 · core 2 minutes · in all 2 minutes "
+        "beside the code"
     )
 
 
@@ -153,8 +154,9 @@ def test_a_definition_that_is_not_there_is_an_error_with_its_line() -> None:
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("files/node.md", "Stage 02 · core · 2 minutes beside the code"),
-        ("files/annotate.md", "Stage 03 · for reference · 2 minutes beside"),
+        ("files/node.md", "fx/node.py · Stage 02 · core · 2 minutes beside"),
+        ("files/annotate.md", "fx/annotate.py · Stage 03 · for reference"),
+        ("files/as_torch.md", "fx/as_torch.py · 2 minutes"),
         ("library.md", "2 minutes"),
         ("glossary.md", ""),
     ],

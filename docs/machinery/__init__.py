@@ -162,6 +162,7 @@ stage in docs/playground/tasks.py. What both load is made when the site is
 built (docs/machinery/hook.py); Python for browsers is fetched once, by npm.
 
 `/// speed`: a chart of the recorded benchmarks.
+`/// results | programs`: what other people's programs did.
 
 `/// api | trace`: the public names of a group (GROUPS in reference_pages.py),
 each with its example: the lines below its comment in docs/examples/api.py.

@@ -110,7 +110,7 @@ it.
 What the source documents say stands beside the code by itself: each claim of
 tests/claims.toml names a definition, and a § in its margin opens the claim.
 `/// claims`, on the page of a stage: the statements about that stage, folded.
-`/// document | 003`: a document section by section. `/// ledger`: all claims.
+`/// ledger`: all claims, first those that are no longer so.
 `/// ranked`: which rows of the page's tables are met `often:` and `sometimes:`
 (lists of the ids in their first cells); with a filter, and cards when narrow.
 

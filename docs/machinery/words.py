@@ -32,7 +32,7 @@ CODE: Final = ("file", "source", "excerpt", "run", "predict", "play")
 """The blocks that show code."""
 
 LOOKED_UP = (
-    *("index.md", "api/", "claims.md", "documents/"),
+    *("index.md", "api/", "claims.md"),
     *("differences.md", "glossary.md", "speed.md"),
 )
 """Pages for looking something up."""

@@ -127,7 +127,6 @@ UNDRAWN = {
     ),
     "/// torch | fx.node.Node\nText.\n///\n": "a name of torch",
     "/// claims\n///\n": "belongs to the page of a stage",
-    "/// document | 007\n///\n": "no such document; there are 000, 001",
     "/// exercises | 9\n///\n": "no stage '9'",
     "/// write | node.Node._conect\nText.\n///\n": "did you mean Node._connect",
     "/// write | graph.Graph.lint\nText.\n///\n": "is not an exercise",

@@ -61,7 +61,7 @@ whatever block it stands: link to
 
 A file that is no core of a stage needs no page: one is made of it, its
 docstrings beside its code, with what the documents say and a link to torch's
-lines where a docstring has `torch.fx: node.py, Node.prepend` as a paragraph
+file where a docstring has `torch.fx: node.py, Node.prepend` as a paragraph
 (what 2.15 does otherwise follows a semicolon).  A name in backticks that the
 file defines or imports is a link.  Such a file has a page by hand where one
 wants to say more (an example, a drawing); it ends with the block
@@ -100,12 +100,9 @@ setter, a string below a variable, and statements that name nothing and follow.
 `/// excerpt | NAME`: the same on any other page, a quotation with a link to
 the page that owns it.  Options as above.
 
-`/// torch | torch.fx.node.Node.prepend`: where torch.fx has it, and in your
-words what 2.15 does differently.  The lines are in docs/machinery/quotes.toml,
-because the torch that is installed here may be another one.  For a new name,
-or a new torch, that table is made anew (docs/machinery/quotes.py says how).
-What torch makes at run time has no place there: name the function that makes
-it.
+`/// torch | torch.fx.node.Node.prepend`: in which file torch.fx has it, with a
+link, and in your words what 2.15 does differently.  What torch makes at run
+time has no place there: name the function that makes it.
 
 What the source documents say stands beside the code by itself: each claim of
 tests/claims.toml names a definition, and a § in its margin opens the claim.

@@ -7,7 +7,6 @@ docs/ has a page for it.  So a change to such a file touches no page.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -29,8 +28,6 @@ TAGS = {
     "passes/split_module.py": ("split a module", "cut a model"),
 }
 """What readers search for a made page by, if not by its own words."""
-
-_whole = re.compile(r"/{3,} *file *\| *(.*?) *$")
 
 
 def pages(docs: Path) -> list[str]:
@@ -103,12 +100,6 @@ def texts(docs: Path) -> dict[str, str]:
     for page in written(docs):
         found[page] = (docs / page).read_text(encoding="utf-8")
     return dict(sorted(found.items()))
-
-
-def shown_whole(line: str) -> str:
-    """The file that a line of a page says to show whole; "" for others."""
-    found = _whole.match(line)
-    return found[1] if found else ""
 
 
 def _page(name: str) -> str:

@@ -131,7 +131,7 @@ def test_what_torch_does_otherwise_stands_below_where_it_has_it() -> None:
     draw_docstring(box, "torch.fx: node.py, Node.prepend; it returns `None`.")
     (aside,) = box
     where, said = aside
-    assert "torch/fx/node.py, lines" in "".join(where.itertext())
+    assert "torch/fx/node.py" in "".join(where.itertext())
     assert "".join(said.itertext()) == "It returns None."
     draw_docstring(box, "torch.fx: node.py, Node.prepend (of a base)")
     assert "".join(box[1].itertext()).endswith(" (of a base)")

@@ -91,7 +91,7 @@ def inside(*arguments: str, env: Mapping[str, str], cwd: Path = uv.ROOT) -> int:
 
 
 def checked() -> int:
-    """Import fx elsewhere, run the tour, the tests and the check of quotes.
+    """Import fx elsewhere, run the tour and the tests.
 
     Returns:
         0, or the status of something that failed; all is run in any case.
@@ -102,7 +102,6 @@ def checked() -> int:
         inside("-W", "error", "-c", say, env=env, cwd=ENVIRONMENT),
         inside("-m", "stages.tour", env=env),
         inside(*PYTEST, *TESTS, env=env),
-        inside("-m", "docs.machinery.quotes", "--check", env=env),
     )
     return next(filter(None, statuses), 0)
 

@@ -7,6 +7,11 @@ leaf of its inputs, and its generated code begins by taking the inputs apart:
 
 The spec says which structure the trace has seen.  Inputs of another one are
 refused: of a longer list, the graph knows nothing to do with the rest.
+
+The spec leads: torch's own pytree takes apart whatever it is given and says
+what it found, which would have to be compared afterwards.  A tuple may stand
+for a list and any mapping for a dict, and a named tuple must be of its own
+class, because another may have the same fields in another order.
 """
 
 from __future__ import annotations
@@ -61,6 +66,9 @@ def tree_flatten_spec(tree: Value, spec: pytree.TreeSpec) -> list[Value]:
 
     A tuple and other sequences may stand for a list, and a mapping for a dict;
     but a named tuple is of its class.
+
+    Each level adds its key to an error on the way out, so that a call that
+    succeeds pays nothing for it.
 
     Args:
         tree: nested containers.
@@ -179,6 +187,9 @@ def _said_of_spec(spec: pytree.TreeSpec) -> str:
 
 def _input_at(path: list[Value], tree: Value, frame: FrameType) -> str:
     """The parameter that a path begins at, which it loses; "" if unknown.
+
+    A name is believed only if each parameter of the caller is the very object
+    in the list, since anybody may call `tree_flatten_spec`.
 
     Args:
         path: the keys, the innermost first.

@@ -1,4 +1,8 @@
-"""Stage 03, proxies and magic methods: say what type a traced value has."""
+"""Stage 03, proxies and magic methods: say what type a traced value has.
+
+A type is never replaced, since it may come from the signature.  Outside of a
+trace the value is returned as it is.
+"""
 
 from __future__ import annotations
 

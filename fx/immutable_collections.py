@@ -4,6 +4,14 @@ A node knows its inputs, and each input knows its users.  A list inside
 `node.args` that could be appended to would make that knowledge wrong, and
 nothing would notice.  So each list and dict among the arguments is made
 immutable, and the error says what to do instead: assign a new one.
+
+Tuples would lock as well, but a function may tell a tuple from a list, and
+`torch.cat([a, b])` should be shown and called as it was written.  It is a lock
+against accidents: `list.append(a, x)` still works.
+
+Pickle makes a list by `append`, so `__reduce__` has it call the class with all
+items.  torch's pytree goes by exact types and would take these classes for
+leaves, so they are registered with it.
 """
 
 from __future__ import annotations

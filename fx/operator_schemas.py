@@ -4,6 +4,11 @@
 calls.  Every operator of torch has a signature for each of its overloads.
 Here a call is matched with the overload it means, and its arguments are
 written the way the signature of that overload gives them.
+
+Normalizing must not change what a call does: where it is not clear which
+overload is meant, there is an error or None, and no guess.  The first overload
+that fits need not be the right one: for `torch.max(x, 1)` it is the one whose
+second argument is another tensor, where 1 is a dimension.
 """
 
 from __future__ import annotations
@@ -268,6 +273,12 @@ def _meant(
     None if that is not certain: `torch.ops.aten.var(x, 1)` is the overload in
     which 1 is a truth value, since the first is called that takes what is
     given, converted.
+
+    A function such as `torch.add` looks at types.  `torch.ops` converts: it
+    calls the first overload for which all arguments can be converted, and what
+    it converts is not documented.  Overloads that differ in the types of their
+    parameters alone are no reason for None, because the arguments are written
+    alike.
     """
     taking = [f for f in fitting if _types_fit(f, types, type_matches)]
     if taking and isinstance(target, OpOverloadPacket):
@@ -349,6 +360,10 @@ def _signature_by_name(function: Function) -> Signature | None:
     """The signature of a Python function, if arguments can be given by name.
 
     None if it takes `*args`, `**kwargs` or arguments by position only.
+
+    Operators have one parameter that cannot be given by name, `from`.  It is
+    let through, because a caller that asks for keywords gets a dict, which can
+    be passed with `**`.
     """
     signature = python_signature(function)
     nameable = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
@@ -362,6 +377,11 @@ def _signature_by_name(function: Function) -> Signature | None:
 @functools.lru_cache(4096)
 def _as_called(facts: Facts, *, of_python: bool) -> Signature:
     """An overload's signature, with the defaults that a call of it has.
+
+    torch reads the text of `int reduction=Mean` as 0, so `torch.kl_div(x, y)`
+    does not reduce as the schema says, and some functions written by hand lack
+    parameters of the schema.  A parameter whose default nobody knows is left
+    out.
 
     Args:
         facts: what is known of the overload.

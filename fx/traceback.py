@@ -6,6 +6,10 @@ should keep, with each new node, where it comes from.  Inside
 `set_current_meta(node)`, and each node that is recorded meanwhile inherits
 that node's stack trace and notes.  The state is a ContextVar, so threads and
 tasks do not see each other's notes.
+
+What is inherited is a list, and not all of `meta`: a shape of the old node
+would be wrong on a new one that computes something else.  `from_node` grows by
+an entry for each transformation that changes the node.
 """
 
 from __future__ import annotations
@@ -99,6 +103,9 @@ def set_current_meta(
 ) -> AbstractContextManager[None]:
     """Let nodes recorded in this block inherit the notes of `node`.
 
+    It is called for each node that runs, so where notes are not preserved it
+    gives one shared context that does nothing.
+
     Args:
         node: the node being run; its meta is inherited.
         pass_name: the pass that runs it, for the note "from_node".
@@ -150,7 +157,11 @@ def format_stack() -> list[str]:
 
 
 def inherit(node: Node) -> None:
-    """Give a new node the notes it inherits."""
+    """Give a new node the notes it inherits.
+
+    Values are copied one level deep: a node that changes its `custom` must not
+    change its neighbour's.
+    """
     meta = get_current_meta()
     if not meta:
         return

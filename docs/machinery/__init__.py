@@ -30,25 +30,25 @@ the lines four more spaces in.
     make docs                                       # the whole site, strictly
 
 `outline` prints a page for a file: its units in order, each as a block. Group
-them with `to:`, write the prose, and give the page a line in mkdocs.yml (the
-list is there; take the # off).  `check` draws the page and says what is wrong
-with its blocks, which names of fx in its prose the code does not have, and
-which lines of the file it does not show, or shows twice.  `make docs` checks
-the links between pages as well.  `words` counts prose; the line below each
-page's title (stage, core or reference, minutes) comes from the same count.
+them with `to:` and write the prose.  `check` draws the page and says what is
+wrong with its blocks, which names of fx in its prose the code does not have,
+and which lines of a core file it does not show, or shows twice.  `make docs`
+checks the links between pages as well.  `words` counts prose; the line below
+each page's title (stage, core or reference, minutes) comes from the same
+count.
 
-## The page of a stage's file: docs/files/<path below fx, .md for .py>
+## The page of a core file: docs/files/<path below fx, .md for .py>
 
 Shows each line of its file exactly once, in the file's order (or better: in
 the order of explanation).  Example: docs/files/linked_list/linked_list.md.
 
-    # linked_list.py                     the title: the file's name
+    # The doubly linked list …           the title: the docstring's first line
     One or two paragraphs: what it is for; what it must keep true (the
     invariant, in a sentence that one could test); where it is used.
     ## The ring                          a section: an idea, not a class
     /// source | …                       blocks, each with its reason
-    ## For reference                     of a core file: what one looks up,
-                                         and what the stage's page tells
+    ## For reference                     what one looks up, and what the
+                                         stage's page tells
     ## In torch.fx                       /// torch blocks, what 2.15 does
 
 Prose beside code says why: what would break without the line, what was
@@ -59,12 +59,12 @@ whatever block it stands: link to
 
 ## The page of any other file
 
-A file that belongs to no stage needs no page: one is made of it, its docstrings
-beside its code, with what the documents say and a link to torch's lines where a
-docstring has `torch.fx: node.py, Node.prepend` as a paragraph (what 2.15 does
-otherwise follows a semicolon).  A name in backticks that the file defines or
-imports is a link.  Such a file has a page by hand where one wants to say more
-(an example, a drawing); it ends with the block
+A file that is no core of a stage needs no page: one is made of it, its
+docstrings beside its code, with what the documents say and a link to torch's
+file where a docstring has `torch.fx: node.py, Node.prepend` as a paragraph
+(what 2.15 does otherwise follows a semicolon).  A name in backticks that the
+file defines or imports is a link.  Such a file has a page by hand where one
+wants to say more (an example, a drawing); it ends with the block
 
     /// file | fx.show.page
     ///
@@ -100,17 +100,14 @@ setter, a string below a variable, and statements that name nothing and follow.
 `/// excerpt | NAME`: the same on any other page, a quotation with a link to
 the page that owns it.  Options as above.
 
-`/// torch | torch.fx.node.Node.prepend`: where torch.fx has it, and in your
-words what 2.15 does differently.  The lines are in docs/machinery/quotes.toml,
-because the torch that is installed here may be another one.  For a new name,
-or a new torch, that table is made anew (docs/machinery/quotes.py says how).
-What torch makes at run time has no place there: name the function that makes
-it.
+`/// torch | torch.fx.node.Node.prepend`: in which file torch.fx has it, with a
+link, and in your words what 2.15 does differently.  What torch makes at run
+time has no place there: name the function that makes it.
 
 What the source documents say stands beside the code by itself: each claim of
 tests/claims.toml names a definition, and a § in its margin opens the claim.
 `/// claims`, on the page of a stage: the statements about that stage, folded.
-`/// document | 003`: a document section by section. `/// ledger`: all claims.
+`/// ledger`: all claims, first those that are no longer so.
 `/// ranked`: which rows of the page's tables are met `often:` and `sometimes:`
 (lists of the ids in their first cells); with a filter, and cards when narrow.
 
@@ -119,8 +116,8 @@ writes that function must know, folded, and no part of the core's words.
 
 `/// exercises | 01`: a stage's exercises, with commands, and what to break.
 `/// stub | linked_list.linked_list.Link._unlink`: one as the learner finds it.
-`/// told | half_an_arrow`: a text of tests/course/golden, which is what a check
-says; `to: TEXT` shows it up to the first line that contains that.
+`/// told | half_an_arrow`: a text of tests/course/golden, which is what a
+check says; `to: TEXT` shows it up to the first line that contains that.
 
 `/// run | docs.examples.NAME`: a file with `main() -> None`, or a function of
 a file, without parameters; also stages.01.demo.  It is shown with all that it
@@ -135,8 +132,8 @@ program as above; the answer, folded, is what it prints.
     why: TEXT      said below the answer, when unfolded
 Ask what a reader would get wrong.
 
-`/// trace | docs.examples.steps_01`: a film of a graph, step by step.  There is
-one for each stage, steps_01 to steps_08: show it on the stage's page.  The
+`/// trace | docs.examples.steps_01`: a film of a graph, step by step.  There
+is one for each stage, steps_01 to steps_08: show it on the stage's page.  The
 prose becomes its caption: say the invariant that holds in every step.  Another
 film is a file with `film() -> Film`, at most 12 rows and 20 shots; what is
 new, changed or gone is found by itself (docs/machinery/film.py).  `first` is
@@ -144,8 +141,8 @@ the shot that it opens on.
 
 `/// choose | docs.examples.choose_02`: a figure that one asks.  The file has
 `choices() -> Choices` (docs/machinery/film.py): a question and a film for each
-answer, all worked out by fx while the page is built.  The prose is its caption.
-It needs no script: the answers are radio buttons.
+answer, all worked out by fx while the page is built.  The prose is its
+caption. It needs no script: the answers are radio buttons.
 
 `/// picture | ring`: a drawing; the prose becomes its caption, and says the
 same to one who cannot see it.  There are home, ring and use_def; another one
@@ -162,6 +159,7 @@ stage in docs/playground/tasks.py. What both load is made when the site is
 built (docs/machinery/hook.py); Python for browsers is fetched once, by npm.
 
 `/// speed`: a chart of the recorded benchmarks.
+`/// results | programs`: what other people's programs did.
 
 `/// api | trace`: the public names of a group (GROUPS in reference_pages.py),
 each with its example: the lines below its comment in docs/examples/api.py.
@@ -184,9 +182,10 @@ and `search: boost:`; see docs/library.md.
 
 ## What tests/docs asks of pages
 
-Each line of fx stands in one `/// source`; each stage's page has its claims,
-a question, its film, its demo and its exercises; each file of docs/examples,
-each picture and each term of the glossary is used by a page; a name in
-backticks that begins with `fx.` exists; every link leads somewhere.  A page
-with something to mend fails one test, its own in tests/docs/test_build.py.
+Each line of a core file stands in one `/// source`; each stage's page has its
+claims, a question, its film, its demo and its exercises; each file of
+docs/examples, each picture and each term of the glossary is used by a page; a
+name in backticks that begins with `fx.` exists; every link leads somewhere.  A
+page with something to mend fails one test, its own in
+tests/docs/test_build.py.
 """

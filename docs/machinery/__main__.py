@@ -15,7 +15,7 @@ from pathlib import Path
 from docs.machinery.checking import missing_pages, problems
 from docs.machinery.extension import KINDS
 from docs.machinery.literate import dotted
-from docs.machinery.pages import written
+from docs.machinery.pages import pages
 from docs.machinery.source import ROOT, find
 from docs.machinery.words import report
 
@@ -64,7 +64,7 @@ def check(page: str) -> int:
 def check_all() -> int:
     """Print a line for each page with something to mend, as `check` does."""
     lines = missing_pages(DOCS)
-    for page in written(DOCS):
+    for page in pages(DOCS):
         if found := problems(DOCS, page):
             more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
             lines.append(found[0].splitlines()[0] + more)

@@ -16,6 +16,7 @@ from docs.machinery.literate import gaps, shown_lines
 from docs.machinery.pages import pages, text_of
 from docs.machinery.reference import lent, names
 from docs.machinery.source import ROOT, UnknownName, find, page_of, read
+from stages.manifest import stages
 
 USUAL = (
     "admonition",
@@ -31,6 +32,9 @@ FILES = [
     for path in sorted((ROOT / "fx").rglob("*.py"))
 ]
 """Every file of fx."""
+
+CORE = [f"fx/{file}" for stage in stages().values() for file in stage.core]
+"""The core files of the stages, whose pages show each line once."""
 
 _named = re.compile(r"`(fx(?:\.\w+)+)`|\]\([^)\s]*#(fx(?:\.\w+)+)\)")
 
@@ -91,13 +95,13 @@ def _public() -> set[str]:
 
 
 def uneven(page: str, shown: Mapping[str, Counter[int]]) -> Iterator[str]:
-    """The lines of a page's file that are not shown exactly once.
+    """The lines of a core file that its page does not show exactly once.
 
     Args:
         page: the page's path below docs/.
         shown: path of a file of fx -> line -> how often pages show it.
     """
-    for name in FILES:
+    for name in CORE:
         if page_of(name) == page:
             for gap in gaps(read(ROOT / name), shown.get(name, Counter())):
                 yield f"docs/{page}: {gap}"

@@ -1,7 +1,8 @@
 """What the source documents say, as it is drawn beside the code.
 
-Everything comes from tests/claims.toml: each claim names the definition of fx
-that realises, changes or refuses it, and is drawn there as a mark that opens.
+Everything comes from tests/claims.toml and the tests of its claims: each claim
+names the definition of fx that realises, changes or refuses it, and is drawn
+there as a mark that opens.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from tests.checks.claims import (
     Section,
     cited,
     documents,
-    load,
+    tested,
 )
 
 VERDICTS: Final = {
@@ -65,9 +66,8 @@ def ledger() -> Ledger:
 @lru_cache(maxsize=1)
 def _ledger(changed: int) -> Ledger:
     """As `ledger`; `changed` makes an edited file another key."""
-    text = LEDGER.read_text(encoding="utf-8")
-    sources = documents(text)
-    claims = {claim.id: claim for claim in load(text)}
+    sources = documents(LEDGER.read_text(encoding="utf-8"))
+    claims = {claim.id: claim for claim in tested()}
     beside: dict[str, list[Claim]] = {}
     ours = [claim for claim in claims.values() if claim.code]
     for claim in ours:
@@ -94,7 +94,7 @@ def said_of(page: str) -> str:
     if not page.startswith("files/"):
         return ""
     if not (count := ledger().pages[page]):
-        return "The page Claims has no statement about it."
+        return ""
     many = "one statement" if count == 1 else f"{count} statements"
     return f"The page Claims has {many} about it: open a § beside the code."
 

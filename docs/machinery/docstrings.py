@@ -9,8 +9,8 @@ import xml.etree.ElementTree as etree
 from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
-from docs.machinery.quotes import Quote, Table, of_torch, table
 from docs.machinery.scene import after, element
+from docs.machinery.torch_source import of_torch, where
 
 Link: TypeAlias = Callable[[str], str]
 """What a name in backticks is linked to: an address, or "" for no link."""
@@ -126,37 +126,17 @@ def _inline(box: etree.Element, text: str, link: Link = _nowhere) -> None:
             last = element(box, "code", part)
 
 
-# --- torch's own ------------------------------------------------------------
-
-TORCH = "https://github.com/pytorch/pytorch/blob"
-"""Where torch's source is public, below the name of a tag."""
-
-
 def _torch(box: etree.Element, name: str, rest: str, link: Link) -> None:
-    """Where torch.fx has it, with a link to the lines if they are known.
+    """Where torch.fx has it, with a link to the file.
 
     What follows a semicolon is what it does otherwise, and stands below.
     """
     said = rest[2:] if rest.startswith("; ") else ""
     if said:
         box = element(box, "div", css="fx-torch", role="note")
-    where = element(box, "p", css="fx-where")
-    known = table()
-    quote = known.quotes.get(name)
-    if quote is None:
-        _inline(where, f"torch.fx: `{name}`")
-    else:
-        after(element(where, "strong", f"torch.fx {known.torch}"), " ")
-        after(element(where, "code", quote.name), " ")
-        link_to(where, known, quote)
+    line = element(box, "p", css="fx-where")
+    where(line, name)
     if said:
         _inline(element(box, "p"), said[:1].upper() + said[1:], link)
     elif rest:
-        _inline(where, rest)
-
-
-def link_to(box: etree.Element, known: Table, quote: Quote) -> None:
-    """A link to lines of torch's public source."""
-    tag = f"{TORCH}/v{known.torch}/{quote.path}"
-    link = element(box, "a", href=f"{tag}#L{quote.first}-L{quote.last}")
-    link.text = f"{quote.path}, lines {quote.first}-{quote.last}"
+        _inline(line, rest)

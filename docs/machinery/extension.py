@@ -31,6 +31,7 @@ from docs.machinery import (
     playing,
     ranking,
     reference_pages,
+    results,
     running,
     stepper,
     tables,
@@ -58,6 +59,7 @@ BLOCKS: dict[str, Block] = {
     **chart.BLOCKS,
     **choosing.BLOCKS,
     **reference_pages.BLOCKS,
+    **results.BLOCKS,
     **whole_file.BLOCKS,
 }
 """Every block that a page may have, by name."""

@@ -2,58 +2,87 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from itertools import groupby
 from pathlib import Path, PurePath
+from typing import TypeAlias
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
 from docs.machinery import making, playing, terms
-from docs.machinery.pages import DOCS, made
+from docs.machinery.pages import DOCS, made, pages
 from docs.machinery.source import FILES
+from docs.machinery.words import core_pages, file_of
+from stages.manifest import stages
 
-FILE_BOOST = 0.5
+FILE_BOOST = 0.3
 """What a word on the page of a file counts in a search; 1 is the usual."""
 
-SECTION = "The other files"
-"""What the navigation calls them; a list of that name in mkdocs.yml."""
+SECTION = "Source"
+"""The tab of all files of fx; a list of that name in mkdocs.yml."""
+
+MORE = "More files of this stage"
+
+PARTS = {
+    "Passes": ("passes", "experimental", "pipeline"),
+    "Beyond torch.fx": ("extra", "show", "as_torch"),
+}
+"""Parts of that tab behind the stages; what is in none is Internals."""
+
+Nav: TypeAlias = "list[dict[str, Nav] | str]"
 
 
 def on_config(config: MkDocsConfig) -> None:
-    """Put the pages that it does not name into the navigation, by room."""
-    named = set(_pages_in(config.nav))
-    pages = made(Path(config.docs_dir))
-    listed = by_room(page for page in pages if page not in named)
-    for entry in config.nav or []:
-        for within in entry.values() if isinstance(entry, dict) else ():
-            for one in within if isinstance(within, list) else ():
-                if isinstance(one, dict) and SECTION in one:
-                    one[SECTION] = listed
+    """Put the pages of all files into the navigation."""
+    if Path(config.docs_dir) == DOCS:
+        for entry in config.nav or []:
+            if isinstance(entry, dict) and SECTION in entry:
+                entry[SECTION] = source_tab()
 
 
-def by_room(pages: Iterable[str]) -> list[dict[str, list[dict[str, str]]]]:
-    """A list for each room, in order, with the name of each file."""
+def source_tab() -> Nav:
+    """The pages of all files: by stage, the core first, then by folder."""
+    known = set(pages(DOCS))
+    found = [page for page in sorted(known) if page.startswith(FILES)]
+    tab: Nav = []
+    for number, stage in stages().items():
+        core = core_pages(number)[1:]
+        more = [page for page in found if _is_of(page, number)]
+        rest: Nav = [page for page in more if page not in core]
+        own: Nav = [page for page in core if page in known]
+        if rest:
+            own.append({MORE: rest})
+        tab.append({f"{number:02d} {stage.title}": own})
+        found = [page for page in found if page not in {*core, *more}]
+    for name, rooms in PARTS.items():
+        inside = [page for page in found if _room(page)[0] in rooms]
+        tab.append({name: by_room(inside)})
+        found = [page for page in found if page not in inside]
+    tab.append({"Internals": by_room(found)})
+    return tab
 
-    def room(page: PurePath) -> str:
-        parts = page.relative_to(FILES).parent.parts
-        return "/".join(parts) or "fx"
 
-    paths = sorted(map(PurePath, pages), key=lambda page: (room(page), page))
-    return [
-        {name: [{f"{one.stem}.py": str(one)} for one in inside]}
-        for name, inside in groupby(paths, key=room)
-    ]
+def by_room(pages: Iterable[str]) -> Nav:
+    """A list for each folder, in order, with the pages of its files."""
+
+    def folder(page: str) -> str:
+        return "/".join(("fx", *_room(page)[:-1]))
+
+    paths = sorted(pages, key=lambda page: (folder(page), page))
+    return [{name: [*inside]} for name, inside in groupby(paths, key=folder)]
 
 
-def _pages_in(nav: object) -> Iterator[str]:
-    """The pages that a part of the navigation names."""
-    if isinstance(nav, str):
-        yield nav
-    elif isinstance(nav, dict | list):
-        for one in nav.values() if isinstance(nav, dict) else nav:
-            yield from _pages_in(one)
+def _room(page: str) -> tuple[str, ...]:
+    """The folders that a page's file is in, and its own name."""
+    return PurePath(page).relative_to(FILES).with_suffix("").parts
+
+
+def _is_of(page: str, stage: int) -> bool:
+    """Whether a page's file belongs to a stage."""
+    file = file_of(page)
+    return file is not None and file.stage == stage
 
 
 def on_pre_build(config: MkDocsConfig) -> None:

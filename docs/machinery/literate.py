@@ -13,11 +13,9 @@ from pathlib import Path
 
 from docs.machinery import claimed
 from docs.machinery.directives import Directive, Kind, Page, read_page
-from docs.machinery.docstrings import link_to
 from docs.machinery.errors import DocsError
 from docs.machinery.pages import text_of, texts
-from docs.machinery.quotes import table
-from docs.machinery.scene import Block, Scene, after, element
+from docs.machinery.scene import Block, Scene, element
 from docs.machinery.source import (
     FILES,
     PACKAGES,
@@ -30,6 +28,7 @@ from docs.machinery.source import (
     read,
     statements,
 )
+from docs.machinery.torch_source import where
 
 
 @dataclass(frozen=True)
@@ -338,14 +337,8 @@ def _torch(scene: Scene) -> etree.Element:
     name = scene.directive.argument
     if not name.startswith("torch."):
         raise scene.error("/// torch needs a name of torch: torch.fx.node.Node")
-    known = table()
-    quote = known.quote(name)
     aside = element(scene.parent, "div", css="fx-torch", role="note")
-    where = element(aside, "p", css="fx-where")
-    element(where, "strong", f"torch.fx {known.torch}")
-    code = element(where, "code", quote.name or quote.module)
-    after(code, " ")
-    link_to(where, known, quote)
+    where(element(aside, "p", css="fx-where"), name)
     return aside
 
 

@@ -1,17 +1,17 @@
 """The pages of the site: written by hand in docs/, or made from a file of fx.
 
-A file of the eight stages has a page that somebody wrote.  Any other file of
-fx has one that is made of the file itself, its docstrings beside its code,
-unless docs/ has a page for it.  So a change to such a file touches no page.
+A core file of a stage has a page that somebody wrote.  Any other file of fx
+has one that is made of the file itself, its docstrings beside its code, unless
+docs/ has a page for it.  So a change to such a file touches no page.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
 from docs.machinery.source import FILES, ROOT, page_of
+from stages.manifest import stages
 
 DOCS = ROOT / "docs"
 
@@ -24,11 +24,10 @@ TAGS = {
         *("split over machines", "pipeline parallel", "distributed"),
         "several gpus",
     ),
+    "passes/profiling.py": ("profile", "time each node"),
     "passes/split_module.py": ("split a module", "cut a model"),
 }
 """What readers search for a made page by, if not by its own words."""
-
-_whole = re.compile(r"/{3,} *file *\| *(.*?) *$")
 
 
 def pages(docs: Path) -> list[str]:
@@ -52,18 +51,35 @@ def made(docs: Path) -> dict[str, str]:
         return {}
     return {
         page: _page(name)
-        for name in without_stage()
+        for name in not_core()
         if not (docs / (page := page_of(name))).is_file()
     }
 
 
-def without_stage() -> Iterator[str]:
-    """The files of fx that belong to no stage, from the root."""
+def not_core() -> Iterator[str]:
+    """The files of fx that are no core of a stage, from the root."""
+    core = {file for stage in stages().values() for file in stage.core}
     for path in sorted((ROOT / "fx").rglob("*.py")):
-        with path.open(encoding="utf-8") as file:
-            staged = file.readline().startswith('"""Stage ')
-        if path.name != "__init__.py" and not staged:
-            yield path.relative_to(ROOT).as_posix()
+        below = path.relative_to(ROOT / "fx").as_posix()
+        if path.name != "__init__.py" and below not in core:
+            yield f"fx/{below}"
+
+
+def first_line(name: str) -> tuple[str, str]:
+    """What a file's docstring begins with: what it belongs to, and its title.
+
+    `Stage 05, codegen: the names of variables.` gives "Stage 05, codegen" and
+    "The names of variables".
+
+    Args:
+        name: the file, from the root.
+    """
+    with (ROOT / name).open(encoding="utf-8") as file:
+        line = file.readline().strip().strip('"').rstrip(".")
+    belongs, _, title = line.partition(": ")
+    word = title.partition(" ")[0]
+    plain = word.isalpha() and word.islower()
+    return belongs, title[:1].upper() + title[1:] if plain else title
 
 
 def text_of(docs: Path, page: str) -> str:
@@ -86,17 +102,11 @@ def texts(docs: Path) -> dict[str, str]:
     return dict(sorted(found.items()))
 
 
-def shown_whole(line: str) -> str:
-    """The file that a line of a page says to show whole; "" for others."""
-    found = _whole.match(line)
-    return found[1] if found else ""
-
-
 def _page(name: str) -> str:
-    """The page that is made of a file: its path, and all that it holds."""
+    """The page that is made of a file: its title, and all that it holds."""
     path = name.removeprefix("fx/")
     dotted = name.removesuffix(".py").replace("/", ".")
-    title = path.replace("_", r"\_")  # of __main__.py, too
+    title = first_line(name)[1].replace("_", r"\_")
     words = "".join(f"  - {one}\n" for one in TAGS.get(path, ()))
     tags = f"---\ntags:\n{words}---\n\n" if words else ""
     return f"{tags}# {title}\n\n/// file | {dotted}\n///\n"

@@ -12,6 +12,7 @@ import tomllib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import takewhile
 
 from docs.machinery.literate import dotted
 from docs.machinery.source import (
@@ -206,9 +207,13 @@ def _member(holder: Place, name: str) -> Place | None:
 
 
 def definitions(place: Place) -> list[ast.stmt]:
-    """The statements of a unit."""
-    unit = place.unit
-    return ast.parse(place.module.text(unit.first, unit.last)).body
+    """The statements of a unit; of a method, not what follows its class."""
+    unit, lines = place.unit, place.module.lines
+    inside = lines[unit.first - 1 : unit.last]
+    depth = len(inside[0]) - len(inside[0].lstrip()) if inside else 0
+    own = takewhile(lambda line: line[:depth].isspace() or not line, inside)
+    text = [line[depth:] for line in own] if depth else inside
+    return ast.parse("\n".join(text)).body
 
 
 def docstring_lines(place: Place) -> range:

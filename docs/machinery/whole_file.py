@@ -31,7 +31,12 @@ def _file(scene: Scene) -> etree.Element:
     if not directive.page.startswith(FILES):
         raise scene.error("/// file belongs to the pages of docs/files")
     module = find(directive.argument).module
-    intro = element(scene.parent, "div", id=module.name, css="fx-doc")
+    if module.path.endswith("__init__.py"):
+        heading = element(scene.parent, "h2", id=module.name, css="fx-name")
+        element(heading, "code", module.name)
+        intro = element(scene.parent, "div", css="fx-doc")
+    else:
+        intro = element(scene.parent, "div", id=module.name, css="fx-doc")
     said = _without_title(_head(module))
     draw_docstring(intro, said, linking(directive.page, module, is_head=True))
     link = linking(directive.page, module)

@@ -1,8 +1,6 @@
-"""How long the pages are: words of prose, and minutes to read them.
+"""How long the pages are: words of prose, and minutes to read these.
 
-The words are those of the prose alone.  The minutes are for all that one reads:
-prose, tables, folded notes, and the code that is shown.  The core of a page is
-what comes above its heading `## For reference`.
+The core of a page is what comes above its heading `## For reference`.
 """
 
 from __future__ import annotations
@@ -11,28 +9,20 @@ import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 from docs.machinery.directives import Directive, Kind, Page, read_page
-from docs.machinery.errors import DocsError
-from docs.machinery.literate import dotted, span_of
+from docs.machinery.literate import dotted
 from docs.machinery.reference import definitions
-from docs.machinery.source import FILES, UnknownName, find, page_of
-from docs.machinery.standalone import standalone
+from docs.machinery.source import FILES, find, page_of
 from stages.floors import LIBRARY, SourceFile, source_file
 from stages.manifest import stages
 
 WORDS: Final = 220
 """Words that one reads in a minute."""
 
-LINES: Final = 20
-"""Lines of code that one reads in a minute."""
-
-CODE: Final = ("file", "source", "excerpt", "run", "predict", "play")
-"""The blocks that show code."""
-
 LOOKED_UP = (
-    *("index.md", "api/", "claims.md", "documents/"),
+    *("index.md", "api/", "claims.md"),
     *("differences.md", "glossary.md", "speed.md"),
 )
 """Pages for looking something up."""
@@ -71,60 +61,10 @@ def words(page: Page, *, core: bool = False) -> int:
     return found
 
 
-class Length(NamedTuple):
-    """How much there is to read: words of text, and lines of code."""
-
-    words: int
-    lines: int
-
-    @property
-    def minutes(self) -> int:
-        """How long it takes."""
-        return max(1, round(self.words / WORDS + self.lines / LINES))
-
-    def __str__(self) -> str:
-        return f"{self.minutes} minute{'s' * (self.minutes > 1)}"
-
-
-def length(page: Page, *, core: bool = False) -> Length:
-    """How much there is to read on a page, with its code and tables.
-
-    Args:
-        page: the page.
-        core: count its core alone.
-    """
-    fenced, words, lines = False, 0, 0
-    for line in page.lines:
-        if core and line == REFERENCE:
-            break
-        if frame := _frame.match(line):
-            if frame[2]:
-                lines += _lines_of(page.directives[int(frame[2])])
-        elif line.lstrip().startswith(("```", "~~~")):
-            fenced = not fenced
-        elif fenced:
-            lines += 1
-        else:
-            words += len(_word.findall(line))
-    return Length(words, lines)
-
-
-_word = re.compile(r"[^\s|#-]\S*")
-
-
-def _lines_of(block: Directive) -> int:
-    """How many lines of code a block shows."""
-    if block.name not in CODE:
-        return 0
-    try:
-        if block.name == "file":
-            return len(find(block.argument).module.lines)
-        if block.name in ("source", "excerpt"):
-            span = span_of(block)
-            return span.last - span.first + 1
-        return standalone(block.argument).count("\n") + 1
-    except (DocsError, UnknownName):
-        return 0  # the block itself is told as an error
+def minutes(words: int) -> str:
+    """How long it takes to read some words."""
+    count = max(1, round(words / WORDS))
+    return f"{count} minute{'s' * (count > 1)}"
 
 
 def label(page: Page, docs: Path, kinds: dict[str, Kind]) -> str:
@@ -137,23 +77,22 @@ def label(page: Page, docs: Path, kinds: dict[str, Kind]) -> str:
     """
     if page.name.startswith(LOOKED_UP):
         return ""
+    own = words(page, core=True)
     if page.name.startswith("stages/"):
-        own = length(page, core=True)
         core = core_pages(int(Path(page.name).stem))
-        each = [length(read(docs, name, kinds), core=True) for name in core]
-        whole = Length(*map(sum, zip(*each, strict=True)))
-        return f"{own} · with the core files {whole}"
-    own = length(page)
-    file = file_of(page.name)
-    if file is None:
-        return str(own)
-    if page.name not in core_pages(file.stage):
-        part = f"for reference · {own}"
-    elif REFERENCE in page.lines:
-        part = f"core {length(page, core=True)} · in all {own}"
-    else:
-        part = f"core · {own}"
-    return f"Stage {file.stage:02d} · {part} beside the code"
+        whole = own + sum(
+            words(read(docs, name, kinds), core=True) for name in core[1:]
+        )
+        return f"{minutes(own)} · with the core files {minutes(whole)}"
+    path = LIBRARY / page.name.removeprefix(FILES).replace(".md", ".py")
+    if not (page.name.startswith(FILES) and path.is_file()):
+        return minutes(words(page))
+    where = f"fx/{path.relative_to(LIBRARY)}"
+    if file := file_of(page.name):
+        where += f" · Stage {file.stage:02d}"
+        if page.name in core_pages(file.stage):
+            where += f" · core, {minutes(own)} beside the code"
+    return where
 
 
 def filled(text: str, page: str, docs: Path, kinds: dict[str, Kind]) -> str:
@@ -176,7 +115,7 @@ def filled(text: str, page: str, docs: Path, kinds: dict[str, Kind]) -> str:
     text = text.replace("{repository}", address)
     text = re.sub(
         r"\{minutes (\S+)\}",
-        lambda found: str(length(read(docs, found[1], kinds), core=True)),
+        lambda found: minutes(words(read(docs, found[1], kinds), core=True)),
         text,
     )
     up = "../" * page.count("/")

@@ -4,6 +4,10 @@
 the number does not depend on the inputs.  For such small tensors `Constants`
 keeps the value, computes along with operators that take only constants, and
 drops a constant when an operator writes into its memory.
+
+Only tensors of one element are kept.  A number that depends on an input is
+refused, because Python would go on with it and no node would say so: the graph
+would be right for this one input and silently wrong for all others.
 """
 
 from __future__ import annotations

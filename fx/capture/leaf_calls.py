@@ -7,6 +7,9 @@ To `symbolic_trace` this is a leaf, one call in the graph.  `make_fx` records
 operators of torch, and a Python function is not one: it runs, and the graph
 has the operators inside of it.  Whoever marked the function may expect
 otherwise, so a capture warns of it.
+
+Functions that a library has marked with `torch.fx.wrap` are left out, because
+the user of the library has marked nothing.
 """
 
 from __future__ import annotations

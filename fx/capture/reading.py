@@ -59,7 +59,12 @@ def value_read(func: object) -> RuntimeError:
 
 
 class _Claim(NamedTuple):
-    """A storage, and the node that has made it, if any has."""
+    """A storage, and the node that has made it, if any has.
+
+    `nn.Parameter(x * 2)` is a new tensor in old memory.  A capture does not
+    know it and would fetch it like a weight.  So a tensor that was there before
+    may share storage only with others that were.
+    """
 
     storage: Value
     maker: Node | None

@@ -12,6 +12,16 @@ code, so that the code uses the very same object:
 So is each class in the type of a node, which becomes an annotation: those of
 parameters and of the return value are evaluated when the generated function is
 defined.  `typing.List[torch.Tensor]` is written `typing_List[torch.Tensor]`.
+
+Types are exact, because a subclass may print otherwise.  Python's parser
+accepts 200 nested brackets, so a deeper container without a node in it becomes
+a global as a whole.  A dataclass is written out only if there is a node in it;
+without one it is bound with whatever its `__post_init__` has done.
+
+Infinities and nan are not literals, so the code has globals for them.  A
+complex number with a zero part is written as a call, since a sum such as
+`(-0+1j)` may lose the sign of the zero.  Combined flags of an Enum, and members
+whose name is not an identifier or leads to another member, are bound.
 """
 
 from __future__ import annotations
@@ -324,6 +334,16 @@ _UNION: Final[Value] = typing.Union
 
 def type_text(kind: Value, names: GlobalNames) -> str:
     """A type, or another object that annotates something, as code.
+
+    An annotation may be any object.  One with parts is taken apart, so that its
+    classes can be named one by one; a class gets its name; all else is bound,
+    and so is a text between quotes, as in torch.fx.  `typing.List[int]` and
+    `list[int]` keep their own form.  `int | None` and `Optional[int]` are
+    written alike, because TorchScript does not find the parts of the first.
+
+    Three things look like generic types and are not: a class with an attribute
+    `__origin__`, the list in `Callable[[int], str]`, and `Annotated`, whose
+    `__origin__` is the type that it annotates.
 
     Args:
         kind: a class, a generic type with arguments, `int | None`, a string,

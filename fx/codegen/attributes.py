@@ -39,6 +39,9 @@ PRESERVED: Final = "_user_preserved_attributes"
 def paths_in(nodes: Iterable[Node]) -> dict[str, Node]:
     """The dotted paths that nodes fetch or call, each with its first node.
 
+    What is used is a place, not a module: one of two names of a module may be
+    unused.  Everything below a called module is used.
+
     Cost: O(nodes).
     """
     paths: dict[str, Node] = {}
@@ -182,6 +185,9 @@ def deep_copy(
 
 def shallow_copy(gm: GraphModule, new: GraphModule) -> GraphModule:
     """Make `new` a module with the attributes of `gm`, and give it the graph.
+
+    Everything is shared, but modules that exist only to make a path are made
+    again: a submodule added to the copy would appear in the original otherwise.
 
     Args:
         gm: the module to copy.

@@ -36,6 +36,11 @@ class LocalNames(dict[Node, str]):
     def __init__(self, nodes: Iterable[Node], root: str) -> None:
         """Name the nodes.
 
+        Nearly always the names that the nodes have are legal and distinct,
+        which a few questions about sets and one long text tell, each answered
+        in C.  Otherwise the nodes are named anew, in order, and those with a
+        good name keep it.
+
         Args:
             nodes: all nodes of the graph, in order.
             root: how the code finds the module, "self" or "self.child".

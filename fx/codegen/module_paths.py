@@ -3,6 +3,12 @@
 A graph module holds at the same paths what the module held that was traced.
 An operation that fails has changed nothing, except that a failed write may
 leave empty modules that it has put in on the way.
+
+Empty modules are made on the way, because a graph may name
+"encoder.proj.weight" before there is a module `encoder.proj`.  When attributes
+are copied, the value is looked for first, so that a path that does not exist
+leaves no empty modules behind; what both modules share already is not stored,
+since that would write into the source.
 """
 
 from __future__ import annotations

@@ -3,6 +3,12 @@
 A user can derive from `CodeGen`, or give a graph a function that edits the
 lines of its body (`Graph.on_generate_code`).  Such functions were written for
 several versions of torch.fx, and all of them must go on working.
+
+The oldest overrides of `generate_output` write `f"return {value}"`.  Then a
+node prints itself by its name, which may differ from its variable, so nodes
+print as their variables while such a method runs.  A function that edits the
+body may insert, drop and reorder lines; comments with the number of the node go
+with them, `# COUNTER: 3`, and are taken out afterwards.
 """
 
 from __future__ import annotations

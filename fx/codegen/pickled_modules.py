@@ -4,6 +4,11 @@ A pickle first makes an instance without a graph, by `reduce_graph_module`, and
 then sets its state, of which `GraphModule.__setstate__` compiles the graph.
 The class of an instance is for it alone and has no name to import; a pickle
 names the nearest class that has one, and the name that the class had.
+
+torch.fx pickles the code and traces it again.  Here the graph itself is
+pickled, with its names, types and `meta`.  `torch.load(weights_only=True)` sets
+a state only if its class is one that the user allowed, which a class that was
+just made cannot be: so an instance begins as one of the base class.
 """
 
 from __future__ import annotations

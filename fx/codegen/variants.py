@@ -34,6 +34,9 @@ class _PyTreeCodeGen(CodeGen):
     statement takes them apart, its last puts the outputs together. The specs
     are looked up in the module, as `_in_spec` and `_out_spec`.
 
+    An interpreter does not run the first statement, so `process_inputs` gives
+    it the leaves by the same specs.
+
     torch.fx: graph.py, _PyTreeCodeGen
     """
 
@@ -100,6 +103,9 @@ class _PyTreeCodeGen(CodeGen):
         self, fn_args: list[str], free_vars: list[str], expanded_def: bool
     ) -> str:
         """The statement that takes the inputs apart, after a line break.
+
+        Annotations stand in lines of their own, because `a: int, b: int = …` is
+        a SyntaxError.
 
         Args:
             fn_args: the parameters of the function.
@@ -172,6 +178,9 @@ class _BoxedCodeGen(CodeGen):
     """Writes a function of one list, which the function empties.
 
     Otherwise the caller's list would keep all inputs alive to the end.
+
+    AOTAutograd, which captures forward and backward for `torch.compile`, calls
+    its functions in this way.
 
     torch.fx: graph.py, _BoxedCodeGen
     """

@@ -16,6 +16,14 @@ autograd and functorch (`torch.func`) have done their part, to a dispatch mode:
 So the calls in the graph are calls of operators, `torch.ops.aten.….…` or a
 library's own, and the Python code, the modules and autograd that led to them
 are gone.
+
+Inputs and outputs are made outside of the mode, since describing them would be
+recorded.  The mode is inside of a fake mode: the innermost is asked first,
+records, and hands the operator on.  Captures can be nested, and the outer one
+is paused meanwhile.  What is switched for the run is switched back after it,
+also after an error: modes, the cache of autocast (it would hand out a cast
+parameter that no operator of this capture has made), and the fast path of
+attention layers, which would be one opaque node.
 """
 
 from __future__ import annotations
@@ -256,7 +264,11 @@ def _signature(f: Callable[..., Value], count: int) -> dict[str, Value]:
 def _add_output(
     capture: Capture, f: Callable[..., Value], result: Value, info: PyTreeInfo
 ) -> None:
-    """Make the output node; flatten the result if the inputs were nested."""
+    """Make the output node; flatten the result if the inputs were nested.
+
+    If no argument is nested, the result is given as it is, and the code has a
+    plain signature.
+    """
     returns = None
     if all(child.is_leaf() for child in child_specs(info.in_spec)):
         returns = annotations_of(inspect.unwrap(f)).get("return")
@@ -268,7 +280,13 @@ def _add_output(
 
 
 def _state(f: Callable[..., Value]) -> State:
-    """What the module has that `f` is, or that `f` is a method of."""
+    """What the module has that `f` is, or that `f` is a method of.
+
+    With the paths of the captured module a graph says `self.body.0.weight` and
+    not `_param_constant3`, and a state dict of the module fits it.  `self.count
+    = self.count + x` binds another tensor and writes to none, so no operator
+    says it: there is a warning.
+    """
     owner = inspect.unwrap(f)
     if isinstance(owner, functools.partial):
         owner = owner.func

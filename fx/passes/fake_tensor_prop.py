@@ -27,6 +27,9 @@ class FakeTensorProp(Interpreter):
 
         FakeTensorProp(gm).propagate(torch.randn(2, 3))
 
+    The weights of the module are real; the default mode turns them into fake
+    ones where they meet others.
+
     torch.fx: passes/fake_tensor_prop.py, FakeTensorProp
     """
 
@@ -71,7 +74,13 @@ class FakeTensorProp(Interpreter):
                     fake.fake_device = device
 
     def run_node(self, n: Node) -> Value:
-        """Run one node and annotate it."""
+        """Run one node and annotate it.
+
+        A later node may resize or transpose the value in place, so what is
+        noted is a detached tensor: it has sizes and strides of its own and
+        shares the storage, by which aliasing is recognised.  As in torch.fx, it
+        says `requires_grad=False`.
+        """
         result = super().run_node(n)
         value = map_aggregate(result, self._keep)
         if value is not None:

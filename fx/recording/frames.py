@@ -5,6 +5,11 @@ user's line, and `a, b = proxy` can work if the number of names is known.  This
 file finds the innermost frame that belongs neither to fx nor to torch, the
 expression that it evaluates and the instruction that it executes.  Bytecode
 changes from one Python to the next.
+
+It only reads.  What cannot be found out is "" or None and not an exception,
+because an error while making an error hides both.  A frame belongs to fx or
+torch by the name of its module and not by its file, since generated code has
+none.
 """
 
 from __future__ import annotations
@@ -77,6 +82,9 @@ def user_stack() -> str:
 def where(frame: FrameType | None = None) -> str:
     """The user's line and expression, for the end of an error message.
 
+    Positions count bytes of UTF-8, so the line is cut as bytes.  An expression
+    on several lines is left out.
+
     Args:
         frame: a frame of the user's code; by default the innermost one.
     """
@@ -110,6 +118,10 @@ def unpack_count(frame: FrameType) -> int | None:
     """How many names `a, b = …` unpacks to, if `frame` is executing that.
 
     None also for more than 255 names, whose number takes two instructions.
+
+    A wrong count would silently make a wrong graph, so an unpacking of more
+    names is refused like a loop.  `dis.get_instructions` would read the whole
+    number, but decodes the function from its beginning.
     """
     code, here = frame.f_code.co_code, frame.f_lasti
     is_long = dis.opname[code[here - 2]] == "EXTENDED_ARG"
@@ -123,6 +135,12 @@ def is_asserting(frame: FrameType) -> bool:
 
     That is: the truth value decides whether to jump over the next
     instruction, which loads AssertionError to raise it.
+
+    `if not x: raise AssertionError` jumps over a global of that name, which is
+    not an assert.  The names of the instructions differ between versions of
+    Python, so the beginning and the end of the jump's name are compared.  Of a
+    condition with `and` or `or`, only the last jump is recognised; what is not
+    is refused.
     """
     rest = [
         instruction

@@ -5,6 +5,10 @@ function `operator.add` that the recorded node targets, and the text `x + y`
 that generated code shows.  The rows below say which belong together, which
 operators have a reflected form (`1 + x` asks x for `__radd__`), and which
 change their first operand in place.
+
+The three must agree: `x @ y` recorded as `operator.mul` would trace, run, and
+be wrong.  So everything that knows operators is made from the rows or compared
+with them.
 """
 
 from __future__ import annotations

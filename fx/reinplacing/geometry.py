@@ -1,4 +1,12 @@
-"""Stage 08, reinplace: where in its storage a tensor has its elements."""
+"""Stage 08, reinplace: where in its storage a tensor has its elements.
+
+Two tensors in one storage with equal geometries are the same numbers, so dtype,
+conjugation and sign are part of it.  Whether two strided tensors meet is a hard
+problem: only the stretch from the first to the last element is compared, which
+is coarse and cheap.  A tensor overlaps itself unless each stride steps over all
+that the smaller ones reach: exact for usual strides, careful for those of
+`as_strided`.
+"""
 
 from __future__ import annotations
 

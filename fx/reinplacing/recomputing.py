@@ -3,6 +3,10 @@
 A result that is written into the memory of "a" has the offset and the strides
 of "a".  Later nodes are computed again on fake tensors, to find where their
 values would be then, and whether any of them depends on the strides.
+
+The change is followed down the graph in its order, so that each node is
+computed once.  Any exception means no, and two bounds keep the pass from being
+quadratic on strange graphs.
 """
 
 from __future__ import annotations
@@ -142,6 +146,9 @@ def rule_4_strides(
 
     Neither may the caller: what is returned has the strides that it had.
 
+    `view` may fail on other strides, `as_strided` looks at nothing else, and
+    random numbers are drawn in the order of memory.
+
     Args:
         sim: the simulation.
         call: the call whose result would have the strides of "a".
@@ -205,6 +212,10 @@ def _check_returned(
 
 def _recompute(sim: Simulation, node: Node, changed: dict[Node, Value]) -> bool:
     """Compute a node from changed inputs, and note its value if it changed.
+
+    A view that has become a copy would change which nodes share storage, and so
+    all earlier decisions.  Fake tensors are more lenient than the kernels where
+    a size is 1, so each view is tried on the meta device as well.
 
     Returns:
         False if more than the strides of its value may change.

@@ -6,6 +6,11 @@ keep the candidates few.  Where an inner operation of the pattern is rare in
 the graph, only what lies downstream of its occurrences is tried.  And a second
 anchor is looked for downstream of the nodes that are paired already.  Both
 follow a `Route`, a path in the pattern from one of its nodes to an anchor.
+
+Nothing but the time depends on it, since each candidate is matched as always.
+A value can have many users, so a route is followed only from rare nodes, and
+long routes are not kept.  A pattern that has a node without a partner is found
+nowhere, which one walk of the graph tells.
 """
 
 from __future__ import annotations

@@ -3,6 +3,9 @@
 `1`, `1.0` and `True` are equal to Python, and a call does not do with one what
 it does with another.  So types have to agree, also those of items; and 0.0 is
 not -0.0.
+
+The rule for calls is torch.fx's, in patterns.py.  For the options that torch.fx
+does not have, `import fx` puts another class in its place.
 """
 
 from __future__ import annotations

@@ -5,6 +5,9 @@ A rewrite computes at one place what the nodes of a match computed at several.
 who asked for `respect_mutations`: no edge connects the write with the `relu`,
 so only the order of the nodes shows it.  The other way round, a match that
 writes itself must not pass over a node that may read what it writes.
+
+The check refuses too much: a write to some other tensor counts as well, and so
+does an unknown function.
 """
 
 from __future__ import annotations

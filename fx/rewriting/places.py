@@ -5,6 +5,11 @@ uses its results.  For a pattern that returns one value, the place before the
 value's first user is always right.  A pattern that returns several may have a
 user of one value before an input that the other needs.  Such a user is moved
 down; if it has an effect, it must not be moved, and the match is left alone.
+
+The place is right before the first user, as late as possible, where torch.fx
+puts it too.  With `respect_mutations` the new nodes stay at the end of the
+match, and it is asked again whether a write is in the way, because a
+replacement may write where the match did not.
 """
 
 from __future__ import annotations

@@ -4,6 +4,12 @@ A rewrite touches many nodes, and may be interrupted between any two of its
 edits: by a hook that raises, by Ctrl-C, by code that Python refuses.  Before
 the first edit a `Snapshot` notes the order, the names and the edges; `restore`
 puts them back, from whatever state the graph is in by then.
+
+To undo each step would need a log that is itself never interrupted in the wrong
+place.  Writing the graph down costs one walk, about what a rewrite costs
+anyway.  Node objects, dicts and tables are kept and filled again, because
+somebody may hold them.  Names count: without them, the next nodes would be
+numbered on from names that no longer exist.
 """
 
 # Restoring writes private fields, as the files that define them do.
@@ -87,6 +93,9 @@ class Snapshot:
 
         May be called again if it was interrupted itself.
 
+        Everything is assigned and nothing compared, so each assignment is right
+        the second time, too.
+
         Cost: O(nodes + uses + attributes).
         """
         graph = self.graph
@@ -109,7 +118,10 @@ class Snapshot:
             live.update(before)
 
     def _put_in_order(self) -> None:
-        """Link the nodes again in their old order."""
+        """Link the nodes again in their old order.
+
+        The list may be broken anywhere, so it is made anew and not repaired.
+        """
         root = self.graph._root
         Link.__init__(root)
         for node in self.fields:

@@ -4,6 +4,9 @@ A replacement is given as a function, a module, a graph, or a callback that
 makes one for each match.  It is checked here, while nothing has been changed
 yet.  What passes is a `Template`, and with the match that
 it replaces a `Rewrite`.
+
+The same replacement for all matches is traced and checked once, when the first
+match asks for it; without a match it is not checked, as in torch.fx.
 """
 
 from __future__ import annotations
@@ -43,6 +46,12 @@ BY_PATH = ("get_attr", "call_module")
 
 class Copies:
     """The copies that a module has got of what replacements need.
+
+    A replacement may be used for two modules, which should not share weights by
+    accident, so objects are copied; what they share among each other stays
+    shared.  A callback may give another constant of the same name for each
+    match, so an object is known by its path and by itself.  Nothing is put into
+    a user's `Sequential`, which would call it.
 
     Attributes:
         origins: path in the module -> the object that was copied.
@@ -171,6 +180,9 @@ def graph_of(program: Program) -> Graph:
 
     That of a leaf function (`fx.wrap`) is a call of it, as in every program. A
     graph or module of torch.fx is converted, and stays as it is.
+
+    A pattern does not become a GraphModule, because its code would be compiled
+    and never called.
 
     Raises:
         TypeError: a leaf function takes any number of arguments.
@@ -342,7 +354,14 @@ def _keys(returned: Argument) -> Iterator[tuple[Value, ...]]:
 def _resolve_path(
     gm: GraphModule, root: object, node: Node, template: Template, *, own: bool
 ) -> None:
-    """Decide which object a node of a replacement is to fetch or call."""
+    """Decide which object a node of a replacement is to fetch or call.
+
+    If both modules have something at the path, that of `gm` is meant: a
+    replacement names the weights that are there.  If only the replacement's has
+    it, it will be copied.  Two things are the replacement's in any case:
+    constants whose names tracing made up, and what `gm` has only because
+    another replacement brought it.
+    """
     path = str(node.target)
     ours = dotted_path.look_up(gm, path)
     theirs = dotted_path.look_up(root, path)
@@ -373,6 +392,10 @@ def _check_fit(
     match: InternalMatch, template: Template, pattern: Graph
 ) -> None:
     """Raise unless a template can replace a match.
+
+    If the pattern does not use an input, no match says what it is paired with.
+    If the pattern returns an input, that node stays, and the replacement can
+    only return it as well.
 
     Raises:
         AssertionError: the numbers of inputs or outputs disagree.

@@ -5,6 +5,9 @@ they came from.  Notes on *values*, such as shapes, may be untrue after a
 rewrite, on the new nodes and on all behind them.  The stage leaves these to
 the function at `Settling.rule`.  The plain default there does nothing, as
 torch.fx; `import fx` puts one there that drops what may be untrue.
+
+A returned node passes its notes on to the node that takes its place.  Other new
+nodes get only those that say where in the user's program the match came from.
 """
 
 from __future__ import annotations

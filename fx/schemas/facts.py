@@ -9,6 +9,11 @@ is needed here:
     add_.Tensor(Tensor(a!) self, ...) -> Tensor(a!)    writes self
     select.int(Tensor(a) self, ...) -> Tensor(a)       a view of self
     select_scatter(Tensor self, Tensor src, ...)       inverse of select.int
+
+A marked argument `Tensor(a)` may share memory with what else is marked `a`, and
+`Tensor(a!)` is written.  So operators that a user registers with
+`torch.library` are known like torch's own.  Only which operators answer about
+strides cannot be found in a schema: `reads_layout` is the one list of names.
 """
 
 from __future__ import annotations
@@ -141,7 +146,13 @@ class Facts:
 
     @cached_property
     def twin(self) -> Overload | None:
-        """The overload that computes the same into its first argument."""
+        """The overload that computes the same into its first argument.
+
+        It need not have the same overload name, and an operator with a `_` at
+        its end need not be a twin.  One tensor must come out, the first
+        argument must be written, no other written or viewed, and the rest must
+        fit one by one.
+        """
         given = [*self.parameters.values()]
         for other in self._namesakes(f"{self.base}_"):
             taken = [*other.parameters.values()]

@@ -4,6 +4,8 @@ Every overload of an operator of torch has a schema, such as
 `add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor`.  As an
 `inspect.Signature` it says the same in Python's terms, and Python's `bind`
 can then match the arguments of a call with its parameters.
+
+The printed signatures are torch.fx's, so lists are `typing.List`.
 """
 
 from __future__ import annotations

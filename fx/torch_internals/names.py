@@ -6,6 +6,10 @@ If the installed torch has the name, that is the object itself, and costs
 nothing afterwards.  If not, it is a class with no instances: `isinstance` is
 False, a class below it can be written, and whoever calls it or reads something
 from it gets a `MissingName` that says which feature needs it.
+
+If fx imported private names at the top of its files, a user who upgrades torch
+could not import fx at all, although most programs need none of them.  For the
+same reason torch has no upper bound.
 """
 
 from __future__ import annotations

@@ -5,6 +5,10 @@ it is traced, that value may be a proxy.  Neither the code nor the graph could
 use it afterwards, so what holds a proxy is put back when the trace ends, also
 after an error.  Numbers that forward counts stay counted, since that is what
 one run of it does.
+
+Most modules are as they were, so a module is compared with a copy of its
+attributes by `is`, in C.  Lists, dicts, sets, deques, the attributes of a
+user's object and those of the class are compared as well.
 """
 
 from __future__ import annotations

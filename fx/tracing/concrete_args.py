@@ -4,6 +4,10 @@
 code may branch on it; `concrete_args={"pair": (fx.PH, fx.PH)}` says that
 `pair` is a tuple of two unknown values. Either way the leaves become
 placeholders, flat; what a fixed one is must be checked when the graph runs.
+
+A graph checks what it assumes, or the trace has warned that it does not.  The
+check is `==`, so 1 passes for True.  `x == None` may be a tensor, so None has a
+check of its own; a fixed tensor cannot be compared and gets a warning.
 """
 
 from __future__ import annotations
@@ -105,6 +109,9 @@ def by_name(
     Programs that fix all parameters but a few name `kwargs` too: that one
     stays an input.
 
+    A name that does not exist is refused: the parameter that was meant would
+    stay symbolic, and the error that follows would be about something else.
+
     Args:
         concrete_args: by name, or one for each parameter in order.
         names: the parameters that take one value.
@@ -133,7 +140,11 @@ def by_name(
 
 
 class RootInputs:
-    """Makes the placeholders of the function that is traced."""
+    """Makes the placeholders of the function that is traced.
+
+    A default goes into the placeholder as it is: lowered like an argument, a
+    tensor would become a get_attr node, which no signature can read.
+    """
 
     def __init__(
         self,

@@ -2,6 +2,9 @@
 
 What `torch.compile` has wrapped asks torch.fx whether a trace runs, and may say
 that none does.
+
+That is said of the trace that runs, and a trace that begins inside is not
+meant.
 """
 
 from __future__ import annotations
@@ -63,6 +66,10 @@ class _Flag:
 
     It is read as a flag or called as a function, as the torch that is
     installed does.
+
+    A function beside it changes the answer.  If that wrote "a trace runs" into
+    torch.fx's own memory, because one of ours does, torch.fx would believe it
+    for good.
     """
 
     def __init__(self, theirs: Value) -> None:

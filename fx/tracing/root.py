@@ -39,6 +39,9 @@ _VAR_FLAGS: Final = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
 def method_of(root: nn.Module, name: str) -> Value:
     """The method of a root module that is traced, from its class.
 
+    The forward of the class is traced; a forward or hooks of the instance are
+    not, and who watches the trace warns.
+
     Raises:
         AssertionError: the class does not have it.
         NotImplementedError: torch.compile has made the root; its class has no
@@ -167,6 +170,9 @@ def _taking_all(
 ) -> Callable[..., Value]:
     """A variant of `root_fn` that takes all parameters by position.
 
+    Python would put the one proxy of `*args` into a tuple, and the graph would
+    have the tuple one level too deep.
+
     Args:
         root_fn: what is traced.
         function: the same without decorators.
@@ -207,6 +213,9 @@ def _all_positional(
     """A function whose `*args` and the like are `count` plain parameters.
 
     Then one proxy can be passed for `*args`, and stands for all of them.
+
+    It has the same code with other flags: without the bit for `*args`, that
+    variable is an ordinary parameter.
     """
     code = function.__code__
     return FunctionType(

@@ -4,6 +4,9 @@ A node fetches a parameter by its dotted path, but the code that is traced has
 the parameter itself.  So a trace begins with one walk through the root that
 notes the path of everything in it.  A tensor that is added to the root while
 the trace runs is searched for; a module that is added then has no path.
+
+Objects are followed one step: a module that keeps its trainer refers to the
+whole program through it.
 """
 
 from __future__ import annotations
@@ -124,6 +127,11 @@ def is_library(module: str) -> bool:
 class State:
     """The paths of everything in a root's hierarchy, found in one walk.
 
+    The paths are those of `named_modules()`: the first one wins, parents before
+    children.  A stack and not a recursion, because modules may be nested deeply
+    or contain themselves.  Tensors are looked up by id, since their hash runs
+    code of torch, and are kept so that the id stays theirs.
+
     Attributes:
         modules: module -> its first dotted path.
         tensors: id of a parameter or buffer -> its first dotted path, and it
@@ -231,6 +239,8 @@ def finished_trace(kind: Opcode, target: Target) -> str:
 
 def refuse_proxies_in(value: Value) -> None:
     """Raise if an object that is to be a constant holds a proxy.
+
+    Its next users would find proxies of a trace that has ended.
 
     Raises:
         TraceError: it does, in an attribute or in a list or dict there.

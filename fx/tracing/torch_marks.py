@@ -44,6 +44,9 @@ def take_over() -> None:
     A class is not taken over: its instances could not be told by `isinstance`
     while a trace replaces it.
 
+    It is made when a trace begins, because the library may have been imported
+    after fx.
+
     Cost: O(functions that are marked).
     """
     for name, namespace in _marks():

@@ -42,7 +42,10 @@ class Copying(Protocol):
 
 
 class PlainCopying:
-    """Leaves notes as they are; raises TypeError where a graph is pickled."""
+    """Leaves notes as they are; raises TypeError where a graph is pickled.
+
+    A pickle made without care would end in a RecursionError.
+    """
 
     def move_metas(self, copies: Mapping[Value, Value], /) -> None:
         """Do nothing: nodes in notes stay those of the old graph."""

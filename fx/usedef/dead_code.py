@@ -73,7 +73,11 @@ def is_registered(target: object) -> bool:
 
 
 class DeadCodeRule(Protocol):
-    """What the graph asks when it looks for dead code."""
+    """What the graph asks when it looks for dead code.
+
+    A rule that cannot do what is asked for says so, because an error would show
+    in results, much later.
+    """
 
     def is_impure(self, node: Node, impure_random: bool) -> bool:
         """Whether removing a node is known to change what a program does."""

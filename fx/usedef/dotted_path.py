@@ -65,6 +65,9 @@ def walk(root: object, path: str) -> Iterator[Step]:
 def find(root: object, path: str) -> Value:
     """The object at `path`.
 
+    It loops without steps, because dead code elimination and matching call it
+    for each `call_module` node; only for the error does it walk again.
+
     Raises:
         PathError: an attribute on the way is missing.
 

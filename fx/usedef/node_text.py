@@ -5,6 +5,9 @@
 
 on one line.  A Node among the arguments is written with a percent sign, a
 constant as `str` writes it.
+
+Tests of many programs compare such lines, so they are torch.fx's.  Lists and
+tuples are written by hand because of the nodes inside.
 """
 
 from __future__ import annotations

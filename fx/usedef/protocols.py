@@ -4,6 +4,9 @@ A Graph (02) is filled by a Tracer (04), written as code by a CodeGen (05) and
 owned by a GraphModule (05).  But no file imports one of a later stage, so that
 the first stages work without the rest.  What a graph needs of those classes is
 stated here as protocols, with the data that passes between them.
+
+A later class does not inherit from its protocol; the type checker compares the
+two where they meet.
 """
 
 from __future__ import annotations

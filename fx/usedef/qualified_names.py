@@ -5,6 +5,11 @@ under which it can be found: `torch.relu`, `operator.add`, `my_model.scale`.
 Not every callable has such a name (a lambda, a partial, a method of a list),
 and some have a wrong one, so code that *executes* the text first asks
 `resolves_to`.
+
+Every callable gets some name, which need not lead back: `functools.partial` is
+the class, not this partial.  A name of a function of torch is kept by
+`id(func)`, with the function beside it, because comparing keys by `==` could
+run the user's code.
 """
 
 from __future__ import annotations
@@ -85,7 +90,12 @@ def _qualified_name(func: object) -> str:
 
 
 def _is_tensor_method(func: object, name: str) -> bool:
-    """Whether `func` is found as `torch.Tensor.<name>`."""
+    """Whether `func` is found as `torch.Tensor.<name>`.
+
+    `torch.Tensor.relu` says that it is of a private base class, so the test is
+    whether `torch.Tensor` has this very object.  One written in Python must be
+    from `torch._tensor`, since a user may put one on Tensor.
+    """
     if getattr(func, "__qualname__", None) == f"Tensor.{name}":
         return getattr(func, "__module__", None) == "torch._tensor"
     descriptor = not isinstance(func, FunctionType)
@@ -116,7 +126,11 @@ def _of_type(cls: type) -> str:
 
 
 def _lambda_name(func: object) -> str:
-    """The variable that a lambda is assigned to in its source, if it is."""
+    """The variable that a lambda is assigned to in its source, if it is.
+
+    With two lambdas on one line that can be wrong; `resolves_to` finds out
+    before code uses it.
+    """
     if not isinstance(func, FunctionType):
         return "<lambda>"
     try:
@@ -134,6 +148,8 @@ def resolves_to(text: str, obj: object) -> bool:
     attributes.  This is the question to ask before a name stands for an object
     in generated code: a callable's `__name__` and `__module__` can say
     anything.  Of the object itself nothing runs.
+
+    Nothing is imported, since that would run code that a `__module__` names.
 
     Cost: O(atoms).
     """
@@ -195,6 +211,8 @@ def pretty_target(target: object) -> str:
 
     Strings are themselves; callables are `builtins.len`, `operator.add`,
     `torch.relu`, `my_model.scale`.
+
+    A builtin has its module, so that it is not taken for a method's name.
 
     torch.fx: node.py, Node._pretty_print_target
     """

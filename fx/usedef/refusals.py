@@ -3,6 +3,10 @@
 `fx/node.py` decides what to refuse, except inside of constants; the exceptions
 are made here, so that their words are not in the way of the lines that do the
 work.
+
+Sets and deques with nodes are refused, although they could be searched, because
+an edge must also be replaceable: `map_arg` would have to build the container
+again, and generated code to write it.
 """
 
 from __future__ import annotations
@@ -84,7 +88,11 @@ def refuse_torchs(found: object) -> None:
 
 
 def not_in_graph(node: AnyNode, user: AnyNode) -> RuntimeError:
-    """The error for an argument `node` that is not in the graph of `user`."""
+    """The error for an argument `node` that is not in the graph of `user`.
+
+    The usual cause is a copy made without `arg_transform`, so the message names
+    it.
+    """
     if node.graph is user.graph:
         return RuntimeError(
             f"Argument '{node}' of Node '{user}' was erased from this "

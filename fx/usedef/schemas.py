@@ -69,7 +69,11 @@ class Schemas(Protocol):
 
 
 class NoSchemas:
-    """Knows no signature, and raises RuntimeError when asked for one."""
+    """Knows no signature, and raises RuntimeError when asked for one.
+
+    To answer "not known" would be wrong: a pass would take it for a function
+    without a signature.
+    """
 
     def normalize_function(self, *call: object) -> NoReturn:
         """Raise, as nothing is known here."""

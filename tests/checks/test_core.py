@@ -7,6 +7,7 @@ import re
 import pytest
 import yaml
 
+from docs.machinery.hook import MORE, source_tab
 from stages.manifest import BreakIt, Exercise, Stage, stages
 from tests.checks.core import core_problems, index_problems, rest_of
 from tests.checks.sources import ROOT, Source, library, snippet
@@ -101,21 +102,22 @@ def test_the_readme_says_where_each_stage_begins() -> None:
 def test_the_site_has_the_core_before_the_rest() -> None:
     text = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
     nav = yaml.safe_load(text[text.index("\nnav:") :])["nav"]
-    course, reading, play, *groups, last = next(
+    course, reading, play, *pages, views, last = next(
         one["Stages"] for one in nav if "Stages" in one
     )
     assert [*last] == ["Capstones"]
-    first = [course, *reading["First reading"], play]
-    pages = [page for one in first for page in one.values()]
-    assert pages == ["course.md", "tiny.md", "why.md", "play.md"]
+    first = [course, *reading["First reading"], play, views]
+    assert [page for one in first for page in one.values()] == [
+        *("course.md", "tiny.md", "why.md", "play.md", "views.md"),
+    ]
+    assert pages == [f"stages/{number:02d}.md" for number in stages()]
     sources = library()
-    for stage, group in zip(stages().values(), groups, strict=True):
+    for stage, group in zip(stages().values(), source_tab(), strict=False):
+        assert isinstance(group, dict)
         ((_, entries),) = group.items()
-        page, *core = [one for one in entries if isinstance(one, str)]
-        # A page with a title of its own prepares the stage.
+        core = [one for one in entries if isinstance(one, str)]
         folded = [one for one in entries if isinstance(one, dict)]
-        rest = [p for one in folded for p in one.get("Rest", ())]
-        assert page == f"stages/{stage.number:02d}.md"
+        rest = [p for one in folded for p in one[MORE] if isinstance(p, str)]
         assert [_file(one) for one in core] == [*stage.core]
         assert {_file(one) for one in rest} == {*rest_of(stage, sources)}
 

@@ -1,12 +1,11 @@
-"""Runs the clients, and writes docs/clients.md.
+"""Runs the clients, and writes what they did below tests/clients/results.
 
     python -m tests.clients              those of one environment
     python -m tests.clients apart        those that have one each (apart.toml)
     python -m tests.clients NAME …       only these
 
-The first writes the page anew, but for the table of those that are apart. Any
-run of some of the latter writes that table, which has for each client what came
-out when it was run last. A single client of the others leaves the page alone.
+A table has for each client what came out when it was run last; docs/clients.md
+is drawn from them.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from __future__ import annotations
 import sys
 
 from tests.clients.apart import APART
-from tests.clients.page import PAGE, page, write_apart
+from tests.clients.results import note
 from tests.clients.runner import CLIENTS, Result, run, unexplained
 
 
@@ -34,10 +33,8 @@ def main(names: list[str]) -> int:
                 f"fail under both {len(result.failing()):3}",
                 flush=True,
             )
-    if not names and not problems:
-        PAGE.write_text(page(results), encoding="utf-8")
-    if not problems and APART.keys() & {*(names or APART)}:
-        write_apart()
+    if not problems:
+        note(results)
     print(*problems, sep="\n")
     return bool(problems)
 

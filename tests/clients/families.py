@@ -15,7 +15,6 @@ import contextlib
 import sys
 import time
 import warnings
-from pathlib import Path
 from typing import Final
 
 import torch
@@ -25,15 +24,8 @@ from transformers.models.auto.modeling_auto import MODEL_MAPPING_NAMES
 
 import fx
 from fx.usedef.values import Value
-from tests.clients.judging import Row, called, line, rows, table, words
-
-ALSO: Final = (
-    *("hugging face", "huggingface", "transformers"),
-    *("bert", "gpt", "llama"),
-)
-"""Words for which a search should find the page."""
-
-PAGE: Final = Path(__file__).parents[2] / "docs" / "families.md"
+from tests.clients.judging import Row, called, line, rows
+from tests.clients.results import note_models
 
 SMALL: Final[dict[str, int]] = {
     **dict.fromkeys(("hidden_size", "d_model", "n_embd", "dim"), 32),
@@ -64,6 +56,9 @@ SMALL: Final[dict[str, int]] = {
 
 SHAPES: Final = ((2, 8), (3, 12), (1, 8))
 """Batch size and length: of the example, and of the other calls."""
+
+HEADS: Final = ("example", "other", "batch of one")
+"""The calls of a graph, as the columns of the table are named."""
 
 EXPLAINED: Final = dict.fromkeys(
     ("aimv2", "paligemma"),
@@ -154,29 +149,6 @@ def judged(family: str) -> Row:
     return Row(family, calls, seconds, next(filter(None, reasons), ""))
 
 
-def page(found: list[Row]) -> str:
-    """The table of all families."""
-    built = [row for row in found if row.calls]
-    lines = [
-        *("---", "search:", "  boost: 0.5"),
-        *("tags:", *(f"  - {one}" for one in ALSO), "---", ""),
-        "# Families of transformers",
-        "",
-        f"`fx.trace` on a tiny model of each family that transformers "
-        f"{transformers.__version__} has, with torch {torch.__version__}. "
-        f"Of {len(found)} families {len(built)} can be built small by the "
-        "names of their options, and run on plain inputs. On the example: "
-        f"{words(built, 0)}. With another batch size and length: "
-        f"{words(built, 1)}. With a batch of one: {words(built, 2)}.",
-        "",
-        "Models of pictures are in [a table of their own](pictures.md). "
-        "`make families` makes both.",
-        "",
-        *table(("example", "other", "batch of one"), built, EXPLAINED),
-    ]
-    return "\n".join(lines) + "\n"
-
-
 def main(names: list[str]) -> int:
     """Judge families and say what came out; 1 if one is wrong."""
     warnings.simplefilter("ignore")
@@ -189,7 +161,11 @@ def main(names: list[str]) -> int:
         found.append(row)
         print(*row, sep="   ", flush=True)
     if not names:
-        PAGE.write_text(page(found), encoding="utf-8")
+        versions = (
+            f"transformers {transformers.__version__}, "
+            f"torch {torch.__version__}"
+        )
+        note_models("families", HEADS, found, versions, EXPLAINED)
     wrong = {row.name for row in found if "WRONG" in row.calls}
     return bool(wrong - EXPLAINED.keys())
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
@@ -114,35 +113,3 @@ def rows(names: Iterable[str], judged: Callable[[str], Row]) -> Iterator[Row]:
         else:
             why = f"over {SECONDS} s of the processor, or killed"
             yield Row(name, ("no end",), 0.0, why)
-
-
-def table(
-    heads: Iterable[str], found: Iterable[Row], explained: Mapping[str, str]
-) -> list[str]:
-    """The lines of a table.
-
-    Args:
-        heads: of the columns with calls, then of those with other cells.
-        found: the rows.
-        explained: name of a model → why it is not right.
-    """
-    heads = [*heads]
-    lines = [
-        f"| model | {' | '.join(heads)} | CPU seconds | why |",
-        f"|{'---|' * (len(heads) + 3)}",
-    ]
-    for row in found:
-        calls = [*row.calls, *["-"] * len(heads)]
-        calls = calls[: len(heads) - len(row.others)]
-        why = explained.get(row.name, row.why).replace("|", "\\|")
-        cells = [row.name, *calls, *row.others, f"{row.seconds:.1f}", why]
-        lines.append(f"| {' | '.join(cells)} |")
-    return lines
-
-
-def words(found: Iterable[Row], place: int) -> str:
-    """How often which call came out how, as words."""
-    counts = Counter(
-        call for row in found for call in row.calls[place : place + 1]
-    )
-    return ", ".join(f"{count} {what}" for what, count in counts.most_common())

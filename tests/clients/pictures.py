@@ -19,7 +19,6 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from pathlib import Path
 from typing import Final
 
 import timm
@@ -30,9 +29,8 @@ from torchvision import models
 
 import fx
 from fx.usedef.values import Value
-from tests.clients.judging import Row, called, line, rows, table, words
-
-PAGE: Final = Path(__file__).parents[2] / "docs" / "pictures.md"
+from tests.clients.judging import Row, called, line, rows
+from tests.clients.results import note_models
 
 MOST: Final = 10_000_000
 """How many parameters a model of torchvision may have."""
@@ -51,8 +49,8 @@ CANDIDATES: Final = 4
 """How many models of a file of timm are built to find the smallest."""
 
 HEADS: Final = (
-    *("eval: example", "other", "batch of one"),
-    *("train: example", "other", "batch of one"),
+    *("eval: example", "eval: other", "eval: batch of one"),
+    *("train: example", "train: other", "train: batch of one"),
     *("torch.export", "its CPU seconds"),
 )
 
@@ -180,40 +178,6 @@ def timed(act: Callable[[], Value]) -> tuple[float, Value]:
     return time.process_time() - begin, result
 
 
-def page(found: list[Row], *, is_all: bool = True) -> str:
-    """The table of all models, or of a choice of them."""
-    ran = [row for row in found if row.calls]
-    taken = [row for row in ran if row.others[:1] == ("yes",)]
-    ratios = sorted(
-        float(row.others[1]) / row.seconds for row in taken if row.seconds
-    )
-    which = (
-        f"all models of torchvision {torchvision_version} of up to "
-        f"{MOST // 10**6} million parameters, and a small model of each file "
-        f"of timm {timm.__version__}"
-        if is_all
-        else f"some models of torchvision {torchvision_version} and of timm "
-        f"{timm.__version__} (`make families` tries many more)"
-    )
-    lines = [
-        "# Models of torchvision and timm",
-        "",
-        f"`fx.trace` on {which}, with torch {torch.__version__}. {len(ran)} of "
-        f"{len(found)} run on pictures here. In evaluation, on the example: "
-        f"{words(ran, 0)}; with another batch size, and pictures of another "
-        f"size if the model takes them: {words(ran, 1)}; with a batch of one: "
-        f"{words(ran, 2)}. In training: {words(ran, 3)}; {words(ran, 4)}; "
-        f"{words(ran, 5)}.",
-        "",
-        f"`torch.export.export(strict=False)`, which fixes all sizes, takes "
-        f"{len(taken)} of them, and {ratios[len(ratios) // 2]:.1f} times as "
-        "long as a trace with free sizes (median).",
-        "",
-        *table(HEADS, ran, {}),
-    ]
-    return "\n".join(lines) + "\n"
-
-
 def main(chosen: list[str]) -> int:
     """Judge models and say what came out; 1 if one is wrong."""
     warnings.simplefilter("ignore")
@@ -226,7 +190,11 @@ def main(chosen: list[str]) -> int:
         found.append(row)
         print(*row, sep="   ", flush=True)
     if not chosen:
-        PAGE.write_text(page(found), encoding="utf-8")
+        versions = (
+            f"torchvision {torchvision_version}, timm {timm.__version__}, "
+            f"torch {torch.__version__}"
+        )
+        note_models("pictures", HEADS, found, versions, {})
     return int(any("WRONG" in row.calls for row in found))
 
 

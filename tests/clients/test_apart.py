@@ -1,13 +1,16 @@
-"""How a library's files are rewritten for `make clients`."""
+"""How `make clients` rewrites a library's files, and notes what came out."""
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
 
-from tests.clients import page, runner
-from tests.clients.apart import APART, rewritten
+from tests.clients import results
+from tests.clients.apart import rewritten
+from tests.clients.judging import Row
+from tests.clients.runner import Cases, Result
 
 
 @pytest.mark.parametrize(
@@ -43,11 +46,55 @@ def test_a_file_that_says_fx(source: str, expected: str) -> None:
     compile(expected, "edited", "exec")
 
 
-def test_what_was_not_run_here_stays_in_the_table(
+def client(name: str, cases: Cases) -> Result:
+    return Result(name, {"package": "1.0"}, cases, cases)
+
+
+def test_a_run_writes_its_rows_and_leaves_all_others(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(runner, "OUTPUT", tmp_path)
-    text = page.PAGE.read_text(encoding="utf-8")
-    made = "\n".join(page.apart())
-    assert made in text
-    assert made.count("\n| ") == len(APART) + 1
+    tables = ("clients", "reasons", "dead_code", "runs")
+    before = {name: results.read(name) for name in tables}
+    folder = tmp_path / "results"
+    shutil.copytree(results.FOLDER, folder)
+    monkeypatch.setattr(results, "FOLDER", folder)
+    failing = {"one": {"error": "ValueError: no"}, "two": {"graph": "x"}}
+    results.note([client("timm_features", failing)])
+    (row,) = (
+        row
+        for row in results.read("clients")
+        if row["client"] == "timm_features"
+    )
+    assert (row["cases"], row["same"], row["fail under both"]) == (
+        *("2", "1", "1"),
+    )
+    for name in ("clients", "reasons"):
+        now, then = (
+            [row for row in rows if row["client"] != "timm_features"]
+            for rows in (results.read(name), before[name])
+        )
+        assert now == then
+    assert results.read("reasons")[-1]["why"] == "ValueError: no"
+    assert results.read("dead_code") == before["dead_code"]
+
+
+def test_models_that_do_not_run_are_counted_and_have_no_row(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "runs.csv").write_text("table,tried,versions\nx,9,torch 1\n")
+    monkeypatch.setattr(results, "FOLDER", tmp_path)
+    found = [
+        Row("a", ("right", "refused"), 1.5, "GuardError: no"),
+        Row("b", ("not traced",), 0.0, "TraceError: no"),
+        Row("c", (), 0.0, "not built"),
+    ]
+    heads = ("example", "other")
+    results.note_models("x", heads, found, "torch 2", {"b": "known"})
+    text = (tmp_path / "x.csv").read_text()
+    assert text == (
+        "model,example,other,CPU seconds,why\n"
+        "a,right,refused,1.5,GuardError: no\nb,not traced,-,0.0,known\n"
+    )
+    assert results.read("runs") == [
+        {"table": "x", "tried": "3", "versions": "torch 2"}
+    ]

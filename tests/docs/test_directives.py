@@ -119,15 +119,8 @@ UNDRAWN = {
     f"/// source | {RING}.Link\n    header: yes\n\nText.\n///\n": (
         "option header can only be true"
     ),
-    "/// torch | torch.fx.node.Node.prepnd\nText.\n///\n": (
-        "did you mean torch.fx.node.Node.prepend?"
-    ),
-    "/// torch | torch.fx.nobody\nText.\n///\n": (
-        "is not in docs/machinery/quotes.toml. If torch"
-    ),
     "/// torch | fx.node.Node\nText.\n///\n": "a name of torch",
     "/// claims\n///\n": "belongs to the page of a stage",
-    "/// document | 007\n///\n": "no such document; there are 000, 001",
     "/// exercises | 9\n///\n": "no stage '9'",
     "/// write | node.Node._conect\nText.\n///\n": "did you mean Node._connect",
     "/// write | graph.Graph.lint\nText.\n///\n": "is not an exercise",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import xml.etree.ElementTree as etree
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,8 +14,16 @@ from docs.machinery import hook, whole_file
 from docs.machinery.checking import USUAL, block_errors
 from docs.machinery.docstrings import draw_docstring
 from docs.machinery.extension import DocsExtension
-from docs.machinery.pages import DOCS, TAGS, made, pages, text_of, written
-from docs.machinery.source import cut, find
+from docs.machinery.pages import (
+    DOCS,
+    TAGS,
+    first_line,
+    made,
+    pages,
+    text_of,
+    written,
+)
+from docs.machinery.source import FILES, cut, find
 from docs.machinery.whole_file import spans
 
 PAGE = "files/passes/graph_diff.md"
@@ -28,9 +37,10 @@ def drawn(text: str) -> str:
     return html
 
 
-def test_a_file_of_no_stage_has_a_page_that_nobody_wrote() -> None:
+def test_a_file_that_is_no_core_has_a_page_that_nobody_wrote() -> None:
     assert len(made(DOCS)) > 20
     assert all(f"docs/{page}" not in written(DOCS) for page in made(DOCS))
+    assert "files/usedef/refusals.md" in made(DOCS)
     assert "files/node.md" not in made(DOCS)
     assert set(pages(DOCS)) == {*written(DOCS), *made(DOCS)}
 
@@ -121,7 +131,7 @@ def test_what_torch_does_otherwise_stands_below_where_it_has_it() -> None:
     draw_docstring(box, "torch.fx: node.py, Node.prepend; it returns `None`.")
     (aside,) = box
     where, said = aside
-    assert "torch/fx/node.py, lines" in "".join(where.itertext())
+    assert "torch/fx/node.py" in "".join(where.itertext())
     assert "".join(said.itertext()) == "It returns None."
     draw_docstring(box, "torch.fx: node.py, Node.prepend (of a base)")
     assert "".join(box[1].itertext()).endswith(" (of a base)")
@@ -139,11 +149,42 @@ def test_a_value_with_a_docstring_is_shown_beside_it() -> None:
     assert hidden == [[1], [], [9], [11], []]
 
 
-def test_the_navigation_has_each_room_once() -> None:
+def test_a_made_page_is_named_in_words() -> None:
+    pages = made(DOCS)
+    said = "# What is said when an argument cannot be accepted\n"
+    assert pages["files/usedef/refusals.md"].startswith(said)
+    assert first_line("fx/_symbolic_trace.py") == (
+        "Stage 05, codegen",
+        "symbolic_trace, from a function to a module in one call",
+    )
+
+
+def test_the_navigation_has_each_folder_once() -> None:
     names = ["extra/a.md", "extra/effects/b.md", "extra/c.md", "d.md"]
-    rooms = hook.by_room(f"files/{name}" for name in names)
-    assert rooms == [
-        {"extra": [{"a.py": "files/extra/a.md"}, {"c.py": "files/extra/c.md"}]},
-        {"extra/effects": [{"b.py": "files/extra/effects/b.md"}]},
-        {"fx": [{"d.py": "files/d.md"}]},
+    assert hook.by_room(f"files/{name}" for name in names) == [
+        {"fx": ["files/d.md"]},
+        {"fx/extra": ["files/extra/a.md", "files/extra/c.md"]},
+        {"fx/extra/effects": ["files/extra/effects/b.md"]},
     ]
+
+
+def listed(nav: hook.Nav) -> Iterator[str]:
+    """The pages of a part of the navigation."""
+    for one in nav:
+        if isinstance(one, str):
+            yield one
+        else:
+            for inside in one.values():
+                yield from listed(inside)
+
+
+def test_one_tab_has_the_pages_of_all_files_and_each_once() -> None:
+    tab = hook.source_tab()
+    of_files = [page for page in pages(DOCS) if page.startswith(FILES)]
+    assert sorted(listed(tab)) == of_files
+    first = tab[0]
+    assert isinstance(first, dict)
+    assert (
+        first["01 Linked-list graph"][0] == "files/linked_list/linked_list.md"
+    )
+    assert {*tab[1]} == {"02 Use-def"}

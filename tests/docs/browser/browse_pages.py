@@ -36,8 +36,8 @@ def size(page: str) -> int:
 
 
 PAGES = [page.removesuffix(".md") for page in tried()]
-LONG = ["index", "api/rest", "claims", "differences", "documents/000"]
-LONG += ["families", "files/proxy", "library", "stages/02", "tiny"]
+LONG = ["index", "api/rest", "claims", "differences"]
+LONG += ["clients", "files/proxy", "library", "stages/02", "tiny"]
 """The first page, and the longest of each kind."""
 
 PLAIN = "404.html"

@@ -49,7 +49,7 @@ QUERIES: Final = (
     _query("shape propagation", "files/passes/shape_prop/", "library/"),
     _query("dynamic shapes", "own-models/"),
     _query("trace my own model", "own-models/"),
-    _query("hugging face", "families/", "own-models/"),
+    _query("hugging face", "clients/", "own-models/"),
     _query("torch.compile backend", "coming-from-torch-fx/"),
     _query("mypy", "library/"),
     # What went wrong

@@ -1,0 +1,184 @@
+"""The tables below tests/clients/results, from which docs/clients.md is drawn.
+
+A run writes the rows of what it has run; all other rows stay.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Final, TypeAlias
+
+from tests.clients.apart import APART
+from tests.clients.judging import Row
+from tests.clients.runner import (
+    BESIDE,
+    CLIENTS,
+    REWRITTEN,
+    UNCOMPARED,
+    Result,
+    reasons,
+)
+
+FOLDER: Final = Path(__file__).with_name("results")
+
+Cells: TypeAlias = Mapping[str, object]
+
+SHOWN: Final = 120
+"""How many letters of an error are kept."""
+
+TRAINING: Final = (
+    *("modules, torch.fx's rule", "nodes", "nodes in training"),
+    *("modules, fx's own rule", "nodes, own rule", "in training, own rule"),
+)
+"""What is counted of a feature extractor, by both rules for dead code."""
+
+
+def read(name: str) -> list[dict[str, str]]:
+    """The rows of a table."""
+    with (FOLDER / f"{name}.csv").open(encoding="utf-8", newline="") as file:
+        return [*csv.DictReader(file)]
+
+
+def write(name: str, found: Sequence[Cells]) -> None:
+    """Write a table, whose columns are those of its first row."""
+    path = FOLDER / f"{name}.csv"
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, [*found[0]], lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(found)
+
+
+def replace(name: str, key: str, found: Iterable[Cells]) -> None:
+    """Put rows into a table, in place of those that have the same key."""
+    new: dict[object, list[Cells]] = {}
+    for row in found:
+        new.setdefault(row[key], []).append(row)
+    rows: list[Cells] = []
+    for row in read(name):
+        if row[key] in new:
+            rows += new.pop(row[key])
+        elif row not in rows:
+            rows.append(row)
+    write(name, [*rows, *(row for each in new.values() for row in each)])
+
+
+# --- the clients ------------------------------------------------------------
+
+
+def note(results: Sequence[Result]) -> None:
+    """Write what the clients did."""
+    ran = {result.client for result in results}
+    stays = [row for row in read("reasons") if row["client"] not in ran]
+    write("reasons", [*stays, *_reasons(results)])
+    plain = [one for one in results if not one.client.endswith(REWRITTEN)]
+    again = {one.client.partition(",")[0]: one for one in results}
+    rows = [_row(one, again[one.client]) for one in plain]
+    replace("clients", "client", rows)
+    if extracted := [*_dead_code(plain)]:
+        replace("dead_code", "model", extracted)
+
+
+def _row(result: Result, again: Result) -> Cells:
+    """What came out for a client, and when its files were rewritten."""
+    name = result.client
+    what = APART[name].about if name in APART else CLIENTS[name]
+    versions = ", ".join(f"{k} {v}" for k, v in result.versions.items())
+    ratio, rewritten = result.ratio(), again is not result
+    return {
+        "client": name,
+        "about": what + " (beside)" * (name in BESIDE),
+        "versions": versions,
+        "cases": len(result.theirs),
+        "same": result.same(),
+        "fail under both": len(result.failing()),
+        "differ": len(result.differing()),
+        "same when rewritten": again.same() if rewritten else "",
+        "differ when rewritten": len(again.differing()) if rewritten else "",
+        "time": "" if ratio is None else f"{ratio:.2f}",
+    }
+
+
+def _reasons(results: Sequence[Result]) -> Iterator[Cells]:
+    """Why cases differ or fail, those with the same reason together."""
+    for result in results:
+        known = reasons().get(result.client, {})
+        differ = {
+            name: f"{known.get(name) or known['*']}. (`{what[:SHOWN]}`)"
+            for name, what in result.differing().items()
+        }
+        failing = {
+            name: error[:SHOWN] for name, error in result.failing().items()
+        }
+        if result.client.endswith(REWRITTEN):
+            failing = {}  # said of the client as it is
+        for kind, said in (("differ", differ), ("fail under both", failing)):
+            for why, names in _alike(said):
+                yield {
+                    "client": result.client,
+                    "kind": kind,
+                    "cases": names,
+                    "why": why,
+                }
+
+
+def _alike(said: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Each thing that is said of cases, and their names."""
+    names: dict[str, list[str]] = {}
+    for name, what in said.items():
+        names.setdefault(what, []).append(name)
+    for what, each in names.items():
+        yield what, "; ".join(each)
+
+
+def _dead_code(results: Sequence[Result]) -> Iterator[Cells]:
+    """What stays of each model by both rules."""
+    for result in results:
+        for name, notes in result.ours.items():
+            if UNCOMPARED in notes:
+                sizes = [*_sizes(notes["sizes"]), *_sizes(notes[UNCOMPARED])]
+                cells = dict(zip(TRAINING, sizes, strict=True))
+                yield {"model": name.removesuffix(", features"), **cells}
+
+
+def _sizes(note: str) -> list[str]:
+    """The numbers that a case noted, after the lines of their structure."""
+    return note.split("\n")[-3:]
+
+
+# --- the models traced by fx.trace ------------------------------------------
+
+
+def note_models(
+    name: str,
+    heads: Sequence[str],
+    found: Sequence[Row],
+    versions: str,
+    explained: Mapping[str, str],
+) -> None:
+    """Write what came out for the models of a table that run at all.
+
+    Args:
+        name: the table.
+        heads: its columns with calls, then those with other cells.
+        found: the rows.
+        versions: what was run.
+        explained: name of a model → why it is not right.
+    """
+    rows: list[Cells] = []
+    for row in found:
+        if row.calls:
+            calls = [*row.calls, *["-"] * len(heads)]
+            calls = calls[: len(heads) - len(row.others)]
+            rows.append(
+                {
+                    "model": row.name,
+                    **dict(zip(heads, [*calls, *row.others], strict=False)),
+                    "CPU seconds": f"{row.seconds:.1f}",
+                    "why": explained.get(row.name, row.why),
+                }
+            )
+    write(name, rows)
+    run = {"table": name, "tried": len(found), "versions": versions}
+    replace("runs", "table", [run])

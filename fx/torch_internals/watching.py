@@ -7,6 +7,11 @@ from __future__ import annotations
 
 from typing import Final
 
+import torch
+import torch.backends.cuda
+import torch.backends.mha
+
+from ..usedef.values import Value
 from .names import find
 from .tracing import place
 
@@ -16,6 +21,14 @@ GRADIENTS: Final = place(
     without="a trace does not warn of torch.no_grad() in forward",
 )
 """What torch's Python code switches gradients with."""
+
+MODES: Final[tuple[Value, ...]] = (
+    torch.backends.mha,
+    torch.backends.cuda,
+    find("torch._C", needed_for="questions for modes of torch in fx.trace"),
+    torch,
+)
+"""Modules with functions that ask for a mode; the last knows a name best."""
 
 DeviceContext: Final[type] = find(
     "torch.utils._device:DeviceContext",

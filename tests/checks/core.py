@@ -16,7 +16,7 @@ from tests.checks.sources import Source, library
 
 MOST_IN_A_STAGE = 1_000
 """The most lines of code (without comments) in the core of a stage."""
-MOST_IN_ALL = 5_000
+MOST_IN_ALL = 5_050
 """The most lines of code in all cores together."""
 
 

@@ -45,9 +45,6 @@ WITHOUT: Final[dict[str, dict[str, str]]] = {
         "it enters one context manager from inside of another": """
             traced_state.py::test_a_switch_is_warned_of_where_the_user_calls_it
         """,
-        "it does not read what a newer torch has written": """
-            kept.py::test_a_folder_is_a_package_that_runs
-        """,
         "its processes send each other messages of a wrong size": """
             pipeline.py::test_processes_train_as_one_does
             pipeline.py::test_the_demo

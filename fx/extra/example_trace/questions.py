@@ -26,11 +26,10 @@ from types import NoneType
 from typing import TYPE_CHECKING, Final
 
 import torch
-from torch.backends import cuda, mha
 
 from ...proxy import TraceError
 from ...recording import frames
-from ...torch_internals import pytree
+from ...torch_internals import pytree, watching
 from ...torch_internals.overloads import assert_
 from ...torch_internals.symbolic_sizes import SYMBOLIC
 from ...tracing.wrapping import original_of
@@ -168,7 +167,7 @@ _ANSWERS: Final = (
 
 def _modes() -> Iterator[tuple[Value, str]]:
     """These functions, and how a guard calls them."""
-    for module in (mha, cuda, torch._C, torch):  # noqa: SLF001
+    for module in watching.MODES:
         for name, value in vars(module).items():
             if OF_MODES.fullmatch(name) and callable(value):
                 yield original_of(value), f"{module.__name__}.{name}"

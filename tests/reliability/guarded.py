@@ -316,9 +316,9 @@ PART = Part(
             "True stands for 1, and 2.0 for 2",
         ),
         Plant(
-            "fx/extra/example_trace/sizes.py",
-            "            bool(size == 1)",
-            "            size.__eq__(1)",
+            "fx/torch_internals/symbolic_sizes.py",
+            "                    bool(tensor.shape[dim] == 1)",
+            "                    tensor.shape[dim].__eq__(1)",
             "squeeze is taken to keep each size that is free",
         ),
     ),

@@ -62,7 +62,7 @@ from ...torch_internals.operators import (
     exit_autocast,
     switch_gradients,
 )
-from ...torch_internals.symbolic_sizes import SYMBOLIC
+from ...torch_internals.symbolic_sizes import SYMBOLIC, specialize
 from ...torch_internals.transforms import (
     VMAP,
     autocast_arguments,
@@ -75,7 +75,6 @@ from ..watching.switches import PLACES as SWITCHES
 from . import errors
 from .calls import Call, current, handing_to, places_of
 from .recorder import Recorder
-from .sizes import specialize
 from .structures import is_tensor
 
 _OF_GRADIENTS: Final = (

@@ -22,11 +22,10 @@ import torch
 
 from ...proxy import TraceError
 from ...recording import frames
-from ...torch_internals.symbolic_sizes import SYMBOLIC
+from ...torch_internals.symbolic_sizes import SYMBOLIC, specialize
 from ...usedef.values import Value
 from . import errors
 from .calls import Call
-from .sizes import specialize
 
 if TYPE_CHECKING:
     from .recorder import Recorder

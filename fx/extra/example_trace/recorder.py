@@ -57,7 +57,12 @@ from ...torch_internals.fake_tensors import (
     is_fake,
     unset_fake_temporarily,
 )
-from ...torch_internals.symbolic_sizes import DATA_DEPENDENT, SYMBOLIC, hint_of
+from ...torch_internals.symbolic_sizes import (
+    DATA_DEPENDENT,
+    SYMBOLIC,
+    hint_of,
+    specialize,
+)
 from ...torch_internals.transforms import is_wrapped
 from ...tracing.state import Held, State
 from ...tracing.tracer import Tracer
@@ -66,7 +71,7 @@ from ..watching.fixed import Entered
 from . import errors
 from .calls import Call, Function, Leaves
 from .questions import Questions
-from .sizes import Sizes, specialize
+from .sizes import Sizes
 from .structures import Apart, OnObjects, attributes_of, is_tensor
 from .trial import Made
 
@@ -249,8 +254,6 @@ class Recorder(Tracer):
     def see(self, call: Call) -> Value:
         """Make a call of torch, and record it unless it only asks."""
         call, name = call.mapped(self.fake), call.name
-        if name in _BY_ONES:
-            self.sizes.ask_if_one(call.args[0])
         if name in _TEXTS:
             return self.questions.text_of(str(self.node_of(call.args[0])))
         if name == "is_same_size":
@@ -572,9 +575,6 @@ def _rows() -> Iterator[tuple[str, tuple[Function, int, bool]]]:
 
 _OPERATORS: Final = dict(_rows())
 """Name of a method → operator, number of operands, whether in reverse."""
-
-_BY_ONES: Final = ("squeeze", "squeeze_")
-"""Calls whose result has fewer dimensions where a size is 1."""
 
 _TEXTS: Final = frozenset(("__repr__", "__str__", "__format__"))
 """Methods that give the text of a tensor."""

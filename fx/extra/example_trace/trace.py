@@ -35,10 +35,9 @@ from ...proxy import TraceError
 from ...recording import frames
 from ...torch_internals.fake_tensors import is_fake, python_dispatcher
 from ...torch_internals.symbolic_sizes import (
-    COMPUTED,
     DATA_DEPENDENT,
     UNSUPPORTED,
-    remembering,
+    arithmetic,
     settings,
 )
 from ...tracing import watch as told
@@ -165,7 +164,8 @@ class ExampleRun(TraceRun):
             TRACES.patch(holder, [name], handing_to(Recorder.call_function))
         for namespace in places_of_isinstance():
             TRACES.patch(namespace, ["isinstance"], QUESTION)
-        TRACES.patch(*COMPUTED, remembering)
+        for holder, name, make in arithmetic():
+            TRACES.patch(holder, [name], make)
         handlers.patch()
         trial.patch()
 
@@ -287,7 +287,7 @@ class ExampleRun(TraceRun):
         part = made.flatten(result)
         refills = made.changed(example.before)
         nodes = [recorder.create_arg(leaf) for leaf in made.leaves]
-        recorder.sizes.check_unbacked()
+        recorder.sizes.check_late()
         recorder.check_constants()
         outputs = None
         if refills or not _is_plain(part):

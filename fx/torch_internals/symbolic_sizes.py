@@ -24,7 +24,7 @@ import ast
 import logging
 import math
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import cache, partial
 from numbers import Number
@@ -354,7 +354,7 @@ def specialize(number: Value) -> Value:
 
 
 def arithmetic() -> Iterator[tuple[type, str, Callable[..., Value]]]:
-    """What computes sizes: holders, names and makers of replacements.
+    """What computes sizes, or asks: holders, names, makers of replacements.
 
     Torch calls methods of SymNode, and a program those of numbers. Some of
     these are missing, or give what Python does not.
@@ -374,6 +374,7 @@ def arithmetic() -> Iterator[tuple[type, str, Callable[..., Value]]]:
             yield kind, name, partial(_instead, function)
     for name, function in _OF_FLOATS.items():
         yield torch.SymFloat, name, partial(_instead, function)
+    yield FakeTensorMode, "__torch_dispatch__", _asking
 
 
 def _computing(name: str, method: Callable[..., Value]) -> Callable[..., Value]:
@@ -423,28 +424,30 @@ _OF_FLOATS: Final[dict[str, Callable[..., Value]]] = {
 """Methods of numbers that others make up."""
 
 
-class SizedMode(FakeTensorMode):  # type: ignore[no-untyped-call]
-    """Makes tensors without data, and asks for sizes that a rule leaves out.
+def _asking(dispatch: Callable[..., Value]) -> Callable[..., Value]:
+    """The same method of a mode, which asks for sizes that a rule leaves out.
 
     Torch's rule for `squeeze` takes a size that is free for not 1, and does not
     check that. It is asked here, whoever calls it by whatever name.
     """
 
-    def __torch_dispatch__(
-        self,
+    def replacement(
+        mode: FakeTensorMode,
         func: Value,
         types: Value,
-        args: Sequence[Value] = (),
+        args: Value = (),
         kwargs: Value = None,
     ) -> Value:
-        """Compute the kind of a result."""
-        if func.name().startswith("aten::squeeze"):
+        is_ours = isinstance(mode.shape_env, NotedGuards)
+        if is_ours and func.name().startswith("aten::squeeze"):
             tensor, *rest = args
             dims = rest[0] if rest else range(tensor.dim())
             for dim in (dims,) if isinstance(dims, int) else dims:
                 if -tensor.dim() <= dim < tensor.dim():
                     bool(tensor.shape[dim] == 1)
-        return super().__torch_dispatch__(func, types, args, kwargs)
+        return dispatch(mode, func, types, args, kwargs)
+
+    return replacement
 
 
 @contextmanager

@@ -31,10 +31,10 @@ from ...graph import Graph
 from ...node import Node
 from ...proxy import TraceError
 from ...recording import frames
+from ...torch_internals.fake_tensors import FakeTensorMode
 from ...torch_internals.overloads import assert_
 from ...torch_internals.symbolic_sizes import (
     SYMBOLIC,
-    SizedMode,
     constant,
     expression_of,
     new_env,
@@ -66,7 +66,7 @@ class Sizes:
         self.erasable: set[Node] = erasable
         self._graph = graph
         self._env = new_env(self._note)
-        self.mode: SizedMode = SizedMode(
+        self.mode: FakeTensorMode = FakeTensorMode(
             allow_non_fake_inputs=True, shape_env=self._env
         )
         self.guards: list[Guard] = []

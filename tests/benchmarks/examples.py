@@ -79,7 +79,8 @@ def _floor(free: bool) -> Callable[[int], Task]:
 def _without_data(net: nn.Module, given: Made, *, free: bool) -> Made:
     """What a network gives for tensors without data."""
     mode = FakeTensorMode(
-        allow_non_fake_inputs=True, shape_env=new_env(lambda asked: None)
+        allow_non_fake_inputs=True,
+        shape_env=new_env(lambda text, value, late: None),
     )
     mode.cache_enabled = not free
     held: dict[str, torch.Tensor] = {

@@ -310,9 +310,9 @@ PART = Part(
             "guards are asked, and not compared",
         ),
         Plant(
-            "fx/extra/example_trace/sizes.py",
-            "            bool(size == 1)",
-            "            size.__eq__(1)",
+            "fx/torch_internals/symbolic_sizes.py",
+            "                    bool(tensor.shape[dim] == 1)",
+            "                    tensor.shape[dim].__eq__(1)",
             "squeeze is taken to keep each size that is free",
         ),
     ),

@@ -348,7 +348,9 @@ _ATTRIBUTES: Final = frozenset(
     "".split()
 )
 """What an expression may look up, in a tensor, in math or in torch."""
-_CALLED: Final = frozenset("abs isinstance max min round identities".split())
+_CALLED: Final = frozenset(
+    "abs bool divmod float identities int isinstance max min pow round".split()
+)
 """What it may call by a name."""
 
 

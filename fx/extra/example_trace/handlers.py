@@ -63,7 +63,7 @@ from ...torch_internals.operators import (
     exit_autocast,
     switch_gradients,
 )
-from ...torch_internals.symbolic_sizes import SYMBOLIC
+from ...torch_internals.symbolic_sizes import SYMBOLIC, specialize
 from ...torch_internals.transforms import (
     VMAP,
     autocast_arguments,
@@ -77,7 +77,6 @@ from . import errors
 from .calls import Call, current, handing_to
 from .questions import MODES
 from .recorder import Lifting, Recorder
-from .sizes import specialize
 from .structures import is_tensor
 
 _OF_GRADIENTS: Final = (

@@ -31,13 +31,12 @@ from ...proxy import TraceError
 from ...recording import frames
 from ...torch_internals import pytree, watching
 from ...torch_internals.overloads import assert_
-from ...torch_internals.symbolic_sizes import SYMBOLIC
+from ...torch_internals.symbolic_sizes import SYMBOLIC, specialize
 from ...tracing.wrapping import original_of
 from ...usedef.values import Value
 from . import errors
 from .calls import Call
 from .guards import OF_MODES, Guard, answered
-from .sizes import specialize
 
 if TYPE_CHECKING:
     from .recorder import Recorder

@@ -58,7 +58,12 @@ from ...torch_internals.fake_tensors import (
     unset_fake_temporarily,
 )
 from ...torch_internals.modules import HOOKS, has_backward_hook
-from ...torch_internals.symbolic_sizes import DATA_DEPENDENT, SYMBOLIC, hint_of
+from ...torch_internals.symbolic_sizes import (
+    DATA_DEPENDENT,
+    SYMBOLIC,
+    hint_of,
+    specialize,
+)
 from ...torch_internals.transforms import is_wrapped
 from ...tracing.state import Held, State
 from ...tracing.tracer import Tracer
@@ -69,7 +74,7 @@ from .calls import Call, Function, Leaves
 from .guards import Guard
 from .kinds import attributes_of
 from .questions import Questions
-from .sizes import Sizes, specialize
+from .sizes import Sizes
 from .structures import (
     Apart,
     OnObjects,
@@ -297,8 +302,6 @@ class Recorder(Tracer):
     def see(self, call: Call) -> Value:
         """Make a call of torch, and record it unless it only asks."""
         call, name = call.mapped(self.fake), call.name
-        if name in _BY_ONES:
-            self.sizes.ask_if_one(call.args[0])
         if name in _TEXTS:
             return self.questions.text_of(str(self.node_of(call.args[0])))
         if name == "is_same_size":
@@ -705,9 +708,6 @@ def _rows() -> Iterator[tuple[str, tuple[Function, int, bool]]]:
 
 _OPERATORS: Final = dict(_rows())
 """Name of a method → operator, number of operands, whether in reverse."""
-
-_BY_ONES: Final = ("squeeze", "squeeze_")
-"""Calls whose result has fewer dimensions where a size is 1."""
 
 _CONVERSIONS: Final = frozenset(
     "to type type_as cpu cuda float double half bfloat16 int long short char "

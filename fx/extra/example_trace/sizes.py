@@ -18,6 +18,7 @@ asked about a size that a leaf has computed is checked behind the leaf.
 from __future__ import annotations
 
 import ast
+import builtins
 import math
 import operator
 from collections.abc import Callable, Mapping
@@ -34,10 +35,10 @@ from ...torch_internals.fake_tensors import FakeTensorMode
 from ...torch_internals.overloads import assert_
 from ...torch_internals.symbolic_sizes import (
     SYMBOLIC,
+    constant,
     expression_of,
     new_env,
     new_size,
-    written,
 )
 from ...usedef.values import Argument, Value
 from .guards import Guard, answered, of_kind
@@ -69,8 +70,6 @@ class Sizes:
             allow_non_fake_inputs=True, shape_env=self._env
         )
         self.guards: list[Guard] = []
-        self._texts: dict[Value, str] = {}
-        self._unbacked: list[Value] = []
         self._unbacked_asked: dict[str, str] = {}
         self._nodes: dict[str, Argument] = {}
         self._dims: dict[Value, tuple[str, Value]] = {}
@@ -79,7 +78,6 @@ class Sizes:
         """Forget the numbers, which the `meta` of nodes would keep alive."""
         self._env.known.clear()
         self._dims.clear()
-        self._unbacked.clear()
 
     # -- tensors -----------------------------------------------------------
 
@@ -130,7 +128,7 @@ class Sizes:
         sizes = []
         for place, value in enumerate(tensor.shape):
             size = self._size(node, place, value, None)
-            self._unbacked.append(expression_of(size))
+            self._env.late.add(expression_of(size))
             sizes.append(size)
         return node, self._made(tensor, sizes)
 
@@ -149,8 +147,7 @@ class Sizes:
             first, size = self._dims[name]
             self.guards.append(Guard(f"{text} == {first}", value=True))
             return size
-        symbol, size = new_size(self._env, text, value)
-        self._texts[symbol] = text
+        size = new_size(self._env, text, value)
         self.mode.cache_enabled = False  # with symbols, it costs more than not
         size_node = self._graph.call_method("size", (node, place))
         size_node.meta["val"] = value
@@ -168,7 +165,7 @@ class Sizes:
 
     def text(self, number: Value) -> str:
         """How a SymInt, SymFloat or SymBool is computed, as Python."""
-        return written(expression_of(number), self._texts)
+        return self._env.written(expression_of(number))
 
     def node(self, number: Value) -> Argument:
         """The node that computes a SymInt or the like, or a constant."""
@@ -183,11 +180,6 @@ class Sizes:
         except KeyError:
             return False
         return True
-
-    def ask_if_one(self, tensor: torch.Tensor) -> None:
-        """Ask of each size of a tensor whether it is 1."""
-        for size in tensor.shape:
-            bool(size == 1)
 
     def _of_text(self, tree: ast.expr) -> Argument:
         """The node of a piece of text, made when it is first needed."""
@@ -204,8 +196,10 @@ class Sizes:
         """
         if isinstance(tree, ast.Constant):
             return tree.value
+        if isinstance(tree, ast.Name):
+            return self._named(tree)
         if isinstance(tree, ast.Call):
-            sides, function = tree.args, _FUNCTIONS[ast.unparse(tree.func)]
+            sides, function = tree.args, self._named(tree.func)
         else:
             inside = [*ast.iter_child_nodes(tree)]
             sides = [child for child in inside if isinstance(child, ast.expr)]
@@ -218,15 +212,22 @@ class Sizes:
             return self._graph.call_function(function, args)
         return function(*args)
 
+    def _named(self, tree: ast.expr) -> Value:
+        """What an expression names: a function, or a type."""
+        module, _, name = ast.unparse(tree).rpartition(".")
+        return vars(_MODULES[module])[name]
+
     # -- what is asked -----------------------------------------------------
 
-    def _note(self, asked: Value) -> None:
+    def _note(self, text: str, value: Value, is_unbacked: bool) -> None:
         """Note what ShapeEnv relies on from now on."""
-        text = written(asked, self._texts)
-        if asked.free_symbols.isdisjoint(self._unbacked):
-            self.guards.append(Guard(text, value=True, line=frames.where()))
+        if not is_unbacked:
+            self.guards.append(Guard(text, value, frames.where()))
         else:
-            self._unbacked_asked[text] = frames.where()
+            told = f"({text}) == {constant(value)}"
+            self._unbacked_asked[text if value is True else told] = (
+                frames.where()
+            )
 
     def ask_input(self, text: str, answer: Value) -> None:
         """Note what was asked of an input, and the answer.
@@ -260,7 +261,14 @@ _OPERATORS: Final[dict[type, Callable[..., Value]]] = {
     ast.FloorDiv: operator.floordiv,
     ast.Mod: operator.mod,
     ast.Pow: operator.pow,
+    ast.LShift: operator.lshift,
+    ast.RShift: operator.rshift,
+    ast.BitAnd: operator.and_,
+    ast.BitOr: operator.or_,
+    ast.BitXor: operator.xor,
     ast.USub: operator.neg,
+    ast.UAdd: operator.pos,
+    ast.Invert: operator.invert,
     ast.Not: operator.not_,
     ast.And: operator.and_,
     ast.Or: operator.or_,
@@ -273,18 +281,8 @@ _OPERATORS: Final[dict[type, Callable[..., Value]]] = {
 }
 """Syntax → the function of a node."""
 
-_FUNCTIONS: Final[dict[str, Callable[..., Value]]] = {
-    "max": max,
-    "min": min,
-    "abs": abs,
-    "round": round,
-    "math.ceil": math.ceil,
-    "math.floor": math.floor,
-    "math.trunc": math.trunc,
-    "torch.sym_float": torch.sym_float,
-    "torch.sym_int": torch.sym_int,
-}
-"""What expressions call → the function of a node."""
+_MODULES: Final = {"": builtins, "math": math, "torch": torch}
+"""Where expressions find what they name."""
 
 
 def _may_be_free(tensor: torch.Tensor) -> bool:
@@ -309,12 +307,3 @@ def _strides(tensor: torch.Tensor, sizes: list[Value]) -> list[Value]:
         new_strides[place] = new
         new = new * sizes[place]
     return new_strides
-
-
-def specialize(number: Value) -> Value:
-    """The number itself, which is fixed by a guard from then on."""
-    if isinstance(number, torch.SymInt):
-        return int(number)
-    if isinstance(number, torch.SymFloat):
-        return float(number)
-    return bool(number) if isinstance(number, torch.SymBool) else number

@@ -37,10 +37,9 @@ from ...recording import frames
 from ...torch_internals.fake_tensors import is_fake, python_dispatcher
 from ...torch_internals.modules import has_backward_hook
 from ...torch_internals.symbolic_sizes import (
-    COMPUTED,
     DATA_DEPENDENT,
     UNSUPPORTED,
-    remembering,
+    arithmetic,
     settings,
 )
 from ...tracing import watch as told
@@ -177,7 +176,8 @@ class ExampleRun(TraceRun):
         makers = [*handlers.FUNCTIONS, *chosen]
         for holder, name, make in places_of(makers, QUESTION):
             TRACES.patch(holder, [name], make)
-        TRACES.patch(*COMPUTED, remembering)
+        for holder, name, make in arithmetic():
+            TRACES.patch(holder, [name], make)
         handlers.patch()
         trial.patch()
 

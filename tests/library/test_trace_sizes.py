@@ -1,0 +1,172 @@
+"""Sizes in a trace are computed as Python computes them."""
+
+from __future__ import annotations
+
+import math
+import threading
+from typing import Any, Final, TypeAlias
+
+import pytest
+import torch
+from torch import nn
+from torch.fx.experimental.symbolic_shapes import ShapeEnv
+from torch.nn import functional
+
+import fx
+
+Value: TypeAlias = Any
+
+X: Final = torch.ones(5, 4)
+SIZES: Final = (1, 2, 3, 7, 10, 30, 101)
+TORCH: Final[Value] = torch
+
+
+def squeezes(x: Value) -> Value:
+    """Count the dimensions that a leaf leaves."""
+    return x.squeeze()
+
+
+def first_rows(x: Value) -> Value:
+    """Return as many rows as the values say, which are made up in a trace."""
+    return x[: 2 if x.sum() < 0 else 3]
+
+
+@pytest.mark.parametrize(
+    "number",
+    [
+        lambda n: round(n * 1.7),
+        lambda n: math.ceil(n / 2) * 2,
+        lambda n: n**0.5,
+        lambda n: 0.0 * n,
+        lambda n: (n * 0.1).is_integer() + 0,
+        lambda n: divmod(n, -3),
+        lambda n: divmod(-n, 3.5),
+        lambda n: (-n) // 7 & n % -3,
+        lambda n: (n << 2 | 5) ^ ~n >> 1,
+        lambda n: (n > 3) + (n == True) - (n / 2 > 1.1),  # noqa: E712
+        lambda n: 1 + (n > 3) if (n > 3) == 1 else 7,
+        lambda n: round(n, -1) + pow(n, 3, 7),
+        lambda n: 2 ** (n % 4) + abs(-n) + math.floor(n),
+        lambda n: TORCH.sym_max(n, 2.5) * TORCH.sym_sqrt(n),
+        lambda n: n * 1j,
+        lambda n: n * math.inf,
+        lambda n: n - 0.7 + 0.1 == n - 0.6,
+    ],
+)
+def test_sizes_are_computed_as_python_computes(number: Value) -> None:
+    def program(x: Value) -> Value:
+        return x.sum() * 0 + 1, number(x.shape[0])
+
+    gm = fx.trace(program, X)
+    refused = 0
+    for size in SIZES:
+        given = torch.ones(size, 4)
+        try:
+            result = gm(given)
+        except fx.GuardError:
+            refused += 1
+            continue
+        assert repr(result) == repr(program(given))
+    is_fixed = isinstance(number(5), bool | complex) or number(2) == 7
+    assert refused == 0 or is_fixed
+
+
+def test_graph_has_the_operation_of_the_program() -> None:
+    gm = fx.trace(lambda x: x.new_ones(round(x.shape[0] * 1.7)), X)
+    assert "size * 1.7" in gm.code
+    assert "round(mul)" in gm.code
+    assert "round(x.size(0) * 1.7) >= 0" in [str(each) for each in gm.guards]
+
+
+def test_what_may_raise_for_other_sizes_is_guarded() -> None:
+    gm = fx.trace(lambda x: (10 // (x.shape[0] - 3), x)[1], X)
+    assert gm(torch.ones(7, 4)).shape == (7, 4)
+    with pytest.raises(fx.GuardError, match=r"isinstance\(10 // "):
+        gm(torch.ones(3, 4))
+
+
+def test_what_raises_in_the_example_is_guarded() -> None:
+    def program(x: Value) -> Value:
+        try:
+            return x * (7 % (x.shape[0] - 5))
+        except ZeroDivisionError:
+            return -x
+
+    gm = fx.trace(program, X)
+    assert torch.equal(gm(X), -X)
+    with pytest.raises(fx.GuardError):
+        gm(torch.ones(6, 4))
+
+
+def test_sizes_that_a_leaf_has_computed_are_asked_behind_it() -> None:
+    def program(x: Value) -> Value:
+        kept = first_rows(x)
+        return kept * 2 if kept.shape[0] / 2 > 1.1 else kept * math.e
+
+    gm = fx.trace(program, X, leaves=[first_rows])
+    assert "truediv" in gm.code
+    assert torch.equal(gm(X), program(X))
+    with pytest.raises(AssertionError, match=r"/ 2 > 1\.1"):
+        gm(-X)
+
+
+@pytest.mark.parametrize(
+    "squeeze",
+    [
+        torch.squeeze_copy,
+        torch.ops.aten.squeeze.default,
+        lambda x: torch.squeeze(input=x, dim=(0, 1)),
+        lambda x: torch.ops.aten.squeeze.dim(self=x, dim=0),
+        lambda x: x.clone().squeeze_(),
+        lambda x: squeezes(x),
+        nn.Sequential(nn.Flatten(0, 0), nn.Identity()).forward,
+    ],
+)
+def test_squeeze_asks_by_whatever_name(squeeze: Value) -> None:
+    def program(x: Value) -> Value:
+        return squeeze(x).dim() * x.sum()
+
+    gm = fx.trace(program, X, leaves=[squeezes])
+    for shape in ((1, 5), (5, 1), (1, 1), (3, 2)):
+        given = torch.ones(shape)
+        try:
+            assert torch.equal(gm(given), program(given))
+        except fx.GuardError:
+            assert 1 in shape
+
+
+def test_squeeze_of_one_dimension_asks_for_that() -> None:
+    gm = fx.trace(lambda x: x.squeeze(0) * 2, X)
+    assert gm(torch.ones(3, 1)).shape == (3, 1)
+    with pytest.raises(fx.GuardError):
+        gm(torch.ones(1, 3))
+
+
+def test_scale_factors_leave_sizes_free() -> None:
+    def program(x: Value) -> Value:
+        return functional.interpolate(x, scale_factor=1.7)
+
+    gm = fx.trace(program, torch.ones(1, 2, 5, 5))
+    for size in SIZES:
+        given = torch.rand(2, 1, size, 9)
+        assert torch.equal(gm(given), program(given))
+
+
+def test_sizes_of_other_environments_are_computed_as_before() -> None:
+    env = ShapeEnv()
+    found: list[Value] = []
+
+    def program(x: Value) -> Value:
+        def other() -> None:
+            size: Value = env.create_unbacked_symint()
+            found.extend([str(size * 1.5), str(size % 3)])
+            with pytest.raises(TypeError):
+                divmod(size, 2)
+
+        thread = threading.Thread(target=other)
+        thread.start()
+        thread.join()
+        return x * (x.shape[0] * 1.5)
+
+    fx.trace(program, X)
+    assert "ToFloat" in found[0]

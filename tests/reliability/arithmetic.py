@@ -1,0 +1,211 @@
+"""Arithmetic of sizes: programs of random expressions, traced and called.
+
+An expression is made of sizes, constants and all of Python's operators and
+functions of numbers: negative ones, floats, conversions, divisions by what may
+be 0, functions of `math`, comparisons.  It is used as a size, a factor, a fill
+value, a place, a scale, or to choose a branch.  `fx.trace` records the program
+on an example; then both are called with ten other shapes: ones, odd and large
+ones.  The graph must give what the program gives, exactly, or refuse the call.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import warnings
+from collections.abc import Iterator
+from typing import Any, Final, TypeAlias
+
+import torch
+from torch.nn import functional
+
+import fx
+from tests.reliability.guarded import same
+from tests.reliability.part import Outcome, Part, Plant
+
+Value: TypeAlias = Any
+
+NAMES: Final[dict[str, Value]] = {
+    "torch": torch,
+    "math": math,
+    "F": functional,
+}
+
+SIZES: Final = (
+    *("x.shape[0]", "x.shape[1]", "y.shape[0]", "x.numel()", "y.size(-1)"),
+    *("len(y)", "y[1:].shape[0]", "torch.cat([x, x]).shape[0]"),
+)
+
+CONSTANTS: Final = (
+    *("1", "2", "3", "7", "-1", "-2", "-3", "0", "10", "True"),
+    *("0.5", "1.7", "-0.3", "0.1", "2.0", "-1.0", "0.0", "1e3"),
+)
+
+OPERATIONS: Final = (
+    *("({a} + {b})", "({a} - {b})", "({a} * {b})", "({a} // {b})") * 2,
+    *("({a} % {b})", "({a} / {b})", "-{a}", "+{a}", "abs({a})") * 2,
+    *("({i} & {j})", "({i} | {j})", "({i} ^ {j})", "~{i}", "({i} << 2)"),
+    *("({i} >> 1)", "(1 << ({i} % 5))", "({i} // {j})", "({i} % {j})"),
+    *("({a} ** 2)", "({a} ** 0.5)", "({a} ** -1)", "(2 ** ({i} % 4))"),
+    *("divmod({a}, {b})[0]", "divmod({a}, {b})[1]", "round({a})"),
+    *("round({a}, 1)", "round({a}, -1)", "math.ceil({a})", "math.floor({a})"),
+    *("math.trunc({a})", "int({a})", "float({a})", "math.sqrt(abs({a}))"),
+    *("max({a}, {b})", "min({a}, {b})", "pow({i}, 2, 5)", "math.sin({a})"),
+    *("torch.sym_max({a}, {b})", "torch.sym_min({a}, {b})", "math.fabs({a})"),
+    *("torch.sym_int({a})", "torch.sym_float({a})", "({a} > {b})", "bool({a})"),
+    *("({a} == {b})", "({a} != {b})", "({a} <= {b})", "({a} if {c} else {b})"),
+    *("(({a} / 2).is_integer() + 0)", "sum([{a}, {b}])", "({c} and {a})"),
+    *("math.gcd({i}, 6)", "({a} * 1.0)", "math.isqrt(abs({i}))"),
+)
+
+CONDITIONS: Final = (
+    *("{a} > {b}", "{a} == {b}", "{a} % 2 == 0", "{a} < 3.5", "{a}", "not {a}"),
+    *("{a} / 3 >= 1.1", "round({a}) == {b}", "0 <= {a} <= 5", "{a} in (1, 2)"),
+)
+
+USES: Final = (
+    *("x * {a}", "x + {a}", "torch.full((2,), {a})", "x.new_full((2,), {a})"),
+    *("torch.zeros(max(0, int({a})) % 50)", "x / {a}", "x - 2 * {a}"),
+    *("x.new_zeros(abs({i}) % 50)", "torch.arange(abs({i}) % 20)", "x ** {a}"),
+    *("x[: {i}]", "x.narrow(0, 0, {i})", "torch.where(x > {a}, x, {b})"),
+    *("x if {c} else -x", "x * 2 if {c} else x.sum()", "x.clamp(min={a})"),
+    *("x.repeat(abs({i}) % 4, 1)", "x.roll({i}, 0)", "F.pad(x, (0, {i}))"),
+    *("F.interpolate(x[None], scale_factor=abs({a}) % 3 + 0.1)", "x.view({i})"),
+    *("torch.tensor({a})", "x.reshape({i}, -1)", "torch.scalar_tensor({a})"),
+    *("torch.linspace(0, {a}, 4)", "F.dropout(x, 0.0) * {a}", "x.sum() > {a}"),
+    *("F.adaptive_avg_pool1d(x, {i})", "x.expand({i}, *x.shape)"),
+)
+
+SHAPES: Final = (1, 1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 13, 16, 30, 64, 101)
+"""Sizes that inputs have."""
+
+
+class Writer:
+    """Writes programs."""
+
+    def __init__(self, rng: random.Random) -> None:
+        """Make one that draws from a generator."""
+        self._rng = rng
+
+    def program(self) -> str:
+        """A program of one to three lines of arithmetic, and a use."""
+        lines, names = [], [*SIZES]
+        for place in range(self._rng.randint(1, 3)):
+            lines.append(f"v{place} = {self._number(names, 2)}")
+            names += [f"v{place}"] * 3
+        use = self._filled(self._rng.choice(USES), names, 1)
+        lines.append(f"return {use}")
+        return "def program(x, y):\n    " + "\n    ".join(lines)
+
+    def _number(self, names: list[str], depth: int) -> str:
+        """An expression."""
+        kind = self._rng.random()
+        if depth == 0 or kind < 0.2:
+            return self._rng.choice(names)
+        if kind < 0.35:
+            return self._rng.choice(CONSTANTS)
+        return self._filled(self._rng.choice(OPERATIONS), names, depth - 1)
+
+    def _filled(self, form: str, names: list[str], depth: int) -> str:
+        """A form with expressions in it; ints for i and j."""
+        asked = self._rng.choice(CONDITIONS) if "{c}" in form else ""
+        for key in ("c", "i", "j", "a", "b"):
+            text = f"({asked})"
+            if key in "ab":
+                text = self._number(names, depth)
+            elif key in "ij":
+                whole = self._rng.choice(("round({a})", "int({a})", "{s}"))
+                text = whole.format(
+                    a=self._number(names, depth), s=self._rng.choice(SIZES)
+                )
+            form = form.replace(f"{{{key}}}", text)
+        return form
+
+
+def given(rng: random.Random) -> tuple[torch.Tensor, torch.Tensor]:
+    """Inputs: a matrix and a row of numbers."""
+    rows, columns, length = (rng.choice(SHAPES) for _ in range(3))
+    made = torch.arange(1.0, rows * columns + 1).reshape(rows, columns)
+    return made, torch.arange(1.0, length + 1)
+
+
+def wrong(gm: Value, program: Value, inputs: Value) -> str:
+    """What a graph does wrong with some inputs, "" if nothing."""
+    try:
+        got = gm(*inputs)
+    except fx.GuardError:
+        return ""
+    except Exception as error:
+        got = error
+    try:
+        want = program(*inputs)
+    except Exception as error:
+        if isinstance(got, Exception):
+            return ""
+        return f"gives {got}, and the program {type(error).__name__}: {error}"
+    if isinstance(got, Exception):
+        return f"raises {type(got).__name__}: {str(got)[:200]}"
+    return "" if same(want, got) else f"{got} is {want}"
+
+
+def judged(rng: random.Random, text: str, refused: list[str]) -> Iterator[str]:
+    """What is wrong with a program, for its example and ten other inputs."""
+    names = dict(NAMES)
+    exec(text, names)
+    program, example = names["program"], given(rng)
+    try:
+        program(*example)
+    except Exception:  # not on this example
+        return
+    try:
+        gm = fx.trace(program, *example, check=False)
+    except fx.TraceError as error:
+        refused.append(str(error).partition("\n")[0][:60])
+        return
+    except Exception as error:
+        yield f"trace raises {type(error).__name__}: {str(error)[:200]}"
+        return
+    for inputs in (example, *(given(rng) for _ in range(10))):
+        fault = wrong(gm, program, inputs)
+        shapes = [(*each.shape,) for pair in (example, inputs) for each in pair]
+        yield fault and f"{fault}\n# traced and called with {shapes}"
+
+
+def run(seed: int, cases: int) -> Iterator[Outcome]:
+    """Judge so many programs."""
+    warnings.simplefilter("ignore")
+    rng, count, refused = random.Random(seed), 0, list[str]()
+    while count < cases:
+        text = Writer(rng).program()
+        faults = [*judged(rng, text, refused)]
+        if faults:
+            count += 1
+            yield Outcome(text, next(filter(None, faults), ""))
+    if len(refused) > 0.3 * (count + len(refused)):
+        kinds = {kind: refused.count(kind) for kind in refused}
+        yield Outcome("all programs", f"too many are refused: {kinds}")
+
+
+PART = Part(
+    "arithmetic",
+    "programs that compute with sizes, and their graphs by fx.trace, on other "
+    "sizes",
+    run,
+    share=40,
+    long=2_000,
+    plants=(
+        Plant(
+            "fx/torch_internals/symbolic_sizes.py",
+            "    return number.node.shape_env.operate(form, other, number)",
+            "    return number.node.shape_env.operate(form, number, other)",
+            "7 - n is taken for n - 7",
+        ),
+        Plant(
+            "fx/torch_internals/symbolic_sizes.py",
+            "                is_division and not self._is_positive(nodes[1])",
+            "                False",
+            "divisions by what may be 0, or negative, are taken as exact",
+        ),
+    ),
+)
+"""What a part of the search is: its cases, and the faults it must find."""

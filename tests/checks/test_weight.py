@@ -14,11 +14,11 @@ from tests.checks.files import tracked
 from tests.checks.sources import ROOT
 
 CEILINGS: Final = {
-    "lines of Python in fx": 38_560,
-    "lines of Python in stages": 31_058,
-    "lines of Python in tests": 78_378,
-    "lines of Python in docs": 12_015,
-    "words of the site": 106_804,
+    "lines of Python in fx": 41_340,
+    "lines of Python in stages": 29_940,
+    "lines of Python in tests": 80_500,
+    "lines of Python in docs": 11_880,
+    "words of the site": 75_900,
     "files in fx": 245,
 }
 

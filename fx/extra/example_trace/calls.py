@@ -19,16 +19,19 @@ module may have imported it by its name, so all modules are looked through.
 from __future__ import annotations
 
 import functools
+import operator
 import pkgutil
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeAlias
 
 import torch
 from torch import nn
 from torch.overrides import TorchFunctionMode
 
+from ...recording.operators import magic_methods
 from ...torch_internals import pytree
+from ...torch_internals.modules import HOOKS
 from ...torch_internals.symbolic_sizes import SYMBOLIC
 from ...tracing.patching import TRACES, names_of
 from ...tracing.state import is_library
@@ -37,6 +40,8 @@ from ...usedef.values import Value
 from . import errors
 
 if TYPE_CHECKING:
+    from ...graph import Graph
+    from ...node import Node
     from .recorder import Recorder
 
 Function: TypeAlias = Callable[..., Value]
@@ -87,6 +92,16 @@ class Call(NamedTuple):
 
 
 _VALUES: Final = (torch.Tensor, *SYMBOLIC)
+
+
+class Lifting(Protocol):
+    """A function that is recorded as a module: see `handlers`."""
+
+    outer: tuple[Graph, Lifting | None, dict[int, Node]]
+
+    def lift(self, node: Node) -> Node:
+        """The node itself, or what stands in the module for one outside."""
+        ...
 
 
 class CallMode(TorchFunctionMode):
@@ -257,6 +272,19 @@ def _methods(function: Value) -> Iterator[Place]:
             yield holder, name
 
 
+def state_of(module: nn.Module) -> list[tuple[str, Value]]:
+    """What a module holds, by identity: tensors, children, hooks, settings."""
+    dicts = vars(module), *dicts_of(module)
+    return [(name, id(held[name])) for held in dicts for name in held]
+
+
+def dicts_of(module: nn.Module) -> list[dict[Value, Value]]:
+    """Tensors, children and hooks of a module, each kind by name."""
+    names = "_parameters", "_buffers", "_modules", *HOOKS
+    found = [vars(module).get(name) for name in names]
+    return [held for held in found if isinstance(held, dict)]
+
+
 # -- isinstance ----------------------------------------------------------------
 
 
@@ -272,3 +300,21 @@ _NUMBERS: dict[type, object] = {
     torch.SymBool: False,
 }
 """Class of a symbolic number -> a number of the kind that it stands for."""
+
+
+# -- how calls are written -----------------------------------------------------
+
+
+def _rows() -> Iterator[tuple[str, tuple[Function, int, bool]]]:
+    """The names of methods, and what Python writes for them."""
+    for name, text in magic_methods.items():
+        bare, function = name.strip("_"), getattr(operator, name)
+        yield bare, (function, text.count("{}"), False)
+        yield f"__{bare}__", (function, text.count("{}"), False)
+        yield f"__r{bare}__", (function, 2, True)
+    yield "div", (operator.truediv, 2, False)
+    yield "__setitem__", (operator.setitem, 3, False)
+
+
+OPERATORS: Final = dict(_rows())
+"""Name of a method → operator, number of operands, whether in reverse."""

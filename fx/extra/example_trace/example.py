@@ -114,7 +114,7 @@ class Example:
             if id(tensor) not in fakes:
                 fake = recorder.sizes.fake(tensor, node, dims[index])
                 fakes[id(tensor)] = recorder.bind(node, fake)
-                recorder.watch_writes(tensor, fake)
+                recorder.writes.note(tensor, fake)
                 recorder.made.note(fake)
                 for fact in _copy_attributes(fake, tensor):
                     recorder.questions.facts[f"{node} {fact}"] = "the example"

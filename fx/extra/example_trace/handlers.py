@@ -74,9 +74,9 @@ from ...tracing.wrapping import original_of
 from ...usedef.values import Argument, Value
 from ..watching.switches import PLACES as SWITCHES
 from . import errors
-from .calls import Call, current, handing_to
+from .calls import Call, Lifting, current, handing_to
 from .questions import MODES
-from .recorder import Lifting, Recorder
+from .recorder import Recorder
 from .structures import is_tensor
 
 _OF_GRADIENTS: Final = (

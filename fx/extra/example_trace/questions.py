@@ -26,6 +26,7 @@ from types import NoneType
 from typing import TYPE_CHECKING, Final
 
 import torch
+from torch import nn
 
 from ...proxy import TraceError
 from ...recording import frames
@@ -39,6 +40,7 @@ from .calls import Call
 from .guards import OF_MODES, Guard, answered
 
 if TYPE_CHECKING:
+    from ...node import Node
     from .recorder import Recorder
 
 
@@ -113,6 +115,26 @@ class Questions:
             holds = recorder.call(answered, again, expected, message)
             recorder.call(assert_, holds, "")
 
+    def keeps_identity(self, node: Node) -> bool:
+        """Whether a call that has given back its input does so always."""
+        name = str(getattr(node.target, "__name__", node.target))
+        if node.op == "call_module":
+            module: Value = self._recorder.root.get_submodule(name)
+            is_inplace = getattr(module, "inplace", False)
+            return bool(is_inplace) or isinstance(module, nn.Identity)
+        if name.endswith("_") and not name.endswith("__"):
+            return True
+        if "out" in node.kwargs or node.kwargs.get("inplace") is True:
+            return True
+        given = node.all_input_nodes
+        if any(other.op != "placeholder" for other in given):
+            return False
+        asked = Guard(f"{given[0]}.is_contiguous()", value=True)
+        is_asked = any(
+            guard[:2] == asked[:2] for guard in self._recorder.sizes.guards
+        )
+        return name in _CONVERSIONS or (name == "contiguous" and is_asked)
+
     def text_of(self, name: str) -> str:
         """The text of a tensor or size, which no guard compares.
 
@@ -144,6 +166,12 @@ def _arguments(call: Call, first: int) -> str:
     given += [f"{key}={value!r}" for key, value in call.kwargs.items()]
     return f"({', '.join(given)})"
 
+
+_CONVERSIONS: Final = frozenset(
+    "to type type_as cpu cuda float double half bfloat16 int long short char "
+    "byte bool cfloat cdouble".split()
+)
+"""Methods that give back their input if it has the dtype and device."""
 
 _SHAPES: Final = frozenset(
     "ndim dim ndimension shape size numel nelement __len__".split()

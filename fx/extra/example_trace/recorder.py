@@ -39,7 +39,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from types import NoneType
-from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import torch
 from torch import nn
@@ -50,14 +50,13 @@ from ...linked_list.opcodes import Opcode, Target
 from ...node import Node, map_arg
 from ...proxy import TraceError
 from ...recording import frames
-from ...recording.operators import magic_methods
 from ...torch_internals import pytree
 from ...torch_internals.fake_tensors import (
     detached,
     is_fake,
     unset_fake_temporarily,
 )
-from ...torch_internals.modules import HOOKS, has_backward_hook
+from ...torch_internals.modules import has_backward_hook
 from ...torch_internals.symbolic_sizes import (
     DATA_DEPENDENT,
     SYMBOLIC,
@@ -70,8 +69,15 @@ from ...tracing.tracer import Tracer
 from ...usedef.values import Argument, Value
 from ..watching.fixed import Entered
 from . import errors
-from .calls import Call, Function, Leaves
-from .guards import Guard
+from .calls import (
+    OPERATORS,
+    Call,
+    Function,
+    Leaves,
+    Lifting,
+    dicts_of,
+    state_of,
+)
 from .kinds import attributes_of
 from .questions import Questions
 from .sizes import Sizes
@@ -85,23 +91,13 @@ from .structures import (
     of_structure,
     structure_of,
 )
-from .trial import Made
+from .trial import Made, Writes, version_of
 
 if TYPE_CHECKING:
     from ...proxy import Proxy
 
 Make: TypeAlias = Callable[[Value, Value], Node]
 """Makes a node of its arguments."""
-
-
-class Lifting(Protocol):
-    """A function that is recorded as a module: see `handlers`."""
-
-    outer: tuple[Graph, Lifting | None, dict[int, Node]]
-
-    def lift(self, node: Node) -> Node:
-        """The node itself, or what stands in the module for one outside."""
-        ...
 
 
 class Recorder(Tracer):
@@ -126,6 +122,7 @@ class Recorder(Tracer):
         unsure: nodes whose shape depends on what the root has, or on a leaf.
         held: what the root holds, as it was.
         made: all that has no data.
+        writes: which tensors of the user are written.
     """
 
     record_stack_traces = True
@@ -146,7 +143,7 @@ class Recorder(Tracer):
         state = self._state = State(root)
         self.held: list[Held] = [*state.held]
         for module, path in state.modules.items():
-            for held in _dicts_of(module):
+            for held in dicts_of(module):
                 self.held.append((path and f"{path}.", held, dict(held)))
         self.submodule_paths = state.modules
         self.tensor_attrs.update(state.constants)
@@ -169,19 +166,18 @@ class Recorder(Tracer):
         self._fake_of: dict[int, torch.Tensor] = {}
         self._alive: list[Value] = []
         self._constants: list[tuple[torch.Tensor, int, str]] = []
-        self._versions: list[tuple[torch.Tensor, torch.Tensor, int]] = []
+        self.writes: Writes = Writes()
         self.made: Made = Made()
-        self._leaf_states = {m: _state_of(m) for m in state.modules}
+        self._leaf_states = {m: state_of(m) for m in state.modules}
 
     def finish(self) -> None:
         """Forget the root, and what the trace kept alive."""
         self.submodule_paths = self._state = None
         self.entered = Entered({})
         self.sizes.finish()
-        for values in (self._alive, self._constants, self._versions):
-            values.clear()
         for known in (self.node_by_id, self._real_of, self._fake_of):
             known.clear()
+        self._alive, self._constants, self.writes = [], [], Writes()
         self.refusal = self.failure = None
 
     @property
@@ -284,7 +280,7 @@ class Recorder(Tracer):
         path, fake = self._tensor_path(real), self.fake(real)
         if path is None:
             path = self._constant_path(real)
-            self._constants.append((fake, _version(fake), frames.where()))
+            self._constants.append((fake, version_of(fake), frames.where()))
         node = self.create_node("get_attr", path, (), {})
         node.meta["val"] = self.noted(fake)
         self.erasable.add(node)
@@ -334,7 +330,7 @@ class Recorder(Tracer):
         is_method = getattr(torch.Tensor, name, None) is function
         if not is_method and not is_tensor_method_or_property(function):
             return make(function, args, kwargs)
-        target, count, is_reflected = _OPERATORS.get(name, (None, 0, False))
+        target, count, is_reflected = OPERATORS.get(name, (None, 0, False))
         if target is not None and len(args) == count and not kwargs:
             return make(target, args[::-1] if is_reflected else args, {})
         return self.create_node("call_method", name, args, kwargs)
@@ -373,7 +369,7 @@ class Recorder(Tracer):
 
     def _is_changed(self, m: nn.Module) -> bool:
         """Whether a module is not as it was found, or as its calls left it."""
-        return self._leaf_states.get(m) != _state_of(m)
+        return self._leaf_states.get(m) != state_of(m)
 
     def call_module(
         self,
@@ -403,7 +399,7 @@ class Recorder(Tracer):
             self.refuse(error)
             raise
         for module in self.root.get_submodule(path).modules():
-            self._leaf_states[module] = _state_of(module)
+            self._leaf_states[module] = state_of(module)
         return result
 
     def _runs_by_forward(self) -> bool:
@@ -539,7 +535,7 @@ class Recorder(Tracer):
         node.meta["val"] = pytree.tree_map(self.noted, value)
         if is_tensor(value):
             known = id(value) in self.node_by_id
-            if known and not self._keeps_identity(node):
+            if known and not self.questions.keeps_identity(node):
                 with self.pause():
                     value = value.view_as(value)
             self.node_by_id[id(value)] = node
@@ -557,24 +553,6 @@ class Recorder(Tracer):
             for key, item in keyed.items():
                 self.bind_item(node, get, key, item)
         return value
-
-    def _keeps_identity(self, node: Node) -> bool:
-        """Whether a call that has given back its input does so always."""
-        name = str(getattr(node.target, "__name__", node.target))
-        if node.op == "call_module":
-            module: Value = self.root.get_submodule(name)
-            is_inplace = getattr(module, "inplace", False)
-            return bool(is_inplace) or isinstance(module, nn.Identity)
-        if name.endswith("_") and not name.endswith("__"):
-            return True
-        if "out" in node.kwargs or node.kwargs.get("inplace") is True:
-            return True
-        given = node.all_input_nodes
-        if any(other.op != "placeholder" for other in given):
-            return False
-        asked = Guard(f"{given[0]}.is_contiguous()", value=True)
-        is_asked = any(guard[:2] == asked[:2] for guard in self.sizes.guards)
-        return name in _CONVERSIONS or (name == "contiguous" and is_asked)
 
     def bind_item(
         self, whole: Node, get: Function, key: Value, item: Value
@@ -612,7 +590,7 @@ class Recorder(Tracer):
         if id(tensor) not in self._fake_of:
             with self.pause():
                 new = self.sizes.mode.from_tensor(tensor, static_shapes=True)
-                self.watch_writes(tensor, new)
+                self.writes.note(tensor, new)
             self._fake_of[id(tensor)] = new
             self._real_of[id(new)] = tensor
             self._alive += [tensor, new]
@@ -638,20 +616,10 @@ class Recorder(Tracer):
         real: Value = self._real_of.get(id(value), value)
         return self._tensor_path(real) if is_tensor(real) else None
 
-    def watch_writes(self, real: torch.Tensor, fake: torch.Tensor) -> None:
-        """Note which tensor of the user is written if a fake one is."""
-        self._versions.append((real, fake, _version(fake)))
-
-    def written(self) -> Iterator[torch.Tensor]:
-        """The tensors of the user into which the program has written."""
-        for real, fake, version in self._versions:
-            if torch.is_inference(fake) or _version(fake) != version:
-                yield real
-
     def check_constants(self) -> None:
         """Raise TraceError if a tensor that no call has made is written to."""
         for fake, version, line in self._constants:
-            if _version(fake) != version:
+            if version_of(fake) != version:
                 raise TraceError(errors.written(line))
 
     @property
@@ -675,45 +643,6 @@ class Recorder(Tracer):
         """A node that fetches what is put on the root until the trace ends."""
         return self.create_node("get_attr", self._store(prefix, value), (), {})
 
-
-def _version(tensor: Value) -> int:
-    """How often a tensor was written to; 0 where nobody counts."""
-    known = not torch.is_inference(tensor)
-    return tensor._version if known else 0  # noqa: SLF001
-
-
-def _state_of(module: nn.Module) -> list[tuple[str, Value]]:
-    """What a module holds, by identity: tensors, children, hooks, settings."""
-    dicts = vars(module), *_dicts_of(module)
-    return [(name, id(held[name])) for held in dicts for name in held]
-
-
-def _dicts_of(module: nn.Module) -> list[dict[Value, Value]]:
-    """Tensors, children and hooks of a module, each kind by name."""
-    names = "_parameters", "_buffers", "_modules", *HOOKS
-    found = [vars(module).get(name) for name in names]
-    return [held for held in found if isinstance(held, dict)]
-
-
-def _rows() -> Iterator[tuple[str, tuple[Function, int, bool]]]:
-    """The names of methods, and what Python writes for them."""
-    for name, text in magic_methods.items():
-        bare, function = name.strip("_"), getattr(operator, name)
-        yield bare, (function, text.count("{}"), False)
-        yield f"__{bare}__", (function, text.count("{}"), False)
-        yield f"__r{bare}__", (function, 2, True)
-    yield "div", (operator.truediv, 2, False)
-    yield "__setitem__", (operator.setitem, 3, False)
-
-
-_OPERATORS: Final = dict(_rows())
-"""Name of a method → operator, number of operands, whether in reverse."""
-
-_CONVERSIONS: Final = frozenset(
-    "to type type_as cpu cuda float double half bfloat16 int long short char "
-    "byte bool cfloat cdouble".split()
-)
-"""Methods that give back their input if it has the dtype and device."""
 
 _TEXTS: Final = frozenset(("__repr__", "__str__", "__format__"))
 """Methods that give the text of a tensor."""

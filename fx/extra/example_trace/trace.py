@@ -216,7 +216,7 @@ class ExampleRun(TraceRun):
         tensors = [*example.tensors, *recorder.root.parameters()]
         try:
             gm = self._recorded(example, dynamic)
-            written = [*recorder.written(), *recorder.root.buffers()]
+            written = [*recorder.writes.written(), *recorder.root.buffers()]
             if recorder.ran_on_data:
                 written = tensors
         finally:

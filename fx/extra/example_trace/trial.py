@@ -264,6 +264,30 @@ def _name_of(holder: Value, seen: set[int]) -> str:
     return kind
 
 
+class Writes:
+    """Which tensors of the user a program writes into, by their fake ones."""
+
+    def __init__(self) -> None:
+        """Begin without any."""
+        self._known: list[tuple[torch.Tensor, torch.Tensor, int]] = []
+
+    def note(self, real: torch.Tensor, fake: torch.Tensor) -> None:
+        """Note which tensor is written if a fake one is."""
+        self._known.append((real, fake, version_of(fake)))
+
+    def written(self) -> Iterator[torch.Tensor]:
+        """Those that were written; in inference mode nobody counts."""
+        for real, fake, version in self._known:
+            if torch.is_inference(fake) or version_of(fake) != version:
+                yield real
+
+
+def version_of(tensor: Value) -> int:
+    """How often a tensor was written to; 0 where nobody counts."""
+    known = not torch.is_inference(tensor)
+    return tensor._version if known else 0  # noqa: SLF001
+
+
 # -- the graph gives what the program gives ------------------------------------
 
 

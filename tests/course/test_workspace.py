@@ -71,7 +71,7 @@ def test_git_has_the_files_to_write_in_and_no_copies() -> None:
 
 def test_the_first_check_lays_the_copies_out(learner: Learner) -> None:
     shown, written_in = learner.file("show/page.css"), learner.file("node.py")
-    before, empty = shown.read_text(), learner.file("memory")
+    before, empty = shown.read_text(), learner.file("schemas")
     shown.unlink()
     written_in.unlink()
     shutil.rmtree(empty)

@@ -270,3 +270,21 @@ def test_an_error_that_is_sure_to_come_may_be_caught() -> None:
     gm = fx.trace(program, X, dynamic=False)
     assert torch.equal(gm(X), X)
     assert torch.equal(fx.trace(lambda x: getattr(x, "foo", x), X)(X), X)
+
+
+def test_a_check_that_fails_leaves_the_blocks_that_are_open() -> None:
+    layer = nn.Linear(2, 2)
+
+    def program(x: Value) -> Value:
+        with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
+            y = layer(x)
+            return y * 2 if y.dtype == torch.bfloat16 else y
+
+    gm = fx.trace(program, torch.ones(2, 2))
+    node = next(n for n in gm.graph.nodes if "answered" in str(n.target))
+    node.update_arg(1, torch.float16)
+    gm.recompile()
+    with pytest.raises(fx.GuardError):
+        gm(torch.ones(2, 2))
+    assert not torch.is_autocast_enabled("cpu")
+    assert torch.is_grad_enabled()

@@ -233,7 +233,7 @@ PART = Part(
         ),
         Plant(
             "fx/extra/example_trace/recorder.py",
-            "self.call(of_structure, node, structure_of(result))",
+            "self.call(of_structure, *asked)",
             "node",
             "what a leaf returns is not compared",
         ),

@@ -29,12 +29,17 @@ import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import compress
-from typing import Final, NamedTuple, overload
+from typing import Final, NamedTuple, NoReturn, overload
 
 import torch
 from torch import nn
 
 from ...proxy import TraceError
+from ...torch_internals.operators import (
+    INFERENCE_MODE,
+    exit_autocast,
+    switch_gradients,
+)
 from ...usedef.values import STANDING_FOR_VALUES, Value
 
 
@@ -75,7 +80,32 @@ def identities(*tensors: torch.Tensor) -> tuple[int, ...]:
     return tuple(map(ids.index, ids))
 
 
-def of_kind(tensor: torch.Tensor, dtype: torch.dtype, dim: int) -> torch.Tensor:
+def refuse(message: str, opened: Sequence[Value]) -> NoReturn:
+    """Raise in the middle of a graph, outside of the blocks that are open.
+
+    Args:
+        message: what is wrong.
+        opened: what the calls that began these blocks have given.
+
+    Raises:
+        GuardError: always.
+    """
+    for before in reversed(opened):
+        if isinstance(before, bool):
+            switch_gradients(before)
+        elif isinstance(before, torch.autocast):
+            exit_autocast(before)
+        else:
+            INFERENCE_MODE[1](before)
+    raise GuardError(message)
+
+
+def of_kind(
+    tensor: torch.Tensor,
+    dtype: torch.dtype,
+    dim: int,
+    opened: Sequence[Value] = (),
+) -> torch.Tensor:
     """Check a tensor that the graph has computed, whose kind is no guard's.
 
     Returns:
@@ -87,14 +117,17 @@ def of_kind(tensor: torch.Tensor, dtype: torch.dtype, dim: int) -> torch.Tensor:
     if tensor.dtype != dtype or tensor.dim() != dim or 0 in tensor.shape:
         what = f"has {tensor.dtype} and {tensor.dim()} dimensions"
         what = "is empty" if 0 in tensor.shape else what
-        raise GuardError(
+        refuse(
             f"the trace relied on a result of {dtype} with {dim} dimensions, "
-            f"and it {what}. Trace again with an example like this one"
+            f"and it {what}. Trace again with an example like this one",
+            opened,
         )
     return tensor
 
 
-def answered(answer: Value, expected: Value, message: str) -> bool:
+def answered(
+    answer: Value, expected: Value, message: str, opened: Sequence[Value] = ()
+) -> bool:
     """Check what the graph asks again of a value that it has computed.
 
     It is the condition of a `torch._assert`, which no pass removes.
@@ -103,9 +136,10 @@ def answered(answer: Value, expected: Value, message: str) -> bool:
         GuardError: the answer is not the one that the trace relied on.
     """
     if answer != expected:
-        raise GuardError(
+        refuse(
             f"{message}\n  It is {answer!r}. Trace again with an example, a "
-            "module and modes like these"
+            "module and modes like these",
+            opened,
         )
     return True
 

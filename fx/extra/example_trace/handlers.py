@@ -121,7 +121,8 @@ def _enter(recorder: Recorder, call: Call) -> Value:
     """Record that a block begins, and let it."""
     block = call.args[0]
     # As torch does, each time anew for a block that is begun again.
-    recorder.blocks[id(block)] = _mode(recorder, block)
+    node = recorder.blocks[id(block)] = _mode(recorder, block)
+    recorder.questions.open[id(block)] = node
     with recorder.pause():
         result = call.run()
     if isinstance(block, _OF_GRADIENTS):
@@ -146,6 +147,7 @@ def _leave(recorder: Recorder, call: Call) -> Value:
         target = exit_autocast
     elif isinstance(block, _OF_GRADIENTS):
         target = switch_gradients
+    recorder.questions.open.pop(id(block), None)
     recorder.call(target, block.prev if before is None else before)
     with recorder.pause():
         return call.run()

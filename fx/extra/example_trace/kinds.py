@@ -161,7 +161,8 @@ def fill(value: Value, form: Value, items: Sequence[Value]) -> None:
             value.clear()
             add(new)
         if cls is defaultdict:
-            value.default_factory = new.default_factory
+            untyped: Value = value
+            untyped.default_factory = new.default_factory
         form, items = _attributes(new)
     own, slots = _dict_of(value), _slots(cls)
     own.clear()
@@ -233,7 +234,7 @@ def _is_of_python(cls: Value) -> bool:
 @functools.lru_cache(maxsize=1024)
 def _is_object(cls: Value) -> bool:
     """Whether objects of a class have attributes, and nothing else."""
-    base = cls
+    base: Value = cls
     while base is typing.Generic or _is_of_python(base):
         base = base.__base__
     return base in _BASES and cls.__new__ is base.__new__

@@ -48,6 +48,7 @@ class Questions:
     """What a program has asked.
 
     Attributes:
+        open: what has to be put back for the blocks that are open.
         modes: what it asked about modes of torch, as guards.
         facts: what no guard can ask, as sentences → the user's line.
         wrote_sizes: whether the text of a size was asked.
@@ -58,10 +59,15 @@ class Questions:
         """Begin without any."""
         self._recorder = recorder
         self._asked: set[Value] = set()
+        self.open: dict[int, Node] = {}
         self.modes: list[Guard] = []
         self.facts: dict[str, str] = {}
         self.wrote_sizes: bool = False
         self.fixes_texts: bool = False
+
+    def opened(self) -> list[tuple[Node, ...]]:
+        """The last argument of a check inside of blocks, if there are any."""
+        return [tuple(self.open.values())] if self.open else []
 
     def ask(self, call: Call, answer: Value) -> None:
         """Note what was asked of a tensor.
@@ -112,7 +118,8 @@ class Questions:
             what = ".".join(map(str, again.args)) if is_attribute else again
             message = f"the trace relied on {what} == {expected!r}"
             message += f", asked at {frames.where()}"
-            holds = recorder.call(answered, again, expected, message)
+            given = again, expected, message, *self.opened()
+            holds = recorder.call(answered, *given)
             recorder.call(assert_, holds, "")
 
     def keeps_identity(self, node: Node) -> bool:

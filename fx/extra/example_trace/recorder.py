@@ -139,7 +139,7 @@ class Recorder(Tracer):
         self._chosen = chosen
         self._leaves = leaves
         self.root = root
-        self.graph = Graph(tracer_cls=type(chosen))
+        self.graph: Graph = Graph(tracer_cls=type(chosen))
         state = self._state = State(root)
         self.held: list[Held] = [*state.held]
         for module, path in state.modules.items():
@@ -160,8 +160,8 @@ class Recorder(Tracer):
         self.has_ended: bool = False
         self.ran_on_data: bool = False
         self.shown: Callable[[Value], Value] = self.fake
-        self.sizes: Sizes = Sizes(self.graph, self.erasable)
         self.questions: Questions = Questions(self)
+        self.sizes: Sizes = Sizes(self.graph, self.erasable, self.questions)
         self._real_of: dict[int, torch.Tensor] = {}
         self._fake_of: dict[int, torch.Tensor] = {}
         self._alive: list[Value] = []
@@ -455,10 +455,10 @@ class Recorder(Tracer):
         if given.changed(before):
             raise TraceError(errors.changed(call.name))
         node = make(*written)
-        self.unsure.add(node)
         if not is_tensor(result) and result is not None:
-            node = self.call(of_structure, node, structure_of(result))
-            self.unsure.add(node)
+            asked: Value = node, structure_of(result), *self.questions.opened()
+            node = self.call(of_structure, *asked)
+        self.unsure.add(node)
         return bind(node, result)
 
     def run_call(

@@ -22,7 +22,7 @@ import builtins
 import math
 import operator
 from collections.abc import Callable, Mapping
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import torch
 from torch import nn
@@ -43,6 +43,9 @@ from ...torch_internals.symbolic_sizes import (
 from ...usedef.values import Argument, Value
 from .guards import Guard, answered, of_kind
 
+if TYPE_CHECKING:
+    from .questions import Questions
+
 Dims: TypeAlias = Mapping[int, Value] | None
 """Which sizes of a tensor may vary, by their place; None for all of them."""
 
@@ -56,15 +59,22 @@ class Sizes:
         erasable: nodes that may be of no use.
     """
 
-    def __init__(self, graph: Graph, erasable: set[Node]) -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        erasable: set[Node],
+        questions: Questions,
+    ) -> None:
         """Begin without symbols.
 
         Args:
             graph: where sizes are computed.
             erasable: where to note nodes that may be of no use.
+            questions: know the blocks that are open.
         """
         self.erasable: set[Node] = erasable
         self._graph = graph
+        self._questions = questions
         self._env = new_env(self._note)
         self.mode: FakeTensorMode = FakeTensorMode(
             allow_non_fake_inputs=True, shape_env=self._env
@@ -123,7 +133,7 @@ class Sizes:
                 "little. It must not be empty, nor be computed in a function "
                 f"that is given to torch\n  in\n  {frames.where()}"
             )
-        kind = node, tensor.dtype, tensor.dim()
+        kind = node, tensor.dtype, tensor.dim(), *self._questions.opened()
         node = node.graph.call_function(of_kind, kind)
         sizes = []
         for place, value in enumerate(tensor.shape):

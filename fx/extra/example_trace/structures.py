@@ -33,7 +33,7 @@ from ...torch_internals.fake_tensors import is_fake
 from ...torch_internals.symbolic_sizes import SYMBOLIC
 from ...usedef.values import STANDING_FOR_VALUES, Value
 from . import errors
-from .guards import GuardError
+from .guards import GuardError, refuse
 from .kinds import (
     by_identity,
     empty,
@@ -418,7 +418,9 @@ def _text_of(part: Part) -> str:
     return f"{part.kind.__qualname__}({', '.join(texts)})"
 
 
-def of_structure(value: Value, structure: str) -> Value:
+def of_structure(
+    value: Value, structure: str, opened: Sequence[Value] = ()
+) -> Value:
     """Check what a leaf has returned, which the program has looked into.
 
     Returns:
@@ -429,8 +431,9 @@ def of_structure(value: Value, structure: str) -> Value:
     """
     found = structure_of(value)
     if found != structure:
-        raise GuardError(
+        refuse(
             f"the trace relied on a result of a leaf that is {structure}, and "
-            f"it is {found}. Trace again with an example like this one"
+            f"it is {found}. Trace again with an example like this one",
+            opened,
         )
     return value

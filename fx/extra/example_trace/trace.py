@@ -211,7 +211,7 @@ class ExampleRun(TraceRun):
         hooked = isinstance(self._root, nn.Module) and torch.is_grad_enabled()
         if hooked and has_backward_hook(self.recorder.root):
             raise TraceError(errors.backward_hook(type(self._root).__name__))
-        recorder, gm = self.recorder, None
+        recorder, is_traced = self.recorder, False
         example = Example(self._function(), args, kwargs)
         tensors = [*example.tensors, *recorder.root.parameters()]
         try:
@@ -219,12 +219,13 @@ class ExampleRun(TraceRun):
             written = [*recorder.writes.written(), *recorder.root.buffers()]
             if recorder.ran_on_data:
                 written = tensors
+            is_traced = True
         finally:
             for change in changes(self._held):
                 change.undo()
             recorder.finish()
             example.forget()
-            if gm is None:
+            if not is_traced:
                 with suppress(TraceError):
                     trial.refuse_leftovers(recorder.made, self._globals)
         trial.refuse_leftovers(recorder.made, self._globals)

@@ -120,6 +120,8 @@ def refuse_leftovers(made: Made, before: Namespaces) -> None:
     Cost: O(what was made); O(objects of the process) if some is left.
     """
     left = made.alive()
+    if left and torch.is_autocast_cache_enabled():
+        torch.clear_autocast_cache()  # of weights that were cast
     for generation in (1, 2):
         if not left:
             return

@@ -14,7 +14,7 @@ from tests.checks.files import tracked
 from tests.checks.sources import ROOT
 
 CEILINGS: Final = {
-    "lines of Python in fx": 41_340,
+    "lines of Python in fx": 41_400,
     "lines of Python in stages": 29_940,
     "lines of Python in tests": 80_500,
     "lines of Python in docs": 11_880,

@@ -161,7 +161,8 @@ class Recorder(Tracer):
         self.ran_on_data: bool = False
         self.shown: Callable[[Value], Value] = self.fake
         self.questions: Questions = Questions(self)
-        self.sizes: Sizes = Sizes(self.graph, self.erasable, self.questions)
+        opened = self.questions.opened
+        self.sizes: Sizes = Sizes(self.graph, self.erasable, opened)
         self._real_of: dict[int, torch.Tensor] = {}
         self._fake_of: dict[int, torch.Tensor] = {}
         self._alive: list[Value] = []
@@ -392,9 +393,8 @@ class Recorder(Tracer):
     ) -> Value:
         """Run a leaf module, and record its call as one node."""
         make = partial(self.create_node, "call_module", path)
-        call = Call(forward, args, kwargs)
         try:
-            result = self.record_leaf(call, make)
+            result = self.record_leaf(Call(forward, args, kwargs), make)
         except errors.REFUSALS as error:
             self.refuse(error)
             raise

@@ -22,7 +22,7 @@ import builtins
 import math
 import operator
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final, TypeAlias
 
 import torch
 from torch import nn
@@ -43,9 +43,6 @@ from ...torch_internals.symbolic_sizes import (
 from ...usedef.values import Argument, Value
 from .guards import Guard, answered, of_kind
 
-if TYPE_CHECKING:
-    from .questions import Questions
-
 Dims: TypeAlias = Mapping[int, Value] | None
 """Which sizes of a tensor may vary, by their place; None for all of them."""
 
@@ -63,18 +60,18 @@ class Sizes:
         self,
         graph: Graph,
         erasable: set[Node],
-        questions: Questions,
+        opened: Callable[[], list[Value]],
     ) -> None:
         """Begin without symbols.
 
         Args:
             graph: where sizes are computed.
             erasable: where to note nodes that may be of no use.
-            questions: know the blocks that are open.
+            opened: gives the last argument of a check inside of blocks.
         """
         self.erasable: set[Node] = erasable
         self._graph = graph
-        self._questions = questions
+        self._opened = opened
         self._env = new_env(self._note)
         self.mode: FakeTensorMode = FakeTensorMode(
             allow_non_fake_inputs=True, shape_env=self._env
@@ -133,7 +130,7 @@ class Sizes:
                 "little. It must not be empty, nor be computed in a function "
                 f"that is given to torch\n  in\n  {frames.where()}"
             )
-        kind = node, tensor.dtype, tensor.dim(), *self._questions.opened()
+        kind = node, tensor.dtype, tensor.dim(), *self._opened()
         node = node.graph.call_function(of_kind, kind)
         sizes = []
         for place, value in enumerate(tensor.shape):

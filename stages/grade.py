@@ -15,6 +15,7 @@ import json
 import multiprocessing
 import os
 import tempfile
+import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from pathlib import Path
@@ -259,6 +260,9 @@ def _mark(texts: Texts, number: int, course: str, options: Options) -> Mark:
     return mark
 
 
+_PARSING: Final = threading.Lock()
+
+
 def _copy(desk: Path, texts: Texts, number: int) -> None:
     """Lay out an fx with a student's files, for the check of one stage.
 
@@ -276,8 +280,12 @@ def _copy(desk: Path, texts: Texts, number: int) -> None:
 
 
 def _shapes(text: str, file: str) -> list[str]:
-    """The signatures of a file's exercises; none if one cannot be found."""
-    with contextlib.suppress(SyntaxError, ValueError, LookupError):
+    """The signatures of a file's exercises; none if one cannot be found.
+
+    Up to Python 3.12, two threads that parse at once may end in a SystemError.
+    """
+    errors = SyntaxError, ValueError, LookupError
+    with _PARSING, contextlib.suppress(*errors):
         return [
             functions.signature(functions.function(ast.parse(text), one))
             for one in (e.qualname for e in exercises_by_file().get(file, ()))

@@ -239,8 +239,8 @@ PART = Part(
         ),
         Plant(
             "fx/extra/example_trace/trial.py",
-            "    left = made.alive()\n    for",
-            "    left: list[Value] = []\n    for",
+            "    left = made.alive()\n    if left and",
+            "    left: list[Value] = []\n    if left and",
             "what outlives a trace is not looked for",
         ),
     ),

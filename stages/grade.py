@@ -295,11 +295,12 @@ def _shapes(text: str, file: str) -> list[str]:
 
 def _same_as_ours(texts: Texts, number: int) -> list[str]:
     """A note about functions that are word for word the reference's."""
-    same = [
-        one.qualname
-        for one in stages()[number].exercises
-        if f"\n{reference_source(one)}" in texts.get(one.file, "")
-    ]
+    with _PARSING:
+        same = [
+            one.qualname
+            for one in stages()[number].exercises
+            if f"\n{reference_source(one)}" in texts.get(one.file, "")
+        ]
     note = f"{len(same)} of {len(stages()[number].exercises)} functions as in"
     return [f"{note} the reference"] * bool(same)
 

@@ -15,7 +15,7 @@ from tests.checks.sources import ROOT
 
 CEILINGS: Final = {
     "lines of Python in fx": 41_400,
-    "lines of Python in stages": 29_940,
+    "lines of Python in stages": 29_960,
     "lines of Python in tests": 80_500,
     "lines of Python in docs": 11_880,
     "words of the site": 75_900,

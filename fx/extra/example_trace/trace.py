@@ -218,7 +218,7 @@ class ExampleRun(TraceRun):
             gm = self._recorded(example, dynamic)
             written = [*recorder.writes.written(), *recorder.root.buffers()]
             if recorder.ran_on_data:
-                written = tensors
+                written = [*tensors, *recorder.root.buffers()]
             is_traced = True
         finally:
             for change in changes(self._held):

@@ -215,8 +215,10 @@ def _without(holder: Value, ids: set[int], before: Namespaces) -> bool:
         holder.difference_update(items)
         return bool(items)
     if isinstance(holder, types.CellType):
-        del holder.cell_contents
-        return True
+        is_ours = id(holder.cell_contents) in ids
+        if is_ours:
+            del holder.cell_contents
+        return is_ours
     held = holder if isinstance(holder, dict) else _attributes(holder)
     if "levelno" in held and id(held["args"]) in ids:  # a handler keeps records
         held.update(msg=str(held["msg"]) % held["args"], args=())

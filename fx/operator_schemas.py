@@ -20,16 +20,16 @@ from collections.abc import Callable, Mapping, Sequence
 from inspect import Parameter, Signature
 from numbers import Number
 from types import BuiltinFunctionType, GenericAlias
-from typing import Final, Literal, overload
+from typing import Final, Literal, NamedTuple, TypeAlias, overload
 
 import torch
 from torch import FunctionSchema
 
+from .node import Node
 from .schemas.facts import Args, Facts, Kwargs, facts_of_overloads
 from .schemas.signatures import python_signature
 from .torch_internals.operators import has_kernel
 from .torch_internals.overloads import OpOverload, OpOverloadPacket
-from .usedef.schemas import ArgsKwargsPair, Function
 from .usedef.values import Argument, Value
 
 __all__ = [
@@ -41,6 +41,20 @@ __all__ = [
     "normalize_module",
     "type_matches",
 ]
+
+Function: TypeAlias = Callable[..., Value]
+"""What a call_function node may call."""
+
+
+class ArgsKwargsPair(NamedTuple):
+    """The arguments of a call.
+
+    torch.fx: operator_schemas.py, ArgsKwargsPair
+    """
+
+    args: tuple[Value, ...]
+    kwargs: dict[str, Value]
+
 
 # -- signatures --------------------------------------------------------------
 
@@ -504,3 +518,40 @@ def normalize_module(
         return None
     own = _signature_by_name(module.forward)
     return _normalize(own, args, kwargs or {}, normalize_to_only_use_kwargs)
+
+
+def normalized_arguments(
+    self: Node,
+    root: torch.nn.Module,
+    arg_types: tuple[Value, ...] | None = None,
+    kwarg_types: dict[str, Value] | None = None,
+    normalize_to_only_use_kwargs: bool = False,
+) -> ArgsKwargsPair | None:
+    """The arguments of a node, bound to the signature of what is called.
+
+    It is a method of Node.
+
+    Args:
+        self: the node.
+        root: the module in which call_module targets are looked up.
+        arg_types: types of the arguments, to choose an overload.
+        kwarg_types: types of the keyword arguments, likewise.
+        normalize_to_only_use_kwargs: give everything by keyword.
+
+    Returns:
+        Arguments with defaults filled in, or None where the signature is
+        not known.
+
+    Raises:
+        RuntimeError: more than one overload fits and no types are given.
+
+    torch.fx: node.py, Node.normalized_arguments
+    """
+    given, by_name = (self.args, self.kwargs), normalize_to_only_use_kwargs
+    if callable(self.target):
+        return normalize_function(
+            self.target, *given, arg_types, kwarg_types, by_name
+        )
+    if self.op == "call_module":
+        return normalize_module(root, self.target, *given, by_name)
+    return None

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import accumulate, count
-from typing import ClassVar, TypeAlias
+from typing import TypeAlias
 
 from torch import nn
 
@@ -137,10 +137,6 @@ class Template:
     copies: Copies = field(default_factory=Copies)
 
 
-def refuse_none(graph: Graph, rewrites: Sequence[Rewrite]) -> None:
-    """What `Rewrite.respect` is without extra, where nobody asks for it."""
-
-
 @dataclass
 class Rewrite:
     """A match, and the template that replaces it.
@@ -155,13 +151,8 @@ class Rewrite:
         made: the new nodes, once they are inserted.
         operations: the nodes of the graph that are replaced, and will be
             erased, as keys.
-        respect: refuses those rewrites of a graph that would change what is
-            written or read. `import fx` puts it here.
     """
 
-    respect: ClassVar[Callable[[Graph, Sequence[Rewrite]], None]] = (
-        staticmethod(refuse_none)
-    )
     match: InternalMatch
     template: Template
     inputs: list[Node]
@@ -173,6 +164,13 @@ class Rewrite:
     def __post_init__(self) -> None:
         """Look up the operations of the match."""
         self.operations = dict.fromkeys(self.match.operations())
+
+    @staticmethod
+    def respect(graph: Graph, rewrites: Sequence[Rewrite]) -> None:
+        """Refuse rewrites that would change what is written or read.
+
+        `import fx` puts a method here that does; nobody else asks for it.
+        """
 
 
 def graph_of(program: Program) -> Graph:

@@ -24,11 +24,10 @@ from typing import ClassVar, Final, Self, TypeAlias, TypeVar
 from torch import nn
 
 from .codegen import attributes, module_paths
-from .codegen.attributes import paths_in
+from .codegen.attributes import SPECS, paths_in
 from .codegen.failures import refuse_call, where_it_failed
 from .codegen.layout import class_text
 from .codegen.source import CompiledForward, compile_forward, kept
-from .codegen.variants import SPECS, _PyTreeCodeGen
 from .graph import Graph
 from .node import Node
 from .torch_internals import compiling, pytree
@@ -199,9 +198,7 @@ class GraphModule(nn.Module):
         self._code = compiled.code.src
         self._lineno_map = compiled.code._lineno_map
         self._prologue_start = compiled.code._prologue_start
-        if isinstance(codegen := self._graph._codegen, _PyTreeCodeGen):
-            self._in_spec = codegen.pytree_info.in_spec
-            self._out_spec = codegen.pytree_info.out_spec
+        vars(self).update(self._graph._codegen.module_attributes())
         self._wrapped_call.compiled = compiled
         # Not on a class that another library has put below (parametrizations).
         mro: Value = type(self).__mro__

@@ -29,10 +29,9 @@ from typing import Final
 import torch
 from torch import nn
 
-from ...codegen.attributes import bare, paths_in
+from ...codegen.attributes import SPECS, bare, paths_in
 from ...codegen.source import CompiledForward
 from ...codegen.syntax import is_attribute_name
-from ...codegen.variants import SPECS
 from ...graph_module import GraphModule
 from ...recording import frames
 from ...torch_internals import pytree

@@ -11,8 +11,10 @@ match asks for it; without a match it is not checked, as in torch.fx.
 
 from __future__ import annotations
 
+import contextlib
 import copy
-from collections.abc import Callable, Iterator, Sequence
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import accumulate, count
@@ -25,11 +27,11 @@ from ..graph import Graph
 from ..graph_module import GraphModule
 from ..node import Node
 from ..passes.utils.matcher_utils import InternalMatch, SubgraphMatcher
-from ..schemas.signatures import python_signature
 from ..tracing.torch_marks import is_leaf_function
 from ..tracing.tracer import Tracer
 from ..tracing.wrapping import original_of
 from ..usedef import dotted_path, lint
+from ..usedef.annotations import signature_of
 from ..usedef.arguments import map_aggregate, parts
 from ..usedef.refusals import as_ours
 from ..usedef.values import Argument, Value
@@ -206,15 +208,18 @@ def _call_of(function: Callable[..., Value]) -> Graph:
     graph = Graph()
     args: list[Argument] = []
     kwargs: dict[str, Argument] = {}
-    known = python_signature(function)
-    for name, parameter in known.parameters.items() if known else ():
+    parameters: Mapping[str, inspect.Parameter] | None = None
+    with contextlib.suppress(ValueError):  # written in C
+        parameters = signature_of(function).parameters
+    known = parameters is not None
+    for name, parameter in (parameters or {}).items():
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
-            known = None
+            known = False
         elif parameter.kind is parameter.KEYWORD_ONLY:
             kwargs[name] = graph.placeholder(name)
         else:
             args.append(graph.placeholder(name))
-    if known is None:
+    if not known:
         called = function.__name__
         raise TypeError(
             f"{called} is a leaf function, so that a call of it is meant; but "

@@ -37,7 +37,7 @@ from ...rewriting.patterns import (
     side_by_side,
 )
 from ...schemas.facts import Facts, builtin_name, facts_of, facts_of_overloads
-from ...schemas.signatures import python_signature
+from ...schemas.signatures import python_signature, signature_of_operator
 from ...torch_internals.operators import has_kernel
 from ...torch_internals.overloads import OpOverload, OpOverloadPacket
 from ...usedef.qualified_names import resolves_to
@@ -377,7 +377,9 @@ def _fitting(node: Node) -> list[Facts]:
     return [
         facts
         for facts in overloads_of(node)
-        if _given(facts.signature, node.args, kwargs, is_method=is_method)
+        if _given(
+            signature_of_operator(facts), node.args, kwargs, is_method=is_method
+        )
     ]
 
 
@@ -530,7 +532,7 @@ def _meant(
     exact = functools.partial(_take, _is_exact, is_pattern=is_pattern)
     meant = list(filter(exact, bound)) or list(filter(takes, bound))
     facts = facts_of(node.target)
-    called = facts and facts.signature
+    called = facts and signature_of_operator(facts)
     if isinstance(node.target, OpOverloadPacket):
         converts = functools.partial(_take, may_convert, is_pattern=is_pattern)
         called, _ = next(filter(converts, bound), (None, None))
@@ -603,10 +605,13 @@ def _layouts(
     layouts = []
     for facts in _overloads(name.removeprefix("torch.")):
         places: Value = _given(
-            facts.signature, tuple(args), kwargs, is_method=is_method
+            signature_of_operator(facts),
+            tuple(args),
+            kwargs,
+            is_method=is_method,
         )
         if places is not None:
-            layouts.append((facts.signature, places))
+            layouts.append((signature_of_operator(facts), places))
     return layouts
 
 

@@ -16,6 +16,7 @@ from torch import nn
 from ...node import Node
 from ...tracing.changes import Change
 from ...tracing.patching import TRACES
+from ...tracing.questions import FLAGS
 from ...tracing.state import State
 from ...tracing.trace_run import Function, TraceRun, replacing
 from ...tracing.tracer import Tracer
@@ -58,9 +59,9 @@ class Watching(Watch):
         warn_of_is(function, defaults)
 
     def replace(self) -> None:
-        """Replace what switches modes, and what else changes torch's state."""
-        TRACES.patch(*APPLY)
-        TRACES.patch(*TRAINING)
+        """Replace what asks for a trace, switches modes, or changes torch."""
+        for place in (*FLAGS, APPLY, TRAINING):
+            TRACES.patch(*place)
         for holder, names in MODES:
             TRACES.patch(holder, names, _mode_switch)
         for holder, names in PLACES:

@@ -14,7 +14,7 @@ from tests.checks.files import tracked
 from tests.checks.sources import ROOT
 
 CEILINGS: Final = {
-    "lines of Python in fx": 41_020,
+    "lines of Python in fx": 41_023,
     "lines of Python in stages": 29_950,
     "lines of Python in tests": 80_420,
     "lines of Python in docs": 11_880,

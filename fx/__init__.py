@@ -38,6 +38,7 @@ from .proxy import Proxy, TraceError
 from .tracing.wrapping import ProxyableClassMeta, wrap
 from .tracing.concrete_args import PH
 from .tracing.tracer import Tracer
+from .codegen import variants as _variants
 from .codegen.codegen import CodeGen
 from .graph_module import GraphModule
 from ._symbolic_trace import symbolic_trace

@@ -16,21 +16,18 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import os
 import sys
 from collections.abc import Callable, Iterator
 from functools import partial
-from pathlib import Path
 from typing import ClassVar, Final, Self, TypeAlias, TypeVar
 
 from torch import nn
 
-from .codegen import attributes, module_paths, pickled_modules
-from .codegen.attributes import paths_in
+from .codegen import attributes, module_paths
+from .codegen.attributes import SPECS, paths_in
 from .codegen.failures import refuse_call, where_it_failed
 from .codegen.layout import class_text
 from .codegen.source import CompiledForward, compile_forward, kept
-from .codegen.variants import SPECS, _PyTreeCodeGen
 from .graph import Graph
 from .node import Node
 from .torch_internals import compiling, pytree
@@ -47,26 +44,7 @@ CopyHook: TypeAlias = "Callable[[GraphModule], object]"
 """Called with a deep copy that was made."""
 
 
-WriteFolder: TypeAlias = (
-    "Callable[[GraphModule, CompiledForward, Path, str], None]"
-)
-"""Writes a module and its forward to a folder, as a class of that name."""
-
 _IMPL: Final = "GraphModuleImpl"
-
-
-def no_note(graph: Graph, training: bool) -> None:
-    """What is said of a new mode without extra: nothing."""
-
-
-def no_folder(
-    gm: GraphModule, compiled: CompiledForward, folder: Path, name: str
-) -> None:
-    """What `to_folder` does without extra: raise RuntimeError."""
-    raise RuntimeError(
-        "GraphModule.to_folder needs fx.extra.saving, which is not there: "
-        "import fx as a whole"
-    )
 
 
 class GraphModule(nn.Module):
@@ -96,13 +74,10 @@ class GraphModule(nn.Module):
     _create_node_hooks: list[NodeHook]
     _erase_node_hooks: list[NodeHook]
     _deepcopy_hooks: list[CopyHook]
-    to_torch: ClassVar[Callable[[GraphModule], Value]]  # set by the root
-    _write_folder: WriteFolder = staticmethod(no_folder)
-    """What `to_folder` does. `import fx` puts fx.extra.saving's here."""
-    _note_mode: Callable[[Graph, bool], None] = staticmethod(no_note)
-    """Told of a new mode. `import fx` puts a warning here, for graphs that
-    were traced in the other one."""
-    guards: ClassVar[property] = property(lambda gm: ())  # see fx/extra
+    # `import fx` puts these here: see fx/extra/registering.py.
+    to_torch: ClassVar[Callable[[GraphModule], Value]]
+    to_folder: ClassVar[Callable[..., None]]
+    guards: ClassVar[Value]
 
     # TorchScript compiles properties and evaluates annotations; it must not
     # do that with ours.
@@ -115,7 +90,7 @@ class GraphModule(nn.Module):
         torch.fx: graph_module.py, GraphModule.__new__
         """
         base: Value = _base_of(cls)
-        new: Self = super().__new__(_class_below(base))
+        new: Self = super().__new__(class_below(base))
         # Here, because a class below may not call GraphModule.__init__.
         vars(new).update(attributes.at_first())
         if base is not cls and (args or kwargs):
@@ -223,9 +198,7 @@ class GraphModule(nn.Module):
         self._code = compiled.code.src
         self._lineno_map = compiled.code._lineno_map
         self._prologue_start = compiled.code._prologue_start
-        if isinstance(codegen := self._graph._codegen, _PyTreeCodeGen):
-            self._in_spec = codegen.pytree_info.in_spec
-            self._out_spec = codegen.pytree_info.out_spec
+        vars(self).update(self._graph._codegen.module_attributes())
         self._wrapped_call.compiled = compiled
         # Not on a class that another library has put below (parametrizations).
         mro: Value = type(self).__mro__
@@ -309,42 +282,6 @@ class GraphModule(nn.Module):
         hint = "please use `graph_module.print_readable()`"
         tree = super().__str__()
         return f"{tree}\n{self._code}\n# To see more debug info, {hint}"
-
-    def to_folder(
-        self, folder: str | os.PathLike[str], module_name: str = "FxModule"
-    ) -> None:
-        """Write the module to a folder, as a Python package to edit.
-
-        After that, `from <folder> import <module_name>` works, in this
-        process or another, wherever the folder is moved; `<module_name>()`
-        is a plain nn.Module.
-
-        Args:
-            folder: where to write to; made if need be, but not its parents.
-            module_name: the name of the class.
-
-        Raises:
-            ValueError: `module_name` cannot be the name of a class.
-            RuntimeError: the code uses an object that can be neither
-                imported nor pickled. Nothing is written then.
-
-        Warns which child modules could not be written as Python: they are
-        pickled beside it.
-
-        torch.fx: graph_module.py, GraphModule.to_folder
-        """
-        compiled = self._wrapped_call.compiled
-        self._write_folder(self, compiled, Path(folder), module_name)
-
-    def train(self, mode: bool = True) -> Self:
-        """Set the mode of the modules that the graph calls.
-
-        Warns if the graph was traced in the other mode, and has fixed what a
-        forward did because of it.
-        """
-        if "_graph" in vars(self):  # a subclass may build itself, graph last
-            self._note_mode(self._graph, mode)
-        return super().train(mode)
 
     # -- submodules --------------------------------------------------------
 
@@ -431,29 +368,6 @@ class GraphModule(nn.Module):
         vars(replica)["_is_replica"] = True
         self._graph.owning_module = self
         return replica
-
-    def __reduce__(self) -> tuple[Value, ...]:
-        """Pickle the graph itself: names, types and meta survive.
-
-        A class that is local to a function cannot be pickled, so its nearest
-        base class that is not local is used. In torch.package, "fx.**" must
-        be extern.
-        """
-        body = pickled_modules.beginning(type(self))
-        return reduce_graph_module, (body, ""), self.__getstate__()
-
-    def __getstate__(self) -> dict[str, Value]:
-        """The graph, and all attributes that `recompile` does not make."""
-        return pickled_modules.state_to_pickle(self)
-
-    def __setstate__(self, state: dict[str, Value]) -> None:
-        """Set the attributes, and compile the graph."""
-        if "_wrapped_call" not in vars(type(self)):
-            self.__class__ = _class_below(type(self))
-            type(self).__name__ = pickled_modules.class_name_of(state)
-        restore: Value = super().__setstate__
-        restore(pickled_modules.attributes_of(state))
-        self.graph = state["_graph"]
 
     # -- hooks -------------------------------------------------------------
 
@@ -544,7 +458,7 @@ def _base_of(cls: type[GraphModule]) -> Value:
     return next(c for c in mro if "_wrapped_call" not in vars(c))
 
 
-def _class_below(base: Value) -> Value:
+def class_below(base: Value) -> Value:
     """A new class for one instance of `base`."""
     call = _WrappedCall(base)
     bound = call.__call__  # once, which saves each call a look-up
@@ -563,25 +477,8 @@ def _class_below(base: Value) -> Value:
     return type(base)(_IMPL, (base,), members)
 
 
-def reduce_graph_module(
-    body: dict[str, Value], import_block: str
-) -> GraphModule:
-    """Begin to unpickle a GraphModule, or make one of all its state.
-
-    It is what `torch.load(weights_only=True)` asks you to allow, besides the
-    classes that it names. What a pickle of a graph calls is not checked, so
-    allow these only for files that you trust.
-
-    Args:
-        body: its class, and its state if nobody else sets that.
-        import_block: not used; torch.fx imports what the code needs.
-
-    Raises:
-        RuntimeError: a state without a graph: there is only the code.
-
-    torch.fx: graph_module.py, reduce_graph_module
-    """
-    return pickled_modules.unpickled(body, GraphModule)
+reduce_graph_module: Callable[[dict[str, Value], str], GraphModule]
+"""Begins to unpickle one; `import fx` puts it here, from fx.extra.saving."""
 
 
 def _blank(cls: type[GraphModule]) -> GraphModule:

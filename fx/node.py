@@ -12,8 +12,6 @@ import copy
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, ClassVar, Final, Self, TypeVar, cast, overload
 
-import torch
-
 from .immutable_collections import immutable_dict
 from .linked_list.namespace import check_text, is_parameter_name
 from .linked_list.opcodes import Opcode, Target
@@ -26,7 +24,6 @@ from .usedef.qualified_names import (
     _type_repr,
     pretty_target,
 )
-from .usedef.schemas import ArgsKwargsPair, NoSchemas, Schemas
 from .usedef.values import LEAVES, Argument, Value, base_types
 
 if TYPE_CHECKING:
@@ -134,8 +131,8 @@ class Node(NamedNode["Graph"]):
     _kwargs: immutable_dict[str, Argument]
     _inputs: tuple[Node, ...]
     _repr_fn: Callable[[Node], str] | None = None
-    _schemas: ClassVar[Schemas] = NoSchemas()
-    """Knows signatures. `import fx` puts fx.operator_schemas here."""
+    normalized_arguments: ClassVar[Callable[..., Value]]
+    """Of fx.operator_schemas; `import fx` puts it here."""
     users: dict[Node, None]
     type: Value
     meta: dict[str, Value]
@@ -525,42 +522,6 @@ class Node(NamedNode["Graph"]):
         """
         return self.graph._is_impure(self, impure_random)
 
-    def normalized_arguments(
-        self,
-        root: torch.nn.Module,
-        arg_types: tuple[Value, ...] | None = None,
-        kwarg_types: dict[str, Value] | None = None,
-        normalize_to_only_use_kwargs: bool = False,
-    ) -> ArgsKwargsPair | None:
-        """The arguments bound to the signature of what is called.
-
-        Args:
-            root: the module in which call_module targets are looked up.
-            arg_types: types of the arguments, to choose an overload.
-            kwarg_types: types of the keyword arguments, likewise.
-            normalize_to_only_use_kwargs: give everything by keyword.
-
-        Returns:
-            Arguments with defaults filled in, or None where the signature is
-            not known.
-
-        Raises:
-            RuntimeError: more than one overload fits and no types are given.
-
-        torch.fx: node.py, Node.normalized_arguments
-        """
-        given = self._args, self._kwargs
-        by_name = normalize_to_only_use_kwargs
-        if callable(self.target):
-            return self._schemas.normalize_function(
-                self.target, *given, arg_types, kwarg_types, by_name
-            )
-        if self.op == "call_module":
-            return self._schemas.normalize_module(
-                root, self.target, *given, by_name
-            )
-        return None
-
     # -- text and copies ---------------------------------------------------
 
     def __repr__(self) -> str:
@@ -616,10 +577,6 @@ class Node(NamedNode["Graph"]):
             memo[id(self)] = Node._erased_from(graph, *what)
         return cast(Node, memo[id(self)])
 
-    def __reduce__(self) -> tuple[Value, ...]:
-        """What is pickled: the graph, and the node's place there."""
-        return self.graph._copying.reduced(self)
-
     @classmethod
     def _erased_from(
         cls, graph: Graph, name: str, op: Opcode, target: Target, kind: Value
@@ -637,13 +594,3 @@ def _no_value(node: Node) -> None:
 def _swapped(a: T, old: Node, new: Node) -> T:
     """An argument with `new` wherever `old` is, at any depth."""
     return cast(T, map_arg(a, lambda node: new if node is old else node))
-
-
-def _erased_node(graph: Graph, packed: Value) -> Node:
-    """A node that was erased from `graph`; pickles call it."""
-    return cast(Node, graph._copying.erased_node(graph, packed))
-
-
-def _node_at(graph: Graph, place: int) -> Node:
-    """The node at a place in the order of `graph`; pickles call it."""
-    return next(n for i, n in enumerate(graph._nodes) if i == place)

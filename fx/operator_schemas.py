@@ -20,16 +20,16 @@ from collections.abc import Callable, Mapping, Sequence
 from inspect import Parameter, Signature
 from numbers import Number
 from types import BuiltinFunctionType, GenericAlias
-from typing import Final, Literal, overload
+from typing import Final, Literal, NamedTuple, TypeAlias, overload
 
 import torch
 from torch import FunctionSchema
 
+from .node import Node
 from .schemas.facts import Args, Facts, Kwargs, facts_of_overloads
-from .schemas.signatures import python_signature
+from .schemas.signatures import python_signature, signature_of_operator
 from .torch_internals.operators import has_kernel
 from .torch_internals.overloads import OpOverload, OpOverloadPacket
-from .usedef.schemas import ArgsKwargsPair, Function
 from .usedef.values import Argument, Value
 
 __all__ = [
@@ -41,6 +41,20 @@ __all__ = [
     "normalize_module",
     "type_matches",
 ]
+
+Function: TypeAlias = Callable[..., Value]
+"""What a call_function node may call."""
+
+
+class ArgsKwargsPair(NamedTuple):
+    """The arguments of a call.
+
+    torch.fx: operator_schemas.py, ArgsKwargsPair
+    """
+
+    args: tuple[Value, ...]
+    kwargs: dict[str, Value]
+
 
 # -- signatures --------------------------------------------------------------
 
@@ -78,7 +92,7 @@ def get_signature_for_torch_op(
     found = facts_of_overloads(op)
     if found is None:
         return (None, None) if return_schemas else None
-    signatures = [facts.signature for facts in found]
+    signatures = [signature_of_operator(facts) for facts in found]
     if return_schemas:
         return signatures, [facts.schema for facts in found]
     return signatures
@@ -99,7 +113,7 @@ def _fitting(target: Function, args: Args, kwargs: Kwargs) -> list[Facts]:
     return [
         facts
         for facts in facts_of_overloads(target) or ()
-        if _bound(facts.signature, args, kwargs) is not None
+        if _bound(signature_of_operator(facts), args, kwargs) is not None
     ]
 
 
@@ -253,7 +267,9 @@ def overload_of(
         fitting = [facts for facts in fitting if has_kernel(facts.full_name)]
     if len(fitting) > 1:
         if arg_types is None and kwarg_types is None:
-            schemas = "\n".join([str(facts.signature) for facts in fitting])
+            schemas = "\n".join(
+                [str(signature_of_operator(facts)) for facts in fitting]
+            )
             raise RuntimeError(
                 f"Tried to normalize arguments to {torch.typename(target)} but "
                 "the schema match was ambiguous! Please provide argument types "
@@ -284,7 +300,9 @@ def _meant(
     if taking and isinstance(target, OpOverloadPacket):
         for facts in fitting[: fitting.index(taking[0])]:
             converts = _types_fit(facts, types, may_convert)
-            if converts and not alike(facts.signature, taking[0].signature):
+            if converts and not alike(
+                signature_of_operator(facts), signature_of_operator(taking[0])
+            ):
                 return []
     return taking
 
@@ -348,8 +366,8 @@ def _types_fit(
     takes: Callable[[Value, Value], bool],
 ) -> bool:
     """Whether arguments of these types can be given to an overload."""
-    bound = _bound(facts.signature, *types)
-    parameters = facts.signature.parameters
+    bound = _bound(signature_of_operator(facts), *types)
+    parameters = signature_of_operator(facts).parameters
     return bound is not None and all(
         takes(parameters[name].annotation, given)
         for name, given in bound.items()
@@ -389,8 +407,8 @@ def _as_called(facts: Facts, *, of_python: bool) -> Signature:
             not through `torch.ops`.
     """
     arguments = facts.schema.arguments
-    parameters = facts.signature.parameters.values()
-    return facts.signature.replace(
+    parameters = signature_of_operator(facts).parameters.values()
+    return signature_of_operator(facts).replace(
         parameters=[
             parameter.replace(default=_default(argument, of_python=of_python))
             for parameter, argument in zip(parameters, arguments, strict=True)
@@ -504,3 +522,40 @@ def normalize_module(
         return None
     own = _signature_by_name(module.forward)
     return _normalize(own, args, kwargs or {}, normalize_to_only_use_kwargs)
+
+
+def normalized_arguments(
+    self: Node,
+    root: torch.nn.Module,
+    arg_types: tuple[Value, ...] | None = None,
+    kwarg_types: dict[str, Value] | None = None,
+    normalize_to_only_use_kwargs: bool = False,
+) -> ArgsKwargsPair | None:
+    """The arguments of a node, bound to the signature of what is called.
+
+    It is a method of Node.
+
+    Args:
+        self: the node.
+        root: the module in which call_module targets are looked up.
+        arg_types: types of the arguments, to choose an overload.
+        kwarg_types: types of the keyword arguments, likewise.
+        normalize_to_only_use_kwargs: give everything by keyword.
+
+    Returns:
+        Arguments with defaults filled in, or None where the signature is
+        not known.
+
+    Raises:
+        RuntimeError: more than one overload fits and no types are given.
+
+    torch.fx: node.py, Node.normalized_arguments
+    """
+    given, by_name = (self.args, self.kwargs), normalize_to_only_use_kwargs
+    if callable(self.target):
+        return normalize_function(
+            self.target, *given, arg_types, kwarg_types, by_name
+        )
+    if self.op == "call_module":
+        return normalize_module(root, self.target, *given, by_name)
+    return None

@@ -25,7 +25,7 @@ import operator
 import sys
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Final, TypeAlias, cast
+from typing import TYPE_CHECKING, ClassVar, Final, TypeAlias, cast
 
 import torch
 
@@ -35,7 +35,7 @@ from .linked_list.opcodes import Opcode, Target
 from .node import Node, map_arg
 from .recording import frames, refusals
 from .recording.assigned import Assigned
-from .recording.notes import NOTES
+from .recording.notes import NOTES, inherit
 from .recording.scope import Scope, ScopeContextManager
 from .torch_internals.overloads import HigherOrderOperator
 from .usedef.arguments import constructed, parts
@@ -92,6 +92,8 @@ class TracerBase:
     proxy_buffer_attributes: bool = False
     traced_func_name: str = "forward"
     _is_tracing: bool = False
+    _refuse_writes: ClassVar[Callable[..., None]]
+    """Of fx.operator_schemas; `import fx` puts it here."""
     _held: tuple[type, ...] = (*base_types, enum.Enum, HigherOrderOperator)
     scope: Scope
     module_stack: OrderedDict[str, tuple[str, Value]]
@@ -171,16 +173,15 @@ class TracerBase:
         torch.fx: proxy.py, TracerBase.create_node
         """
         if self.check_mutable_operations and callable(target):
-            Node._schemas.check_for_mutable_operation(target, args, kwargs)
+            self._refuse_writes(target, args, kwargs)
         graph = self.graph
         if graph.is_finished:
             self.check_unfinished(kind, target)
         node = graph.create_node(kind, target, args, kwargs, name, type_expr)
         module = self.scope.module_path, self.scope.module_type
         self.node_name_to_scope[node._name] = module
-        give_notes = NOTES.get().give
-        if give_notes is not None:
-            give_notes(node)
+        if NOTES.get().preserved:
+            inherit(node)
         elif self.module_stack:
             node.meta["nn_module_stack"] = self.module_stack.copy()
         if self.record_stack_traces and not node.stack_trace:

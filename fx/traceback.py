@@ -6,16 +6,10 @@ should keep, with each new node, where it comes from.  Inside
 `set_current_meta(node)`, and each node that is recorded meanwhile inherits
 that node's stack trace and notes.  The state is a ContextVar, so threads and
 tasks do not see each other's notes.
-
-What is inherited is a list, and not all of `meta`: a shape of the old node
-would be wrong on a new one that computes something else.  `from_node` grows by
-an entry for each transformation that changes the node.
 """
 
 from __future__ import annotations
 
-import copy
-from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Final
@@ -34,22 +28,6 @@ __all__ = [
     "set_stack_trace",
 ]
 
-INHERITED: Final = (
-    "nn_module_stack",
-    "torch_fn",
-    "source_fn_stack",
-    "original_aten",
-    "recompute",
-    "ac_graph_id",
-    "has_backward_hook",
-    "from_node",
-    "quantization_tag",
-    "_numeric_debug_handle",
-    "custom",
-    "partitioner_tag",
-)
-"""The keys of meta that a recorded node takes over, besides stack_trace."""
-
 OF_VALUE: Final = frozenset(["val", "tensor_meta", "example_value", "type"])
 """The keys of meta that say of which type and shape a node's value is."""
 
@@ -66,7 +44,7 @@ def has_preserved_node_meta() -> bool:
 
     torch.fx: traceback.py, has_preserved_node_meta
     """
-    return NOTES.get().give is not None
+    return NOTES.get().preserved
 
 
 def get_current_meta() -> dict[str, Value]:
@@ -93,8 +71,7 @@ def preserve_node_meta(enable: bool = True) -> Iterator[None]:
 
     torch.fx: traceback.py, preserve_node_meta
     """
-    give = inherit if enable else None
-    with _during(Notes(give, dict(get_current_meta()))):
+    with _during(Notes(enable, dict(get_current_meta()))):
         yield
 
 
@@ -119,7 +96,7 @@ def set_current_meta(
     meta = dict(node.meta)
     sources = list(meta.get("from_node", ()))
     meta["from_node"] = [*sources, (node.name, pass_name)]
-    return _during(Notes(inherit, meta))
+    return _during(Notes(True, meta))
 
 
 @contextmanager
@@ -130,7 +107,7 @@ def annotate(annotation_dict: dict[str, Value]) -> Iterator[None]:
     """
     meta = dict(get_current_meta())
     meta["custom"] = {**meta.get("custom", {}), **annotation_dict}
-    with _during(Notes(NOTES.get().give, meta)):
+    with _during(Notes(has_preserved_node_meta(), meta)):
         yield
 
 
@@ -144,7 +121,7 @@ def set_stack_trace(stack: list[str]) -> None:
     if has_preserved_node_meta():
         # Tasks that were started here share the old dict: make a new one.
         meta = {**get_current_meta(), "stack_trace": "".join(stack)}
-        NOTES.set(Notes(inherit, meta))
+        NOTES.set(Notes(True, meta))
 
 
 def format_stack() -> list[str]:
@@ -154,25 +131,6 @@ def format_stack() -> list[str]:
     """
     trace = get_current_meta().get("stack_trace", "")
     return [trace] if trace else []
-
-
-def inherit(node: Node) -> None:
-    """Give a new node the notes it inherits.
-
-    Values are copied one level deep: a node that changes its `custom` must not
-    change its neighbour's.
-    """
-    meta = get_current_meta()
-    if not meta:
-        return
-    if meta.get("stack_trace"):
-        node.stack_trace = meta["stack_trace"]
-    for key in INHERITED:
-        if key in meta:
-            note = meta[key]
-            # For a dict, copy.copy takes ten times as long as its own copy.
-            plain = type(note) in (dict, OrderedDict)
-            node.meta[key] = note.copy() if plain else copy.copy(note)
 
 
 def forget_changed_values(repeated: dict[Node, Node]) -> None:

@@ -23,7 +23,6 @@ from .linked_list.ordered_graph import OrderedGraph
 from .node import Node, map_arg
 from .usedef import lint, refusals
 from .usedef.arguments import NO_KWARGS
-from .usedef.copying import Copying, PlainCopying
 from .usedef.dead_code import DeadCodeRule, Rule, TorchsRule, Unknown
 from .usedef.dotted_path import is_state
 from .usedef.finding import NodeTable
@@ -44,10 +43,6 @@ __all__ = ["Graph", "PythonCode", "map_arg"]
 
 NO_DEFAULT: Final = inspect.Signature.empty
 """What `Graph.placeholder` takes for "no default value"."""
-
-
-def no_release(place: Node) -> None:
-    """What a placeholder that is to be erased is let go of without extra."""
 
 
 # OrderedGraph.create_node takes `name` by keyword, and so does Graph's, which
@@ -72,11 +67,6 @@ class Graph(OrderedGraph[Node]):
     """Makes the code generator of a new graph. Stage 05 puts its own here."""
     _dead_code_rule: ClassVar[DeadCodeRule] = TorchsRule()
     """Says what is dead code. `import fx` puts the rule of fx.effects here."""
-    _copying: ClassVar[Copying] = PlainCopying()
-    """Copies notes, and pickles. `import fx` puts fx.extra.saving here."""
-    _release: Callable[[Node], None] = staticmethod(no_release)
-    """Told of a placeholder before it is erased. `import fx` puts a function
-    here that takes it out of the guards of `fx.trace`."""
     to_torch: ClassVar[Callable[[Graph], Value]]
     """`fx.to_torch`, which the package root puts here."""
     owning_module: GraphOwner[Node] | None
@@ -363,6 +353,13 @@ class Graph(OrderedGraph[Node]):
         """
         raise NotImplementedError("stage 02: Graph.erase_node")
 
+    def _release(self, place: Node) -> None:
+        """Told of a placeholder before it is erased.
+
+        `import fx` puts a method here that takes it out of the guards of
+        `fx.trace`.
+        """
+
     def _check_erasable(self, to_erase: Node) -> None:
         """Raise unless a node is in this graph and has no users."""
         is_placed = to_erase._next is not to_erase and not to_erase._erased
@@ -519,20 +516,18 @@ class Graph(OrderedGraph[Node]):
         if output is not None:
             copies[output] = new.node_copy(output, copies.__getitem__)
         memo.update(zip(map(id, copies), copies.values(), strict=True))
-        self._copying.move_metas(copies)
+        self._move_notes(copies)
         new._pytree_info = self._pytree_info
         new._co_fields = self._co_fields
         if "_codegen" in vars(self):
             new._codegen = copy.deepcopy(self._codegen)
         return new
 
-    def __getstate__(self) -> dict[str, Value]:
-        """What is pickled."""
-        return self._copying.state_of(self)
+    def _move_notes(self, copies: dict[Node, Node]) -> None:
+        """Told of the copies of a graph's nodes, whose notes name old nodes.
 
-    def __setstate__(self, state: dict[str, Value]) -> None:
-        """Make the nodes again, and give each what it held."""
-        self._copying.restore(self, state)
+        `import fx` puts a method here that makes them name the copies.
+        """
 
     # -- checking and printing ---------------------------------------------
 

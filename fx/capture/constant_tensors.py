@@ -13,19 +13,18 @@ would be right for this one input and silently wrong for all others.
 from __future__ import annotations
 
 from collections.abc import Container
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import torch
 
+from ..node import Node
 from ..schemas.facts import facts_of
 from ..torch_internals import pytree
 from ..torch_internals.fake_tensors import unset_fake_temporarily
 from ..torch_internals.overloads import OpOverload
 from ..usedef.values import Value
-from .reading import Args, Kwargs, refer, value_read
-
-_MAX_ELEMENTS: Final = 1
-"""How many elements a constant may have, so that `item()` works."""
+from .capture import MAX_ELEMENTS, Args, Guards, Kwargs, value_read
+from .reading import Claims, refer
 
 
 class _Constant(NamedTuple):
@@ -40,7 +39,7 @@ class _Constant(NamedTuple):
     storage: object
 
 
-class Constants(dict[int, _Constant]):
+class Constants(dict[int, _Constant], Guards):
     """The constants among the tensors of a capture, by their identities."""
 
     def __init__(self, known: Container[int]) -> None:
@@ -51,13 +50,23 @@ class Constants(dict[int, _Constant]):
         """
         super().__init__()
         self._known = known
+        self._claims = Claims()
 
-    def note(self, tensor: torch.Tensor, value: Value) -> None:
+    def made(self, tensor: torch.Tensor, node: Node, value: Value) -> None:
         """Note the constant value of a tensor; None if it is not constant."""
+        self._claims.claim(tensor, node)
         if value is not None:
             self[id(tensor)] = _Constant(value, _storage_of(tensor))
         else:
             self.pop(id(tensor), None)
+
+    def gone(self, key: int) -> None:
+        """Forget a tensor that nobody has any more."""
+        self.pop(key, None)
+
+    def fetched(self, value: Value) -> None:
+        """Refuse a tensor in the memory of what a node has made."""
+        self._claims.check(value)
 
     def varies(self, value: Value) -> bool:
         """Whether a value is the tensor of a node, and not constant."""
@@ -121,19 +130,11 @@ class Constants(dict[int, _Constant]):
                 del self[key]
 
 
-def copy_of_small(tensor: torch.Tensor) -> torch.Tensor | None:
-    """A copy of a tensor that is small enough to be a constant, else None."""
-    if tensor.numel() > _MAX_ELEMENTS:
-        return None
-    with unset_fake_temporarily():
-        return tensor.clone()
-
-
 def _is_small(value: Value) -> bool:
     """Whether all tensors in a result are small enough to be constants."""
     leaves = pytree.tree_leaves(value)
     return all(
-        leaf.numel() <= _MAX_ELEMENTS and leaf.layout is torch.strided
+        leaf.numel() <= MAX_ELEMENTS and leaf.layout is torch.strided
         for leaf in leaves
         if isinstance(leaf, torch.Tensor)
     )

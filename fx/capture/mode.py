@@ -7,8 +7,9 @@ composite operators apart, and has the capture run and record all others.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping
-from typing import Final, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Final, NoReturn, TypeAlias
 
 import torch
 from torch import nn
@@ -16,6 +17,7 @@ from torch import nn
 from ..recording import frames
 from ..torch_internals import pytree
 from ..torch_internals.dispatch import (
+    TorchDispatchMode,
     dispatch_key,
     has_kernel_for,
     key_of_device,
@@ -23,8 +25,15 @@ from ..torch_internals.dispatch import (
 from ..torch_internals.fake_tensors import FakeTensor
 from ..torch_internals.overloads import HigherOrderOperator, OpOverload
 from ..usedef.values import Value
-from .capture import Capture
-from .reading import Args, DispatchMode, Kwargs
+from .capture import Args, Capture, Kwargs
+
+if TYPE_CHECKING:
+
+    class DispatchMode(contextlib.nullcontext[None]):
+        """A mode of torch, as mypy can take it: torch's have no annotations."""
+
+else:
+    DispatchMode = TorchDispatchMode
 
 DecompositionTable: TypeAlias = Mapping[OpOverload, Callable[..., Value]]
 """operator -> the function that runs, and is recorded, in its place."""

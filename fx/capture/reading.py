@@ -8,7 +8,6 @@ another, which a node has made, from one that was there before.
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
@@ -19,40 +18,17 @@ from torch.overrides import TorchFunctionMode
 from ..node import Node
 from ..recording import frames
 from ..torch_internals import pytree
-from ..torch_internals.dispatch import TorchDispatchMode
 from ..torch_internals.fake_tensors import FakeTensor
 from ..usedef.values import Value
-
-Args: TypeAlias = tuple[Value, ...]
-"""What a call gives by position."""
-
-Kwargs: TypeAlias = dict[str, Value]
-"""What a call gives by keyword."""
+from .capture import Args, Kwargs, value_read
 
 refer: Final[Callable[[object], Value]] = StorageWeakRef
 """A weak reference to a storage: no other one, now or later, is equal to it."""
 
 if TYPE_CHECKING:
-
-    class _Mode(contextlib.nullcontext[None]):
-        """A mode of torch, as mypy can take it: torch's have no annotations."""
-
-    DispatchMode = _Mode
-    FunctionMode = _Mode
+    from .mode import DispatchMode as FunctionMode  # likewise
 else:
-    DispatchMode = TorchDispatchMode
     FunctionMode = TorchFunctionMode
-
-
-def value_read(func: object) -> RuntimeError:
-    """The error for a function that takes data out of a tensor."""
-    return RuntimeError(
-        "It appears that you're trying to get value out of a tracing "
-        f"tensor with {func}, in\n  {frames.where()}\n"
-        "  The graph would hold the number of this one run. If code "
-        "branches on it, use torch.where; if it is a setting, pass a "
-        "Python number instead of a tensor."
-    )
 
 
 # -- memory ------------------------------------------------------------------

@@ -8,5 +8,5 @@ The core is `global_names`, `emit` (a statement for each node), `codegen` (the
 function) and `source` (compiled).  The rest is details of the text
 (`local_names`, `argument_text`, `syntax`, `layout`, `overrides`, `variants`),
 errors (`failures`), and what a graph module holds (`attributes`,
-`module_paths`, `pickled_modules`).
+`module_paths`).
 """

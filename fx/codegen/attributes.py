@@ -19,7 +19,6 @@ from ..node import Node
 from ..usedef import dotted_path
 from ..usedef.parameters import is_own_self
 from ..usedef.values import Value
-from .variants import SPECS, _PyTreeCodeGen
 
 if TYPE_CHECKING:
     from ..graph_module import GraphModule
@@ -28,6 +27,9 @@ _GENERATED: Final = frozenset(
     ("_graph", "_code", "_lineno_map", "_prologue_start")
 )
 """The graph, and the attributes that `recompile` makes of it."""
+
+SPECS: Final = frozenset(("_in_spec", "_out_spec"))
+"""Attributes of a module that its code reads if inputs are nested."""
 
 PRESERVED: Final = "_user_preserved_attributes"
 """Key of `meta`: a dict of attributes to set on a deep copy."""
@@ -137,9 +139,7 @@ def bare(tensor: torch.Tensor) -> torch.Tensor:
 
 def state_of(gm: GraphModule) -> dict[str, Value]:
     """The attributes that `recompile` does not make."""
-    generated = _GENERATED
-    if isinstance(gm.graph._codegen, _PyTreeCodeGen):
-        generated |= SPECS
+    generated = _GENERATED | gm.graph._codegen.module_attributes().keys()
     return {k: value for k, value in vars(gm).items() if k not in generated}
 
 

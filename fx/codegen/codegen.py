@@ -131,6 +131,10 @@ class CodeGen:
         """
         return []
 
+    def module_attributes(self) -> dict[str, Value]:
+        """Attributes of the module that the text of a subclass reads."""
+        return {}
+
     def _own_parameters(self) -> Iterable[str]:
         """Parameters of the function that are not placeholders."""
         return ()

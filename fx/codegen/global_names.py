@@ -23,7 +23,6 @@ from typing import Final
 
 import torch
 
-from .. import _pytree as fx_pytree
 from ..linked_list.namespace import BUILTINS, Namespace, target_to_str
 from ..torch_internals import pytree
 from ..usedef.qualified_names import (
@@ -39,10 +38,10 @@ PREFILLED: Final[dict[str, object]] = {
     "NoneType": type(None),
     "torch": torch,
     "device": torch.device,
-    "fx_pytree": fx_pytree,
     "pytree": pytree.MODULE,
 }
-"""The globals that every generated function has."""
+"""The globals that every generated function has, to which `variants` adds what
+takes nested inputs apart."""
 
 _BY_VALUE: Final = frozenset((str, int, bool, bytes))
 """Exact types of which equal objects share one global (0.0 is -0.0, so no

@@ -8,10 +8,10 @@ apart in its first statement.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Final
 
+from .. import _pytree as fx_pytree
 from .._pytree import child_specs, flatten_input
 from ..graph import Graph
 from ..torch_internals import pytree
@@ -19,10 +19,8 @@ from ..usedef.protocols import PyTreeInfo
 from ..usedef.values import Argument, Value
 from .codegen import CodeGen
 from .emit import INDENT
+from .global_names import PREFILLED
 from .layout import output_text
-
-SPECS: Final = frozenset(("_in_spec", "_out_spec"))
-"""Attributes of a module that its code reads if inputs are nested."""
 
 _parameter_name = re.compile(r"[^\s:=#]+")
 
@@ -40,6 +38,8 @@ class _PyTreeCodeGen(CodeGen):
     torch.fx: graph.py, _PyTreeCodeGen
     """
 
+    _spelled: Mapping[str, str] = {n: n for n in (*PREFILLED, "fx_pytree")}
+
     def __init__(self, pytree_info: PyTreeInfo) -> None:
         """Make a code generator for what a trace noted.
 
@@ -48,6 +48,11 @@ class _PyTreeCodeGen(CodeGen):
         """
         super().__init__()
         self.pytree_info = pytree_info
+
+    def module_attributes(self) -> dict[str, Value]:
+        """Both specs."""
+        info = self.pytree_info
+        return {"_in_spec": info.in_spec, "_out_spec": info.out_spec}
 
     def process_inputs(self, *inputs: Value) -> Value:
         """The leaves of the inputs, which may be leaves already."""
@@ -254,4 +259,5 @@ def _unlike(names: list[str], name: str) -> str:
     return name
 
 
+PREFILLED["fx_pytree"] = fx_pytree
 Graph._make_codegen = staticmethod(default_codegen)  # noqa: SLF001

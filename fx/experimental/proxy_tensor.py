@@ -41,6 +41,7 @@ from torch import nn
 
 from .._pytree import child_specs
 from ..capture.capture import Capture, OwnedTensors, to_fake
+from ..capture.constant_tensors import Constants
 from ..capture.leaf_calls import Capturing
 from ..capture.mode import CaptureMode, DecompositionTable
 from ..capture.reading import ReadMode
@@ -151,7 +152,7 @@ def _capture(
         )
         inputs = [to_fake(fakes, value) for value in inputs]
     state = _state(f)
-    capture = Capture(_tensors_in(state), fakes)
+    capture = Capture(_tensors_in(state), fakes, Constants)
     try:
         names = _add_inputs(capture, f, inputs, in_spec)
         with (

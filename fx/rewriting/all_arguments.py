@@ -11,7 +11,7 @@ from __future__ import annotations
 import inspect
 
 from ..node import Node
-from ..schemas.signatures import python_signature
+from ..usedef.annotations import signature_of
 from ..usedef.values import Argument, Value
 
 
@@ -40,12 +40,12 @@ def by_signature(
     """
     target: Value = pattern.target
     is_leaf = pattern.meta.get("is_wrapped") and node.target is pattern.target
-    signature = python_signature(target) if is_leaf else None
-    if signature is None:
+    if not is_leaf:
         return None
     try:
+        signature = signature_of(target)
         return _bound(signature, pattern), _bound(signature, node)
-    except TypeError:
+    except (TypeError, ValueError):  # it does not fit, or is written in C
         return None
 
 

@@ -10,7 +10,7 @@ calls.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from typing import NamedTuple, TypeAlias, TypedDict
 
 import torch
@@ -24,9 +24,6 @@ from .all_arguments import by_schema, by_signature
 
 Pair: TypeAlias = tuple[Sequence[Argument], Sequence[Argument]]
 """The arguments of two calls in one order: the pattern's, the graph's."""
-
-Key: TypeAlias = object
-"""What a node is looked up by: its target or its opcode; hashable."""
 
 BY_OPCODE = ("placeholder", "get_attr", "output")
 """Opcodes whose target does not matter for a match."""
@@ -82,12 +79,20 @@ class Exact:
     This is the rule of torch.fx.
     """
 
-    def key(self, node: Node) -> Key:
-        """What a node must have in common with this one to be equal to it.
+    def partners(
+        self, graph: Graph, sought: Iterable[Node]
+    ) -> dict[Node, list[Node]]:
+        """For nodes of a pattern, those of a graph that may be equal, in order.
 
-        That is the target, or the opcode where the target does not matter.
+        They have the opcode and, where it matters, the target.
         """
-        return node.op if node.op in BY_OPCODE else node.target
+        return {
+            node: graph.find_nodes(
+                op=node.op,
+                target=None if node.op in BY_OPCODE else node.target,
+            )
+            for node in sought
+        }
 
     def pair(self, pattern: Node, node: Node) -> Pair | None:
         """The arguments of both calls, or None if the calls differ.
@@ -191,14 +196,12 @@ class PatternNode(NamedTuple):
     """What one node of the pattern requires of its partner in the graph.
 
     Attributes:
-        key: what its partner is looked up by.
         wildcard: it is a placeholder that takes anything.
         user_count: how many users it has in the pattern, if its partner may
             have no others; -1 if the partner may have any number.
         commutes: its first two operands may be exchanged, and that can help.
     """
 
-    key: Key
     wildcard: bool
     user_count: int
     commutes: bool
@@ -253,7 +256,6 @@ def prepare(
     for node in reached:
         inner = node not in free and node.op != "placeholder"
         nodes[node] = PatternNode(
-            comparison.key(node),
             node.op == "placeholder" and not match_placeholder,
             sum(user in reached for user in node.users) if inner else -1,
             comparison.commutes(node)

@@ -21,7 +21,7 @@ from ..usedef.values import LEAVES, Argument, Value
 from .places import find_place
 from .snapshot import Snapshot
 from .templates import BY_PATH, Rewrite, copy_needed
-from .value_notes import carry, settle
+from .value_notes import carry
 
 
 def commit(
@@ -47,7 +47,7 @@ def commit(
         return
     with Snapshot(gm) as before:
         Edit(gm, carry_meta=bool(options.get("carry_meta"))).apply(rewrites)
-        settle(gm, before, [options])
+        before.settle(gm, [options])
         gm.recompile()
 
 

@@ -18,7 +18,7 @@ numbered on from names that no longer exist.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from operator import attrgetter
 from typing import Final
 
@@ -116,6 +116,15 @@ class Snapshot:
         for live, before in self.attributes:
             live.clear()
             live.update(before)
+
+    def settle(
+        self, gm: GraphModule, options: Iterable[Mapping[str, object]]
+    ) -> None:
+        """Told of the rewritten module, with what was asked for.
+
+        Notes on values, such as shapes, may be untrue now. They stay, as in
+        torch.fx; `import fx` puts a method here that drops them.
+        """
 
     def _put_in_order(self) -> None:
         """Link the nodes again in their old order.

@@ -11,12 +11,14 @@ match asks for it; without a match it is not checked, as in torch.fx.
 
 from __future__ import annotations
 
+import contextlib
 import copy
-from collections.abc import Callable, Iterator, Sequence
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import accumulate, count
-from typing import ClassVar, TypeAlias
+from typing import TypeAlias
 
 from torch import nn
 
@@ -25,11 +27,11 @@ from ..graph import Graph
 from ..graph_module import GraphModule
 from ..node import Node
 from ..passes.utils.matcher_utils import InternalMatch, SubgraphMatcher
-from ..schemas.signatures import python_signature
 from ..tracing.torch_marks import is_leaf_function
 from ..tracing.tracer import Tracer
 from ..tracing.wrapping import original_of
 from ..usedef import dotted_path, lint
+from ..usedef.annotations import signature_of
 from ..usedef.arguments import map_aggregate, parts
 from ..usedef.refusals import as_ours
 from ..usedef.values import Argument, Value
@@ -137,10 +139,6 @@ class Template:
     copies: Copies = field(default_factory=Copies)
 
 
-def refuse_none(graph: Graph, rewrites: Sequence[Rewrite]) -> None:
-    """What `Rewrite.respect` is without extra, where nobody asks for it."""
-
-
 @dataclass
 class Rewrite:
     """A match, and the template that replaces it.
@@ -155,13 +153,8 @@ class Rewrite:
         made: the new nodes, once they are inserted.
         operations: the nodes of the graph that are replaced, and will be
             erased, as keys.
-        respect: refuses those rewrites of a graph that would change what is
-            written or read. `import fx` puts it here.
     """
 
-    respect: ClassVar[Callable[[Graph, Sequence[Rewrite]], None]] = (
-        staticmethod(refuse_none)
-    )
     match: InternalMatch
     template: Template
     inputs: list[Node]
@@ -173,6 +166,13 @@ class Rewrite:
     def __post_init__(self) -> None:
         """Look up the operations of the match."""
         self.operations = dict.fromkeys(self.match.operations())
+
+    @staticmethod
+    def respect(graph: Graph, rewrites: Sequence[Rewrite]) -> None:
+        """Refuse rewrites that would change what is written or read.
+
+        `import fx` puts a method here that does; nobody else asks for it.
+        """
 
 
 def graph_of(program: Program) -> Graph:
@@ -208,15 +208,18 @@ def _call_of(function: Callable[..., Value]) -> Graph:
     graph = Graph()
     args: list[Argument] = []
     kwargs: dict[str, Argument] = {}
-    known = python_signature(function)
-    for name, parameter in known.parameters.items() if known else ():
+    parameters: Mapping[str, inspect.Parameter] | None = None
+    with contextlib.suppress(ValueError):  # written in C
+        parameters = signature_of(function).parameters
+    known = parameters is not None
+    for name, parameter in (parameters or {}).items():
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
-            known = None
+            known = False
         elif parameter.kind is parameter.KEYWORD_ONLY:
             kwargs[name] = graph.placeholder(name)
         else:
             args.append(graph.placeholder(name))
-    if known is None:
+    if not known:
         called = function.__name__
         raise TypeError(
             f"{called} is a leaf function, so that a call of it is meant; but "

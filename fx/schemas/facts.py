@@ -21,7 +21,6 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from inspect import Signature
 from typing import Final, NamedTuple, TypeAlias
 
 import torch
@@ -30,7 +29,6 @@ from torch import Tag
 from ..torch_internals.operators import find_builtin
 from ..torch_internals.overloads import OpOverload, OpOverloadPacket
 from ..usedef.values import Argument, Value
-from .signatures import signature_of_schema
 
 Overload: TypeAlias = "OpOverload[..., Value]"
 """One overload of an operator of torch: torch.ops.aten.add.Tensor."""
@@ -138,11 +136,6 @@ class Facts:
             {"List[Tensor]"},
         )
         self.returns_nothing: bool = not returns and not self.writes
-
-    @cached_property
-    def signature(self) -> Signature:
-        """The schema as a Python signature."""
-        return signature_of_schema(self.schema)
 
     @cached_property
     def twin(self) -> Overload | None:

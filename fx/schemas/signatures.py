@@ -11,6 +11,7 @@ The printed signatures are torch.fx's, so lists are `typing.List`.
 from __future__ import annotations
 
 import enum
+import functools
 import inspect
 import numbers
 import typing
@@ -20,11 +21,11 @@ from types import GenericAlias
 from typing import Final, TypeVar
 
 import torch
-from torch import FunctionSchema
 
 from ..torch_internals.operators import boolean_dispatched
 from ..usedef.annotations import signature_of
 from ..usedef.values import Value
+from .facts import Facts
 
 t = TypeVar("t")
 
@@ -75,15 +76,17 @@ def _python_type(jit_type: Value) -> object:
     return _GENERIC[kind][inner[0] if len(inner) == 1 else inner]
 
 
-def signature_of_schema(schema: FunctionSchema) -> Signature:
-    """The signature that says what a schema says.
+@functools.lru_cache(maxsize=8192)
+def signature_of_operator(facts: Facts) -> Signature:
+    """The signature that says what the schema of an operator says.
 
     `self` is named `input`, as in torch's own functions, unless there is an
     `input` already.  `from` is a keyword in Python, so that parameter and
     those before it can be given by position only.
 
-    Cost: some 20 µs; `Facts.signature` keeps it.
+    Cost: some 20 µs; it is kept.
     """
+    schema = facts.schema
     names = [argument.name for argument in schema.arguments]
     if "self" in names and "input" not in names:
         names[names.index("self")] = "input"

@@ -60,13 +60,6 @@ GLOBAL_HOOKS: Final[tuple[Mapping[int, Value], ...]] = tuple(
 )
 """The functions that run when any module is called."""
 
-registration_hooks: Final[Mapping[int, Value]] = find_or(
-    "torch.nn.modules.module:_global_module_registration_hooks",
-    {},
-    without="hooks for the registration of modules may not be told of one",
-)
-"""What is told of each module that is put into another."""
-
 
 def beside_forward(module: nn.Module) -> list[str]:
     """What a call of a module runs besides the forward of its class.

@@ -33,7 +33,6 @@ from ..proxy import ParameterProxy, Proxy, TraceError, TracerBase
 from ..recording import frames
 from ..usedef.annotations import annotations_of
 from ..usedef.values import Argument, Value, overrides_new
-from .changes import Change, changes, put_back_proxies
 from .patching import TRACES
 from .root import method_of, not_a_function, root_call, undecorated
 from .state import (
@@ -153,8 +152,9 @@ class Tracer(TracerBase):
                 result = frames.run_traced(call, inputs)
                 returned = self.create_arg(result)
             output = self._add_output(call, returned)
-            watch, changed = self._watch, self._finish()
-            watch.end(output, changed)
+            watch = self._watch
+            self._finish()
+            watch.end(output)
             return self.graph
         except BaseException as error:
             try:
@@ -175,19 +175,12 @@ class Tracer(TracerBase):
         output: Node = frames.run_traced(self.create_node, last)
         return output
 
-    def _finish(self) -> list[Change]:
-        """End the trace; once more, if an exception has broken in.
-
-        Returns:
-            What the code has changed.
-        """
+    def _finish(self) -> None:
+        """End the trace; once more, if an exception has broken in."""
         self._is_tracing = False
-        held = () if self._state is None else self._state.held
-        changed = [*changes(held)]
-        put_back_proxies(changed)
+        self._watch.finish()
         self.submodule_paths = self._state = None
         self._watch = Watch()
-        return changed
 
     def _start(self, root: Root) -> FunctionType:
         """Prepare for a trace, and return the function to run."""

@@ -10,14 +10,13 @@ puts one at `Tracer._watching` that warns, and adds advice to errors.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from torch import nn
 
 from ..node import Node
 from ..usedef.values import Value
-from .changes import Change
 from .state import State
 from .wrapping import Globals
 
@@ -48,8 +47,11 @@ class Watch:
     def fetched(self, node: Node, value: Value) -> None:
         """The code has a value without a proxy, which `node` fetches."""
 
-    def end(self, output: Node, changed: Sequence[Change]) -> None:
-        """The graph is whole; `changed` is what the code left on the root."""
+    def finish(self) -> None:
+        """The code has run, or raised: what it left on the root may go."""
+
+    def end(self, output: Node) -> None:
+        """The graph is whole."""
 
     def failed(self, error: BaseException) -> None:
         """The trace has ended with an error."""

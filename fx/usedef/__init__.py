@@ -9,6 +9,5 @@ The core is `arguments`, `lint` (the verifier) and `liveness` (last uses).  The
 rest is what nodes are written as (`node_text`, `qualified_names`,
 `dotted_path`), what they may hold and what is refused (`values`, `annotations`,
 `parameters`, `refusals`), an index (`finding`), what later stages promise
-(`protocols`), and three places where `import fx` puts more than the stage has
-(`dead_code`, `schemas`, `copying`).
+(`protocols`), and the rule that says which nodes are dead (`dead_code`).
 """

@@ -126,6 +126,9 @@ class CodeGenerator(Protocol[NodeT]):
 
     _body_transformer: TransformCodeFunc | None
 
+    def module_attributes(self) -> dict[str, Value]:
+        """Attributes of the module that the code reads."""
+
     def _gen_python_code(
         self,
         nodes: LinkedList[NodeT],

@@ -7,6 +7,7 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 
 from fx.capture.capture import Capture
+from fx.capture.constant_tensors import Constants
 from fx.experimental.proxy_tensor import make_fx
 from fx.usedef.values import Value
 from stages.checking import (
@@ -29,7 +30,7 @@ FakeTensorMode()
 
 def capture_of(**inputs: torch.Tensor) -> Capture:
     """A capture that knows some tensors as its inputs."""
-    capture = Capture({})
+    capture = Capture({}, guards=Constants)
     for name, tensor in inputs.items():
         node = capture.create_node("placeholder", name, (), {})
         capture.bind(tensor, node)

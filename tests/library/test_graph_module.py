@@ -28,6 +28,7 @@ from fx._symbolic_trace import (
     is_fx_tracing,
     symbolic_trace,
 )
+from fx.extra.saving.pickled_modules import state_to_pickle
 from fx.graph import Graph
 from fx.graph_module import GraphModule, reduce_graph_module
 from fx.node import Node
@@ -821,7 +822,7 @@ class TestUnpickling:
 
     def test_of_all_its_state_at_once(self) -> None:
         gm = symbolic_trace(Inner())
-        back = reduce_graph_module(gm.__getstate__(), "")
+        back = reduce_graph_module(state_to_pickle(gm), "")
         assert torch.equal(back(X), gm(X))
         assert type(back).__name__ == "Inner"
 

@@ -16,7 +16,6 @@ import torch.fx.operator_schemas as theirs
 from torch import nn
 from torch.nn import functional
 
-import fx
 import fx.operator_schemas as ours
 from fx.operator_schemas import (
     check_for_mutable_operation,
@@ -26,7 +25,6 @@ from fx.operator_schemas import (
     normalize_module,
     type_matches,
 )
-from fx.usedef.schemas import NoSchemas
 
 Anything: TypeAlias = Any
 Function: TypeAlias = Callable[..., Anything]
@@ -589,22 +587,3 @@ def test_no_warning_comes_from_ours() -> None:
         for argument in ARGUMENT_TYPES:
             for signature in SIGNATURE_TYPES:
                 type_matches(signature, argument)
-
-
-def test_nodes_without_operator_schemas_say_what_is_missing(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """As where only the stages are there, and nothing is registered."""
-    gm = fx.symbolic_trace(nn.Sequential(nn.ReLU()))
-    graph = fx.Graph()
-    call = graph.call_function(torch.add, (graph.placeholder("x"), 1))
-    monkeypatch.setattr(fx.Node, "_schemas", NoSchemas())
-    (_, module, _) = gm.graph.nodes
-    for node in (call, module):
-        with pytest.raises(RuntimeError, match=r"needs fx\.operator_schemas"):
-            node.normalized_arguments(gm)
-    assert graph.placeholder("y").normalized_arguments(gm) is None
-    tracer = fx.Tracer()
-    tracer.check_mutable_operations = True
-    with pytest.raises(RuntimeError, match="check_mutable_operations needs"):
-        tracer.trace(lambda x: torch.neg(x))

@@ -257,7 +257,7 @@ PART = Part(
     plants=(
         Plant(
             "fx/graph.py",
-            "        self._copying.move_metas(copies)\n",
+            "        self._move_notes(copies)\n",
             "",
             "a deep copy's notes lead to the old graph",
         ),

@@ -357,8 +357,8 @@ PART = Part(
             "a class without __init__ has no hooks",
         ),
         Plant(
-            "fx/codegen/pickled_modules.py",
-            "= object.__new__(body.get(_CLASS, cls))",
+            "fx/extra/saving/pickled_modules.py",
+            "= object.__new__(body.get(_CLASS, GraphModule))",
             "= body[_CLASS].__new__(body[_CLASS])",
             "what is unpickled has a class that nobody can allow",
         ),

@@ -14,6 +14,7 @@ import functools
 import itertools
 import operator
 import weakref
+from collections.abc import Container
 from typing import Final, NamedTuple, TypeAlias
 
 import torch
@@ -37,8 +38,12 @@ from ..torch_internals.fake_tensors import (
 from ..torch_internals.overloads import OpOverload
 from ..tracing.state import STORED
 from ..usedef.values import Argument, Value
-from .constant_tensors import Constants, copy_of_small
-from .reading import Args, Claims, Kwargs
+
+Args: TypeAlias = tuple[Value, ...]
+"""What a call gives by position."""
+
+Kwargs: TypeAlias = dict[str, Value]
+"""What a call gives by keyword."""
 
 OwnedTensors: TypeAlias = dict[int, tuple[str, Value]]
 """id of a tensor -> its path in the captured module, and the tensor."""
@@ -53,6 +58,48 @@ _FETCHED: Final = tuple([kind for kind, _ in _PREFIXES])
 """Types of values that no node can hold, and a get_attr node fetches."""
 
 _LIFT: Final = torch.ops.aten.lift_fresh_copy.default
+
+
+MAX_ELEMENTS: Final = 1
+"""How many elements a constant may have, so that `item()` works."""
+
+
+class Guards:
+    """Told of each tensor, and asked for numbers; here none is constant.
+
+    Data may leave a tensor without an operator, and a number that Python has
+    read is the same in each run of the graph. `make_fx` has `Constants`, which
+    refuses the first, and knows which tensors do not depend on the inputs.
+    """
+
+    def __init__(self, known: Container[int]) -> None:
+        """Begin; `known` has the identities of tensors that nodes have made."""
+
+    def read(self, func: OpOverload, args: Args, kwargs: Kwargs) -> Value:
+        """What an operator reads out of tensors, or a RuntimeError."""
+        raise value_read(func)
+
+    def fold(
+        self, func: OpOverload, args: Args, kwargs: Kwargs, result: Value
+    ) -> Value:
+        """The result of an operator, if it is the same in each run."""
+        return None
+
+    def made(self, tensor: torch.Tensor, node: Node, value: Value) -> None:
+        """A tensor is the value of a node; `value` is its constant, or None."""
+
+    def gone(self, key: int) -> None:
+        """A tensor of this identity has died."""
+
+    def fetched(self, value: Value) -> None:
+        """A value that no node has made becomes an attribute."""
+
+    def varies(self, value: Value) -> bool:
+        """Whether a value is the tensor of a node, and not constant."""
+        return False
+
+    def clear(self) -> None:
+        """The capture has ended."""
 
 
 class _Known(NamedTuple):
@@ -74,13 +121,17 @@ class Capture(GraphAppendingTracer):
     """
 
     def __init__(
-        self, owned: OwnedTensors, mode: FakeTensorMode | None = None
+        self,
+        owned: OwnedTensors,
+        mode: FakeTensorMode | None = None,
+        guards: type[Guards] = Guards,
     ) -> None:
         """Begin with an empty graph.
 
         Args:
             owned: the tensors of the captured module.
             mode: runs the operators without data. If it is None, they compute.
+            guards: makes `constants`.
         """
         super().__init__(Graph())
         self.attributes: dict[str, Value] = {}
@@ -88,8 +139,7 @@ class Capture(GraphAppendingTracer):
         self._taken = {path for path, _ in owned.values()}
         self._counts = {prefix: itertools.count() for _, prefix in _PREFIXES}
         self._known: dict[int, _Known] = {}
-        self._claims = Claims()
-        self.constants: Constants = Constants(self._known)
+        self.constants: Guards = guards(self._known)
         self._mode = mode
         self._fakes = mode or FakeTensorMode(allow_fallback_kernels=True)
 
@@ -119,7 +169,7 @@ class Capture(GraphAppendingTracer):
         Returns:
             The operator's result. If the result is the same in each run of
             the program, `bind` is told its constant value: that of a small
-            tensor literal, and what `Constants.fold` computes from constants.
+            tensor literal, and what `constants.fold` computes from constants.
 
         Raises:
             RuntimeError: it takes a number out of a tensor that is not
@@ -160,7 +210,7 @@ class Capture(GraphAppendingTracer):
         """
         if isinstance(value, torch.Tensor):
             self._know(value, node)
-            self.constants.note(value, constant)
+            self.constants.made(value, node, constant)
             return self._describe(value, node)
         if not isinstance(value, (tuple, list)):
             return None
@@ -180,10 +230,9 @@ class Capture(GraphAppendingTracer):
 
         def die(_: object) -> None:
             known.pop(key, None)
-            constants.pop(key, None)
+            constants.gone(key)
 
         known[key] = _Known(node, weakref.ref(tensor, die))
-        self._claims.claim(tensor, node)
 
     def knows(self, tensor: torch.Tensor) -> bool:
         """Whether the tensor is the value of a node."""
@@ -245,7 +294,7 @@ class Capture(GraphAppendingTracer):
                 "the captured function as an argument, or use real tensors."
             )
         if id(value) not in self._owned:
-            self._claims.check(value)
+            self.constants.fetched(value)
             self._owned[id(value)] = self._fresh_path(value), value
         path, _ = self._owned[id(value)]
         self.attributes[path] = value
@@ -267,3 +316,22 @@ def to_fake(mode: FakeTensorMode, value: Value) -> Value:
         with unset_fake_temporarily():
             return mode.from_tensor(value, static_shapes=True)
     return value
+
+
+def copy_of_small(tensor: torch.Tensor) -> torch.Tensor | None:
+    """A copy of a tensor that is small enough to be a constant, else None."""
+    if tensor.numel() > MAX_ELEMENTS:
+        return None
+    with unset_fake_temporarily():
+        return tensor.clone()
+
+
+def value_read(func: object) -> RuntimeError:
+    """The error for a function that takes data out of a tensor."""
+    return RuntimeError(
+        "It appears that you're trying to get value out of a tracing "
+        f"tensor with {func}, in\n  {frames.where()}\n"
+        "  The graph would hold the number of this one run. If code "
+        "branches on it, use torch.where; if it is a setting, pass a "
+        "Python number instead of a tensor."
+    )

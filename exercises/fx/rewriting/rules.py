@@ -30,7 +30,6 @@ from .templates import (
     Rewrite,
     template_maker,
 )
-from .value_notes import settle
 
 
 @dataclass
@@ -89,7 +88,7 @@ def rewrite_until_stable(
     with Snapshot(gm) as before:
         work = Worklist(gm, [ReadyRule(gm, rule) for rule in rules])
         count = work.run(max_rewrites)
-        settle(gm, before, [ready.rule.options for ready in work.rules])
+        before.settle(gm, [ready.rule.options for ready in work.rules])
         gm.recompile()
     return count
 

@@ -18,7 +18,6 @@ from torch import nn
 from ..proxy import Proxy
 from ..usedef.values import Value
 from .patching import TRACES
-from .questions import FLAGS
 from .watch import Watch
 from .wrapping import (
     ORIGINAL,
@@ -64,8 +63,6 @@ class TraceRun:
         """Replace what a trace of `function` has to see."""
         TRACES.patch(nn.Module, ["__call__"], _module_call)
         TRACES.patch(nn.Module, ["__getattr__"], _module_getattr)
-        for place in FLAGS:
-            TRACES.patch(*place)
         self.watch.replace()
         for mark in self.other_marks:
             mark()

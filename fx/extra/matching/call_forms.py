@@ -16,7 +16,7 @@ import functools
 import inspect
 import itertools
 import operator
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from inspect import isfunction
 from types import BuiltinFunctionType
 from typing import Final, NamedTuple, TypeAlias
@@ -24,19 +24,20 @@ from typing import Final, NamedTuple, TypeAlias
 import torch
 from torch import nn
 
+from ...graph import Graph
 from ...node import Node
 from ...operator_schemas import alike, may_convert, type_matches
 from ...rewriting.comparing import equal_constants, same_tensor
 from ...rewriting.patterns import (
+    BY_OPCODE,
     Exact,
-    Key,
     MatchOptions,
     Pair,
     fetched,
     side_by_side,
 )
 from ...schemas.facts import Facts, builtin_name, facts_of, facts_of_overloads
-from ...schemas.signatures import python_signature
+from ...schemas.signatures import python_signature, signature_of_operator
 from ...torch_internals.operators import has_kernel
 from ...torch_internals.overloads import OpOverload, OpOverloadPacket
 from ...usedef.qualified_names import resolves_to
@@ -190,8 +191,20 @@ class Normalized(Exact):
         self.modules_by_class: bool = options.get("modules_by_class", False)
         self._forms: dict[Node, list[Form]] = {}
 
-    def key(self, node: Node) -> Key:
-        """The operator's name, the module's class, or the key of `Exact`.
+    def partners(
+        self, graph: Graph, sought: Iterable[Node]
+    ) -> dict[Node, list[Node]]:
+        """The nodes of a graph that have the key of one of the pattern."""
+        found: dict[Hashable, list[Node]] = {}
+        for node in graph.nodes:
+            try:
+                found.setdefault(self.key(node), []).append(node)
+            except TypeError:  # a target that cannot be hashed
+                continue
+        return {node: found.get(self.key(node), []) for node in sought}
+
+    def key(self, node: Node) -> Hashable:
+        """The operator's name, the module's class, the target or the opcode.
 
         The matcher finds candidates by it, so equivalent calls must have equal
         keys.  The word in front keeps the operator `"add"` apart from a method
@@ -207,7 +220,7 @@ class Normalized(Exact):
                 return ("operator", name)
         if self.modules_by_class and node.op == "call_module":
             return ("module", type(owned(node)))
-        return super().key(node)
+        return node.op if node.op in BY_OPCODE else node.target
 
     def pair(self, pattern: Node, node: Node) -> Pair | None:
         """The arguments of both calls, or None if they are not equivalent.
@@ -364,7 +377,9 @@ def _fitting(node: Node) -> list[Facts]:
     return [
         facts
         for facts in overloads_of(node)
-        if _given(facts.signature, node.args, kwargs, is_method=is_method)
+        if _given(
+            signature_of_operator(facts), node.args, kwargs, is_method=is_method
+        )
     ]
 
 
@@ -517,7 +532,7 @@ def _meant(
     exact = functools.partial(_take, _is_exact, is_pattern=is_pattern)
     meant = list(filter(exact, bound)) or list(filter(takes, bound))
     facts = facts_of(node.target)
-    called = facts and facts.signature
+    called = facts and signature_of_operator(facts)
     if isinstance(node.target, OpOverloadPacket):
         converts = functools.partial(_take, may_convert, is_pattern=is_pattern)
         called, _ = next(filter(converts, bound), (None, None))
@@ -590,10 +605,13 @@ def _layouts(
     layouts = []
     for facts in _overloads(name.removeprefix("torch.")):
         places: Value = _given(
-            facts.signature, tuple(args), kwargs, is_method=is_method
+            signature_of_operator(facts),
+            tuple(args),
+            kwargs,
+            is_method=is_method,
         )
         if places is not None:
-            layouts.append((facts.signature, places))
+            layouts.append((signature_of_operator(facts), places))
     return layouts
 
 

@@ -41,7 +41,7 @@ Notes: TypeAlias = Mapping[str, Value]
 
 
 def settle(
-    gm: GraphModule, before: Snapshot, options: Iterable[Mapping[str, object]]
+    before: Snapshot, gm: GraphModule, options: Iterable[Mapping[str, object]]
 ) -> None:
     """Make the notes on the values of a rewritten graph true, or drop them.
 
@@ -54,8 +54,8 @@ def settle(
     old ones and restores them if this is interrupted.
 
     Args:
+        before: the graph before the first edit.
         gm: the module that was rewritten.
-        before: its graph before the first edit.
         options: with `recompute_meta` among them the notes are found anew;
             warns if some cannot be.
 

@@ -4,20 +4,16 @@ A pickle has numbers in place of nodes.  The nodes are made first, from their
 names, opcodes and targets, and get their arguments and notes afterwards.  The
 owner is left out: it is a module, which pickles the graph itself.
 
-The functions here are what `Graph._copying` asks for.
+The functions here are the methods of `Graph` and `Node` that pickle asks for.
 """
 
 from __future__ import annotations
 
 from ...graph import Graph
 from ...node import Node
-from ...node import _erased_node as make_erased
-from ...node import _node_at as node_at
 from ...usedef.qualified_names import importable
 from ...usedef.values import Value
-from .packing import Packed, move_metas, pack, portable, unpack
-
-__all__ = ["erased_node", "move_metas", "reduced", "restore", "state_of"]
+from .packing import Packed, pack, portable, unpack
 
 
 def state_of(graph: Graph) -> dict[str, Value]:
@@ -98,7 +94,12 @@ def reduced(node: Node) -> tuple[Value, ...]:
         if other is node:
             return node_at, (node.graph, place)
     what = pack((node._name, node.op, node.target, node.type), ())
-    return make_erased, (node.graph, what)
+    return erased_node, (node.graph, what)
+
+
+def node_at(graph: Graph, place: int) -> Node:
+    """The node at a place in the order of `graph`."""
+    return next(n for i, n in enumerate(graph._nodes) if i == place)
 
 
 def erased_node(graph: Graph, packed: Packed) -> Node:

@@ -24,6 +24,7 @@ from torch import nn
 
 from ...codegen.codegen import CodeGen
 from ...codegen.variants import _PyTreeCodeGen
+from ...compat.first_use import importer
 from ...graph import Graph
 from ...graph_module import GraphModule
 from ...linked_list.namespace import is_parameter_name
@@ -31,11 +32,15 @@ from ...node import Node
 from ...usedef.lint import problems
 from ...usedef.refusals import refuse_torchs
 from ...usedef.values import Value
-from . import code_generators, files
+from . import files
 from .allowed import Allowed
 from .module_tree import Rehearsal, Tree, check_path, module_records
 from .packing import _pytree_info, examples
 from .values import Codec, Weights
+
+_later: Final = importer(
+    "fx.extra.saving", {"data": "guarded", "make": "guarded"}
+)
 
 _GETATTR: Final = "builtins.getattr"
 
@@ -186,9 +191,8 @@ class _Writer:
         structure, with a 0 for each leaf.
         """
         codegen = graph._codegen
-        known = code_generators.record_of(graph, self.codec)
-        if known is not None:
-            return known
+        if type(codegen).__name__ == "GuardedCodeGen":
+            return {"guarded": _later("data")(codegen, self.codec)}
         if type(codegen) not in (CodeGen, _PyTreeCodeGen) or (
             codegen._body_transformer is not None  # noqa: SLF001
         ):
@@ -362,7 +366,9 @@ class _Reader:
         self._graphs[owner] = graph
         self._open = owner, graph
         self._codec.nodes = {}
-        code_generators.take(graph, record, self._codec)
+        if "guarded" in record:
+            nested = record.pop("guarded")
+            graph.set_codegen(_later("make")(nested, self._codec))
         if "trees" in record:
             names = record.pop("parameters")
             if not all(map(is_parameter_name, names)):

@@ -29,10 +29,10 @@ from typing import Final
 import torch
 from torch import nn
 
-from ...codegen.attributes import bare, paths_in
+from ...codegen.attributes import SPECS, bare, paths_in
 from ...codegen.source import CompiledForward
 from ...codegen.syntax import is_attribute_name
-from ...codegen.variants import SPECS
+from ...graph_module import GraphModule
 from ...recording import frames
 from ...torch_internals import pytree
 from ...torch_internals.modules import beside_forward
@@ -63,65 +63,70 @@ _private = re.compile(r"\b__\w*(?<!__)\b")
 """A name that Python changes inside a class."""
 
 
-def write_folder(
-    module: nn.Module,
-    compiled: CompiledForward,
-    folder: Path,
-    class_name: str,
+def to_folder(
+    self: GraphModule,
+    folder: str | os.PathLike[str],
+    module_name: str = "FxModule",
 ) -> None:
-    """Write `module` to `folder`, as a class that can be imported.
+    """Write a graph module to a folder, as a Python package to edit.
+
+    After that, `from <folder> import <module_name>` works, in this process or
+    another, wherever the folder is moved; `<module_name>()` is a plain
+    nn.Module.
 
     Args:
-        module: holds parameters, buffers and child modules.
-        compiled: its forward.
+        self: the module.
         folder: where to write to; made if need be, but not its parents.
-        class_name: the name of the class.
+        module_name: the name of the class.
 
     Raises:
-        ValueError: `class_name` cannot be the name of the class.
-        RuntimeError: an object is neither importable nor picklable. Nothing
-            is written then.
+        ValueError: `module_name` cannot be the name of a class.
+        RuntimeError: the code uses an object that can be neither imported nor
+            pickled. Nothing is written then.
 
-    Warns which child modules had to be pickled, and of hooks of `module` and a
-    forward set on it, which are not written.
+    Warns which child modules could not be written as Python and are pickled
+    beside it, and of hooks of the module and a forward set on it, which are
+    not written.
 
     torch.fx: graph_module.py, GraphModule.to_folder; it imports only the
     prefilled globals, so a folder whose code names `math_sqrt`, or has a line
     that wraps, cannot be used. Paths are those at the time of saving: a folder
     that was moved looks for its weights in the old place.
     """
-    code = compiled.code
+    compiled = self._wrapped_call.compiled
+    path, code = Path(folder), compiled.code
     named = _named_in(code)
-    _check_class_name(class_name, named)
+    _check_class_name(module_name, named)
     imports = {name: _import(name, value) for name, value in named.items()}
     unnamed = {name: named[name] for name in named if not imports[name]}
-    loose = {**_attributes(module, compiled), **_unsaved_buffers(module)}
+    loose = {**_attributes(self, compiled), **_unsaved_buffers(self)}
     kept = {name: _without_spec(value) for name, value in loose.items()}
     _check_picklable(unnamed, "the code uses")
     _check_picklable(kept, "the module has the attribute")
-    _check_picklable(_unwritable(module), "the module has the child")
+    _check_picklable(_unwritable(self), "the module has the child")
 
-    folder.mkdir(exist_ok=True)
-    _save(unnamed, folder / _GLOBALS)
-    _save(kept, folder / _ATTRIBUTES)
-    torch.save(_state(module), folder / "state_dict.pt")
-    pickled = _save_children(module, folder)
-    body = _class(module, code, pickled, loose, class_name)
+    path.mkdir(exist_ok=True)
+    _save(unnamed, path / _GLOBALS)
+    _save(kept, path / _ATTRIBUTES)
+    torch.save(_state(self), path / "state_dict.pt")
+    pickled = _save_children(self, path)
+    body = _class(self, code, pickled, loose, module_name)
     text = "\n".join([*_header(imports), *body])
-    (folder / "module.py").write_text(f"{text}\n", encoding="utf-8")
-    (folder / "__init__.py").write_text(
-        f"from .module import {class_name} as {class_name}\n", encoding="utf-8"
+    (path / "module.py").write_text(f"{text}\n", encoding="utf-8")
+    (path / "__init__.py").write_text(
+        f"from .module import {module_name} as {module_name}\n",
+        encoding="utf-8",
     )
-    if lost := beside_forward(module):
+    if lost := beside_forward(self):
         frames.warn(
-            f"{type(module).__name__} has {' and '.join(lost)}, which "
-            f"{class_name} does not get"
+            f"{type(self).__name__} has {' and '.join(lost)}, which "
+            f"{module_name} does not get"
         )
     if pickled:
         warnings.warn(
             "Was not able to save the following children modules as reprs -"
             f"saved as pickled files instead: {list(pickled)}",
-            stacklevel=3,
+            stacklevel=2,
         )
 
 

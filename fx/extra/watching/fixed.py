@@ -18,6 +18,7 @@ from typing import Final, NamedTuple
 from torch import nn
 
 from ...graph import Graph
+from ...graph_module import GraphModule
 from ...node import Node
 from ...recording import frames
 from ...torch_internals.modules import HOOKS
@@ -40,16 +41,23 @@ class FixedMode(NamedTuple):
     paths: tuple[str, ...]
 
 
-def warn_of_mode(graph: Graph, training: bool) -> None:
-    """Warn if a graph is to run in another mode than it was traced in.
+def train(self: GraphModule, mode: bool = True) -> GraphModule:
+    """Set the mode of the modules that the graph calls.
 
-    `GraphModule.train` asks.  To train a graph that was traced in training is
-    right, and so is to run one that was traced after `eval()`.
+    Warns if the graph was traced in the other mode, and has fixed what a
+    forward did because of it.
 
     Args:
-        graph: whose module gets the mode.
-        training: the mode.
+        self: the module.
+        mode: whether it is to be trained.
     """
+    if "_graph" in vars(self):  # a subclass may build itself, graph last
+        _warn_of_mode(self.graph, mode)
+    return super(GraphModule, self).train(mode)
+
+
+def _warn_of_mode(graph: Graph, training: bool) -> None:
+    """Warn if a graph is to run in another mode than it was traced in."""
     last = next(iter(reversed(graph.nodes)), None)
     noted = last and last.meta.get(FIXED_MODE)
     if not noted:

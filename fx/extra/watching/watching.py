@@ -14,8 +14,9 @@ import torch
 from torch import nn
 
 from ...node import Node
-from ...tracing.changes import Change
+from ...tracing.changes import Change, changes, put_back_proxies
 from ...tracing.patching import TRACES
+from ...tracing.questions import FLAGS
 from ...tracing.state import State
 from ...tracing.trace_run import Function, TraceRun, replacing
 from ...tracing.tracer import Tracer
@@ -42,10 +43,12 @@ class Watching(Watch):
 
     modes: Modes
     entered: Entered
+    _state: State | None = None
+    _changed: Sequence[Change] = ()
 
     def begin(self, tracer: Tracer, state: State) -> None:
         """Warn of what is not traced of the root, and begin to look."""
-        self._root = tracer.root
+        self._root, self._state = tracer.root, state
         warn_of_unseen(tracer.root, tracer.traced_func_name)
         self.modes = Modes(tracer.graph)
         self.entered = Entered(state.modules)
@@ -58,9 +61,9 @@ class Watching(Watch):
         warn_of_is(function, defaults)
 
     def replace(self) -> None:
-        """Replace what switches modes, and what else changes torch's state."""
-        TRACES.patch(*APPLY)
-        TRACES.patch(*TRAINING)
+        """Replace what asks for a trace, switches modes, or changes torch."""
+        for place in (*FLAGS, APPLY, TRAINING):
+            TRACES.patch(*place)
         for holder, names in MODES:
             TRACES.patch(holder, names, _mode_switch)
         for holder, names in PLACES:
@@ -88,11 +91,17 @@ class Watching(Watch):
         """Note a tensor into which the graph may write."""
         self._captured.note(node, value)
 
-    def end(self, output: Node, changed: Sequence[Change]) -> None:
+    def finish(self) -> None:
+        """Put back what holds a proxy, and remember what else is changed."""
+        if self._state is not None:
+            self._changed = [*changes(self._state.held)]
+            put_back_proxies(self._changed)
+
+    def end(self, output: Node) -> None:
         """Warn of what the code did and the graph does not do."""
         self.modes.warn()
         self.entered.note_mode(output, self._root.training)
-        self._captured.warn(self._root, changed)
+        self._captured.warn(self._root, self._changed)
 
     def failed(self, error: BaseException) -> None:
         """Add a note to an error, if one helps."""

@@ -160,7 +160,6 @@ class SubgraphMatcher:
             match_output=match_output,
             match_placeholder=match_placeholder,
         )
-        self.candidates: Candidates = Candidates(self.prepared)
         self.pattern_anchors: list[Node] = self.prepared.anchors
         self.pattern_placeholder_nodes: list[Node] = self.prepared.placeholders
         self.pattern_returning_nodes: list[Node] = self.prepared.returning
@@ -273,14 +272,15 @@ class Search:
     def matches(self) -> Iterator[InternalMatch]:
         """All matches: each way to pair all anchors, in order."""
         anchors = self.pattern.anchors
-        candidates = self.matcher.candidates
-        pools = candidates.pools(self.graph, self.name, exhaustive=self.keep)
-        if not anchors or not all(pools):
+        candidates = Candidates(
+            self.pattern, self.graph, self.name, exhaustive=self.keep
+        )
+        if not anchors or not all(candidates.pools):
             return
         unique = self.matcher.remove_overlapping_matches
         # An input may stand for a node that an earlier match took.
         free = [self.pattern.nodes[anchor].wildcard for anchor in anchors]
-        levels = [iter(pools[0])]
+        levels = [iter(candidates.pools[0])]
         marks = [0]
         while levels:
             self.backtrack(marks[-1])
@@ -295,8 +295,8 @@ class Search:
             if not self.match_from(anchors[place - 1], node):
                 continue
             if place < len(anchors):
-                near = candidates.joined(place, self.nodes_map, self.name)
-                levels.append(iter(pools[place] if near is None else near))
+                near = candidates.near(place, self.nodes_map)
+                levels.append(iter(near))
                 marks.append(len(self.nodes_map))
                 continue
             match = self.found()

@@ -10,7 +10,7 @@ line.
 """
 
 # First, because it refuses a torch that is too old for the files after it.
-from .torch_internals.names import TESTED_TORCH
+from .torch_private.names import TESTED_TORCH
 from . import (
     # stage 02
     immutable_collections,
@@ -29,16 +29,16 @@ from . import (
     # stage 07
     subgraph_rewriter,
 )
-from .usedef import lint
+from .use_def import lint
 from .rewriting import rules as rewriting_rules
 from .node import Node, map_arg
-from .usedef.dead_code import has_side_effect
+from .use_def.dead_code import has_side_effect
 from .graph import Graph
 from .proxy import Proxy, TraceError
 from .tracing.wrapping import ProxyableClassMeta, wrap
-from .tracing.concrete_args import PH
+from .tracing.inputs import PH
 from .tracing.tracer import Tracer
-from .codegen import variants as _variants
+from .codegen import nested as _variants
 from .codegen.codegen import CodeGen
 from .graph_module import GraphModule
 from ._symbolic_trace import symbolic_trace

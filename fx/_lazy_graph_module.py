@@ -9,7 +9,7 @@ that no module has.
 from __future__ import annotations
 
 from .graph_module import GraphModule
-from .usedef.values import Value
+from .use_def.values import Value
 
 
 def _make_graph_module(

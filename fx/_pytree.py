@@ -24,8 +24,8 @@ from typing import Final, TypeAlias
 
 import torch.return_types
 
-from .torch_internals import pytree
-from .usedef.values import Value
+from .torch_private import pytree
+from .use_def.values import Value
 
 FlattenFnSpec: TypeAlias = Callable[[Value, pytree.TreeSpec], list[Value]]
 """The children of a container that a spec knows, in the spec's order."""

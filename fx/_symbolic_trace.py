@@ -13,12 +13,11 @@ import torch
 from torch import nn
 
 from .graph_module import GraphModule
-from .tracing.concrete_args import PH, PHBase, PHWithMeta
-from .tracing.concrete_args import _assert_is_none as _assert_is_none
+from .tracing.inputs import PH, PHBase, PHWithMeta, _assert_is_none
 from .tracing.questions import is_fx_tracing
 from .tracing.tracer import Tracer
 from .tracing.wrapping import ProxyableClassMeta, wrap
-from .usedef.values import Value
+from .use_def.values import Value
 
 __all__ = [
     "PH",

@@ -7,7 +7,7 @@ trace the value is returned as it is.
 from __future__ import annotations
 
 from .proxy import Proxy
-from .usedef.values import Value
+from .use_def.values import Value
 
 __all__ = ["annotate"]
 

@@ -31,9 +31,9 @@ from torch import nn
 from .compat.torch_graphs import from_torch
 from .extra.lending.renaming import HOLDER, RenamingLoader, compile_renamed
 from .recording import frames
-from .torch_internals import doors
-from .usedef.dead_code import RULE
-from .usedef.values import Value
+from .torch_private import doors
+from .use_def.dead_code import RULE
+from .use_def.values import Value
 
 __all__ = ["install", "main"]
 

@@ -23,17 +23,22 @@ from typing import ClassVar, Final, Self, TypeAlias, TypeVar
 
 from torch import nn
 
-from .codegen import attributes, module_paths
+from .codegen import attributes
 from .codegen.attributes import SPECS, paths_in
-from .codegen.failures import refuse_call, where_it_failed
-from .codegen.layout import class_text
-from .codegen.source import CompiledForward, compile_forward, kept
+from .codegen.codegen import class_text
+from .codegen.source import (
+    CompiledForward,
+    compile_forward,
+    kept,
+    refuse_call,
+    where_it_failed,
+)
 from .graph import Graph
 from .node import Node
-from .torch_internals import compiling, pytree
-from .usedef.protocols import GraphTracer, PythonCode, ReplaceHook
-from .usedef.qualified_names import importable
-from .usedef.values import Value
+from .torch_private import compiling, pytree
+from .use_def.contracts import GraphTracer, PythonCode, ReplaceHook
+from .use_def.text import importable
+from .use_def.values import Value
 
 __all__ = ["GraphModule", "reduce_graph_module"]
 
@@ -301,7 +306,7 @@ class GraphModule(nn.Module):
 
         torch.fx: graph_module.py, GraphModule.add_submodule
         """
-        return module_paths.add_submodule(self, target, m)
+        return attributes.add_submodule(self, target, m)
 
     def delete_submodule(self, target: str) -> bool:
         """Remove the module at a dotted path.
@@ -314,7 +319,7 @@ class GraphModule(nn.Module):
 
         torch.fx: graph_module.py, GraphModule.delete_submodule
         """
-        return module_paths.delete_submodule(self, target)
+        return attributes.delete_submodule(self, target)
 
     def delete_all_unused_submodules(self) -> None:
         """Remove the modules that no node uses.
@@ -513,7 +518,7 @@ def _take_targets(module: GraphModule, root: object, graph: Graph) -> None:
     if isinstance(root, nn.Module):
         paths |= attributes.fetched_from_self(graph.nodes, root, OWN)
         module.training = getattr(root, "training", True)
-        module_paths.copy_attributes(root, module, paths)
+        attributes.copy_attributes(root, module, paths)
     elif isinstance(root, dict):
         for path, node in paths.items():
             if path not in root:
@@ -523,7 +528,7 @@ def _take_targets(module: GraphModule, root: object, graph: Graph) -> None:
                 )
         # "foo" before "foo.bar": putting "foo" there would hide "foo.bar".
         for path in sorted(paths, key=lambda path: path.count(".")):
-            module_paths.assign(module, path, root[path])
+            attributes.assign(module, path, root[path])
     else:
         raise RuntimeError(
             f"Unsupported type {root} passed for root! Pass the nn.Module "

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NoReturn, Self, TypeAlias, TypeVar
 
-from .torch_internals import pytree
+from .torch_private import pytree
 
 T = TypeVar("T")
 K = TypeVar("K")

@@ -32,10 +32,10 @@ from .linked_list.opcodes import Opcode, Target
 from .node import Node, map_arg
 from .proxy import Proxy
 from .tracing.tracer import Tracer
-from .usedef.dotted_path import MISSING, walk
-from .usedef.liveness import last_users
-from .usedef.refusals import refuse_torchs
-from .usedef.values import LEAVES, Argument, Value
+from .use_def.dotted_path import MISSING, walk
+from .use_def.errors import refuse_torchs
+from .use_def.lint import last_users
+from .use_def.values import LEAVES, Argument, Value
 
 __all__ = ["Interpreter", "Transformer"]
 

@@ -28,9 +28,9 @@ from torch import FunctionSchema
 from .node import Node
 from .schemas.facts import Args, Facts, Kwargs, facts_of_overloads
 from .schemas.signatures import python_signature, signature_of_operator
-from .torch_internals.operators import has_kernel
-from .torch_internals.overloads import OpOverload, OpOverloadPacket
-from .usedef.values import Argument, Value
+from .torch_private.operators import has_kernel
+from .torch_private.overloads import OpOverload, OpOverloadPacket
+from .use_def.values import Argument, Value
 
 __all__ = [
     "ArgsKwargsPair",

@@ -38,8 +38,8 @@ from .rewriting.templates import (
     graph_of,
     template_maker,
 )
-from .usedef.dotted_path import look_up
-from .usedef.values import Value
+from .use_def.dotted_path import look_up
+from .use_def.values import Value
 
 __all__ = [
     "Match",

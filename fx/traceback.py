@@ -16,7 +16,7 @@ from typing import Final
 
 from .node import Node, map_arg
 from .recording.notes import NOTES, Notes
-from .usedef.values import Value
+from .use_def.values import Value
 
 __all__ = [
     "annotate",

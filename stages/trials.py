@@ -17,7 +17,7 @@ from fx.interpreter import Interpreter
 from fx.linked_list.namespace import Namespace
 from fx.passes.reinplace import reinplace
 from fx.subgraph_rewriter import replace_pattern
-from fx.usedef.values import Value
+from fx.use_def.values import Value
 
 Program = Callable[..., Value] | nn.Module
 

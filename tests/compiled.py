@@ -14,7 +14,7 @@ import torch
 from torch import nn
 from torch.utils import _pytree as pytree
 
-from fx.usedef.values import Value
+from fx.use_def.values import Value
 
 BACKENDS: Final = ("eager", "aot_eager")
 """Backends of torch.compile that need nothing besides torch."""

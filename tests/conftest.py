@@ -36,7 +36,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     marked = [item for item in items if item.get_closest_marker("newest")]
     if not marked:
         return
-    names = importlib.import_module("fx.torch_internals.names")
+    names = importlib.import_module("fx.torch_private.names")
     if names.TORCH.startswith(f"{names.TESTED_TORCH[1]}."):
         return
     for item in marked:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import fx
-from fx.usedef.liveness import last_users
+from fx.use_def.lint import last_users
 from stages.residual import Residual
 
 

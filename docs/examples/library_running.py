@@ -7,7 +7,7 @@ import torch
 import fx
 from fx.node import Target
 from fx.passes.shape_prop import ShapeProp
-from fx.usedef.values import Value
+from fx.use_def.values import Value
 from stages.residual import Residual
 
 

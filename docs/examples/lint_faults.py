@@ -7,7 +7,7 @@ import operator
 import torch
 
 from fx.graph import Graph
-from fx.usedef.lint import excerpt, problems
+from fx.use_def.lint import excerpt, problems
 
 
 def main() -> None:

@@ -6,7 +6,7 @@ import torch
 
 from fx.graph import Graph
 from fx.operator_schemas import get_signature_for_torch_op, normalize_function
-from fx.usedef.values import Argument
+from fx.use_def.values import Argument
 
 
 def main() -> None:

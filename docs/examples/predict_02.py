@@ -8,8 +8,7 @@ import torch
 
 from fx.graph import Graph
 from fx.node import Node
-from fx.usedef.lint import problems
-from fx.usedef.liveness import last_users
+from fx.use_def.lint import last_users, problems
 
 
 def residual() -> tuple[Graph, Node, Node, Node, Node]:

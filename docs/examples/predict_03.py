@@ -6,7 +6,7 @@ import torch
 
 from fx.graph import Graph
 from fx.proxy import GraphAppendingTracer, TraceError
-from fx.usedef.values import Value
+from fx.use_def.values import Value
 
 
 def begin() -> tuple[Graph, Value]:

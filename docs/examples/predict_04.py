@@ -10,7 +10,7 @@ from torch import nn
 
 from fx.tracing.patching import Patches
 from fx.tracing.tracer import Tracer
-from fx.usedef.values import Value
+from fx.use_def.values import Value
 
 
 def another_thread() -> None:

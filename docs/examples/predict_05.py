@@ -9,7 +9,7 @@ import torch
 
 from fx._symbolic_trace import symbolic_trace
 from fx.codegen.argument_text import ArgumentPrinter
-from fx.codegen.global_names import GlobalNames
+from fx.codegen.names import GlobalNames
 from fx.graph import Graph
 from stages.residual import Residual
 

@@ -9,7 +9,7 @@ import torch
 from fx._symbolic_trace import symbolic_trace
 from fx.interpreter import Interpreter, Transformer
 from fx.node import Node, Target
-from fx.usedef.values import Argument
+from fx.use_def.values import Argument
 from stages.residual import Residual
 
 Value: TypeAlias = Any

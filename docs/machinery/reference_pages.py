@@ -43,7 +43,7 @@ GROUPS = {
     ),
     "graph": (
         *("fx.Graph", "fx.Node", "fx.map_arg", "fx.node.map_aggregate"),
-        *("fx.lint", "fx.usedef.lint.problems", "fx.usedef.lint.Problem"),
+        *("fx.lint", "fx.use_def.lint.problems", "fx.use_def.lint.Problem"),
         *("fx.effects", "fx.extra.effects.effects.classify"),
         *(
             "fx.extra.effects.effects.Effect",
@@ -53,7 +53,7 @@ GROUPS = {
             "fx.extra.effects.effects.must_keep",
             "fx.extra.effects.effects.by_rule",
         ),
-        *("fx.usedef.dead_code.RULE", "fx.has_side_effect"),
+        *("fx.use_def.dead_code.RULE", "fx.has_side_effect"),
         "fx.immutable_collections.immutable_list",
         "fx.immutable_collections.immutable_dict",
     ),

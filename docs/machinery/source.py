@@ -77,8 +77,8 @@ class Module:
     """A Python file and its units.
 
     Attributes:
-        name: the dotted name, `fx.usedef.lint`.
-        path: the path below the root of its tree, `fx/usedef/lint.py`.
+        name: the dotted name, `fx.use_def.lint`.
+        path: the path below the root of its tree, `fx/use_def/lint.py`.
         lines: the text, line by line.
         units: the units at the top, in order; the first is the head.
     """

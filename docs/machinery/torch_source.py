@@ -7,7 +7,7 @@ import xml.etree.ElementTree as etree
 from typing import Final
 
 from docs.machinery.scene import after, element
-from fx.torch_internals.names import TESTED_TORCH
+from fx.torch_private.names import TESTED_TORCH
 
 NEWEST: Final = TESTED_TORCH[1]
 """The torch that fx follows."""

@@ -11,7 +11,7 @@ from typing import Any, Final, TypeAlias
 import torch
 from torch.nn import functional as F
 
-from fx.usedef.lint import problems
+from fx.use_def.lint import problems
 
 Value: TypeAlias = Any
 """What the reader's program has made."""

@@ -21,13 +21,9 @@ from .linked_list.namespace import target_to_str
 from .linked_list.opcodes import Opcode, Target
 from .linked_list.ordered_graph import OrderedGraph
 from .node import Node, map_arg
-from .usedef import lint, refusals
-from .usedef.arguments import NO_KWARGS
-from .usedef.dead_code import DeadCodeRule, Rule, TorchsRule, Unknown
-from .usedef.dotted_path import is_state
-from .usedef.finding import NodeTable
-from .usedef.node_text import table
-from .usedef.protocols import (
+from .use_def import errors, lint
+from .use_def.arguments import NO_KWARGS
+from .use_def.contracts import (
     CodeGenerator,
     CodeOptions,
     GraphOwner,
@@ -37,7 +33,11 @@ from .usedef.protocols import (
     TransformCodeFunc,
     no_code_gen,
 )
-from .usedef.values import Argument, Value
+from .use_def.dead_code import DeadCodeRule, Rule, TorchsRule, Unknown
+from .use_def.dotted_path import is_state
+from .use_def.finding import NodeTable
+from .use_def.text import table
+from .use_def.values import Argument, Value
 
 __all__ = ["Graph", "PythonCode", "map_arg"]
 
@@ -192,7 +192,7 @@ class Graph(OrderedGraph[Node]):
         """
         owner = self.owning_module
         if owner is not None and not is_state(owner, qualified_name):
-            warnings.warn(refusals.no_state(qualified_name), stacklevel=2)
+            warnings.warn(errors.no_state(qualified_name), stacklevel=2)
         return self.create_node("get_attr", qualified_name, type_expr=type_expr)
 
     def call_module(
@@ -365,7 +365,7 @@ class Graph(OrderedGraph[Node]):
         is_placed = to_erase._next is not to_erase and not to_erase._erased
         is_mine = to_erase.graph is self and to_erase is not self._root
         if to_erase.users or not is_mine or not is_placed:
-            raise refusals.not_erasable(to_erase, self)
+            raise errors.not_erasable(to_erase, self)
 
     def eliminate_dead_code(
         self,
@@ -442,7 +442,7 @@ class Graph(OrderedGraph[Node]):
         torch.fx: graph.py, Graph.node_copy
         """
         if type(node) is not Node:
-            refusals.refuse_torchs(node)
+            errors.refuse_torchs(node)
         args, kwargs = node._args, node._kwargs
         if node._inputs:
             args = map_arg(args, arg_transform)
@@ -487,7 +487,7 @@ class Graph(OrderedGraph[Node]):
 
     def _copy_body(self, g: Graph, val_map: dict[Node, Node]) -> Node | None:
         """Copy the nodes up to the output of `g`, which is returned."""
-        refusals.refuse_torchs(g)
+        errors.refuse_torchs(g)
         lookup = val_map.__getitem__
         # If g is this graph, the copies must not be copied in turn.
         for node in list(g._nodes) if g is self else g._nodes:

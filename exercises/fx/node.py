@@ -16,15 +16,16 @@ from .immutable_collections import immutable_dict
 from .linked_list.namespace import check_text, is_parameter_name
 from .linked_list.opcodes import Opcode, Target
 from .linked_list.ordered_graph import NamedNode
-from .usedef import refusals
-from .usedef.arguments import NO_KWARGS, map_aggregate
-from .usedef.node_text import arguments_text, tensor_text
-from .usedef.qualified_names import (
+from .use_def import errors
+from .use_def.arguments import NO_KWARGS, map_aggregate
+from .use_def.text import (
     _get_qualified_name,
     _type_repr,
+    arguments_text,
     pretty_target,
+    tensor_text,
 )
-from .usedef.values import LEAVES, Argument, Value, base_types
+from .use_def.values import LEAVES, Argument, Value, base_types
 
 if TYPE_CHECKING:
     from .graph import Graph
@@ -266,7 +267,7 @@ class Node(NamedNode["Graph"]):
         arg = self._args[index]
         if isinstance(arg, Node):
             return arg
-        raise refusals.not_an_input(arg, index, self)
+        raise errors.not_an_input(arg, index, self)
 
     def _update_args_kwargs(
         self, args: tuple[Argument, ...], kwargs: Mapping[str, Argument]
@@ -290,7 +291,7 @@ class Node(NamedNode["Graph"]):
             self._check_keywords(kwargs)
             named = immutable_dict(kwargs)
         if self._erased and inputs:
-            raise refusals.is_erased(self)
+            raise errors.is_erased(self)
         # If the arguments are nodes, each once, one tuple serves both.
         same = simple and not kwargs and len(inputs) == len(args)
         known: Value = args if same else tuple(inputs)
@@ -336,20 +337,20 @@ class Node(NamedNode["Graph"]):
     def _check_containers(self, args: object, kwargs: object) -> None:
         """Raise unless args are a tuple or list, and kwargs a dict."""
         if not isinstance(args, (tuple, list)) or not isinstance(kwargs, dict):
-            raise refusals.wrong_containers(args, kwargs, self)
+            raise errors.wrong_containers(args, kwargs, self)
 
     def _check_node(self, node: object) -> None:
         """Raise unless `node` is a node that this one's graph has."""
         if not isinstance(node, Node):
-            raise refusals.not_a_node(node, self)
+            raise errors.not_a_node(node, self)
         if node.graph is not self.graph or node._erased:
-            raise refusals.not_in_graph(node, self)
+            raise errors.not_in_graph(node, self)
 
     def _check_keywords(self, kwargs: Mapping[str, Argument]) -> None:
         """Raise if a keyword is not one that a call can have."""
         for key in kwargs:
             if not is_parameter_name(key):
-                raise refusals.illegal_keyword(key, self)
+                raise errors.illegal_keyword(key, self)
 
     def _drop_inputs(self) -> None:
         """Replace each argument node by None: this node is in no graph."""

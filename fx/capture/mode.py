@@ -15,16 +15,16 @@ import torch
 from torch import nn
 
 from ..recording import frames
-from ..torch_internals import pytree
-from ..torch_internals.dispatch import (
+from ..torch_private import pytree
+from ..torch_private.dispatch import (
     TorchDispatchMode,
     dispatch_key,
     has_kernel_for,
     key_of_device,
 )
-from ..torch_internals.fake_tensors import FakeTensor
-from ..torch_internals.overloads import HigherOrderOperator, OpOverload
-from ..usedef.values import Value
+from ..torch_private.fake_tensors import FakeTensor
+from ..torch_private.overloads import HigherOrderOperator, OpOverload
+from ..use_def.values import Value
 from .capture import Args, Capture, Kwargs
 
 if TYPE_CHECKING:

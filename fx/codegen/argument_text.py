@@ -47,17 +47,15 @@ import torch
 
 from ..immutable_collections import immutable_dict, immutable_list
 from ..node import Node
-from ..torch_internals.overloads import (
+from ..torch_private.overloads import (
     HigherOrderOperator,
     OpOverload,
     OpOverloadPacket,
 )
-from ..usedef.arguments import holds_node
-from ..usedef.node_text import in_order
-from ..usedef.qualified_names import _type_repr, resolves_to
-from ..usedef.values import Value, overrides_new
-from .global_names import GlobalNames
-from .syntax import is_attribute_name
+from ..use_def.arguments import holds_node
+from ..use_def.text import _type_repr, in_order, resolves_to
+from ..use_def.values import Value, overrides_new
+from .names import GlobalNames, is_attribute_name
 
 MAX_DEPTH: Final = 180
 """How many brackets are written inside each other.  Python reads 200, and the

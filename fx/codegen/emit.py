@@ -19,12 +19,12 @@ from ..linked_list.linked_list import LinkedList
 from ..linked_list.opcodes import OPCODES, check_target
 from ..node import Node
 from ..recording.operators import Operator, syntax_of
-from ..usedef.liveness import last_users
-from ..usedef.values import Argument
+from ..use_def.lint import last_users
+from ..use_def.values import Argument
 from .argument_text import ArgumentPrinter, type_text
-from .global_names import GlobalNames
-from .local_names import LocalNames
-from .syntax import (
+from .names import (
+    GlobalNames,
+    LocalNames,
     has_syntax,
     is_attribute_access,
     is_attribute_name,

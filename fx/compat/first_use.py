@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Mapping
 
-from ..usedef.values import Value
+from ..use_def.values import Value
 
 __all__ = ["importer"]
 

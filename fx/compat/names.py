@@ -41,20 +41,20 @@ from .. import (
     subgraph_rewriter,
     traceback,
 )
-from ..codegen import attributes, module_paths
+from ..codegen import attributes
 from ..codegen.codegen import CodeGen
-from ..codegen.variants import _BoxedCodeGen, _PyTreeCodeGen
+from ..codegen.nested import _BoxedCodeGen, _PyTreeCodeGen
 from ..extra.saving import packing
 from ..graph import Graph
 from ..graph_module import GraphModule
 from ..linked_list.namespace import Namespace
 from ..passes import utils
 from ..recording import operators
-from ..torch_internals import torch_fx
+from ..torch_private import torch_fx
 from ..tracing import questions
 from ..tracing.tracer import Tracer
-from ..usedef import dead_code, node_text, protocols, refusals, values
-from ..usedef.values import Argument, Value
+from ..use_def import contracts, dead_code, errors, text, values
+from ..use_def.values import Argument, Value
 from .first_use import importer
 from .passed_on import finder
 from .torch_graphs import read_from_torch, to_torch
@@ -63,9 +63,9 @@ from .torch_graphs import read_from_torch, to_torch
 def _format_arg(arg: Argument, max_list_len: float = math.inf) -> str:
     """An argument as the printed graph shows it; of a long list, its head."""
     if not isinstance(arg, list | tuple) or len(arg) <= max_list_len:
-        return node_text.format_arg(arg)
+        return text.format_arg(arg)
     left, right = "[]" if isinstance(arg, list) else "()"
-    head = map(node_text.format_arg, arg[: int(max_list_len)])
+    head = map(text.format_arg, arg[: int(max_list_len)])
     return f"{left}{', '.join(head)}, ...[total_len={len(arg)}]{right}"
 
 
@@ -107,7 +107,7 @@ _NAMES: Final[dict[ModuleType | type, dict[str, Value]]] = {
         "_BoxedCodeGen": _BoxedCodeGen,
         "_Namespace": Namespace,
         "_PyTreeCodeGen": _PyTreeCodeGen,
-        "_PyTreeInfo": protocols.PyTreeInfo,
+        "_PyTreeInfo": contracts.PyTreeInfo,
         "_pytree_info": packing._pytree_info,
         "_parse_stack_trace": torch_fx.parse_stack_trace,
         "inplace_methods": operators.inplace_methods,
@@ -117,7 +117,7 @@ _NAMES: Final[dict[ModuleType | type, dict[str, Value]]] = {
     graph_module: {
         "_CodeOnlyModule": torch_fx.CodeOnlyModule,
         "_USER_PRESERVED_ATTRIBUTES_KEY": attributes.PRESERVED,
-        "_copy_attr": module_paths.copy_attribute,
+        "_copy_attr": attributes.copy_attribute,
     },
     node: {
         "BaseArgumentTypes": values.BaseArgumentTypes,
@@ -165,7 +165,7 @@ def set_all() -> None:
     """
     Graph.to_torch = GraphModule.to_torch = to_torch
     for kind in (torch.fx.Graph, torch.fx.GraphModule):
-        refusals.CONVERTERS[kind] = read_from_torch
+        errors.CONVERTERS[kind] = read_from_torch
     for door in _FRONT_DOORS:
         vars(door)["__getattr__"] = finder(door.__name__)
     for holder, names in _NAMES.items():

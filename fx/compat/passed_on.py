@@ -17,7 +17,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable
 
-from ..usedef.values import Value
+from ..use_def.values import Value
 
 __all__ = ["finder"]
 

@@ -23,15 +23,15 @@ import torch.fx
 from torch.fx import graph as torch_graph
 
 from ..codegen.codegen import CodeGen
-from ..codegen.variants import _BoxedCodeGen, _PyTreeCodeGen
+from ..codegen.nested import _BoxedCodeGen, _PyTreeCodeGen
 from ..graph import Graph
 from ..graph_module import GraphModule
 from ..node import map_arg
 from ..recording import frames
-from ..torch_internals import torch_fx
-from ..torch_internals.modules import HOOKS, beside_forward
-from ..usedef.protocols import PyTreeInfo
-from ..usedef.values import Value
+from ..torch_private import torch_fx
+from ..torch_private.modules import HOOKS, beside_forward
+from ..use_def.contracts import PyTreeInfo
+from ..use_def.values import Value
 
 __all__ = ["from_torch", "to_torch"]
 

@@ -29,8 +29,7 @@ import torch
 from torch import nn
 
 from .._symbolic_trace import is_fx_tracing, symbolic_trace
-from ..codegen.attributes import paths_in
-from ..codegen.module_paths import copy_attributes
+from ..codegen.attributes import copy_attributes, paths_in
 from ..extra.effects.effects import classify, must_keep
 from ..graph import Graph
 from ..graph_module import GraphModule
@@ -43,9 +42,9 @@ from ..passes.dialect.common.cse_pass import (
 from ..passes.tools_common import CALLABLE_NODE_OPS
 from ..passes.utils.call_order import kept_in_order, may_write_attributes
 from ..passes.utils.common import subgraph_of
-from ..torch_internals.dispatch import without_modes
-from ..usedef.dotted_path import exists, find
-from ..usedef.values import Value
+from ..torch_private.dispatch import without_modes
+from ..use_def.dotted_path import exists, find
+from ..use_def.values import Value
 
 __all__ = [
     "FoldedGraphModule",

@@ -28,7 +28,7 @@ from ..graph_module import GraphModule
 from ..node import Node
 from ..passes.tools_common import Pair, sorted_nodes
 from ..passes.utils.call_order import kept_in_order
-from ..usedef.values import Argument, Value
+from ..use_def.values import Argument, Value
 
 __all__ = [
     "are_nodes_independent",

@@ -36,9 +36,9 @@ from ..operator_schemas import (
 )
 from ..proxy import Proxy
 from ..schemas.facts import Facts, facts_of_overloads
-from ..torch_internals.overloads import OpOverload, OpOverloadPacket
-from ..usedef.annotations import signature_of
-from ..usedef.values import LEAVES, Argument, Value
+from ..torch_private.overloads import OpOverload, OpOverloadPacket
+from ..use_def.text import signature_of
+from ..use_def.values import LEAVES, Argument, Value
 from .schema_type_annotation import AnnotateTypesWithSchema
 
 __all__ = ["NormalizeArgs", "NormalizeOperators"]

@@ -41,24 +41,22 @@ from torch import nn
 
 from .._pytree import child_specs
 from ..capture.capture import Capture, OwnedTensors, to_fake
-from ..capture.constant_tensors import Constants
-from ..capture.leaf_calls import Capturing
+from ..capture.guards import Capturing, Constants, ReadMode
 from ..capture.mode import CaptureMode, DecompositionTable
-from ..capture.reading import ReadMode
+from ..extra.watching.changes import changes, warn_of_changes
 from ..graph import NO_DEFAULT
 from ..graph_module import OWN, GraphModule
 from ..node import Node
 from ..recording import frames
-from ..torch_internals import pytree
-from ..torch_internals.dispatch import active_modes
-from ..torch_internals.fake_tensors import FakeTensorMode, detect_fake_mode
-from ..tracing.changes import changes, warn_of_changes
-from ..tracing.concrete_args import _assert_same
+from ..torch_private import pytree
+from ..torch_private.dispatch import active_modes
+from ..torch_private.fake_tensors import FakeTensorMode, detect_fake_mode
+from ..tracing.inputs import _assert_same
 from ..tracing.patching import TRACES
 from ..tracing.state import State
-from ..usedef.annotations import annotations_of, signature_of
-from ..usedef.protocols import PyTreeInfo
-from ..usedef.values import LEAVES, Value
+from ..use_def.contracts import PyTreeInfo
+from ..use_def.text import annotations_of, signature_of
+from ..use_def.values import LEAVES, Value
 
 __all__ = ["make_fx"]
 

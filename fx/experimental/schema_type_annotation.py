@@ -12,8 +12,8 @@ from ..graph_module import GraphModule
 from ..interpreter import Args, Transformer
 from ..linked_list.opcodes import Target
 from ..proxy import Proxy
-from ..usedef.qualified_names import resolves_to
-from ..usedef.values import Value
+from ..use_def.text import resolves_to
+from ..use_def.values import Value
 
 __all__ = ["AnnotateTypesWithSchema"]
 

@@ -24,8 +24,8 @@ from torch import nn
 from ..node import Node
 from ..recording import frames
 from ..schemas.facts import facts_of_overloads
-from ..torch_internals import pytree
-from ..usedef.values import Argument
+from ..torch_private import pytree
+from ..use_def.values import Argument
 from .effects import effect_tables as tables
 from .effects.effects import is_new, overloads_of
 from .effects.modules import returns_new_tensor

@@ -26,10 +26,9 @@ from ..rewriting.patterns import Exact, MatchOptions
 from ..rewriting.snapshot import Snapshot
 from ..rewriting.templates import Rewrite
 from ..tracing.torch_marks import take_over
-from ..tracing.trace_run import TraceRun
-from ..tracing.tracer import Tracer
-from ..usedef.dotted_path import find
-from ..usedef.values import Value
+from ..tracing.tracer import Tracer, TraceRun
+from ..use_def.dotted_path import find
+from ..use_def.values import Value
 from .effects import effects
 from .example_trace.guards import Guards
 from .lending import lending

@@ -25,7 +25,7 @@ from ..extra.effects.effects import effect_by_name
 from ..graph import Graph
 from ..linked_list.namespace import Namespace, target_to_str
 from ..node import Node
-from ..usedef.values import Value
+from ..use_def.values import Value
 from .tools_common import CALLABLE_NODE_OPS, Pair
 from .utils.call_order import around
 

@@ -21,8 +21,8 @@ from ..extra.effects.modules import is_torchs
 from ..graph_module import GraphModule
 from ..node import Node
 from ..rewriting.snapshot import Snapshot
-from ..usedef import dotted_path
-from ..usedef.values import Value
+from ..use_def import dotted_path
+from ..use_def.values import Value
 from .utils.call_order import may_write_attributes
 
 LAYER_AND_NORM: Final = frozenset(

@@ -12,10 +12,10 @@ import torch
 from ..graph_module import GraphModule
 from ..interpreter import Interpreter
 from ..node import Node
-from ..torch_internals import pytree
-from ..torch_internals.fake_tensors import FakeTensor, FakeTensorMode
-from ..usedef.arguments import map_aggregate
-from ..usedef.values import Argument, Value
+from ..torch_private import pytree
+from ..torch_private.fake_tensors import FakeTensor, FakeTensorMode
+from ..use_def.arguments import map_aggregate
+from ..use_def.values import Argument, Value
 
 __all__ = ["FakeTensorProp"]
 

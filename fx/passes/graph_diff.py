@@ -25,8 +25,8 @@ from typing import TypeAlias
 from ..graph import Graph
 from ..graph_module import GraphModule
 from ..node import Node
-from ..usedef.node_text import format_arg
-from ..usedef.values import Argument
+from ..use_def.text import format_arg
+from ..use_def.values import Argument
 from .structure import Structure
 
 __all__ = ["Change", "Difference", "diff"]

@@ -18,14 +18,14 @@ from typing import Final, TypeAlias
 import torch
 from torch import nn
 
-from ..codegen.failures import frames_of
+from ..codegen.source import frames_of
 from ..compat.names import _format_arg
 from ..graph_module import GraphModule
 from ..node import Node
 from ..operator_schemas import normalize_function
-from ..usedef import dotted_path
-from ..usedef.qualified_names import _get_qualified_name
-from ..usedef.values import Argument, Value
+from ..use_def import dotted_path
+from ..use_def.text import _get_qualified_name
+from ..use_def.values import Argument, Value
 from .shape_prop import TensorMetadata
 
 __all__ = ["FxGraphDrawer"]

@@ -10,9 +10,9 @@ import torch
 from ..graph_module import GraphModule
 from ..linked_list.opcodes import Opcode, Target
 from ..node import Node
-from ..torch_internals import pytree
-from ..usedef.dotted_path import find
-from ..usedef.values import Value
+from ..torch_private import pytree
+from ..use_def.dotted_path import find
+from ..use_def.values import Value
 from .shape_prop import ShapeProp, TensorMetadata
 
 __all__ = [

@@ -25,9 +25,9 @@ from ..graph import Graph
 from ..graph_module import GraphModule
 from ..interpreter import Interpreter
 from ..node import Node
-from ..torch_internals import pytree
-from ..usedef.refusals import refuse_torchs
-from ..usedef.values import Value
+from ..torch_private import pytree
+from ..use_def.errors import refuse_torchs
+from ..use_def.values import Value
 from .two_ways import Comparison, Found, Way, eager
 from .utils.common import subgraph_of
 

@@ -32,7 +32,7 @@ import torch
 from torch import nn
 from torch.distributed.pipelining import PipelineStage
 
-from ..codegen.variants import _PyTreeCodeGen
+from ..codegen.nested import _PyTreeCodeGen
 from ..extra.effects.effects import (
     Memory,
     changes_only_itself,
@@ -42,10 +42,10 @@ from ..extra.effects.effects import (
 from ..graph import Graph
 from ..graph_module import GraphModule
 from ..node import Node, map_arg
-from ..torch_internals.fake_tensors import FakeTensorMode
-from ..torch_internals.names import TORCH
-from ..torch_internals.overloads import assert_
-from ..usedef.values import Argument
+from ..torch_private.fake_tensors import FakeTensorMode
+from ..torch_private.names import TORCH
+from ..torch_private.overloads import assert_
+from ..use_def.values import Argument
 from .shape_prop import ShapeProp, TensorMetadata
 from .tools_common import CALLABLE_NODE_OPS
 

@@ -17,8 +17,8 @@ import torch
 
 from ..interpreter import Interpreter
 from ..node import Node
-from ..torch_internals import pytree
-from ..usedef.values import Value
+from ..torch_private import pytree
+from ..use_def.values import Value
 
 __all__ = ["Profiler", "Record"]
 

@@ -21,14 +21,14 @@ from ..graph_module import GraphModule
 from ..interpreter import Interpreter
 from ..linked_list.opcodes import Target
 from ..node import Node
-from ..torch_internals import pytree
-from ..torch_internals.fake_tensors import (
+from ..torch_private import pytree
+from ..torch_private.fake_tensors import (
     FakeCopyMode,
     FakeTensor,
     unset_fake_temporarily,
 )
-from ..usedef.arguments import map_aggregate
-from ..usedef.values import Argument, Value
+from ..use_def.arguments import map_aggregate
+from ..use_def.values import Argument, Value
 from .fake_tensor_prop import FakeTensorProp
 from .shape_prop import TensorMetadata, extract_tensor_metadata
 

@@ -26,12 +26,12 @@ from typing import TypeAlias
 
 from torch import nn
 
-from ..codegen.module_paths import copy_attributes
+from ..codegen.attributes import copy_attributes
 from ..graph import Graph
 from ..graph_module import OWN, GraphModule
 from ..node import Node, map_arg
-from ..usedef.dotted_path import find
-from ..usedef.values import Argument, Value
+from ..use_def.dotted_path import find
+from ..use_def.values import Argument, Value
 from .utils.call_order import kept_in_order
 
 __all__ = ["split_module"]

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING
 
 from torch import nn
 
-from ..codegen.module_paths import copy_attributes
+from ..codegen.attributes import copy_attributes
 from ..extra.lending.lending import names_of
 from ..graph import Graph
 from ..graph_module import GraphModule
 from ..node import Node, map_arg
-from ..usedef.dotted_path import find
-from ..usedef.values import Value
+from ..use_def.dotted_path import find
+from ..use_def.values import Value
 from .split_module import Part, PartId, Parts, connect, out_of_order
 from .tools_common import CALLABLE_NODE_OPS
 from .utils.common import lift_subgraph_as_module, subgraph_of

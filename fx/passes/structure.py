@@ -31,10 +31,10 @@ from ..codegen.codegen import CodeGen
 from ..graph import Graph
 from ..graph_module import GraphModule
 from ..node import Node
-from ..usedef.dotted_path import exists, find
-from ..usedef.qualified_names import _get_qualified_name, resolves_to
-from ..usedef.refusals import refuse_torchs
-from ..usedef.values import Value
+from ..use_def.dotted_path import exists, find
+from ..use_def.errors import refuse_torchs
+from ..use_def.text import _get_qualified_name, resolves_to
+from ..use_def.values import Value
 from .utils.call_order import kept_in_order
 
 __all__ = ["Structure", "structure_hash"]

@@ -14,8 +14,8 @@ from ..extra.lending.lending import names_of
 from ..graph import Graph
 from ..graph_module import GraphModule
 from ..node import Node
-from ..usedef.qualified_names import _get_qualified_name
-from ..usedef.values import Value
+from ..use_def.text import _get_qualified_name
+from ..use_def.values import Value
 
 __all__ = [
     "get_acc_ops_name",

@@ -23,8 +23,8 @@ import torch
 
 from ..graph_module import GraphModule
 from ..node import Node
-from ..torch_internals import pytree
-from ..usedef.values import Value
+from ..torch_private import pytree
+from ..use_def.values import Value
 
 __all__ = ["Comparison", "Found", "Problem", "Way", "eager"]
 

@@ -24,7 +24,7 @@ from itertools import islice, takewhile
 from types import FrameType
 from typing import Final, TypeVar
 
-from ..usedef.values import Value
+from ..use_def.values import Value
 
 T = TypeVar("T")
 

@@ -17,7 +17,7 @@ from contextvars import ContextVar
 from typing import Final, NamedTuple
 
 from ..node import Node
-from ..usedef.values import Value
+from ..use_def.values import Value
 
 INHERITED: Final = (
     "nn_module_stack",

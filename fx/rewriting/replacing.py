@@ -13,15 +13,36 @@ If anything is raised on the way, the graph is put back as it was.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final
 
 from ..graph import Graph
 from ..graph_module import GraphModule
 from ..node import Node, map_arg
-from ..usedef.values import LEAVES, Argument, Value
+from ..use_def.values import LEAVES, Argument, Value
 from .places import find_place
 from .snapshot import Snapshot
 from .templates import BY_PATH, Rewrite, copy_needed
-from .value_notes import carry
+
+CARRIED: Final = ("stack_trace", "nn_module_stack", "source_fn_stack")
+"""Meta of a replaced node that is true of all nodes that replace it."""
+
+
+def carry(rewrite: Rewrite, outputs: list[Argument]) -> None:
+    """Give the new nodes the meta of those that they replace."""
+    old = rewrite.operations
+    names = tuple(node.name for node in old)
+    known: dict[str, Value] = {
+        key: node.meta[key]
+        for node in reversed(old)
+        for key in CARRIED
+        if key in node.meta
+    }
+    for node in rewrite.made:
+        node.meta = {**known, **node.meta, "replaces": names}
+    made = set(rewrite.made)
+    for gone, new in zip(rewrite.match.returning_nodes, outputs, strict=True):
+        if isinstance(new, Node) and new in made:
+            new.meta = {**new.meta, **gone.meta, "replaces": names}
 
 
 def commit(

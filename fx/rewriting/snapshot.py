@@ -28,8 +28,8 @@ from ..graph import Graph
 from ..graph_module import GraphModule
 from ..linked_list.linked_list import Link
 from ..node import Node
-from ..usedef.refusals import refuse_torchs
-from ..usedef.values import Value
+from ..use_def.errors import refuse_torchs
+from ..use_def.values import Value
 
 _FIELDS: Final = ("_name", "_target", "_args", "_kwargs", "_inputs", "meta")
 """What a rewrite may change of a node, besides its users and its place."""

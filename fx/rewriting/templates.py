@@ -22,7 +22,7 @@ from typing import TypeAlias
 
 from torch import nn
 
-from ..codegen import module_paths
+from ..codegen import attributes
 from ..graph import Graph
 from ..graph_module import GraphModule
 from ..node import Node
@@ -30,11 +30,11 @@ from ..passes.utils.matcher_utils import InternalMatch, SubgraphMatcher
 from ..tracing.torch_marks import is_leaf_function
 from ..tracing.tracer import Tracer
 from ..tracing.wrapping import original_of
-from ..usedef import dotted_path, lint
-from ..usedef.annotations import signature_of
-from ..usedef.arguments import map_aggregate, parts
-from ..usedef.refusals import as_ours
-from ..usedef.values import Argument, Value
+from ..use_def import dotted_path, lint
+from ..use_def.arguments import map_aggregate, parts
+from ..use_def.errors import as_ours
+from ..use_def.text import signature_of
+from ..use_def.values import Argument, Value
 
 Program: TypeAlias = Callable[..., Value] | nn.Module | Graph
 """A pattern or replacement: a function, a module, or a graph as it is."""
@@ -90,7 +90,7 @@ class Copies:
             gm.add_submodule(target, new)
         else:
             saved = dotted_path.is_persistent(template.root, path)
-            module_paths.assign(gm, target, new, persistent=saved)
+            attributes.assign(gm, target, new, persistent=saved)
         return target
 
     def _free_path(self, gm: GraphModule, path: str) -> str:

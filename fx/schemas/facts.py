@@ -26,9 +26,9 @@ from typing import Final, NamedTuple, TypeAlias
 import torch
 from torch import Tag
 
-from ..torch_internals.operators import find_builtin
-from ..torch_internals.overloads import OpOverload, OpOverloadPacket
-from ..usedef.values import Argument, Value
+from ..torch_private.operators import find_builtin
+from ..torch_private.overloads import OpOverload, OpOverloadPacket
+from ..use_def.values import Argument, Value
 
 Overload: TypeAlias = "OpOverload[..., Value]"
 """One overload of an operator of torch: torch.ops.aten.add.Tensor."""

@@ -22,9 +22,9 @@ from typing import Final, TypeVar
 
 import torch
 
-from ..torch_internals.operators import boolean_dispatched
-from ..usedef.annotations import signature_of
-from ..usedef.values import Value
+from ..torch_private.operators import boolean_dispatched
+from ..use_def.text import signature_of
+from ..use_def.values import Value
 from .facts import Facts
 
 t = TypeVar("t")

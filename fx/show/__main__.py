@@ -16,8 +16,8 @@ from torch import nn
 
 from ..graph_module import GraphModule
 from ..proxy import TraceError
-from ..usedef.annotations import signature_of
-from ..usedef.values import Value
+from ..use_def.text import signature_of
+from ..use_def.values import Value
 from .page import show, traced
 
 __all__ = ["main"]

@@ -14,13 +14,12 @@ from typing import TypeAlias
 import torch
 from torch import nn
 
-from ..codegen.failures import frames_of
+from ..codegen.source import frames_of
 from ..extra.effects.effects import owned
 from ..graph_module import GraphModule
 from ..node import Node
-from ..usedef.node_text import format_arg
-from ..usedef.qualified_names import _get_qualified_name
-from ..usedef.values import Value
+from ..use_def.text import _get_qualified_name, format_arg
+from ..use_def.values import Value
 from .measure import Facts, bytes_of, value_text
 
 __all__ = ["Data", "describe"]

@@ -17,10 +17,10 @@ from ..graph_module import GraphModule
 from ..node import Node
 from ..passes.profiling import Profiler
 from ..passes.shape_prop import ShapeProp, TensorMetadata
-from ..torch_internals import pytree
-from ..torch_internals.fake_tensors import FakeTensorMode
-from ..usedef.node_text import dtype_text
-from ..usedef.values import Value
+from ..torch_private import pytree
+from ..torch_private.fake_tensors import FakeTensorMode
+from ..use_def.text import dtype_text
+from ..use_def.values import Value
 
 __all__ = ["Facts", "measure", "value_text"]
 

@@ -14,8 +14,8 @@ from torch import nn
 
 from ..graph_module import GraphModule
 from ..tracing.tracer import Tracer
-from ..usedef.refusals import refuse_torchs
-from ..usedef.values import Value
+from ..use_def.errors import refuse_torchs
+from ..use_def.values import Value
 from .compare import rows_of
 from .describe import Data, describe
 from .measure import measure

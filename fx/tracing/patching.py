@@ -34,8 +34,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Final, TypeAlias
 
-from ..usedef.dotted_path import MISSING
-from ..usedef.values import Value
+from ..use_def.dotted_path import MISSING
+from ..use_def.values import Value
 
 _Patch: TypeAlias = tuple[Value, Callable[..., Value]]
 """What a place held at first, and what it holds while traces run."""

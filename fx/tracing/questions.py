@@ -15,8 +15,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Final
 
-from ..torch_internals.tracing import FLAG, SET_FLAG
-from ..usedef.values import Value
+from ..torch_private.tracing import FLAG, SET_FLAG
+from ..use_def.values import Value
 from .patching import TRACES
 
 _SAID: Final[ContextVar[tuple[object, bool] | None]] = ContextVar(

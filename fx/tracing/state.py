@@ -24,8 +24,8 @@ from torch import nn
 from ..linked_list.opcodes import Opcode, Target
 from ..proxy import TraceError
 from ..recording import frames
-from ..torch_internals import pytree
-from ..usedef.values import Value
+from ..torch_private import pytree
+from ..use_def.values import Value
 from .wrapping import find_proxy
 
 CONSTANTS: Final = (torch.Tensor, torch.ScriptObject, pytree.TreeSpec)

@@ -14,8 +14,8 @@ from typing import Final
 
 import torch.fx
 
-from ..torch_internals.tracing import MARKED
-from ..usedef.values import Value
+from ..torch_private.tracing import MARKED
+from ..use_def.values import Value
 from .state import path_among
 from .wrapping import (
     MARK,

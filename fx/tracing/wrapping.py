@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from typing import Final, TypeAlias, TypeVar, overload
 
 from ..proxy import Proxy, proxies_in
-from ..usedef.values import Value
+from ..use_def.values import Value
 from .patching import TRACES
 
 F = TypeVar("F", bound=Callable[..., Value])

@@ -7,8 +7,7 @@ import operator
 import torch
 
 from fx.graph import Graph
-from fx.usedef.lint import problems
-from fx.usedef.liveness import last_users
+from fx.use_def.lint import last_users, problems
 
 
 def residual() -> Graph:

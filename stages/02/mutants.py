@@ -52,11 +52,11 @@ MUTANTS: Final = (
         misconception="each input can be checked right before it is linked",
         was=(
             "            if node.graph is not graph or node._erased:\n"
-            "                raise refusals.not_in_graph(node, self)\n"
+            "                raise errors.not_in_graph(node, self)\n"
         ),
         becomes=(
             "            if node.graph is not graph or node._erased:\n"
-            "                raise refusals.not_in_graph(node, self)\n"
+            "                raise errors.not_in_graph(node, self)\n"
             "            node.users[self] = None\n"
         ),
         told="check all inputs before you change any",
@@ -102,9 +102,9 @@ MUTANTS: Final = (
     Mutant(
         function="node.Node._freeze",
         misconception="a set is a container like a list",
-        was="                return refusals.constant(leaf, self)",
+        was="                return errors.constant(leaf, self)",
         becomes="                return leaf",
-        told="`refusals.constant` must be called",
+        told="`errors.constant` must be called",
     ),
     Mutant(
         function="node.Node._freeze",
@@ -176,8 +176,8 @@ MUTANTS: Final = (
     Mutant(
         function="node.Node.replace_all_uses_with",
         misconception="the meta that is in the way is one's own",
-        was="refusals.meta_is_taken(replace_with.meta)",
-        becomes="refusals.meta_is_taken(self.meta)",
+        was="errors.meta_is_taken(replace_with.meta)",
+        becomes="errors.meta_is_taken(self.meta)",
         told="the message must list the keys of its meta",
     ),
     Mutant(
@@ -281,72 +281,72 @@ MUTANTS: Final = (
         told="An erased node has no inputs",
     ),
     Mutant(
-        function="usedef.lint._uses",
+        function="use_def.lint._uses",
         misconception="a node may use its own value",
         was="0 < arg._sort_key < node._sort_key",
         becomes="0 < arg._sort_key <= node._sort_key",
         told="a value must be defined strictly before its user",
     ),
     Mutant(
-        function="usedef.lint._uses",
+        function="use_def.lint._uses",
         misconception="an edge is recorded only at its user",
         was="            if node not in arg.users:",
         becomes="            if False:",
         told="the edge is recorded at one end only",
     ),
     Mutant(
-        function="usedef.lint._uses",
+        function="use_def.lint._uses",
         misconception="an erased node no longer has its graph",
         was="            if arg.graph is not graph or arg._erased:",
         becomes="            if arg.graph is not graph:",
         told="without telling the graph",
     ),
     Mutant(
-        function="usedef.lint._uses",
+        function="use_def.lint._uses",
         misconception="the verifier can stop at the first fault",
-        was="refusals.used_before_defined(arg, node))",
+        was="errors.used_before_defined(arg, node))",
         becomes=(
-            "refusals.used_before_defined(arg, node))\n                return"
+            "errors.used_before_defined(arg, node))\n                return"
         ),
         told="The verifier must go on after the first",
     ),
     Mutant(
-        function="usedef.lint._uses",
+        function="use_def.lint._uses",
         misconception="an edge has at most one fault",
         was="            if node not in arg.users:",
         becomes="            elif node not in arg.users:",
         told="check the users in any case",
     ),
     Mutant(
-        function="usedef.lint._uses",
+        function="use_def.lint._uses",
         misconception="order keys of two graphs can be compared",
         was="            elif not 0 <",
         becomes="            if not 0 <",
         told="do not compare its order key",
     ),
     Mutant(
-        function="usedef.liveness.last_users",
+        function="use_def.lint.last_users",
         misconception="the direction of the walk does not matter",
         was="for user in nodes",
         becomes="for user in reversed(nodes)",
         told="add is the last",
     ),
     Mutant(
-        function="usedef.liveness.last_users",
+        function="use_def.lint.last_users",
         misconception="every value has a last user, if only itself",
         was="return {node: user",
         becomes="return {node: node for node in nodes} | {node: user",
         told="has no last user, so it must not have an entry",
     ),
     Mutant(
-        function="usedef.liveness.last_users",
+        function="use_def.lint.last_users",
         misconception="`users` is in the order of the program",
         was="{node: user for user in nodes for node in user._inputs}",
         becomes="{node: [*node.users][-1] for node in nodes if node.users}",
         told="What counts is the order of the program",
     ),
     Mutant(
-        function="usedef.liveness.last_users",
+        function="use_def.lint.last_users",
         misconception="a value is used where it stands in args itself",
         was="in user._inputs",
         becomes="in user.args if type(node) is Node",
@@ -658,7 +658,7 @@ MUTANTS: Final = (
         told="write `if delete_user_cb is None`",
     ),
     Mutant(
-        function="usedef.lint._uses",
+        function="use_def.lint._uses",
         misconception="only the items of args are used",
         was="for arg in node._inputs:",
         becomes="for arg in [a for a in node.args if isinstance(a, Node)]:",

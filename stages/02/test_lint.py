@@ -10,8 +10,7 @@ import torch
 
 from fx.graph import Graph
 from fx.node import Node
-from fx.usedef.lint import Problem, problems
-from fx.usedef.liveness import last_users
+from fx.use_def.lint import Problem, last_users, problems
 from stages.checking import check, same
 
 
@@ -44,13 +43,13 @@ def said_of(graph: Graph, user: str, used: str) -> list[Problem]:
 # -- lint --------------------------------------------------------------------
 
 
-@pytest.mark.exercise("usedef.lint._uses")
+@pytest.mark.exercise("use_def.lint._uses")
 def test_nothing_is_wrong_with_residual() -> None:
     found = [problem.message for problem in problems(residual())]
     same(found, [], "Residual is a correct program: lint must find nothing.")
 
 
-@pytest.mark.exercise("usedef.lint._uses")
+@pytest.mark.exercise("use_def.lint._uses")
 def test_a_value_must_be_defined_before_it_is_used() -> None:
     graph = residual()
     find(graph, "linear").prepend(find(graph, "add"))
@@ -65,7 +64,7 @@ def test_a_value_must_be_defined_before_it_is_used() -> None:
     )
 
 
-@pytest.mark.exercise("usedef.lint._uses")
+@pytest.mark.exercise("use_def.lint._uses")
 def test_every_fault_is_found_not_only_the_first() -> None:
     graph = residual()
     x = find(graph, "x")
@@ -86,7 +85,7 @@ def test_every_fault_is_found_not_only_the_first() -> None:
     )
 
 
-@pytest.mark.exercise("usedef.lint._uses")
+@pytest.mark.exercise("use_def.lint._uses")
 def test_a_node_cannot_use_itself() -> None:
     graph = residual()
     add = find(graph, "add")
@@ -98,7 +97,7 @@ def test_a_node_cannot_use_itself() -> None:
     )
 
 
-@pytest.mark.exercise("usedef.lint._uses")
+@pytest.mark.exercise("use_def.lint._uses")
 def test_an_argument_that_was_erased() -> None:
     graph = residual()
     graph.nodes.erase(find(graph, "add"))
@@ -109,7 +108,7 @@ def test_an_argument_that_was_erased() -> None:
     )
 
 
-@pytest.mark.exercise("usedef.lint._uses")
+@pytest.mark.exercise("use_def.lint._uses")
 def test_an_argument_of_another_graph() -> None:
     graph = residual()
     relu, stranger = find(graph, "relu"), find(residual(), "linear")
@@ -122,7 +121,7 @@ def test_an_argument_of_another_graph() -> None:
     )
 
 
-@pytest.mark.exercise("usedef.lint._uses")
+@pytest.mark.exercise("use_def.lint._uses")
 def test_the_order_key_of_a_foreign_node_does_not_matter() -> None:
     graph = residual()
     linear, stranger = find(graph, "linear"), find(residual(), "relu")
@@ -137,7 +136,7 @@ def test_the_order_key_of_a_foreign_node_does_not_matter() -> None:
     )
 
 
-@pytest.mark.exercise("usedef.lint._uses")
+@pytest.mark.exercise("use_def.lint._uses")
 def test_the_first_order_key_may_be_one() -> None:
     graph = residual()
     find(graph, "x")._sort_key = 1
@@ -148,7 +147,7 @@ def test_the_first_order_key_may_be_one() -> None:
     )
 
 
-@pytest.mark.exercise("usedef.lint._uses")
+@pytest.mark.exercise("use_def.lint._uses")
 def test_the_message_says_which_is_the_argument() -> None:
     graph = residual()
     graph.nodes.erase(find(graph, "add"))
@@ -156,12 +155,12 @@ def test_the_message_says_which_is_the_argument() -> None:
     check(
         "Argument 'add' of Node 'relu'" in said.message,
         "relu uses add, which was erased. The message must say that add is "
-        "the argument and relu its user: `refusals.not_in_graph(arg, node)`.",
+        "the argument and relu its user: `errors.not_in_graph(arg, node)`.",
         picture=said.message,
     )
 
 
-@pytest.mark.exercise("usedef.lint._uses")
+@pytest.mark.exercise("use_def.lint._uses")
 def test_the_sentinel_has_no_value() -> None:
     graph = residual()
     relu, root = find(graph, "relu"), graph._root
@@ -175,7 +174,7 @@ def test_the_sentinel_has_no_value() -> None:
     )
 
 
-@pytest.mark.exercise("usedef.lint._uses")
+@pytest.mark.exercise("use_def.lint._uses")
 def test_an_argument_that_is_in_no_list() -> None:
     graph = residual()
     x, relu = find(graph, "x"), find(graph, "relu")
@@ -188,7 +187,7 @@ def test_an_argument_that_is_in_no_list() -> None:
     )
 
 
-@pytest.mark.exercise("usedef.lint._uses")
+@pytest.mark.exercise("use_def.lint._uses")
 def test_a_value_must_know_its_user() -> None:
     graph = residual()
     del find(graph, "x").users[find(graph, "add")]
@@ -217,7 +216,7 @@ def test_a_value_must_know_its_user() -> None:
     )
 
 
-@pytest.mark.exercise("usedef.lint._uses")
+@pytest.mark.exercise("use_def.lint._uses")
 def test_values_inside_lists_and_keywords_must_know_their_user() -> None:
     graph = residual()
     linear, add, relu = (
@@ -245,7 +244,7 @@ def last(graph: Graph) -> dict[str, str]:
     }
 
 
-@pytest.mark.exercise("usedef.liveness.last_users")
+@pytest.mark.exercise("use_def.lint.last_users")
 def test_the_last_users_of_residual() -> None:
     same(
         last(residual()),
@@ -255,7 +254,7 @@ def test_the_last_users_of_residual() -> None:
     )
 
 
-@pytest.mark.exercise("usedef.liveness.last_users")
+@pytest.mark.exercise("use_def.lint.last_users")
 def test_the_last_user_is_the_last_in_the_program() -> None:
     graph = residual()
     x, linear = find(graph, "x"), find(graph, "linear")
@@ -271,7 +270,7 @@ def test_the_last_user_is_the_last_in_the_program() -> None:
     )
 
 
-@pytest.mark.exercise("usedef.liveness.last_users")
+@pytest.mark.exercise("use_def.lint.last_users")
 def test_a_value_without_users() -> None:
     graph = residual()
     graph.placeholder("unused")
@@ -282,7 +281,7 @@ def test_a_value_without_users() -> None:
     )
 
 
-@pytest.mark.exercise("usedef.liveness.last_users")
+@pytest.mark.exercise("use_def.lint.last_users")
 def test_values_inside_lists() -> None:
     graph = Graph()
     a, b, c = (graph.placeholder(name) for name in "abc")

@@ -11,8 +11,8 @@ import torch
 
 from fx.graph import Graph
 from fx.node import Node
-from fx.usedef.protocols import ReplaceHook
-from fx.usedef.values import Value
+from fx.use_def.contracts import ReplaceHook
+from fx.use_def.values import Value
 from stages.checking import (
     check,
     raising,
@@ -386,7 +386,7 @@ def test_a_node_inside_a_set_is_refused() -> None:
             TypeError,
             f"inside a {type(inside).__name__}",
             f"A node is inside a {type(inside).__name__} among the arguments. "
-            "It could not be replaced there, so `refusals.constant` must be "
+            "It could not be replaced there, so `errors.constant` must be "
             "called "
             "to refuse it.",
         ):

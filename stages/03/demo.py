@@ -8,7 +8,7 @@ import torch
 
 from fx.graph import Graph
 from fx.proxy import GraphAppendingTracer, Proxy, TraceError
-from fx.usedef.values import Value
+from fx.use_def.values import Value
 from stages.residual import Residual
 
 

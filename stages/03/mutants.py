@@ -237,7 +237,7 @@ MUTANTS: Final = (
     Mutant(
         function="proxy.Proxy.__torch_function__",
         misconception="An operator that takes functions can be recorded.",
-        was="refusals.refuse_functions(orig_method, args, kwargs)",
+        was="errors.refuse_functions(orig_method, args, kwargs)",
         becomes="pass",
         told="The function would not be traced, so the call is refused",
     ),
@@ -258,8 +258,8 @@ MUTANTS: Final = (
     Mutant(
         function="proxy.Proxy.__torch_function__",
         misconception="No higher-order operator can be recorded.",
-        was="refusals.refuse_functions(orig_method, args, kwargs)",
-        becomes="refusals.refuse_functions(orig_method, (len,), kwargs)",
+        was="errors.refuse_functions(orig_method, args, kwargs)",
+        becomes="errors.refuse_functions(orig_method, (len,), kwargs)",
         told="No Python function is among the arguments of this",
     ),
     Mutant(

@@ -9,7 +9,7 @@ import pytest
 from fx.graph import Graph
 from fx.node import Node
 from fx.proxy import Attribute, GraphAppendingTracer, Proxy
-from fx.usedef.values import Value
+from fx.use_def.values import Value
 from stages.checking import check, same, same_graph, uses_intact, working
 
 CALLED = "proxy.Attribute.__call__"

@@ -17,7 +17,7 @@ from fx.linked_list.opcodes import Opcode, Target
 from fx.node import Node
 from fx.proxy import GraphAppendingTracer, Proxy, TraceError, TracerBase
 from fx.recording.operators import OPERATORS, reflectable_magic_methods
-from fx.usedef.values import Argument, Value
+from fx.use_def.values import Argument, Value
 from stages.checking import (
     Mistake,
     check,

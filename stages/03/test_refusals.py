@@ -12,7 +12,7 @@ import pytest
 
 from fx.graph import Graph
 from fx.proxy import GraphAppendingTracer, Proxy, TraceError, assert_fn
-from fx.usedef.values import Value
+from fx.use_def.values import Value
 from stages.checking import check, raising, same, same_graph
 
 ITERATED = "proxy.Proxy.__iter__"

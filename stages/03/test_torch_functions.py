@@ -11,7 +11,7 @@ import torch
 
 from fx.graph import Graph
 from fx.proxy import GraphAppendingTracer, Proxy
-from fx.usedef.values import Argument, Value
+from fx.use_def.values import Argument, Value
 from stages.checking import check, raising, same, same_graph, uses_intact
 
 EXERCISE = "proxy.Proxy.__torch_function__"

@@ -11,13 +11,12 @@ import pytest
 import torch
 
 from fx.proxy import Proxy, TraceError
-from fx.tracing.trace_run import TraceRun
-from fx.tracing.tracer import Tracer
+from fx.tracing.tracer import Tracer, TraceRun
 from fx.tracing.wrapping import wrap
-from fx.usedef.values import Value
+from fx.use_def.values import Value
 from stages.checking import check, same, same_graph, uses_intact, working
 
-EXERCISE = "tracing.trace_run.TraceRun.call_function"
+EXERCISE = "tracing.tracer.TraceRun.call_function"
 PATCH = "tracing.patching.Patches.patch"
 
 wrap("len")

@@ -12,7 +12,7 @@ from torch import nn
 
 from fx.proxy import Proxy
 from fx.tracing.tracer import Tracer
-from fx.usedef.values import Value
+from fx.use_def.values import Value
 from stages.checking import (
     check,
     raising,

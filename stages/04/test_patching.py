@@ -15,10 +15,9 @@ import torch
 
 from fx.tracing import patching
 from fx.tracing.patching import TRACES, Patches
-from fx.tracing.trace_run import TraceRun
-from fx.tracing.tracer import Tracer
-from fx.usedef.dotted_path import MISSING
-from fx.usedef.values import Value
+from fx.tracing.tracer import Tracer, TraceRun
+from fx.use_def.dotted_path import MISSING
+from fx.use_def.values import Value
 from stages.checking import check, same, working
 from stages.residual import Residual
 

@@ -11,7 +11,7 @@ from torch import nn
 from fx.node import Node
 from fx.proxy import Proxy, TraceError
 from fx.tracing.tracer import Tracer
-from fx.usedef.values import Value
+from fx.use_def.values import Value
 from stages.checking import check, raising, same, same_graph, uses_intact
 from stages.residual import Residual
 

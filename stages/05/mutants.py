@@ -250,35 +250,35 @@ MUTANTS: Final = (
     ),
     # -- bind ----------------------------------------------------------------
     Mutant(
-        function="codegen.global_names.GlobalNames.bind",
+        function="codegen.names.GlobalNames.bind",
         misconception="Each time a name is asked for, it is a new one.",
         was="if known is not None:",
         becomes="if known is not None and not known:",
         told="it keeps the name it has",
     ),
     Mutant(
-        function="codegen.global_names.GlobalNames.bind",
+        function="codegen.names.GlobalNames.bind",
         misconception="The hint is the name.",
         was="self._free_name(hint)",
         becomes="hint",
         told="Two objects asked for the name",
     ),
     Mutant(
-        function="codegen.global_names.GlobalNames.bind",
+        function="codegen.names.GlobalNames.bind",
         misconception="Any object can be looked up in a dict.",
         was="key = _key(obj)",
         becomes="key = hash(obj), id(obj)",
         told="`_key(obj)` is what to look up",
     ),
     Mutant(
-        function="codegen.global_names.GlobalNames.bind",
+        function="codegen.names.GlobalNames.bind",
         misconception="Objects are told apart by id alone.",
         was="key = _key(obj)",
         becomes="key = id(obj)",
         told="share one global",
     ),
     Mutant(
-        function="codegen.global_names.GlobalNames.bind",
+        function="codegen.names.GlobalNames.bind",
         misconception="A name is enough; the object comes from somewhere.",
         was="self.values[name] = obj",
         becomes="self.values.setdefault(hint, None)",
@@ -584,7 +584,7 @@ MUTANTS: Final = (
         told="which are inside a list",
     ),
     Mutant(
-        function="codegen.global_names.GlobalNames.bind",
+        function="codegen.names.GlobalNames.bind",
         misconception="None needs no global",
         was="        key = _key(obj)",
         becomes=(

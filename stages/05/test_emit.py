@@ -11,11 +11,10 @@ import pytest
 import torch
 
 from fx.codegen.emit import Emitter
-from fx.codegen.global_names import GlobalNames
-from fx.codegen.local_names import LocalNames
+from fx.codegen.names import GlobalNames, LocalNames
 from fx.graph import Graph
 from fx.node import Node
-from fx.usedef.values import Argument, Value
+from fx.use_def.values import Argument, Value
 from stages.checking import check, raising, same, same_text, working
 
 

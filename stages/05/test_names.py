@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from fx.codegen.argument_text import ArgumentPrinter
-from fx.codegen.global_names import GlobalNames
+from fx.codegen.names import GlobalNames
 from fx.graph import Graph
 from stages.checking import check, same
 
@@ -47,7 +47,7 @@ def renamed(names: GlobalNames, yours: str, taken: str) -> str:
     )
 
 
-@pytest.mark.exercise("codegen.global_names.GlobalNames.bind")
+@pytest.mark.exercise("codegen.names.GlobalNames.bind")
 class TestBind:
     def test_the_name_leads_to_the_object(self) -> None:
         names = GlobalNames(())
@@ -194,7 +194,7 @@ class TestBind:
         )
 
 
-@pytest.mark.exercise("codegen.global_names.GlobalNames.bind")
+@pytest.mark.exercise("codegen.names.GlobalNames.bind")
 class TestWhatNeedsANameOfItsOwn:
     def test_a_constant_that_cannot_be_written_out(self) -> None:
         names = GlobalNames(())

@@ -15,15 +15,14 @@ import pytest
 import torch
 from torch.utils import _pytree as pytree
 
-import fx.codegen.variants
+import fx.codegen.nested
 from fx._symbolic_trace import symbolic_trace
 from fx.codegen.codegen import CodeGen
-from fx.codegen.failures import line_of
-from fx.codegen.source import compile_forward
+from fx.codegen.source import compile_forward, line_of
 from fx.graph import Graph
 from fx.node import Node
-from fx.usedef.protocols import PythonCode, PyTreeInfo
-from fx.usedef.values import Value
+from fx.use_def.contracts import PythonCode, PyTreeInfo
+from fx.use_def.values import Value
 from stages.checking import check, raising, same, same_text, stub_of, working
 from stages.residual import Residual
 
@@ -350,7 +349,7 @@ class TestSubclasses:
         graph = Graph()
         x, y = graph.placeholder("x"), graph.placeholder("fx_pytree")
         graph.output((x, y))
-        graph.set_codegen(fx.codegen.variants.default_codegen(info))
+        graph.set_codegen(fx.codegen.nested.default_codegen(info))
         code = graph.python_code("self")
         check(
             "= fx_pytree.tree_flatten_spec" not in code.src,
@@ -364,7 +363,7 @@ class TestSubclasses:
         info = PyTreeInfo(["pytree"], pytree.tree_structure(((0,),)), outputs)
         graph = Graph()
         graph.output([graph.placeholder("leaf")])
-        graph.set_codegen(fx.codegen.variants.default_codegen(info))
+        graph.set_codegen(fx.codegen.nested.default_codegen(info))
         code = graph.python_code("self")
         check(
             "return pytree.tree_unflatten" not in code.src,

@@ -9,7 +9,7 @@ from fx.interpreter import Interpreter, Transformer
 from fx.linked_list.opcodes import Target
 from fx.node import Node
 from fx.passes.shape_prop import ShapeProp
-from fx.usedef.values import Argument, Value
+from fx.use_def.values import Argument, Value
 from stages.residual import Residual
 
 

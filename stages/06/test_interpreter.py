@@ -19,7 +19,7 @@ from fx.graph_module import GraphModule
 from fx.interpreter import Interpreter
 from fx.linked_list.opcodes import Target
 from fx.node import Node
-from fx.usedef.values import Argument, Value
+from fx.use_def.values import Argument, Value
 from stages.checking import check, linear, raising, same, same_text, working
 from stages.residual import Residual
 

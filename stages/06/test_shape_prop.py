@@ -11,7 +11,7 @@ from fx.graph import Graph
 from fx.graph_module import GraphModule
 from fx.node import Node
 from fx.passes.shape_prop import ShapeProp, TensorMetadata
-from fx.usedef.values import Value
+from fx.use_def.values import Value
 from stages.checking import Mistake, check, raising, same, working
 from stages.residual import Residual
 

@@ -12,8 +12,8 @@ from fx.graph_module import GraphModule
 from fx.interpreter import Transformer
 from fx.linked_list.opcodes import Target
 from fx.node import Node
-from fx.tracing import concrete_args
-from fx.usedef.values import Argument, Value
+from fx.tracing import inputs
+from fx.use_def.values import Argument, Value
 from stages.checking import check, raising, same, same_graph, working
 from stages.residual import Residual
 
@@ -260,7 +260,7 @@ class TestTransform:
         ) -> dict[str, torch.Tensor]:
             return {"first": pair[1], "second": pair[0]}
 
-        hole = concrete_args.PH
+        hole = inputs.PH
         traced = symbolic_trace(swap, {"pair": (hole, hole)})
         new = Transformer(traced).transform()
         same_graph(

@@ -19,7 +19,7 @@ from fx.passes.utils.matcher_utils import (
     is_convex,
 )
 from fx.rewriting.patterns import Exact
-from fx.usedef.values import Argument
+from fx.use_def.values import Argument
 from stages.checking import check, same, working
 
 Function: TypeAlias = Callable[..., object]

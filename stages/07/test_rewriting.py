@@ -23,7 +23,7 @@ from fx.rewriting.rules import (
 )
 from fx.rewriting.templates import Rewrite, graph_of, make_template
 from fx.subgraph_rewriter import MatchFilter, replace_pattern_with_filters
-from fx.usedef.values import Value
+from fx.use_def.values import Value
 from stages.checking import (
     check,
     raising,

@@ -7,9 +7,9 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 
 from fx.capture.capture import Capture
-from fx.capture.constant_tensors import Constants
+from fx.capture.guards import Constants
 from fx.experimental.proxy_tensor import make_fx
-from fx.usedef.values import Value
+from fx.use_def.values import Value
 from stages.checking import (
     Mistake,
     check,

@@ -22,7 +22,7 @@ from fx.passes.reinplace import (
 )
 from fx.reinplacing.aliasing import Storages, propagate
 from fx.reinplacing.simulation import Call, Kept, Simulation
-from fx.usedef.values import Value
+from fx.use_def.values import Value
 from stages.checking import check, same, working
 
 Function: TypeAlias = Callable[..., object]

@@ -22,8 +22,8 @@ from torch.fx.experimental.symbolic_shapes import (
 )
 
 import fx
-from fx.torch_internals.fake_tensors import FakeTensorMode, python_dispatcher
-from fx.torch_internals.symbolic_sizes import new_env, settings
+from fx.torch_private.fake_tensors import FakeTensorMode, python_dispatcher
+from fx.torch_private.symbolic_sizes import new_env, settings
 from tests.benchmarks.measure import A_CALL, Made, Task
 from tests.benchmarks.operations import (
     OURS,

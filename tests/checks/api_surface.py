@@ -46,7 +46,7 @@ import torch
 import torch.fx
 
 from fx.extra.lending.lending import TWIN
-from fx.torch_internals.names import TESTED_TORCH
+from fx.torch_private.names import TESTED_TORCH
 from tests.checks.sources import ROOT, Source, library
 
 FILE = ROOT / "tests" / "api_surface.toml"

@@ -14,9 +14,9 @@ from pathlib import PurePosixPath
 from stages.manifest import Stage, stages
 from tests.checks.sources import Source, library
 
-MOST_IN_A_STAGE = 1_000
+MOST_IN_A_STAGE = 1_050
 """The most lines of code (without comments) in the core of a stage."""
-MOST_IN_ALL = 5_050
+MOST_IN_ALL = 5_700
 """The most lines of code in all cores together."""
 
 

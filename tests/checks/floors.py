@@ -28,7 +28,7 @@ NO_STAGE = frozenset(
 FRONT = "fx/__init__.py"
 """The one file that may import every stage."""
 
-OF_ALL_STAGES = "fx/torch_internals"
+OF_ALL_STAGES = "fx/torch_private"
 """The one room whose files are each of the stage that needs it."""
 
 LARGEST_CIRCLE = 4

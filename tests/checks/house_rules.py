@@ -71,7 +71,7 @@ def ignore_problems(source: Source) -> Iterator[str]:
 REGISTRATIONS = {
     "fx/__init__.py": r"(_names\.set_all|_extra\.register)\(\)",
     "fx/_symbolic_trace.py": r"_assert_is_none\.__module__ = ",
-    "fx/codegen/variants.py": (
+    "fx/codegen/nested.py": (
         r"Graph\._make_codegen = |PREFILLED\['fx_pytree'\] = "
     ),
     "fx/immutable_collections.py": r"[\w.]*register_pytree_node\(",

@@ -138,7 +138,7 @@ def test_building_constants_is_no_effect() -> None:
 def test_the_registrations_are_allowed_in_their_files_only() -> None:
     line = "Graph._make_codegen = staticmethod(default_codegen)"
     home, other = (
-        snippet(line, "fx/codegen/variants.py"),
+        snippet(line, "fx/codegen/nested.py"),
         snippet(line, "fx/codegen/emit.py"),
     )
     assert not list(side_effect_problems(home))
@@ -151,10 +151,8 @@ def test_the_registrations_are_allowed_in_their_files_only() -> None:
 
 def test_no_registration_is_allowed_for_nothing() -> None:
     assert list(stale_registrations(library())) == []
-    (problem,) = stale_registrations(
-        [snippet("x = 1", "fx/codegen/variants.py")]
-    )
-    assert problem.startswith("fx/codegen/variants.py: no `Graph")
+    (problem,) = stale_registrations([snippet("x = 1", "fx/codegen/nested.py")])
+    assert problem.startswith("fx/codegen/nested.py: no `Graph")
 
 
 WATCH = """

@@ -46,7 +46,7 @@ def test_a_private_name_is_seen(code: str, name: str) -> None:
     [
         "import torch\nx = torch.ops.aten.add",
         "import torch\nx = torch.Tensor.__torch_function__",
-        "from ..torch_internals import pytree",
+        "from ..torch_private import pytree",
         "x = 'see torch._ops'",
     ],
 )

@@ -20,12 +20,12 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from fx import torch_internals
-from fx.torch_internals import names
-from fx.torch_internals.names import PrivateName
+from fx import torch_private
+from fx.torch_private import names
+from fx.torch_private.names import PrivateName
 from tests.checks.sources import Source, library
 
-ROOM = "fx/torch_internals/"
+ROOM = "fx/torch_private/"
 """The one folder that may look up private names of torch."""
 
 OF_OBJECTS: Mapping[str, str] = {
@@ -192,8 +192,8 @@ def _defined(tree: ast.Module) -> Iterator[str]:
 
 def looked_up() -> list[PrivateName]:
     """What all files of the room look up."""
-    for module in pkgutil.iter_modules(torch_internals.__path__):
-        importlib.import_module(f"{torch_internals.__name__}.{module.name}")
+    for module in pkgutil.iter_modules(torch_private.__path__):
+        importlib.import_module(f"{torch_private.__name__}.{module.name}")
     return names.LOOKED_UP
 
 

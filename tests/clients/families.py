@@ -23,7 +23,7 @@ from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES
 from transformers.models.auto.modeling_auto import MODEL_MAPPING_NAMES
 
 import fx
-from fx.usedef.values import Value
+from fx.use_def.values import Value
 from tests.clients.judging import Row, called, line, rows
 from tests.clients.results import note_models
 

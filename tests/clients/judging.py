@@ -16,7 +16,7 @@ import torch
 from torch import nn
 
 import fx
-from fx.usedef.values import Value
+from fx.use_def.values import Value
 
 SECONDS: Final = 240
 """How much of the processor's time a model may take."""

@@ -28,7 +28,7 @@ from torchvision import __version__ as torchvision_version
 from torchvision import models
 
 import fx
-from fx.usedef.values import Value
+from fx.use_def.values import Value
 from tests.clients.judging import Row, called, line, rows
 from tests.clients.results import note_models
 

@@ -19,7 +19,7 @@ import transformers
 
 import fx
 from docs.examples.own_quantise import Int8Linear, quantise
-from fx.usedef.values import Value
+from fx.use_def.values import Value
 from tests.clients.families import SHAPES, small
 
 MODELS: Final = (

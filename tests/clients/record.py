@@ -18,7 +18,7 @@ import torch.fx
 from torch.utils import _pytree as pytree
 
 import fx
-from fx.usedef.values import Value
+from fx.use_def.values import Value
 
 Notes: TypeAlias = dict[str, Value]
 """What was found in a case: a name, and text, a graph, tensors …"""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from fx.usedef.values import Value
+from fx.use_def.values import Value
 
 __all__ = ["Small"]
 

@@ -40,7 +40,7 @@ def drawn(text: str) -> str:
 def test_a_file_that_is_no_core_has_a_page_that_nobody_wrote() -> None:
     assert len(made(DOCS)) > 20
     assert all(f"docs/{page}" not in written(DOCS) for page in made(DOCS))
-    assert "files/usedef/refusals.md" in made(DOCS)
+    assert "files/use_def/errors.md" in made(DOCS)
     assert "files/node.md" not in made(DOCS)
     assert set(pages(DOCS)) == {*written(DOCS), *made(DOCS)}
 
@@ -152,7 +152,7 @@ def test_a_value_with_a_docstring_is_shown_beside_it() -> None:
 def test_a_made_page_is_named_in_words() -> None:
     pages = made(DOCS)
     said = "# What is said when an argument cannot be accepted\n"
-    assert pages["files/usedef/refusals.md"].startswith(said)
+    assert pages["files/use_def/errors.md"].startswith(said)
     assert first_line("fx/_symbolic_trace.py") == (
         "Stage 05, codegen",
         "symbolic_trace, from a function to a module in one call",

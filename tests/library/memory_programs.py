@@ -9,7 +9,7 @@ from typing import TypeAlias
 import torch
 
 import fx
-from fx.usedef.values import Value
+from fx.use_def.values import Value
 
 OPERATIONS = ("relu", "neg", "add_", "mul_", "view", "sum", "rand", "flat")
 

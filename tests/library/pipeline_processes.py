@@ -22,7 +22,7 @@ from torch.distributed.pipelining import Schedule1F1B, ScheduleGPipe
 
 import fx
 from fx.passes.pipeline import cut_in_stages, pipeline_stage
-from fx.usedef.values import Value
+from fx.use_def.values import Value
 from tests.zoo.bert import Bert
 from tests.zoo.resnet import BasicBlock, ResNet
 

@@ -10,8 +10,13 @@ import torch
 from torch.fx.passes import reinplace as torch_reinplace
 
 import fx
-from fx.reinplacing.aliasing import DisjointSets, Storages, is_item, propagate
-from fx.reinplacing.geometry import geometry
+from fx.reinplacing.aliasing import (
+    DisjointSets,
+    Storages,
+    geometry,
+    is_item,
+    propagate,
+)
 from fx.schemas.facts import facts_of
 
 aten = torch.ops.aten

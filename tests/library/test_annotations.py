@@ -20,8 +20,8 @@ from fx.experimental.normalize import NormalizeArgs
 from fx.experimental.proxy_tensor import make_fx
 from fx.passes.infra.pass_manager import PassManager
 from fx.show import __main__ as show
-from fx.usedef.annotations import annotations_of, signature_of
-from fx.usedef.values import Value
+from fx.use_def.text import annotations_of, signature_of
+from fx.use_def.values import Value
 
 lazily = pytest.mark.skipif(
     sys.version_info < (3, 14),

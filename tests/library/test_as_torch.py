@@ -12,7 +12,7 @@ from torch import nn
 
 import fx
 from fx import as_torch
-from fx.usedef.values import Value
+from fx.use_def.values import Value
 from tests.process import printed, python
 
 X = torch.ones(1, 2)

@@ -148,7 +148,7 @@ def test_no_user_stays_of_a_node_whose_place_was_erased() -> None:
 def test_lint_sees_a_user_that_is_in_no_list() -> None:
     graph, x, _, _ = chain()
     Node(graph, "ghost", "call_function", torch.sin, (x,), {})
-    (problem,) = fx.usedef.lint.problems(graph)
+    (problem,) = fx.use_def.lint.problems(graph)
     assert "lists ghost as a user" in problem.message
 
 
@@ -157,7 +157,7 @@ def test_lint_sees_a_user_in_another_graph() -> None:
     _, other, _, _ = chain()
     x.users[other] = None
     other._inputs = (x,)
-    (problem,) = fx.usedef.lint.problems(graph)
+    (problem,) = fx.use_def.lint.problems(graph)
     assert f"lists {other} as a user" in problem.message
 
 
@@ -440,7 +440,7 @@ def test_a_half_edited_graph_survives_pickle() -> None:
     first.args = (relu,)
     new = pickle.loads(pickle.dumps(graph))
     assert str(new) == str(graph)
-    assert any("before it" in p.message for p in fx.usedef.lint.problems(new))
+    assert any("before it" in p.message for p in fx.use_def.lint.problems(new))
 
 
 # -- traces ----------------------------------------------------------------

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from fx import Graph, replace_pattern, symbolic_trace, wrap
 from fx.extra.matching.call_forms import form, operator_name
 from fx.node import Node
-from fx.rewriting.comparing import same_tensor
+from fx.rewriting.patterns import same_tensor
 
 Value: TypeAlias = Any
 

@@ -14,7 +14,7 @@ from fx.passes.canonicalize import (
     canonicalize_graph,
     rename_nodes_to_canonical,
 )
-from fx.usedef.values import Value
+from fx.use_def.values import Value
 from tests.library.memory_programs import outcome, program, recipe_of
 
 

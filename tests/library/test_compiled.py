@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 import fx
-from fx.usedef.values import Value
+from fx.use_def.values import Value
 from tests.compiled import (
     BACKENDS,
     EXPORT,

@@ -24,7 +24,7 @@ import fx
 from fx.experimental import const_fold
 from fx.experimental.const_fold import FoldedGraphModule, split_const_subgraphs
 from fx.experimental.proxy_tensor import make_fx
-from fx.usedef.values import Value
+from fx.use_def.values import Value
 from tests.library.memory_programs import flat
 from tests.zoo import ZOO, Network, borrow
 

@@ -17,7 +17,7 @@ from torch.fx.passes.dialect.common import cse_pass as theirs
 import fx
 from fx.experimental.proxy_tensor import make_fx
 from fx.passes.dialect.common.cse_pass import CSEPass, get_CSE_banned_ops
-from fx.usedef.values import Value
+from fx.use_def.values import Value
 from tests.library.memory_programs import flat, outcome, program
 from tests.zoo import ZOO, Network, borrow
 

@@ -15,7 +15,7 @@ from torch import nn
 from torch.nn import functional as F
 
 import fx
-from fx.usedef.dead_code import TorchsRule
+from fx.use_def.dead_code import TorchsRule
 
 Anything: TypeAlias = Any
 
@@ -359,7 +359,7 @@ def test_what_fx_registered_stays_by_either_rule() -> None:
     graph.call_function(users_function, (x,))
     graph.call_function(print, (x,))
     graph.output(x)
-    registry = fx.usedef.dead_code.side_effect_registry
+    registry = fx.use_def.dead_code.side_effect_registry
     fx.has_side_effect(users_function)
     try:
         graph.eliminate_dead_code(effects="torch")
@@ -459,5 +459,5 @@ def test_the_plain_rule_refuses_what_it_cannot_do() -> None:
     try:
         gm.graph.eliminate_dead_code(effects="torch")
     finally:
-        fx.usedef.dead_code.side_effect_registry.discard(users_function)
+        fx.use_def.dead_code.side_effect_registry.discard(users_function)
     assert users_function in targets(gm)

@@ -13,14 +13,14 @@ import torch.fx
 from torch import nn
 
 import fx
-from fx.codegen.module_paths import (
+from fx.codegen.attributes import (
     add_submodule,
     assign,
     copy_attribute,
     copy_attributes,
     delete_submodule,
 )
-from fx.usedef.dotted_path import MISSING, PathError, Step, exists, find, walk
+from fx.use_def.dotted_path import MISSING, PathError, Step, exists, find, walk
 
 Anything: TypeAlias = Any
 

@@ -49,7 +49,7 @@ from fx.extra.effects.effects import (
 from fx.graph import Graph
 from fx.graph_module import GraphModule
 from fx.node import Node, map_arg
-from fx.usedef.dead_code import side_effect_registry
+from fx.use_def.dead_code import side_effect_registry
 from tests.library.effect_rows import ROWS, UNKNOWN, Row
 
 Anything: TypeAlias = Any

@@ -14,11 +14,10 @@ import fx
 from fx.codegen.codegen import plain_emitter
 from fx.extra import registering
 from fx.passes.utils.matcher_utils import SubgraphMatcher
-from fx.rewriting.comparing import exactly
-from fx.tracing.trace_run import TraceRun
-from fx.tracing.watch import Watch
-from fx.usedef.dead_code import TorchsRule
-from fx.usedef.values import Value
+from fx.rewriting.patterns import exactly
+from fx.tracing.tracer import TraceRun, Watch
+from fx.use_def.dead_code import TorchsRule
+from fx.use_def.values import Value
 
 PLAIN: dict[tuple[type, str], Value] = {
     (fx.Graph, "_dead_code_rule"): TorchsRule(),

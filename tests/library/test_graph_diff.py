@@ -21,7 +21,7 @@ from fx.node import Node
 from fx.passes.graph_diff import Difference
 from fx.passes.structure import structure_hash
 from fx.passes.utils.call_order import kept_in_order
-from fx.usedef.values import Value
+from fx.use_def.values import Value
 from tests.library.counted import calls
 from tests.library.random_graphs import Recipe, build, recipes
 from tests.process import printed

@@ -33,8 +33,8 @@ from fx.graph import Graph
 from fx.graph_module import GraphModule, reduce_graph_module
 from fx.node import Node
 from fx.subgraph_rewriter import replace_pattern
-from fx.usedef.lint import problems
-from fx.usedef.values import Argument, Value
+from fx.use_def.lint import problems
+from fx.use_def.values import Argument, Value
 from tests.library.same_graph import assert_same_graph
 
 X = torch.linspace(-1, 1, 12).reshape(3, 4)

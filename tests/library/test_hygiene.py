@@ -34,8 +34,8 @@ from fx.codegen.argument_text import MAX_DEPTH
 from fx.graph import Graph
 from fx.immutable_collections import immutable_dict, immutable_list
 from fx.node import Node
-from fx.usedef.arguments import holds_node
-from fx.usedef.protocols import PythonCode
+from fx.use_def.arguments import holds_node
+from fx.use_def.contracts import PythonCode
 from tests.library.generated import Value, function, lines_of, run
 
 # -- objects that fight back -------------------------------------------------

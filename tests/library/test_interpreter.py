@@ -21,7 +21,7 @@ from fx.linked_list.opcodes import Target
 from fx.passes.fake_tensor_prop import FakeTensorProp
 from fx.passes.profiling import Profiler
 from fx.passes.shape_prop import ShapeProp, TensorMetadata
-from fx.usedef.values import Value
+from fx.use_def.values import Value
 from tests.library.random_graphs import Recipe, build, recipes
 from tests.library.same_graph import assert_same_graph
 from tests.zoo import ZOO, Network, borrow

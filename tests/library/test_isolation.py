@@ -21,9 +21,9 @@ from torch import nn
 
 import fx
 from fx import traceback as fx_traceback
-from fx.tracing import patching, root, trace_run, tracer
+from fx.tracing import inputs, patching, tracer
 from fx.tracing.patching import TRACES
-from fx.usedef.values import Value
+from fx.use_def.values import Value
 from tests.process import python
 
 tiny = types.ModuleType("tiny")
@@ -365,9 +365,7 @@ def test_an_exception_at_any_line_leaves_nothing_patched() -> None:
     names = dict(vars(module))
     net = Net(1)
     attributes = set(vars(net))
-    files = tuple(
-        str(part.__file__) for part in (patching, root, trace_run, tracer)
-    )
+    files = tuple(str(part.__file__) for part in (inputs, patching, tracer))
 
     def act() -> None:
         fx.Tracer((tiny,)).trace(net)

@@ -14,7 +14,7 @@ from fx.graph import Graph
 from fx.graph_module import GraphModule
 from fx.rewriting.rules import Rule, rewrite_until_stable
 from fx.subgraph_rewriter import replace_pattern, replace_pattern_with_filters
-from fx.usedef.values import Value
+from fx.use_def.values import Value
 
 # -- modules of the pattern --------------------------------------------------
 

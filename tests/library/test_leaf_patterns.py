@@ -14,7 +14,7 @@ from fx.extra.matching.explain import explain
 from fx.passes.utils.matcher_utils import SubgraphMatcher
 from fx.rewriting.rules import Rule, rewrite_until_stable
 from fx.rewriting.templates import graph_of
-from fx.usedef.values import Value
+from fx.use_def.values import Value
 from tests.library.memory_programs import flat
 
 X = torch.linspace(-1, 1, 5)

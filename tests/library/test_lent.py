@@ -18,7 +18,7 @@ import fx
 from fx.extra.lending import lending
 from fx.extra.lending.lending import NOT_LENT, SHARED, Lender
 from fx.passes import split_utils
-from fx.usedef.values import Value
+from fx.use_def.values import Value
 from tests.checks.api_surface import FILE, load
 from tests.process import printed
 

@@ -15,7 +15,7 @@ import torch
 
 import fx
 from fx.passes.utils.matcher_utils import SubgraphMatcher
-from fx.usedef.values import Value
+from fx.use_def.values import Value
 from tests.library.counted import calls
 
 Act = Callable[[], object]

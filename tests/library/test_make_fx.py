@@ -28,7 +28,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 import fx
 from fx.experimental.proxy_tensor import TracingMode, make_fx
 from fx.tracing.patching import TRACES
-from fx.usedef.values import Value
+from fx.use_def.values import Value
 from tests.parity.programs.make_fx import Binds
 
 Tensor = torch.Tensor

@@ -21,7 +21,7 @@ from fx.passes.utils.matcher_utils import (
     SubgraphMatcher,
 )
 from fx.tracing.tracer import Tracer
-from fx.usedef.values import Value
+from fx.use_def.values import Value
 from tests.library.counted import calls
 from tests.library.random_graphs import (
     Recipe,

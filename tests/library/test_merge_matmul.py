@@ -16,7 +16,7 @@ from torch.fx.experimental import merge_matmul as theirs
 import fx
 from fx.experimental import merge_matmul as ours
 from fx.passes.shape_prop import ShapeProp
-from fx.usedef.values import Value
+from fx.use_def.values import Value
 from tests.zoo import ZOO, Network, borrow
 
 

@@ -14,7 +14,7 @@ from fx._compatibility import compatibility
 from fx._lazy_graph_module import _make_graph_module
 from fx.compat.passed_on import finder
 from fx.linked_list.namespace import target_to_str
-from fx.usedef.values import Value
+from fx.use_def.values import Value
 
 
 def test_modules_and_graphs_go_to_torch_fx() -> None:

@@ -18,7 +18,7 @@ from torch import nn
 import fx
 from fx.passes.narrow_down import each_alone, narrow_down
 from fx.passes.two_ways import Comparison, Found, Way, _home, eager
-from fx.usedef.values import Value
+from fx.use_def.values import Value
 from tests.process import python
 from tests.zoo import ZOO, Network, borrow
 

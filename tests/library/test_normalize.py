@@ -20,7 +20,7 @@ import fx
 from fx.experimental import normalize as ours
 from fx.experimental.schema_type_annotation import AnnotateTypesWithSchema
 from fx.passes.shape_prop import ShapeProp
-from fx.usedef.values import Value
+from fx.use_def.values import Value
 from tests.zoo import ZOO, Network, borrow
 
 

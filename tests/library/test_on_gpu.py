@@ -22,7 +22,7 @@ import fx
 from fx.experimental.proxy_tensor import make_fx
 from fx.passes.reinplace import reinplace
 from fx.passes.split_module import split_module
-from fx.usedef.values import Value
+from fx.use_def.values import Value
 from tests.zoo import ZOO, Inputs, Network
 
 SMALL: Final = frozenset(("blstm_cnn", "mobilenet_v2"))

@@ -16,7 +16,7 @@ from fx.experimental import optimization as ours
 from fx.linked_list.opcodes import Target
 from fx.passes.conv_bn_fusion import fold_conv_bn
 from fx.passes.shape_prop import ShapeProp
-from fx.usedef.values import Value
+from fx.use_def.values import Value
 from tests.zoo import ZOO, Network, borrow
 
 

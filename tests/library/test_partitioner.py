@@ -18,7 +18,7 @@ from fx.passes.infra.partitioner import CapabilityBasedPartitioner, Partition
 from fx.passes.operator_support import OperatorSupport, create_op_support
 from fx.passes.tools_common import sorted_nodes
 from fx.passes.utils import fuser_utils
-from fx.usedef.values import Value
+from fx.use_def.values import Value
 from tests.library.memory_programs import outcome, program, recipe_of
 from tests.zoo import ZOO, Network, borrow
 

@@ -19,7 +19,7 @@ from fx.passes.infra.pass_manager import (
     pass_result_wrapper,
     this_before_that_pass_constraint,
 )
-from fx.usedef.values import Value
+from fx.use_def.values import Value
 
 
 def libraries() -> list[tuple[Value, Value, Value]]:

@@ -16,7 +16,7 @@ from torch import nn
 import fx
 from fx.passes import pipeline
 from fx.passes.pipeline import cut_in_stages, lightest_cuts
-from fx.usedef.values import Value
+from fx.use_def.values import Value
 from tests.checks.sources import ROOT
 from tests.library.memory_programs import outcome, program, recipe_of
 from tests.zoo import ZOO, Network, borrow

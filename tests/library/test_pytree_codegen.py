@@ -13,9 +13,9 @@ from torch.utils import _pytree as pytree
 
 import fx
 from fx._pytree import tree_flatten_spec
-from fx.codegen.variants import _BoxedCodeGen, _PyTreeCodeGen, default_codegen
+from fx.codegen.nested import _BoxedCodeGen, _PyTreeCodeGen, default_codegen
 from fx.graph import Graph
-from fx.usedef.protocols import PyTreeInfo
+from fx.use_def.contracts import PyTreeInfo
 from tests.library.generated import Lib, Value, run
 
 

@@ -19,8 +19,8 @@ import torch
 import torch.fx
 from torch.nn import functional
 
-from fx.usedef import qualified_names
-from fx.usedef.qualified_names import (
+from fx.use_def import text
+from fx.use_def.text import (
     _get_qualified_name,
     _type_repr,
     is_from_torch,
@@ -174,9 +174,9 @@ def test_a_name_resolves_to_the_object_alone() -> None:
     assert resolves_to("torch.ops.aten.add.Tensor", torch.ops.aten.add.Tensor)
     assert resolves_to("len", len)
     assert resolves_to(f"{__name__}.a_function", a_function)
-    for text in ("torch.relu", "torch", "relu", "torch.nope", "nope.relu", ""):
-        assert not resolves_to(text, torch.relu_), text
-        assert not resolves_to(text, None), text
+    for name in ("torch.relu", "torch", "relu", "torch.nope", "nope.relu", ""):
+        assert not resolves_to(name, torch.relu_), name
+        assert not resolves_to(name, None), name
     assert not resolves_to("torch.classes.no.thing", None)
 
 
@@ -236,12 +236,12 @@ def test_the_cache_goes_by_identity() -> None:
 
 
 def test_the_cache_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(qualified_names, "_KNOWN_LIMIT", 8)
-    monkeypatch.setattr(qualified_names, "_known", {})
+    monkeypatch.setattr(text, "_KNOWN_LIMIT", 8)
+    monkeypatch.setattr(text, "_known", {})
     most = 0
     for obj in CALLABLES[:200]:
         _get_qualified_name(obj)
-        most = max(most, len(qualified_names._known))
+        most = max(most, len(text._known))
     assert most == 8
 
 

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 import fx
-from fx.usedef.values import Value
+from fx.use_def.values import Value
 
 X = torch.linspace(-1, 1, 6).view(2, 3)
 

@@ -21,7 +21,7 @@ import fx
 from fx.experimental.proxy_tensor import make_fx
 from fx.immutable_collections import immutable_list
 from fx.passes.shape_prop import ShapeProp, TensorMetadata
-from fx.usedef.values import Value
+from fx.use_def.values import Value
 from tests.library.random_aten import random_inputs, random_program
 from tests.library.same_graph import assert_same_graph
 from tests.process import printed

@@ -24,7 +24,7 @@ from fx._symbolic_trace import PH, Tracer, symbolic_trace, wrap
 from fx.graph import Graph
 from fx.graph_module import GraphModule
 from fx.node import Node
-from fx.usedef.values import Argument, Value
+from fx.use_def.values import Argument, Value
 from tests.library.same_graph import assert_same_graph
 from tests.process import printed
 

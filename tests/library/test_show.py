@@ -17,14 +17,14 @@ import torch.fx
 from torch import nn
 
 import fx
-from fx.codegen.failures import frames_of
+from fx.codegen.source import frames_of
 from fx.passes.infra.pass_base import PassResult
 from fx.passes.shape_prop import ShapeProp
 from fx.show.__main__ import main
 from fx.show.compare import _longest_rise, rows_of
 from fx.show.measure import bytes_of, value_text
 from fx.show.page import Page, traced
-from fx.usedef.values import Value
+from fx.use_def.values import Value
 from tests.process import python
 from tests.zoo import ZOO, borrow
 

@@ -26,7 +26,7 @@ from fx.passes.utils.common import (
     lift_subgraph_as_module,
     subgraph_of,
 )
-from fx.usedef.values import Value
+from fx.use_def.values import Value
 
 
 def both(name: str) -> list[tuple[Value, Value]]:

@@ -14,13 +14,12 @@ from functools import partial
 import pytest
 import torch
 
-from fx.codegen.failures import line_of
-from fx.codegen.source import CompiledForward, compile_forward
+from fx.codegen.source import CompiledForward, compile_forward, line_of
 from fx.graph import Graph
 from fx.graph_module import GraphModule
 from fx.node import Node
-from fx.usedef.protocols import PythonCode
-from fx.usedef.values import Value
+from fx.use_def.contracts import PythonCode
+from fx.use_def.values import Value
 
 TEXT = """
 

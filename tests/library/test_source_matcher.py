@@ -19,7 +19,7 @@ from fx.passes.utils import source_matcher_utils as ours
 from fx.passes.utils.matcher_with_name_node_map_utils import (
     SubgraphMatcherWithNameNodeMap,
 )
-from fx.usedef.values import Value
+from fx.use_def.values import Value
 from tests.zoo import ZOO
 
 # -- source partitions -------------------------------------------------------

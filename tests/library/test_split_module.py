@@ -17,7 +17,7 @@ from torch.fx.passes.split_module import split_module as their_split
 import fx
 from fx.passes.split_module import split_module
 from fx.passes.utils.call_order import kept_in_order
-from fx.usedef.values import Value
+from fx.use_def.values import Value
 from tests.library.memory_programs import flat, program, recipe_of
 from tests.library.zoo_by_text import BY_TEXT
 from tests.zoo import Network, borrow

@@ -13,7 +13,7 @@ from torch.fx.passes import split_utils as theirs
 import fx
 from fx.passes import split_utils
 from fx.passes.split_utils import split_by_tags
-from fx.usedef.values import Value
+from fx.use_def.values import Value
 from tests.library.memory_programs import outcome, program, recipe_of
 from tests.library.zoo_by_text import BY_TEXT
 from tests.zoo import Network, borrow

@@ -18,7 +18,7 @@ from fx.passes.utils.matcher_with_name_node_map_utils import (
     SubgraphMatcherWithNameNodeMap,
 )
 from fx.subgraph_rewriter import replace_pattern_with_filters
-from fx.usedef.values import Value
+from fx.use_def.values import Value
 from tests.library.same_graph import assert_same_graph
 from tests.zoo import ZOO, Network, borrow
 

@@ -8,8 +8,8 @@ import pytest
 import torch
 from torch.torch_version import TorchVersion
 
-from fx.torch_internals import names
-from fx.torch_internals.names import (
+from fx.torch_private import names
+from fx.torch_private.names import (
     OLDEST_TORCH,
     TESTED_TORCH,
     MissingName,
@@ -212,7 +212,7 @@ for hidden, use in zip(sys.argv[1::2], sys.argv[2::2]):
         try:
             eval(use)
             print("works")
-        except fx.torch_internals.names.MissingName as error:
+        except fx.torch_private.names.MissingName as error:
             print(error)
         sys.stdout.flush()
         os._exit(0)

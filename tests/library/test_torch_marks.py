@@ -15,7 +15,7 @@ from torch.fx import _symbolic_trace as torch_tracing
 from torch.fx.node import _side_effectful_functions
 
 import fx
-from fx.usedef.values import Value
+from fx.use_def.values import Value
 
 SOURCE = """
 import torch

@@ -8,7 +8,7 @@ import pytest
 from torch.torch_version import TorchVersion
 
 import fx
-from fx.torch_internals.names import OLDEST_TORCH, checked_version
+from fx.torch_private.names import OLDEST_TORCH, checked_version
 from tests.process import printed, python
 
 SAY = "import torch; torch.__version__ = type(torch.__version__)('{}')\n"
@@ -45,5 +45,5 @@ def test_a_torch_too_old_is_noticed_before_anything_else_of_fx() -> None:
         "print(*sorted(name for name in sys.modules if name[:3] == 'fx.'))"
     )
     assert printed("-c", program).split() == [
-        *("fx.torch_internals", "fx.usedef", "fx.usedef.values")
+        *("fx.torch_private", "fx.use_def", "fx.use_def.values")
     ]

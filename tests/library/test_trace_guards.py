@@ -16,7 +16,7 @@ from fx.experimental.optimization import fuse
 from fx.passes.dialect.common.cse_pass import CSEPass
 from fx.passes.reinplace import reinplace
 from fx.passes.split_module import split_module
-from fx.usedef.values import Value
+from fx.use_def.values import Value
 
 X = torch.arange(6.0).reshape(2, 3)
 

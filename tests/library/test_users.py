@@ -37,7 +37,7 @@ from torch.utils.checkpoint import checkpoint
 from torch.utils.flop_counter import FlopCounterMode
 
 import fx
-from fx.usedef.values import Value
+from fx.use_def.values import Value
 
 PACKAGE: Final[Value] = torch.package
 JIT: Final[Value] = torch.jit

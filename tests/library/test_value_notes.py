@@ -18,7 +18,7 @@ from fx.extra.notes.value_notes import described
 from fx.passes.fake_tensor_prop import FakeTensorProp
 from fx.passes.shape_prop import ShapeProp
 from fx.rewriting.rules import Rule, rewrite_until_stable
-from fx.usedef.values import Value
+from fx.use_def.values import Value
 
 aten = torch.ops.aten
 KINDS = ("val", "tensor_meta", "type")

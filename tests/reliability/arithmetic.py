@@ -195,13 +195,13 @@ PART = Part(
     long=2_000,
     plants=(
         Plant(
-            "fx/torch_internals/symbolic_sizes.py",
+            "fx/torch_private/symbolic_sizes.py",
             "    return number.node.shape_env.operate(form, other, number)",
             "    return number.node.shape_env.operate(form, number, other)",
             "7 - n is taken for n - 7",
         ),
         Plant(
-            "fx/torch_internals/symbolic_sizes.py",
+            "fx/torch_private/symbolic_sizes.py",
             "                is_division and not self._is_positive(nodes[1])",
             "                False",
             "divisions by what may be 0, or negative, are taken as exact",

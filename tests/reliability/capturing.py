@@ -366,8 +366,8 @@ def run(seed: int, cases: int) -> Iterator[Outcome]:
         yield Outcome(name, *("".join(sorted(one)) for one in (ours, theirs)))
 
 
-READING = "fx/capture/reading.py"
-CONSTANTS = "fx/capture/constant_tensors.py"
+READING = "fx/capture/guards.py"
+CONSTANTS = "fx/capture/guards.py"
 
 PART = Part(
     "capturing",
@@ -389,13 +389,13 @@ PART = Part(
             "one tensor that is given twice is not told of",
         ),
         Plant(
-            "fx/tracing/concrete_args.py",
+            "fx/tracing/inputs.py",
             "    if type(value) is not type(constant) or not same:\n",
             "    if not same:\n",
             "True is taken for 1, and 1 for 1.0",
         ),
         Plant(
-            "fx/tracing/concrete_args.py",
+            "fx/tracing/inputs.py",
             "repr(value) == repr(constant) if signed else value == constant",
             "value == constant",
             "-0.0 is taken for 0.0",

@@ -188,7 +188,7 @@ def run(seed: int, cases: int) -> Iterator[Outcome]:
         yield Outcome(text, *results)
 
 
-CHANGES = "fx/tracing/changes.py"
+CHANGES = "fx/extra/watching/changes.py"
 FIXED = "fx/extra/watching/fixed.py"
 STATE = "fx/tracing/state.py"
 

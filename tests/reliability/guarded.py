@@ -310,7 +310,7 @@ PART = Part(
             "guards are asked, and not compared",
         ),
         Plant(
-            "fx/torch_internals/symbolic_sizes.py",
+            "fx/torch_private/symbolic_sizes.py",
             "                    bool(tensor.shape[dim] == 1)",
             "                    tensor.shape[dim].__eq__(1)",
             "squeeze is taken to keep each size that is free",

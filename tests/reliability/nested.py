@@ -264,13 +264,13 @@ PART = Part(
             "an error does not say which input is wrong",
         ),
         Plant(
-            "fx/tracing/root.py",
+            "fx/tracing/inputs.py",
             "pytree.tree_flatten(args if is_pair else tuple(args))",
             "pytree.tree_flatten(tuple(args))",
             "a tuple and a dict are read as args and kwargs",
         ),
         Plant(
-            "fx/codegen/variants.py",
+            "fx/codegen/nested.py",
             "        if len(inputs) > len(specs):\n",
             "        if False:\n",
             "an interpreter drops inputs",

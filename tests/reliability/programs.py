@@ -331,14 +331,14 @@ PART = Part(
             "copy.deepcopy(x) copies the graph that is being recorded",
         ),
         Plant(
-            "fx/tracing/concrete_args.py",
+            "fx/tracing/inputs.py",
             "            proxy.node.args = (self._defaults[name],)\n",
             "            make = self._tracer.create_arg\n"
             "            proxy.node.args = (make(self._defaults[name]),)\n",
             "a tensor that is a default is a node",
         ),
         Plant(
-            "fx/tracing/root.py",
+            "fx/tracing/inputs.py",
             "order = [*free[:split], varargs, *free[split:], varkw]",
             "order = [*free, *rest]",
             "keyword-only parameters come before *args",
@@ -369,7 +369,7 @@ PART = Part(
             "a folder has lost the module's own parameters",
         ),
         Plant(
-            "fx/usedef/liveness.py",
+            "fx/use_def/lint.py",
             "for user in nodes for",
             "for user in reversed(nodes) for",
             "values are freed after their first use",

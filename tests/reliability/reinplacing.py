@@ -153,7 +153,7 @@ def memories(tensor: Tensor) -> set[int]:
 
 REINPLACE = "fx/passes/reinplace.py"
 SIMULATION = "fx/reinplacing/simulation.py"
-RECOMPUTING = "fx/reinplacing/recomputing.py"
+RECOMPUTING = "fx/reinplacing/strides.py"
 
 PART = Part(
     name="reinplacing",

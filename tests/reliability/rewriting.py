@@ -399,7 +399,7 @@ def network_difference(lib: Lib, seed: int) -> str:
     return ""
 
 
-MUTATIONS = "fx/rewriting/mutations.py"
+MUTATIONS = "fx/rewriting/places.py"
 RESPECTING = "fx/extra/matching/respecting.py"
 MATCHER = "fx/passes/utils/matcher_utils.py"
 
@@ -471,13 +471,13 @@ PART = Part(
             "a leaf function that is the pattern is traced through",
         ),
         Plant(
-            "fx/usedef/refusals.py",
+            "fx/use_def/errors.py",
             "for kind, convert in CONVERTERS.items():",
             "for kind, convert in CONVERTERS and ():",
             "graphs of torch.fx are refused as patterns",
         ),
         Plant(
-            "fx/rewriting/all_arguments.py",
+            "fx/rewriting/patterns.py",
             "    bound.apply_defaults()\n",
             "",
             "a leaf function's default is not one of its arguments",

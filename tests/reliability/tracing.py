@@ -1009,7 +1009,7 @@ PART = Part(
             "buffers that change while they are traced change no more",
         ),
         Plant(
-            "fx/tracing/changes.py",
+            "fx/extra/watching/changes.py",
             "        if _holds_proxy(change.value):\n",
             "        if False:\n",
             "the root keeps a proxy in the place of its buffer",

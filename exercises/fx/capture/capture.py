@@ -26,18 +26,18 @@ from ..passes.shape_prop import extract_tensor_metadata
 from ..proxy import GraphAppendingTracer, TracerBase
 from ..recording import frames
 from ..schemas.facts import facts_of
-from ..torch_internals import pytree
-from ..torch_internals.dispatch import without_dispatch
-from ..torch_internals.fake_tensors import (
+from ..torch_private import pytree
+from ..torch_private.dispatch import without_dispatch
+from ..torch_private.fake_tensors import (
     DynamicOutputShapeException,
     FakeTensor,
     FakeTensorMode,
     detached,
     unset_fake_temporarily,
 )
-from ..torch_internals.overloads import OpOverload
+from ..torch_private.overloads import OpOverload
 from ..tracing.state import STORED
-from ..usedef.values import Argument, Value
+from ..use_def.values import Argument, Value
 
 Args: TypeAlias = tuple[Value, ...]
 """What a call gives by position."""

@@ -15,20 +15,120 @@ and how a caller's inputs and outputs become the graph's.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import zip_longest
 from types import MappingProxyType
 
 from ..linked_list.linked_list import LinkedList
 from ..node import Node
 from ..tracing.torch_marks import wrap_for
-from ..usedef.lint import parameter_problems
-from ..usedef.protocols import CodeOptions, PythonCode, TransformCodeFunc
-from ..usedef.values import Argument, Value
-from .emit import INDENT, Emitter
-from .global_names import PREFILLED
-from .layout import output_text, parameter_line
-from .local_names import LocalNames
-from .overrides import call_override, printed_as, without_counters
+from ..use_def.contracts import CodeOptions, PythonCode, TransformCodeFunc
+from ..use_def.lint import parameter_problems
+from ..use_def.text import signature_of
+from ..use_def.values import Argument, Value
+from .emit import COUNTER, INDENT, Emitter
+from .names import PREFILLED, LocalNames
+
+
+def parameter_line(parameter: str) -> str:
+    """A line with one parameter; a comment goes behind the comma."""
+    text, hash_, comment = parameter.partition("#")
+    comment = f"  # {comment.lstrip()}" if hash_ else ""
+    return f"{INDENT}{text.rstrip()},{comment}\n"
+
+
+def output_text(
+    value: Argument,
+    descs: Sequence[str] | None,
+    repr_fn: Callable[[object], str],
+) -> str:
+    """What is returned, on a line for each item if there are comments."""
+    if descs is None or not isinstance(value, list | tuple):
+        return repr_fn(value)
+    left, right = "()" if isinstance(value, tuple) else "[]"
+    comments = [f"  # {desc}" for desc in descs[: len(value)]]
+    lines = [
+        f"{INDENT}{repr_fn(item)},{comment}\n"
+        for item, comment in zip_longest(value, comments, fillvalue="")
+    ]
+    return f"{left}\n{''.join(lines)}{right}"
+
+
+def class_text(name: str, code: str, children: Iterable[str]) -> str:
+    """A module as a class in Python.
+
+    Args:
+        name: the name of the class.
+        code: the source of its forward.
+        children: the texts of the classes inside it.
+    """
+    head = f"class {name}(torch.nn.Module):\n" + code.lstrip("\n")
+    return _indent(head) + _indent("\n".join(["", *children]))
+
+
+def _indent(text: str) -> str:
+    """All lines but the first, moved to the right; blank lines are empty."""
+    first, *rest = text.split("\n")
+    moved = (f"{INDENT}{line}" if line.strip() else "" for line in rest)
+    return "\n".join((first, *moved))
+
+
+_counter = re.compile(rf"{COUNTER}(\d+)")
+
+
+def call_override(
+    method: Callable[..., str], *args: Value, **kwargs: Value
+) -> str:
+    """Call a method that may have been written for fewer keywords.
+
+    torch.fx: graph.py, CodeGen._call_method_with_signature_check
+    """
+    if not _is_ours(method):
+        known = signature_of(method).parameters
+        kwargs = {key: kwargs[key] for key in kwargs if key in known}
+    return method(*args, **kwargs)
+
+
+@contextmanager
+def printed_as(
+    variables: LocalNames, method: Callable[..., str]
+) -> Iterator[None]:
+    """Let `repr(node)` be the node's variable while a user's method runs.
+
+    The oldest overrides of `generate_output` write `f"return {value!r}"`, and
+    a node's name need not be its variable.
+    """
+    nodes = () if _is_ours(method) else variables
+    before = {node: node._repr_fn for node in nodes}  # noqa: SLF001
+    try:
+        for node in nodes:
+            node._repr_fn = variables.__getitem__  # noqa: SLF001
+        yield
+    finally:
+        for node in nodes:
+            node._repr_fn = before[node]  # noqa: SLF001
+
+
+def _is_ours(method: Callable[..., str]) -> bool:
+    """Whether a method is from this folder, not a user's."""
+    module = str(getattr(method, "__module__", ""))
+    return module.rpartition(".")[0] == __package__
+
+
+def without_counters(text: str) -> tuple[str, list[int | None]]:
+    """The text without the counters' lines; what they said of the others."""
+    lines: list[str] = []
+    origins: list[int | None] = []
+    index = None
+    for line in text.split("\n"):
+        if found := _counter.fullmatch(line.strip()):
+            index = int(found[1])
+        else:
+            lines.append(line)
+            origins.append(index)
+    return "\n".join(lines), origins
 
 
 def plain_emitter(

@@ -20,19 +20,25 @@ import torch
 
 from ..graph_module import GraphModule
 from ..node import Node
-from ..reinplacing.aliasing import arguments_of
-from ..reinplacing.geometry import geometry, tensors_in
-from ..reinplacing.recomputing import (
+from ..reinplacing.aliasing import arguments_of, geometry, tensors_in
+from ..reinplacing.simulation import (
+    COPY,
+    Call,
+    Kept,
+    ReinplaceReport,
+    Simulation,
+    Verdict,
+    report_on,
+)
+from ..reinplacing.strides import (
     rule_4_strides,
     through_views,
     view_arguments,
     written_by_scatter,
 )
-from ..reinplacing.report import ReinplaceReport, report_on
-from ..reinplacing.simulation import COPY, Call, Kept, Simulation, Verdict
 from ..rewriting.snapshot import Snapshot
 from ..schemas.facts import facts_of
-from ..usedef.values import Value
+from ..use_def.values import Value
 
 __all__ = ["ReinplaceReport", "Verdict", "reinplace", "reinplace_report"]
 

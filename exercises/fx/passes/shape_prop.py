@@ -16,16 +16,16 @@ from torch import nn
 from ..graph_module import GraphModule
 from ..interpreter import Interpreter
 from ..node import Node
-from ..torch_internals import pytree
-from ..torch_internals.fake_tensors import (
+from ..torch_private import pytree
+from ..torch_private.fake_tensors import (
     FakeCopyMode,
     FakeTensorMode,
     detect_fake_mode,
     is_contiguous,
     python_dispatcher,
 )
-from ..usedef.arguments import map_aggregate
-from ..usedef.values import Argument, Value
+from ..use_def.arguments import map_aggregate
+from ..use_def.values import Argument, Value
 
 __all__ = ["ShapeProp", "TensorMetadata"]
 

@@ -10,6 +10,7 @@ calls.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from typing import NamedTuple, TypeAlias, TypedDict
 
@@ -17,10 +18,118 @@ import torch
 
 from ..graph import Graph
 from ..node import Node
-from ..torch_internals.overloads import OpOverload
-from ..usedef.dotted_path import find
-from ..usedef.values import Argument, Value
-from .all_arguments import by_schema, by_signature
+from ..torch_private.overloads import OpOverload
+from ..use_def.arguments import parts
+from ..use_def.dotted_path import find
+from ..use_def.text import signature_of
+from ..use_def.values import LEAVES, Argument, Value
+
+
+def exactly(options: MatchOptions) -> Exact:
+    """What compares two calls, if only `Exact` is there.
+
+    Raises:
+        RuntimeError: an option asks for more.
+    """
+    if wanted := [name for name, on in options.items() if on]:
+        raise RuntimeError(
+            f"{wanted[0]}=True needs fx.extra.matching, which is not there: "
+            "import fx as a whole, or leave the option out"
+        )
+    return Exact()
+
+
+def equal_constants(sought: Argument, found: Argument) -> bool:
+    """Whether two constants are equal and of one type, and so their items."""
+    if type(sought) is not type(found):
+        return False
+    if isinstance(sought, torch.Tensor) and isinstance(found, torch.Tensor):
+        return same_tensor(sought, found)
+    if type(sought) in LEAVES:
+        signed = isinstance(sought, (float, complex))  # 0.0 is not -0.0
+        return bool(sought == found) and (
+            not signed or repr(sought) == repr(found)
+        )
+    if isinstance(sought, dict) and isinstance(found, dict):
+        return sought.keys() == found.keys() and all(
+            equal_constants(value, found[key]) for key, value in sought.items()
+        )
+    ours, theirs = [*parts(sought)], [*parts(found)]
+    if ours and len(ours) == len(theirs):
+        return all(map(equal_constants, ours, theirs))
+    same: Value = sought == found
+    try:
+        return bool(same)
+    except (RuntimeError, ValueError):  # elementwise, as arrays compare
+        return bool(same.all())
+
+
+def same_tensor(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Whether two tensors are equal in all but how they lie in memory."""
+    if (one.dtype, one.device) != (other.dtype, other.device):
+        return False
+    try:
+        return torch.equal(one, other) and torch.equal(
+            _signs(one), _signs(other)
+        )
+    except NotImplementedError:  # no data, or a layout that is not compared
+        return one is other
+
+
+def _signs(tensor: torch.Tensor) -> torch.Tensor:
+    """Which numbers are negative, -0.0 among them; empty if 0 has one sign."""
+    if tensor.is_complex():
+        tensor = torch.view_as_real(tensor.resolve_conj().resolve_neg())
+    if not tensor.is_floating_point() or tensor.is_quantized:
+        return torch.empty(0)
+    is_small = tensor.dtype.itemsize == 1  # which signbit does not take
+    return torch.signbit(tensor.float() if is_small else tensor)
+
+
+def by_schema(node: Node) -> list[Argument]:
+    """All arguments of a call of an OpOverload, defaults filled in."""
+    target: Value = node.target
+    args, kwargs = node.args, node.kwargs
+    arguments: list[Argument] = []
+    for place, parameter in enumerate(target._schema.arguments):
+        if parameter.name in kwargs:
+            arguments.append(kwargs[parameter.name])
+        elif not parameter.kwarg_only and place < len(args):
+            arguments.append(args[place])
+        else:
+            arguments.append(parameter.default_value)
+    return arguments
+
+
+def by_signature(
+    pattern: Node, node: Node
+) -> tuple[list[Argument], list[Argument]] | None:
+    """All arguments of two calls of one leaf function, in one order.
+
+    None if the pattern's target is not a leaf function, or if either call does
+    not fit its parameters.
+    """
+    target: Value = pattern.target
+    is_leaf = pattern.meta.get("is_wrapped") and node.target is pattern.target
+    if not is_leaf:
+        return None
+    try:
+        signature = signature_of(target)
+        return _bound(signature, pattern), _bound(signature, node)
+    except (TypeError, ValueError):  # it does not fit, or is written in C
+        return None
+
+
+def _bound(signature: inspect.Signature, node: Node) -> list[Argument]:
+    """The arguments of a call in the order of the parameters.
+
+    Raises:
+        TypeError: the arguments do not fit the parameters.
+    """
+    bound = signature.bind(*node.args, **node.kwargs)
+    bound.apply_defaults()
+    return [*bound.arguments.values()]
+
 
 Pair: TypeAlias = tuple[Sequence[Argument], Sequence[Argument]]
 """The arguments of two calls in one order: the pattern's, the graph's."""
@@ -281,3 +390,82 @@ def upstream(anchor: Node, stop: Container[Node]) -> dict[Node, Node | None]:
                 user[operand] = node
                 stack.append(operand)
     return user
+
+
+class Candidates:
+    """The candidates for the anchors of one pattern in one graph.
+
+    Attributes:
+        pools: for each anchor, its candidates in order; empty lists if some
+            node of the pattern has no possible partner.
+    """
+
+    def __init__(
+        self,
+        pattern: PreparedPattern,
+        graph: Graph,
+        name: str,
+        *,
+        exhaustive: bool,
+    ) -> None:
+        """Look up all nodes that call what the pattern calls.
+
+        Args:
+            pattern: what to look for.
+            graph: where to look.
+            name: nodes with this in their names are candidates, too.
+            exhaustive: keep candidates that cannot lead to a match.
+
+        Cost: O(nodes found + their uses); O(nodes) the first time, and with
+        options.
+        """
+        self._pattern = pattern
+        calls = [n for n in pattern.nodes if not pattern.nodes[n].wildcard]
+        found = pattern.comparison.partners(graph, calls)
+        named = [n for n in graph.nodes if name in n.name] if name else []
+        self._possible: set[Node] = set().union(named, *found.values())
+        self.pools: list[list[Node]] = [[] for _ in pattern.anchors]
+        self._ends: list[set[Node]] = []
+        if not (all(found.values()) or name or exhaustive):
+            return
+        for place, anchor in enumerate(pattern.anchors):
+            pool = found.get(anchor) or []
+            if anchor not in found:
+                pool = [*graph.nodes]
+            elif name:
+                pool = sorted({*pool, *named})
+            elif not exhaustive:
+                needed = upstream(anchor, ())
+                rare = min((found[n] for n in needed if n in found), key=len)
+                if 4 * len(rare) < len(pool):
+                    pool = self._below(rare, {*pool})
+            self.pools[place] = pool
+            self._ends.append({*pool})
+
+    def near(self, place: int, paired: Mapping[Node, Value]) -> list[Node]:
+        """The candidates for a further anchor, given what is paired already.
+
+        They are below a node that the anchors share, an operation if there is
+        one: an input may have many more users.
+        """
+        user = upstream(self._pattern.anchors[place], paired)
+        shared = [node for node in user if node in paired]
+        shared.sort(key=lambda node: node.op == "placeholder")
+        start = paired[shared[0]] if shared else None
+        if not isinstance(start, Node):
+            return self.pools[place]
+        return self._below([start], self._ends[place])
+
+    def _below(self, starts: Iterable[Node], ends: set[Node]) -> list[Node]:
+        """Those of `ends` that are not further below than in the pattern."""
+        reached = dict.fromkeys(starts)
+        front = [*reached]
+        for _ in self._pattern.nodes:
+            users = {user: None for node in front for user in node.users}
+            front = [
+                user
+                for user in users
+                if user in self._possible and user not in reached
+            ]
+            reached |= dict.fromkeys(front)
+        return sorted([node for node in reached if node in ends])

@@ -31,9 +31,9 @@ from torch import nn
 from torch.autograd import forward_ad
 from torch.nn.modules.lazy import LazyModuleMixin
 
-from ...torch_internals.modules import DropoutNd, NormBase, SpectralNorm
-from ...torch_internals.operators import NESTING_LEVELS
-from ...usedef.values import Value
+from ...torch_private.modules import DropoutNd, NormBase, SpectralNorm
+from ...torch_private.operators import NESTING_LEVELS
+from ...use_def.values import Value
 
 CALLED_FOR_EFFECT: Final[tuple[Callable[..., Value], ...]] = (
     builtins.delattr,

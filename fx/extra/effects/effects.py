@@ -42,9 +42,10 @@ from torch import nn
 
 from ...node import Node
 from ...schemas.facts import Facts, facts_of_overloads
-from ...torch_internals import pytree
-from ...torch_internals.operators import INFERENCE_MODE
-from ...usedef.dead_code import (
+from ...torch_private import pytree
+from ...torch_private.operators import INFERENCE_MODE
+from ...use_def.contracts import CodeGenerator
+from ...use_def.dead_code import (
     RULE,
     Rule,
     Unknown,
@@ -52,11 +53,10 @@ from ...usedef.dead_code import (
     is_in,
     side_effect_registry,
 )
-from ...usedef.dotted_path import PathError, find, look_up
-from ...usedef.protocols import CodeGenerator
-from ...usedef.qualified_names import _get_qualified_name, resolves_to
-from ...usedef.refusals import refuse_torchs
-from ...usedef.values import Argument, Value
+from ...use_def.dotted_path import PathError, find, look_up
+from ...use_def.errors import refuse_torchs
+from ...use_def.text import _get_qualified_name, resolves_to
+from ...use_def.values import Argument, Value
 from ..example_trace.guards import Guards
 from . import effect_tables as tables
 from .function_effects import (
@@ -590,7 +590,7 @@ def _sound(unknown: Unknown) -> Callable[[Node], bool]:
 
 
 class MemoryRule:
-    """The rule of `must_keep`, for all graphs: see `usedef.dead_code`."""
+    """The rule of `must_keep`, for all graphs: see `use_def.dead_code`."""
 
     def is_impure(self, node: Node, impure_random: bool) -> bool:
         """Whether removing a node is known to change what a program does."""

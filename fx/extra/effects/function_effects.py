@@ -34,25 +34,21 @@ from ...schemas.facts import (
     facts_of_overloads,
 )
 from ...schemas.signatures import python_signature
-from ...torch_internals.operators import (
-    CustomOpDef,
-    declared_effect,
-    has_kernel,
-)
-from ...torch_internals.overloads import (
+from ...torch_private.operators import CustomOpDef, declared_effect, has_kernel
+from ...torch_private.overloads import (
     HigherOrderOperator,
     OpOverload,
     OpOverloadPacket,
     called_for_effect,
 )
-from ...usedef.dead_code import is_in, side_effect_registry
-from ...usedef.qualified_names import (
+from ...use_def.dead_code import is_in, side_effect_registry
+from ...use_def.text import (
     _get_qualified_name,
     is_from_torch,
     pretty_target,
     resolves_to,
 )
-from ...usedef.values import Argument
+from ...use_def.values import Argument
 from . import effect_tables as tables
 
 

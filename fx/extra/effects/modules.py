@@ -15,8 +15,8 @@ from typing import Final
 from torch import nn
 
 from ...schemas.facts import Parameter
-from ...torch_internals.modules import GLOBAL_HOOKS, HOOKS
-from ...usedef.qualified_names import resolves_to
+from ...torch_private.modules import GLOBAL_HOOKS, HOOKS
+from ...use_def.text import resolves_to
 from .effect_tables import FRESH_MODULES, MODULE_EFFECTS
 from .function_effects import Effect, effect_of_function
 

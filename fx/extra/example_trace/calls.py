@@ -30,13 +30,13 @@ from torch import nn
 from torch.overrides import TorchFunctionMode
 
 from ...recording.operators import magic_methods
-from ...torch_internals import pytree
-from ...torch_internals.modules import HOOKS
-from ...torch_internals.symbolic_sizes import SYMBOLIC
+from ...torch_private import pytree
+from ...torch_private.modules import HOOKS
+from ...torch_private.symbolic_sizes import SYMBOLIC
 from ...tracing.patching import TRACES, names_of
 from ...tracing.state import is_library
 from ...tracing.wrapping import ORIGINAL, all_wrapped_globals, original_of
-from ...usedef.values import Value
+from ...use_def.values import Value
 from . import errors
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from torch import nn
 
 from ...proxy import TraceError
 from ...recording import frames
-from ...torch_internals.symbolic_sizes import DATA_DEPENDENT, UNSUPPORTED
+from ...torch_private.symbolic_sizes import DATA_DEPENDENT, UNSUPPORTED
 from ..watching.advice import raised_in
 
 Paths: TypeAlias = Mapping[nn.Module, str]

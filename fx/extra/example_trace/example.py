@@ -29,8 +29,8 @@ import torch
 from ...linked_list.namespace import is_parameter_name
 from ...node import Node
 from ...proxy import TraceError
-from ...torch_internals.fake_tensors import is_fake, mark_as_parameter
-from ...usedef.values import Value
+from ...torch_private.fake_tensors import is_fake, mark_as_parameter
+from ...use_def.values import Value
 from . import errors
 from .guarded_code import Inputs, Parameter
 from .guards import NAMES, Guard, same_objects

@@ -24,15 +24,14 @@ from typing import Final, NamedTuple
 import torch
 from torch.fx import graph as torch_graph
 
-from ...codegen.codegen import CodeGen
+from ...codegen.codegen import CodeGen, output_text
 from ...codegen.emit import INDENT
-from ...codegen.layout import output_text
 from ...graph import Graph
 from ...linked_list.linked_list import LinkedList
 from ...node import Node
-from ...usedef.dotted_path import find
-from ...usedef.lint import Problem, parameter_problems
-from ...usedef.values import Argument, Value
+from ...use_def.dotted_path import find
+from ...use_def.lint import Problem, parameter_problems
+from ...use_def.values import Argument, Value
 from .guards import GuardError, Guards
 from .structures import (
     Apart,

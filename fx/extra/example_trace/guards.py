@@ -35,12 +35,12 @@ import torch
 from torch import nn
 
 from ...proxy import TraceError
-from ...torch_internals.operators import (
+from ...torch_private.operators import (
     INFERENCE_MODE,
     exit_autocast,
     switch_gradients,
 )
-from ...usedef.values import STANDING_FOR_VALUES, Value
+from ...use_def.values import STANDING_FOR_VALUES, Value
 
 
 class GuardError(RuntimeError):

@@ -55,23 +55,23 @@ from ...graph_module import GraphModule
 from ...node import Node
 from ...proxy import TraceError
 from ...recording import frames
-from ...torch_internals import pytree
-from ...torch_internals.fake_tensors import FakeTensor
-from ...torch_internals.operators import (
+from ...torch_private import pytree
+from ...torch_private.fake_tensors import FakeTensor
+from ...torch_private.operators import (
     INFERENCE_MODE,
     enter_autocast,
     exit_autocast,
     switch_gradients,
 )
-from ...torch_internals.symbolic_sizes import SYMBOLIC, specialize
-from ...torch_internals.transforms import (
+from ...torch_private.symbolic_sizes import SYMBOLIC, specialize
+from ...torch_private.transforms import (
     VMAP,
     autocast_arguments,
     broadcast_to_and_flatten,
 )
 from ...tracing.patching import TRACES
 from ...tracing.wrapping import original_of
-from ...usedef.values import Argument, Value
+from ...use_def.values import Argument, Value
 from ..watching.switches import PLACES as SWITCHES
 from . import errors
 from .calls import Call, Lifting, current, handing_to

@@ -39,9 +39,9 @@ from typing import Final, NamedTuple
 import torch
 from torch import nn
 
-from ...torch_internals import pytree
-from ...torch_internals.overloads import OpOverload, OpOverloadPacket
-from ...usedef.values import Value
+from ...torch_private import pytree
+from ...torch_private.overloads import OpOverload, OpOverloadPacket
+from ...use_def.values import Value
 
 # -- constants -----------------------------------------------------------------
 

@@ -30,11 +30,11 @@ from torch import nn
 
 from ...proxy import TraceError
 from ...recording import frames
-from ...torch_internals import pytree, watching
-from ...torch_internals.overloads import assert_
-from ...torch_internals.symbolic_sizes import SYMBOLIC, specialize
+from ...torch_private import pytree, watching
+from ...torch_private.overloads import assert_
+from ...torch_private.symbolic_sizes import SYMBOLIC, specialize
 from ...tracing.wrapping import original_of
-from ...usedef.values import Value
+from ...use_def.values import Value
 from . import errors
 from .calls import Call
 from .guards import OF_MODES, Guard, answered

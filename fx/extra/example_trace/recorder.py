@@ -50,23 +50,23 @@ from ...linked_list.opcodes import Opcode, Target
 from ...node import Node, map_arg
 from ...proxy import TraceError
 from ...recording import frames
-from ...torch_internals import pytree
-from ...torch_internals.fake_tensors import (
+from ...torch_private import pytree
+from ...torch_private.fake_tensors import (
     detached,
     is_fake,
     unset_fake_temporarily,
 )
-from ...torch_internals.modules import has_backward_hook
-from ...torch_internals.symbolic_sizes import (
+from ...torch_private.modules import has_backward_hook
+from ...torch_private.symbolic_sizes import (
     DATA_DEPENDENT,
     SYMBOLIC,
     hint_of,
     specialize,
 )
-from ...torch_internals.transforms import is_wrapped
+from ...torch_private.transforms import is_wrapped
 from ...tracing.state import Held, State
 from ...tracing.tracer import Tracer
-from ...usedef.values import Argument, Value
+from ...use_def.values import Argument, Value
 from ..watching.fixed import Entered
 from . import errors
 from .calls import (

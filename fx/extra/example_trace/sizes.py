@@ -31,16 +31,16 @@ from ...graph import Graph
 from ...node import Node
 from ...proxy import TraceError
 from ...recording import frames
-from ...torch_internals.fake_tensors import FakeTensorMode
-from ...torch_internals.overloads import assert_
-from ...torch_internals.symbolic_sizes import (
+from ...torch_private.fake_tensors import FakeTensorMode
+from ...torch_private.overloads import assert_
+from ...torch_private.symbolic_sizes import (
     SYMBOLIC,
     constant,
     expression_of,
     new_env,
     new_size,
 )
-from ...usedef.values import Argument, Value
+from ...use_def.values import Argument, Value
 from .guards import Guard, answered, of_kind
 
 Dims: TypeAlias = Mapping[int, Value] | None

@@ -29,9 +29,9 @@ from torch import nn
 
 from ...node import Node
 from ...proxy import TraceError
-from ...torch_internals.fake_tensors import is_fake
-from ...torch_internals.symbolic_sizes import SYMBOLIC
-from ...usedef.values import STANDING_FOR_VALUES, Value
+from ...torch_private.fake_tensors import is_fake
+from ...torch_private.symbolic_sizes import SYMBOLIC
+from ...use_def.values import STANDING_FOR_VALUES, Value
 from . import errors
 from .guards import GuardError, refuse
 from .kinds import (

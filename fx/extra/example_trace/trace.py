@@ -34,21 +34,26 @@ from ...graph_module import GraphModule
 from ...node import Node
 from ...proxy import TraceError
 from ...recording import frames
-from ...torch_internals.fake_tensors import is_fake, python_dispatcher
-from ...torch_internals.modules import has_backward_hook
-from ...torch_internals.symbolic_sizes import (
+from ...torch_private.fake_tensors import is_fake, python_dispatcher
+from ...torch_private.modules import has_backward_hook
+from ...torch_private.symbolic_sizes import (
     DATA_DEPENDENT,
     UNSUPPORTED,
     arithmetic,
     settings,
 )
-from ...tracing import watch as told
-from ...tracing.changes import changes
+from ...tracing import tracer as told
 from ...tracing.patching import TRACES
 from ...tracing.questions import FLAGS
-from ...tracing.trace_run import TraceRun, _module_call, _module_getattr
-from ...tracing.tracer import Root, Tracer
-from ...usedef.values import Value
+from ...tracing.tracer import (
+    Root,
+    Tracer,
+    TraceRun,
+    _module_call,
+    _module_getattr,
+)
+from ...use_def.values import Value
+from ..watching.changes import changes
 from ..watching.fixed import FIXED_MODE
 from ..watching.watching import QUESTION, TRAINING, Watching
 from . import errors, handlers, trial

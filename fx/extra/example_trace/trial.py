@@ -28,13 +28,13 @@ from typing import Final, NamedTuple, TypeAlias
 import torch
 
 from ...proxy import TraceError
-from ...torch_internals.fake_tensors import FakeTensor, preserving_versions
-from ...tracing.changes import changes
+from ...torch_private.fake_tensors import FakeTensor, preserving_versions
 from ...tracing.patching import TRACES, put
 from ...tracing.state import Held
 from ...tracing.wrapping import ORIGINAL, original_of
-from ...usedef.dotted_path import MISSING
-from ...usedef.values import Value
+from ...use_def.dotted_path import MISSING
+from ...use_def.values import Value
+from ..watching.changes import changes
 from .calls import current
 from .structures import Apart, Part, difference, in_words
 

@@ -32,7 +32,7 @@ from typing import Final
 import torch.fx
 
 from ...compat.first_use import importer
-from ...usedef.values import Value
+from ...use_def.values import Value
 
 __all__ = ["Lender", "install", "names_of"]
 

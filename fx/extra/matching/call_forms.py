@@ -27,21 +27,22 @@ from torch import nn
 from ...graph import Graph
 from ...node import Node
 from ...operator_schemas import alike, may_convert, type_matches
-from ...rewriting.comparing import equal_constants, same_tensor
 from ...rewriting.patterns import (
     BY_OPCODE,
     Exact,
     MatchOptions,
     Pair,
+    equal_constants,
     fetched,
+    same_tensor,
     side_by_side,
 )
 from ...schemas.facts import Facts, builtin_name, facts_of, facts_of_overloads
 from ...schemas.signatures import python_signature, signature_of_operator
-from ...torch_internals.operators import has_kernel
-from ...torch_internals.overloads import OpOverload, OpOverloadPacket
-from ...usedef.qualified_names import resolves_to
-from ...usedef.values import Argument, Value
+from ...torch_private.operators import has_kernel
+from ...torch_private.overloads import OpOverload, OpOverloadPacket
+from ...use_def.text import resolves_to
+from ...use_def.values import Argument, Value
 from ..effects.effects import by_itself, first_of, overloads_of, owned
 from .matched_modules import matched_path
 

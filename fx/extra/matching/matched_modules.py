@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from torch import nn
 
 from ...node import Node
-from ...usedef.dotted_path import look_up
-from ...usedef.values import Value
+from ...use_def.dotted_path import look_up
+from ...use_def.values import Value
 from ..effects.effects import owned
 
 

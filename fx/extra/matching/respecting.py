@@ -1,7 +1,7 @@
 """Extra: whether a rewrite keeps what a program writes and reads.
 
 Two things may change. A node of a match may move across a write or a read: see
-`rewriting.mutations`. And a write may be gone, or be new:
+`rewriting.places`. And a write may be gone, or be new:
 
     y.mul_(y.sigmoid())      replaced by    silu(y)
     return y                 would be another value
@@ -19,12 +19,17 @@ from typing import NamedTuple, TypeAlias
 
 from ...graph import Graph
 from ...node import Node
-from ...rewriting.comparing import equal_constants
-from ...rewriting.mutations import Counts, effects_before, written_between
-from ...rewriting.places import computed, last_input
+from ...rewriting.patterns import equal_constants
+from ...rewriting.places import (
+    Counts,
+    computed,
+    effects_before,
+    last_input,
+    written_between,
+)
 from ...rewriting.templates import Rewrite, Template
-from ...usedef.dotted_path import look_up
-from ...usedef.values import Argument, Value
+from ...use_def.dotted_path import look_up
+from ...use_def.values import Argument, Value
 from ..effects.effects import Effect, Memory, classify, effect_of_module, owned
 
 

@@ -31,10 +31,10 @@ from ...graph_module import GraphModule
 from ...node import Node, map_arg
 from ...recording import frames
 from ...rewriting.snapshot import Snapshot
-from ...torch_internals import pytree
+from ...torch_private import pytree
 from ...traceback import OF_VALUE
-from ...usedef.dead_code import RULE
-from ...usedef.values import Value
+from ...use_def.dead_code import RULE
+from ...use_def.values import Value
 
 Notes: TypeAlias = Mapping[str, Value]
 """The meta of a node, or the part of it that is about its value."""

@@ -23,7 +23,7 @@ from typing import Final
 from ...codegen.emit import Emitter
 from ...node import Node, map_arg
 from ...recording.operators import syntax_of
-from ...usedef.values import Value
+from ...use_def.values import Value
 
 _OF_TARGET: Final = "_boxed_arg_indices"
 _OF_CALL: Final = "boxed_arg_indices"

@@ -19,15 +19,15 @@ from typing import Final
 import torch
 
 from ...codegen.argument_text import ArgumentPrinter, is_sum
-from ...codegen.failures import frames_of
-from ...codegen.global_names import GlobalNames
+from ...codegen.names import GlobalNames
+from ...codegen.source import frames_of
 from ...immutable_collections import immutable_dict, immutable_list
 from ...node import Node
-from ...torch_internals.fake_tensors import FakeTensor
-from ...torch_internals.overloads import HigherOrderOperator, OpOverload
-from ...usedef.node_text import device_text, dtype_text, has_strides
-from ...usedef.protocols import CodeOptions
-from ...usedef.values import LEAVES, Value
+from ...torch_private.fake_tensors import FakeTensor
+from ...torch_private.overloads import HigherOrderOperator, OpOverload
+from ...use_def.contracts import CodeOptions
+from ...use_def.text import device_text, dtype_text, has_strides
+from ...use_def.values import LEAVES, Value
 from .boxed import BoxingEmitter
 
 # These are torch.fx's, and so are the names of profiler ranges, for which tools

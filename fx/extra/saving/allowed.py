@@ -29,7 +29,7 @@ from torch.return_types import all_return_types
 
 from ...proxy import assert_fn
 from ...schemas.facts import facts_of_overloads
-from ...torch_internals.operators import (
+from ...torch_private.operators import (
     INFERENCE_MODE,
     NN,
     enter_autocast,
@@ -37,10 +37,10 @@ from ...torch_internals.operators import (
     has_kernel,
     switch_gradients,
 )
-from ...torch_internals.overloads import OpOverload, OpOverloadPacket, assert_
-from ...tracing.concrete_args import _assert_is_none, _assert_same
-from ...usedef.qualified_names import _type_repr, pretty_target
-from ...usedef.values import Value
+from ...torch_private.overloads import OpOverload, OpOverloadPacket, assert_
+from ...tracing.inputs import _assert_is_none, _assert_same
+from ...use_def.text import _type_repr, pretty_target
+from ...use_def.values import Value
 from ..effects.effect_tables import OF_PYTHON, PURE_TORCH
 from ..example_trace.guards import Guards, answered
 

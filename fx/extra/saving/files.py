@@ -22,7 +22,7 @@ from zipfile import ZipFile
 import torch
 from torch import nn
 
-from ...usedef.values import Value
+from ...use_def.values import Value
 
 TEXT: Final = "graph.jsonl"
 WEIGHTS: Final = "weights.pt"

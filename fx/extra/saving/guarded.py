@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...linked_list.namespace import is_parameter_name
-from ...usedef.values import Value
+from ...use_def.values import Value
 from ..example_trace.guarded_code import (
     GuardedCodeGen,
     Inputs,

@@ -15,7 +15,7 @@ from torch import nn
 
 from ...graph import Graph
 from ...graph_module import OWN, GraphModule
-from ...usedef.values import Value
+from ...use_def.values import Value
 from .values import Codec
 
 GRAPH_MODULE: Final = "fx.GraphModule"

@@ -36,21 +36,21 @@ from typing import Final, NamedTuple, TypeAlias, TypeVar
 import torch
 
 from ...codegen.codegen import CodeGen
-from ...codegen.variants import _BoxedCodeGen, _PyTreeCodeGen
+from ...codegen.nested import _BoxedCodeGen, _PyTreeCodeGen
 from ...linked_list.linked_list import Link
 from ...linked_list.ordered_graph import OrderedGraph
-from ...torch_internals import pytree
-from ...torch_internals.fake_tensors import FakeTensor, FakeTensorMode
-from ...torch_internals.overloads import OpOverload, OpOverloadPacket
+from ...torch_private import pytree
+from ...torch_private.fake_tensors import FakeTensor, FakeTensorMode
+from ...torch_private.overloads import OpOverload, OpOverloadPacket
 from ...tracing.tracer import Tracer
-from ...usedef.protocols import PyTreeInfo
-from ...usedef.qualified_names import (
+from ...use_def.contracts import PyTreeInfo
+from ...use_def.text import (
     _get_qualified_name,
     _type_repr,
     importable,
     resolves_to,
 )
-from ...usedef.values import LEAVES, Value
+from ...use_def.values import LEAVES, Value
 
 LinkT = TypeVar("LinkT", bound=Link)
 

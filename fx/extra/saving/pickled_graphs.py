@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from ...graph import Graph
 from ...node import Node
-from ...usedef.qualified_names import importable
-from ...usedef.values import Value
+from ...use_def.text import importable
+from ...use_def.values import Value
 from .packing import Packed, pack, portable, unpack
 
 

@@ -17,8 +17,8 @@ from typing import Final
 
 from ...codegen.attributes import at_first, state_of
 from ...graph_module import GraphModule, class_below
-from ...usedef.qualified_names import importable
-from ...usedef.values import Value
+from ...use_def.text import importable
+from ...use_def.values import Value
 
 _CLASS: Final = "_graphmodule_cls"
 _CLASS_NAME: Final = "_graphmodule_cls_name"

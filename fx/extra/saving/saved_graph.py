@@ -23,15 +23,15 @@ from typing import Final
 from torch import nn
 
 from ...codegen.codegen import CodeGen
-from ...codegen.variants import _PyTreeCodeGen
+from ...codegen.nested import _PyTreeCodeGen
 from ...compat.first_use import importer
 from ...graph import Graph
 from ...graph_module import GraphModule
 from ...linked_list.namespace import is_parameter_name
 from ...node import Node
-from ...usedef.lint import problems
-from ...usedef.refusals import refuse_torchs
-from ...usedef.values import Value
+from ...use_def.errors import refuse_torchs
+from ...use_def.lint import problems
+from ...use_def.values import Value
 from . import files
 from .allowed import Allowed
 from .module_tree import Rehearsal, Tree, check_path, module_records

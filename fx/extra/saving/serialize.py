@@ -30,15 +30,15 @@ import torch
 from torch import nn
 
 from ...codegen.attributes import SPECS, bare, paths_in
+from ...codegen.names import is_attribute_name
 from ...codegen.source import CompiledForward
-from ...codegen.syntax import is_attribute_name
 from ...graph_module import GraphModule
 from ...recording import frames
-from ...torch_internals import pytree
-from ...torch_internals.modules import beside_forward
+from ...torch_private import pytree
+from ...torch_private.modules import beside_forward
 from ...tracing.wrapping import original_of
-from ...usedef.protocols import PythonCode
-from ...usedef.values import Value
+from ...use_def.contracts import PythonCode
+from ...use_def.values import Value
 
 _GLOBALS: Final = "module.globals.pt"
 _BESIDE: Final = f"__file__.removesuffix('module.py') + {_GLOBALS!r}"

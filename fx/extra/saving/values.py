@@ -30,8 +30,8 @@ from torch.return_types import all_return_types
 from ...codegen.attributes import bare
 from ...immutable_collections import immutable_dict, immutable_list
 from ...node import Node
-from ...usedef.qualified_names import _type_repr
-from ...usedef.values import Value
+from ...use_def.text import _type_repr
+from ...use_def.values import Value
 from .allowed import Allowed
 
 _THEMSELVES: Final = (NoneType, bool, int, float, str)

@@ -23,7 +23,7 @@ import torch
 
 from ...proxy import Proxy, TracerBase
 from ...recording import frames
-from ...usedef.values import Value
+from ...use_def.values import Value
 
 _OF_PROXIES: Final = ("node", "tracer")
 """What each proxy has, and no tensor."""

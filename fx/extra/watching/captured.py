@@ -32,10 +32,10 @@ from torch import nn
 
 from ...node import Node
 from ...recording import frames
-from ...tracing.changes import Change, warn_of_changes
 from ...tracing.state import STORED, State
-from ...usedef.values import Value
+from ...use_def.values import Value
 from ..captured_writes import Fetched, warn_of_writes
+from .changes import Change, warn_of_changes
 
 _PLAIN: Final = (torch.Tensor, nn.Parameter)
 """Exact types of the tensors that are watched for writes: lazy parameters

@@ -21,8 +21,8 @@ from ...graph import Graph
 from ...graph_module import GraphModule
 from ...node import Node
 from ...recording import frames
-from ...torch_internals.modules import HOOKS
-from ...usedef.values import Value
+from ...torch_private.modules import HOOKS
+from ...use_def.values import Value
 
 FIXED_MODE: Final = "fixed_training"
 """The key in the output's `meta` for a `FixedMode`, as a plain tuple."""

@@ -25,7 +25,7 @@ from typing import Final
 import torch
 
 from ...proxy import Proxy
-from ...usedef.values import Value
+from ...use_def.values import Value
 
 LIMITS: Final = {id(kind): kind for kind in (torch.finfo, torch.iinfo)}
 """The two classes, by identity: programs import them by name."""

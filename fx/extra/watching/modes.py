@@ -29,10 +29,10 @@ from torch.autograd.function import BackwardCFunction
 
 from ...graph import Graph
 from ...recording import frames
-from ...torch_internals.watching import GRADIENTS
+from ...torch_private.watching import GRADIENTS
 from ...tracing.patching import TRACES
 from ...tracing.wrapping import find_proxy
-from ...usedef.values import Value
+from ...use_def.values import Value
 
 MODES: Final = (
     GRADIENTS,

@@ -16,8 +16,8 @@ from typing import Final
 from torch import nn
 
 from ...recording import frames
-from ...torch_internals.modules import beside_forward
-from ...usedef.values import Value
+from ...torch_private.modules import beside_forward
+from ...use_def.values import Value
 
 
 def warn_of_unseen(root: nn.Module, name: str) -> None:

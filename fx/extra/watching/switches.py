@@ -33,8 +33,8 @@ from torch.overrides import TorchFunctionMode
 from torch.utils import checkpoint
 
 from ...recording import frames
-from ...torch_internals.watching import DeviceContext, DispatchMode
-from ...usedef.values import Value
+from ...torch_private.watching import DeviceContext, DispatchMode
+from ...use_def.values import Value
 
 _FUNCTIONS: Final[tuple[tuple[ModuleType, str], ...]] = (
     (

@@ -14,18 +14,16 @@ import torch
 from torch import nn
 
 from ...node import Node
-from ...tracing.changes import Change, changes, put_back_proxies
 from ...tracing.patching import TRACES
 from ...tracing.questions import FLAGS
 from ...tracing.state import State
-from ...tracing.trace_run import Function, TraceRun, replacing
-from ...tracing.tracer import Tracer
-from ...tracing.watch import Watch
+from ...tracing.tracer import Function, Tracer, TraceRun, Watch, replacing
 from ...tracing.wrapping import QUESTIONS, Globals
-from ...usedef.values import Value
+from ...use_def.values import Value
 from .advice import explain
 from .asking import warn_unless_a_tensor_agrees
 from .captured import Captured
+from .changes import Change, changes, put_back_proxies
 from .fixed import Entered, Training
 from .limits import LIMITS, stand_in
 from .modes import APPLY, MODES, Modes

@@ -6,8 +6,8 @@ import abc
 from typing import NamedTuple
 
 from ...graph_module import GraphModule
-from ...usedef.refusals import refuse_torchs
-from ...usedef.values import Value
+from ...use_def.errors import refuse_torchs
+from ...use_def.values import Value
 
 __all__ = ["PassBase", "PassResult"]
 

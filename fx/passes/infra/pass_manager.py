@@ -15,8 +15,8 @@ from typing import Final, NamedTuple, TypeAlias
 from torch import nn
 
 from ...graph_module import GraphModule
-from ...usedef.annotations import signature_of
-from ...usedef.values import Value
+from ...use_def.text import signature_of
+from ...use_def.values import Value
 from .pass_base import PassResult
 
 __all__ = [

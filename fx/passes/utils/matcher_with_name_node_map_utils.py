@@ -21,8 +21,8 @@ from ...graph import Graph
 from ...graph_module import GraphModule
 from ...node import Node
 from ...rewriting.templates import graph_of
-from ...torch_internals import pytree as torch_pytree
-from ...usedef.values import Value
+from ...torch_private import pytree as torch_pytree
+from ...use_def.values import Value
 from .matcher_utils import InternalMatch, MatchOptions, SubgraphMatcher
 
 __all__ = ["SubgraphMatcherWithNameNodeMap"]

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 
 from ...graph import Graph
 from ...node import Node
-from ...usedef.refusals import refuse_torchs
-from ...usedef.values import Value
+from ...use_def.errors import refuse_torchs
+from ...use_def.values import Value
 
 __all__ = [
     "SourcePartition",

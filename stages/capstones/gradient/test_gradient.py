@@ -13,7 +13,7 @@ import torch
 from fx.graph import Graph
 from fx.graph_module import GraphModule
 from fx.proxy import GraphAppendingTracer, Proxy
-from fx.usedef.values import Value
+from fx.use_def.values import Value
 from stages.capstones.board import Board, Program, Row, timed
 from stages.capstones.gradient.networks import NETWORKS, loss, program_of
 from stages.capstones.gradient.variant import Operator, operators

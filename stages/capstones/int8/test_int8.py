@@ -19,7 +19,7 @@ from fx.graph_module import GraphModule
 from fx.interpreter import Interpreter
 from fx.node import Node
 from fx.tracing.tracer import Tracer
-from fx.usedef.values import Value
+from fx.use_def.values import Value
 from stages.capstones.board import Board, Program, Row, timed
 from stages.capstones.int8.programs import ALONE, CASES, WIDTH
 from stages.checking import Mistake, check, same

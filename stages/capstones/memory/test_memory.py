@@ -14,7 +14,7 @@ from fx.experimental.proxy_tensor import make_fx
 from fx.graph_module import GraphModule
 from fx.interpreter import Interpreter
 from fx.node import Node
-from fx.usedef.values import Value
+from fx.use_def.values import Value
 from stages.capstones.board import Board, Program, Row, timed
 from stages.checking import check
 from tests.zoo import ZOO, Network, borrow

@@ -19,7 +19,7 @@ from fx.graph_module import GraphModule
 from fx.node import Node
 from fx.passes.shape_prop import ShapeProp
 from fx.proxy import Proxy
-from fx.usedef.values import Value
+from fx.use_def.values import Value
 
 Operand: TypeAlias = Value
 """A Proxy, or a number."""

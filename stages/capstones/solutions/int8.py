@@ -19,7 +19,7 @@ from torch.nn import functional as F
 
 from fx.graph_module import GraphModule
 from fx.node import Node
-from fx.usedef.values import Value
+from fx.use_def.values import Value
 
 Key: TypeAlias = tuple[int, torch.Size, tuple[int, ...]]
 """Tells whether two tensors are the same numbers in memory."""

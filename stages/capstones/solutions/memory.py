@@ -17,7 +17,7 @@ import torch
 from fx.graph_module import GraphModule
 from fx.interpreter import Interpreter
 from fx.node import Node
-from fx.usedef.values import Value
+from fx.use_def.values import Value
 
 ALIGNMENT: Final = 64
 

@@ -13,7 +13,7 @@ import torch.fx
 from e3nn import nn as e3nn_nn
 from e3nn import o3
 
-from fx.usedef.values import Value
+from fx.use_def.values import Value
 from tests.clients.record import Notes, case, module
 
 PACKAGES = ("e3nn", "opt-einsum-fx")

@@ -12,7 +12,7 @@ import torch
 from hls4ml import converters, utils
 from torch import nn
 
-from fx.usedef.values import Value
+from fx.use_def.values import Value
 from tests.clients.record import case
 
 PACKAGES = ("hls4ml", "torch")

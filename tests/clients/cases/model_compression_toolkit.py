@@ -9,7 +9,7 @@ import model_compression_toolkit as mct
 import torch
 from torch import nn
 
-from fx.usedef.values import Value
+from fx.use_def.values import Value
 from tests.clients.record import Notes, case
 from tests.clients.small import Small
 

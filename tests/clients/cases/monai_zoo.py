@@ -7,7 +7,7 @@ from typing import Final
 
 from monai.networks import nets
 
-from fx.usedef.values import Value
+from fx.use_def.values import Value
 from tests.clients.zoos import trace_all
 
 PACKAGES = ("monai", "torch")

@@ -8,7 +8,7 @@ import norse.torch as norse
 import torch
 from torch import nn
 
-from fx.usedef.values import Value
+from fx.use_def.values import Value
 from tests.clients.record import case
 
 PACKAGES = ("nirtorch", "norse", "torch")

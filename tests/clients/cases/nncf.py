@@ -9,7 +9,7 @@ import nncf
 import torch
 from torch.fx import GraphModule
 
-from fx.usedef.values import Value
+from fx.use_def.values import Value
 from tests.clients.record import Notes, case, to_ours
 from tests.clients.small import Small
 

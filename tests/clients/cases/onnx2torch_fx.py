@@ -10,7 +10,7 @@ import onnx2torch
 import torch
 from onnx import TensorProto, helper, numpy_helper
 
-from fx.usedef.values import Value
+from fx.use_def.values import Value
 from tests.clients.record import case, module
 
 PACKAGES = ("onnx2torch",)

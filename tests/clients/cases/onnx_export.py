@@ -8,7 +8,7 @@ from typing import Final
 import onnx
 import torch
 
-from fx.usedef.values import Value
+from fx.use_def.values import Value
 from tests.clients.record import case, library
 from tests.clients.small import Small
 

@@ -12,7 +12,7 @@ from optimum.fx import optimization
 from torch import nn
 from transformers.utils import fx as transformers_fx
 
-from fx.usedef.values import Value
+from fx.use_def.values import Value
 from tests.clients.record import Notes, case, module
 
 PACKAGES = ("optimum",)

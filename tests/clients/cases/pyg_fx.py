@@ -9,7 +9,7 @@ from torch import nn
 from torch_geometric import nn as pyg
 from torch_geometric.nn import to_hetero_with_bases
 
-from fx.usedef.values import Value
+from fx.use_def.values import Value
 from tests.clients.record import Notes, case
 
 PACKAGES = ("torch-geometric",)

@@ -26,7 +26,7 @@ from torch.ao.quantization.fx._model_report.detector import (
 from torch.ao.quantization.fx._model_report.model_report import ModelReport
 from torchvision import models
 
-from fx.usedef.values import Value
+from fx.use_def.values import Value
 from tests.clients.record import Notes, case, module
 
 PACKAGES = (

@@ -6,7 +6,7 @@ from functools import partial
 
 import segmentation_models_pytorch as smp
 
-from fx.usedef.values import Value
+from fx.use_def.values import Value
 from tests.clients.zoos import trace_all
 
 PACKAGES = ("segmentation-models-pytorch", "torch")

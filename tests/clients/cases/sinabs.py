@@ -14,7 +14,7 @@ from sinabs import from_torch
 from torch import nn
 from torch.fx import GraphModule
 
-from fx.usedef.values import Value
+from fx.use_def.values import Value
 from tests.clients.record import case, module
 
 PACKAGES = ("nirtorch", "sinabs", "torch")

@@ -7,7 +7,7 @@ from spikingjelly.activation_based import ann2snn
 from torch import nn
 from torch.fx import GraphModule
 
-from fx.usedef.values import Value
+from fx.use_def.values import Value
 from tests.clients.record import case, module
 
 PACKAGES = ("spikingjelly", "torch")

@@ -10,7 +10,7 @@ import torch.fx
 from torch import nn
 from torchvision import models
 
-from fx.usedef.values import Value
+from fx.use_def.values import Value
 from tests.clients.record import Notes, case
 
 PACKAGES = ("torch", "torchvision")

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 from torchvision import models
 
-from fx.usedef.values import Value
+from fx.use_def.values import Value
 from tests.clients.record import Notes, case, library, module, to_ours, to_torch
 
 PACKAGES = ("torch", "torchvision")

@@ -16,7 +16,7 @@ from torchao.quantization.pt2e.quantize_pt2e import (
 from torchao.quantization.pt2e.quantizer import x86_inductor_quantizer as x86
 
 from docs.examples import quantise_torchao
-from fx.usedef.values import Value
+from fx.use_def.values import Value
 from tests.clients.record import case, module, to_ours
 from tests.clients.small import Small
 

@@ -14,7 +14,7 @@ from torchao.prototype.sparsity.pruner import (
     SaliencyPruner,
 )
 
-from fx.usedef.values import Value
+from fx.use_def.values import Value
 from tests.clients.record import case, module
 
 PACKAGES = ("torch", "torchao")

@@ -12,7 +12,7 @@ from torchrec.fx import symbolic_trace
 from torchrec.models import deepfm, dlrm
 from torchrec.modules import crossnet, mlp
 
-from fx.usedef.values import Value
+from fx.use_def.values import Value
 from tests.clients.record import Notes, case
 
 PACKAGES = ("fbgemm-gpu-cpu", "torch", "torchrec")

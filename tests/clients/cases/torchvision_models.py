@@ -7,7 +7,7 @@ import torch.fx
 from torchvision.models import feature_extraction as features
 
 import fx
-from fx.usedef.values import Value
+from fx.use_def.values import Value
 from tests.clients.cases.vision import MODELS, inputs_for, make
 from tests.clients.record import UNDER_FX, Notes, case, module
 

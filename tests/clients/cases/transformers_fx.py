@@ -8,7 +8,7 @@ import torch
 import transformers
 from transformers.utils import fx as transformers_fx
 
-from fx.usedef.values import Value
+from fx.use_def.values import Value
 from tests.clients.record import case
 
 PACKAGES = ("transformers",)

@@ -11,7 +11,7 @@ from torch import nn
 from torch.fx import Graph
 from unit_scaling import transforms, utils
 
-from fx.usedef.values import Value
+from fx.use_def.values import Value
 from tests.clients.record import Notes, case
 
 PACKAGES = ("torch", "unit-scaling")

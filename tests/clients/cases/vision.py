@@ -8,7 +8,7 @@ import torch
 from torch import nn
 from torchvision import models
 
-from fx.usedef.values import Value
+from fx.use_def.values import Value
 
 MODELS: Final[tuple[str, ...]] = tuple(models.list_models(module=models))
 _FIXED: Final = ("vit_", "maxvit_", "inception_", "googlenet")

@@ -207,7 +207,7 @@ def plain_tensors_become_buffers_that_are_saved(lib: Lib) -> Seen:
 
 @program(differs="hygienic-code", ours=5)
 def an_input_named_like_a_box(lib: Lib) -> Seen:
-    home = "codegen.variants" if lib.__name__ == "fx" else "graph"
+    home = "codegen.nested" if lib.__name__ == "fx" else "graph"
     boxed = importlib.import_module(f"{lib.__name__}.{home}")._BoxedCodeGen
     g = lib.Graph()
     g.output(g.placeholder("args_list"))

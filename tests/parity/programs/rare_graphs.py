@@ -99,7 +99,7 @@ def asking_whether_a_path_leads_anywhere(lib: Lib) -> Seen:
     # It has no underscore, and another name, in fx.
     name = lib.__name__
     if name == "fx":
-        has = importlib.import_module("fx.usedef.dotted_path").exists
+        has = importlib.import_module("fx.use_def.dotted_path").exists
     else:
         has = importlib.import_module("torch.fx.graph_module")._has_attr
     module = nn.Sequential(nn.Linear(1, 1))

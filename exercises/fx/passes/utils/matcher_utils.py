@@ -23,21 +23,22 @@ from typing import ClassVar, NamedTuple, TypeAlias, Unpack
 
 from ...graph import Graph
 from ...node import Node
-from ...rewriting.candidates import Candidates
-from ...rewriting.comparing import equal_constants, exactly
-from ...rewriting.mutations import Counts, effects_before, written_between
 from ...rewriting.patterns import (
+    Candidates,
     Exact,
     MatchOptions,
     PatternNode,
     PreparedPattern,
     check_options,
+    equal_constants,
+    exactly,
     prepare,
     side_by_side,
 )
-from ...usedef.arguments import holds_node
-from ...usedef.refusals import as_ours, refuse_torchs
-from ...usedef.values import Argument, Value
+from ...rewriting.places import Counts, effects_before, written_between
+from ...use_def.arguments import holds_node
+from ...use_def.errors import as_ours, refuse_torchs
+from ...use_def.values import Argument, Value
 
 __all__ = ["InternalMatch", "MatchOptions", "Mismatch", "SubgraphMatcher"]
 

@@ -22,8 +22,8 @@ from ....extra.effects.effects import Memory, classify, is_new, is_tensor
 from ....graph import Graph
 from ....graph_module import GraphModule
 from ....node import Node
-from ....usedef.dead_code import is_in
-from ....usedef.values import Argument, Value
+from ....use_def.dead_code import is_in
+from ....use_def.values import Argument, Value
 from ...infra.pass_base import PassBase, PassResult
 from ...structure import BY_REPR
 from ...tools_common import CALLABLE_NODE_OPS

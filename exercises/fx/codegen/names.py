@@ -1,0 +1,331 @@
+"""Stage 05, codegen: the names of parameters and variables.
+
+A node's value is a variable of the generated function, named like the node.
+Two kinds of names are given: callers use a parameter as a keyword, so it is
+what the placeholder's target says, and the module is `self`.  A variable that
+would have such a name is renamed, and so is one that would be a keyword, a
+builtin or a second variable of its name, which happens if the user has set
+`node.name`.
+"""
+
+from __future__ import annotations
+
+import functools
+import keyword
+import math
+import unicodedata
+from collections.abc import Hashable, Iterable, Mapping
+from operator import setitem
+from types import BuiltinFunctionType, MethodType, ModuleType
+from typing import Final, NoReturn
+
+import torch
+
+from ..linked_list.namespace import BUILTINS, TAKEN, Namespace, target_to_str
+from ..linked_list.opcodes import check_target
+from ..node import Node
+from ..recording.operators import Operator
+from ..torch_private import pytree
+from ..use_def.text import _get_qualified_name, is_from_torch, resolves_to
+from ..use_def.values import Value
+
+_KEYWORDS: Final = frozenset(keyword.kwlist)
+_INDEXED: Final = (Node, tuple, list, dict, str, bytes)
+"""Types of what may come before brackets; Python warns of `1[0]`."""
+
+
+def has_syntax(
+    operator: Operator, node: Node, last_users: Mapping[Node, Node]
+) -> bool:
+    """Whether a call of an operator can be written with its syntax.
+
+    Python warns of brackets behind a value that cannot have any. The left side
+    of an in-place operator must be a variable that no later line reads: after
+    `n += 1` it is another number, but its node still stands for the old one.
+    And `x[0] = 1` has no value that a later line could use.
+
+    Args:
+        operator: the syntax.
+        node: the call.
+        last_users: for each value, the last node to use it.
+    """
+    args = node._args
+    if node._kwargs or len(args) != operator.arity:
+        return False
+    if operator.in_place:
+        left: Value = args[0]
+        if not issubclass(type(left), Node):
+            return False
+        is_item = operator.function is setitem
+        return not node.users if is_item else last_users[left] is node
+    return operator.name != "getitem" or issubclass(type(args[0]), _INDEXED)
+
+
+def is_attribute_access(node: Node) -> bool:
+    """Whether a call of getattr can be written with a dot."""
+    args = node._args
+    if node._kwargs or len(args) != 2:
+        return False
+    name = args[1]
+    return type(name) is str and is_attribute_name(name)
+
+
+def path_of(node: Node) -> str:
+    """The target of a node whose opcode wants a string."""
+    target: Value = node._target
+    if not isinstance(target, str):
+        check_target(node.op, target, node.name)  # raises
+    return exact(target)
+
+
+@functools.lru_cache(maxsize=4096)
+def is_attribute_name(name: str) -> bool:
+    """Whether `x.name` is the attribute `name` of x.
+
+    A keyword is not, and neither is an identifier that Python would read as
+    another one: it takes compatibility characters apart.
+    """
+    if not name.isidentifier() or name in _KEYWORDS:
+        return False
+    return as_python_reads(name) == name
+
+
+def quoted(text: str) -> str:
+    """A string literal, in double quotes if it needs no escapes."""
+    plain = repr(text)
+    return f'"{text}"' if plain == f"'{text}'" and '"' not in text else plain
+
+
+PREFILLED: Final[dict[str, object]] = {
+    "inf": math.inf,
+    "nan": math.nan,
+    "NoneType": type(None),
+    "torch": torch,
+    "device": torch.device,
+    "pytree": pytree.MODULE,
+}
+"""The globals that every generated function has, to which `variants` adds what
+takes nested inputs apart."""
+
+_BY_VALUE: Final = frozenset((str, int, bool, bytes))
+"""Exact types of which equal objects share one global (0.0 is -0.0, so no
+floats)."""
+
+_NO_OWNER: Final = (ModuleType, type(None))
+"""Types of `__self__` of functions that are not bound to an object."""
+
+
+class GlobalNames:
+    """Gives objects their names in one generated function.
+
+    - An object gets one name and keeps it.
+    - That name is neither a parameter or variable of the function nor the
+      name of another object.
+    - None of the object's methods runs, not even `__hash__`.
+
+    Attributes:
+        values: name -> object, what the code needs as its globals.
+        spelled: what the code writes for the prefilled globals: "torch_1"
+            for "torch" if a parameter is named `torch`.
+    """
+
+    def __init__(self, taken: Iterable[str]) -> None:
+        """Fill in the globals that every function has.
+
+        Args:
+            taken: the names of the function's parameters and variables.
+        """
+        self.values: dict[str, Value] = {}
+        self.spelled: dict[str, str] = {}
+        self._namespace = Namespace()
+        self._taken = {*taken}
+        self._known: dict[Hashable, str] = {}
+        for name, obj in PREFILLED.items():
+            if name in self._taken:
+                self.spelled[name] = self.bind(name, obj)
+            else:
+                self.spelled[name] = self._known[id(obj)] = name
+                self.values[name] = obj
+
+    def name_of(self, obj: Value, hint: str = "") -> str:
+        """The expression by which the code finds a function or a class.
+
+        Args:
+            obj: the function or class; whatever has a `__name__`.
+            hint: the name to try if it needs a global; by default its
+                qualified name.
+
+        torch.fx: graph.py, add_global
+        """
+        key = _key(obj)
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = self._find(obj, hint)
+        return known
+
+    def _find(self, obj: Value, hint: str) -> str:
+        """A path in torch, the name of a builtin, or a global bound to it."""
+        text = _get_qualified_name(obj)
+        if text.startswith("torch.") and is_from_torch(obj):
+            if resolves_to(text, obj):
+                return self.in_torch(text)
+        elif text in BUILTINS:  # a bare name is that of a builtin itself
+            name = self.builtin(text)
+            self.values[name] = obj
+            return name
+        return self.bind(hint or text, obj)
+
+    def in_torch(self, path: str) -> str:
+        """The path "torch.x.y", as the code must write it."""
+        return self.spelled["torch"] + path.removeprefix("torch")
+
+    def builtin(self, name: str) -> str:
+        """The name by which the code finds a builtin of Python."""
+        if name not in self._taken:
+            return name
+        return self.bind(name, BUILTINS[name])
+
+    def bind(self, hint: str, obj: Value) -> str:
+        """Make `obj` a global, under a name as close to `hint` as can be.
+
+        torch.fx: graph.py, add_global
+        """
+        raise NotImplementedError("stage 05: GlobalNames.bind")
+
+    def constant(self, value: Value) -> str:
+        """A global for a constant, named after its type."""
+        kind = target_to_str(type(value).__name__)
+        return self.bind(f"_constant_{kind}", value)
+
+    def scratch(self, name: str) -> str:
+        """A variable for lines that do not belong to a node."""
+        key = ("scratch", name)
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = self._free_name(name)
+            self._taken.add(known)
+        return known
+
+    def _free_name(self, hint: str) -> str:
+        """A name that neither a variable nor a global has yet."""
+        name = self._namespace.create_name(hint)
+        while name in self._taken or name in self.values:
+            name = self._namespace.create_name(hint)
+        return name
+
+    def claim(self, name: str, obj: Value) -> None:
+        """Make `obj` a global under exactly this name.
+
+        Raises:
+            RuntimeError: the name is in use.
+        """
+        if name in self._taken or self.values.get(name, obj) is not obj:
+            raise RuntimeError(
+                f"additional_globals() of the code generator wants the global "
+                f"{name!r}, but generated code uses that name: rename the "
+                "node or parameter, or choose another name for the global"
+            )
+        self.values[name] = obj
+
+
+def _key(obj: Value) -> Hashable:
+    """What tells objects apart: identity, and equality for plain constants.
+
+    `x.method` makes a new object each time; what it is bound to is the same.
+    """
+    kind = type(obj)
+    if kind in _BY_VALUE:
+        return kind, obj
+    if kind is MethodType:
+        return id(obj.__func__), id(obj.__self__)
+    if kind is BuiltinFunctionType and type(obj.__self__) not in _NO_OWNER:
+        return obj.__name__, id(obj.__self__)
+    return id(obj)
+
+
+class LocalNames(dict[Node, str]):
+    """The variable of each node of a graph.
+
+    Attributes:
+        parameters: placeholder -> its parameter, without stars.
+        roots: the names by which the code finds the module.
+
+    Cost: O(nodes).
+
+    torch.fx: graph.py, Graph.python_code (node_repr)
+    """
+
+    parameters: dict[Node, str]
+    roots: frozenset[str]
+
+    def __init__(self, nodes: Iterable[Node], root: str) -> None:
+        """Name the nodes.
+
+        Nearly always the names that the nodes have are legal and distinct,
+        which a few questions about sets and one long text tell, each answered
+        in C.  Otherwise the nodes are named anew, in order, and those with a
+        good name keep it.
+
+        Args:
+            nodes: all nodes of the graph, in order.
+            root: how the code finds the module, "self" or "self.child".
+        """
+        super().__init__({node: node._name for node in nodes})
+        self.roots = frozenset(("self", root.partition(".")[0]))
+        self.parameters = {
+            node: as_python_reads(exact(node._target).lstrip("*"))
+            for node in self
+            if node._op == "placeholder" and isinstance(node._target, str)
+        }
+        theirs = set(self.roots)
+        for node, parameter in self.parameters.items():
+            if parameter != self[node]:
+                theirs.add(parameter)
+        names = set(self.values())
+        if not (_are_legal(names, len(self)) and names.isdisjoint(theirs)):
+            self._rename()
+
+    def _rename(self) -> None:
+        """Change as few names as possible, from the first node to the last."""
+        namespace = Namespace()
+        parameters = set(self.parameters.values())
+        for node in self:
+            own = self.parameters.get(node)
+            wish = exact(node.name)
+            name = namespace.create_name(wish)
+            while name in self.roots or (name in parameters and name != own):
+                name = namespace.create_name(wish)
+            self[node] = name
+
+    def taken(self) -> set[str]:
+        """All names that a global must not have."""
+        return {*self.values(), *self.parameters.values(), *self.roots}
+
+    def __missing__(self, node: Node) -> NoReturn:
+        """Say of an argument node that it is not in the graph."""
+        users = ", ".join(map(str, node.users))
+        raise RuntimeError(
+            f"Node {node}, used by {users}, was erased or is of another graph: "
+            "pass a node of this graph instead (node.replace_input_with)"
+        )
+
+
+def _are_legal(names: set[str], count: int) -> bool:
+    """Whether `count` nodes can have these names as they are."""
+    return (
+        len(names) == count
+        and set(map(type, names)) <= {str}
+        and all(map(str.isidentifier, names))
+        and "".join(names).isascii()
+        and names.isdisjoint(TAKEN)
+    )
+
+
+def as_python_reads(name: str) -> str:
+    """An identifier in the form in which Python reads it: `fi` for `ﬁ`."""
+    return name if name.isascii() else unicodedata.normalize("NFKC", name)
+
+
+def exact(text: str) -> str:
+    """The characters of `text`, even if its class prints something else."""
+    return text if type(text) is str else str.__str__(text)

@@ -1,0 +1,376 @@
+"""Stage 08, reinplace: what a capture says of functions marked with fx.wrap.
+
+    @fx.wrap
+    def gelu2(x): …
+
+To `symbolic_trace` this is a leaf, one call in the graph.  `make_fx` records
+operators of torch, and a Python function is not one: it runs, and the graph
+has the operators inside of it.  Whoever marked the function may expect
+otherwise, so a capture warns of it.
+
+Functions that a library has marked with `torch.fx.wrap` are left out, because
+the user of the library has marked nothing.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Container
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+
+import torch
+from torch.multiprocessing.reductions import StorageWeakRef
+from torch.overrides import TorchFunctionMode
+
+from ..node import Node
+from ..recording import frames
+from ..schemas.facts import facts_of
+from ..torch_private import pytree
+from ..torch_private.fake_tensors import FakeTensor, unset_fake_temporarily
+from ..torch_private.overloads import OpOverload
+from ..tracing.patching import TRACES
+from ..tracing.torch_marks import is_torchs
+from ..tracing.tracer import leaf_call
+from ..tracing.wrapping import ORIGINAL, all_wrapped_globals, original_of
+from ..use_def.values import Value
+from .capture import MAX_ELEMENTS, Args, Guards, Kwargs, value_read
+
+refer: Final[Callable[[object], Value]] = StorageWeakRef
+"""A weak reference to a storage: no other one, now or later, is equal to it."""
+
+if TYPE_CHECKING:
+    from .mode import DispatchMode as FunctionMode  # likewise
+else:
+    FunctionMode = TorchFunctionMode
+
+
+# -- memory ------------------------------------------------------------------
+
+
+class _Claim(NamedTuple):
+    """A storage, and the node that has made it, if any has.
+
+    `nn.Parameter(x * 2)` is a new tensor in old memory.  A capture does not
+    know it and would fetch it like a weight.  So a tensor that was there before
+    may share storage only with others that were.
+    """
+
+    storage: Value
+    maker: Node | None
+
+
+class Claims:
+    """Which node has made which memory."""
+
+    def __init__(self) -> None:
+        """Begin without any."""
+        self._claims: dict[int, _Claim] = {}
+
+    def claim(self, value: Value, maker: Node | None) -> Node | None:
+        """Note who has made a tensor's memory, unless that has been noted.
+
+        Args:
+            value: the tensor, or another value.
+            maker: the node that has made it; None if it was there before.
+
+        Returns:
+            The node that has made the memory, as noted first, if any has.
+        """
+        if not isinstance(value, torch.Tensor) or isinstance(value, FakeTensor):
+            return None
+        try:
+            storage = value.untyped_storage()
+            place = storage.data_ptr()
+        except (NotImplementedError, RuntimeError):  # it has no storage
+            return None
+        claim = self._claims.get(place)
+        if claim is None or claim.storage.expired():
+            claim = _Claim(refer(storage), maker if place else None)
+            self._claims[place] = claim
+        return claim.maker
+
+    def check(self, value: Value) -> None:
+        """Raise if a tensor is in memory that a node has made.
+
+        Raises:
+            RuntimeError: it is, though no operator has made it.
+        """
+        maker = self.claim(value, None)
+        if maker is not None:
+            raise RuntimeError(
+                "make_fx met a tensor in the memory of the value of "
+                f"{maker}, and no operator has made it, in\n"
+                f"  {frames.where()}\n"
+                "  The graph would hold the data of this one run. Use an "
+                "operator, such as view_as or clone, or pass the tensor as "
+                "an argument."
+            )
+
+
+# -- functions ---------------------------------------------------------------
+
+
+class ReadMode(FunctionMode):
+    """Refuses what takes data out of a tensor and runs no operator for it."""
+
+    def __init__(self, varies: Callable[[Value], bool]) -> None:
+        """Make a mode.
+
+        Args:
+            varies: whether a value is a tensor that depends on the inputs.
+        """
+        super().__init__()
+        self._varies = varies
+
+    def __torch_function__(
+        self,
+        func: Callable[..., Value],
+        types: tuple[type, ...],
+        args: Args = (),
+        kwargs: Kwargs | None = None,
+    ) -> Value:
+        """Call a function of torch, unless it reads what may change."""
+        kwargs = kwargs or {}
+        read = _READ.get(func)
+        leaves = pytree.tree_leaves(read((args, kwargs))) if read else ()
+        for leaf in leaves:
+            if self._varies(leaf):
+                raise value_read(getattr(func, "__qualname__", func))
+        return func(*args, **kwargs)
+
+
+_Given: TypeAlias = tuple[Args, Kwargs]
+"""The arguments of a call."""
+
+
+def _all(given: _Given) -> Value:
+    """All arguments."""
+    return given
+
+
+def _in_lists(given: _Given) -> Value:
+    """The arguments that are not tensors, but may have some in them."""
+    values = [*given[0], *given[1].values()]
+    return [value for value in values if not isinstance(value, torch.Tensor)]
+
+
+def _but_first(given: _Given) -> Value:
+    """All arguments but the first."""
+    return given[0][1:], given[1]
+
+
+def _in_index(given: _Given) -> Value:
+    """What is in lists inside of an index."""
+    index = given[0][1]
+    parts = index if isinstance(index, tuple) else (index,)
+    return [part for part in parts if isinstance(part, list)]
+
+
+_SET_DATA: Final[Value] = vars(torch.Tensor.__base__)["data"].__set__
+
+_READ: Final[dict[Callable[..., Value], Callable[[_Given], Value]]] = {
+    **dict.fromkeys(
+        (
+            torch.Tensor.__array__,
+            torch.Tensor.__dlpack__,
+            torch.Tensor.apply_,
+            _SET_DATA,
+            torch.Tensor.map_,
+            torch.Tensor.numpy,
+            torch.Tensor.tolist,
+        ),
+        _all,
+    ),
+    **dict.fromkeys(
+        (
+            torch.Tensor.new,
+            torch.Tensor.new_tensor,
+            torch.as_tensor,
+            torch.asarray,
+            torch.sparse_bsc_tensor,
+            torch.sparse_bsr_tensor,
+            torch.sparse_compressed_tensor,
+            torch.sparse_coo_tensor,
+            torch.sparse_csc_tensor,
+            torch.sparse_csr_tensor,
+            torch.tensor,
+        ),
+        _in_lists,
+    ),
+    torch.Tensor.__getitem__: _in_index,
+    torch.Tensor.__setitem__: _in_index,
+    torch.Tensor.tensor_split: _but_first,
+    torch.tensor_split: _but_first,
+}
+"""The functions of torch that read data past the dispatcher, and of which
+arguments.  tests/reliability/capturing.py looks for others."""
+
+
+class _Constant(NamedTuple):
+    """The value of a tensor that does not depend on the inputs.
+
+    Attributes:
+        value: another tensor with the same data, which no program writes.
+        storage: identifies the storage of the captured tensor.
+    """
+
+    value: Value
+    storage: object
+
+
+class Constants(dict[int, _Constant], Guards):
+    """The constants among the tensors of a capture, by their identities."""
+
+    def __init__(self, known: Container[int]) -> None:
+        """Begin without constants.
+
+        Args:
+            known: the identities of the tensors that nodes have made.
+        """
+        super().__init__()
+        self._known = known
+        self._claims = Claims()
+
+    def made(self, tensor: torch.Tensor, node: Node, value: Value) -> None:
+        """Note the constant value of a tensor; None if it is not constant."""
+        self._claims.claim(tensor, node)
+        if value is not None:
+            self[id(tensor)] = _Constant(value, _storage_of(tensor))
+        else:
+            self.pop(id(tensor), None)
+
+    def gone(self, key: int) -> None:
+        """Forget a tensor that nobody has any more."""
+        self.pop(key, None)
+
+    def fetched(self, value: Value) -> None:
+        """Refuse a tensor in the memory of what a node has made."""
+        self._claims.check(value)
+
+    def varies(self, value: Value) -> bool:
+        """Whether a value is the tensor of a node, and not constant."""
+        return id(value) in self._known and id(value) not in self
+
+    def read(self, func: OpOverload, args: Args, kwargs: Kwargs) -> Value:
+        """What an operator computes from constants: `item` reads a number.
+
+        Raises:
+            RuntimeError: a tensor among the arguments is not constant.
+        """
+        if any(map(self.varies, pytree.arg_tree_leaves(*args, **kwargs))):
+            raise value_read(func)
+
+        def value(leaf: Value) -> Value:
+            constant = self.get(id(leaf))
+            return leaf if constant is None else constant.value
+
+        args, kwargs = pytree.tree_map(value, (args, kwargs))
+        with unset_fake_temporarily():
+            return func(*args, **kwargs)
+
+    def fold(
+        self, func: OpOverload, args: Args, kwargs: Kwargs, result: Value
+    ) -> Value:
+        """Compute the result of an operator from the constants it takes.
+
+        An operator that writes ends the constants in the memory it writes.
+
+        Returns:
+            The result as constant values; None if an argument is not
+            constant, none is, or the operator draws random numbers.
+        """
+        if not self:
+            return None
+        facts = facts_of(func)
+        leaves = [
+            leaf
+            for leaf in pytree.arg_tree_leaves(*args, **kwargs)
+            if isinstance(leaf, torch.Tensor)
+        ]
+        # A tensor that no node has made may change, and must not be written
+        # a second time.
+        if leaves and all(id(leaf) in self for leaf in leaves):
+            random = facts is None or facts.draws
+            if not random and _is_small(result):
+                return self.read(func, args, kwargs)
+        if facts is None or facts.writes:
+            self._end_written(leaves)
+        return None
+
+    def _end_written(self, leaves: list[torch.Tensor]) -> None:
+        """Drop the constants that share storage with one of some tensors."""
+        storages = {
+            _storage_of(leaf)
+            for leaf in leaves
+            if id(leaf) in self._known and leaf.layout is torch.strided
+        }
+        for key, constant in list(self.items()):
+            if constant.storage in storages:
+                del self[key]
+
+
+def _is_small(value: Value) -> bool:
+    """Whether all tensors in a result are small enough to be constants."""
+    leaves = pytree.tree_leaves(value)
+    return all(
+        leaf.numel() <= MAX_ELEMENTS and leaf.layout is torch.strided
+        for leaf in leaves
+        if isinstance(leaf, torch.Tensor)
+    )
+
+
+def _storage_of(tensor: torch.Tensor) -> object:
+    """Identifies a storage: no other one, now or later, is equal to it."""
+    return refer(tensor.untyped_storage())
+
+
+class Capturing:
+    """The trace of a thread that captures operators.
+
+    It records no call itself: modules and functions run as outside of traces.
+
+    Attributes:
+        said: the leaf functions that were warned of.
+    """
+
+    def __init__(self) -> None:
+        """Begin without a warning."""
+        self.said: set[str] = set()
+
+    def patch(self) -> None:
+        """Have leaf functions warn; those that torch.fx.wrap marked do not."""
+        for namespace, name, _ in all_wrapped_globals():
+            if not is_torchs(namespace, name):
+                TRACES.patch(namespace, [name], _warning)
+
+
+def _warning(called: Callable[..., Value]) -> Callable[..., Value]:
+    """A replacement of a leaf function, for captures and for traces.
+
+    It also does what a trace of another thread needs, because a place is
+    patched only once.
+    """
+    original = original_of(called)
+    in_trace: Final[Callable[..., Value]] = leaf_call(original)
+
+    @functools.wraps(original)
+    def replacement(*args: Value, **kwargs: Value) -> Value:
+        trace = TRACES.current
+        if not isinstance(trace, Capturing):
+            return in_trace(*args, **kwargs)
+        leaves = pytree.arg_tree_leaves(*args, **kwargs)
+        name = original.__name__
+        if name not in trace.said and any(
+            isinstance(leaf, torch.Tensor) for leaf in leaves
+        ):
+            trace.said.add(name)
+            frames.warn(
+                f"make_fx records the operators inside of {name}, although "
+                "fx.wrap has marked it: a graph of operators has no calls of "
+                "Python functions. To keep it as one call, make an operator "
+                "of it (torch.library.custom_op), or use fx.symbolic_trace"
+            )
+        return original(*args, **kwargs)
+
+    vars(replacement)[ORIGINAL] = original
+    return replacement

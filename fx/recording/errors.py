@@ -1,0 +1,106 @@
+"""Stage 03, proxies and magic methods: what is said when nothing is recorded.
+
+`fx/proxy.py` decides what to record.  Where a graph could not do what the code
+does, the words of the errors are here.
+"""
+
+from __future__ import annotations
+
+import functools
+import types
+from collections.abc import Mapping, Sequence
+from numbers import Number
+from typing import Final
+
+from ..torch_private import pytree
+from ..torch_private.overloads import HigherOrderOperator
+from ..use_def.values import Value
+from . import frames
+
+
+def condition(proxy: object) -> str:
+    """The message where a proxy is used as a truth value."""
+    return (
+        "symbolically traced variables cannot be used as inputs to "
+        f"control flow\n  {proxy} is used as a truth value in\n"
+        f"  {frames.where()}\n"
+        "  The graph has one path only. If the condition is a setting, "
+        "fix it with concrete_args=; if it depends on data, use "
+        "torch.where, or move the code into a function marked with "
+        "fx.wrap or into a leaf module."
+    )
+
+
+def iteration(proxy: object) -> str:
+    """The message where a proxy is iterated."""
+    return (
+        "Proxy object cannot be iterated. This can be attempted when the "
+        "Proxy is used in a loop or as a *args or **kwargs function "
+        f"argument.\n  {proxy} is iterated in\n  {frames.where()}\n"
+        "  How many items there are is not known while tracing. Unpack a "
+        "known number (a, b = x), index with range(n), or move the loop "
+        "into a function marked with fx.wrap."
+    )
+
+
+def numpy(proxy: object) -> str:
+    """The message where NumPy asks a proxy for its memory."""
+    return (
+        "symbolically traced variables cannot be converted to NumPy's arrays\n"
+        f"  NumPy is given {proxy} in\n  {frames.where()}\n"
+        "  Its functions cannot be recorded. Call torch's (torch.sqrt(x), "
+        "x.shape[-1] ** 0.5), or move the code into a function marked with "
+        "fx.wrap."
+    )
+
+
+def numpy_number(value: Value) -> Value:
+    """A number of NumPy, which a node holds as it is.
+
+    Raises:
+        NotImplementedError: it is anything else.
+    """
+    kind = type(value)
+    # NumPy registers its numbers with Python's, but not its truth values.
+    known = isinstance(value, Number) or kind.__name__ in ("bool", "bool_")
+    if known and kind.__module__ == "numpy":
+        return value
+    raise NotImplementedError(
+        f"argument of type: {kind}\n  in\n  {frames.where()}\n"
+        "  A node cannot hold such a value. Pass a tensor, a number, a "
+        "string or a container of these, or override Tracer.create_arg."
+    )
+
+
+_PLAIN_FUNCTIONS: Final = (
+    types.FunctionType,
+    types.MethodType,
+    types.BuiltinFunctionType,
+    functools.partial,
+)
+
+
+def refuse_functions(
+    called: object, args: Sequence[Value], kwargs: Mapping[str, Value]
+) -> None:
+    """Raise if a higher-order operator is given a function to look into.
+
+    Args:
+        called: what is called, which may be any function of torch.
+        args: positional arguments.
+        kwargs: keyword arguments.
+    """
+    # What is called most often is told by its type, which is quickly asked.
+    if isinstance(called, _PLAIN_FUNCTIONS) or not isinstance(
+        called, HigherOrderOperator
+    ):
+        return
+    for leaf in pytree.tree_leaves((args, kwargs)):
+        if isinstance(leaf, _PLAIN_FUNCTIONS):
+            name = called._name  # noqa: SLF001
+            raise RuntimeError(
+                "Unable to symbolically trace the HigherOrderOperator "
+                f"{name} because it received an arbitrary "
+                f"callable argument {leaf}. Use make_fx or dynamo tracing "
+                "instead."
+            )

@@ -1,0 +1,46 @@
+"""Extra: transforms of functions, such as vmap, and blocks of autocast.
+
+`fx.trace` needs these of torch, which has no public name for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+import torch
+
+from ..use_def.values import Value
+from .names import find, find_or
+
+_WITHOUT: Final = "fx.trace refuses torch.vmap"
+
+VMAP: Final[tuple[dict[str, Value], list[str]]] = (
+    find_or("torch._functorch.apis:__dict__", {}, without=_WITHOUT),
+    ["vmap_impl"],
+)
+"""The globals, and the name in them, that `torch.vmap(f)(x)` calls.
+
+The function that `torch.vmap(f)` returns has no mark by which to know it, but
+it looks up this name when it is called, and there it can be replaced.
+"""
+
+is_wrapped: Final[Callable[[torch.Tensor], bool]] = find_or(
+    "torch._C._functorch:is_functorch_wrapped_tensor",
+    lambda tensor: False,
+    without=_WITHOUT,
+)
+"""Whether a tensor is what the function in a transform gets."""
+
+broadcast_to_and_flatten: Final[Callable[..., list[Value] | None]] = find(
+    "torch.utils._pytree:_broadcast_to_and_flatten",
+    needed_for="torch.vmap in fx.trace",
+)
+"""The leaves of a tree that says less than another, each as often as that has
+leaves there; None if they do not fit."""
+
+
+def autocast_arguments(block: torch.autocast) -> tuple[Value, ...]:
+    """What `enter_autocast` takes to do what a block does."""
+    names = "device", "fast_dtype", "_enabled", "_cache_enabled"
+    return tuple(getattr(block, name) for name in names)

@@ -92,8 +92,8 @@ def grade(
         folders: of the students.
         numbers: of the stages.
         console: where a bar shows how far it is.
-        seconds: of processor time for a stage; a process that waits is stopped
-            after three times as long.
+        seconds: of processor time for a stage; one that waits is stopped after
+            three times as long and a minute, as a machine may be busy.
         jobs: how many processes run at a time; 0 for one a processor.
     """
     rows: dict[str, Row] = {}
@@ -182,7 +182,7 @@ class _Check:
         self._process = process(_check, (self._desk, number, seconds))
         self._process.start()
         self.ends = self._process.sentinel
-        self.deadline = monotonic() + 3 * seconds
+        self.deadline = monotonic() + 3 * seconds + 60
 
     def end(self) -> None:
         """End the process, note what was found, and remove the copy."""

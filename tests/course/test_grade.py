@@ -32,7 +32,7 @@ SIGNATURE = (
     '-> str:\n        """A name."""\n'
 )
 
-FAST = 3
+FAST = 5
 """Seconds of processor time in which each program here has to end."""
 
 

@@ -15,10 +15,10 @@ from tests.checks.sources import ROOT
 
 CEILINGS: Final = {
     "lines of Python in fx": 41_400,
-    "lines of Python in stages": 29_960,
-    "lines of Python in tests": 80_500,
-    "lines of Python in docs": 11_880,
-    "words of the site": 75_900,
+    "lines of Python in stages": 29_690,
+    "lines of Python in tests": 79_100,
+    "lines of Python in docs": 11_840,
+    "words of the site": 75_710,
     "files in fx": 245,
 }
 

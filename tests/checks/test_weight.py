@@ -16,7 +16,7 @@ from tests.checks.sources import ROOT
 CEILINGS: Final = {
     "lines of Python in fx": 41_400,
     "lines of Python in stages": 29_690,
-    "lines of Python in tests": 79_100,
+    "lines of Python in tests": 78_985,
     "lines of Python in docs": 11_840,
     "words of the site": 75_710,
     "files in fx": 245,

@@ -20,8 +20,8 @@ from stages.break_it import is_answered, verdict, wrong_source, wrong_version
 from stages.capstones.gradient.variant import operators
 from stages.functions import State
 from stages.generate import generated
-from stages.grade import Options, grade
-from stages.grades import show, writer
+from stages.grade import grade
+from stages.grades import WRITERS, show
 from stages.manifest import (
     EXERCISES,
     HERE,
@@ -177,12 +177,6 @@ def _parser() -> argparse.ArgumentParser:
         type=Path,
         metavar="FILE",
         help="also write FILE.csv, FILE.json or FILE.xml (JUnit's)",
-    )
-    one.add_argument(
-        "--proof", action="store_true", help="also prove the stages (minutes)"
-    )
-    one.add_argument(
-        "--again", action="store_true", help="grade anew what was graded before"
     )
     one.add_argument(
         "--seconds",
@@ -520,22 +514,24 @@ def running(chosen: argparse.Namespace) -> int:
 
 def grading(chosen: argparse.Namespace) -> int:
     """Grade folders of students; 0 if all that was asked for is right."""
+    out: Path | None = chosen.out
     # A name that nothing writes is refused before the work, not after it.
-    write = writer(chosen.out) if chosen.out else None
-    options = Options(
+    if out is not None and out.suffix not in WRITERS:
+        known = ", ".join(WRITERS)
+        raise LookupError(f"{out}: the name must end in one of {known}")
+    rows = grade(
+        chosen.folders,
         chosen.stages,
-        with_proof=chosen.proof,
+        CONSOLE,
         seconds=chosen.seconds,
         jobs=chosen.jobs,
-        again=chosen.again,
     )
-    rows = grade(chosen.folders, options, CONSOLE)
     show(rows, CONSOLE)
-    if write is not None:
-        chosen.out.write_text(write(rows), encoding="utf-8")
-        CONSOLE.print(f"written: {chosen.out}")
+    if out is not None:
+        out.write_text(WRITERS[out.suffix](rows), encoding="utf-8")
+        CONSOLE.print(f"written: {out}")
     marks = [mark for row in rows for mark in row.marks.values()]
-    return not all(mark.is_right for mark in marks)
+    return any(why for mark in marks for why in mark.told.values())
 
 
 def proving(chosen: argparse.Namespace) -> int:

@@ -1,10 +1,5 @@
 """Keeps a student's code from doing harm by mistake while it is graded.
 
-A mistake can delete a folder or start processes without end, and the person
-who grades a hundred folders has read none of them.  So a process gets limits
-of time and memory, and a guard refuses to write outside of one folder, to
-start processes, and to read the solutions.
-
 This stops accidents.  It does not stop somebody who sets out to break out of
 Python: to grade people whom you do not trust, run the command in a container.
 """
@@ -13,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-import importlib.util
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -26,8 +20,7 @@ _WRITES: Final = frozenset(
     "os.rmdir os.symlink os.truncate os.utime shutil.move "
     "shutil.rmtree".split()
 )
-"""Events of Python about files that change; each text among the arguments is
-a path."""
+"""Events about files that change; a text among the arguments is a path."""
 
 _TO_WRITE: Final = (
     os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
@@ -37,18 +30,11 @@ _STARTS: Final = frozenset(
     "os.exec os.fork os.forkpty os.kill os.killpg os.posix_spawn os.spawn "
     "os.system pty.spawn subprocess.Popen".split()
 )
-"""Events about processes."""
 
 
 def limit(seconds: int, memory: int) -> None:
-    """Limit this process; where the system has no limits, do nothing.
-
-    Args:
-        seconds: of processor time.
-        memory: mebibytes beyond what it has now.
-    """
-    status = Path("/proc/self/status")
-    if importlib.util.find_spec("resource") is None:  # on Windows
+    """Limit processor time, and the MiB beyond what is used, where one can."""
+    if sys.platform == "win32":
         return
     resource = importlib.import_module("resource")
     # At the first a process is told to end, at the second killed.
@@ -56,8 +42,8 @@ def limit(seconds: int, memory: int) -> None:
         (resource.RLIMIT_CPU, seconds, seconds + 2),
         (resource.RLIMIT_FSIZE, 2**26, 2**26),
     ]
-    if status.is_file():
-        text = status.read_text(encoding="ascii")
+    with contextlib.suppress(OSError):  # only Linux says what it has
+        text = Path("/proc/self/status").read_text(encoding="ascii")
         used = int(text.partition("VmData:")[2].split()[0]) * 1024
         limits.append((resource.RLIMIT_DATA, *[used + memory * 2**20] * 2))
     for kind, soft, hard in limits:
@@ -66,15 +52,14 @@ def limit(seconds: int, memory: int) -> None:
 
 
 class Guard:
-    """Refuses what a student's code has no reason to do.
+    """Refuses, as an audit hook, what a student's code has no reason to do.
 
     Args:
         writable: the folder in which files may be written.
         code: the folder of the student's code.
         secret: folders that this code may not read, with the solutions.
         loader: what imports the student's code, and may read the solutions.
-        tell: is told of each thing that was refused.
-        starts: whether processes may be started.
+        tell: is told what was refused.
     """
 
     def __init__(
@@ -84,48 +69,33 @@ class Guard:
         secret: Sequence[Path],
         loader: CodeType,
         tell: Callable[[str], object],
-        *,
-        starts: bool = False,
     ) -> None:
-        self._writable = _folder(writable)
-        self._code = _folder(code)
-        self._secret = tuple(_folder(path) for path in secret)
+        self._writable = f"{writable.resolve()}/", "/dev/"
+        self._code = f"{code.resolve()}/"
+        self._secret = tuple(f"{path.resolve()}/" for path in secret)
         self._loader = loader
         self._tell = tell
-        self._starts = starts
 
-    def install(self) -> None:
-        """Watch this process until it ends; there is no way back."""
-        sys.addaudithook(self._hear)
-
-    def _hear(self, event: str, args: tuple[object, ...]) -> None:
-        """Look at one event of Python.
-
-        Raises:
-            PermissionError: it is refused.
-        """
+    def __call__(self, event: str, args: tuple[object, ...]) -> None:
+        """Refuse one event of Python, or let it be."""
         if event == "open":
-            self._opened(*args)
+            place = os.path.realpath(_text(args[0]) or os.devnull)
+            if isinstance(args[2], int) and args[2] & _TO_WRITE:
+                self._check(place, "write")
+            if place.startswith(self._secret) and self._is_students():
+                self._refuse("read the solutions")
         elif event in _WRITES:
             for path in filter(None, map(_text, args)):
                 folder, name = os.path.split(path)
                 inside = os.path.join(_open_folder(args[-1]), folder)
                 place = os.path.join(os.path.realpath(inside), name)
                 self._check(place, event.partition(".")[2])
-        elif event in _STARTS and not self._starts:
+        elif event in _STARTS:
             self._refuse("start a process")
-
-    def _opened(self, path: object, mode: object, flags: object) -> None:
-        """A file is opened: to write, only in one folder."""
-        place = os.path.realpath(_text(path) or "/dev/null")
-        if isinstance(flags, int) and flags & _TO_WRITE:
-            self._check(place, "write")
-        if place.startswith(self._secret) and self._is_students():
-            self._refuse("read the solutions")
 
     def _check(self, place: str, verb: str) -> None:
         """Refuse what is done to a file outside of the folder."""
-        if not f"{place}/".startswith((self._writable, "/dev/")):
+        if not f"{place}/".startswith(self._writable):
             self._refuse(f"{verb} {place}")
 
     def _is_students(self) -> bool:
@@ -138,18 +108,9 @@ class Guard:
         return False
 
     def _refuse(self, what: str) -> None:
-        """Tell, and raise.
-
-        Raises:
-            PermissionError: always.
-        """
+        """Tell, and raise a PermissionError."""
         self._tell(f"it wanted to {what}")
         raise PermissionError(f"not while it is graded: it wanted to {what}")
-
-
-def _folder(path: Path) -> str:
-    """A folder as the beginning of the paths in it."""
-    return f"{os.path.realpath(path)}/"
 
 
 def _text(path: object) -> str:
@@ -161,8 +122,5 @@ def _text(path: object) -> str:
 
 def _open_folder(number: object) -> str:
     """The path of an open folder, if it is one and the system knows."""
-    if isinstance(number, int) and number > 2:
-        with contextlib.suppress(OSError):
-            found = os.readlink(f"/proc/self/fd/{number}")
-            return found if os.path.isdir(found) else ""
-    return ""
+    place = os.path.realpath(f"/proc/self/fd/{number}")
+    return place if isinstance(number, int) and os.path.isdir(place) else ""

@@ -23,14 +23,12 @@ the lines four more spaces in.
 
 ## Commands
 
-    python -m docs.machinery outline fx.node        # a page to begin with
     python -m docs.machinery check files/node.md    # this page alone
     python -m docs.machinery check                  # all pages, a line for each
     python -m docs.machinery words                  # how long it all is
     make docs                                       # the whole site, strictly
 
-`outline` prints a page for a file: its units in order, each as a block. Group
-them with `to:` and write the prose.  `check` draws the page and says what is
+`check` draws the page and says what is
 wrong with its blocks, which names of fx in its prose the code does not have,
 and which lines of a core file it does not show, or shows twice.  `make docs`
 checks the links between pages as well.  `words` counts prose; the line below

@@ -1,6 +1,5 @@
 """Help for authors.
 
-python -m docs.machinery outline fx.node
 python -m docs.machinery check files/node.md
 python -m docs.machinery check                # all pages, a line for each
 python -m docs.machinery words                # of each core, and of all pages
@@ -9,14 +8,11 @@ python -m docs.machinery words                # of each core, and of all pages
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
-from pathlib import Path
 
-from docs.machinery.checking import missing_pages, problems
+from docs.machinery.checking import problems
 from docs.machinery.extension import KINDS
-from docs.machinery.literate import dotted
 from docs.machinery.pages import pages
-from docs.machinery.source import ROOT, find
+from docs.machinery.source import ROOT
 from docs.machinery.words import report
 
 DOCS = ROOT / "docs"
@@ -25,8 +21,6 @@ DOCS = ROOT / "docs"
 def main(arguments: list[str]) -> int:
     """Do what the first argument says."""
     match arguments:
-        case ["outline", name]:
-            print("\n".join(outline(name)))
         case ["check"]:
             return check_all()
         case ["check", name]:
@@ -39,20 +33,6 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def outline(name: str) -> Iterator[str]:
-    """A page for a file of fx, to be grouped and written."""
-    module = find(name).module
-    yield f"# {Path(module.path).name}\n\n…\n\n## …\n"
-    for unit in module.units:
-        inside = [one for one in unit.members if one.first > unit.header_last]
-        yield f"/// source | {dotted(module, unit)}"
-        if inside:
-            yield "    header: true"
-        yield "\n…\n///\n"
-        for member in inside:
-            yield f"/// source | {dotted(module, member)}\n\n…\n///\n"
-
-
 def check(page: str) -> int:
     """Print all that is to mend on a page, and return the exit status."""
     found = problems(DOCS, page)
@@ -63,7 +43,7 @@ def check(page: str) -> int:
 
 def check_all() -> int:
     """Print a line for each page with something to mend, as `check` does."""
-    lines = missing_pages(DOCS)
+    lines = []
     for page in pages(DOCS):
         if found := problems(DOCS, page):
             more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""

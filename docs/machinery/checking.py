@@ -13,7 +13,7 @@ from markdown import Markdown
 from docs.machinery.errors import DocsError
 from docs.machinery.extension import KINDS, DocsExtension
 from docs.machinery.literate import gaps, shown_lines
-from docs.machinery.pages import pages, text_of
+from docs.machinery.pages import text_of
 from docs.machinery.reference import lent, names
 from docs.machinery.source import ROOT, UnknownName, find, page_of, read
 from stages.manifest import stages
@@ -27,27 +27,10 @@ USUAL = (
     "pymdownx.superfences",
 )
 
-FILES = [
-    path.relative_to(ROOT).as_posix()
-    for path in sorted((ROOT / "fx").rglob("*.py"))
-]
-"""Every file of fx."""
-
 CORE = [f"fx/{file}" for stage in stages().values() for file in stage.core]
 """The core files of the stages, whose pages show each line once."""
 
 _named = re.compile(r"`(fx(?:\.\w+)+)`|\]\([^)\s]*#(fx(?:\.\w+)+)\)")
-
-
-def missing_pages(docs: Path) -> list[str]:
-    """A sentence for each file of fx that has no page."""
-    there = set(pages(docs))
-    return [
-        f"docs/{page_of(name)} is missing: begin with "
-        f"python -m docs.machinery outline {read(ROOT / name).name}"
-        for name in FILES
-        if page_of(name) not in there
-    ]
 
 
 def problems(docs: Path, page: str) -> list[str]:

@@ -12,14 +12,12 @@ and sets the status:
     lent     fx does not have the name, and torch's own file is used; the
              reason says why that is enough
     out      fx does not have the name; the reason says why
-    later    the name belongs to a stage whose files do not exist yet
 
 The public names of a module are those in its `__all__` and those it defines
 (for those that it imports, see `passed_on_problems`);
 those of a class are its methods, properties and attributes.  Names with a
 leading underscore do not count, except `__init__`.  The names inside of a
 module or class with the status "out" are not listed.
-No file of fx may define one of them in another place.
 """
 
 from __future__ import annotations
@@ -47,13 +45,13 @@ import torch.fx
 
 from fx.extra.lending.lending import TWIN
 from fx.torch_private.names import TESTED_TORCH
-from tests.checks.sources import ROOT, Source, library
+from tests.checks.sources import ROOT
 
 FILE = ROOT / "tests" / "api_surface.toml"
 TORCH = TESTED_TORCH[1]
 """The version of torch that the file describes: run --write beside it."""
 
-Status: TypeAlias = Literal["same", "differs", "lent", "out", "later"]
+Status: TypeAlias = Literal["same", "differs", "lent", "out"]
 Kind: TypeAlias = Literal["module", "class", "function", "data"]
 Object: TypeAlias = Any
 """Any value of a module or class attribute."""
@@ -65,7 +63,6 @@ HEADER: Final = f"""\
 # differs  fx has it; the reason says what is different
 # lent     torch's own file, in which `torch.fx` means fx (fx/extra/lending)
 # out      fx has it not; the reason says why
-# later    it belongs to a stage that is not built yet
 #
 # New rows: python -m tests.checks.api_surface --write
 # Status and reason are written by hand and kept.
@@ -501,7 +498,7 @@ def _judged(old: Row | None, place: tuple[str, str], item: Item) -> Row:
 
 def _stands(old: Row, found: Item | None) -> bool:
     """Is a status that was written by hand to be kept?"""
-    if old.status in ("out", "later") and found:
+    if old.status == "out" and found:
         return False
     if found and found.lent != (old.status == "lent"):
         return False
@@ -525,9 +522,9 @@ def row_problems(row: Row, found: Item | None) -> Iterator[str]:
                 yield f"{row.name}: is to be lent, and is not found"
             elif found and not found.lent:
                 yield f"{row.name}: is to be lent, yet fx has a file"
-        case "out" | "later":
+        case "out":
             if found is not None:
-                yield f"{row.name}: is {row.status}, yet fx has it"
+                yield f"{row.name}: is out, yet fx has it"
 
 
 def _own_problems(row: Row, found: Item | None) -> Iterator[str]:
@@ -564,53 +561,6 @@ def surface_problems(
             yield f"{row.name}: torch.fx has it not"
 
 
-def left_out(rows: Mapping[tuple[str, str], Row]) -> dict[str, str]:
-    """What the modules that are out define: name -> module, as in fx.
-
-    A name that fx has in another module, as torch.fx does, is not listed.
-    """
-    (folder,) = map(Path, torch.fx.__path__)
-    had = {key for (_, key), row in rows.items() if _is_listed(row)}
-    found: dict[str, str] = {}
-    for file in sorted(folder.rglob("*.py")):
-        module = ".".join(["fx", *_module_parts(file.relative_to(folder))])
-        row = rows.get((module, ""))
-        if row is not None and not _is_listed(row):
-            for node in ast.parse(file.read_text(encoding="utf-8")).body:
-                for name in _defined(node):
-                    if name not in had:
-                        found.setdefault(name, module)
-    return found
-
-
-def _defined(node: ast.stmt) -> Iterator[str]:
-    """The public function or class that a statement defines."""
-    match node:
-        case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
-            if not name.startswith("_"):
-                yield name
-
-
-def stray_problems(
-    sources: Iterable[Source], names: Mapping[str, str]
-) -> Iterator[str]:
-    """Definitions in fx with a name that torch.fx has in a module that is out.
-
-    Args:
-        sources: the files of fx.
-        names: what `left_out` gives.
-    """
-    for source in sources:
-        for node in source.tree.body:
-            for name in _defined(node):
-                if name in names:
-                    yield (
-                        f"{source.path}:{node.lineno}: torch.fx has {name} in "
-                        f"torch.{names[name]}, which is not fx's: define it in "
-                        f"{names[name]} and give it a row, or name it otherwise"
-                    )
-
-
 def main() -> int:
     """Report on the file, or with --write bring it up to date."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
@@ -632,7 +582,6 @@ def main() -> int:
             for (module, key), row in rows.items()
             for problem in row_problems(row, look_up(module, key))
         ),
-        *stray_problems(library(), left_out(rows)),
         *passed_on_problems(rows),
     ]
     print(*wrong, sep="\n", end="\n" if wrong else "")

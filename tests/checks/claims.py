@@ -1,13 +1,10 @@
 """The claims of the source documents, and the tests that check each.
 
-    python -m tests.checks.claims
-
-says how many claims of each stage have a test.  tests/claims.toml does not
-name the tests: each test says which claims it checks,
+tests/claims.toml does not name the tests: each test says which claims it
+checks,
 
 - a parity program by `@program(claims=("claim-id",))`,
-- any other test by `@pytest.mark.claims("claim-id")`, on the function, on
-  its class, or as the file's `pytestmark`.
+- any other test by `@pytest.mark.claims("claim-id")`.
 
 Both are read from the source of the tests, without importing or running it.
 """
@@ -16,17 +13,15 @@ from __future__ import annotations
 
 import ast
 import re
-import sys
 import tomllib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
-from tests.checks.sources import ROOT, Function, Source, read_tree
+from tests.checks.sources import ROOT, Source, read_tree
 
 LEDGER = ROOT / "tests" / "claims.toml"
-PROGRAMS = "tests/parity/programs/"
 PROGRAM_TEST = "tests/parity/test_programs.py::test_program"
 
 Row: TypeAlias = dict[str, Any]
@@ -109,7 +104,6 @@ class Mark:
     test: str
     claims: tuple[str, ...]
     where: str
-    problem: str | None = None
     differs: str = ""
 
 
@@ -227,115 +221,38 @@ def read_tests(root: Path = ROOT) -> list[Source]:
 
 
 def marks(sources: Iterable[Source]) -> Iterator[Mark]:
-    """Every test or program that names a claim."""
+    """Every test or program that names a claim.
+
+    Raises:
+        ValueError: a mark is not made of plain strings.
+    """
     for source in sources:
-        path = str(source.path)
-        if path.startswith(PROGRAMS):
-            yield from _programs(source)
-        elif source.path.name.startswith("test_"):
-            yield from _tests(source)
+        for owner in source.tree.body:
+            inside = owner.body if isinstance(owner, ast.ClassDef) else [owner]
+            for node in inside:
+                if isinstance(node, ast.FunctionDef):
+                    yield from _marks(source, node, owner)
 
 
-def _programs(source: Source) -> Iterator[Mark]:
-    """The parity programs of a file that name a claim."""
-    for node in source.tree.body:
-        if isinstance(node, ast.FunctionDef):
-            name = f"{source.path.stem}.{node.name}"
-            for call in _decorators(node, "program"):
-                given = {one.arg: one.value for one in call.keywords}
-                if "claims" in given:
-                    test = f"{PROGRAM_TEST}[{name}]"
-                    mark = _mark(test, source, call, [given["claims"]])
-                    match given.get("differs"):
-                        case ast.Constant(value=str(row)):
-                            mark = replace(mark, differs=row)
-                    yield mark
-
-
-def _tests(source: Source) -> Iterator[Mark]:
-    """The tests of a file that name a claim, by any mark above them."""
-    inherited = [
-        call
-        for node in source.tree.body
-        if isinstance(node, ast.Assign)
-        and ast.unparse(node.targets[0]) == "pytestmark"
-        for call in _calls(node.value, "claims")
-    ]
-    for scope, node in _test_functions(source.tree.body, []):
-        owners = [*scope, node]
-        calls = [c for owner in owners for c in _decorators(owner, "claims")]
-        name = "::".join([str(source.path), *(owner.name for owner in owners)])
-        for call in [*inherited, *calls]:
-            mark = _mark(name, source, call, call.args)
-            yield replace(mark, problem=mark.problem or _never_run(owners))
-    yield from _stray(source)
-
-
-def _test_functions(
-    body: Sequence[ast.stmt], scope: list[ast.ClassDef]
-) -> Iterator[tuple[list[ast.ClassDef], Function]]:
-    """Functions that pytest collects, with the classes around them."""
-    for node in body:
-        if isinstance(node, ast.ClassDef) and node.name.startswith("Test"):
-            yield from _test_functions(node.body, [*scope, node])
-        elif isinstance(node, Function) and node.name.startswith("test"):
-            yield scope, node
-
-
-def _stray(source: Source) -> Iterator[Mark]:
-    """Marks on functions that pytest does not collect."""
-    collected = {node for _, node in _test_functions(source.tree.body, [])}
-    for node in ast.walk(source.tree):
-        if isinstance(node, Function) and node not in collected:
-            for call in _decorators(node, "claims"):
-                mark = _mark(node.name, source, call, call.args)
-                yield replace(mark, problem=f"{node.name} is no test")
-
-
-def _decorators(node: Function | ast.ClassDef, name: str) -> Iterator[ast.Call]:
-    """The decorators of that name, called with arguments."""
-    for decorator in node.decorator_list:
-        yield from _calls(decorator, name)
-
-
-def _calls(node: ast.expr, name: str) -> Iterator[ast.Call]:
-    """The calls of a function of that name in an expression."""
-    for part in ast.walk(node):
-        match part:
-            case ast.Call(
-                func=ast.Name(id=called) | ast.Attribute(attr=called)
-            ):
-                if called == name:
-                    yield part
-
-
-def _never_run(owners: Iterable[Function | ast.ClassDef]) -> str | None:
-    """Why a test does not count: a skipped test does not check its claim."""
-    for owner in owners:
-        for decorator in owner.decorator_list:
-            text = ast.unparse(decorator)
-            if text.startswith(("pytest.mark.skip", "pytest.mark.xfail")):
-                return f"{owner.name} is marked {text}"
-    return None
-
-
-def _mark(
-    test: str, source: Source, call: ast.Call, arguments: list[ast.expr]
-) -> Mark:
-    """A mark with those of its ids that are literal strings."""
-    where = source.at(call)
-    try:
-        values = [ast.literal_eval(argument) for argument in arguments]
-    except ValueError:
-        return Mark(test, (), where, "claims must be plain strings")
-    flat = [
-        item
-        for value in values
-        for item in (value if isinstance(value, tuple | list) else [value])
-    ]
-    if not flat or not all(isinstance(item, str) for item in flat):
-        return Mark(test, (), where, "claims must be plain strings")
-    return Mark(test, tuple(flat), where)
+def _marks(
+    source: Source, test: ast.FunctionDef, owner: ast.stmt
+) -> Iterator[Mark]:
+    """What a test, or a program, says of claims above its name."""
+    for call in test.decorator_list:
+        match call:
+            case ast.Call(func=ast.Name("program"), keywords=keywords):
+                given = {one.arg: one.value for one in keywords}
+                name = f"{PROGRAM_TEST}[{source.path.stem}.{test.name}]"
+            case ast.Call(func=ast.Attribute(attr="claims"), args=args):
+                given = {"claims": ast.Tuple([*args])}
+                inside = "" if owner is test else f"::{vars(owner)['name']}"
+                name = f"{source.path}{inside}::{test.name}"
+            case _:
+                continue
+        claims = ast.literal_eval(given.get("claims", ast.Tuple([])))
+        differs = ast.literal_eval(given.get("differs", ast.Constant("")))
+        if claims:
+            yield Mark(name, claims, source.at(call), differs)
 
 
 # --- both together ---------------------------------------------------------
@@ -355,8 +272,6 @@ def problems(
     for double in sorted({id for id in ids if ids.count(id) > 1}):
         yield f"two claims are called {double!r}"
     for mark in found:
-        if mark.problem:
-            yield f"{mark.where}: {mark.problem}"
         for unknown in sorted(set(mark.claims) - set(ids)):
             yield f"{mark.where}: no claim is called {unknown!r}"
     for claim in with_tests(claims, found):
@@ -373,20 +288,3 @@ def tested(root: Path = ROOT) -> list[Claim]:
     """The claims of the ledger, each with the tests that check it."""
     claims = load(LEDGER.read_text(encoding="utf-8"))
     return with_tests(claims, marks(read_tests(root)))
-
-
-def main() -> int:
-    """Report which claims have tests."""
-    claims = tested()
-    for stage in range(1, 9):
-        rows = [claim for claim in claims if claim.stage == stage]
-        untested = [claim.id for claim in rows if not claim.test]
-        checked = len(rows) - len(untested)
-        print(f"stage {stage:02d}: {checked} of {len(rows)} have tests")
-        if untested:
-            print("    without:", " ".join(untested))
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -7,9 +7,7 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import PurePosixPath
 
 from stages.manifest import Stage, stages
 from tests.checks.sources import Source, library
@@ -42,62 +40,6 @@ def core_problems(
         total += lines
     if total > MOST_IN_ALL:
         yield f"the cores have {total} lines (max {MOST_IN_ALL})"
-
-
-def index_problems(
-    found: Mapping[int, Stage], sources: Sequence[Source]
-) -> Iterator[str]:
-    """Rooms whose first lines do not tell the core from the rest.
-
-    A room with core files names these in backquotes, then, after the word
-    "rest", all its other files; any other room names its files anywhere.
-    """
-    core = {f"fx/{file}" for stage in found.values() for file in stage.core}
-    for room in sources:
-        inside = [
-            str(source.path)
-            for source in sources
-            if source.path.parent == room.path.parent and not source.is_init
-        ]
-        first = {_stem(path) for path in inside if path in core}
-        if not room.is_init or str(room.path.parent) in _SHARED:
-            continue
-        if not first:
-            yield from _unnamed(room, inside)
-            continue
-        text = " ".join(room.text.split())
-        text = text.partition("core ")[2] or text
-        begin, _, end = text.partition(" rest ")
-        for part, names in (
-            (begin, first),
-            (end, {_stem(path) for path in inside} - first),
-        ):
-            if {*re.findall(r"`(\w+)`", part)} != names:
-                wanted = ", ".join(sorted(names)) or "nothing"
-                where = "core" if part is begin else "rest"
-                yield f"{room.path}: says other files than {wanted} are {where}"
-
-
-_SHARED = (
-    *("fx", "fx/passes", "fx/passes/utils", "fx/passes/infra"),
-    *("fx/passes/dialect", "fx/passes/dialect/common", "fx/experimental"),
-    "fx/extra",
-)
-"""Folders of torch.fx, with files of many stages."""
-
-
-def _unnamed(room: Source, inside: Sequence[str]) -> Iterator[str]:
-    """The files of a room without core that its first lines do not name."""
-    for path in inside:
-        stem = _stem(path)
-        named = re.search(rf"`{stem}[.`]", room.text)
-        if not named and stem != "__main__":
-            yield f"{room.path}: does not say what `{stem}` is for"
-
-
-def _stem(path: str) -> str:
-    """`capture` for fx/capture/capture.py."""
-    return PurePosixPath(path).stem
 
 
 def count(by_path: Mapping[str, Source], file: str) -> int:

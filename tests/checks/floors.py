@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
@@ -33,9 +32,6 @@ OF_ALL_STAGES = "fx/torch_private"
 
 LARGEST_CIRCLE = 4
 """How many files of one stage may import each other in a circle, for types."""
-
-_MODULE_NAME = re.compile(r"(?:fx)?((?:\.\w+)+)")
-"""A string that is the dotted name of a module, or the end of one."""
 
 _DYNAMIC = frozenset({"__import__", "import_module"})
 """Functions that import the module that a string names."""
@@ -125,26 +121,6 @@ def _faults(
             f"stage {source.stage or 0:02d} imports {found.module} of stage "
             f"{target.stage:02d}"
         )
-
-
-def naming_problems(sources: Sequence[Source]) -> Iterator[str]:
-    """Strings in code that name a module of a later stage.
-
-    A file that compares `__module__` with "fx.graph_module" depends on that
-    file, though it does not import it.
-    """
-    stage_of = {s.module.rpartition(".")[2]: s.stage or 0 for s in sources}
-    for source in sources:
-        for node in ast.walk(source.tree):
-            if not isinstance(node, ast.Constant) or source.stage is None:
-                continue
-            name = _MODULE_NAME.fullmatch(str(node.value))
-            last = name[1].rpartition(".")[2] if name else ""
-            if stage_of.get(last, 0) > source.stage:
-                yield (
-                    f"{source.at(node)}: names {node.value!r}, a module of "
-                    f"stage {stage_of[last]:02d}"
-                )
 
 
 def circle_problems(sources: Sequence[Source]) -> Iterator[str]:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import importlib
 import textwrap
-from dataclasses import replace
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 import pytest
 import torch
@@ -17,7 +16,6 @@ from tests.checks.api_surface import (
     Row,
     describe,
     dump,
-    left_out,
     load,
     look_up,
     members,
@@ -26,13 +24,11 @@ from tests.checks.api_surface import (
     passed_on_problems,
     public_names,
     row_problems,
-    stray_problems,
     surface_problems,
     torch_modules,
     torch_surface,
     updated,
 )
-from tests.checks.sources import Source, library
 
 
 def test_every_row_is_true_of_fx() -> None:
@@ -43,20 +39,6 @@ def test_every_row_is_true_of_fx() -> None:
         for problem in row_problems(row, look_up(module, key))
     ]
     assert not wrong, "\n".join(wrong)
-
-
-def test_nothing_is_put_off_to_a_stage_that_is_built() -> None:
-    rows = load(FILE.read_text(encoding="utf-8")).values()
-    built = {
-        f"stage {source.stage:02d}" for source in library() if source.stage
-    }
-    late = [
-        f"{row.name}: {row.reason} is there: run "
-        "python -m tests.checks.api_surface --write"
-        for row in rows
-        if row.status == "later" and row.reason in built
-    ]
-    assert not late, "\n".join(late)
 
 
 @pytest.mark.newest
@@ -70,13 +52,6 @@ def test_every_name_of_torch_fx_has_a_row() -> None:
 def test_every_name_that_torch_fx_imports_is_there_or_out() -> None:
     rows = load(FILE.read_text(encoding="utf-8"))
     wrong = list(passed_on_problems(rows))
-    assert not wrong, "\n".join(wrong)
-
-
-@pytest.mark.newest
-def test_nothing_has_the_name_of_what_is_out() -> None:
-    rows = load(FILE.read_text(encoding="utf-8"))
-    wrong = list(stray_problems(library(), left_out(rows)))
     assert not wrong, "\n".join(wrong)
 
 
@@ -106,34 +81,9 @@ SAME = Row("fx.m", "f", "function", "(a, b=1)", "same")
             "fx.m.f: differs, but no reason is given",
         ),
         (
-            Row("fx.m", "f", "data", None, "differs", "why"),
-            None,
-            "fx.m.f: fx has it not, so it does not differ",
-        ),
-        (
             Row("fx.m", "f", "data", None, "out", "why"),
             Item("data"),
             "fx.m.f: is out, yet fx has it",
-        ),
-        (
-            SAME,
-            Item("function", "(a, b=1)", lent=True),
-            "fx.m.f: is lent, and not a file of fx",
-        ),
-        (
-            Row("fx.m", "f", "data", None, "lent", "why"),
-            Item("data"),
-            "fx.m.f: is to be lent, yet fx has a file",
-        ),
-        (
-            Row("fx.node", "f", "data", None, "lent", "why"),
-            None,
-            "fx.node.f: is to be lent, and is not found",
-        ),
-        (
-            Row("fx.m", "f", "data", None, "later"),
-            None,
-            "fx.m.f: later, but no reason is given",
         ),
     ],
 )
@@ -164,17 +114,6 @@ def test_each_module_is_own_lent_or_out_and_imports() -> None:
             assert (found and found.lent) == kinds[row.status], module
 
 
-def test_a_module_of_another_torch_is_not_missed() -> None:
-    row = Row("fx.of_a_torch_to_come", "", "module", None, "lent", "why")
-    assert list(row_problems(row, None)) == []
-
-
-def test_a_row_that_is_true_is_fine() -> None:
-    assert not list(row_problems(SAME, Item("function", "(a, b=1)")))
-    out = Row("fx.m", "f", "data", None, "out", "why")
-    assert not list(row_problems(out, None))
-
-
 @pytest.mark.newest
 def test_a_name_without_a_row_and_a_row_without_a_name_are_seen() -> None:
     rows = load(FILE.read_text(encoding="utf-8"))
@@ -191,52 +130,6 @@ def test_a_name_without_a_row_and_a_row_without_a_name_are_seen() -> None:
     again = updated(rows)
     assert again["fx.graph", "Graph.lint"] == lost
     assert ("fx.graph", "Graph.lent") not in again
-
-
-@pytest.mark.newest
-def test_what_is_out_is_not_listed_inside() -> None:
-    rows = load(FILE.read_text(encoding="utf-8"))
-    place = ("fx.graph", "Graph")
-    rows[place] = Row(*place, "class", None, "out", "why")
-    surface = torch_surface(rows)
-    assert place in surface
-    assert ("fx.graph", "Graph.lint") not in surface
-
-
-SPLITTER = ("fx.passes.splitter_base", "")
-
-
-@pytest.mark.newest
-def test_a_pass_that_is_written_where_torch_fx_has_it_turns_its_row_red() -> (
-    None
-):
-    rows = load(FILE.read_text(encoding="utf-8"))
-    assert list(row_problems(rows[SPLITTER], look_up(*SPLITTER))) == []
-    assert list(row_problems(rows[SPLITTER], Item("module"))) == [
-        "fx.passes.splitter_base: is to be lent, yet fx has a file"
-    ]
-    rows[SPLITTER] = replace(rows[SPLITTER], status="same", reason="")
-    wrong = list(surface_problems(rows, torch_surface(rows)))
-    name = f"{SPLITTER[0]}.FxNetSplitterInternalError"
-    lacking = f"{name}: torch.fx has it, the file has not"
-    assert lacking in wrong
-
-
-@pytest.mark.newest
-def test_a_pass_that_is_written_elsewhere_under_its_name_is_seen() -> None:
-    rows = load(FILE.read_text(encoding="utf-8"))
-    text = (
-        "class _Helper: ...\nclass FxNetSplitterInternalError: ...\n"
-        "class Mine: ...\n"
-    )
-    source = Source(PurePosixPath("fx/passes/cutter.py"), text)
-    (line,) = stray_problems([source], left_out(rows))
-    assert line.startswith(
-        "fx/passes/cutter.py:2: torch.fx has FxNetSplitterInternalError in "
-        "torch.fx.passes.splitter_base, which is not fx's: "
-    )
-    rows[SPLITTER] = replace(rows[SPLITTER], status="same", reason="")
-    assert not list(stray_problems([source], left_out(rows)))
 
 
 # --- looking at objects ----------------------------------------------------

@@ -99,53 +99,23 @@ def read(text: str, path: str = "tests/library/test_x.py") -> list[Mark]:
 
 
 def test_programs_and_marks_are_read() -> None:
-    program = "@program(claims=('a', 'b'))\ndef moves(lib): ..."
+    program = "@program(claims=('a', 'b'), differs='row')\ndef moves(lib): ..."
     (mark,) = read(program, "tests/parity/programs/nodes.py")
     assert mark.test == (
         "tests/parity/test_programs.py::test_program[nodes.moves]"
     )
     assert mark.claims == ("a", "b")
+    assert mark.differs == "row"
     text = (
-        "pytestmark = [pytest.mark.slow, pytest.mark.claims('z')]\n"
-        "@pytest.mark.claims('a')\nclass TestIt:\n"
+        "class TestIt:\n"
         "    @pytest.mark.claims('b', 'c')\n    def test_one(self): ...\n"
-        "def test_two(): ...\n"
+        "@pytest.mark.claims('z')\ndef test_two(): ...\n"
     )
-    found = with_tests([ROW_OF[id] for id in "abcz"], read(text))
-    one = "tests/library/test_x.py::TestIt::test_one"
-    two = "tests/library/test_x.py::test_two"
-    assert [row.test for row in found] == [(one,), (one,), (one,), (one, two)]
-
-
-ROW_OF = {id: Claim(id, 2, "x", "x", "holds") for id in "abcz"}
-
-
-@pytest.mark.parametrize(
-    ("text", "problem"),
-    [
-        (
-            "@pytest.mark.skip('no')\n@pytest.mark.claims('a')\n"
-            "def test_x(): ...",
-            "test_x is marked pytest.mark.skip('no')",
-        ),
-        (
-            "@pytest.mark.xfail\nclass TestX:\n"
-            "    @pytest.mark.claims('a')\n    def test_x(self): ...",
-            "TestX is marked pytest.mark.xfail",
-        ),
-        ("@pytest.mark.claims('a')\ndef check(): ...", "check is no test"),
-        (
-            "@pytest.mark.claims(NAMES)\ndef test_x(): ...",
-            "claims must be plain strings",
-        ),
-        (
-            "@pytest.mark.claims()\ndef test_x(): ...",
-            "claims must be plain strings",
-        ),
-    ],
-)
-def test_marks_that_hold_nothing_are_seen(text: str, problem: str) -> None:
-    assert [mark.problem for mark in read(text)] == [problem]
+    path = "tests/library/test_x.py"
+    assert [(mark.test, mark.claims) for mark in read(text)] == [
+        (f"{path}::TestIt::test_one", ("b", "c")),
+        (f"{path}::test_two", ("z",)),
+    ]
 
 
 # --- comparing -------------------------------------------------------------
@@ -169,22 +139,6 @@ def test_a_test_of_an_unknown_claim_is_seen() -> None:
     assert complaints(later, mark=mark) == (
         "tests/t.py:3: no claim is called 'b-claim'"
     )
-
-
-def test_a_claim_has_the_tests_that_name_it() -> None:
-    mark = Mark("tests/t.py::test_x", ("a-claim",), "tests/t.py:3")
-    (row,) = with_tests([ROW], [mark])
-    assert row.test == ("tests/t.py::test_x",)
-    assert complaints(ROW, mark=mark) == ""
-
-
-def test_two_rows_of_one_name_and_mute_changes_are_seen() -> None:
-    changed = Claim("c", 3, "x", "x", "changed")
-    assert complaints(changed, changed).splitlines() == [
-        "two claims are called 'c'",
-        "c: `torch` must say how it is in torch 2.13",
-        "c: `torch` must say how it is in torch 2.13",
-    ]
 
 
 @pytest.mark.parametrize(
@@ -232,13 +186,6 @@ def test_documents_are_read() -> None:
     for wrong in (text.replace('"B", ', ""), text.replace('url = ""', "")):
         with pytest.raises(ValueError, match="document '003'"):
             documents(wrong)
-
-
-def test_a_difference_of_a_program_is_one_of_its_claims() -> None:
-    program = "@program(claims=('a-claim',), differs='row')\ndef f(lib): ..."
-    found = read(program, "tests/parity/programs/nodes.py")
-    (row,) = with_tests([ROW], found)
-    assert row.differs == ("row",)
 
 
 def test_a_claim_without_code_is_seen() -> None:

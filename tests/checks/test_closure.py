@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.checks.closure import Reading, closure, closure_problems
+from tests.checks.closure import Reading, closure_problems
 from tests.checks.sources import library, snippet
 
 A_FILE = "import math\n" + "x = 1\n" * 9
@@ -20,15 +20,6 @@ SOURCES = [
 
 def test_nothing_takes_more_reading_than_it_did() -> None:
     assert list(closure_problems(library())) == []
-
-
-def test_what_is_imported_by_what_is_imported_is_in_it() -> None:
-    found = closure(["fx/a.py"], SOURCES)
-    assert [str(one.path) for one in found] == [
-        "fx/a.py",
-        "fx/b.py",
-        "fx/room/c.py",
-    ]
 
 
 @pytest.mark.parametrize(

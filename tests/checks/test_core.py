@@ -9,7 +9,7 @@ import yaml
 
 from docs.machinery.hook import MORE, source_tab
 from stages.manifest import BreakIt, Exercise, Stage, stages
-from tests.checks.core import core_problems, index_problems, rest_of
+from tests.checks.core import core_problems, rest_of
 from tests.checks.sources import ROOT, Source, library, snippet
 
 
@@ -18,33 +18,6 @@ def test_the_cores_are_small_and_hold_the_exercises() -> None:
 
 
 NOTHING = BreakIt("", "", "")
-
-
-def test_the_first_lines_of_a_room_tell_the_core_from_the_rest() -> None:
-    assert list(index_problems(stages(), library())) == []
-
-
-@pytest.mark.parametrize(
-    ("text", "complaints"),
-    [
-        ("The core is `a` (first). The rest is `b`.", 0),
-        ("The core is `a` and `b`.", 2),
-        ("The core is `a`. The rest is little.", 1),
-        ("Nothing is said.", 2),
-    ],
-)
-def test_a_room_that_does_not_is_seen(text: str, complaints: int) -> None:
-    room = snippet(f'"""Stage 01, x: y.\n\n{text}\n"""\n', "fx/r/__init__.py")
-    files = [source("r/a.py", 1), source("r/b.py", 1)]
-    found = made_up(("r/a.py",))
-    assert len(list(index_problems(found, [room, *files]))) == complaints
-
-
-def test_a_room_that_does_not_name_a_file_is_seen() -> None:
-    room = snippet('"""Extra: x.\n\n`a` does it.\n"""\n', "fx/r/__init__.py")
-    files = [source("r/a.py", 1), source("r/b.py", 1)]
-    (problem,) = index_problems({}, [room, *files])
-    assert "does not say what `b` is for" in problem
 
 
 def made_up(core: tuple[str, ...], file: str = "a.py") -> dict[int, Stage]:
@@ -78,16 +51,6 @@ def test_a_wrong_core_is_seen(
 ) -> None:
     (problem,) = core_problems(found, sources)
     assert complaint in problem
-
-
-def test_cores_that_are_too_large_together_are_seen() -> None:
-    found = {
-        n: Stage(n, "s", "", (f"{n}.py",), (), (), NOTHING)
-        for n in (1, 2, 3, 4, 5, 6)
-    }
-    sources = [source(f"{n}.py", 1_000, stage=n) for n in found]
-    problems = list(core_problems(found, sources))
-    assert problems == ["the cores have 6000 lines (max 5700)"]
 
 
 def test_the_readme_says_where_each_stage_begins() -> None:

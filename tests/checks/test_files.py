@@ -46,20 +46,6 @@ def test_a_tie_to_a_machine_is_seen(line: str, complaint: str) -> None:
     assert problem.startswith(f"a.md:2: {complaint}")
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "#!/usr/bin/env bash",
-        "docs/home/page.md",
-        "https://pytorch.org/docs/stable/fx.html",
-        "tests/work/x",
-        "PyPI",
-    ],
-)
-def test_ordinary_words_are_no_tie(line: str) -> None:
-    assert list(machine_problems("a.md", line)) == []
-
-
 def test_new_files_are_read_before_they_are_committed(tmp_path: Path) -> None:
     subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
     (tmp_path / ".gitignore").write_text("*.log\n")
@@ -111,18 +97,6 @@ def test_every_target_that_a_page_names_exists() -> None:
         if target not in makefile()
     ]
     assert not wrong, "\n".join(wrong)
-
-
-def test_targets_are_found_in_code_alone() -> None:
-    text = (
-        "Run `make test` and `make lint types`.\n\n    make tour\n"
-        "    $ make bench\n\n    cd x && make fuzz\n"
-        "It would make sense to\nmake no fuss.\n"
-        "```sh\nmake serve   # and look\n```\n"
-    )
-    assert mentioned_targets(text) == {
-        *("bench", "fuzz", "lint", "serve", "test", "tour", "types")
-    }
 
 
 # --- pyproject.toml --------------------------------------------------------

@@ -6,8 +6,6 @@ import pytest
 
 from tests.checks.sources import library, snippet
 from tests.checks.torch_names import (
-    OF_OBJECTS,
-    attributes,
     dotted_names,
     is_private,
     looked_up,
@@ -52,23 +50,6 @@ def test_a_private_name_is_seen(code: str, name: str) -> None:
 )
 def test_what_is_public_or_quoted_is_not(code: str) -> None:
     assert not list(dotted_names(snippet(code).tree))
-
-
-@pytest.mark.parametrize(
-    "code",
-    ["y = x._schema", "y = getattr(x, '_schema', 1)", "y = vars(x)['_schema']"],
-)
-def test_attributes_of_objects_are_seen(code: str) -> None:
-    assert [use.name for use in attributes(snippet(code).tree)] == ["_schema"]
-
-
-def test_an_attribute_without_a_reason_is_a_problem() -> None:
-    code = "def f(self, x):\n    return self._mine, x._hidden, x._schema\n"
-    found = [one for one in problems([snippet(code)]) if "no" not in one[:2]]
-    assert len(found) == 1
-    assert "whose attribute is _hidden?" in found[0]
-    stale = {one for one in problems([snippet(code)]) if one not in found}
-    assert len(stale) == len(OF_OBJECTS) - 1
 
 
 def test_the_list_of_names_has_them_all() -> None:

@@ -14,12 +14,12 @@ from tests.checks.files import tracked
 from tests.checks.sources import ROOT
 
 CEILINGS: Final = {
-    "lines of Python in fx": 41_023,
-    "lines of Python in stages": 29_950,
-    "lines of Python in tests": 80_420,
-    "lines of Python in docs": 11_880,
-    "words of the site": 75_570,
-    "files in fx": 242,
+    "lines of Python in fx": 41_400,
+    "lines of Python in stages": 29_690,
+    "lines of Python in tests": 78_985,
+    "lines of Python in docs": 11_840,
+    "words of the site": 75_710,
+    "files in fx": 219,
 }
 
 

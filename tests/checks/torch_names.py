@@ -4,10 +4,8 @@
 
 A name is private if a part of its dotted path begins with one underscore, as in
 `torch._ops.OpOverload` and `torch.utils._pytree`.  Counted are imports, dotted
-names that begin at something imported from torch, the same by `getattr`,
-`vars` and a string, and attributes of objects whose name nothing in fx/
-defines (a name that both have, such as `_codegen`, counts as ours).  Texts
-that only quote a name, as generated code does, are not counted.
+names that begin at something imported from torch, and the same by `getattr`,
+`vars` and a string.  Private attributes of other objects, ruff sees (SLF001).
 """
 
 from __future__ import annotations
@@ -28,27 +26,6 @@ from tests.checks.sources import Source, library
 ROOM = "fx/torch_private/"
 """The one folder that may look up private names of torch."""
 
-OF_OBJECTS: Mapping[str, str] = {
-    "_base_class_origin": "of torch.fx: the class of a class made for one part",
-    "_buffers": "what a module has; its public methods list children too",
-    "_custom_fx_repr_fn": "torch.fx's protocol: how a constant is printed",
-    "_forward_cls": "of an autograd.Function's context: the function",
-    "_is_replica": "nn.DataParallel asks each of its copies for it",
-    "_modules": "as _buffers; a child may be None there",
-    "_non_persistent_buffers_set": "no public method tells such a buffer",
-    "_opoverload": "the operator that torch.library.custom_op has made",
-    "_parameters": "as _buffers; a parameter may be None there",
-    "_schema": "of an operator's overload, which has no public one",
-    "_version": "of a tensor: how often it was written",
-}
-"""Attributes of torch's objects that any file may read, and why."""
-
-OF_PYTHON = frozenset(
-    "_current_frames _fields _field_defaults _getframe _lru_cache_wrapper "
-    "_make _name _name_ _replace".split()
-)
-"""Attributes of Python's own objects, enums and named tuples."""
-
 _PRIVATE = re.compile(r"_(?!_)|__(?!.*__$)")
 
 
@@ -65,20 +42,11 @@ def is_private(path: str) -> bool:
 
 
 def problems(sources: Sequence[Source]) -> Iterator[str]:
-    """Private names of torch outside the room, and reasons without a use."""
-    ours = {name for source in sources for name in _defined(source.tree)}
-    read: set[str] = set()
+    """Private names of torch outside the room."""
     for source in sources:
-        if str(source.path).startswith(ROOM):
-            continue
-        for use in dotted_names(source.tree):
-            yield f"{source.at(use.line)}: {use.name} is private to torch"
-        for use in attributes(source.tree):
-            read.add(use.name)
-            if use.name not in {*ours, *OF_OBJECTS, *OF_PYTHON}:
-                yield f"{source.at(use.line)}: whose attribute is {use.name}?"
-    for name in sorted(OF_OBJECTS.keys() - read):
-        yield f"nothing reads {name} any more"
+        if not str(source.path).startswith(ROOM):
+            for use in dotted_names(source.tree):
+                yield f"{source.at(use.line)}: {use.name} is private to torch"
 
 
 def dotted_names(tree: ast.Module) -> Iterator[Use]:
@@ -103,32 +71,6 @@ def dotted_names(tree: ast.Module) -> Iterator[Use]:
         for path in found:
             if path.partition(".")[0] == "torch" and is_private(path):
                 yield Use(node.lineno, path)
-
-
-def attributes(tree: ast.Module) -> Iterator[Use]:
-    """The private attributes that a file reads of objects but `self`."""
-    known = dict(_imported(tree))
-    for node in ast.walk(tree):
-        match node:
-            case ast.Attribute(value=ast.Name("self" | "cls")):
-                continue
-            case ast.Attribute(attr=name):
-                if _dotted(node, known).partition(".")[0] == "torch":
-                    continue
-            case ast.Call(
-                func=ast.Name("getattr" | "hasattr" | "setattr"),
-                args=[_, ast.Constant(str() as name), *_],
-            ):
-                pass
-            case ast.Subscript(
-                value=ast.Call(func=ast.Name("vars")),
-                slice=ast.Constant(str() as name),
-            ):
-                pass
-            case _:
-                continue
-        if _PRIVATE.match(name):
-            yield Use(node.lineno, name)
 
 
 def _imported(tree: ast.Module) -> Iterator[tuple[str, str]]:
@@ -170,24 +112,6 @@ def _by_string(args: list[ast.expr], known: Mapping[str, str]) -> Iterator[str]:
         case [ast.Constant(str() as path), *_]:
             if re.fullmatch(r"torch(\.\w+)*:?(\.?\w+)+", path):
                 yield path.replace(":", ".")
-
-
-def _defined(tree: ast.Module) -> Iterator[str]:
-    """The names that a file gives to functions, classes and attributes."""
-    for node in ast.walk(tree):
-        match node:
-            case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
-                yield name
-            case ast.Attribute(
-                value=ast.Name("self" | "cls"), attr=name, ctx=ast.Store()
-            ):
-                yield name
-            case ast.AnnAssign(target=ast.Name(name)):
-                yield name
-            case ast.Assign(targets=targets):
-                for target in targets:
-                    if isinstance(target, ast.Name):
-                        yield target.id
 
 
 def looked_up() -> list[PrivateName]:

@@ -76,17 +76,54 @@ def test_a_deleted_file(learner: Learner) -> None:
     assert "python -m stages reset codegen/emit.py" in result.output
 
 
-def test_a_renamed_function(learner: Learner) -> None:
-    learner.edit(
-        "linked_list/linked_list.py", "def prepend(", "def put_before("
-    )
-    result = learner.check(1)
+FILE = "linked_list/linked_list.py"
+HERE = f"exercises/fx/{FILE}"
+EDITS: dict[str, tuple[int, str, str, list[str]]] = {
+    "a function is renamed": (
+        *(1, "def prepend(", "def put_before("),
+        [
+            f"{HERE} must have one function Link.prepend (stage 01), but 0 "
+            f"functions are named Link.prepend",
+            f"python -m stages reset {PREPEND}",
+        ],
+    ),
+    "a signature is changed": (
+        *(1, "def prepend(self: Self, x: ", "def prepend(self: Self, link: "),
+        [
+            "the signature of Link.prepend has changed",
+            "def prepend(self: Self, link: Self) -> None",
+        ],
+    ),
+    "an error at import": (
+        *(1, "GAP: Final = 1 << 16", "GAP: Final = GAPP"),
+        [
+            *("cannot be imported", f"{HERE}:"),
+            "NameError: name 'GAPP' is not defined",
+        ],
+    ),
+    "an import that ends the program": (
+        *(1, "GAP: Final", "raise SystemExit(0)\nGAP: Final"),
+        ["cannot be imported", "SystemExit: 0"],
+    ),
+    "a helper that a borrowed function needs": (
+        *(2, "def _key_between(", "def _between("),
+        [
+            "linked_list.py has no `_key_between` any more",
+            "Link.prepend (stage 01) is not written yet",
+        ],
+    ),
+}
+"""The stage that is checked; a text of FILE, and the new one; what is said."""
+
+
+@pytest.mark.parametrize("edit", EDITS)
+def test_an_edit_that_breaks_the_file(edit: str, learner: Learner) -> None:
+    stage, was, becomes, told = EDITS[edit]
+    learner.edit(FILE, was, becomes)
+    result = learner.check(stage)
     assert result.status not in (0, 1)
-    assert (
-        "exercises/fx/linked_list/linked_list.py must have one function "
-        "Link.prepend (stage 01), but 0 functions are named Link.prepend"
-    ) in result.output
-    assert f"python -m stages reset {PREPEND}" in result.output
+    assert [text for text in told if text not in result.output] == []
+    assert "Traceback" not in result.output
 
 
 def test_a_syntax_error(learner: Learner) -> None:
@@ -106,45 +143,6 @@ def test_marks_of_a_merge(learner: Learner) -> None:
     assert "These are the conflict markers of a merge" in result.output
 
 
-def test_a_changed_signature(learner: Learner) -> None:
-    learner.edit(
-        "linked_list/linked_list.py",
-        "def prepend(self: Self, x: Self) -> None:",
-        "def prepend(self: Self, link: Self) -> None:",
-    )
-    result = learner.check(1)
-    assert result.status not in (0, 1)
-    assert "the signature of Link.prepend has changed" in result.output
-    assert "def prepend(self: Self, link: Self) -> None" in result.output
-
-
-def test_an_error_at_import(learner: Learner) -> None:
-    learner.edit(
-        "linked_list/linked_list.py",
-        "GAP: Final = 1 << 16",
-        "GAP: Final = GAPP",
-    )
-    result = learner.check(1)
-    assert result.status not in (0, 1)
-    assert "cannot be imported" in result.output
-    assert "exercises/fx/linked_list/linked_list.py:" in result.output
-    assert "NameError: name 'GAPP' is not defined" in result.output
-    assert "Traceback" not in result.output
-
-
-def test_an_import_that_ends_the_program(learner: Learner) -> None:
-    learner.edit(
-        "linked_list/linked_list.py",
-        "GAP: Final",
-        "raise SystemExit(0)\nGAP: Final",
-    )
-    result = learner.check(1)
-    assert result.status not in (0, 1)
-    assert "cannot be imported" in result.output
-    assert "SystemExit: 0" in result.output
-    assert "Traceback" not in result.output
-
-
 def test_a_folder_that_is_missing(learner: Learner) -> None:
     shutil.rmtree(learner.folder / "fx")
     (said,) = problems(learner.tree(1))
@@ -162,16 +160,6 @@ def test_a_file_that_begins_with_a_byte_order_mark(learner: Learner) -> None:
     assert learner.check(1, exercise=PREPEND).failed == {}
     reset_functions(learner.work, [exercises()[PREPEND]])
     assert [*stale(learner.folder / "fx")] == []
-
-
-def test_a_helper_that_a_borrowed_function_needs(learner: Learner) -> None:
-    learner.edit(
-        "linked_list/linked_list.py", "def _key_between(", "def _between("
-    )
-    result = learner.check(2)
-    assert result.status not in (0, 1)
-    assert "linked_list.py has no `_key_between` any more" in result.output
-    assert "Link.prepend (stage 01) is not written yet" in result.output
 
 
 def test_an_import_that_a_borrowed_function_needs(learner: Learner) -> None:

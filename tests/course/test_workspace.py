@@ -146,37 +146,6 @@ def test_lines_are_counted_as_python_counts_them() -> None:
     assert new == text.partition("def")[0] + "def f() -> None: ...\n"
 
 
-def test_a_stub_keeps_all_but_the_body() -> None:
-    text = '''@decorated
-def f(
-    x: int,  # a comment
-) -> int:
-    """What it does."""
-    # how
-    return x
-
-
-def g() -> None:
-    """Stays."""
-    pass
-'''
-    assert (
-        functions.stubbed(text, {"f": "stage 01: f"})
-        == '''@decorated
-def f(
-    x: int,  # a comment
-) -> int:
-    """What it does."""
-    raise NotImplementedError("stage 01: f")
-
-
-def g() -> None:
-    """Stays."""
-    pass
-'''
-    )
-
-
 @pytest.mark.parametrize(
     "text",
     [

@@ -146,23 +146,6 @@ def test_each_mark_stands_inside_the_block_of_its_definition(
     assert sorted(found) == sorted(expected)
 
 
-def test_a_mark_elsewhere_is_seen() -> None:
-    inside = (
-        '<section class="fx-lit"><details class="fx-said-here" '
-        'data-definition="fx.a.b"><summary></summary><div class="fx-claim">'
-        '<a href="../claims/#it">it</a></div></details>'
-        '<div class="fx-box"><span id="fx.a.b"></span><br>{}</div></section>'
-    )
-    code = "<span>def</span> <span>b</span>()"
-    heading = '<h3 id="fx.a.b"></h3>'
-    assert [*marks_in(inside.format(code))] == [("fx.a.b", "it")]
-    by_heading = heading + inside.format(code).replace('id="fx.a.b"', "")
-    assert [*marks_in(by_heading)] == [("fx.a.b", "it")]
-    elsewhere = by_heading.replace("<section", '<h3 id="fx.a.c"></h3><section')
-    for wrong in (elsewhere, inside.format("<span>def</span> c()")):
-        assert not [*marks_in(wrong)]
-
-
 def test_a_file_says_whether_the_documents_speak_of_it(
     built: dict[str, Html],
 ) -> None:
@@ -275,22 +258,6 @@ def marks_in(text: str) -> Iterator[tuple[str, str]]:
 
 GOOD = "# Title\n\nText.\n"
 WRONG = {
-    "block": (
-        "# T\n\n/// sauce | fx.node\nText.\n///\n",
-        "page.md:3: no block",
-    ),
-    "name": (
-        "# T\n\n/// excerpt | fx.node.Nod\nText.\n///\n",
-        "page.md:3: fx/node.py defines no 'Nod'",
-    ),
-    "mark": (
-        "# T\n\n/// excerpt | fx.node.Node\n    mark: nowhere\n\nText.\n///\n",
-        "page.md:3: mark: no line here contains 'nowhere'",
-    ),
-    "option": (
-        "# T\n\n/// excerpt | fx.node.Node\n    makr: x\n\nText.\n///\n",
-        "page.md:4: /// excerpt has no option 'makr'",
-    ),
     "front matter": (
         "---\ntitle: T\n---\n\n# T\n\n/// sauce | x\nText.\n///\n",
         "page.md:7: no block",

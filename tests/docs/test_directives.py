@@ -174,35 +174,6 @@ def test_what_one_needs_to_write_a_function_is_folded() -> None:
     assert "<p>First.</p>" in rest.partition("</details>")[0]
 
 
-def test_rows_are_ranked_by_their_ids_and_an_unknown_id_is_an_error() -> None:
-    text = (
-        "/// ranked\n    often: [b]\n    sometimes: [gone]\n///\n\n"
-        "| id | fx |\n|---|---|\n| `a` | 1 |\n| `b` | 2 |\n"
-    )
-    html, errors = drawn_with(text)
-    assert errors == ["docs/files/p.md:1: no row has the id 'gone'"]
-    assert re.findall(r'<tr data-met="(\w+)" id="(\w+)"', html) == [
-        ("often", "b"),
-        ("rarely", "a"),
-    ]
-    assert '<td data-label="fx" role="cell">2</td>' in html
-
-
-def test_a_filter_hides_sections_without_ranked_rows() -> None:
-    text = (
-        "First.\n\n/// ranked\n    often: [a]\n    sometimes: []\n///\n\n"
-        "## Ranked\n\nBefore.\n\n| id | fx |\n|---|---|\n| `a` | 1 |\n\n"
-        "## Plain\n\nBeside.\n\n| module | fx |\n|---|---|\n| `c` | 1 |\n\n"
-        "## Words\n\nLast.\n"
-    )
-    html, errors = drawn_with(text)
-    assert not errors
-    hidden = re.findall(r'<(\w+)[^>]* data-met=""', html)
-    assert hidden == ["h2", "p", "table"]
-    assert '<p data-met="">Beside.</p>' in html
-    assert '<h2 data-met="often"' in html
-
-
 def test_whole_files_are_shown_on_their_pages_only() -> None:
     text = "/// source | fx.linked_list.linked_list\nText.\n///\n"
     _, (error,) = drawn_with(text, "stages/01.md")

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 
 from markdown import Markdown
 
 from docs.machinery.checking import USUAL
 from docs.machinery.extension import DocsExtension
 from docs.machinery.pages import DOCS, text_of
-from docs.machinery.results import CALLS, bars, extracted, read, stopped
+from docs.machinery.results import CALLS, read, stopped
 
 
 def test_every_failure_is_there_with_its_reason() -> None:
@@ -43,15 +42,3 @@ def test_models_with_one_reason_stand_together() -> None:
         f"refused, one, two: {why} a batch of one",
         f"refused, three: {why} other sizes",
     ]
-
-
-def test_a_bar_is_cut_by_what_came_out() -> None:
-    drawn = bars({"example": Counter({"right": 3, "refused": 1, "-": 9})})
-    assert "example: 3 right, 1 refused" in drawn.svg()
-    widths = re.findall(r'width="([\d.]+)"', drawn.svg())
-    assert list(map(float, widths)) == [269, 89]
-
-
-def test_both_rules_for_dead_code_are_summed() -> None:
-    rows = read("dead_code")
-    assert extracted(rows).startswith(f"Of {len(rows)} models together")

@@ -76,22 +76,6 @@ def shown(module: Module, name: str) -> str:
     return module.text(unit.first, unit.last)
 
 
-def test_the_head_ends_at_the_first_name(module: Module) -> None:
-    assert shown(module, "") == '"""Head."""\nimport os'
-
-
-def test_a_variable_has_its_comment_its_string_and_what_follows(
-    module: Module,
-) -> None:
-    assert shown(module, "A") == ('# About A.\nA = 1\n"""What A is."""\ndel os')
-
-
-def test_a_class_is_whole_with_its_decorators(module: Module) -> None:
-    text = shown(module, "C")
-    assert text.startswith("@decorated\nclass C")
-    assert text.endswith("def f(self): ...")
-
-
 def test_the_header_of_a_class_ends_before_its_first_method(
     module: Module,
 ) -> None:
@@ -99,26 +83,8 @@ def test_the_header_of_a_class_ends_before_its_first_method(
     assert module.lines[unit.header_last - 2] == "    w: int"
 
 
-def test_a_setter_belongs_to_its_property(module: Module) -> None:
-    assert shown(module, "C.x").count("def x") == 2
-    assert "# The setter." in shown(module, "C.x")
-
-
-def test_nested_classes_have_names_too(module: Module) -> None:
-    assert shown(module, "C.D.f") == "def f(self): ..."
-    assert shown(module, "C.y") == "y = 1"
-
-
-def test_overloads_are_one_unit(module: Module) -> None:
-    assert shown(module, "f").count("def f") == 3
-
-
 def test_a_branch_has_the_name_of_what_it_defines(module: Module) -> None:
     assert shown(module, "Like").startswith("if TYPE_CHECKING:")
-
-
-def test_the_end_of_the_file_belongs_to_the_last_unit(module: Module) -> None:
-    assert shown(module, "first").endswith("# The end.")
 
 
 def level_is_whole(module: Module, units: tuple[Unit, ...]) -> list[int]:

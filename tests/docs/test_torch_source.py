@@ -5,25 +5,9 @@ from __future__ import annotations
 import re
 import xml.etree.ElementTree as etree
 
-import pytest
-
 from docs.machinery.pages import DOCS, texts
 from docs.machinery.source import torch_root
 from docs.machinery.torch_source import NEWEST, of_torch, split, where
-
-
-@pytest.mark.parametrize(
-    ("name", "path", "inside"),
-    [
-        ("torch.fx.node.Node.prepend", "torch/fx/node.py", "Node.prepend"),
-        ("torch.fx.node.map_arg", "torch/fx/node.py", "map_arg"),
-        ("torch.fx.graph._PyTreeInfo", "torch/fx/graph.py", "_PyTreeInfo"),
-    ],
-)
-def test_a_name_is_cut_into_file_and_name(
-    name: str, path: str, inside: str
-) -> None:
-    assert split(name) == (path, inside)
 
 
 def test_the_link_leads_to_the_file_at_the_tag() -> None:

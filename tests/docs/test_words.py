@@ -10,7 +10,7 @@ from docs.machinery import __main__ as tools
 from docs.machinery.directives import Page, read_page
 from docs.machinery.extension import KINDS
 from docs.machinery.source import ROOT
-from docs.machinery.words import core_pages, filled, label, minutes, words
+from docs.machinery.words import core_pages, filled, label, words
 from tests.docs.test_directives import drawn_with
 
 TEXT = """# A title is not counted
@@ -71,20 +71,9 @@ node-meta
 """
 
 
-def test_ids_of_claims_are_not_prose() -> None:
+def test_ids_of_claims_are_not_prose_and_the_core_ends_before() -> None:
     assert words(page(BESIDE)) == 1 + 2 + 2 + 3 + 4
-
-
-def test_the_core_ends_where_reference_begins() -> None:
     assert words(page(BESIDE), core=True) == 1 + 2
-
-
-@pytest.mark.parametrize(
-    ("count", "text"),
-    [(0, "1 minute"), (300, "1 minute"), (660, "3 minutes")],
-)
-def test_minutes(count: int, text: str) -> None:
-    assert minutes(count) == text
 
 
 def test_a_page_can_say_how_long_another_is(tmp_path: Path) -> None:
@@ -148,14 +137,6 @@ def test_the_page_of_a_stage_counts_its_core(tmp_path: Path) -> None:
     assert label(stage, tmp_path, KINDS) == (
         f"5 minutes · with the core files {round(count * 1000 / 220)} minutes"
     )
-
-
-def test_the_line_stands_below_the_title() -> None:
-    html, _ = drawn_with("# T\n\nText.\n", "library.md")
-    title, line, text = html.splitlines()
-    assert title.startswith("<h1")
-    assert line == '<p class="fx-page">1 minute</p>'
-    assert text == "<p>Text.</p>"
 
 
 def test_one_command_counts_all(capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,13 +10,7 @@ import torch
 from torch.fx.passes import reinplace as torch_reinplace
 
 import fx
-from fx.reinplacing.aliasing import (
-    DisjointSets,
-    Storages,
-    geometry,
-    is_item,
-    propagate,
-)
+from fx.reinplacing.aliasing import Storages, geometry, is_item, propagate
 from fx.schemas.facts import facts_of
 
 aten = torch.ops.aten
@@ -158,17 +152,6 @@ def test_where_the_elements_are(
 # --- storages --------------------------------------------------------------
 
 
-def names_by_storage(gm: fx.GraphModule, *inputs: Value) -> list[set[str]]:
-    """The nodes of each set of storages."""
-    _, values = propagate(gm, inputs)
-    storages = Storages(values)
-    sets: dict[int, set[str]] = {}
-    for node in values:
-        for name in storages.alias_sets(node):
-            sets.setdefault(name, set()).add(node.name)
-    return list(sets.values())
-
-
 def views_graph() -> fx.GraphModule:
     g = fx.Graph()
     x, y = g.placeholder("x"), g.placeholder("y")
@@ -183,19 +166,6 @@ def views_graph() -> fx.GraphModule:
     return fx.GraphModule(torch.nn.Module(), g)
 
 
-def test_views_share_the_storage_and_so_does_what_might() -> None:
-    x = torch.ones(2, 2)
-    found = names_by_storage(views_graph(), x, torch.ones(2, 2))
-    family = {"a", "parts", "part", "t", "copy", "flat"}
-    assert found == [{"x"}, {"y"}, family, {"clone"}]
-
-
-def test_inputs_that_share_memory_do_so_without_data() -> None:
-    x = torch.ones(2, 2)
-    found = names_by_storage(views_graph(), x, x[0])
-    assert found[0] == {"x", "y"}
-
-
 def test_an_alias_is_not_a_use() -> None:
     gm = views_graph()
     _, values = propagate(gm, (torch.ones(2, 2), torch.ones(2, 2)))
@@ -207,11 +177,3 @@ def test_an_alias_is_not_a_use() -> None:
     assert storages.is_alias(by_name["part"], by_name["parts"])
     assert is_item(by_name["part"])
     assert not is_item(a)
-
-
-def test_sets_are_merged_and_named() -> None:
-    sets = DisjointSets(4)
-    sets.merge(0, 1)
-    assert sets.find(1) == 0
-    sets.merge(2, 1)
-    assert [sets.find(i) for i in range(4)] == [2, 2, 2, 3]

@@ -16,6 +16,8 @@ from torch.nn import functional as F
 
 import fx
 from fx.use_def.dead_code import TorchsRule
+from tests.zoo.densenet import DenseNet
+from tests.zoo.vgg import VGG
 
 Anything: TypeAlias = Any
 
@@ -101,53 +103,10 @@ def test_a_child_is_asked_about_with_the_callers_question() -> None:
 # -- feature extraction ------------------------------------------------------
 
 
-def vgg() -> nn.Module:
-    """Convolutions and activations in place, as in VGG."""
-    return nn.Sequential(
-        *(nn.Conv2d(3, 4, 3), nn.ReLU(inplace=True), nn.MaxPool2d(2)),
-        *(nn.Conv2d(4, 4, 3), nn.ReLU(inplace=True), nn.MaxPool2d(2)),
-        *(nn.AdaptiveAvgPool2d((2, 2)), nn.Flatten(), nn.Linear(16, 8)),
-        *(nn.ReLU(True), nn.Dropout(), nn.Linear(8, 8), nn.ReLU(True)),
-        *(nn.Dropout(), nn.Linear(8, 2)),
-    )
-
-
-class DenseLayer(nn.Module):
-    """A layer of DenseNet: norm, activation and convolution, twice."""
-
-    def __init__(self, channels: int) -> None:
-        super().__init__()
-        self.norm1, self.norm2 = nn.BatchNorm2d(channels), nn.BatchNorm2d(8)
-        self.conv1 = nn.Conv2d(channels, 8, 1)
-        self.conv2 = nn.Conv2d(8, 4, 3, padding=1)
-        self.relu = nn.ReLU(inplace=True)
-
-    def forward(self, features: list[torch.Tensor]) -> torch.Tensor:
-        x = self.conv1(self.relu(self.norm1(torch.cat(features, 1))))
-        x = self.conv2(self.relu(self.norm2(x)))
-        return F.dropout(x, 0.1, self.training)
-
-
-class DenseNet(nn.Module):
-    """Layers that each see what all layers before them have made."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.stem = nn.Conv2d(3, 4, 3)
-        self.layers = nn.ModuleList(DenseLayer(c) for c in (4, 8, 12))
-        self.norm, self.classifier = nn.BatchNorm2d(16), nn.Linear(16, 2)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        features = [self.stem(x)]
-        for layer in self.layers:
-            features.append(layer(features))
-        x = F.relu(self.norm(torch.cat(features, 1)), inplace=True)
-        x = F.adaptive_avg_pool2d(x, (1, 1))
-        made: torch.Tensor = self.classifier(x.view(x.size(0), -1))
-        return made
-
-
-NETWORKS = {"vgg": vgg, "dense": DenseNet}
+NETWORKS: dict[str, Callable[[], nn.Module]] = {
+    "vgg": lambda: VGG(((4,), (4,)), classes=2),
+    "dense": lambda: DenseNet((2, 1), growth=4, dropout=0.1, classes=2),
+}
 
 
 @pytest.mark.parametrize("name", NETWORKS)
@@ -157,7 +116,7 @@ def test_nothing_remains_behind_the_last_feature(
 ) -> None:
     network = NETWORKS[name]().eval()
     whole = fx.symbolic_trace(network)
-    x = torch.randn(2, 3, 20, 20)
+    x = torch.randn(2, 3, 32, 32)
     for place, node in enumerate(whole.graph.nodes):
         if node.op in ("placeholder", "output"):
             continue

@@ -26,6 +26,7 @@ from tests.reliability.part import Outcome, Part, Plant
 Value: TypeAlias = Any
 
 NAMES: Final[dict[str, Value]] = {
+    "pow": lambda *args: pow(*args),  # only modules' globals are replaced
     "torch": torch,
     "math": math,
     "F": functional,
@@ -51,6 +52,7 @@ OPERATIONS: Final = (
     *("round({a}, 1)", "round({a}, -1)", "math.ceil({a})", "math.floor({a})"),
     *("math.trunc({a})", "int({a})", "float({a})", "math.sqrt(abs({a}))"),
     *("max({a}, {b})", "min({a}, {b})", "pow({i}, 2, 5)", "math.sin({a})"),
+    *("pow(2, 3, {i})", "(6 // ({i} - 2))", "(2.0 ** (300 * {i}))"),
     *("torch.sym_max({a}, {b})", "torch.sym_min({a}, {b})", "math.fabs({a})"),
     *("torch.sym_int({a})", "torch.sym_float({a})", "({a} > {b})", "bool({a})"),
     *("({a} == {b})", "({a} != {b})", "({a} <= {b})", "({a} if {c} else {b})"),
@@ -91,7 +93,11 @@ class Writer:
         """A program of one to three lines of arithmetic, and a use."""
         lines, names = [], [*SIZES]
         for place in range(self._rng.randint(1, 3)):
-            lines.append(f"v{place} = {self._number(names, 2)}")
+            line = f"v{place} = {self._number(names, 2)}"
+            if self._rng.random() < 0.2:
+                caught = f"except ArithmeticError: v{place} = 2"
+                line = f"try: {line}\n    {caught}"
+            lines.append(line)
             names += [f"v{place}"] * 3
         use = self._filled(self._rng.choice(USES), names, 1)
         lines.append(f"return {use}")

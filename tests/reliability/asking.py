@@ -19,6 +19,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext, suppress
+from functools import partial
 from typing import Any, Final, TypeAlias
 
 import torch
@@ -104,7 +105,8 @@ CONDITIONS: Final = (
         "torch.are_deterministic_algorithms_enabled()",
         "torch.is_anomaly_enabled()",
     ),
-    *("torch.get_float32_matmul_precision() == 'highest'",),
+    "torch.get_float32_matmul_precision() == 'highest'",
+    *("torch.backends.mkldnn.enabled", "torch.backends.cudnn.benchmark"),
 )
 """What a branch may ask."""
 
@@ -230,6 +232,11 @@ MODES: Final[dict[str, Callable[[], AbstractContextManager[Value]]]] = {
         torch.get_float32_matmul_precision,
         torch.set_float32_matmul_precision,
         "medium",
+    ),
+    "benchmark": lambda: _set(
+        lambda: torch.backends.cudnn.benchmark,
+        partial(setattr, torch.backends.cudnn, "benchmark"),
+        True,
     ),
     "deterministic": lambda: _set(
         torch.are_deterministic_algorithms_enabled,

@@ -171,14 +171,14 @@ def handing_to(
 
 
 def places_of(
-    makers: Iterable[tuple[Value, Value]], question: Value
+    makers: Iterable[tuple[Value, Value]], builtins: dict[str, Value]
 ) -> Iterator[tuple[Value, str, Value]]:
     """Where Python modules have some functions among their globals.
 
     Args:
         makers: pairs of a function and what makes its replacement.
-        question: the same for `isinstance`, wherever a module that is not
-            torch's, fx's or Python's may call it.
+        builtins: the same for names of builtins, wherever a module that is not
+            torch's, fx's or Python's may call them.
 
     Yields:
         The globals, a name in them, and what makes the replacement.
@@ -194,8 +194,9 @@ def places_of(
             for key, value in [*members.items()]:
                 if id(value) in wanted:
                     yield members, key, wanted[id(value)]
-        if "isinstance" not in members and not is_library(name):
-            yield members, "isinstance", question
+        if not is_library(name):
+            for key in builtins.keys() - members.keys():
+                yield members, key, builtins[key]
 
 
 # -- the user's choice ---------------------------------------------------------

@@ -21,8 +21,9 @@ outside of autocast may be called inside.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
-from types import NoneType
+from types import ModuleType, NoneType
 from typing import TYPE_CHECKING, Final
 
 import torch
@@ -37,7 +38,7 @@ from ...tracing.wrapping import original_of
 from ...usedef.values import Value
 from . import errors
 from .calls import Call
-from .guards import OF_MODES, Guard, answered
+from .guards import OF_MODES, Guard, answered, check
 
 if TYPE_CHECKING:
     from ...node import Node
@@ -166,6 +167,14 @@ class Questions:
         else:
             self.modes.append(Guard(text, answer, frames.where()))
 
+    def ask_setting(self, text: str, answer: Value) -> None:
+        """Note that the program asks for an attribute of torch.backends."""
+        try:
+            check(text, ())
+            self.modes.append(Guard(text, answer, frames.where()))
+        except ValueError:  # one that this torch has anew
+            self.facts.setdefault(f"{text} was {answer!r}", frames.where())
+
 
 def _arguments(call: Call, first: int) -> str:
     """The arguments of a call as text, from one of them on."""
@@ -209,3 +218,17 @@ def _modes() -> Iterator[tuple[Value, str]]:
 
 MODES: Final = dict(_modes())
 """A function that asks in which mode a program runs → how a guard calls it."""
+
+
+def _settings() -> Iterator[tuple[Value, str]]:
+    """What asks when an attribute of torch.backends is read, and its path."""
+    for path, module in [*sys.modules.items()]:
+        if path.startswith("torch.backends"):
+            for name, held in {**vars(type(module)), **vars(module)}.items():
+                of_backends = type(held).__module__.startswith("torch.backends")
+                if of_backends and not isinstance(held, ModuleType):
+                    yield held, f"{path}.{name}"
+
+
+SETTINGS: Final = {id(held): (held, path) for held, path in _settings()}
+"""The id of an attribute, or of what has some → the object, and its path."""

@@ -344,7 +344,10 @@ class Recorder(Tracer):
         attr_val: Value,
         parameter_proxy_cache: dict[str, Proxy],
     ) -> Value:
-        """A fake tensor for a parameter or buffer."""
+        """A fake tensor for one of the root; that there is none is noted."""
+        if attr_val is None and not self.paused:
+            told = f"{attr} of a module was None"
+            self.questions.facts.setdefault(told, frames.where())
         return self.shown(attr_val)
 
     def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:

@@ -174,7 +174,8 @@ class ExampleRun(TraceRun):
             TRACES.patch(holder, [name], leaf)
         chosen = [(each, leaf) for each in self._leaves_of_user.functions]
         makers = [*handlers.FUNCTIONS, *chosen]
-        for holder, name, make in places_of(makers, QUESTION):
+        builtins = {"isinstance": QUESTION, "pow": handlers.POWER}
+        for holder, name, make in places_of(makers, builtins):
             TRACES.patch(holder, [name], make)
         for holder, name, make in arithmetic():
             TRACES.patch(holder, [name], make)

@@ -375,6 +375,11 @@ def arithmetic() -> Iterator[tuple[type, str, Callable[..., Value]]]:
             yield kind, name, partial(_instead, function)
     for name, function in _OF_FLOATS.items():
         yield torch.SymFloat, name, partial(_instead, function)
+    yield (
+        torch.SymBool,
+        "__float__",
+        partial(_instead, lambda a: float(bool(a))),
+    )
     yield FakeTensorMode, "__torch_dispatch__", _asking
 
 

@@ -92,6 +92,7 @@ def test_what_may_raise_and_be_caught_is_guarded(rows: int) -> None:
         lambda n: 6 // (n - 2),
         lambda n: pow(3, 2, n - 2),
         lambda n: 2.0 ** (500 * n),
+        lambda n: float(n > 3),
     ]
 
     def program(x: Value) -> Value:

@@ -289,18 +289,10 @@ def dicts_of(module: nn.Module) -> list[dict[Value, Value]]:
 # -- isinstance ----------------------------------------------------------------
 
 
-def is_one_for_python(number: object, kinds: Value) -> bool:
+def is_one_for_python(number: Value, kinds: Value) -> bool:
     """Whether what a symbolic number stands for is of some classes."""
-    known = _NUMBERS.get(type(number))
-    return known is not None and isinstance(known, kinds)
-
-
-_NUMBERS: dict[type, object] = {
-    torch.SymInt: 0,
-    torch.SymFloat: 0.0,
-    torch.SymBool: False,
-}
-"""Class of a symbolic number -> a number of the kind that it stands for."""
+    is_number = isinstance(number, SYMBOLIC)
+    return is_number and issubclass(number.node.pytype, kinds)
 
 
 # -- how calls are written -----------------------------------------------------

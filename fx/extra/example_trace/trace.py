@@ -322,7 +322,7 @@ class ExampleRun(TraceRun):
             if isinstance(leaf, nn.Parameter) and not _is_given(node):
                 raise TraceError(errors.parameter(path))
         recorder.sizes.check_unbacked()
-        recorder.check_constants()
+        recorder.writes.check_constants()
         outputs = None
         if refills or not _is_plain(part):
             outputs, value = Outputs(part, refills), tuple(nodes)

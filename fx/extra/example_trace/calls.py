@@ -195,8 +195,9 @@ def places_of(
                 if id(value) in wanted:
                     yield members, key, wanted[id(value)]
         if not is_library(name):
-            for key in builtins.keys() - members.keys():
-                yield members, key, builtins[key]
+            for key, make in builtins.items():
+                if key not in members:
+                    yield members, key, make
 
 
 # -- the user's choice ---------------------------------------------------------

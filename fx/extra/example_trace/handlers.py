@@ -444,5 +444,5 @@ FUNCTIONS: Final[list[tuple[Value, Value]]] = [
 """Functions, by whatever name they are called, and makers of replacements."""
 
 
-POWER: Final = handing_to(_power)
-"""Makes a replacement of `pow`."""
+POWER: Final[Value] = functools.cache(handing_to(_power))
+"""Makes a replacement of `pow`, the same for all modules."""

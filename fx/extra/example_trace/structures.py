@@ -45,7 +45,7 @@ import sys
 import types
 import typing
 from collections import defaultdict, deque, namedtuple
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import Final, NamedTuple, TypeAlias
@@ -528,13 +528,21 @@ def _written(path: str, key: Value, cls: Value) -> str:
     return f"{path}[{key!r}]" if is_item else f"{path}.{key}"
 
 
+def walk(part: Part) -> Iterator[Part]:
+    """A part, and all that is in it."""
+    yield part
+    for inner in part.parts if isinstance(part, Container) else ():
+        yield from walk(inner)
+
+
 def is_literal(part: Part) -> bool:
     """Whether a node, which knows tuples, lists and dicts, can hold a part."""
-    if isinstance(part, Container):
-        named = hasattr(part.kind, "_fields")
-        is_known = named or part.kind in (tuple, list, dict, slice)
-        return is_known and all(map(is_literal, part.parts))
-    return not isinstance(part, BackReference)
+    return all(
+        each.kind in (tuple, list, dict, slice) or hasattr(each.kind, "_fields")
+        if isinstance(each, Container)
+        else not isinstance(each, BackReference)
+        for each in walk(part)
+    )
 
 
 # -- differences ---------------------------------------------------------------

@@ -14,9 +14,9 @@ from tests.checks.files import tracked
 from tests.checks.sources import ROOT
 
 CEILINGS: Final = {
-    "lines of Python in fx": 41_360,
+    "lines of Python in fx": 41_370,
     "lines of Python in stages": 29_960,
-    "lines of Python in tests": 80_490,
+    "lines of Python in tests": 80_500,
     "lines of Python in docs": 11_880,
     "words of the site": 75_800,
     "files in fx": 243,

@@ -633,6 +633,8 @@ class Recorder(Tracer):
             self._added.append(path)
         node = self.create_node("call_module", path, (*places,), {})
         node.meta["val"] = None
+        if places:  # before their sizes, which another input may not have
+            places[-1].append(node)
 
     def store(self, prefix: str, value: Value) -> Node:
         """A node that fetches what is put on the root until the trace ends."""

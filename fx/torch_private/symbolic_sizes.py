@@ -246,7 +246,8 @@ class NotedGuards(ShapeEnv):
         if not self.late.isdisjoint(free):
             self.late.add(symbol)
         self.known[text] = SymNode(symbol, self, kind, value)
-        may_fail = any(
+        may_fail = form == "{} ** {}" and kind is float  # which may overflow
+        may_fail |= any(
             not self._is_positive(nodes[place])
             for place in _PARTIAL.get(form, ())
             if place == 0 or nodes[place].expr.free_symbols
@@ -374,6 +375,11 @@ def arithmetic() -> Iterator[tuple[type, str, Callable[..., Value]]]:
             yield kind, name, partial(_instead, function)
     for name, function in _OF_FLOATS.items():
         yield torch.SymFloat, name, partial(_instead, function)
+    yield (
+        torch.SymBool,
+        "__float__",
+        partial(_instead, lambda a: float(bool(a))),
+    )
     yield FakeTensorMode, "__torch_dispatch__", _asking
 
 

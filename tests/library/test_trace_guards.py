@@ -181,3 +181,10 @@ def test_a_trace_is_compiled_whole_and_exported() -> None:
     ]
     for way in ways:
         assert torch.equal(way(X)["y"], X + 1)
+
+
+def test_guards_are_asked_before_sizes_that_an_input_may_not_have() -> None:
+    gm = fx.trace(lambda x: x.new_ones(x.shape[1]), X)
+    assert [node.name for node in gm.graph.nodes][:2] == ["x", "_guards"]
+    with pytest.raises(fx.GuardError, match="dim"):
+        gm(torch.ones(3))

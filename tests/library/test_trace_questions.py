@@ -272,6 +272,46 @@ def test_an_error_that_is_sure_to_come_may_be_caught() -> None:
     assert torch.equal(fx.trace(lambda x: getattr(x, "foo", x), X)(X), X)
 
 
+@pytest.mark.parametrize(
+    ("holder", "name"),
+    [
+        (torch.backends.cudnn, "enabled"),
+        (torch.backends.cudnn, "benchmark"),
+        (torch.backends.cuda.matmul, "allow_tf32"),
+        (torch.backends.mkldnn, "enabled"),
+    ],
+)
+def test_attributes_of_backends_are_guarded(holder: Value, name: str) -> None:
+    gm = fx.trace(lambda x: x * 2 if getattr(holder, name) else -x, X)
+    loaded = pickle.loads(pickle.dumps(gm))
+    unasked = fx.trace(lambda x: x * 2, X)
+    before = getattr(holder, name)
+    setattr(holder, name, not before)
+    try:
+        unasked(X)
+        for each in (gm, loaded):
+            assert f".{name}" in refused(each, X)
+    finally:
+        setattr(holder, name, before)
+    torch.testing.assert_close(gm(X), loaded(X))
+
+
+def test_what_a_module_has_not_is_listed() -> None:
+    class Scale(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_parameter("bias", None)
+
+        def forward(self, x: Value) -> Value:
+            """With the bias, if there is one."""
+            bias: Value = self.bias
+            return x * 2 if bias is None else x + bias
+
+    (told,) = fx.trace(nn.Sequential(Scale()), X).guards.unchecked
+    assert told.startswith("bias of a module was None: ")
+    assert "test_trace_questions" in told
+
+
 def test_a_check_that_fails_leaves_the_blocks_that_are_open() -> None:
     layer = nn.Linear(2, 2)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
+from contextlib import suppress
 from typing import Any, Final, TypeAlias
 
 import pytest
@@ -83,6 +84,31 @@ def test_what_may_raise_for_other_sizes_is_guarded() -> None:
     assert gm(torch.ones(7, 4)).shape == (7, 4)
     with pytest.raises(fx.GuardError, match=r"isinstance\(10 // "):
         gm(torch.ones(3, 4))
+
+
+@pytest.mark.parametrize("rows", [1, 2, 4])
+def test_what_may_raise_and_be_caught_is_guarded(rows: int) -> None:
+    operations: list[Value] = [
+        lambda n: 6 // (n - 2),
+        lambda n: pow(3, 2, n - 2),
+        lambda n: 2.0 ** (500 * n),
+        lambda n: float(n > 3),
+    ]
+
+    def program(x: Value) -> Value:
+        results = []
+        for operation in operations:
+            try:
+                results.append(x * operation(x.shape[0]))
+            except (ArithmeticError, ValueError):
+                results.append(-x)
+        return results
+
+    gm = fx.trace(program, torch.ones(rows, 2))
+    for other in range(1, 6):
+        x = torch.ones(other, 2)
+        with suppress(fx.GuardError):
+            torch.testing.assert_close(gm(x), program(x))
 
 
 def test_what_raises_in_the_example_is_guarded() -> None:

@@ -13,12 +13,10 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import io
 import random
-import warnings
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext, suppress
+from functools import partial
 from typing import Any, Final, TypeAlias
 
 import torch
@@ -28,8 +26,8 @@ from torch import nn
 from torch.nn import functional
 
 import fx
-from tests.reliability.guarded import same
 from tests.reliability.part import Outcome, Part, Plant
+from tests.reliability.traced import Refused, called, graph_of, searched, wrong
 
 Value: TypeAlias = Any
 
@@ -104,7 +102,8 @@ CONDITIONS: Final = (
         "torch.are_deterministic_algorithms_enabled()",
         "torch.is_anomaly_enabled()",
     ),
-    *("torch.get_float32_matmul_precision() == 'highest'",),
+    "torch.get_float32_matmul_precision() == 'highest'",
+    *("torch.backends.mkldnn.enabled", "torch.backends.cudnn.benchmark"),
 )
 """What a branch may ask."""
 
@@ -231,6 +230,11 @@ MODES: Final[dict[str, Callable[[], AbstractContextManager[Value]]]] = {
         torch.set_float32_matmul_precision,
         "medium",
     ),
+    "benchmark": lambda: _set(
+        lambda: torch.backends.cudnn.benchmark,
+        partial(setattr, torch.backends.cudnn, "benchmark"),
+        True,
+    ),
     "deterministic": lambda: _set(
         torch.are_deterministic_algorithms_enabled,
         torch.use_deterministic_algorithms,
@@ -265,80 +269,51 @@ def _wide() -> nn.Module:
     return nn.Linear(3, 6)
 
 
-def wrong(
-    m: Value, gm: Value, call: tuple[str, str, int], *, catches: bool
-) -> str:
+def fault(m: Value, gm: Value, call: tuple[str, str, int], text: str) -> str:
     """What a graph does wrong in a mode, after a change, "" if nothing.
 
-    It may raise what a program catches: no graph has a line that catches.
+    It may raise what a program catches: no graph has a line that catches. And
+    it may do anything where the program raises.
     """
     mode, change, count = call
     m, gm = copy.deepcopy((m, gm))
     for each in (m, gm):
         CHANGES[change](each)
+    catches = "try:" in text or "suppress" in text
     with MODES[mode]():
-        try:
-            want = m(*given(count))
-        except Exception:  # then the graph may do anything
-            return ""
-        try:
-            with contextlib.redirect_stderr(io.StringIO()):
-                got = gm(*given(count))
-        except fx.GuardError:
-            return ""
-        except Exception as error:
-            text = f"raises {type(error).__name__}: {str(error)[:200]}"
-            return "" if catches else text
-    return "" if same(want, got) else f"{got} is {want}"
+        return wrong(gm, m, *given(count), may_raise=catches, is_lax=True)
 
 
-def judged(rng: random.Random, refused: Counter[str]) -> Iterator[Outcome]:
+def judged(rng: random.Random, refused: Refused) -> Iterator[Outcome]:
     """A program, traced once and called some times."""
     program = Program(rng)
     m, mode = program.module(), rng.choice(["", "", *MODES])
     with MODES[mode]():
-        try:
-            m(*given(2))
-        except Exception:  # not in this mode
-            return
-        try:
-            gm = fx.trace(m, *given(2), leaves=["q"])
-        except fx.TraceError as error:
-            refused[str(error)[:40]] += 1
-            return
-        except Exception as error:
-            text = f"{type(error).__name__}: {str(error)[:200]}"
-            yield Outcome(program.text, f"trace raises {text}")
-            return
-    refused[""] += 1
+        if isinstance(called(m, given(2), {}), Exception):
+            return  # not in this mode
+        gm = graph_of(
+            program.text,
+            refused,
+            lambda: fx.trace(m, *given(2), leaves=["q"]),
+        )
+    if isinstance(gm, Outcome):
+        yield gm
+    if not callable(gm):
+        return
     calls = [(mode, "", 2), (mode, "double", 2), ("", "wide", 2)]
     for _ in range(8):
         count = rng.choice((1, 2, 2, 3, 5))
         calls.append((rng.choice([*MODES]), rng.choice([*CHANGES]), count))
     for call in calls:
         case = f"{program.text}\n# traced in {mode!r}, called as {call}"
-        catches = "try:" in program.text or "suppress" in program.text
-        yield Outcome(case, wrong(m, gm, call, catches=catches))
-
-
-def run(seed: int, cases: int) -> Iterator[Outcome]:
-    """Judge programs until there were so many calls."""
-    warnings.simplefilter("ignore")
-    rng, count, refused = random.Random(seed), 0, Counter[str]()
-    while count < cases:
-        for outcome in judged(rng, refused):
-            count += 1
-            yield outcome
-    share = 1 - refused[""] / max(refused.total(), 1)
-    text = f"{share:.0%} of the programs are refused: {refused}"
-    yield Outcome("what is refused", text if share > 0.3 else "")
+        yield Outcome(case, fault(m, gm, call, program.text))
 
 
 PART = Part(
     "asking",
     "programs that ask for dtypes, shapes and modes, or catch, and their "
     "graphs by fx.trace in other modes and of changed modules",
-    run,
+    partial(searched, judged),
     share=100,
     long=12_000,
     plants=(

@@ -10,13 +10,11 @@ refuse the call.  What raises in the program may raise anything in the graph.
 
 from __future__ import annotations
 
-import contextlib
 import copy
-import io
 import math
 import random
-import warnings
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, Final, TypeAlias
 
 import torch
@@ -24,6 +22,7 @@ from torch.nn import functional
 
 import fx
 from tests.reliability.part import Outcome, Part, Plant
+from tests.reliability.traced import Refused, graph_of, searched, wrong
 
 Value: TypeAlias = Any
 
@@ -215,60 +214,22 @@ def varied(rng: random.Random, given: dict[str, Value]) -> dict[str, Value]:
     return new
 
 
-def same(one: Value, two: Value) -> bool:
-    """Whether two results are equal."""
-    if isinstance(one, torch.Tensor) and isinstance(two, torch.Tensor):
-        return (
-            one.dtype == two.dtype
-            and one.shape == two.shape
-            and one.requires_grad == two.requires_grad
-            and torch.allclose(one.double(), two.double(), equal_nan=True)
-        )
-    if isinstance(one, list | dict):
-        if isinstance(one, dict):
-            one, two = [*one.values()], [*two.values()]
-        return len(one) == len(two) and all(map(same, one, two))
-    return type(one) is type(two) and bool(one == two)
-
-
-def wrong(gm: Value, program: Value, given: dict[str, Value]) -> str:
-    """What a graph does wrong with some inputs, "" if nothing."""
-    ours, theirs = copy.deepcopy(given), copy.deepcopy(given)
-    try:
-        with contextlib.redirect_stderr(io.StringIO()):
-            got = gm(**ours)
-    except Exception as error:
-        if isinstance(error, fx.GuardError) or "the trace relied" in str(error):
-            return ""
-        try:
-            program(**theirs)
-        except Exception:
-            return ""
-        return f"raises {type(error).__name__}: {str(error)[:200]}"
-    try:
-        want = program(**theirs)
-    except Exception as error:
-        return f"gives a result, the program {type(error).__name__}: {error}"
-    if same(want, got) and same(ours, theirs):
-        return ""
-    return f"{got} is {want}"
-
-
-def judged(rng: random.Random) -> Iterator[Outcome]:
+def judged(rng: random.Random, refused: Refused) -> Iterator[Outcome]:
     """A program, traced once and called some times."""
     program = Program(rng)
     function = program.function()
-    try:
-        gm = fx.trace(function, **copy.deepcopy(program.example))
-    except fx.TraceError:
-        return
-    except Exception as error:
-        text = f"{type(error).__name__}: {str(error)[:200]}"
-        yield Outcome(_case(program, program.example), f"trace raises {text}")
+    gm = graph_of(
+        _case(program, program.example),
+        refused,
+        lambda: fx.trace(function, **copy.deepcopy(program.example)),
+    )
+    if isinstance(gm, Outcome):
+        yield gm
+    if not callable(gm):
         return
     calls = [program.example, *(varied(rng, program.example) for _ in range(4))]
     for given in calls:
-        yield Outcome(_case(program, given), wrong(gm, function, given))
+        yield Outcome(_case(program, given), wrong(gm, function, **given))
 
 
 def _case(program: Program, given: dict[str, Value]) -> str:
@@ -285,21 +246,11 @@ def _case(program: Program, given: dict[str, Value]) -> str:
     return f"{program.text}\n# traced with {kinds[0]}\n# called with {kinds[1]}"
 
 
-def run(seed: int, cases: int) -> Iterator[Outcome]:
-    """Judge programs until there were so many calls."""
-    warnings.simplefilter("ignore")
-    rng, count = random.Random(seed), 0
-    while count < cases:
-        for outcome in judged(rng):
-            count += 1
-            yield outcome
-
-
 PART = Part(
     "guarded",
     "programs that ask about their inputs, and their graphs by fx.trace, on "
     "other inputs",
-    run,
+    partial(searched, judged),
     share=100,
     long=20_000,
     plants=(

@@ -14,8 +14,6 @@ from __future__ import annotations
 import copy
 import functools
 import random
-import warnings
-from collections import Counter
 from collections.abc import Iterator
 from typing import Any, Final, TypeAlias
 
@@ -25,13 +23,10 @@ from torch.nn import functional
 from torch.nn.utils import parametrizations
 
 import fx
-from tests.reliability.guarded import same
 from tests.reliability.part import Outcome, Part, Plant
+from tests.reliability.traced import Refused, called, graph_of, searched, wrong
 
 Value: TypeAlias = Any
-
-REFUSED: Final[Counter[str]] = Counter()
-"""How many programs were refused, by the first words of the error."""
 
 
 class Own(nn.Module):
@@ -149,79 +144,42 @@ def inputs(rng: random.Random) -> tuple[torch.Tensor, ...]:
     return x, y.clone() if y is not x and rng.random() < 0.5 else y
 
 
-def outcome(module: Value, given: Value) -> Value:
-    """What a module gives and writes, or the error."""
-    x, y = copy.deepcopy(given)
-    torch.manual_seed(1)
-    try:
-        result = module(x, y)
-    except Exception as error:
-        return error
-    return [result, [x, y], *module.buffers()]
-
-
-def judged(rng: random.Random) -> Iterator[Outcome]:
+def judged(rng: random.Random, refused: Refused) -> Iterator[Outcome]:
     """A program, traced once and called some times."""
     program, example, check = text(rng), inputs(rng), rng.random() < 0.5
     case = (
         f"{program}\n# traced with {[*map(tuple, (t.shape for t in example))]}"
     )
     table.cache_clear()
-    net, kept = made(program)
-    if isinstance(outcome(net, example), Exception):
+    if isinstance(called(made(program)[0], example, {}), Exception):
         return
     net, kept = made(program)
-    try:
-        gm = fx.trace(net, *copy.deepcopy(example), check=check)
-    except fx.TraceError as error:
-        REFUSED[str(error)[:40]] += 1
-        REFUSED["programs"] += 1
+    gm = graph_of(
+        case,
+        refused,
+        lambda: fx.trace(net, *copy.deepcopy(example), check=check),
+    )
+    if isinstance(gm, Outcome):
+        yield gm
+        return
+    if gm is None:
         held = [*kept, net.__dict__.get("last"), table(4)]
-        fakes = [
-            t for t in held if type(t) not in (torch.Tensor, int, type(None))
-        ]
+        plain = torch.Tensor, int, type(None)
+        fakes = [t for t in held if type(t) not in plain]
         yield Outcome(case, f"{fakes} is left" if fakes else "")
         return
-    except Exception as error:
-        yield Outcome(case, f"raises {type(error).__name__}: {error}")
-        return
-    REFUSED["programs"] += 1
     for _ in range(4):
         given = inputs(rng)
-        fresh, kept = made(program)  # as it was when it was traced
-        ours = copy.deepcopy(gm)
-        want, got = outcome(fresh, given), outcome(ours, given)
-        yield Outcome(f"{case}\n# {check=} {given}", wrong(want, got))
-
-
-def wrong(want: Value, got: Value) -> str:
-    """What is wrong with the outcome of a graph, "" if nothing."""
-    if isinstance(want, Exception) or isinstance(got, fx.GuardError):
-        return ""
-    if isinstance(got, Exception):
-        return f"raises {type(got).__name__}: {str(got)[:200]}"
-    return (
-        ""
-        if same(want[0], got[0]) and same(want[1], got[1])
-        else f"{got} is {want}"
-    )
-
-
-def run(seed: int, cases: int) -> Iterator[Outcome]:
-    """Judge programs until there were so many calls."""
-    warnings.simplefilter("ignore")
-    rng, count = random.Random(seed), 0
-    while count < cases:
-        for each in judged(rng):
-            count += 1
-            yield each
+        fresh, _ = made(program)  # as it was when it was traced
+        found = wrong(copy.deepcopy(gm), fresh, *given, is_lax=True)
+        yield Outcome(f"{case}\n# {check=} {given}", found)
 
 
 PART = Part(
     "leaves",
     "programs that change the modules they call, keep tensors or ask `is`, "
     "and their graphs by fx.trace",
-    run,
+    functools.partial(searched, judged),
     share=60,
     long=8_000,
     plants=(

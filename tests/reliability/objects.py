@@ -17,8 +17,7 @@ import pathlib
 import random
 import re
 import types
-import warnings
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -30,13 +29,11 @@ from torch import nn
 
 import fx
 from tests.reliability.part import Outcome, Part, Plant
+from tests.reliability.traced import Refused, searched
 
 Value: TypeAlias = Any
 Tree: TypeAlias = tuple[str, Sequence[str], Sequence["Tree"]]
 """A kind of container, its keys and what is in it; or a constant's text."""
-
-REFUSED: Final[Counter[str]] = Counter()
-"""Class of what was refused while tracing → how often; "" for not refused."""
 
 
 class Plain:
@@ -361,7 +358,7 @@ def wrong(gm: Value, program: Program, ours: Value, theirs: Value) -> str:
     return "" if want == got else f"{got} is {want}"
 
 
-def judged(rng: random.Random) -> Iterator[Outcome]:
+def judged(rng: random.Random, refused: Refused) -> Iterator[Outcome]:
     """A program, traced once and called some times."""
     program = Program(rng)
     source = text(program.tree)
@@ -375,13 +372,13 @@ def judged(rng: random.Random) -> Iterator[Outcome]:
         gm = fx.trace(program.__call__, t(3), example, leaves=[kept])
     except fx.TraceError as error:
         found = re.search(r" is an? (\w+)", str(error))
-        REFUSED[found[1] if found else str(error)[:60]] += 1
+        refused[found[1] if found else str(error)[:60]] += 1
         yield Outcome(program.case)
         return
     except Exception as error:
         yield Outcome(program.case, f"trace raises {type(error)}: {error}")
         return
-    REFUSED[""] += 1
+    refused[""] += 1
     if told(example, {}) != before:
         yield Outcome(program.case, "the example is changed by the trace")
         return
@@ -407,42 +404,28 @@ def judged(rng: random.Random) -> Iterator[Outcome]:
         yield Outcome(case, problem.removeprefix("refused"))
 
 
-def run(seed: int, cases: int) -> Iterator[Outcome]:
-    """Judge programs until there were so many calls."""
-    warnings.simplefilter("ignore")
-    REFUSED.clear()
-    rng, count = random.Random(seed), 0
-    while count < cases:
-        for outcome in judged(rng):
-            count += 1
-            yield outcome
-    share = 1 - REFUSED[""] / max(1, REFUSED.total())
-    problem = f"{share:.0%} are refused: {REFUSED}" if share > 0.3 else ""
-    yield Outcome("the share of programs that are refused", problem)
-
-
 PART = Part(
     "objects",
     "programs that are given nests of containers and objects, and return "
     "some, with the graphs of fx.trace on near-equal ones",
-    run,
+    partial(searched, judged),
     share=150,
     long=20_000,
     plants=(
         Plant(
-            "fx/extra/example_trace/kinds.py",
+            "fx/extra/example_trace/structures.py",
             '        return struct.pack("d", one) == struct.pack("d", two)',
             "        return one == two",
             "0.0 stands for -0.0",
         ),
         Plant(
-            "fx/extra/example_trace/kinds.py",
+            "fx/extra/example_trace/structures.py",
             "    if cls is not type(two) or one is two:",
             "    if one is two:",
             "True stands for 1, as a value and as a key",
         ),
         Plant(
-            "fx/extra/example_trace/kinds.py",
+            "fx/extra/example_trace/structures.py",
             "    for name, member in _slots(cls).items():",
             "    for name, member in ():",
             "what objects have in slots is not compared",

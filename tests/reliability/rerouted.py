@@ -29,8 +29,8 @@ from torch.utils import _pytree as pytree
 
 import fx
 from fx.passes.split_module import split_module
-from tests.reliability.guarded import same
 from tests.reliability.part import Outcome, Part, Plant
+from tests.reliability.traced import same
 
 Value: TypeAlias = Any
 Inputs: TypeAlias = dict[str, Any]

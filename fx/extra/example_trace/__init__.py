@@ -1,11 +1,11 @@
 """Extra: a trace of a program run on one example, and what it relied on.
 
 `fx.trace(model, *inputs)` runs the model on tensors without data (`trace`),
-made of the `example`, whose sizes are dynamic (`sizes`). A mode of torch shows
-each call (`calls`), and one tracer records it (`recorder`), some in a way of
-their own (`handlers`). What Python asked meanwhile (`questions`) becomes
-`guards`, a module that the first node of the graph calls. Nested inputs and
-objects are taken apart before (`guarded_code`), and put together after
-(`structures`), if they are of certain `kinds`. Then the graph is tried on the
-example (`trial`). What cannot be traced is said in `errors`.
+made of the `example`. A mode of torch shows each call (`calls`), and one tracer
+records it (`recorder`), some in a way of their own (`handlers`). What Python
+asked meanwhile, and computed of sizes (`questions`), becomes `guards`, a module
+that the first node of the graph calls. Nested inputs and objects are taken
+apart before (`guarded_code`), and put together after (`structures`). Then the
+graph is tried on the example (`trial`). What cannot be traced is said in
+`errors`.
 """

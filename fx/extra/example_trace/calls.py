@@ -171,14 +171,14 @@ def handing_to(
 
 
 def places_of(
-    makers: Iterable[tuple[Value, Value]], question: Value
+    makers: Iterable[tuple[Value, Value]], builtins: dict[str, Value]
 ) -> Iterator[tuple[Value, str, Value]]:
     """Where Python modules have some functions among their globals.
 
     Args:
         makers: pairs of a function and what makes its replacement.
-        question: the same for `isinstance`, wherever a module that is not
-            torch's, fx's or Python's may call it.
+        builtins: the same for names of builtins, wherever a module that is not
+            torch's, fx's or Python's may call them.
 
     Yields:
         The globals, a name in them, and what makes the replacement.
@@ -194,8 +194,10 @@ def places_of(
             for key, value in [*members.items()]:
                 if id(value) in wanted:
                     yield members, key, wanted[id(value)]
-        if "isinstance" not in members and not is_library(name):
-            yield members, "isinstance", question
+        if not is_library(name):
+            for key, make in builtins.items():
+                if key not in members:
+                    yield members, key, make
 
 
 # -- the user's choice ---------------------------------------------------------
@@ -288,18 +290,10 @@ def dicts_of(module: nn.Module) -> list[dict[Value, Value]]:
 # -- isinstance ----------------------------------------------------------------
 
 
-def is_one_for_python(number: object, kinds: Value) -> bool:
+def is_one_for_python(number: Value, kinds: Value) -> bool:
     """Whether what a symbolic number stands for is of some classes."""
-    known = _NUMBERS.get(type(number))
-    return known is not None and isinstance(known, kinds)
-
-
-_NUMBERS: dict[type, object] = {
-    torch.SymInt: 0,
-    torch.SymFloat: 0.0,
-    torch.SymBool: False,
-}
-"""Class of a symbolic number -> a number of the kind that it stands for."""
+    is_number = isinstance(number, SYMBOLIC)
+    return is_number and issubclass(number.node.pytype, kinds)
 
 
 # -- how calls are written -----------------------------------------------------

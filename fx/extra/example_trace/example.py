@@ -34,10 +34,17 @@ from ...use_def.values import Value
 from . import errors
 from .guarded_code import Inputs, Parameter
 from .guards import NAMES, Guard, same_objects
-from .kinds import is_constant
+from .questions import Dims
 from .recorder import Recorder
-from .sizes import Dims
-from .structures import Apart, Container, Leaf, LeftOut, Part, check_inputs
+from .structures import (
+    Apart,
+    Container,
+    Leaf,
+    LeftOut,
+    Part,
+    check_inputs,
+    is_constant,
+)
 
 _EMPTY: Final = inspect.Parameter.empty
 _REST: Final = (

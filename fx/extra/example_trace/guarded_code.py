@@ -21,7 +21,6 @@ from contextvars import ContextVar
 from dataclasses import replace
 from typing import Final, NamedTuple
 
-import torch
 from torch.fx import graph as torch_graph
 
 from ...codegen.codegen import CodeGen, output_text
@@ -43,6 +42,7 @@ from .structures import (
     Part,
     difference,
     in_words,
+    walk,
 )
 
 CHECK: Final = "_flat_inputs"
@@ -95,7 +95,6 @@ class Inputs:
         """Make it of what a trace saw."""
         self.parameters: tuple[Parameter, ...] = tuple(parameters)
         self.names: tuple[str, ...] = tuple(names)
-        self._nested = any(isinstance(p.part, Container) for p in parameters)
 
     @property
     def known(self) -> list[str]:
@@ -108,23 +107,11 @@ class Inputs:
         Raises:
             GuardError: something else is not what the trace holds for.
         """
-        if self._nested or not self._are_tensors(values):
-            leaves = self.apart(values, checked=True).leaves
-        else:
-            leaves = [v for v in values if isinstance(v, torch.Tensor)]
+        leaves = self.apart(values, checked=True).leaves
         if "" in self.names:
             pairs = zip(leaves, self.names, strict=True)
             leaves = [leaf for leaf, name in pairs if name]
         return leaves
-
-    def _are_tensors(self, values: Sequence[Value]) -> bool:
-        """Whether there are tensors where they were, and None elsewhere."""
-        return all(
-            isinstance(value, torch.Tensor)
-            if isinstance(parameter.part, Leaf)
-            else value is None and parameter.part == _NONE
-            for parameter, value in zip(self.parameters, values, strict=True)
-        )
 
     def apart(self, values: Sequence[Value], *, checked: bool = False) -> Apart:
         """The values of all parameters, taken apart.
@@ -194,7 +181,7 @@ class Inputs:
         for parameter in self.parameters:
             part, is_rest = parameter.part, parameter.name[0] == "*"
             is_empty = is_rest and not getattr(part, "parts", ())
-            if is_empty or next(_leaves_in(part), None) is not None:
+            if is_empty or any(isinstance(each, Leaf) for each in walk(part)):
                 continue
             default = Constant(parameter.default)
             if not parameter.has_default or default != part:
@@ -267,7 +254,8 @@ class Outputs:
         """Make it of what a trace saw."""
         self.part: Part = part
         self.refills: tuple[Container, ...] = tuple(refills)
-        places = [i for each in (part, *refills) for i in _leaves_in(each)]
+        inside = (x for each in (part, *refills) for x in walk(each))
+        places = [each.index for each in inside if isinstance(each, Leaf)]
         self.count: int = max(places, default=-1) + 1
 
     def __call__(
@@ -315,8 +303,9 @@ class GuardedCodeGen(CodeGen):
     @property
     def containers(self) -> int:
         """How many containers there are in the inputs."""
-        parts = [p.part for p in self.inputs.parameters] if self.inputs else []
-        return sum(map(_containers_in, parts))
+        given = self.inputs.parameters if self.inputs else ()
+        parts = (part for each in given for part in walk(each.part))
+        return sum(isinstance(p, Container) and p.number >= 0 for p in parts)
 
     def problems(self, graph: Graph) -> Iterator[Problem]:
         """What is wrong with a graph that this is to write."""
@@ -368,10 +357,14 @@ class GuardedCodeGen(CodeGen):
         Raises:
             RuntimeError: the result needs them.
         """
-        apart, outputs = Apart(), self.outputs
-        apart.containers += [None] * self.containers
+        apart, outputs, count = Apart(), self.outputs, self.containers
+        apart.containers += [None] * count
         if outputs and (
-            outputs.refills or _refers(outputs.part, self.containers)
+            outputs.refills
+            or any(
+                isinstance(part, BackReference) and part.number < count
+                for part in walk(outputs.part)
+            )
         ):
             raise RuntimeError(
                 "the traced function returns or changes a container that it "
@@ -481,7 +474,6 @@ _ASKED: Final = (
 )
 """What a graph of torch.fx asks of its code generator."""
 
-_NONE: Final = Constant(None)
 _PLAIN: Final = (type(None), bool, int, str)
 """Types of defaults that are written as they are."""
 
@@ -491,33 +483,6 @@ def default_text(parameter: Parameter) -> str:
     if type(parameter.default) in _PLAIN:
         return repr(parameter.default)
     return f"_default_{parameter.variable}"
-
-
-# -- parts ---------------------------------------------------------------------
-
-
-def _leaves_in(part: Part) -> Iterator[int]:
-    """Which leaves a part has."""
-    if isinstance(part, Leaf):
-        yield part.index
-    elif isinstance(part, Container):
-        for inner in part.parts:
-            yield from _leaves_in(inner)
-
-
-def _containers_in(part: Part) -> int:
-    """How many containers of a part have a number."""
-    if not isinstance(part, Container):
-        return 0
-    return (part.number >= 0) + sum(map(_containers_in, part.parts))
-
-
-def _refers(part: Part, count: int) -> bool:
-    """Whether a part has one of the first containers in it."""
-    if isinstance(part, BackReference):
-        return part.number < count
-    inside = part.parts if isinstance(part, Container) else ()
-    return any(_refers(inner, count) for inner in inside)
 
 
 def _before(part: Part, gone: int) -> Part:

@@ -147,9 +147,19 @@ def answered(
 OF_MODES: Final = re.compile(
     r"_?(is|are|get)_(?!torch_function|dispatch)\w*(enabled|precision|debug_mode"
     r"|deterministic\w*|tf32|cudnn_benchmark|default_d\w+|autocast_(\w+_)?dtype)"
-    r"|\w+_sdp_enabled"
+    r"|get_num_(interop_)?threads|(flash|\w*efficient|math|cudnn)_sdp_enabled"
+    r"|fp16_bf16_reduction_math_sdp_allowed"
 )
 """Names of functions that ask in which mode a program runs."""
+
+_OF_BACKENDS: Final = frozenset(
+    "cudnn mkldnn miopen quantized opt_einsum matmul conv rnn enabled engine "
+    "deterministic benchmark benchmark_limit allow_tf32 fp32_precision "
+    "immediate strategy allow_fp16_accumulation "
+    "allow_fp16_reduced_precision_reduction "
+    "allow_bf16_reduced_precision_reduction".split()
+)
+"""Attributes of torch.backends that say so, and the way to them."""
 
 NAMES: Final[dict[str, Value]] = {
     "math": math,
@@ -375,13 +385,13 @@ _SYNTAX: Final = (
     *(ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.Load),
     *(ast.operator, ast.unaryop, ast.boolop, ast.cmpop, ast.IfExp),
 )
-_ATTRIBUTES: Final = frozenset(
+_ATTRIBUTES: Final = _OF_BACKENDS | frozenset(
     "_C backends ceil cuda device dim dtype floor is_conj is_contiguous "
     "is_inference is_leaf is_neg layout mha nn Parameter requires_grad shape "
     "size sqrt storage_offset stride sym_float sym_int trunc _sym_sqrt inf nan"
     "".split()
 )
-"""What an expression may look up, in a tensor, in math or in torch."""
+"""What else an expression may look up, in a tensor, in math or in torch."""
 _CALLED: Final = frozenset(
     "abs bool divmod float identities int isinstance max min pow round".split()
 )

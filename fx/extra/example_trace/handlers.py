@@ -75,7 +75,7 @@ from ...use_def.values import Argument, Value
 from ..watching.switches import PLACES as SWITCHES
 from . import errors
 from .calls import Call, Lifting, current, handing_to
-from .questions import MODES
+from .questions import MODES, SETTINGS
 from .recorder import Recorder
 from .structures import is_tensor
 
@@ -98,6 +98,10 @@ def patch() -> None:
     for holder, functions in SWITCHES:
         changing = [name for name in functions if _CHANGES.search(name)]
         TRACES.patch(holder, changing, handing_to(_refuse_change))
+    for owner in {type(held) for held, _ in SETTINGS.values()}:
+        for name in ("__get__", "__getattr__"):
+            if name in vars(owner):
+                TRACES.patch(owner, [name], handing_to(_ask_setting))
     attention = "scaled_dot_product_attention"
     TRACES.patch(vars(functional), [attention], handing_to(_take_bools))
     with_backward: Value = BackwardCFunction
@@ -164,6 +168,16 @@ def _ask_mode(recorder: Recorder, call: Call) -> Value:
     return answer
 
 
+def _ask_setting(recorder: Recorder, call: Call) -> Value:
+    """Note that the program asks for an attribute of `torch.backends`."""
+    answer, (held, name, *_) = call.run(), call.args
+    if id(held) in SETTINGS and frames.is_user(sys._getframe(2)):
+        text = SETTINGS[id(held)][1]
+        text += f".{name}" * (call.name == "__getattr__")
+        recorder.questions.ask_setting(text, answer)
+    return answer
+
+
 def _ask_device(recorder: Recorder, call: Call) -> Value:
     """Note that the program asks for a device."""
     answer = call.run()
@@ -204,6 +218,14 @@ def _ask_number(recorder: Recorder, call: Call) -> Value:
     if call.name == "__hash__":
         return hash(specialize(call.args[0]))
     return recorder.questions.text_of_size(call.args[0])
+
+
+def _power(recorder: Recorder, call: Call) -> Value:
+    """Answer pow(a, b, c), which Python asks of `a` alone."""
+    symbols = [x for x in call.args if isinstance(x, SYMBOLIC)]
+    if not symbols or call.kwargs:
+        return call.run()
+    return symbols[0].node.shape_env.operate("{} ** {}", *call.args)
 
 
 def _copy(recorder: Recorder, call: Call) -> Value:
@@ -420,3 +442,7 @@ FUNCTIONS: Final[list[tuple[Value, Value]]] = [
     (copy.copy, handing_to(_copy)),
 ]
 """Functions, by whatever name they are called, and makers of replacements."""
+
+
+POWER: Final[Value] = functools.cache(handing_to(_power))
+"""Makes a replacement of `pow`, the same for all modules."""

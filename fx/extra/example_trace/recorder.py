@@ -78,20 +78,19 @@ from .calls import (
     dicts_of,
     state_of,
 )
-from .kinds import attributes_of
-from .questions import Questions
-from .sizes import Sizes
+from .questions import Questions, Sizes
 from .structures import (
     Apart,
     OnObjects,
     Part,
+    attributes_of,
     check_inputs,
     is_literal,
     is_tensor,
     of_structure,
     structure_of,
 )
-from .trial import Made, Writes, version_of
+from .trial import Made, Writes
 
 if TYPE_CHECKING:
     from ...proxy import Proxy
@@ -166,7 +165,6 @@ class Recorder(Tracer):
         self._real_of: dict[int, torch.Tensor] = {}
         self._fake_of: dict[int, torch.Tensor] = {}
         self._alive: list[Value] = []
-        self._constants: list[tuple[torch.Tensor, int, str]] = []
         self.writes: Writes = Writes()
         self.made: Made = Made()
         self._leaf_states = {m: state_of(m) for m in state.modules}
@@ -178,7 +176,7 @@ class Recorder(Tracer):
         self.sizes.finish()
         for known in (self.node_by_id, self._real_of, self._fake_of):
             known.clear()
-        self._alive, self._constants, self.writes = [], [], Writes()
+        self._alive, self.writes = [], Writes()
         self.refusal = self.failure = None
 
     @property
@@ -281,7 +279,7 @@ class Recorder(Tracer):
         path, fake = self._tensor_path(real), self.fake(real)
         if path is None:
             path = self._constant_path(real)
-            self._constants.append((fake, version_of(fake), frames.where()))
+            self.writes.note(real, fake, frames.where())
         node = self.create_node("get_attr", path, (), {})
         node.meta["val"] = self.noted(fake)
         self.erasable.add(node)
@@ -344,7 +342,10 @@ class Recorder(Tracer):
         attr_val: Value,
         parameter_proxy_cache: dict[str, Proxy],
     ) -> Value:
-        """A fake tensor for a parameter or buffer."""
+        """A fake tensor for one of the root; that there is none is noted."""
+        if attr_val is None and not self.paused:
+            told = f"{attr} of a module was None"
+            self.questions.facts.setdefault(told, frames.where())
         return self.shown(attr_val)
 
     def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:
@@ -616,12 +617,6 @@ class Recorder(Tracer):
         real: Value = self._real_of.get(id(value), value)
         return self._tensor_path(real) if is_tensor(real) else None
 
-    def check_constants(self) -> None:
-        """Raise TraceError if a tensor that no call has made is written to."""
-        for fake, version, line in self._constants:
-            if version_of(fake) != version:
-                raise TraceError(errors.written(line))
-
     @property
     def stored(self) -> list[str]:
         """The names of what the trace has put on the root."""
@@ -638,6 +633,8 @@ class Recorder(Tracer):
             self._added.append(path)
         node = self.create_node("call_module", path, (*places,), {})
         node.meta["val"] = None
+        if places:  # before their sizes, which another input may not have
+            places[-1].append(node)
 
     def store(self, prefix: str, value: Value) -> Node:
         """A node that fetches what is put on the root until the trace ends."""

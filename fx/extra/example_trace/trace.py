@@ -23,7 +23,6 @@ import random
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from itertools import chain
 from types import FunctionType
 from typing import Final
 
@@ -34,6 +33,7 @@ from ...graph_module import GraphModule
 from ...node import Node
 from ...proxy import TraceError
 from ...recording import frames
+from ...torch_private import pytree
 from ...torch_private.fake_tensors import is_fake, python_dispatcher
 from ...torch_private.modules import has_backward_hook
 from ...torch_private.symbolic_sizes import (
@@ -76,6 +76,7 @@ from .structures import (
     Part,
     check_results,
     is_tensor,
+    walk,
 )
 from .structures import Leaf as TensorLeaf
 
@@ -179,7 +180,8 @@ class ExampleRun(TraceRun):
             TRACES.patch(holder, [name], leaf)
         chosen = [(each, leaf) for each in self._leaves_of_user.functions]
         makers = [*handlers.FUNCTIONS, *chosen]
-        for holder, name, make in places_of(makers, QUESTION):
+        builtins = {"isinstance": QUESTION, "pow": handlers.POWER}
+        for holder, name, make in places_of(makers, builtins):
             TRACES.patch(holder, [name], make)
         for holder, name, make in arithmetic():
             TRACES.patch(holder, [name], make)
@@ -196,7 +198,8 @@ class ExampleRun(TraceRun):
         result = function(*args, **kwargs)
         if function is isinstance:
             value, kinds = args
-            if is_tensor(value) and _LEGACY in map(type, _flat(kinds)):
+            asked = map(type, pytree.tree_leaves(kinds))
+            if is_tensor(value) and _LEGACY in asked:
                 value.type()  # which is a question
             return result or is_one_for_python(value, kinds)
         return result
@@ -326,9 +329,9 @@ class ExampleRun(TraceRun):
             if isinstance(leaf, nn.Parameter) and not _is_given(node):
                 raise TraceError(errors.parameter(path))
         recorder.sizes.check_unbacked()
-        recorder.check_constants()
+        recorder.writes.check_constants()
         outputs = None
-        if refills or not _is_plain(part):
+        if refills or not all(map(_is_plain, walk(part))):
             outputs, value = Outputs(part, refills), tuple(nodes)
         else:
             value = Apart().unflatten(part, nodes)
@@ -378,12 +381,6 @@ class ExampleRun(TraceRun):
             yield f"{path} is assigned by the program, and not by the graph"
 
 
-def _flat(kinds: Value) -> list[Value]:
-    """The classes that `isinstance` is given."""
-    nested = map(_flat, kinds if type(kinds) is tuple else ())
-    return [kinds, *chain.from_iterable(nested)]
-
-
 def _drawn() -> tuple[Value, ...]:
     """The states of the random numbers that a graph cannot draw."""
     numpy = sys.modules.get("numpy")
@@ -401,14 +398,12 @@ def _is_given(value: Value) -> bool:
 
 
 def _is_plain(part: Part) -> bool:
-    """Whether a node can hold a result as it is."""
+    """Whether a node can hold a part of a result as it is."""
     if isinstance(part, Constant):
         return type(part.value) in _HELD
     if isinstance(part, Container):
-        is_known = part.kind in (tuple, list) or (
-            part.kind is dict and all(type(key) is str for key in part.keys)
-        )
-        return is_known and all(map(_is_plain, part.parts))
+        has_names = all(type(key) is str for key in part.keys)
+        return part.kind in (tuple, list) or (part.kind is dict and has_names)
     return isinstance(part, TensorLeaf)
 
 

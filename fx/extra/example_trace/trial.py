@@ -35,6 +35,7 @@ from ...tracing.wrapping import ORIGINAL, original_of
 from ...use_def.dotted_path import MISSING
 from ...use_def.values import Value
 from ..watching.changes import changes
+from . import errors
 from .calls import current
 from .structures import Apart, Part, difference, in_words
 
@@ -203,20 +204,15 @@ def _is_of_cache(holder: Value) -> bool:
 
 def _without(holder: Value, ids: set[int], before: Namespaces) -> bool:
     """Remove what is left from a holder; whether it is one that had it."""
-    if isinstance(holder, list | collections.deque):
+    if isinstance(holder, list | collections.deque | set):
         kept = [item for item in holder if id(item) not in ids]
-        changed = len(kept) < len(holder)
-        if changed:
+        if changed := len(kept) < len(holder):
             holder.clear()
-            holder.extend(kept)
+            held: Value = holder
+            (held.update if isinstance(held, set) else held.extend)(kept)
         return changed
-    if isinstance(holder, set):
-        items = [item for item in holder if id(item) in ids]
-        holder.difference_update(items)
-        return bool(items)
     if isinstance(holder, types.CellType):
-        is_ours = id(holder.cell_contents) in ids
-        if is_ours:
+        if is_ours := id(holder.cell_contents) in ids:
             del holder.cell_contents
         return is_ours
     held = holder if isinstance(holder, dict) else _attributes(holder)
@@ -273,15 +269,29 @@ class Writes:
 
     def __init__(self) -> None:
         """Begin without any."""
-        self._known: list[tuple[torch.Tensor, torch.Tensor, int]] = []
+        self._known: list[tuple[torch.Tensor, torch.Tensor, int, str]] = []
 
-    def note(self, real: torch.Tensor, fake: torch.Tensor) -> None:
-        """Note which tensor is written if a fake one is."""
-        self._known.append((real, fake, version_of(fake)))
+    def note(
+        self, real: torch.Tensor, fake: torch.Tensor, line: str = ""
+    ) -> None:
+        """Note which tensor is written if a fake one is.
+
+        Args:
+            real: the user's.
+            fake: stands for it.
+            line: who has made it a constant of the graph, if it is one.
+        """
+        self._known.append((real, fake, version_of(fake), line))
+
+    def check_constants(self) -> None:
+        """Raise TraceError if a tensor that no call has made is written to."""
+        for _, fake, version, line in self._known:
+            if line and version_of(fake) != version:
+                raise TraceError(errors.written(line))
 
     def written(self) -> Iterator[torch.Tensor]:
         """Those that were written; in inference mode nobody counts."""
-        for real, fake, version in self._known:
+        for real, fake, version, _ in self._known:
             if torch.is_inference(fake) or version_of(fake) != version:
                 yield real
 
@@ -377,23 +387,12 @@ def _copy(tensor: torch.Tensor) -> torch.Tensor:
     return new if tensor.is_leaf else new.clone()
 
 
-class Kept(NamedTuple):
-    """A tensor as it was when a run ended."""
-
-    kind: type[torch.Tensor]
-    dtype: torch.dtype
-    device: torch.device
-    shape: torch.Size
-    requires_grad: bool
-    copy: torch.Tensor
-
-
 def _kept(value: Value) -> Value:
     """What stays of a result when what was written is put back."""
     if not isinstance(value, torch.Tensor):
         return value
     kinds = type(value), value.dtype, value.device, value.shape
-    return Kept(*kinds, value.requires_grad, value.detach().clone())
+    return (*kinds, value.requires_grad), value.detach().clone()
 
 
 def _gradients(
@@ -466,14 +465,13 @@ def _first_difference(one: Outcome, two: Outcome) -> str:
 
 def _unequal(one: Value, two: Value) -> str:
     """What differs between two tensors that were kept, or texts."""
-    if not isinstance(one, Kept) or not isinstance(two, Kept):
+    if not isinstance(one, tuple) or not isinstance(two, tuple):
         return "" if one == two else f"{two} instead of {one}"
-    if one[:-1] != two[:-1]:
-        pairs = zip(one[:-1], two[:-1], strict=True)
-        was, now = next(pair for pair in pairs if pair[0] != pair[1])
-        return f"{now} instead of {was}"
+    for was, now in zip(one[0], two[0], strict=True):
+        if was != now:
+            return f"{now} instead of {was}"
     try:
-        torch.testing.assert_close(two.copy, one.copy, equal_nan=True)
+        torch.testing.assert_close(two[1], one[1], equal_nan=True)
     except AssertionError as error:
         return " ".join(str(error).split())
     return ""

@@ -10,7 +10,6 @@ from ..example_trace.guarded_code import (
     Outputs,
     Parameter,
 )
-from ..example_trace.kinds import is_taken_apart
 from ..example_trace.structures import (
     BackReference,
     Constant,
@@ -18,6 +17,7 @@ from ..example_trace.structures import (
     Leaf,
     LeftOut,
     Part,
+    is_taken_apart,
 )
 from .values import Codec
 

@@ -1,12 +1,14 @@
-"""Stage 08, reinplace: what a capture says of functions marked with fx.wrap.
+"""Stage 08, reinplace: what a capture must not record in silence.
 
-    @fx.wrap
-    def gelu2(x): …
+A graph of operators repeats one run of a program, and three things in a program
+would be wrong in it or are not there:
 
-To `symbolic_trace` this is a leaf, one call in the graph.  `make_fx` records
-operators of torch, and a Python function is not one: it runs, and the graph
-has the operators inside of it.  Whoever marked the function may expect
-otherwise, so a capture warns of it.
+    ReadMode,   numbers that Python takes out of tensors; allowed are those
+    Constants   that are the same in each run, such as torch.tensor(2).item()
+    Constants   a tensor in memory that a node has made, if no operator has
+                made the tensor (`nn.Parameter(x * 2)`)
+    Capturing   functions marked with `fx.wrap`, which are one call to
+                `symbolic_trace`; here they run, and there is a warning
 
 Functions that a library has marked with `torch.fx.wrap` are left out, because
 the user of the library has marked nothing.
@@ -16,7 +18,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Container
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
@@ -39,75 +41,12 @@ refer: Final[Callable[[object], Value]] = StorageWeakRef
 """A weak reference to a storage: no other one, now or later, is equal to it."""
 
 if TYPE_CHECKING:
-    from .mode import DispatchMode as FunctionMode  # likewise
+    from .mode import DispatchMode as FunctionMode  # as mypy can take it
 else:
     FunctionMode = TorchFunctionMode
 
 
-# -- memory ------------------------------------------------------------------
-
-
-class _Claim(NamedTuple):
-    """A storage, and the node that has made it, if any has.
-
-    `nn.Parameter(x * 2)` is a new tensor in old memory.  A capture does not
-    know it and would fetch it like a weight.  So a tensor that was there before
-    may share storage only with others that were.
-    """
-
-    storage: Value
-    maker: Node | None
-
-
-class Claims:
-    """Which node has made which memory."""
-
-    def __init__(self) -> None:
-        """Begin without any."""
-        self._claims: dict[int, _Claim] = {}
-
-    def claim(self, value: Value, maker: Node | None) -> Node | None:
-        """Note who has made a tensor's memory, unless that has been noted.
-
-        Args:
-            value: the tensor, or another value.
-            maker: the node that has made it; None if it was there before.
-
-        Returns:
-            The node that has made the memory, as noted first, if any has.
-        """
-        if not isinstance(value, torch.Tensor) or isinstance(value, FakeTensor):
-            return None
-        try:
-            storage = value.untyped_storage()
-            place = storage.data_ptr()
-        except (NotImplementedError, RuntimeError):  # it has no storage
-            return None
-        claim = self._claims.get(place)
-        if claim is None or claim.storage.expired():
-            claim = _Claim(refer(storage), maker if place else None)
-            self._claims[place] = claim
-        return claim.maker
-
-    def check(self, value: Value) -> None:
-        """Raise if a tensor is in memory that a node has made.
-
-        Raises:
-            RuntimeError: it is, though no operator has made it.
-        """
-        maker = self.claim(value, None)
-        if maker is not None:
-            raise RuntimeError(
-                "make_fx met a tensor in the memory of the value of "
-                f"{maker}, and no operator has made it, in\n"
-                f"  {frames.where()}\n"
-                "  The graph would hold the data of this one run. Use an "
-                "operator, such as view_as or clone, or pass the tensor as "
-                "an argument."
-            )
-
-
-# -- functions ---------------------------------------------------------------
+# -- numbers that are read ---------------------------------------------------
 
 
 class ReadMode(FunctionMode):
@@ -132,43 +71,16 @@ class ReadMode(FunctionMode):
         """Call a function of torch, unless it reads what may change."""
         kwargs = kwargs or {}
         read = _READ.get(func)
-        leaves = pytree.tree_leaves(read((args, kwargs))) if read else ()
+        leaves = pytree.tree_leaves(read(args, kwargs)) if read else ()
         for leaf in leaves:
             if self._varies(leaf):
                 raise value_read(getattr(func, "__qualname__", func))
         return func(*args, **kwargs)
 
 
-_Given: TypeAlias = tuple[Args, Kwargs]
-"""The arguments of a call."""
-
-
-def _all(given: _Given) -> Value:
-    """All arguments."""
-    return given
-
-
-def _in_lists(given: _Given) -> Value:
-    """The arguments that are not tensors, but may have some in them."""
-    values = [*given[0], *given[1].values()]
-    return [value for value in values if not isinstance(value, torch.Tensor)]
-
-
-def _but_first(given: _Given) -> Value:
-    """All arguments but the first."""
-    return given[0][1:], given[1]
-
-
-def _in_index(given: _Given) -> Value:
-    """What is in lists inside of an index."""
-    index = given[0][1]
-    parts = index if isinstance(index, tuple) else (index,)
-    return [part for part in parts if isinstance(part, list)]
-
-
 _SET_DATA: Final[Value] = vars(torch.Tensor.__base__)["data"].__set__
 
-_READ: Final[dict[Callable[..., Value], Callable[[_Given], Value]]] = {
+_READ: Final[dict[Callable[..., Value], Callable[[Args, Kwargs], Value]]] = {
     **dict.fromkeys(
         (
             torch.Tensor.__array__,
@@ -179,7 +91,7 @@ _READ: Final[dict[Callable[..., Value], Callable[[_Given], Value]]] = {
             torch.Tensor.numpy,
             torch.Tensor.tolist,
         ),
-        _all,
+        lambda args, kwargs: (args, kwargs),
     ),
     **dict.fromkeys(
         (
@@ -195,15 +107,44 @@ _READ: Final[dict[Callable[..., Value], Callable[[_Given], Value]]] = {
             torch.sparse_csr_tensor,
             torch.tensor,
         ),
-        _in_lists,
+        # Not the tensors themselves, but those in lists.
+        lambda args, kwargs: [
+            value
+            for value in (*args, *kwargs.values())
+            if not isinstance(value, torch.Tensor)
+        ],
     ),
-    torch.Tensor.__getitem__: _in_index,
-    torch.Tensor.__setitem__: _in_index,
-    torch.Tensor.tensor_split: _but_first,
-    torch.tensor_split: _but_first,
+    **dict.fromkeys(
+        (torch.Tensor.__getitem__, torch.Tensor.__setitem__),
+        # What is in lists inside of an index.
+        lambda args, kwargs: [
+            part
+            for part in (args[1] if isinstance(args[1], tuple) else args[1:2])
+            if isinstance(part, list)
+        ],
+    ),
+    **dict.fromkeys(
+        (torch.Tensor.tensor_split, torch.tensor_split),
+        lambda args, kwargs: (args[1:], kwargs),
+    ),
 }
 """The functions of torch that read data past the dispatcher, and of which
 arguments.  tests/reliability/capturing.py looks for others."""
+
+
+# -- constants, and who has made which memory ---------------------------------
+
+
+class _Claim(NamedTuple):
+    """A storage, and the node that has made it, if any has.
+
+    `nn.Parameter(x * 2)` is a new tensor in old memory.  A capture does not
+    know it and would fetch it like a weight.  So a tensor that was there before
+    may share storage only with others that were.
+    """
+
+    storage: Value
+    maker: Node | None
 
 
 class _Constant(NamedTuple):
@@ -229,11 +170,11 @@ class Constants(dict[int, _Constant], Guards):
         """
         super().__init__()
         self._known = known
-        self._claims = Claims()
+        self._claims: dict[int, _Claim] = {}
 
     def made(self, tensor: torch.Tensor, node: Node, value: Value) -> None:
         """Note the constant value of a tensor; None if it is not constant."""
-        self._claims.claim(tensor, node)
+        self._claim(tensor, node)
         if value is not None:
             self[id(tensor)] = _Constant(value, _storage_of(tensor))
         else:
@@ -244,8 +185,40 @@ class Constants(dict[int, _Constant], Guards):
         self.pop(key, None)
 
     def fetched(self, value: Value) -> None:
-        """Refuse a tensor in the memory of what a node has made."""
-        self._claims.check(value)
+        """Refuse a tensor in the memory of what a node has made.
+
+        Raises:
+            RuntimeError: it is, though no operator has made it.
+        """
+        maker = self._claim(value, None)
+        if maker is not None:
+            raise RuntimeError(
+                "make_fx met a tensor in the memory of the value of "
+                f"{maker}, and no operator has made it, in\n"
+                f"  {frames.where()}\n"
+                "  The graph would hold the data of this one run. Use an "
+                "operator, such as view_as or clone, or pass the tensor as "
+                "an argument."
+            )
+
+    def _claim(self, value: Value, maker: Node | None) -> Node | None:
+        """The node that has made a tensor's memory, if any has.
+
+        It is noted that `maker` has, unless another node is noted; None for
+        what was there before.
+        """
+        if not isinstance(value, torch.Tensor) or isinstance(value, FakeTensor):
+            return None
+        try:
+            storage = value.untyped_storage()
+            place = storage.data_ptr()
+        except (NotImplementedError, RuntimeError):  # it has no storage
+            return None
+        claim = self._claims.get(place)
+        if claim is None or claim.storage.expired():
+            claim = _Claim(refer(storage), maker if place else None)
+            self._claims[place] = claim
+        return claim.maker
 
     def varies(self, value: Value) -> bool:
         """Whether a value is the tensor of a node, and not constant."""
@@ -322,6 +295,9 @@ def _is_small(value: Value) -> bool:
 def _storage_of(tensor: torch.Tensor) -> object:
     """Identifies a storage: no other one, now or later, is equal to it."""
     return refer(tensor.untyped_storage())
+
+
+# -- marked functions --------------------------------------------------------
 
 
 class Capturing:

@@ -11,7 +11,7 @@ Beside these, Python is told where a module is that fx has not: `lending`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from .. import graph_module, operator_schemas
@@ -20,7 +20,7 @@ from ..compat.first_use import importer
 from ..graph import Graph
 from ..graph_module import GraphModule
 from ..node import Node
-from ..passes.utils.matcher_utils import SubgraphMatcher
+from ..passes.utils.matcher_utils import Search, SubgraphMatcher
 from ..proxy import Proxy, TracerBase
 from ..rewriting.patterns import Exact, MatchOptions
 from ..rewriting.snapshot import Snapshot
@@ -32,7 +32,6 @@ from ..use_def.values import Value
 from .effects import effects
 from .example_trace.guards import Guards
 from .lending import lending
-from .notes import value_notes
 from .printing.choosing import emitter_of
 from .saving import pickled_graphs, pickled_modules
 from .saving.packing import move_metas
@@ -103,8 +102,9 @@ def _methods() -> tuple[tuple[Value, str, Value], ...]:
         # What the options of patterns and rewrites need.
         (SubgraphMatcher, "comparing", staticmethod(_comparing)),
         (Rewrite, "respect", staticmethod(_respect)),
+        (Search, "moves_across", _moves_across),
         # Notes on values after a rewrite are dropped if they may be untrue.
-        (Snapshot, "settle", value_notes.settle),
+        (Snapshot, "settle", _settle),
     )
 
 
@@ -127,8 +127,10 @@ _later: Final = importer(
     "fx.extra",
     {
         "Normalized": "matching.call_forms",
+        "moves_across": "matching.respecting",
         "respect": "matching.respecting",
         "release": "example_trace.guarded_code",
+        "settle": "value_notes",
     },
 )
 """Imports what few programs use, when it is used."""
@@ -145,3 +147,16 @@ def _comparing(options: MatchOptions) -> Exact:
 def _respect(graph: Graph, rewrites: Sequence[Rewrite]) -> None:
     """Refuse what would change what a graph writes or reads."""
     _later("respect")(graph, rewrites)
+
+
+def _moves_across(search: Search, inside: set[Node]) -> str:
+    """Why a write and a read would change places; "" if they would not."""
+    why: str = _later("moves_across")(search, inside)
+    return why
+
+
+def _settle(
+    before: Snapshot, gm: GraphModule, options: Iterable[Mapping[str, object]]
+) -> None:
+    """Drop the notes on values that may be untrue after a rewrite."""
+    _later("settle")(before, gm, options)

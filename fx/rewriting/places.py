@@ -14,111 +14,24 @@ replacement may write where the match did not.
 
 from __future__ import annotations
 
-from collections.abc import (
-    Callable,
-    Collection,
-    Container,
-    Iterable,
-    Iterator,
-    Mapping,
-    Sequence,
-)
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
-from ..graph import Graph
 from ..node import Node, map_arg
 
 if TYPE_CHECKING:
     from .templates import Rewrite
 
 
-class Counts(NamedTuple):
-    """How many nodes precede a node.
+def no_place(rewrite: Rewrite) -> str:
+    """Why there is no place for the new nodes of a rewrite; "" if there is.
 
-    Attributes:
-        calls: those that call something, and so may read memory.
-        effects: those of them that are not known to be pure.
+    Cost: O(users of the match).
     """
-
-    calls: int
-    effects: int
-
-
-def effects_before(graph: Graph) -> dict[Node, Counts]:
-    """For each node, how many calls and effects precede it.
-
-    Cost: O(nodes).
-    """
-    calls = effects = 0
-    counts = {}
-    for node in graph.nodes:
-        counts[node] = Counts(calls, effects)
-        calls += node.op.startswith("call")
-        effects += has_effect(node)
-    return counts
-
-
-def written_between(
-    nodes: Collection[Node],
-    before: Mapping[Node, Counts],
-    *,
-    writes: bool = False,
-) -> str:
-    """Why some nodes cannot all be computed where the last of them is.
-
-    Args:
-        nodes: the operations of a match.
-        before: `effects_before` of their graph.
-        writes: what replaces the nodes has an effect, even if they have none.
-
-    Returns:
-        "" if they can: nothing outside of the match lies between them, or
-        neither that nor the match has an effect.
-    """
-    if not nodes:
-        return ""
-    first, last = min(nodes), max(nodes)
-    effects = before[last].effects - before[first].effects
-    calls = before[last].calls - before[first].calls
-    for node in nodes:
-        effect = has_effect(node)
-        writes = writes or effect
-        if node is not last:
-            effects -= effect
-            calls -= node.op.startswith("call")
-    if effects:
-        return f"a node between {first} and {last} has an effect"
-    if writes and calls:
-        return (
-            f"the match has an effect, and a node between {first} and {last} "
-            "may read what it writes"
-        )
+    for node in _late_users(rewrite):
+        if node.is_impure():
+            return f"{node} has an effect and comes too early"
     return ""
-
-
-def has_effect(node: Node) -> bool:
-    """Whether a call may do more than compute its value."""
-    rule = node.graph._dead_code_rule  # noqa: SLF001
-    return node.op.startswith("call") and rule.may_have_effect(node)
-
-
-def with_places(
-    graph: Graph, rewrites: Iterable[Rewrite], *, respect_mutations: bool
-) -> list[Rewrite]:
-    """The rewrites for whose new nodes there is a place.
-
-    The others have it in `Rewrite.refused` why there is none.
-
-    Cost: O(nodes) if mutations are respected, else O(users of the matches).
-    """
-    rewrites = list(rewrites)
-    for rewrite in rewrites:
-        late = [node for node in _late_users(rewrite) if node.is_impure()]
-        if late:
-            rewrite.refused = f"{late[0]} has an effect and comes too early"
-    if respect_mutations:
-        Rewrite.respect(graph, rewrites)
-    return [rewrite for rewrite in rewrites if not rewrite.refused]
 
 
 def find_place(

@@ -191,9 +191,9 @@ MUTANTS: Final = (
     Mutant(
         function=_OBSTACLE,
         misconception="Nothing happens between the nodes of a match.",
-        was="return written_between(inside, self.effects)",
+        was="return self.moves_across(inside)",
         becomes='return ""',
-        told="written_between knows",
+        told="moves_across knows",
     ),
     Mutant(
         function=_INSERT,

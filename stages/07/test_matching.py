@@ -1240,7 +1240,7 @@ def test_writes_are_respected_where_asked_for() -> None:
             bool(one.obstacle(match)),
             asked,
             f"x.add_(1) is between neg and relu, and respect_mutations is "
-            f"{asked}: written_between knows, and is asked if the option is "
+            f"{asked}: moves_across knows, and is asked if the option is "
             "set.",
         )
 
@@ -1272,7 +1272,7 @@ def test_a_match_that_writes_is_respected_too() -> None:
     check(
         one.obstacle(match),
         "The match writes to x in add_, and exp reads x before relu: what "
-        "replaces the match would write too late. `written_between` knows.",
+        "replaces the match would write too late. `moves_across` knows.",
     )
 
 

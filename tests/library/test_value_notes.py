@@ -14,7 +14,7 @@ from torch.export import Dim
 import fx
 from fx.experimental.proxy_tensor import TracingMode, make_fx
 from fx.extra.effects.effects import by_rule
-from fx.extra.notes.value_notes import described
+from fx.extra.value_notes import described
 from fx.passes.fake_tensor_prop import FakeTensorProp
 from fx.passes.shape_prop import ShapeProp
 from fx.rewriting.rules import Rule, rewrite_until_stable

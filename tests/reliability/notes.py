@@ -213,7 +213,7 @@ def run(seed: int, cases: int) -> Iterator[Outcome]:
         yield Outcome(f"seed {case}", difference(fx, case), theirs)
 
 
-NOTES = "fx/extra/notes/value_notes.py"
+NOTES = "fx/extra/value_notes.py"
 
 PART = Part(
     "notes",
@@ -224,19 +224,19 @@ PART = Part(
     plants=(
         Plant(
             NOTES,
-            "if is_new or (is_affected and not change.same(node.meta, notes)):",
-            "if is_new:",
+            "if node not in olds or (doubtful and not same(node.meta, notes)):",
+            "if node not in olds:",
             "the notes behind a new node stay",
         ),
         Plant(
             NOTES,
             "        keys = OF_VALUE & node.meta.keys()\n",
-            "        keys = change.kinds & notes.keys()\n",
+            "        keys = kinds & notes.keys()\n",
             "notes that are not found anew stay",
         ),
         Plant(
             NOTES,
-            "any(map(changes_shapes, nodes))",
+            "any(map(changes_shapes, {*olds, *gm.graph.nodes}))",
             "False",
             "a tensor that is reshaped in place has its old notes",
         ),
@@ -247,9 +247,9 @@ PART = Part(
             "notes that differ are taken for the same",
         ),
         Plant(
-            "fx/passes/recomputed_notes.py",
-            "isinstance(val, torch.Tensor) and not _needs_grad(node, val)",
-            "isinstance(val, torch.Tensor)",
+            NOTES,
+            "not isinstance(val, torch.Tensor) or _needs_grad(node, val)",
+            "not isinstance(val, torch.Tensor)",
             "what needs gradients is taken for what does not",
         ),
     ),

@@ -980,7 +980,7 @@ PART = Part(
     plants=(
         Plant(
             "fx/extra/watching/watching.py",
-            "        self._captured.warn(self._root, changed)\n",
+            "        self._captured.warn(self._root, self._changed)\n",
             "",
             "a recorded write into a tensor of the trace is lost",
         ),

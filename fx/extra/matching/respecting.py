@@ -1,7 +1,7 @@
 """Extra: whether a rewrite keeps what a program writes and reads.
 
-Two things may change. A node of a match may move across a write or a read: see
-`rewriting.places`. And a write may be gone, or be new:
+Two things may change. A node of a match may move across a write or a read, as
+the replacement is computed in one place. And a write may be gone, or be new:
 
     y.mul_(y.sigmoid())      replaced by    silu(y)
     return y                 would be another value
@@ -13,24 +13,96 @@ known where both write into the same value, or are the same call.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cache
 from typing import NamedTuple, TypeAlias
 
 from ...graph import Graph
 from ...node import Node
+from ...passes.utils.matcher_utils import Search
 from ...rewriting.patterns import equal_constants
-from ...rewriting.places import (
-    Counts,
-    computed,
-    effects_before,
-    last_input,
-    written_between,
-)
+from ...rewriting.places import computed, last_input
 from ...rewriting.templates import Rewrite, Template
 from ...use_def.dotted_path import look_up
 from ...use_def.values import Argument, Value
 from ..effects.effects import Effect, Memory, classify, effect_of_module, owned
+
+
+class Counts(NamedTuple):
+    """How many nodes precede a node.
+
+    Attributes:
+        calls: those that call something, and so may read memory.
+        effects: those of them that are not known to be pure.
+    """
+
+    calls: int
+    effects: int
+
+
+def effects_before(graph: Graph) -> dict[Node, Counts]:
+    """For each node, how many calls and effects precede it.
+
+    Cost: O(nodes).
+    """
+    calls = effects = 0
+    counts = {}
+    for node in graph.nodes:
+        counts[node] = Counts(calls, effects)
+        calls += node.op.startswith("call")
+        effects += has_effect(node)
+    return counts
+
+
+def written_between(
+    nodes: Collection[Node],
+    before: Mapping[Node, Counts],
+    *,
+    writes: bool = False,
+) -> str:
+    """Why some nodes cannot all be computed where the last of them is.
+
+    Args:
+        nodes: the operations of a match.
+        before: `effects_before` of their graph.
+        writes: what replaces the nodes has an effect, even if they have none.
+
+    Returns:
+        "" if they can: nothing outside of the match lies between them, or
+        neither that nor the match has an effect.
+    """
+    if not nodes:
+        return ""
+    first, last = min(nodes), max(nodes)
+    effects = before[last].effects - before[first].effects
+    calls = before[last].calls - before[first].calls
+    for node in nodes:
+        effect = has_effect(node)
+        writes = writes or effect
+        if node is not last:
+            effects -= effect
+            calls -= node.op.startswith("call")
+    if effects:
+        return f"a node between {first} and {last} has an effect"
+    if writes and calls:
+        return (
+            f"the match has an effect, and a node between {first} and {last} "
+            "may read what it writes"
+        )
+    return ""
+
+
+def has_effect(node: Node) -> bool:
+    """Whether a call may do more than compute its value."""
+    rule = node.graph._dead_code_rule  # noqa: SLF001
+    return node.op.startswith("call") and rule.may_have_effect(node)
+
+
+def moves_across(search: Search, inside: Collection[Node]) -> str:
+    """What `written_between` says of a match that a search has found."""
+    if not search.before:
+        search.before = effects_before(search.graph)
+    return written_between(inside, search.before)
 
 
 class Call(NamedTuple):

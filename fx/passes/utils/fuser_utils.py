@@ -12,6 +12,7 @@ from ...node import Node
 from ..tools_common import NodeList, Pair, sort_nodes, sorted_nodes
 from .call_order import kept_in_order
 from .common import lift_subgraph_as_module, subgraph_of
+from .matcher_utils import is_convex
 
 __all__ = [
     "erase_nodes",
@@ -39,22 +40,11 @@ def topo_sort(nodes: NodeList) -> NodeList:
 def validate_partition(partition: NodeList) -> bool:
     """Whether no path along users leaves some nodes and comes back.
 
-    Cost: O(nodes behind them, and their uses).
+    Cost: as `is_convex`.
 
     torch.fx: passes/utils/fuser_utils.py, validate_partition
     """
-    inside = set(partition)
-    seen: set[Node] = set()
-    users = (user for node in inside for user in node.users)
-    rest = [user for user in users if user not in inside]
-    while rest:
-        node = rest.pop()
-        if node in inside:
-            return False
-        if node not in seen:
-            seen.add(node)
-            rest.extend(node.users)
-    return True
+    return is_convex(set(partition))
 
 
 def fuse_as_graphmodule(

@@ -16,10 +16,9 @@ pattern does not return must not have users outside of the match.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import ClassVar, NamedTuple, TypeAlias, Unpack
+from typing import NamedTuple, TypeAlias, Unpack
 
 from ...graph import Graph
 from ...node import Node
@@ -31,11 +30,9 @@ from ...rewriting.patterns import (
     PreparedPattern,
     check_options,
     equal_constants,
-    exactly,
     prepare,
     side_by_side,
 )
-from ...rewriting.places import Counts, effects_before, written_between
 from ...use_def.arguments import holds_node
 from ...use_def.errors import as_ours, refuse_torchs
 from ...use_def.values import Argument, Value
@@ -108,13 +105,9 @@ class SubgraphMatcher:
             node if that is to be matched.
         pattern_placeholder_nodes: its inputs.
         pattern_returning_nodes: what it returns, each node once.
-        comparing: gives what compares two calls. `import fx` puts what the
-            options need here.
 
     torch.fx: passes/utils/matcher_utils.py, SubgraphMatcher
     """
-
-    comparing: ClassVar[Callable[[MatchOptions], Exact]] = staticmethod(exactly)
 
     def __init__(
         self,
@@ -164,6 +157,11 @@ class SubgraphMatcher:
         self.pattern_anchors: list[Node] = self.prepared.anchors
         self.pattern_placeholder_nodes: list[Node] = self.prepared.placeholders
         self.pattern_returning_nodes: list[Node] = self.prepared.returning
+
+    @staticmethod
+    def comparing(options: MatchOptions) -> Exact:
+        """What compares two calls; `import fx` puts here what options ask."""
+        return Exact()
 
     def match(
         self, graph: Graph, node_name_match: str = ""
@@ -240,6 +238,7 @@ class Search:
             how many nodes were paired at that point.
         taken: the nodes of earlier matches.
         mismatches: why tries failed, if these are kept.
+        before: what `moves_across` remembers of the graph.
     """
 
     def __init__(
@@ -269,6 +268,7 @@ class Search:
         self.choices: list[tuple[list[Comparison], int]] = []
         self.taken: set[Node] = set()
         self.mismatches: list[Mismatch] = []
+        self.before: Mapping[Node, Value] = {}
 
     def matches(self) -> Iterator[InternalMatch]:
         """All matches: each way to pair all anchors, in order."""
@@ -466,7 +466,7 @@ class Search:
         Returns:
             "it shares nodes with an earlier match", "a value leaves the match
             and comes back into it" if it is not convex, or, if mutations are
-            to be respected, what `written_between` says.
+            to be respected, what `moves_across` says.
         """
         inside = set(match.operations())
         if not self.taken.isdisjoint(inside):
@@ -474,13 +474,15 @@ class Search:
         if len(self.pattern.returning) > 1 and not is_convex(inside):
             return "a value leaves the match and comes back into it"
         if self.matcher.options.get("respect_mutations", False):
-            return written_between(inside, self.effects)
+            return self.moves_across(inside)
         return ""
 
-    @cached_property
-    def effects(self) -> dict[Node, Counts]:
-        """How many calls and effects precede each node of the graph."""
-        return effects_before(self.graph)
+    def moves_across(self, inside: set[Node]) -> str:
+        """Why a write and a read would change places; "" if they would not.
+
+        `import fx` puts a method here that knows which calls write.
+        """
+        return ""
 
 
 def is_convex(nodes: set[Node]) -> bool:

@@ -41,80 +41,6 @@ from .use_def.dead_code import has_side_effect
 from .use_def.errors import refuse_torchs
 from .use_def.values import LEAVES, Argument, Recorded, Value, base_types
 
-
-class Scope:
-    """The module in whose forward a node is recorded.
-
-    Attributes:
-        module_path: dotted path of the module whose forward runs, "" at the
-            root.
-        module_type: that module's class, None at the root.
-
-    torch.fx: proxy.py, Scope
-    """
-
-    def __init__(self, module_path: str, module_type: Value) -> None:
-        """Make a scope of a path and a class."""
-        self.module_path = module_path
-        self.module_type = module_type
-
-
-class ScopeContextManager:
-    """Overwrites a scope with another one until a `with` block ends.
-
-    torch.fx: proxy.py, ScopeContextManager
-    """
-
-    def __init__(self, scope: Scope, current_scope: Scope) -> None:
-        """Overwrite `scope` with `current_scope`, remembering what it was."""
-        self._scope = scope
-        self._path, self._type = scope.module_path, scope.module_type
-        scope.module_path = current_scope.module_path
-        scope.module_type = current_scope.module_type
-
-    def __enter__(self) -> Scope:
-        """The scope that was overwritten."""
-        return self._scope
-
-    def __exit__(self, *raised: object) -> None:
-        """Write the old values back."""
-        self._scope.module_path = self._path
-        self._scope.module_type = self._type
-
-
-class Assigned:
-    """An attribute of tensors whose assignment is recorded.
-
-    Reading it gives an Attribute, as reading any other name does; assigning
-    it records a call of setattr. A user's subclass of Proxy may keep an
-    attribute of its own under the name.
-    """
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        """Learn which attribute of which class it is."""
-        self._module, self._name = owner.__module__, name
-
-    def __get__(self, proxy: Proxy | None, owner: type) -> Value:
-        """What the proxy itself has under the name, or an Attribute.
-
-        Of the class it is this object, as `inspect.getmembers` asks for it.
-        """
-        if proxy is None:
-            return self
-        attributes = vars(proxy)
-        if self._name in attributes:
-            return attributes[self._name]
-        return proxy.__getattr__(self._name)
-
-    def __set__(self, proxy: Proxy, value: Value) -> None:
-        """Record the assignment."""
-        if type(proxy).__module__ != self._module:
-            vars(proxy)[self._name] = value
-            return
-        args = (proxy, self._name, value)
-        proxy.tracer.create_proxy("call_function", setattr, args, {})
-
-
 __all__ = [
     "Attribute",
     "GraphAppendingTracer",
@@ -426,6 +352,46 @@ class GraphAppendingTracer(TracerBase):
         self.graph = graph
 
 
+class Scope:
+    """The module in whose forward a node is recorded.
+
+    Attributes:
+        module_path: dotted path of the module whose forward runs, "" at the
+            root.
+        module_type: that module's class, None at the root.
+
+    torch.fx: proxy.py, Scope
+    """
+
+    def __init__(self, module_path: str, module_type: Value) -> None:
+        """Make a scope of a path and a class."""
+        self.module_path = module_path
+        self.module_type = module_type
+
+
+class ScopeContextManager:
+    """Overwrites a scope with another one until a `with` block ends.
+
+    torch.fx: proxy.py, ScopeContextManager
+    """
+
+    def __init__(self, scope: Scope, current_scope: Scope) -> None:
+        """Overwrite `scope` with `current_scope`, remembering what it was."""
+        self._scope = scope
+        self._path, self._type = scope.module_path, scope.module_type
+        scope.module_path = current_scope.module_path
+        scope.module_type = current_scope.module_type
+
+    def __enter__(self) -> Scope:
+        """The scope that was overwritten."""
+        return self._scope
+
+    def __exit__(self, *raised: object) -> None:
+        """Write the old values back."""
+        self._scope.module_path = self._path
+        self._scope.module_type = self._type
+
+
 # -- the magic methods -----------------------------------------------------
 
 
@@ -477,6 +443,39 @@ if TYPE_CHECKING:
 
 else:
     _Like = Recorded
+
+
+class Assigned:
+    """An attribute of tensors whose assignment is recorded.
+
+    Reading it gives an Attribute, as reading any other name does; assigning
+    it records a call of setattr. A user's subclass of Proxy may keep an
+    attribute of its own under the name.
+    """
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        """Learn which attribute of which class it is."""
+        self._module, self._name = owner.__module__, name
+
+    def __get__(self, proxy: Proxy | None, owner: type) -> Value:
+        """What the proxy itself has under the name, or an Attribute.
+
+        Of the class it is this object, as `inspect.getmembers` asks for it.
+        """
+        if proxy is None:
+            return self
+        attributes = vars(proxy)
+        if self._name in attributes:
+            return attributes[self._name]
+        return proxy.__getattr__(self._name)
+
+    def __set__(self, proxy: Proxy, value: Value) -> None:
+        """Record the assignment."""
+        if type(proxy).__module__ != self._module:
+            vars(proxy)[self._name] = value
+            return
+        args = (proxy, self._name, value)
+        proxy.tracer.create_proxy("call_function", setattr, args, {})
 
 
 class Proxy(_Like):

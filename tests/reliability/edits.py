@@ -160,7 +160,7 @@ PART = Part(
             "a node made after the first question is not found",
         ),
         Plant(
-            "fx/use_def/finding.py",
+            "fx/graph.py",
             "return sorted(nodes, key=_BY_PLACE)",
             "return list(nodes)",
             "nodes are found in the order in which they were made",

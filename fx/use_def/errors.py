@@ -1,8 +1,8 @@
 """Stage 02, use-def: what is said when an argument cannot be accepted.
 
-`fx/node.py` decides what to refuse, except inside of constants; the exceptions
-are made here, so that their words are not in the way of the lines that do the
-work.
+`fx/node.py` decides what to refuse, and `constant` whether a leaf is one; the
+exceptions are made here, so that their words are not in the way of the lines
+that do the work.
 
 Sets and deques with nodes are refused, although they could be searched, because
 an edge must also be replaceable: `map_arg` would have to build the container
@@ -12,16 +12,14 @@ again, and generated code to write it.
 from __future__ import annotations
 
 import copy
-from collections import ChainMap, UserDict, UserList, deque
-from collections.abc import Callable, Iterable
-from types import MappingProxyType, SimpleNamespace
+from collections.abc import Callable
 from typing import Final
 
 import torch.fx
 
 from ..linked_list.linked_list import Link
 from ..linked_list.ordered_graph import NamedNode
-from .arguments import parts
+from .arguments import found_in, parts_of_constant
 from .text import _type_repr, pretty_target
 from .values import LEAVES, STANDING_FOR_VALUES, Argument, Value
 
@@ -36,19 +34,6 @@ _OF_TORCH: Final = (
 )
 
 _NO_CONSTANTS: Final = (Link, *STANDING_FOR_VALUES)
-
-_INSIDE: Final[dict[type, Callable[[Value], Iterable[Value]]]] = {
-    **dict.fromkeys((set, frozenset, deque), iter),
-    **dict.fromkeys(
-        (dict, MappingProxyType), lambda held: (*held.keys(), *held.values())
-    ),
-    **dict.fromkeys(
-        (UserDict, UserList, ChainMap, SimpleNamespace),
-        lambda held: vars(held).values(),
-    ),
-}
-"""How to look into containers in which a Node could not be replaced."""
-
 
 CONVERTERS: Final[dict[type, Callable[[Value], Value]]] = {}
 """Class of torch.fx -> what makes the same of fx of an instance, to be read;
@@ -191,38 +176,14 @@ def constant(leaf: Argument, node: AnyNode) -> Argument:
     """
     if type(leaf) in LEAVES or isinstance(leaf, _LOOKED_THROUGH):
         return leaf
-    if (found := _found_in(leaf)) is not None:
+    found = found_in(leaf, _NO_CONSTANTS, parts_of_constant)
+    if found is not None:
         raise (
             not_a_value(leaf, node)
             if found is leaf
             else inside(leaf, found, node)
         )
     return copy.copy(leaf) if isinstance(leaf, (set, frozenset)) else leaf
-
-
-def _found_in(leaf: object) -> object:
-    """A Node or Proxy at any depth of a constant, or None.
-
-    Cost: O(size of `leaf`).
-    """
-    seen: dict[int, object] = {}
-    rest = [leaf]
-    while rest:
-        value = rest.pop()
-        if isinstance(value, _NO_CONSTANTS):
-            return value
-        if type(value) not in LEAVES and id(value) not in seen:
-            seen[id(value)] = value
-            rest += _inside(value)
-    return None
-
-
-def _inside(value: Value) -> Iterable[Value]:
-    """What is directly inside a container of the standard library."""
-    for base in type(value).__mro__:
-        if base in _INSIDE:
-            return _INSIDE[base](value)
-    return parts(value)
 
 
 def not_a_value(leaf: object, node: AnyNode) -> TypeError:

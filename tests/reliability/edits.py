@@ -112,8 +112,7 @@ PART = Part(
     plants=(
         Plant(
             "fx/node.py",
-            "kwargs = self._kwargs and "
-            "_swapped(self._kwargs, old_input, new_input)",
+            "kwargs = map_arg(self._kwargs, swap)",
             "kwargs = self._kwargs",
             "replacing an input forgets the keyword arguments",
         ),

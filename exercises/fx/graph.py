@@ -33,7 +33,6 @@ from .use_def.contracts import (
     PythonCode,
     PyTreeInfo,
     TransformCodeFunc,
-    no_code_gen,
 )
 from .use_def.dead_code import DeadCodeRule, Rule, TorchsRule, Unknown
 from .use_def.dotted_path import is_state
@@ -62,10 +61,8 @@ class Graph(OrderedGraph[Node]):
     torch.fx: graph.py, Graph
     """
 
-    _make_codegen: Callable[[PyTreeInfo | None], CodeGenerator[Node]] = (
-        staticmethod(no_code_gen)
-    )
-    """Makes the code generator of a new graph. Stage 05 puts its own here."""
+    _make_codegen: ClassVar[Callable[..., CodeGenerator[Node]]]
+    """Makes a code generator of a PyTreeInfo or None; stage 05 puts it here."""
     _dead_code_rule: ClassVar[DeadCodeRule] = TorchsRule()
     """Says what is dead code. `import fx` puts the rule of fx.effects here."""
     to_torch: ClassVar[Callable[[Graph], Value]]
@@ -149,7 +146,7 @@ class Graph(OrderedGraph[Node]):
             if self.owning_module is not None:
                 self._tell_owner("_create_node_hooks", node)
             self._table.add(node)
-            self._add(node)
+            self._nodes.add(node, self._insert)
         except BaseException:
             node._drop_inputs()  # else they would have a user in no graph
             self._table.forget()
@@ -363,9 +360,8 @@ class Graph(OrderedGraph[Node]):
 
     def _check_erasable(self, to_erase: Node) -> None:
         """Raise unless a node is in this graph and has no users."""
-        is_placed = to_erase._next is not to_erase and not to_erase._erased
-        is_mine = to_erase.graph is self and to_erase is not self._root
-        if to_erase.users or not is_mine or not is_placed:
+        is_mine = to_erase.graph is self and to_erase._state == "linked"
+        if to_erase.users or not is_mine:
             raise errors.not_erasable(to_erase, self)
 
     def eliminate_dead_code(

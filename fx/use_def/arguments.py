@@ -71,23 +71,13 @@ def map_aggregate(a: object, fn: Callable[[Argument], Argument]) -> Argument:
     return fn(a)
 
 
-def _map_items(
-    a: Iterable[object], fn: Callable[[Argument], Argument]
-) -> list[Argument]:
-    """The items of a sequence, mapped; most are nodes and constants."""
-    return [
-        fn(x)
-        if type(x) in LEAVES or isinstance(x, Link)
-        else map_aggregate(x, fn)
-        for x in a
-    ]
-
-
 def _map_tuple(
     a: tuple[object, ...], fn: Callable[[Argument], Argument]
 ) -> tuple[Argument, ...]:
     """A tuple again; a named tuple keeps its class."""
-    items = tuple(_map_items(a, fn))
+    items = tuple(
+        [fn(x) if type(x) in LEAVES else map_aggregate(x, fn) for x in a]
+    )
     if type(a) is tuple or not hasattr(a, "_fields"):
         return items
     named: tuple[Argument, ...] = cast("Value", type(a))._make(items)
@@ -98,7 +88,9 @@ def _map_list(
     a: list[object], fn: Callable[[Argument], Argument]
 ) -> immutable_list[Argument]:
     """An immutable list."""
-    return immutable_list(_map_items(a, fn))
+    return immutable_list(
+        [fn(x) if type(x) in LEAVES else map_aggregate(x, fn) for x in a]
+    )
 
 
 def _map_dict(

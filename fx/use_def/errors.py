@@ -12,7 +12,6 @@ again, and generated code to write it.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
 from typing import Final
 
 import torch.fx
@@ -34,25 +33,6 @@ _OF_TORCH: Final = (
 )
 
 _NO_CONSTANTS: Final = (Link, *STANDING_FOR_VALUES)
-
-CONVERTERS: Final[dict[type, Callable[[Value], Value]]] = {}
-"""Class of torch.fx -> what makes the same of fx of an instance, to be read;
-the package root fills it in."""
-
-
-def as_ours(found: Value) -> Value:
-    """A graph or module of torch.fx as one of fx, to be read; else as it is.
-
-    Raises:
-        TypeError: it is of torch.fx, and cannot be converted.
-
-    Cost: O(1); of what is converted, O(nodes + size of their arguments).
-    """
-    for kind, convert in CONVERTERS.items():
-        if isinstance(found, kind):
-            return convert(found)
-    refuse_torchs(found)
-    return found
 
 
 def refuse_torchs(found: object) -> None:
@@ -130,7 +110,7 @@ def no_state(path: str) -> str:
 def not_erasable(node: AnyNode, graph: object) -> RuntimeError:
     """The error for a node that cannot be erased from `graph`."""
     users = getattr(node, "users", {})
-    if str(node.op) == "root":
+    if node._state == "sentinel":
         return RuntimeError("the sentinel of a Graph cannot be erased")
     if users:
         return RuntimeError(
@@ -139,7 +119,7 @@ def not_erasable(node: AnyNode, graph: object) -> RuntimeError:
         )
     if node.graph is not graph:
         return RuntimeError(f"Attempting to remove {node} from wrong graph!")
-    state = "in no list" if node.next is node else "erased already"
+    state = "in no list" if node._state == "new" else "erased already"
     return RuntimeError(f"Tried to erase Node {node}, which is {state}")
 
 

@@ -111,8 +111,8 @@ def _users(nodes: list[Node]) -> Iterator[Problem]:
                 inputs = many.get(user) or many.setdefault(
                     user, set(user._inputs)
                 )
-            is_here = user.graph is node.graph and user._next is not user
-            if node not in inputs or not is_here or user._erased:
+            is_here = user.graph is node.graph and user._state == "linked"
+            if node not in inputs or not is_here:
                 message = (
                     f"Node {node} lists {user} as a user, but {user} does "
                     "not take it as an input"

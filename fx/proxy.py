@@ -222,13 +222,21 @@ class TracerBase:
             return node
         if kind in CONSTANTS:
             return a
-        lower = LOWER.get(kind)
-        return self.lower_other(a) if lower is None else lower(self, a)
+        if kind is tuple:
+            return tuple([self.create_arg(item) for item in a])
+        if kind is list or kind is immutable_list:
+            return [self.create_arg(item) for item in a]
+        if kind is dict or kind is immutable_dict:
+            return _lower_dict(self, a)
+        if kind is slice:
+            ends = a.start, a.stop, a.step
+            return slice(*[self.create_arg(end) for end in ends])
+        return self.lower_other(a)
 
     def lower_other(self, a: Value) -> Argument:
-        """Do what `create_arg` does, for types that are in no table.
+        """Do what `create_arg` does, for types that it does not name.
 
-        They are subclasses of those in the tables, tensors and dataclasses.
+        They are subclasses of those that it names, tensors and dataclasses.
         """
         if isinstance(a, Proxy):
             return a.node
@@ -240,9 +248,10 @@ class TracerBase:
             items = [self.create_arg(item) for item in a]
             make: Callable[..., Argument] = cast("Value", type(a))
             return make(*items) if hasattr(a, "_fields") else make(items)
-        for base in (list, dict):
-            if isinstance(a, base):
-                return LOWER[base](self, a)
+        if isinstance(a, list):
+            return [self.create_arg(item) for item in a]
+        if isinstance(a, dict):
+            return _lower_dict(self, a)
         if isinstance(a, self._held) and not proxies_in([a], fields=True):
             return a
         if dataclasses.is_dataclass(a) and not isinstance(a, type):
@@ -287,21 +296,6 @@ class TracerBase:
 CONSTANTS: Final = LEAVES - {torch.Tensor}
 """Exact types of values that a node holds as they are, in every graph."""
 
-# -- lowering: one function for each kind of container --------------------
-
-
-def _lower_tuple(tracer: TracerBase, a: tuple[Value, ...]) -> Argument:
-    """A tuple of what its items become."""
-    return tuple(_lower_list(tracer, a))
-
-
-def _lower_list(tracer: TracerBase, a: Iterable[Value]) -> list[Argument]:
-    """A list of what its items become."""
-    lowered = []
-    for item in a:  # a comprehension takes half as long again
-        lowered.append(tracer.create_arg(item))
-    return lowered
-
 
 def _lower_dict(tracer: TracerBase, a: dict[Value, Value]) -> Argument:
     """A dict with the same keys, which must not hold a proxy."""
@@ -320,22 +314,6 @@ def _refuse_key(node: Node) -> None:
         "Keys for dictionaries used as an argument cannot contain a Node. "
         f"Got key: {node}"
     )
-
-
-def _lower_slice(tracer: TracerBase, a: slice) -> Argument:
-    """A slice of what its ends become."""
-    return slice(*_lower_list(tracer, (a.start, a.stop, a.step)))
-
-
-LOWER: Final[dict[type, Callable[[TracerBase, Value], Argument]]] = {
-    tuple: _lower_tuple,
-    list: _lower_list,
-    immutable_list: _lower_list,
-    dict: _lower_dict,
-    immutable_dict: _lower_dict,
-    slice: _lower_slice,
-}
-"""Exact type of a container -> the function that lowers it."""
 
 
 class GraphAppendingTracer(TracerBase):

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, ClassVar, Final, Self, TypeVar, cast, overload
+from typing import TYPE_CHECKING, ClassVar, Self, TypeVar, cast, overload
 
 from .immutable_collections import immutable_dict
 from .linked_list.namespace import check_text, is_parameter_name
@@ -25,7 +25,7 @@ from .use_def.text import (
     pretty_target,
     tensor_text,
 )
-from .use_def.values import LEAVES, Argument, Value, base_types
+from .use_def.values import Argument, Value, base_types
 
 if TYPE_CHECKING:
     from .graph import Graph
@@ -71,24 +71,7 @@ def map_arg(a: object, fn: Callable[[Node], Argument]) -> Argument:
     """
     if not callable(fn):
         raise AssertionError("torch.fx.map_arg(a, fn): fn must be a callable")
-    if a is NO_KWARGS:
-        return a
-    if type(a) is not tuple:
-        return map_aggregate(a, lambda x: fn(x) if isinstance(x, Node) else x)
-    # Most often: the arguments of a node, which are nodes and constants.
-    items: list[Argument] = []
-    for x in a:
-        if isinstance(x, Node):
-            items.append(fn(x))
-        elif type(x) in LEAVES:
-            items.append(x)
-        else:
-            items.append(map_arg(x, fn))
-    return tuple(items)
-
-
-_DICTS: Final = (immutable_dict, dict)
-"""Exact types of keyword arguments that need no second look."""
+    return map_aggregate(a, lambda x: fn(x) if isinstance(x, Node) else x)
 
 
 class Node(NamedNode["Graph"]):
@@ -276,26 +259,10 @@ class Node(NamedNode["Graph"]):
 
         Everything is checked before the first edge changes.
         """
-        inputs: dict[Node, None] = {}
-        simple = type(args) is tuple and type(kwargs) in _DICTS
-        values = (*args, *kwargs.values()) if simple and kwargs else args
-        for arg in values if simple else ():
-            if type(arg) is Node:
-                inputs[arg] = None
-            elif type(arg) not in LEAVES:
-                simple = False
-        named: Value = NO_KWARGS
-        if not simple:
-            args, named, inputs = self._freeze(args, kwargs)
-        elif kwargs:
-            self._check_keywords(kwargs)
-            named = immutable_dict(kwargs)
+        frozen, named, inputs = self._freeze(args, kwargs)
         if self._erased and inputs:
             raise errors.is_erased(self)
-        # If the arguments are nodes, each once, one tuple serves both.
-        same = simple and not kwargs and len(inputs) == len(args)
-        known: Value = args if same else tuple(inputs)
-        self._connect(args, named, known)
+        self._connect(frozen, named, tuple(inputs))
 
     def _connect(
         self,
@@ -378,11 +345,9 @@ class Node(NamedNode["Graph"]):
         """Replace each argument node by None: this node is in no graph."""
         for node in self._inputs:
             node.users.pop(self, None)
-        if self._inputs is self._args:  # nodes, and nothing else
-            self._args = (None,) * len(self._args)
-        elif self._inputs:
+        if self._inputs:
             self._args = map_arg(self._args, _no_value)
-            self._kwargs = self._kwargs and map_arg(self._kwargs, _no_value)
+            self._kwargs = map_arg(self._kwargs, _no_value)
         self._inputs = ()
 
     def update_arg(self, idx: int, arg: Argument) -> None:
@@ -479,19 +444,14 @@ class Node(NamedNode["Graph"]):
         self._check_node(new_input)
         for hook in [*getattr(self.graph.owning_module, "_replace_hooks", ())]:
             hook(old=old_input, new=new_input._name, user=self)
-        args: list[Argument] = []
-        inputs: dict[Node, None] = {}
-        for arg in self._args:
-            if type(arg) is Node:
-                args.append(new_input if arg is old_input else arg)
-            elif type(arg) in LEAVES:
-                args.append(arg)
-            else:
-                args.append(_swapped(arg, old_input, new_input))
-        for node in self._inputs:
-            inputs[new_input if node is old_input else node] = None
-        kwargs = self._kwargs and _swapped(self._kwargs, old_input, new_input)
-        self._connect(tuple(args), kwargs, tuple(inputs))
+
+        def swap(node: Node) -> Node:
+            return new_input if node is old_input else node
+
+        args = map_arg(self._args, swap)
+        kwargs = map_arg(self._kwargs, swap)
+        inputs = dict.fromkeys(map(swap, self._inputs))
+        self._connect(args, kwargs, tuple(inputs))
 
     # -- what passes ask ---------------------------------------------------
 
@@ -590,8 +550,3 @@ class Node(NamedNode["Graph"]):
 
 def _no_value(node: Node) -> None:
     """What an erased node has in place of an input."""
-
-
-def _swapped(a: T, old: Node, new: Node) -> T:
-    """An argument with `new` wherever `old` is, at any depth."""
-    return cast(T, map_arg(a, lambda node: new if node is old else node))

@@ -13,9 +13,11 @@ import contextlib
 import copy
 import inspect
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from functools import cached_property
-from typing import ClassVar, Final
+from itertools import chain
+from operator import attrgetter
+from typing import ClassVar, Final, TypeAlias
 
 from .linked_list.namespace import target_to_str
 from .linked_list.opcodes import Opcode, Target
@@ -31,11 +33,9 @@ from .use_def.contracts import (
     PythonCode,
     PyTreeInfo,
     TransformCodeFunc,
-    no_code_gen,
 )
 from .use_def.dead_code import DeadCodeRule, Rule, TorchsRule, Unknown
 from .use_def.dotted_path import is_state
-from .use_def.finding import NodeTable
 from .use_def.text import table
 from .use_def.values import Argument, Value
 
@@ -61,10 +61,8 @@ class Graph(OrderedGraph[Node]):
     torch.fx: graph.py, Graph
     """
 
-    _make_codegen: Callable[[PyTreeInfo | None], CodeGenerator[Node]] = (
-        staticmethod(no_code_gen)
-    )
-    """Makes the code generator of a new graph. Stage 05 puts its own here."""
+    _make_codegen: ClassVar[Callable[..., CodeGenerator[Node]]]
+    """Makes a code generator of a PyTreeInfo or None; stage 05 puts it here."""
     _dead_code_rule: ClassVar[DeadCodeRule] = TorchsRule()
     """Says what is dead code. `import fx` puts the rule of fx.effects here."""
     to_torch: ClassVar[Callable[[Graph], Value]]
@@ -148,7 +146,7 @@ class Graph(OrderedGraph[Node]):
             if self.owning_module is not None:
                 self._tell_owner("_create_node_hooks", node)
             self._table.add(node)
-            self._add(node)
+            self._nodes.add(node, self._insert)
         except BaseException:
             node._drop_inputs()  # else they would have a user in no graph
             self._table.forget()
@@ -362,9 +360,8 @@ class Graph(OrderedGraph[Node]):
 
     def _check_erasable(self, to_erase: Node) -> None:
         """Raise unless a node is in this graph and has no users."""
-        is_placed = to_erase._next is not to_erase and not to_erase._erased
-        is_mine = to_erase.graph is self and to_erase is not self._root
-        if to_erase.users or not is_mine or not is_placed:
+        is_mine = to_erase.graph is self and to_erase._state == "linked"
+        if to_erase.users or not is_mine:
             raise errors.not_erasable(to_erase, self)
 
     def eliminate_dead_code(
@@ -661,3 +658,93 @@ class Graph(OrderedGraph[Node]):
         restore = contextlib.ExitStack()
         restore.callback(setattr, codegen, "_body_transformer", old)
         return restore
+
+
+# -- finding nodes ---------------------------------------------------------
+
+_Found: TypeAlias = dict[Opcode, dict[Hashable, dict[Node, None]]]
+
+_BY_PLACE: Final = attrgetter("_sort_key")
+
+
+class NodeTable:
+    """The nodes of a graph, by opcode and target.
+
+    A pass that looks for one function after another should not walk over the
+    whole graph for each.  So the first `Graph.find_nodes` makes the table, in
+    one walk, and from then on each edit keeps it right: making a node, erasing
+    it, and assigning its `op` or `target`.  Moving a node changes nothing here,
+    because the nodes found are put in order by their order keys.
+
+    torch.fx: graph.py, _FindNodesLookupTable
+    """
+
+    def __init__(self, nodes: Iterable[Node]) -> None:
+        """Note nothing yet: most graphs are never asked.
+
+        Args:
+            nodes: the nodes of a graph, to be walked at the first question.
+        """
+        self._graph_nodes = nodes
+        self._found: _Found | None = None
+
+    def forget(self) -> None:
+        """Begin again at the next question: all nodes may have changed."""
+        self._found = None
+
+    def add(self, node: Node) -> None:
+        """Note a node that is in the graph."""
+        if self._found is not None:
+            _note(self._found, node)
+
+    def drop(self, node: Node) -> bool:
+        """Forget a node, and say whether it was known.
+
+        Its opcode and target must be those that it was noted with.
+        """
+        if self._found is None:
+            return False
+        targets = self._found.get(node.op, {})
+        key = _key(node.target)
+        nodes = targets.get(key, {})
+        if node not in nodes:
+            return False
+        del nodes[node]
+        if not nodes:
+            del targets[key]
+        return True
+
+    def find(self, op: Opcode, target: Target | None) -> list[Node]:
+        """The nodes with an opcode and, unless it is None, a target, in order.
+
+        Cost: O(found), if they were made in order; else O(found log found).
+        The first time O(nodes).
+        """
+        table = self._found
+        if table is None:
+            # It is kept when it is whole: the walk may be interrupted, or
+            # another thread may ask meanwhile.
+            table = {}
+            for node in self._graph_nodes:
+                _note(table, node)
+            self._found = table
+        targets = table.get(op, {})
+        nodes: Iterable[Node] = chain.from_iterable(targets.values())
+        if target is not None:
+            nodes = targets.get(_key(target), ())
+        return sorted(nodes, key=_BY_PLACE)
+
+
+def _note(table: _Found, node: Node) -> None:
+    """Put a node into a table."""
+    targets = table.setdefault(node.op, {})
+    targets.setdefault(_key(node.target), {})[node] = None
+
+
+def _key(target: Target) -> Hashable:
+    """What tells targets apart: an object without a hash is only itself."""
+    try:
+        hash(target)
+    except TypeError:
+        return id(target)
+    return target

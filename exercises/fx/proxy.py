@@ -41,80 +41,6 @@ from .use_def.dead_code import has_side_effect
 from .use_def.errors import refuse_torchs
 from .use_def.values import LEAVES, Argument, Recorded, Value, base_types
 
-
-class Scope:
-    """The module in whose forward a node is recorded.
-
-    Attributes:
-        module_path: dotted path of the module whose forward runs, "" at the
-            root.
-        module_type: that module's class, None at the root.
-
-    torch.fx: proxy.py, Scope
-    """
-
-    def __init__(self, module_path: str, module_type: Value) -> None:
-        """Make a scope of a path and a class."""
-        self.module_path = module_path
-        self.module_type = module_type
-
-
-class ScopeContextManager:
-    """Overwrites a scope with another one until a `with` block ends.
-
-    torch.fx: proxy.py, ScopeContextManager
-    """
-
-    def __init__(self, scope: Scope, current_scope: Scope) -> None:
-        """Overwrite `scope` with `current_scope`, remembering what it was."""
-        self._scope = scope
-        self._path, self._type = scope.module_path, scope.module_type
-        scope.module_path = current_scope.module_path
-        scope.module_type = current_scope.module_type
-
-    def __enter__(self) -> Scope:
-        """The scope that was overwritten."""
-        return self._scope
-
-    def __exit__(self, *raised: object) -> None:
-        """Write the old values back."""
-        self._scope.module_path = self._path
-        self._scope.module_type = self._type
-
-
-class Assigned:
-    """An attribute of tensors whose assignment is recorded.
-
-    Reading it gives an Attribute, as reading any other name does; assigning
-    it records a call of setattr. A user's subclass of Proxy may keep an
-    attribute of its own under the name.
-    """
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        """Learn which attribute of which class it is."""
-        self._module, self._name = owner.__module__, name
-
-    def __get__(self, proxy: Proxy | None, owner: type) -> Value:
-        """What the proxy itself has under the name, or an Attribute.
-
-        Of the class it is this object, as `inspect.getmembers` asks for it.
-        """
-        if proxy is None:
-            return self
-        attributes = vars(proxy)
-        if self._name in attributes:
-            return attributes[self._name]
-        return proxy.__getattr__(self._name)
-
-    def __set__(self, proxy: Proxy, value: Value) -> None:
-        """Record the assignment."""
-        if type(proxy).__module__ != self._module:
-            vars(proxy)[self._name] = value
-            return
-        args = (proxy, self._name, value)
-        proxy.tracer.create_proxy("call_function", setattr, args, {})
-
-
 __all__ = [
     "Attribute",
     "GraphAppendingTracer",
@@ -283,9 +209,9 @@ class TracerBase:
         raise NotImplementedError("stage 03: TracerBase.create_arg")
 
     def lower_other(self, a: Value) -> Argument:
-        """Do what `create_arg` does, for types that are in no table.
+        """Do what `create_arg` does, for types that it does not name.
 
-        They are subclasses of those in the tables, tensors and dataclasses.
+        They are subclasses of those that it names, tensors and dataclasses.
         """
         if isinstance(a, Proxy):
             return a.node
@@ -297,9 +223,10 @@ class TracerBase:
             items = [self.create_arg(item) for item in a]
             make: Callable[..., Argument] = cast("Value", type(a))
             return make(*items) if hasattr(a, "_fields") else make(items)
-        for base in (list, dict):
-            if isinstance(a, base):
-                return LOWER[base](self, a)
+        if isinstance(a, list):
+            return [self.create_arg(item) for item in a]
+        if isinstance(a, dict):
+            return _lower_dict(self, a)
         if isinstance(a, self._held) and not proxies_in([a], fields=True):
             return a
         if dataclasses.is_dataclass(a) and not isinstance(a, type):
@@ -344,21 +271,6 @@ class TracerBase:
 CONSTANTS: Final = LEAVES - {torch.Tensor}
 """Exact types of values that a node holds as they are, in every graph."""
 
-# -- lowering: one function for each kind of container --------------------
-
-
-def _lower_tuple(tracer: TracerBase, a: tuple[Value, ...]) -> Argument:
-    """A tuple of what its items become."""
-    return tuple(_lower_list(tracer, a))
-
-
-def _lower_list(tracer: TracerBase, a: Iterable[Value]) -> list[Argument]:
-    """A list of what its items become."""
-    lowered = []
-    for item in a:  # a comprehension takes half as long again
-        lowered.append(tracer.create_arg(item))
-    return lowered
-
 
 def _lower_dict(tracer: TracerBase, a: dict[Value, Value]) -> Argument:
     """A dict with the same keys, which must not hold a proxy."""
@@ -379,22 +291,6 @@ def _refuse_key(node: Node) -> None:
     )
 
 
-def _lower_slice(tracer: TracerBase, a: slice) -> Argument:
-    """A slice of what its ends become."""
-    return slice(*_lower_list(tracer, (a.start, a.stop, a.step)))
-
-
-LOWER: Final[dict[type, Callable[[TracerBase, Value], Argument]]] = {
-    tuple: _lower_tuple,
-    list: _lower_list,
-    immutable_list: _lower_list,
-    dict: _lower_dict,
-    immutable_dict: _lower_dict,
-    slice: _lower_slice,
-}
-"""Exact type of a container -> the function that lowers it."""
-
-
 class GraphAppendingTracer(TracerBase):
     """Records into an existing graph, without tracing anything.
 
@@ -407,6 +303,46 @@ class GraphAppendingTracer(TracerBase):
         """Make a tracer that adds to `graph`, at its insert point."""
         super().__init__()
         self.graph = graph
+
+
+class Scope:
+    """The module in whose forward a node is recorded.
+
+    Attributes:
+        module_path: dotted path of the module whose forward runs, "" at the
+            root.
+        module_type: that module's class, None at the root.
+
+    torch.fx: proxy.py, Scope
+    """
+
+    def __init__(self, module_path: str, module_type: Value) -> None:
+        """Make a scope of a path and a class."""
+        self.module_path = module_path
+        self.module_type = module_type
+
+
+class ScopeContextManager:
+    """Overwrites a scope with another one until a `with` block ends.
+
+    torch.fx: proxy.py, ScopeContextManager
+    """
+
+    def __init__(self, scope: Scope, current_scope: Scope) -> None:
+        """Overwrite `scope` with `current_scope`, remembering what it was."""
+        self._scope = scope
+        self._path, self._type = scope.module_path, scope.module_type
+        scope.module_path = current_scope.module_path
+        scope.module_type = current_scope.module_type
+
+    def __enter__(self) -> Scope:
+        """The scope that was overwritten."""
+        return self._scope
+
+    def __exit__(self, *raised: object) -> None:
+        """Write the old values back."""
+        self._scope.module_path = self._path
+        self._scope.module_type = self._type
 
 
 # -- the magic methods -----------------------------------------------------
@@ -458,6 +394,39 @@ if TYPE_CHECKING:
 
 else:
     _Like = Recorded
+
+
+class Assigned:
+    """An attribute of tensors whose assignment is recorded.
+
+    Reading it gives an Attribute, as reading any other name does; assigning
+    it records a call of setattr. A user's subclass of Proxy may keep an
+    attribute of its own under the name.
+    """
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        """Learn which attribute of which class it is."""
+        self._module, self._name = owner.__module__, name
+
+    def __get__(self, proxy: Proxy | None, owner: type) -> Value:
+        """What the proxy itself has under the name, or an Attribute.
+
+        Of the class it is this object, as `inspect.getmembers` asks for it.
+        """
+        if proxy is None:
+            return self
+        attributes = vars(proxy)
+        if self._name in attributes:
+            return attributes[self._name]
+        return proxy.__getattr__(self._name)
+
+    def __set__(self, proxy: Proxy, value: Value) -> None:
+        """Record the assignment."""
+        if type(proxy).__module__ != self._module:
+            vars(proxy)[self._name] = value
+            return
+        args = (proxy, self._name, value)
+        proxy.tracer.create_proxy("call_function", setattr, args, {})
 
 
 class Proxy(_Like):

@@ -49,11 +49,12 @@ from ..graph import Graph
 from ..graph_module import GraphModule
 from ..linked_list.namespace import Namespace
 from ..passes import utils
+from ..passes.utils import matcher_utils
 from ..recording import operators
 from ..torch_private import torch_fx
 from ..tracing import questions
 from ..tracing.tracer import Tracer
-from ..use_def import contracts, dead_code, errors, text, values
+from ..use_def import contracts, dead_code, text, values
 from ..use_def.values import Argument, Value
 from .first_use import importer
 from .passed_on import finder
@@ -165,7 +166,7 @@ def set_all() -> None:
     """
     Graph.to_torch = GraphModule.to_torch = to_torch
     for kind in (torch.fx.Graph, torch.fx.GraphModule):
-        errors.CONVERTERS[kind] = read_from_torch
+        matcher_utils.CONVERTERS[kind] = read_from_torch
     for door in _FRONT_DOORS:
         vars(door)["__getattr__"] = finder(door.__name__)
     for holder, names in _NAMES.items():

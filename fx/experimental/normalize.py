@@ -37,7 +37,7 @@ from ..operator_schemas import (
 from ..proxy import Proxy
 from ..schemas.facts import Facts, facts_of_overloads
 from ..torch_private.overloads import OpOverload, OpOverloadPacket
-from ..use_def.text import signature_of
+from ..use_def.annotations import signature_of
 from ..use_def.values import LEAVES, Argument, Value
 from .schema_type_annotation import AnnotateTypesWithSchema
 

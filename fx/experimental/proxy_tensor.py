@@ -54,8 +54,8 @@ from ..tracing.inputs import _assert_same
 from ..tracing.patching import TRACES
 from ..tracing.state import State
 from ..tracing.tracer import Tracer
+from ..use_def.annotations import annotations_of, signature_of
 from ..use_def.contracts import PyTreeInfo
-from ..use_def.text import annotations_of, signature_of
 from ..use_def.values import LEAVES, Value
 
 __all__ = ["make_fx"]

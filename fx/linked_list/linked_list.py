@@ -17,7 +17,7 @@ whatever inherits from `Link` can be in one list at a time.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final, Generic, Self, TypeVar
 
 LinkT = TypeVar("LinkT", bound="Link")
@@ -195,6 +195,16 @@ class LinkedList(Generic[LinkT]):
             if not link._erased:
                 yield link
             link = link._prev
+
+    def add(self, link: LinkT, insert: Callable[[LinkT], None]) -> None:
+        """Let `insert` put a new link into the list, and count it.
+
+        Args:
+            link: in no list yet.
+            insert: the `prepend` or `append` of the link beside its place.
+        """
+        insert(link)
+        self._len += 1
 
     def erase(self, link: LinkT) -> None:
         """Remove `link`; a loop that is at this link can go on.

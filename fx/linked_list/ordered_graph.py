@@ -16,13 +16,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from types import TracebackType
-from typing import Generic, Self, TypeVar, cast
+from typing import Final, Generic, Literal, Self, TypeVar, cast
 
 from .linked_list import Link, LinkedList
 from .namespace import Namespace, target_to_str
 from .opcodes import Opcode, Target, check_target
 
 GraphT_co = TypeVar("GraphT_co", covariant=True)
+
+_SENTINEL: Final = cast(Opcode, "root")
+"""What the sentinel of a graph has for an opcode; no other node can."""
 
 
 class NamedNode(Link, Generic[GraphT_co]):
@@ -92,6 +95,15 @@ class NamedNode(Link, Generic[GraphT_co]):
         self._target = target
 
     @property
+    def _state(self) -> Literal["new", "linked", "erased", "sentinel"]:
+        """Whether the node is in its graph's list yet, still, or no longer."""
+        if self._erased:
+            return "erased"
+        if self._op == _SENTINEL:
+            return "sentinel"
+        return "new" if self._next is self else "linked"
+
+    @property
     def next(self) -> Self:
         """The node after this one; after the last, the sentinel."""
         return self._next
@@ -113,10 +125,7 @@ class NamedNode(Link, Generic[GraphT_co]):
 
         torch.fx: node.py, Node.prepend
         """
-        # Most often `x` is new; then this is all there is to ask.
-        is_new = x._next is x and x.graph is self.graph
-        if not is_new or self._erased or x._erased or self._next is self:
-            self._check_neighbour(x)
+        self._check_neighbour(x)
         Link.prepend(self, x)
 
     def append(self: Self, x: Self) -> None:
@@ -135,9 +144,10 @@ class NamedNode(Link, Generic[GraphT_co]):
 
     def _check_neighbour(self: Self, x: Self) -> None:
         """Raise unless `x` can be moved beside this node."""
-        if self._erased or x._erased:
+        here, moved = self._state, x._state
+        if here == "erased" or moved == "erased":
             raise AssertionError(
-                f"Node {self if self._erased else x} was erased from its "
+                f"Node {self if here == 'erased' else x} was erased from its "
                 "graph: it can neither move nor be a place to move to. Use "
                 "nodes that are in the graph"
             )
@@ -147,9 +157,9 @@ class NamedNode(Link, Generic[GraphT_co]):
                 f"{x} cannot be put beside {self}; copy it there with "
                 f"graph.node_copy({x})"
             )
-        if self._next is self and str(self._op) != "root":
+        if here == "new":
             raise AssertionError(f"{self} is in no list: use create_node")
-        if not x._sort_key and x._next is not x:
+        if moved == "sentinel":
             raise AssertionError("the sentinel of a Graph cannot be moved")
 
     def __repr__(self) -> str:
@@ -210,7 +220,7 @@ class OrderedGraph(Generic[NodeT]):
         """
         self._node_class = node_class
         self._root = root = node_class(self, "", "output", "")
-        root._op = cast(Opcode, "root")  # the sentinel has no opcode
+        root._op = _SENTINEL
         self._nodes = LinkedList(root)
         self._insert: Callable[[NodeT], None] = root.prepend
         self._graph_namespace = Namespace()
@@ -268,9 +278,9 @@ class OrderedGraph(Generic[NodeT]):
 
     def _check_place(self, n: NodeT, side: str) -> None:
         """Raise unless new nodes can be put beside `n`."""
-        loose = n._next is n and n is not self._root
-        if n.graph is not self or n._erased or loose:
-            state = "was erased" if n._erased else "is not among its nodes"
+        gone = n._state == "erased"
+        if n.graph is not self or gone or n._state == "new":
+            state = "was erased" if gone else "is not among its nodes"
             raise AssertionError(
                 f"Node to insert {side} is not in graph. "
                 f"{n} {state}: give a node of this graph"
@@ -295,13 +305,8 @@ class OrderedGraph(Generic[NodeT]):
         wish = target_to_str(target) if name is None else name
         node = self._node_class(self, wish, op, target)
         node._name = self._graph_namespace.create_name(wish)
-        self._add(node)
+        self._nodes.add(node, self._insert)
         return node
-
-    def _add(self, node: NodeT) -> None:
-        """Put a new, named node at the insert point."""
-        self._insert(node)
-        self._nodes._len += 1
 
     def erase_node(self, to_erase: NodeT) -> None:
         """Take a node out of the graph.
@@ -311,7 +316,7 @@ class OrderedGraph(Generic[NodeT]):
 
         torch.fx: graph.py, Graph.erase_node
         """
-        if to_erase.graph is not self or to_erase._erased:
+        if to_erase.graph is not self or to_erase._state != "linked":
             raise RuntimeError(f"{to_erase} is not in this graph")
         self._nodes.erase(to_erase)
 

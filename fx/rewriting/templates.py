@@ -26,14 +26,13 @@ from ..codegen import attributes
 from ..graph import Graph
 from ..graph_module import GraphModule
 from ..node import Node
-from ..passes.utils.matcher_utils import InternalMatch, SubgraphMatcher
+from ..passes.utils.matcher_utils import InternalMatch, SubgraphMatcher, as_ours
 from ..tracing.torch_marks import is_leaf_function
 from ..tracing.tracer import Tracer
 from ..tracing.wrapping import original_of
 from ..use_def import dotted_path, lint
+from ..use_def.annotations import signature_of
 from ..use_def.arguments import map_aggregate, parts
-from ..use_def.errors import as_ours
-from ..use_def.text import signature_of
 from ..use_def.values import Argument, Value
 
 Program: TypeAlias = Callable[..., Value] | nn.Module | Graph

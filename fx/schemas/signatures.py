@@ -23,7 +23,7 @@ from typing import Final, TypeVar
 import torch
 
 from ..torch_private.operators import boolean_dispatched
-from ..use_def.text import signature_of
+from ..use_def.annotations import signature_of
 from ..use_def.values import Value
 from .facts import Facts
 

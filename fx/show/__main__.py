@@ -16,7 +16,7 @@ from torch import nn
 
 from ..graph_module import GraphModule
 from ..proxy import TraceError
-from ..use_def.text import signature_of
+from ..use_def.annotations import signature_of
 from ..use_def.values import Value
 from .page import show, traced
 

@@ -26,9 +26,9 @@ from ..proxy import Proxy, TracerBase
 from ..torch_private import pytree
 from ..torch_private.overloads import assert_
 from ..torch_private.tracing import compiled_from
+from ..use_def.annotations import annotations_of
 from ..use_def.contracts import PyTreeInfo
 from ..use_def.dead_code import has_side_effect
-from ..use_def.text import annotations_of
 from ..use_def.values import Value, base_types
 
 if TYPE_CHECKING:

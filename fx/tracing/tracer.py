@@ -32,7 +32,7 @@ from ..linked_list.opcodes import Opcode, Target
 from ..node import Node
 from ..proxy import ParameterProxy, Proxy, TraceError, TracerBase
 from ..recording import frames
-from ..use_def.text import annotations_of
+from ..use_def.annotations import annotations_of
 from ..use_def.values import Argument, Value, overrides_new
 from .inputs import method_of, not_a_function, root_call, undecorated
 from .patching import TRACES

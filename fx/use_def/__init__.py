@@ -5,9 +5,8 @@ come the edges of the graph and what is asked of them: who uses a value, who
 uses it last, whether the graph is a well-formed program.  `fx/node.py` and
 `fx/graph.py`, the classes that users hold, are built from these files.
 
-The core is `arguments`, `lint` (the verifier) and `liveness` (last uses).  The
-rest is what nodes are written as (`node_text`, `qualified_names`,
-`dotted_path`), what they may hold and what is refused (`values`, `annotations`,
-`parameters`, `refusals`), an index (`finding`), what later stages promise
-(`protocols`), and the rule that says which nodes are dead (`dead_code`).
+The core is `arguments` (what a node's arguments may be) and `lint` (the
+verifier, and last uses).  The rest is how nodes are written (`text`), what they
+refer to (`values`, `annotations`, `dotted_path`), what is refused (`errors`),
+what later stages promise (`contracts`), and which nodes are dead (`dead_code`).
 """

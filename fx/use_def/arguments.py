@@ -13,7 +13,9 @@ deep as you like.  Here is the one place that knows these containers:
 from __future__ import annotations
 
 import dataclasses
+from collections import ChainMap, UserDict, UserList, deque
 from collections.abc import Callable, Iterable
+from types import MappingProxyType, SimpleNamespace
 from typing import Final, TypeVar, cast, overload
 
 from ..immutable_collections import immutable_dict, immutable_list
@@ -95,6 +97,8 @@ def _map_dict(
     a: dict[str, object], fn: Callable[[Argument], Argument]
 ) -> immutable_dict[str, Argument]:
     """An immutable dict with the same keys, which must not hold a Node."""
+    if not a:
+        return NO_KWARGS
     for key in a:
         if type(key) is not str:
             map_aggregate(key, _refuse_link)
@@ -165,20 +169,38 @@ _REBUILD: Final[dict[type, Callable[[Value, Value], Argument]]] = {
 def holds_node(value: Value) -> bool:
     """Whether there is a Node somewhere in an argument.
 
+    Cost: O(size of `value`).
+    """
+    return found_in(value, (Link,), parts) is not None
+
+
+def found_in(
+    value: Value,
+    kinds: tuple[type, ...],
+    inside: Callable[[Value], Iterable[Value]],
+) -> object:
+    """The first object of one of some classes, at any depth, or None.
+
     Calls no method that the user's classes define, and does not recurse.
+
+    Args:
+        value: where to look.
+        kinds: the classes.
+        inside: what is directly inside a value, such as `parts`.
 
     Cost: O(size of `value`).
     """
-    seen: set[int] = set()
-    stack: list[Value] = [value]
+    seen: dict[int, object] = {}
+    stack = [value]
     while stack:
         part = stack.pop()
-        if issubclass(type(part), Link):
-            return True
-        if id(part) not in seen:
-            seen.add(id(part))
-            stack += parts(part)
-    return False
+        if issubclass(type(part), kinds):
+            found: object = part
+            return found
+        if type(part) not in LEAVES and id(part) not in seen:
+            seen[id(part)] = part
+            stack += inside(part)
+    return None
 
 
 def parts(value: Value) -> Iterable[Value]:
@@ -194,3 +216,24 @@ def parts(value: Value) -> Iterable[Value]:
     if dataclasses.is_dataclass(kind):
         return [getattr(value, f.name, None) for f in dataclasses.fields(kind)]
     return ()
+
+
+_OTHER_PARTS: Final[dict[type, Callable[[Value], Iterable[Value]]]] = {
+    **dict.fromkeys((set, frozenset, deque), iter),
+    **dict.fromkeys(
+        (dict, MappingProxyType), lambda held: (*held.keys(), *held.values())
+    ),
+    **dict.fromkeys(
+        (UserDict, UserList, ChainMap, SimpleNamespace),
+        lambda held: vars(held).values(),
+    ),
+}
+"""How to look into containers in which a Node could not be replaced."""
+
+
+def parts_of_constant(value: Value) -> Iterable[Value]:
+    """What is directly inside a value, also in sets and other containers."""
+    for base in type(value).__mro__:
+        if base in _OTHER_PARTS:
+            return _OTHER_PARTS[base](value)
+    return parts(value)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, NoReturn, Protocol, TypeAlias, TypeVar
+from typing import NamedTuple, Protocol, TypeAlias, TypeVar
 
 import torch
 
@@ -143,11 +143,3 @@ class CodeGenerator(Protocol[NodeT]):
 
     def process_outputs(self, out: Value, /) -> Value:
         """The graph's outputs, as the caller gets them."""
-
-
-def no_code_gen(pytree_info: PyTreeInfo | None) -> NoReturn:
-    """Say what is missing as long as stage 05 is not imported."""
-    raise NotImplementedError(
-        "stage 05: writing a graph as Python needs fx.codegen.nested, which "
-        "registers itself when it is imported: import fx"
-    )

@@ -1,8 +1,8 @@
 """Stage 02, use-def: what is said when an argument cannot be accepted.
 
-`fx/node.py` decides what to refuse, except inside of constants; the exceptions
-are made here, so that their words are not in the way of the lines that do the
-work.
+`fx/node.py` decides what to refuse, and `constant` whether a leaf is one; the
+exceptions are made here, so that their words are not in the way of the lines
+that do the work.
 
 Sets and deques with nodes are refused, although they could be searched, because
 an edge must also be replaceable: `map_arg` would have to build the container
@@ -12,16 +12,13 @@ again, and generated code to write it.
 from __future__ import annotations
 
 import copy
-from collections import ChainMap, UserDict, UserList, deque
-from collections.abc import Callable, Iterable
-from types import MappingProxyType, SimpleNamespace
 from typing import Final
 
 import torch.fx
 
 from ..linked_list.linked_list import Link
 from ..linked_list.ordered_graph import NamedNode
-from .arguments import parts
+from .arguments import found_in, parts_of_constant
 from .text import _type_repr, pretty_target
 from .values import LEAVES, STANDING_FOR_VALUES, Argument, Value
 
@@ -36,38 +33,6 @@ _OF_TORCH: Final = (
 )
 
 _NO_CONSTANTS: Final = (Link, *STANDING_FOR_VALUES)
-
-_INSIDE: Final[dict[type, Callable[[Value], Iterable[Value]]]] = {
-    **dict.fromkeys((set, frozenset, deque), iter),
-    **dict.fromkeys(
-        (dict, MappingProxyType), lambda held: (*held.keys(), *held.values())
-    ),
-    **dict.fromkeys(
-        (UserDict, UserList, ChainMap, SimpleNamespace),
-        lambda held: vars(held).values(),
-    ),
-}
-"""How to look into containers in which a Node could not be replaced."""
-
-
-CONVERTERS: Final[dict[type, Callable[[Value], Value]]] = {}
-"""Class of torch.fx -> what makes the same of fx of an instance, to be read;
-the package root fills it in."""
-
-
-def as_ours(found: Value) -> Value:
-    """A graph or module of torch.fx as one of fx, to be read; else as it is.
-
-    Raises:
-        TypeError: it is of torch.fx, and cannot be converted.
-
-    Cost: O(1); of what is converted, O(nodes + size of their arguments).
-    """
-    for kind, convert in CONVERTERS.items():
-        if isinstance(found, kind):
-            return convert(found)
-    refuse_torchs(found)
-    return found
 
 
 def refuse_torchs(found: object) -> None:
@@ -145,7 +110,7 @@ def no_state(path: str) -> str:
 def not_erasable(node: AnyNode, graph: object) -> RuntimeError:
     """The error for a node that cannot be erased from `graph`."""
     users = getattr(node, "users", {})
-    if str(node.op) == "root":
+    if node._state == "sentinel":
         return RuntimeError("the sentinel of a Graph cannot be erased")
     if users:
         return RuntimeError(
@@ -154,7 +119,7 @@ def not_erasable(node: AnyNode, graph: object) -> RuntimeError:
         )
     if node.graph is not graph:
         return RuntimeError(f"Attempting to remove {node} from wrong graph!")
-    state = "in no list" if node.next is node else "erased already"
+    state = "in no list" if node._state == "new" else "erased already"
     return RuntimeError(f"Tried to erase Node {node}, which is {state}")
 
 
@@ -191,38 +156,14 @@ def constant(leaf: Argument, node: AnyNode) -> Argument:
     """
     if type(leaf) in LEAVES or isinstance(leaf, _LOOKED_THROUGH):
         return leaf
-    if (found := _found_in(leaf)) is not None:
+    found = found_in(leaf, _NO_CONSTANTS, parts_of_constant)
+    if found is not None:
         raise (
             not_a_value(leaf, node)
             if found is leaf
             else inside(leaf, found, node)
         )
     return copy.copy(leaf) if isinstance(leaf, (set, frozenset)) else leaf
-
-
-def _found_in(leaf: object) -> object:
-    """A Node or Proxy at any depth of a constant, or None.
-
-    Cost: O(size of `leaf`).
-    """
-    seen: dict[int, object] = {}
-    rest = [leaf]
-    while rest:
-        value = rest.pop()
-        if isinstance(value, _NO_CONSTANTS):
-            return value
-        if type(value) not in LEAVES and id(value) not in seen:
-            seen[id(value)] = value
-            rest += _inside(value)
-    return None
-
-
-def _inside(value: Value) -> Iterable[Value]:
-    """What is directly inside a container of the standard library."""
-    for base in type(value).__mro__:
-        if base in _INSIDE:
-            return _INSIDE[base](value)
-    return parts(value)
 
 
 def not_a_value(leaf: object, node: AnyNode) -> TypeError:

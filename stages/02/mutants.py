@@ -126,16 +126,16 @@ MUTANTS: Final = (
     Mutant(
         function="node.Node.replace_input_with",
         misconception="only positional arguments can be nodes",
-        was="self._kwargs and _swapped(self._kwargs, old_input, new_input)",
+        was="map_arg(self._kwargs, swap)",
         becomes="self._kwargs",
         told="replace_input_with must replace each occurrence",
     ),
     Mutant(
         function="node.Node.replace_input_with",
         misconception="only the arguments have to change, not the users",
-        was="        self._connect(tuple(args), kwargs, tuple(inputs))",
+        was="        self._connect(args, kwargs, tuple(inputs))",
         becomes=(
-            "        self._args, self._kwargs = tuple(args), kwargs\n"
+            "        self._args, self._kwargs = args, kwargs\n"
             "        self._inputs = tuple(inputs)"
         ),
         told="an edge is recorded at both ends",
@@ -143,12 +143,11 @@ MUTANTS: Final = (
     Mutant(
         function="node.Node.replace_input_with",
         misconception="the old input is replaced for all of its users",
-        was="        self._connect(tuple(args), kwargs, tuple(inputs))",
+        was="        self._connect(args, kwargs, tuple(inputs))",
         becomes=(
             "        for user in list(old_input.users):\n"
-            "            args = _swapped(user._args, old_input, new_input)\n"
-            "            user.args = args\n"
-            "        self._connect(tuple(args), kwargs, tuple(inputs))"
+            "            user.args = map_arg(user._args, swap)\n"
+            "        self._connect(args, kwargs, tuple(inputs))"
         ),
         told="linear uses x too, and must keep it",
     ),
@@ -514,15 +513,12 @@ MUTANTS: Final = (
     Mutant(
         function="node.Node.replace_input_with",
         misconception="a new input comes last",
-        was=(
-            "            inputs[new_input if node is old_input else "
-            "node] = None"
-        ),
+        was="        inputs = dict.fromkeys(map(swap, self._inputs))\n",
         becomes=(
-            "            if node is not old_input:\n"
-            "                inputs[node] = None\n"
-            "        if old_input in self._inputs:\n"
-            "            inputs[new_input] = None"
+            "        inputs = dict.fromkeys(self._inputs)\n"
+            "        if old_input in inputs:\n"
+            "            del inputs[old_input]\n"
+            "            inputs[new_input] = None\n"
         ),
         told="so neg must be the first of its inputs",
     ),
@@ -630,23 +626,28 @@ MUTANTS: Final = (
     Mutant(
         function="node.Node.replace_input_with",
         misconception="`==` finds the old input",
-        was=(
-            "            if type(arg) is Node:\n"
-            "                args.append(new_input if arg is old_input "
-            "else arg)"
-        ),
+        was="        args = map_arg(self._args, swap)\n",
         becomes=(
-            "            if arg == old_input:\n"
-            "                args.append(new_input)"
+            "        args = tuple(\n"
+            "            new_input if arg == old_input "
+            "else map_arg(arg, swap)\n"
+            "            for arg in self._args\n"
+            "        )\n"
         ),
         told="find the old input by `is`",
     ),
     Mutant(
         function="node.Node.replace_input_with",
         misconception="what is no container and not a Node stays",
-        was="            elif type(arg) in LEAVES:",
+        was="        args = map_arg(self._args, swap)\n",
         becomes=(
-            "            elif not isinstance(arg, (list, tuple, dict, slice)):"
+            "        kinds = (list, tuple, dict, slice)\n"
+            "        args = tuple(\n"
+            "            map_arg(arg, swap)\n"
+            "            if isinstance(arg, kinds) or type(arg) is Node\n"
+            "            else arg\n"
+            "            for arg in self._args\n"
+            "        )\n"
         ),
         told="whatever its class is, it is the old input",
     ),

@@ -17,46 +17,39 @@ MUTANTS: Final = (
     Mutant(
         function="proxy.TracerBase.create_arg",
         misconception="A named tuple is a tuple like any other.",
-        was="lower = LOWER.get(kind)",
-        becomes=(
-            "lower = next("
-            "(LOWER[each] for each in LOWER if isinstance(a, each)), None)"
-        ),
+        was="if kind is tuple:",
+        becomes="if isinstance(a, tuple):",
         told="must come back as a named tuple",
     ),
     Mutant(
         function="proxy.TracerBase.create_arg",
         misconception="Any tracer can lower the items of a container.",
-        was="else lower(self, a)",
-        becomes="else lower(TracerBase(), a)",
+        was="return [self.create_arg(item) for item in a]",
+        becomes="return [TracerBase().create_arg(item) for item in a]",
         told="The items of a list must be lowered by the same tracer",
     ),
     Mutant(
         function="proxy.TracerBase.create_arg",
         misconception="Only what the user passes directly can be a Proxy.",
-        was="return self.lower_other(a) if lower is None else lower(self, a)",
-        becomes="return self.lower_other(a) if lower is None else a",
+        was="return tuple([self.create_arg(item) for item in a])",
+        becomes="return a",
         told="A Proxy inside a tuple must become its node",
     ),
     Mutant(
         function="proxy.TracerBase.create_arg",
         misconception="Containers are tuples, lists and dicts.",
-        was="""        lower = LOWER.get(kind)
-        return self.lower_other(a) if lower is None else lower(self, a)""",
-        becomes="""        if kind in (tuple, list):
-            return kind(self.create_arg(item) for item in a)
-        if kind is dict:
-            return {key: self.create_arg(a[key]) for key in a}
-        raise NotImplementedError(f"argument of type: {kind}")""",
+        was="""        if kind is slice:
+            ends = a.start, a.stop, a.step
+            return slice(*[self.create_arg(end) for end in ends])
+""",
+        becomes="",
         told="A slice is a container too",
     ),
     Mutant(
         function="proxy.TracerBase.create_arg",
         misconception="What is in no table cannot be held.",
-        was="return self.lower_other(a) if lower is None else lower(self, a)",
-        becomes="""if lower is None:
-            raise NotImplementedError(f"argument of type: {kind}")
-        return lower(self, a)""",
+        was="return self.lower_other(a)",
+        becomes="""raise NotImplementedError(f"argument of type: {kind}")""",
         told="`self.lower_other` knows what to do with it",
     ),
     Mutant(

@@ -29,7 +29,7 @@ from stages.checking import (
 )
 
 OTHER = (
-    "A value of a type that is in neither table was refused, but "
+    "A value of a type that create_arg does not name was refused, but "
     "`self.lower_other` knows what to do with it: subclasses, named tuples, "
     "dataclasses, enumerations and more go there."
 )
@@ -184,7 +184,7 @@ def test_a_container_is_rebuilt_with_nodes() -> None:
             x.tracer,
             value,
             f"{value!r} was refused. {kind.capitalize()} is a container too, "
-            "and is rebuilt: `LOWER` has a function for each exact type.",
+            "and is rebuilt: ask for each exact type.",
         )
         check(
             not holds_proxy(found),
@@ -269,8 +269,8 @@ def test_an_error_inside_an_item_comes_through() -> None:
         item.asked,
         1,
         "An item of a list raised a KeyError in its own `__fx_create_arg__`, "
-        "and the list was lowered again. Look into `LOWER` before you call "
-        "what is in it: a KeyError from inside is not the answer of the table.",
+        "and the list was lowered again: let an error from inside pass "
+        "through.",
     )
 
 

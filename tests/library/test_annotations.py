@@ -20,7 +20,7 @@ from fx.experimental.normalize import NormalizeArgs
 from fx.experimental.proxy_tensor import make_fx
 from fx.passes.infra.pass_manager import PassManager
 from fx.show import __main__ as show
-from fx.use_def.text import annotations_of, signature_of
+from fx.use_def.annotations import annotations_of, signature_of
 from fx.use_def.values import Value
 
 lazily = pytest.mark.skipif(

@@ -112,8 +112,7 @@ PART = Part(
     plants=(
         Plant(
             "fx/node.py",
-            "kwargs = self._kwargs and "
-            "_swapped(self._kwargs, old_input, new_input)",
+            "kwargs = map_arg(self._kwargs, swap)",
             "kwargs = self._kwargs",
             "replacing an input forgets the keyword arguments",
         ),
@@ -160,7 +159,7 @@ PART = Part(
             "a node made after the first question is not found",
         ),
         Plant(
-            "fx/use_def/finding.py",
+            "fx/graph.py",
             "return sorted(nodes, key=_BY_PLACE)",
             "return list(nodes)",
             "nodes are found in the order in which they were made",

@@ -471,7 +471,7 @@ PART = Part(
             "a leaf function that is the pattern is traced through",
         ),
         Plant(
-            "fx/use_def/errors.py",
+            "fx/passes/utils/matcher_utils.py",
             "for kind, convert in CONVERTERS.items():",
             "for kind, convert in CONVERTERS and ():",
             "graphs of torch.fx are refused as patterns",

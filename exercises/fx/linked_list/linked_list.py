@@ -17,7 +17,7 @@ whatever inherits from `Link` can be in one list at a time.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final, Generic, Self, TypeVar
 
 LinkT = TypeVar("LinkT", bound="Link")
@@ -160,6 +160,16 @@ class LinkedList(Generic[LinkT]):
     def __reversed__(self) -> Iterator[LinkT]:
         """Walk from the last link to the first; edits are allowed."""
         raise NotImplementedError("stage 01: LinkedList.__reversed__")
+
+    def add(self, link: LinkT, insert: Callable[[LinkT], None]) -> None:
+        """Let `insert` put a new link into the list, and count it.
+
+        Args:
+            link: in no list yet.
+            insert: the `prepend` or `append` of the link beside its place.
+        """
+        insert(link)
+        self._len += 1
 
     def erase(self, link: LinkT) -> None:
         """Remove `link`; a loop that is at this link can go on.

@@ -19,9 +19,9 @@ import torch
 from ..graph import Graph
 from ..node import Node
 from ..torch_private.overloads import OpOverload
+from ..use_def.annotations import signature_of
 from ..use_def.arguments import parts
 from ..use_def.dotted_path import find
-from ..use_def.text import signature_of
 from ..use_def.values import LEAVES, Argument, Value
 
 Pair: TypeAlias = tuple[Sequence[Argument], Sequence[Argument]]

@@ -4,7 +4,8 @@ A pass can edit a graph into something that is not a program: a value used
 above its definition, a target that does not exist.  `problems(graph)` yields
 such faults with their nodes, and does not stop at the first; `Graph.lint`
 raises the first.  There is one function for each invariant, in the order in
-which they are worth reading.
+which they are worth reading.  At the end stands `last_users`: where each value
+of a legal graph is used for the last time.
 """
 
 from __future__ import annotations
@@ -23,79 +24,6 @@ from ..node import Node
 from . import errors
 from .dotted_path import MISSING, walk
 from .values import Value
-
-
-def last_users(nodes: LinkedList[Node]) -> dict[Node, Node]:
-    """For each value that is used, the last node to use it.
-
-    Args:
-        nodes: in an order in which they can run.
-
-    Returns:
-        node -> the last of its users.  A node without users has no entry.
-
-    Cost: O(nodes + uses).
-    """
-    raise NotImplementedError("stage 02: last_users")
-
-
-def parameter_faults(
-    parameters: Iterable[tuple[str, bool]],
-) -> Iterator[tuple[int, str]]:
-    """What is wrong with `def forward(self, …)`.
-
-    Args:
-        parameters: the name of each, with its stars, and whether it has a
-            default value.
-
-    Yields:
-        The index of a parameter and what is wrong with it.
-    """
-    seen = {"self"}
-    last = ""
-    for index, (parameter, has_default) in enumerate(parameters):
-        bare = parameter.lstrip("*")
-        if not is_parameter_name(bare):
-            yield index, f" has the target {parameter!r}, not a name"
-        if bare in seen:
-            yield index, f": a second parameter named {bare}"
-        if reason := _misplaced(parameter, has_default, last):
-            yield index, f": {reason}"
-        seen.add(bare)
-        if parameter.startswith("*"):
-            last = parameter
-        elif has_default:
-            last = "="
-
-
-def is_own_self(node: Value) -> bool:
-    """Whether a first placeholder is the `self` of the generated method.
-
-    It is, as in torch.fx, if it has this name and nothing else.
-    """
-    plain = not node.args and node.type is None
-    return plain and node.op == "placeholder" and node.target == "self"
-
-
-def _misplaced(parameter: str, has_default: bool, last: str) -> str:
-    """Why a parameter cannot come after the ones before it, or "".
-
-    Args:
-        parameter: its name, with its stars.
-        has_default: whether it has a default value.
-        last: "" after plain parameters, "=" after one with a default, the
-            starred parameter itself after that.
-    """
-    if last.startswith("**"):
-        return f"{parameter} comes after {last}, which must be last"
-    starred = parameter.startswith("*")
-    if last.startswith("*") and starred and not parameter.startswith("**"):
-        return f"{parameter} is a second *args, after {last}"
-    if last == "=" and not has_default and not starred:
-        return "has no default, but the parameter before it has one"
-    if starred and has_default:
-        return f"{parameter} cannot have a default"
-    return ""
 
 
 class Problem(NamedTuple):
@@ -183,8 +111,8 @@ def _users(nodes: list[Node]) -> Iterator[Problem]:
                 inputs = many.get(user) or many.setdefault(
                     user, set(user._inputs)
                 )
-            is_here = user.graph is node.graph and user._next is not user
-            if node not in inputs or not is_here or user._erased:
+            is_here = user.graph is node.graph and user._state == "linked"
+            if node not in inputs or not is_here:
                 message = (
                     f"Node {node} lists {user} as a user, but {user} does "
                     "not take it as an input"
@@ -202,6 +130,65 @@ def parameter_problems(graph: OrderedGraph[Node]) -> Iterator[Problem]:
     parameters = [(str(node.target), bool(node._args)) for node in nodes]
     for index, fault in parameter_faults(parameters):
         yield Problem(nodes[index], f"placeholder {nodes[index]}{fault}")
+
+
+def is_own_self(node: Value) -> bool:
+    """Whether a first placeholder is the `self` of the generated method.
+
+    It is, as in torch.fx, if it has this name and nothing else.
+    """
+    plain = not node.args and node.type is None
+    return plain and node.op == "placeholder" and node.target == "self"
+
+
+def parameter_faults(
+    parameters: Iterable[tuple[str, bool]],
+) -> Iterator[tuple[int, str]]:
+    """What is wrong with `def forward(self, …)`.
+
+    Args:
+        parameters: the name of each, with its stars, and whether it has a
+            default value.
+
+    Yields:
+        The index of a parameter and what is wrong with it.
+    """
+    seen = {"self"}
+    last = ""
+    for index, (parameter, has_default) in enumerate(parameters):
+        bare = parameter.lstrip("*")
+        if not is_parameter_name(bare):
+            yield index, f" has the target {parameter!r}, not a name"
+        if bare in seen:
+            yield index, f": a second parameter named {bare}"
+        if reason := _misplaced(parameter, has_default, last):
+            yield index, f": {reason}"
+        seen.add(bare)
+        if parameter.startswith("*"):
+            last = parameter
+        elif has_default:
+            last = "="
+
+
+def _misplaced(parameter: str, has_default: bool, last: str) -> str:
+    """Why a parameter cannot come after the ones before it, or "".
+
+    Args:
+        parameter: its name, with its stars.
+        has_default: whether it has a default value.
+        last: "" after plain parameters, "=" after one with a default, the
+            starred parameter itself after that.
+    """
+    if last.startswith("**"):
+        return f"{parameter} comes after {last}, which must be last"
+    starred = parameter.startswith("*")
+    if last.startswith("*") and starred and not parameter.startswith("**"):
+        return f"{parameter} is a second *args, after {last}"
+    if last == "=" and not has_default and not starred:
+        return "has no default, but the parameter before it has one"
+    if starred and has_default:
+        return f"{parameter} cannot have a default"
+    return ""
 
 
 def _output(graph: OrderedGraph[Node]) -> Iterator[Problem]:
@@ -270,3 +257,17 @@ def excerpt(
             mark = "->" if near is node else "  "
             lines.append(f" {mark} {near.format_node()}")
     return "\n".join(lines)
+
+
+def last_users(nodes: LinkedList[Node]) -> dict[Node, Node]:
+    """For each value that is used, the last node to use it.
+
+    Args:
+        nodes: in an order in which they can run.
+
+    Returns:
+        node -> the last of its users.  A node without users has no entry.
+
+    Cost: O(nodes + uses).
+    """
+    raise NotImplementedError("stage 02: last_users")

@@ -65,7 +65,9 @@ def restore(graph: Graph, state: dict[str, Value]) -> None:
     about = unpack(state["about"], ())
     Graph.__init__(graph, None, *about["tracer"])
     for name, op, target, kind in unpack(state["nodes"], ()):
-        graph._add(Node(graph, name, op, target, (), {}, kind))
+        graph._nodes.add(
+            Node(graph, name, op, target, (), {}, kind), graph._insert
+        )
     nodes = list(graph._nodes)
     held = unpack(state["held"], nodes)
     for node, (args, kwargs, meta, extra, _) in zip(nodes, held, strict=True):

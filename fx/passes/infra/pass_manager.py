@@ -15,7 +15,7 @@ from typing import Final, NamedTuple, TypeAlias
 from torch import nn
 
 from ...graph_module import GraphModule
-from ...use_def.text import signature_of
+from ...use_def.annotations import signature_of
 from ...use_def.values import Value
 from .pass_base import PassResult
 

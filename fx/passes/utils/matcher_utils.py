@@ -16,9 +16,9 @@ pattern does not return must not have users outside of the match.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple, TypeAlias, Unpack
+from typing import Final, NamedTuple, TypeAlias, Unpack
 
 from ...graph import Graph
 from ...node import Node
@@ -34,7 +34,7 @@ from ...rewriting.patterns import (
     side_by_side,
 )
 from ...use_def.arguments import holds_node
-from ...use_def.errors import as_ours, refuse_torchs
+from ...use_def.errors import refuse_torchs
 from ...use_def.values import Argument, Value
 
 __all__ = ["InternalMatch", "MatchOptions", "Mismatch", "SubgraphMatcher"]
@@ -519,3 +519,23 @@ def _difference(sought: Node, found: Node) -> str:
     if (sought.op, sought.target) == (found.op, found.target):
         return "other arguments, or other constants"
     return "another operation"
+
+
+CONVERTERS: Final[dict[type, Callable[[Value], Value]]] = {}
+"""Class of torch.fx -> what makes the same of fx of an instance, to be read;
+the package root fills it in."""
+
+
+def as_ours(found: Value) -> Value:
+    """A graph or module of torch.fx as one of fx, to be read; else as it is.
+
+    Raises:
+        TypeError: it is of torch.fx, and cannot be converted.
+
+    Cost: O(1); of what is converted, O(nodes + size of their arguments).
+    """
+    for kind, convert in CONVERTERS.items():
+        if isinstance(found, kind):
+            return convert(found)
+    refuse_torchs(found)
+    return found

@@ -5,7 +5,7 @@ hands each ATen operator to a dispatch mode, and a `Capture` adds a node for
 it.  Out comes a graph of ATen operators.  Users start this by `make_fx`, which
 is in `fx/experimental/proxy_tensor.py`.
 
-The core is `mode` and `capture`.  The rest is tensors that are not inputs
-(`constant_tensors`), values that are read (`reading`) and functions that stay
-one call (`leaf_calls`).
+The core is `mode` and `capture`.  The rest is `guards`: what refuses data that
+leaves a tensor without an operator, knows constants, and warns of marked
+functions.
 """

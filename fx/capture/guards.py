@@ -1,12 +1,14 @@
-"""Stage 08, reinplace: what a capture says of functions marked with fx.wrap.
+"""Stage 08, reinplace: what a capture must not record in silence.
 
-    @fx.wrap
-    def gelu2(x): …
+A graph of operators repeats one run of a program, and three things in a program
+would be wrong in it or are not there:
 
-To `symbolic_trace` this is a leaf, one call in the graph.  `make_fx` records
-operators of torch, and a Python function is not one: it runs, and the graph
-has the operators inside of it.  Whoever marked the function may expect
-otherwise, so a capture warns of it.
+    Claims      a tensor in memory that a node has made, but no operator has
+                made the tensor (`nn.Parameter(x * 2)`)
+    ReadMode,   numbers that Python takes out of tensors; allowed are those
+    Constants   that are the same in each run, such as torch.tensor(2).item()
+    Capturing   functions marked with `fx.wrap`, which are one call to
+                `symbolic_trace`; here they run, and there is a warning
 
 Functions that a library has marked with `torch.fx.wrap` are left out, because
 the user of the library has marked nothing.
@@ -44,7 +46,7 @@ else:
     FunctionMode = TorchFunctionMode
 
 
-# -- memory ------------------------------------------------------------------
+# -- tensors that no operator has made ---------------------------------------
 
 
 class _Claim(NamedTuple):
@@ -107,7 +109,7 @@ class Claims:
             )
 
 
-# -- functions ---------------------------------------------------------------
+# -- numbers that are read ---------------------------------------------------
 
 
 class ReadMode(FunctionMode):
@@ -322,6 +324,9 @@ def _is_small(value: Value) -> bool:
 def _storage_of(tensor: torch.Tensor) -> object:
     """Identifies a storage: no other one, now or later, is equal to it."""
     return refer(tensor.untyped_storage())
+
+
+# -- marked functions --------------------------------------------------------
 
 
 class Capturing:

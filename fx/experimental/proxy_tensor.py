@@ -43,7 +43,6 @@ from .._pytree import child_specs
 from ..capture.capture import Capture, OwnedTensors, to_fake
 from ..capture.guards import Capturing, Constants, ReadMode
 from ..capture.mode import CaptureMode, DecompositionTable
-from ..extra.watching.changes import changes, warn_of_changes
 from ..graph import NO_DEFAULT
 from ..graph_module import OWN, GraphModule
 from ..node import Node
@@ -54,6 +53,7 @@ from ..torch_private.fake_tensors import FakeTensorMode, detect_fake_mode
 from ..tracing.inputs import _assert_same
 from ..tracing.patching import TRACES
 from ..tracing.state import State
+from ..tracing.tracer import Tracer
 from ..use_def.contracts import PyTreeInfo
 from ..use_def.text import annotations_of, signature_of
 from ..use_def.values import LEAVES, Value
@@ -150,6 +150,7 @@ def _capture(
         )
         inputs = [to_fake(fakes, value) for value in inputs]
     state = _state(f)
+    watch = Tracer._watching()  # noqa: SLF001
     capture = Capture(_tensors_in(state), fakes, Constants)
     try:
         names = _add_inputs(capture, f, inputs, in_spec)
@@ -161,11 +162,11 @@ def _capture(
         ):
             result = f(*pytree.tree_unflatten(inputs, in_spec))
         _add_output(capture, f, result, PyTreeInfo(names, in_spec, None))
-        warn_of_changes(changes(state.held), "Write into it instead (copy_)")
+        watch.captured(state, undo=False)
     finally:
         capture.forget()
-        for change in changes(state.held if fakes else []):
-            change.undo()
+        if fakes:
+            watch.captured(state, undo=True)
     name = getattr(f, "__name__", type(f).__name__)
     return GraphModule(capture.attributes, capture.graph, name)
 

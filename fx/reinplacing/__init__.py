@@ -8,6 +8,6 @@ call, has the rules and rewrites the graph.
 
 The core is `aliasing` (who shares memory) and `simulation` (what a write would
 change); whether a call may write is decided by the rules in
-`fx/passes/reinplace.py`.  The rest is `geometry` (of strides),
-`recomputing` (of notes) and `report`.
+`fx/passes/reinplace.py`.  The rest is `strides`: what later nodes compute if
+their inputs lie elsewhere.
 """

@@ -6,9 +6,6 @@ take the replacement's values.  Users call it through `fx/subgraph_rewriter.py`.
 
 The core is `patterns` (what a pattern requires), `replacing` (the edits) and
 `rules` (rewriting until nothing matches); the search itself is in
-`fx/passes/utils/matcher_utils.py`.  The rest is `candidates` (where matches
-may end), `all_arguments` (with defaults), `comparing` (of constants),
-`mutations` (order of reads and writes), `templates` (checks of replacements),
-`places` (where new nodes go), `value_notes` (of new nodes) and `snapshot`
-(undoing).
+`fx/passes/utils/matcher_utils.py`.  The rest is `templates` (replacements,
+checked), `places` (where new nodes go) and `snapshot` (undoing).
 """

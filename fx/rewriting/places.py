@@ -102,23 +102,15 @@ def has_effect(node: Node) -> bool:
     return node.op.startswith("call") and rule.may_have_effect(node)
 
 
-def with_places(
-    graph: Graph, rewrites: Iterable[Rewrite], *, respect_mutations: bool
-) -> list[Rewrite]:
-    """The rewrites for whose new nodes there is a place.
+def no_place(rewrite: Rewrite) -> str:
+    """Why there is no place for the new nodes of a rewrite; "" if there is.
 
-    The others have it in `Rewrite.refused` why there is none.
-
-    Cost: O(nodes) if mutations are respected, else O(users of the matches).
+    Cost: O(users of the match).
     """
-    rewrites = list(rewrites)
-    for rewrite in rewrites:
-        late = [node for node in _late_users(rewrite) if node.is_impure()]
-        if late:
-            rewrite.refused = f"{late[0]} has an effect and comes too early"
-    if respect_mutations:
-        Rewrite.respect(graph, rewrites)
-    return [rewrite for rewrite in rewrites if not rewrite.refused]
+    for node in _late_users(rewrite):
+        if node.is_impure():
+            return f"{node} has an effect and comes too early"
+    return ""
 
 
 def find_place(

@@ -83,6 +83,9 @@ class Watch:
     def finish(self) -> None:
         """The code has run, or raised: what it left on the root may go."""
 
+    def captured(self, state: State, *, undo: bool) -> None:
+        """A capture has run what has this state: warn of changes, or undo."""
+
     def end(self, output: Node) -> None:
         """The graph is whole."""
 

@@ -16,9 +16,8 @@ from ...graph import Graph
 from ...graph_module import GraphModule
 from ...node import Node
 from ...passes.utils.matcher_utils import Mismatch, SubgraphMatcher
-from ...rewriting.places import with_places
-from ...rewriting.templates import Program, Rewrite, template_maker
-from ...subgraph_rewriter import RewriteOptions, matcher_for
+from ...rewriting.templates import Program, template_maker
+from ...subgraph_rewriter import RewriteOptions, judged, matcher_for
 
 AROUND = 2
 """How many nodes of the graph are shown around each that matters."""
@@ -104,13 +103,7 @@ def _left_alone(
     That depends on the replacement, so a pattern alone does not say it.
     """
     make = template_maker(gm, matcher, replacement, None)
-    rewrites = [
-        Rewrite(match, make(match), matcher.prepared.placeholders)
-        for match in matcher.match(gm.graph)
-    ]
-    respected = matcher.options.get("respect_mutations", False)
-    with_places(gm.graph, rewrites, respect_mutations=respected)
-    for rewrite in rewrites:
+    for rewrite in judged(gm, matcher, matcher.match(gm.graph), make):
         if rewrite.refused:
             end = max(rewrite.operations)
             yield f"  left alone: {end}: {rewrite.refused}"

@@ -23,7 +23,7 @@ from ...use_def.values import Value
 from .advice import explain
 from .asking import warn_unless_a_tensor_agrees
 from .captured import Captured
-from .changes import Change, changes, put_back_proxies
+from .changes import Change, changes, put_back_proxies, warn_of_changes
 from .fixed import Entered, Training
 from .limits import LIMITS, stand_in
 from .modes import APPLY, MODES, Modes
@@ -94,6 +94,15 @@ class Watching(Watch):
         if self._state is not None:
             self._changed = [*changes(self._state.held)]
             put_back_proxies(self._changed)
+
+    def captured(self, state: State, *, undo: bool) -> None:
+        """Warn of what the code has changed, or undo it."""
+        changed = changes(state.held)
+        if undo:
+            for change in changed:
+                change.undo()
+        else:
+            warn_of_changes(changed, "Write into it instead (copy_)")
 
     def end(self, output: Node) -> None:
         """Warn of what the code did and the graph does not do."""

@@ -28,7 +28,7 @@ from .passes.utils.matcher_utils import (
     MatchOptions,
     SubgraphMatcher,
 )
-from .rewriting.places import with_places
+from .rewriting.places import no_place
 from .rewriting.replacing import commit
 from .rewriting.templates import (
     MakeReplacement,
@@ -224,7 +224,24 @@ def plan_rewrites(
     make: MakeTemplate,
 ) -> list[Rewrite]:
     """The matches with their replacements, as far as there is a place."""
+    planned = judged(gm, matcher, matches, make)
+    return [rewrite for rewrite in planned if not rewrite.refused]
+
+
+def judged(
+    gm: GraphModule,
+    matcher: SubgraphMatcher,
+    matches: Sequence[InternalMatch],
+    make: MakeTemplate,
+) -> list[Rewrite]:
+    """All matches with their replacements; `refused` says why one must stay.
+
+    Cost: O(nodes) if mutations are respected, else O(users of the matches).
+    """
     inputs = matcher.prepared.placeholders
     rewrites = [Rewrite(match, make(match), inputs) for match in matches]
-    respected = matcher.options.get("respect_mutations", False)
-    return with_places(gm.graph, rewrites, respect_mutations=respected)
+    for rewrite in rewrites:
+        rewrite.refused = no_place(rewrite)
+    if matcher.options.get("respect_mutations", False):
+        Rewrite.respect(gm.graph, rewrites)
+    return rewrites

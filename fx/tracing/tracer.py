@@ -83,8 +83,11 @@ class Watch:
     def finish(self) -> None:
         """The code has run, or raised: what it left on the root may go."""
 
-    def captured(self, state: State, *, undo: bool) -> None:
-        """A capture has run what has this state: warn of changes, or undo."""
+    def capture(self, state: State) -> None:
+        """A capture begins to run what has this state."""
+
+    def captured(self, *, undo: bool) -> None:
+        """It has run: warn of what it has changed, or undo that."""
 
     def end(self, output: Node) -> None:
         """The graph is whole."""

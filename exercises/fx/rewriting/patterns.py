@@ -5,7 +5,7 @@ nodes of the graph that is searched.  What does not depend on that graph is
 worked out here once: `prepare` says for each node of the pattern what its
 partner must look like.  `Exact` decides when two calls are the same, by the
 rule of torch.fx; `call_forms.py` has the class that also accepts equivalent
-calls.
+calls.  `Candidates` are the nodes of a graph at which it is worth to begin.
 """
 
 from __future__ import annotations
@@ -23,113 +23,6 @@ from ..use_def.arguments import parts
 from ..use_def.dotted_path import find
 from ..use_def.text import signature_of
 from ..use_def.values import LEAVES, Argument, Value
-
-
-def exactly(options: MatchOptions) -> Exact:
-    """What compares two calls, if only `Exact` is there.
-
-    Raises:
-        RuntimeError: an option asks for more.
-    """
-    if wanted := [name for name, on in options.items() if on]:
-        raise RuntimeError(
-            f"{wanted[0]}=True needs fx.extra.matching, which is not there: "
-            "import fx as a whole, or leave the option out"
-        )
-    return Exact()
-
-
-def equal_constants(sought: Argument, found: Argument) -> bool:
-    """Whether two constants are equal and of one type, and so their items."""
-    if type(sought) is not type(found):
-        return False
-    if isinstance(sought, torch.Tensor) and isinstance(found, torch.Tensor):
-        return same_tensor(sought, found)
-    if type(sought) in LEAVES:
-        signed = isinstance(sought, (float, complex))  # 0.0 is not -0.0
-        return bool(sought == found) and (
-            not signed or repr(sought) == repr(found)
-        )
-    if isinstance(sought, dict) and isinstance(found, dict):
-        return sought.keys() == found.keys() and all(
-            equal_constants(value, found[key]) for key, value in sought.items()
-        )
-    ours, theirs = [*parts(sought)], [*parts(found)]
-    if ours and len(ours) == len(theirs):
-        return all(map(equal_constants, ours, theirs))
-    same: Value = sought == found
-    try:
-        return bool(same)
-    except (RuntimeError, ValueError):  # elementwise, as arrays compare
-        return bool(same.all())
-
-
-def same_tensor(one: torch.Tensor, other: torch.Tensor) -> bool:
-    """Whether two tensors are equal in all but how they lie in memory."""
-    if (one.dtype, one.device) != (other.dtype, other.device):
-        return False
-    try:
-        return torch.equal(one, other) and torch.equal(
-            _signs(one), _signs(other)
-        )
-    except NotImplementedError:  # no data, or a layout that is not compared
-        return one is other
-
-
-def _signs(tensor: torch.Tensor) -> torch.Tensor:
-    """Which numbers are negative, -0.0 among them; empty if 0 has one sign."""
-    if tensor.is_complex():
-        tensor = torch.view_as_real(tensor.resolve_conj().resolve_neg())
-    if not tensor.is_floating_point() or tensor.is_quantized:
-        return torch.empty(0)
-    is_small = tensor.dtype.itemsize == 1  # which signbit does not take
-    return torch.signbit(tensor.float() if is_small else tensor)
-
-
-def by_schema(node: Node) -> list[Argument]:
-    """All arguments of a call of an OpOverload, defaults filled in."""
-    target: Value = node.target
-    args, kwargs = node.args, node.kwargs
-    arguments: list[Argument] = []
-    for place, parameter in enumerate(target._schema.arguments):
-        if parameter.name in kwargs:
-            arguments.append(kwargs[parameter.name])
-        elif not parameter.kwarg_only and place < len(args):
-            arguments.append(args[place])
-        else:
-            arguments.append(parameter.default_value)
-    return arguments
-
-
-def by_signature(
-    pattern: Node, node: Node
-) -> tuple[list[Argument], list[Argument]] | None:
-    """All arguments of two calls of one leaf function, in one order.
-
-    None if the pattern's target is not a leaf function, or if either call does
-    not fit its parameters.
-    """
-    target: Value = pattern.target
-    is_leaf = pattern.meta.get("is_wrapped") and node.target is pattern.target
-    if not is_leaf:
-        return None
-    try:
-        signature = signature_of(target)
-        return _bound(signature, pattern), _bound(signature, node)
-    except (TypeError, ValueError):  # it does not fit, or is written in C
-        return None
-
-
-def _bound(signature: inspect.Signature, node: Node) -> list[Argument]:
-    """The arguments of a call in the order of the parameters.
-
-    Raises:
-        TypeError: the arguments do not fit the parameters.
-    """
-    bound = signature.bind(*node.args, **node.kwargs)
-    bound.apply_defaults()
-    return [*bound.arguments.values()]
-
 
 Pair: TypeAlias = tuple[Sequence[Argument], Sequence[Argument]]
 """The arguments of two calls in one order: the pattern's, the graph's."""
@@ -290,6 +183,104 @@ def side_by_side(pattern: Node, node: Node) -> Pair | None:
     return (*pattern.args, *named.values()), (*node.args, *others.values())
 
 
+# -- constants and arguments -------------------------------------------------
+
+
+def equal_constants(sought: Argument, found: Argument) -> bool:
+    """Whether two constants are equal and of one type, and so their items."""
+    if type(sought) is not type(found):
+        return False
+    if isinstance(sought, torch.Tensor) and isinstance(found, torch.Tensor):
+        return same_tensor(sought, found)
+    if type(sought) in LEAVES:
+        signed = isinstance(sought, (float, complex))  # 0.0 is not -0.0
+        return bool(sought == found) and (
+            not signed or repr(sought) == repr(found)
+        )
+    if isinstance(sought, dict) and isinstance(found, dict):
+        return sought.keys() == found.keys() and all(
+            equal_constants(value, found[key]) for key, value in sought.items()
+        )
+    ours, theirs = [*parts(sought)], [*parts(found)]
+    if ours and len(ours) == len(theirs):
+        return all(map(equal_constants, ours, theirs))
+    same: Value = sought == found
+    try:
+        return bool(same)
+    except (RuntimeError, ValueError):  # elementwise, as arrays compare
+        return bool(same.all())
+
+
+def same_tensor(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Whether two tensors are equal in all but how they lie in memory."""
+    if (one.dtype, one.device) != (other.dtype, other.device):
+        return False
+    try:
+        return torch.equal(one, other) and torch.equal(
+            _signs(one), _signs(other)
+        )
+    except NotImplementedError:  # no data, or a layout that is not compared
+        return one is other
+
+
+def _signs(tensor: torch.Tensor) -> torch.Tensor:
+    """Which numbers are negative, -0.0 among them; empty if 0 has one sign."""
+    if tensor.is_complex():
+        tensor = torch.view_as_real(tensor.resolve_conj().resolve_neg())
+    if not tensor.is_floating_point() or tensor.is_quantized:
+        return torch.empty(0)
+    is_small = tensor.dtype.itemsize == 1  # which signbit does not take
+    return torch.signbit(tensor.float() if is_small else tensor)
+
+
+def by_schema(node: Node) -> list[Argument]:
+    """All arguments of a call of an OpOverload, defaults filled in."""
+    target: Value = node.target
+    args, kwargs = node.args, node.kwargs
+    arguments: list[Argument] = []
+    for place, parameter in enumerate(target._schema.arguments):
+        if parameter.name in kwargs:
+            arguments.append(kwargs[parameter.name])
+        elif not parameter.kwarg_only and place < len(args):
+            arguments.append(args[place])
+        else:
+            arguments.append(parameter.default_value)
+    return arguments
+
+
+def by_signature(
+    pattern: Node, node: Node
+) -> tuple[list[Argument], list[Argument]] | None:
+    """All arguments of two calls of one leaf function, in one order.
+
+    None if the pattern's target is not a leaf function, or if either call does
+    not fit its parameters.
+    """
+    target: Value = pattern.target
+    is_leaf = pattern.meta.get("is_wrapped") and node.target is pattern.target
+    if not is_leaf:
+        return None
+    try:
+        signature = signature_of(target)
+        return _bound(signature, pattern), _bound(signature, node)
+    except (TypeError, ValueError):  # it does not fit, or is written in C
+        return None
+
+
+def _bound(signature: inspect.Signature, node: Node) -> list[Argument]:
+    """The arguments of a call in the order of the parameters.
+
+    Raises:
+        TypeError: the arguments do not fit the parameters.
+    """
+    bound = signature.bind(*node.args, **node.kwargs)
+    bound.apply_defaults()
+    return [*bound.arguments.values()]
+
+
+# -- one pattern --------------------------------------------------------------
+
+
 class PatternNode(NamedTuple):
     """What one node of the pattern requires of its partner in the graph.
 
@@ -390,6 +381,9 @@ def upstream(anchor: Node, stop: Container[Node]) -> dict[Node, Node | None]:
                 user[operand] = node
                 stack.append(operand)
     return user
+
+
+# -- where it is looked for ----------------------------------------------------
 
 
 class Candidates:

@@ -83,6 +83,12 @@ class Watch:
     def finish(self) -> None:
         """The code has run, or raised: what it left on the root may go."""
 
+    def capture(self, state: State) -> None:
+        """A capture begins to run what has this state."""
+
+    def captured(self, *, undo: bool) -> None:
+        """It has run: warn of what it has changed, or undo that."""
+
     def end(self, output: Node) -> None:
         """The graph is whole."""
 

@@ -16,10 +16,10 @@ pattern does not return must not have users outside of the match.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import ClassVar, NamedTuple, TypeAlias, Unpack
+from typing import NamedTuple, TypeAlias, Unpack
 
 from ...graph import Graph
 from ...node import Node
@@ -31,7 +31,6 @@ from ...rewriting.patterns import (
     PreparedPattern,
     check_options,
     equal_constants,
-    exactly,
     prepare,
     side_by_side,
 )
@@ -108,13 +107,9 @@ class SubgraphMatcher:
             node if that is to be matched.
         pattern_placeholder_nodes: its inputs.
         pattern_returning_nodes: what it returns, each node once.
-        comparing: gives what compares two calls. `import fx` puts what the
-            options need here.
 
     torch.fx: passes/utils/matcher_utils.py, SubgraphMatcher
     """
-
-    comparing: ClassVar[Callable[[MatchOptions], Exact]] = staticmethod(exactly)
 
     def __init__(
         self,
@@ -164,6 +159,11 @@ class SubgraphMatcher:
         self.pattern_anchors: list[Node] = self.prepared.anchors
         self.pattern_placeholder_nodes: list[Node] = self.prepared.placeholders
         self.pattern_returning_nodes: list[Node] = self.prepared.returning
+
+    @staticmethod
+    def comparing(options: MatchOptions) -> Exact:
+        """What compares two calls; `import fx` puts here what options ask."""
+        return Exact()
 
     def match(
         self, graph: Graph, node_name_match: str = ""

@@ -214,7 +214,9 @@ PART = Part(
         ),
         Plant(FIXED, "    if hooks:", "    if not path:", "hooks run once"),
         Plant(CHANGES, "set, deque)", "set)", "proxies stay in a deque"),
-        Plant(CHANGES, "kind is SimpleNamespace or", "False and", "in an object"),
+        Plant(
+            CHANGES, "kind is SimpleNamespace or", "False and", "in an object"
+        ),
         Plant(CHANGES, "if not is_librarys(cls)", "if False", "or on a class"),
     ),
 )

@@ -25,7 +25,6 @@ from torch import nn
 
 from .codegen import attributes
 from .codegen.attributes import SPECS, paths_in
-from .codegen.codegen import class_text
 from .codegen.source import (
     CompiledForward,
     compile_forward,
@@ -280,7 +279,9 @@ class GraphModule(nn.Module):
             child._readable(child_name, write)  # noqa: SLF001
             for child_name, child in self._child_graph_modules()
         ]
-        return class_text(name, write(self._graph).src, children)
+        code = write(self._graph).src.lstrip("\n")
+        head = f"class {name}(torch.nn.Module):\n{code}"
+        return _indented(head) + _indented("\n".join(["", *children]))
 
     def __str__(self) -> str:
         """The modules, then the code."""
@@ -423,6 +424,13 @@ class GraphModule(nn.Module):
     def _unregister_deepcopy_hook(self, f: CopyHook) -> None:
         """Remove a deepcopy hook; ValueError if it is not registered."""
         self._deepcopy_hooks.remove(f)
+
+
+def _indented(text: str) -> str:
+    """All lines but the first, moved to the right; blank lines are empty."""
+    first, *rest = text.split("\n")
+    moved = (f"    {line}" if line.strip() else "" for line in rest)
+    return "\n".join((first, *moved))
 
 
 class _WrappedCall:

@@ -1,11 +1,15 @@
-"""Stage 05, codegen: the names of parameters and variables.
+"""Stage 05, codegen: the names that generated code uses.
 
-A node's value is a variable of the generated function, named like the node.
-Two kinds of names are given: callers use a parameter as a keyword, so it is
-what the placeholder's target says, and the module is `self`.  A variable that
-would have such a name is renamed, and so is one that would be a keyword, a
-builtin or a second variable of its name, which happens if the user has set
-`node.name`.
+    def forward(self, x, input):         parameters
+        input_1 = input                  a variable for each node
+        relu = torch.relu(x)             globals: torch, _constant_tensor, ...
+
+A parameter has the name that callers use as a keyword, and the module is
+`self`.  A node's value is a variable, named like the node (`LocalNames`); it is
+renamed if it would have the name of a parameter, a keyword, a builtin or
+another node, since users may set `node.name`.  What the code uses and does not
+make, functions, types and constants, has a global (`GlobalNames`).  Parameters
+cannot move, variables are named next, and globals make room for both.
 """
 
 from __future__ import annotations
@@ -14,86 +18,97 @@ import functools
 import keyword
 import math
 import unicodedata
-from collections.abc import Hashable, Iterable, Mapping
-from operator import setitem
+from collections.abc import Hashable, Iterable
 from types import BuiltinFunctionType, MethodType, ModuleType
 from typing import Final, NoReturn
 
 import torch
 
 from ..linked_list.namespace import BUILTINS, TAKEN, Namespace, target_to_str
-from ..linked_list.opcodes import check_target
 from ..node import Node
-from ..recording.operators import Operator
 from ..torch_private import pytree
 from ..use_def.text import _get_qualified_name, is_from_torch, resolves_to
 from ..use_def.values import Value
 
 _KEYWORDS: Final = frozenset(keyword.kwlist)
-_INDEXED: Final = (Node, tuple, list, dict, str, bytes)
-"""Types of what may come before brackets; Python warns of `1[0]`."""
 
 
-def has_syntax(
-    operator: Operator, node: Node, last_users: Mapping[Node, Node]
-) -> bool:
-    """Whether a call of an operator can be written with its syntax.
+class LocalNames(dict[Node, str]):
+    """The variable of each node of a graph.
 
-    Python warns of brackets behind a value that cannot have any. The left side
-    of an in-place operator must be a variable that no later line reads: after
-    `n += 1` it is another number, but its node still stands for the old one.
-    And `x[0] = 1` has no value that a later line could use.
+    Attributes:
+        parameters: placeholder -> its parameter, without stars.
+        roots: the names by which the code finds the module.
 
-    Args:
-        operator: the syntax.
-        node: the call.
-        last_users: for each value, the last node to use it.
+    Cost: O(nodes).
+
+    torch.fx: graph.py, Graph.python_code (node_repr)
     """
-    args = node._args
-    if node._kwargs or len(args) != operator.arity:
-        return False
-    if operator.in_place:
-        left: Value = args[0]
-        if not issubclass(type(left), Node):
-            return False
-        is_item = operator.function is setitem
-        return not node.users if is_item else last_users[left] is node
-    return operator.name != "getitem" or issubclass(type(args[0]), _INDEXED)
+
+    parameters: dict[Node, str]
+    roots: frozenset[str]
+
+    def __init__(self, nodes: Iterable[Node], root: str) -> None:
+        """Name the nodes.
+
+        Nearly always the names that the nodes have are legal and distinct,
+        which a few questions about sets and one long text tell, each answered
+        in C.  Otherwise the nodes are named anew, in order, and those with a
+        good name keep it.
+
+        Args:
+            nodes: all nodes of the graph, in order.
+            root: how the code finds the module, "self" or "self.child".
+        """
+        super().__init__({node: node._name for node in nodes})
+        self.roots = frozenset(("self", root.partition(".")[0]))
+        self.parameters = {
+            node: as_python_reads(exact(node._target).lstrip("*"))
+            for node in self
+            if node._op == "placeholder" and isinstance(node._target, str)
+        }
+        theirs = set(self.roots)
+        for node, parameter in self.parameters.items():
+            if parameter != self[node]:
+                theirs.add(parameter)
+        names = set(self.values())
+        if not (_are_legal(names, len(self)) and names.isdisjoint(theirs)):
+            self._rename()
+
+    def _rename(self) -> None:
+        """Change as few names as possible, from the first node to the last."""
+        namespace = Namespace()
+        parameters = set(self.parameters.values())
+        for node in self:
+            own = self.parameters.get(node)
+            wish = exact(node.name)
+            name = namespace.create_name(wish)
+            while name in self.roots or (name in parameters and name != own):
+                name = namespace.create_name(wish)
+            self[node] = name
+
+    def taken(self) -> set[str]:
+        """All names that a global must not have."""
+        return {*self.values(), *self.parameters.values(), *self.roots}
+
+    def __missing__(self, node: Node) -> NoReturn:
+        """Say of an argument node that it is not in the graph."""
+        users = ", ".join(map(str, node.users))
+        raise RuntimeError(
+            f"Node {node}, used by {users}, was erased or is of another graph: "
+            "pass a node of this graph instead (node.replace_input_with)"
+        )
 
 
-def is_attribute_access(node: Node) -> bool:
-    """Whether a call of getattr can be written with a dot."""
-    args = node._args
-    if node._kwargs or len(args) != 2:
-        return False
-    name = args[1]
-    return type(name) is str and is_attribute_name(name)
-
-
-def path_of(node: Node) -> str:
-    """The target of a node whose opcode wants a string."""
-    target: Value = node._target
-    if not isinstance(target, str):
-        check_target(node.op, target, node.name)  # raises
-    return exact(target)
-
-
-@functools.lru_cache(maxsize=4096)
-def is_attribute_name(name: str) -> bool:
-    """Whether `x.name` is the attribute `name` of x.
-
-    A keyword is not, and neither is an identifier that Python would read as
-    another one: it takes compatibility characters apart.
-    """
-    if not name.isidentifier() or name in _KEYWORDS:
-        return False
-    return as_python_reads(name) == name
-
-
-def quoted(text: str) -> str:
-    """A string literal, in double quotes if it needs no escapes."""
-    plain = repr(text)
-    return f'"{text}"' if plain == f"'{text}'" and '"' not in text else plain
+def _are_legal(names: set[str], count: int) -> bool:
+    """Whether `count` nodes can have these names as they are."""
+    return (
+        len(names) == count
+        and set(map(type, names)) <= {str}
+        and all(map(str.isidentifier, names))
+        and "".join(names).isascii()
+        and names.isdisjoint(TAKEN)
+    )
 
 
 PREFILLED: Final[dict[str, object]] = {
@@ -104,7 +119,7 @@ PREFILLED: Final[dict[str, object]] = {
     "device": torch.device,
     "pytree": pytree.MODULE,
 }
-"""The globals that every generated function has, to which `variants` adds what
+"""The globals that every generated function has, to which `nested` adds what
 takes nested inputs apart."""
 
 _BY_VALUE: Final = frozenset((str, int, bool, bytes))
@@ -249,82 +264,7 @@ def _key(obj: Value) -> Hashable:
     return id(obj)
 
 
-class LocalNames(dict[Node, str]):
-    """The variable of each node of a graph.
-
-    Attributes:
-        parameters: placeholder -> its parameter, without stars.
-        roots: the names by which the code finds the module.
-
-    Cost: O(nodes).
-
-    torch.fx: graph.py, Graph.python_code (node_repr)
-    """
-
-    parameters: dict[Node, str]
-    roots: frozenset[str]
-
-    def __init__(self, nodes: Iterable[Node], root: str) -> None:
-        """Name the nodes.
-
-        Nearly always the names that the nodes have are legal and distinct,
-        which a few questions about sets and one long text tell, each answered
-        in C.  Otherwise the nodes are named anew, in order, and those with a
-        good name keep it.
-
-        Args:
-            nodes: all nodes of the graph, in order.
-            root: how the code finds the module, "self" or "self.child".
-        """
-        super().__init__({node: node._name for node in nodes})
-        self.roots = frozenset(("self", root.partition(".")[0]))
-        self.parameters = {
-            node: as_python_reads(exact(node._target).lstrip("*"))
-            for node in self
-            if node._op == "placeholder" and isinstance(node._target, str)
-        }
-        theirs = set(self.roots)
-        for node, parameter in self.parameters.items():
-            if parameter != self[node]:
-                theirs.add(parameter)
-        names = set(self.values())
-        if not (_are_legal(names, len(self)) and names.isdisjoint(theirs)):
-            self._rename()
-
-    def _rename(self) -> None:
-        """Change as few names as possible, from the first node to the last."""
-        namespace = Namespace()
-        parameters = set(self.parameters.values())
-        for node in self:
-            own = self.parameters.get(node)
-            wish = exact(node.name)
-            name = namespace.create_name(wish)
-            while name in self.roots or (name in parameters and name != own):
-                name = namespace.create_name(wish)
-            self[node] = name
-
-    def taken(self) -> set[str]:
-        """All names that a global must not have."""
-        return {*self.values(), *self.parameters.values(), *self.roots}
-
-    def __missing__(self, node: Node) -> NoReturn:
-        """Say of an argument node that it is not in the graph."""
-        users = ", ".join(map(str, node.users))
-        raise RuntimeError(
-            f"Node {node}, used by {users}, was erased or is of another graph: "
-            "pass a node of this graph instead (node.replace_input_with)"
-        )
-
-
-def _are_legal(names: set[str], count: int) -> bool:
-    """Whether `count` nodes can have these names as they are."""
-    return (
-        len(names) == count
-        and set(map(type, names)) <= {str}
-        and all(map(str.isidentifier, names))
-        and "".join(names).isascii()
-        and names.isdisjoint(TAKEN)
-    )
+# -- how names are written ----------------------------------------------------
 
 
 def as_python_reads(name: str) -> str:
@@ -335,3 +275,21 @@ def as_python_reads(name: str) -> str:
 def exact(text: str) -> str:
     """The characters of `text`, even if its class prints something else."""
     return text if type(text) is str else str.__str__(text)
+
+
+@functools.lru_cache(maxsize=4096)
+def is_attribute_name(name: str) -> bool:
+    """Whether `x.name` is the attribute `name` of x.
+
+    A keyword is not, and neither is an identifier that Python would read as
+    another one: it takes compatibility characters apart.
+    """
+    if not name.isidentifier() or name in _KEYWORDS:
+        return False
+    return as_python_reads(name) == name
+
+
+def quoted(text: str) -> str:
+    """A string literal, in double quotes if it needs no escapes."""
+    plain = repr(text)
+    return f'"{text}"' if plain == f"'{text}'" and '"' not in text else plain

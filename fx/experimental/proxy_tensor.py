@@ -151,6 +151,7 @@ def _capture(
         inputs = [to_fake(fakes, value) for value in inputs]
     state = _state(f)
     watch = Tracer._watching()  # noqa: SLF001
+    watch.capture(state)
     capture = Capture(_tensors_in(state), fakes, Constants)
     try:
         names = _add_inputs(capture, f, inputs, in_spec)
@@ -162,11 +163,11 @@ def _capture(
         ):
             result = f(*pytree.tree_unflatten(inputs, in_spec))
         _add_output(capture, f, result, PyTreeInfo(names, in_spec, None))
-        watch.captured(state, undo=False)
+        watch.captured(undo=False)
     finally:
         capture.forget()
         if fakes:
-            watch.captured(state, undo=True)
+            watch.captured(undo=True)
     name = getattr(f, "__name__", type(f).__name__)
     return GraphModule(capture.attributes, capture.graph, name)
 

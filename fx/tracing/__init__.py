@@ -6,9 +6,9 @@ have to be recorded, such as calls of submodules and reads of parameters.
 While a trace runs, the functions behind them are replaced; when the last trace
 ends, they are put back.
 
-The core is `patching` (replace, and put back), `wrapping` (leaf functions),
-`trace_run` (what a trace does where it is asked) and `tracer` (the class that
-users hold).  The rest is read when it is needed: what a root is and holds
-(`root`, `state`, `concrete_args`, `changes`), what a trace tells (`watch`,
-`questions`), and marks of torch.fx (`torch_marks`).
+The core is `patching` (replace, and put back), `wrapping` (leaf functions) and
+`tracer` (the class that users hold, and what a trace does where it is asked).
+The rest is read when it is needed: what goes in (`inputs`), what a root has
+(`state`), who asks whether a trace runs (`questions`), and marks of torch.fx
+(`torch_marks`).
 """

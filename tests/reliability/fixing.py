@@ -190,7 +190,6 @@ def run(seed: int, cases: int) -> Iterator[Outcome]:
 
 CHANGES = "fx/extra/watching/changes.py"
 FIXED = "fx/extra/watching/fixed.py"
-STATE = "fx/tracing/state.py"
 
 PART = Part(
     "fixing",
@@ -214,8 +213,10 @@ PART = Part(
             "modes are fixed",
         ),
         Plant(FIXED, "    if hooks:", "    if not path:", "hooks run once"),
-        Plant(STATE, "set, deque)", "set)", "proxies stay in a deque"),
-        Plant(STATE, "kind is SimpleNamespace or", "False and", "in an object"),
-        Plant(STATE, "if not is_librarys(cls)", "if False", "or on a class"),
+        Plant(CHANGES, "set, deque)", "set)", "proxies stay in a deque"),
+        Plant(
+            CHANGES, "kind is SimpleNamespace or", "False and", "in an object"
+        ),
+        Plant(CHANGES, "if not is_librarys(cls)", "if False", "or on a class"),
     ),
 )

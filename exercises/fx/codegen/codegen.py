@@ -16,8 +16,7 @@ and how a caller's inputs and outputs become the graph's.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import zip_longest
 from types import MappingProxyType
 
@@ -30,105 +29,6 @@ from ..use_def.lint import parameter_problems
 from ..use_def.values import Argument, Value
 from .emit import COUNTER, INDENT, Emitter
 from .names import PREFILLED, LocalNames
-
-
-def parameter_line(parameter: str) -> str:
-    """A line with one parameter; a comment goes behind the comma."""
-    text, hash_, comment = parameter.partition("#")
-    comment = f"  # {comment.lstrip()}" if hash_ else ""
-    return f"{INDENT}{text.rstrip()},{comment}\n"
-
-
-def output_text(
-    value: Argument,
-    descs: Sequence[str] | None,
-    repr_fn: Callable[[object], str],
-) -> str:
-    """What is returned, on a line for each item if there are comments."""
-    if descs is None or not isinstance(value, list | tuple):
-        return repr_fn(value)
-    left, right = "()" if isinstance(value, tuple) else "[]"
-    comments = [f"  # {desc}" for desc in descs[: len(value)]]
-    lines = [
-        f"{INDENT}{repr_fn(item)},{comment}\n"
-        for item, comment in zip_longest(value, comments, fillvalue="")
-    ]
-    return f"{left}\n{''.join(lines)}{right}"
-
-
-def class_text(name: str, code: str, children: Iterable[str]) -> str:
-    """A module as a class in Python.
-
-    Args:
-        name: the name of the class.
-        code: the source of its forward.
-        children: the texts of the classes inside it.
-    """
-    head = f"class {name}(torch.nn.Module):\n" + code.lstrip("\n")
-    return _indent(head) + _indent("\n".join(["", *children]))
-
-
-def _indent(text: str) -> str:
-    """All lines but the first, moved to the right; blank lines are empty."""
-    first, *rest = text.split("\n")
-    moved = (f"{INDENT}{line}" if line.strip() else "" for line in rest)
-    return "\n".join((first, *moved))
-
-
-_counter = re.compile(rf"{COUNTER}(\d+)")
-
-
-def call_override(
-    method: Callable[..., str], *args: Value, **kwargs: Value
-) -> str:
-    """Call a method that may have been written for fewer keywords.
-
-    torch.fx: graph.py, CodeGen._call_method_with_signature_check
-    """
-    if not _is_ours(method):
-        known = signature_of(method).parameters
-        kwargs = {key: kwargs[key] for key in kwargs if key in known}
-    return method(*args, **kwargs)
-
-
-@contextmanager
-def printed_as(
-    variables: LocalNames, method: Callable[..., str]
-) -> Iterator[None]:
-    """Let `repr(node)` be the node's variable while a user's method runs.
-
-    The oldest overrides of `generate_output` write `f"return {value!r}"`, and
-    a node's name need not be its variable.
-    """
-    nodes = () if _is_ours(method) else variables
-    before = {node: node._repr_fn for node in nodes}  # noqa: SLF001
-    try:
-        for node in nodes:
-            node._repr_fn = variables.__getitem__  # noqa: SLF001
-        yield
-    finally:
-        for node in nodes:
-            node._repr_fn = before[node]  # noqa: SLF001
-
-
-def _is_ours(method: Callable[..., str]) -> bool:
-    """Whether a method is from this folder, not a user's."""
-    module = str(getattr(method, "__module__", ""))
-    return module.rpartition(".")[0] == __package__
-
-
-def without_counters(text: str) -> tuple[str, list[int | None]]:
-    """The text without the counters' lines; what they said of the others."""
-    lines: list[str] = []
-    origins: list[int | None] = []
-    index = None
-    for line in text.split("\n"):
-        if found := _counter.fullmatch(line.strip()):
-            index = int(found[1])
-        else:
-            lines.append(line)
-            origins.append(index)
-    return "\n".join(lines), origins
 
 
 def plain_emitter(
@@ -286,11 +186,23 @@ class CodeGen:
         descs: Sequence[str] | None,
         repr_fn: Callable[[object], str],
     ) -> str:
-        """The return statement, by a `generate_output` of any age."""
-        with printed_as(variables, self.generate_output):
+        """The return statement, by a `generate_output` of any age.
+
+        The oldest overrides write `f"return {value!r}"`, and a node's name need
+        not be its variable: while a user's method runs, `repr(node)` is that.
+        """
+        method = self.generate_output
+        nodes = () if _is_ours(method) else variables
+        before = {node: node._repr_fn for node in nodes}  # noqa: SLF001
+        try:
+            for node in nodes:
+                node._repr_fn = variables.__getitem__  # noqa: SLF001
             return call_override(
-                self.generate_output, output_args, descs=descs, repr_fn=repr_fn
+                method, output_args, descs=descs, repr_fn=repr_fn
             )
+        finally:
+            for node, written in before.items():
+                node._repr_fn = written  # noqa: SLF001
 
     def _body(self, emitter: Emitter) -> tuple[str, list[int | None]]:
         """The indented body, and the index of the node for each line."""
@@ -317,3 +229,69 @@ def _wrap_statements(emitter: Emitter) -> str:
         again = wrap_for(names.values[leaf])
         lines.append(f'{names.name_of(again, "wrap")}("{leaf}")')
     return "\n".join(lines)
+
+
+# -- the text of the parts ---------------------------------------------------
+
+
+def parameter_line(parameter: str) -> str:
+    """A line with one parameter; a comment goes behind the comma."""
+    text, hash_, comment = parameter.partition("#")
+    comment = f"  # {comment.lstrip()}" if hash_ else ""
+    return f"{INDENT}{text.rstrip()},{comment}\n"
+
+
+def output_text(
+    value: Argument,
+    descs: Sequence[str] | None,
+    repr_fn: Callable[[object], str],
+) -> str:
+    """What is returned, on a line for each item if there are comments."""
+    if descs is None or not isinstance(value, list | tuple):
+        return repr_fn(value)
+    left, right = "()" if isinstance(value, tuple) else "[]"
+    comments = [f"  # {desc}" for desc in descs[: len(value)]]
+    lines = [
+        f"{INDENT}{repr_fn(item)},{comment}\n"
+        for item, comment in zip_longest(value, comments, fillvalue="")
+    ]
+    return f"{left}\n{''.join(lines)}{right}"
+
+
+_counter = re.compile(rf"{COUNTER}(\d+)")
+
+
+def without_counters(text: str) -> tuple[str, list[int | None]]:
+    """The text without the counters' lines; what they said of the others."""
+    lines: list[str] = []
+    origins: list[int | None] = []
+    index = None
+    for line in text.split("\n"):
+        if found := _counter.fullmatch(line.strip()):
+            index = int(found[1])
+        else:
+            lines.append(line)
+            origins.append(index)
+    return "\n".join(lines), origins
+
+
+# -- what users have written -------------------------------------------------
+
+
+def call_override(
+    method: Callable[..., str], *args: Value, **kwargs: Value
+) -> str:
+    """Call a method that may have been written for fewer keywords.
+
+    torch.fx: graph.py, CodeGen._call_method_with_signature_check
+    """
+    if not _is_ours(method):
+        known = signature_of(method).parameters
+        kwargs = {key: kwargs[key] for key in kwargs if key in known}
+    return method(*args, **kwargs)
+
+
+def _is_ours(method: Callable[..., str]) -> bool:
+    """Whether a method is from this folder, not a user's."""
+    module = str(getattr(method, "__module__", ""))
+    return module.rpartition(".")[0] == __package__

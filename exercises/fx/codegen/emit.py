@@ -12,7 +12,8 @@ end is the same for all opcodes, and `write` adds it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import setitem
 from typing import Final
 
 from ..linked_list.linked_list import LinkedList
@@ -20,17 +21,9 @@ from ..linked_list.opcodes import OPCODES, check_target
 from ..node import Node
 from ..recording.operators import Operator, syntax_of
 from ..use_def.lint import last_users
-from ..use_def.values import Argument
+from ..use_def.values import Argument, Value
 from .argument_text import ArgumentPrinter, type_text
-from .names import (
-    GlobalNames,
-    LocalNames,
-    has_syntax,
-    is_attribute_access,
-    is_attribute_name,
-    path_of,
-    quoted,
-)
+from .names import GlobalNames, LocalNames, exact, is_attribute_name, quoted
 
 INDENT: Final = "    "
 COUNTER: Final = "# COUNTER: "
@@ -251,3 +244,54 @@ class Emitter:
         last. The output frees nothing, because nothing runs after it.
         """
         raise NotImplementedError("stage 05: Emitter._end")
+
+
+# -- what syntax there is -----------------------------------------------------
+
+
+_INDEXED: Final = (Node, tuple, list, dict, str, bytes)
+"""Types of what may come before brackets; Python warns of `1[0]`."""
+
+
+def has_syntax(
+    operator: Operator, node: Node, last_users: Mapping[Node, Node]
+) -> bool:
+    """Whether a call of an operator can be written with its syntax.
+
+    Python warns of brackets behind a value that cannot have any. The left side
+    of an in-place operator must be a variable that no later line reads: after
+    `n += 1` it is another number, but its node still stands for the old one.
+    And `x[0] = 1` has no value that a later line could use.
+
+    Args:
+        operator: the syntax.
+        node: the call.
+        last_users: for each value, the last node to use it.
+    """
+    args = node._args
+    if node._kwargs or len(args) != operator.arity:
+        return False
+    if operator.in_place:
+        left: Value = args[0]
+        if not issubclass(type(left), Node):
+            return False
+        is_item = operator.function is setitem
+        return not node.users if is_item else last_users[left] is node
+    return operator.name != "getitem" or issubclass(type(args[0]), _INDEXED)
+
+
+def is_attribute_access(node: Node) -> bool:
+    """Whether a call of getattr can be written with a dot."""
+    args = node._args
+    if node._kwargs or len(args) != 2:
+        return False
+    name = args[1]
+    return type(name) is str and is_attribute_name(name)
+
+
+def path_of(node: Node) -> str:
+    """The target of a node whose opcode wants a string."""
+    target: Value = node._target
+    if not isinstance(target, str):
+        check_target(node.op, target, node.name)  # raises
+    return exact(target)

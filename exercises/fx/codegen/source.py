@@ -5,6 +5,10 @@ show bare line numbers.  Here each text gets a unique file name, its *key*.
 The standard library's `linecache` finds the lines under that name, and
 tracebacks, `inspect.getsource`, pdb and TorchScript all ask there.  The lines
 are dropped when the compiled code is, which a kept traceback may delay.
+
+An error in generated text, of Python's compiler or when the code runs, is told
+with its line, the node for which that was written, and where the node was
+recorded.
 """
 
 from __future__ import annotations
@@ -131,6 +135,9 @@ def _refuse_call(self: object, *args: Value, **kwargs: Value) -> None:
 
 refuse_call: Final[Value] = _refuse_call
 """The same, for where mypy asks for a FunctionType."""
+
+
+# -- errors that name a node -------------------------------------------------
 
 
 class Frame(NamedTuple):

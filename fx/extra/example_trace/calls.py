@@ -34,9 +34,9 @@ from ...torch_private import pytree
 from ...torch_private.modules import HOOKS
 from ...torch_private.symbolic_sizes import SYMBOLIC
 from ...tracing.patching import TRACES, names_of
-from ...tracing.state import is_library
 from ...tracing.wrapping import ORIGINAL, all_wrapped_globals, original_of
 from ...use_def.values import Value
+from ..watching.changes import is_library
 from . import errors
 
 if TYPE_CHECKING:

@@ -64,9 +64,10 @@ from ...torch_private.symbolic_sizes import (
     specialize,
 )
 from ...torch_private.transforms import is_wrapped
-from ...tracing.state import Held, State
+from ...tracing.state import State
 from ...tracing.tracer import Tracer
 from ...use_def.values import Argument, Value
+from ..watching.changes import Held, held_in
 from ..watching.fixed import Entered
 from . import errors
 from .calls import (
@@ -140,7 +141,7 @@ class Recorder(Tracer):
         self.root = root
         self.graph: Graph = Graph(tracer_cls=type(chosen))
         state = self._state = State(root)
-        self.held: list[Held] = [*state.held]
+        self.held: list[Held] = held_in(state.modules)
         for module, path in state.modules.items():
             for held in dicts_of(module):
                 self.held.append((path and f"{path}.", held, dict(held)))

@@ -30,11 +30,10 @@ import torch
 from ...proxy import TraceError
 from ...torch_private.fake_tensors import FakeTensor, preserving_versions
 from ...tracing.patching import TRACES, put
-from ...tracing.state import Held
 from ...tracing.wrapping import ORIGINAL, original_of
 from ...use_def.dotted_path import MISSING
 from ...use_def.values import Value
-from ..watching.changes import changes
+from ..watching.changes import Held, changes
 from . import errors
 from .calls import current
 from .structures import Apart, Part, difference, in_words

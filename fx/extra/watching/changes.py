@@ -8,22 +8,165 @@ one run of it does.
 
 Most modules are as they were, so a module is compared with a copy of its
 attributes by `is`, in C.  Lists, dicts, sets, deques, the attributes of a
-user's object and those of the class are compared as well.
+user's object and those of the class are compared as well.  Objects are followed
+one step: a module that keeps its trainer refers to the whole program through
+it.
 """
 
 from __future__ import annotations
 
+import functools
 import operator
-from collections.abc import Callable, Iterable, Iterator
+import sys
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
-from typing import NamedTuple
+from types import SimpleNamespace
+from typing import Final, NamedTuple, TypeAlias
+
+import torch
+from torch import nn
 
 from ...recording import frames
 from ...tracing.patching import names_of, put
-from ...tracing.state import Held, inside
+from ...tracing.state import CONSTANTS
 from ...tracing.wrapping import find_proxy
 from ...use_def.dotted_path import MISSING
 from ...use_def.values import Value
+
+Held: TypeAlias = tuple[str, Value, Value]
+"""Something that holds values, and what it held when a trace began: its path
+(with a dot at the end if it is a module, an object or a class), it itself, and
+a copy. It is the attributes or buffers of a module, a container among its
+attributes, the attributes of an object there, or a class."""
+
+
+_OF_ALL: Final = vars(nn.Module())
+"""The attributes that each module has."""
+
+_DICTS: Final = [*map(type, _OF_ALL.values())].count(dict)
+_SETS: Final = [*map(type, _OF_ALL.values())].count(set)
+"""How many of them are dicts, and sets."""
+
+_OTHERS: Final = frozenset(
+    (bool, int, float, str, tuple, type(None), dict, OrderedDict, set)
+)
+"""Exact types of most attributes of a module, which hold nothing beyond those
+that each has."""
+
+
+_CONTAINERS: Final = (list, tuple, dict, set, deque)
+"""Types whose items are looked at."""
+
+_PLAIN: Final = frozenset((bool, int, float, str, type(None), torch.Tensor))
+"""Exact types of most items of containers, which hold nothing."""
+
+
+def inside(
+    path: str, value: Value, known: set[int]
+) -> Iterator[tuple[str, Value]]:
+    """The containers in a value, and the attributes of objects in it.
+
+    An object in an object is not looked into: a trainer or a logger leads to
+    everything that there is.
+
+    Args:
+        path: of the value.
+        value: may be a container or an object itself.
+        known: ids of what is left out, to which those of what is yielded come.
+
+    Yields:
+        The path of each, with a dot if it is an object's, and it.
+
+    Cost: O(items).
+    """
+    ahead = [(path, value, True)]
+    for where, now, is_near in ahead:
+        if not isinstance(now, _CONTAINERS):
+            kind: Value = type(now)
+            if not (is_near and _is_users(kind)):
+                continue
+            where, now, is_near = f"{where}.", vars(now), False
+        if id(now) not in known:
+            known.add(id(now))
+            yield where, now
+            items = [*(now.values() if isinstance(now, dict) else now)]
+            if not _PLAIN.issuperset(map(type, items)):
+                ahead += [(where.rstrip("."), item, is_near) for item in items]
+
+
+@functools.lru_cache(maxsize=1024)
+def _is_users(kind: Value) -> bool:
+    """Whether objects of a class have attributes that forward may assign."""
+    return kind is SimpleNamespace or not (
+        issubclass(kind, (type, nn.Module))
+        or not kind.__dictoffset__
+        or is_librarys(kind)
+    )
+
+
+@functools.lru_cache(maxsize=1024)
+def is_librarys(kind: Value) -> bool:
+    """Whether a class is fx's, torch's, or of Python's library."""
+    return is_library(str(kind.__module__))
+
+
+def is_library(module: str) -> bool:
+    """Whether a module of this name is fx's, torch's, or Python's."""
+    top = module.partition(".")[0]
+    ours = __name__.partition(".")[0]
+    return top in ("torch", ours) or top in sys.stdlib_module_names
+
+
+def held_in(modules: Mapping[nn.Module, str]) -> list[Held]:
+    """What can be assigned to in modules, with what it holds now.
+
+    That is their attributes and buffers, containers and objects in these, and
+    the attributes of their classes.
+
+    Args:
+        modules: module -> its path.
+
+    Cost: O(modules + what is in them).
+    """
+    held: list[Held] = []
+    known: set[int] = set()
+    classes = set[type]()
+    for module, path in modules.items():
+        prefix = path and path + "."
+        if type(module) not in classes:
+            classes.add(type(module))
+            for cls in type(module).__mro__:
+                if not is_librarys(cls) and id(cls) not in known:
+                    known.add(id(cls))
+                    held.append((f"{cls.__name__}.", cls, dict(vars(cls))))
+        attributes = vars(module)
+        held.append((prefix, attributes, attributes.copy()))
+        kinds = [*map(type, attributes.values())]
+        if (
+            not _OTHERS.issuperset(kinds)
+            or kinds.count(dict) > _DICTS
+            or kinds.count(set) > _SETS
+        ):
+            for name, value in [*attributes.items()]:  # other threads' traces
+                if name in _OF_ALL or type(value) in _PLAIN:
+                    continue
+                if not isinstance(value, CONSTANTS):
+                    held += _containers(prefix + name, value, known)
+        # A ScriptModule finds them elsewhere, and they are no dict.
+        buffers = module._buffers
+        held.append((prefix, buffers, dict(buffers.items())))
+    return held
+
+
+def _containers(path: str, value: Value, known: set[int]) -> Iterator[Held]:
+    """What can be assigned to in the value of an attribute."""
+    for where, now in inside(path, value, known):
+        if isinstance(now, dict):
+            yield where, now, dict(now)
+        elif not isinstance(now, tuple):
+            before = set(now) if isinstance(now, set) else [*now]
+            yield where, now, before
 
 
 class Change(NamedTuple):

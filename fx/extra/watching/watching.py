@@ -23,7 +23,14 @@ from ...use_def.values import Value
 from .advice import explain
 from .asking import warn_unless_a_tensor_agrees
 from .captured import Captured
-from .changes import Change, changes, put_back_proxies, warn_of_changes
+from .changes import (
+    Change,
+    Held,
+    changes,
+    held_in,
+    put_back_proxies,
+    warn_of_changes,
+)
 from .fixed import Entered, Training
 from .limits import LIMITS, stand_in
 from .modes import APPLY, MODES, Modes
@@ -41,12 +48,12 @@ class Watching(Watch):
 
     modes: Modes
     entered: Entered
-    _state: State | None = None
+    _held: Sequence[Held] = ()
     _changed: Sequence[Change] = ()
 
     def begin(self, tracer: Tracer, state: State) -> None:
         """Warn of what is not traced of the root, and begin to look."""
-        self._root, self._state = tracer.root, state
+        self._root, self._held = tracer.root, held_in(state.modules)
         warn_of_unseen(tracer.root, tracer.traced_func_name)
         self.modes = Modes(tracer.graph)
         self.entered = Entered(state.modules)
@@ -91,13 +98,16 @@ class Watching(Watch):
 
     def finish(self) -> None:
         """Put back what holds a proxy, and remember what else is changed."""
-        if self._state is not None:
-            self._changed = [*changes(self._state.held)]
-            put_back_proxies(self._changed)
+        self._changed = [*changes(self._held)]
+        put_back_proxies(self._changed)
 
-    def captured(self, state: State, *, undo: bool) -> None:
+    def capture(self, state: State) -> None:
+        """Remember what the modules hold."""
+        self._held = held_in(state.modules)
+
+    def captured(self, *, undo: bool) -> None:
         """Warn of what the code has changed, or undo it."""
-        changed = changes(state.held)
+        changed = changes(self._held)
         if undo:
             for change in changed:
                 change.undo()

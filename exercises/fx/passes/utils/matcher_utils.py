@@ -16,9 +16,9 @@ pattern does not return must not have users outside of the match.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple, TypeAlias, Unpack
+from typing import Final, NamedTuple, TypeAlias, Unpack
 
 from ...graph import Graph
 from ...node import Node

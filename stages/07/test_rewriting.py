@@ -16,7 +16,6 @@ from fx.passes.utils.matcher_utils import InternalMatch
 from fx.rewriting.replacing import Edit
 from fx.rewriting.rules import (
     DoesNotEndError,
-    ReadyRule,
     Rule,
     Worklist,
     rewrite_until_stable,
@@ -964,7 +963,7 @@ def waiting_after(
         name: of the node.
         before: names of nodes that are waiting before.
     """
-    work = Worklist(gm, [ReadyRule(gm, rule) for rule in rules])
+    work = Worklist(gm, rules)
     work.waiting.clear()
     work.waiting.update(dict.fromkeys(named(gm.graph)[one] for one in before))
     applied = work.apply(named(gm.graph)[name])

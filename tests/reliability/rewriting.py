@@ -399,7 +399,7 @@ def network_difference(lib: Lib, seed: int) -> str:
     return ""
 
 
-MUTATIONS = "fx/rewriting/places.py"
+MUTATIONS = "fx/extra/matching/respecting.py"
 RESPECTING = "fx/extra/matching/respecting.py"
 MATCHER = "fx/passes/utils/matcher_utils.py"
 

@@ -57,6 +57,22 @@ class Rule:
         """Its name, or its pattern's."""
         return self.name or getattr(self.pattern, "__name__", "a rule")
 
+    def matcher(self) -> SubgraphMatcher:
+        """What finds the pattern, which is traced if need be.
+
+        Raises:
+            ValueError: the pattern has several anchors, or no operation.
+        """
+        matcher = matcher_for(self.pattern, False, self.options)
+        anchors = len(matcher.pattern_anchors)
+        if anchors != 1:
+            raise ValueError(
+                f"the pattern of {self} has {anchors} anchors; "
+                "rewrite_until_stable needs exactly one value that the "
+                "pattern returns and does not read itself"
+            )
+        return matcher
+
 
 class DoesNotEndError(RuntimeError):
     """The rules still matched after `max_rewrites`; the graph is unchanged."""
@@ -86,64 +102,36 @@ def rewrite_until_stable(
     `respect_mutations` that again for each round that rewrites something.
     """
     with Snapshot(gm) as before:
-        work = Worklist(gm, [ReadyRule(gm, rule) for rule in rules])
-        count = work.run(max_rewrites)
-        before.settle(gm, [ready.rule.options for ready in work.rules])
+        rules = [*rules]
+        count = Worklist(gm, rules).run(max_rewrites)
+        before.settle(gm, [rule.options for rule in rules])
         gm.recompile()
     return count
-
-
-class ReadyRule:
-    """A rule with its pattern prepared and its replacement traced."""
-
-    def __init__(self, gm: GraphModule, rule: Rule) -> None:
-        """Trace both; the replacement is checked at the first match."""
-        self.rule = rule
-        self.matcher: SubgraphMatcher = matcher_for(
-            rule.pattern, ignore_literals=False, options=rule.options
-        )
-        if len(self.matcher.pattern_anchors) != 1:
-            raise ValueError(
-                f"the pattern of {rule} has "
-                f"{len(self.matcher.pattern_anchors)} anchors; "
-                "rewrite_until_stable needs exactly one value that the "
-                "pattern returns and does not read itself"
-            )
-        self.make: MakeTemplate = template_maker(
-            gm, self.matcher, rule.replacement, rule.make
-        )
-        self.size: int = len(self.matcher.prepared.nodes)
-
-    def rewrite_at(self, gm: GraphModule, node: Node) -> Rewrite | None:
-        """The rewrite of the match that ends at a node, if there is one."""
-        matcher = self.matcher
-        match = matcher.match_at(gm.graph, node)
-        if match is None or not all(
-            wanted(match, gm.graph, matcher.pattern)
-            for wanted in self.rule.filters
-        ):
-            return None
-        planned = plan_rewrites(gm, matcher, [match], self.make)
-        return planned[0] if planned else None
 
 
 class Worklist:
     """The nodes at which a match may end.
 
     Attributes:
+        ready: each rule with its matcher, and what makes its replacements,
+            which are checked at the first match.
         reach: the number of nodes of the largest pattern.
         waiting: the nodes, in the order in which they are looked at.
     """
 
-    def __init__(self, gm: GraphModule, rules: list[ReadyRule]) -> None:
+    def __init__(self, gm: GraphModule, rules: Iterable[Rule]) -> None:
         """Begin with all nodes."""
         self.gm = gm
-        self.rules = rules
-        self.reach: int = max((rule.size for rule in rules), default=0)
-        self.looks_afar: bool = any(
-            ready.rule.filters or ready.rule.options.get("respect_mutations")
-            for ready in rules
-        )
+        self.ready: list[tuple[Rule, SubgraphMatcher, MakeTemplate]] = []
+        self.reach: int = 0
+        self.looks_afar: bool = False
+        for rule in rules:
+            matcher = rule.matcher()
+            make = template_maker(gm, matcher, rule.replacement, rule.make)
+            self.ready.append((rule, matcher, make))
+            self.reach = max(self.reach, len(matcher.prepared.nodes))
+            afar = rule.filters or rule.options.get("respect_mutations")
+            self.looks_afar = self.looks_afar or bool(afar)
         self.waiting: dict[Node, None] = dict.fromkeys(gm.graph.nodes)
 
     def run(self, max_rewrites: int) -> int:
@@ -173,17 +161,22 @@ class Worklist:
 
     def apply(self, node: Node) -> Rule | None:
         """Apply the first rule that matches at a node, and return it."""
-        for ready in self.rules:
-            rewrite = ready.rewrite_at(self.gm, node)
-            if rewrite is None:
+        gm = self.gm
+        for rule, matcher, make in self.ready:
+            match = matcher.match_at(gm.graph, node)
+            if match is None or not all(
+                wanted(match, gm.graph, matcher.pattern)
+                for wanted in rule.filters
+            ):
                 continue
-            carry = ready.rule.options.get("carry_meta", False)
-            edit = Edit(self.gm, carry_meta=carry)
-            edit.apply([rewrite])
-            for erased in edit.dead:
-                self.waiting.pop(erased, None)
-            self.look_again(rewrite, edit)
-            return ready.rule
+            for rewrite in plan_rewrites(gm, matcher, [match], make):
+                carry = rule.options.get("carry_meta", False)
+                edit = Edit(gm, carry_meta=carry)
+                edit.apply([rewrite])
+                for erased in edit.dead:
+                    self.waiting.pop(erased, None)
+                self.look_again(rewrite, edit)
+                return rule
         return None
 
     def look_again(self, done: Rewrite, edit: Edit) -> None:

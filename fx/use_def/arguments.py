@@ -198,8 +198,7 @@ def found_in(
     while stack:
         part = stack.pop()
         if issubclass(type(part), kinds):
-            found: object = part
-            return found
+            return part
         if type(part) not in LEAVES and id(part) not in seen:
             seen[id(part)] = part
             stack += inside(part)

@@ -31,7 +31,7 @@ from torch import nn
 from .compat.torch_graphs import from_torch
 from .extra.lending.renaming import HOLDER, RenamingLoader, compile_renamed
 from .recording import frames
-from .torch_private import doors
+from .torch_private import torch_fx
 from .use_def.dead_code import RULE
 from .use_def.values import Value
 
@@ -115,7 +115,7 @@ def _converting(compiler: Value) -> Value:
         return compiler(given, *args, **kwargs)
 
     wrapper: Value = functools.update_wrapper(converting, compiler)
-    for name in doors.OF_BACKENDS:
+    for name in torch_fx.OF_BACKENDS:
         if hasattr(compiler, name):
             setattr(wrapper, name, getattr(compiler, name))
     return wrapper
@@ -141,7 +141,7 @@ def _around_compiling(function: Value) -> Value:
     @functools.wraps(function)
     def compiling(*args: Value, **kwargs: Value) -> Value:
         given = {**dict(zip(names, args, strict=False)), **kwargs}
-        for name in doors.COMPILERS:
+        for name in torch_fx.COMPILERS:
             if name in given:
                 given[name] = _for_program(given[name])
         return function(**given)
@@ -188,9 +188,9 @@ def _is_programs(frame: FrameType) -> bool:
     return not _is_torchs(str(frame.f_globals.get("__name__")))
 
 
-_DOORS: Final = doors.by_module(
-    {doors.LOOKUP: _around_lookup}
-    | dict.fromkeys(doors.COMPILING, _around_compiling)
+_DOORS: Final = torch_fx.by_module(
+    {torch_fx.LOOKUP: _around_lookup}
+    | dict.fromkeys(torch_fx.COMPILING, _around_compiling)
 )
 """A module of torch -> its functions that are replaced, and how."""
 
@@ -207,7 +207,7 @@ class _DoorLoader(SourceFileLoader):
 def _open_doors(module: str) -> None:
     """Replace functions of a module of torch that has been loaded."""
     for path, around in _DOORS[module].items():
-        doors.replace(path, around)
+        torch_fx.replace(path, around)
 
 
 class _Finder(MetaPathFinder):

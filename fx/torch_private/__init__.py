@@ -8,7 +8,7 @@ it.  So `import fx` works beside a torch that has lost one of them, and only
 what needs the name is an error, when it is used.
 
 Each file begins with the stage that needs it: `overloads`, `operators`,
-`fake_tensors`, `modules` and `pytree` for stage 02 on, `tracing` for 04,
-`compiling` for 05, `dispatch` for 08; `watching`, `symbolic_sizes`,
-`transforms`, `doors` and `torch_fx` for what no stage needs.
+`fake_tensors` and `pytree` for stage 02 on, `tracing` for 04, `compiling` for
+05, `dispatch` for 08; `modules`, `watching`, `symbolic_sizes` and `torch_fx`
+for what no stage needs.
 """

@@ -1,4 +1,4 @@
-"""Stage 02, use-def: what torch.nn's modules share under private names.
+"""Extra: what torch.nn's modules share under private names.
 
 The public subclasses would be the next best, but a program may have derived a
 class from the private one.

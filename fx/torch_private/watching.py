@@ -1,10 +1,12 @@
-"""Extra: where torch has what is replaced to watch a trace.
+"""Extra: what of torch is replaced or asked while a trace is watched.
 
-If a torch lacks one of these, a trace records the same and warns of less.
+If a torch lacks one of these, a trace records the same and warns of less, and
+`fx.trace` refuses transforms of functions such as vmap.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 import torch
@@ -12,7 +14,7 @@ import torch.backends.cuda
 import torch.backends.mha
 
 from ..use_def.values import Value
-from .names import find
+from .names import find, find_or
 from .tracing import place
 
 GRADIENTS: Final = place(
@@ -41,3 +43,35 @@ DispatchMode: Final[type] = find(
     needed_for="a warning of a dispatch mode in forward",
 )
 """The class of modes that see operators, such as a counter of them."""
+
+_WITHOUT: Final = "fx.trace refuses torch.vmap"
+
+VMAP: Final[tuple[dict[str, Value], list[str]]] = (
+    find_or("torch._functorch.apis:__dict__", {}, without=_WITHOUT),
+    ["vmap_impl"],
+)
+"""The globals, and the name in them, that `torch.vmap(f)(x)` calls.
+
+The function that `torch.vmap(f)` returns has no mark by which to know it, but
+it looks up this name when it is called, and there it can be replaced.
+"""
+
+is_wrapped: Final[Callable[[torch.Tensor], bool]] = find_or(
+    "torch._C._functorch:is_functorch_wrapped_tensor",
+    lambda tensor: False,
+    without=_WITHOUT,
+)
+"""Whether a tensor is what the function in a transform gets."""
+
+broadcast_to_and_flatten: Final[Callable[..., list[Value] | None]] = find(
+    "torch.utils._pytree:_broadcast_to_and_flatten",
+    needed_for="torch.vmap in fx.trace",
+)
+"""The leaves of a tree that says less than another, each as often as that has
+leaves there; None if they do not fit."""
+
+
+def autocast_arguments(block: torch.autocast) -> tuple[Value, ...]:
+    """What `enter_autocast` takes to do what a block does."""
+    names = "device", "fast_dtype", "_enabled", "_cache_enabled"
+    return tuple(getattr(block, name) for name in names)

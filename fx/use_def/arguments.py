@@ -25,6 +25,9 @@ from .values import LEAVES, Argument, Value
 NO_KWARGS: Final[immutable_dict[str, Argument]] = immutable_dict()
 """The kwargs of a node without keyword arguments."""
 
+CONTAINERS: Final = (tuple, list, dict, slice)
+"""Containers whose items are arguments; a dataclass with a Node is one, too."""
+
 T = TypeVar("T")
 
 
@@ -63,7 +66,7 @@ def map_aggregate(a: object, fn: Callable[[Argument], Argument]) -> Argument:
     rebuild = _REBUILD.get(kind)
     if rebuild is not None:
         return rebuild(a, fn)
-    for base in (tuple, list, dict, slice):
+    for base in CONTAINERS:
         if isinstance(a, base):
             return _REBUILD[base](a, fn)
     if dataclasses.is_dataclass(a) and not isinstance(a, type):
@@ -195,8 +198,7 @@ def found_in(
     while stack:
         part = stack.pop()
         if issubclass(type(part), kinds):
-            found: object = part
-            return found
+            return part
         if type(part) not in LEAVES and id(part) not in seen:
             seen[id(part)] = part
             stack += inside(part)

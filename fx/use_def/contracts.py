@@ -128,6 +128,7 @@ class CodeGenerator(Protocol[NodeT]):
 
     def module_attributes(self) -> dict[str, Value]:
         """Attributes of the module that the code reads."""
+        ...
 
     def _gen_python_code(
         self,

@@ -18,7 +18,7 @@ import torch.fx
 
 from ..linked_list.linked_list import Link
 from ..linked_list.ordered_graph import NamedNode
-from .arguments import found_in, parts_of_constant
+from .arguments import CONTAINERS, found_in, parts_of_constant
 from .text import _type_repr, pretty_target
 from .values import LEAVES, STANDING_FOR_VALUES, Argument, Value
 
@@ -142,10 +142,6 @@ def wrong_containers(
     )
 
 
-_LOOKED_THROUGH: Final = (tuple, list, dict, slice)
-"""Containers whose items are arguments themselves."""
-
-
 def constant(leaf: Argument, node: AnyNode) -> Argument:
     """An argument without nodes as `node` keeps it: itself, or a set copied.
 
@@ -154,7 +150,7 @@ def constant(leaf: Argument, node: AnyNode) -> Argument:
             such as a set, and holds one, or a Proxy; or it is a Proxy itself,
             or a Node or Proxy of torch.fx.
     """
-    if type(leaf) in LEAVES or isinstance(leaf, _LOOKED_THROUGH):
+    if type(leaf) in LEAVES or isinstance(leaf, CONTAINERS):
         return leaf
     found = found_in(leaf, _NO_CONSTANTS, parts_of_constant)
     if found is not None:

@@ -50,6 +50,7 @@ def half_an_arrow(learner: Learner) -> str:
 
 def wrong_edge(learner: Learner) -> str:
     """Old edges of a node stay when it takes new arguments."""
+    learner.write("node.Node._freeze")
     learner.write(
         "node.Node._connect",
         "            node.users.pop(self, None)",

@@ -64,7 +64,7 @@ from ...torch_private.operators import (
     switch_gradients,
 )
 from ...torch_private.symbolic_sizes import SYMBOLIC, specialize
-from ...torch_private.transforms import (
+from ...torch_private.watching import (
     VMAP,
     autocast_arguments,
     broadcast_to_and_flatten,

@@ -63,7 +63,7 @@ from ...torch_private.symbolic_sizes import (
     hint_of,
     specialize,
 )
-from ...torch_private.transforms import is_wrapped
+from ...torch_private.watching import is_wrapped
 from ...tracing.state import State
 from ...tracing.tracer import Tracer
 from ...use_def.values import Argument, Value

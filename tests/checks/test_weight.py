@@ -18,7 +18,7 @@ CEILINGS: Final = {
     "lines of Python in stages": 29_950,
     "lines of Python in tests": 80_420,
     "lines of Python in docs": 11_880,
-    "words of the site": 75_570,
+    "words of the site": 76_030,
     "files in fx": 242,
 }
 

@@ -94,7 +94,6 @@ class Interpreter:
         self.extra_traceback = True
         self.args_iter: Iterator[Value] = iter(())
         self._keywords: dict[str, Value] = {}
-        self._maps_differently = self._overrides("map_nodes_to_values")
 
     @cached_property
     def user_to_last_uses(self) -> dict[Node, list[Node]]:
@@ -147,7 +146,6 @@ class Interpreter:
         if enable_io_processing:
             args = self.graph.process_inputs(*args)
         self._bind(args, kwargs)
-        self._maps_differently = self._overrides("map_nodes_to_values")
         result = self._run_nodes()
         if enable_io_processing:
             return self.graph.process_outputs(result)
@@ -388,7 +386,7 @@ class Interpreter:
 
         torch.fx: interpreter.py, Interpreter.fetch_args_kwargs_from_env
         """
-        if self._maps_differently:
+        if self._overrides("map_nodes_to_values"):
             mapped: Value = self.map_nodes_to_values(n.args, n)
             named: Value = self.map_nodes_to_values(n.kwargs, n)
             return mapped, named
@@ -455,16 +453,15 @@ def _graph_of(module: nn.Module) -> Graph:
 
 def _generated_line(graph: Graph, node: Node) -> str:
     """The line of generated code that a node becomes, if there is code."""
-    place = next((i for i, n in enumerate(graph.nodes) if n is node), None)
     try:
         code = graph.python_code("self")
     except Exception:  # a graph that cannot be written can still be run
         return ""
-    lines = code.src.split("\n")
+    place = next((i for i, n in enumerate(graph.nodes) if n is node), None)
+    lines = code.src.split("\n")[code._prologue_start - 1 :]
     for number, index in (code._lineno_map or {}).items():
-        line = number + code._prologue_start - 1
-        if index == place and line < len(lines):
-            return lines[line].strip()
+        if index == place and number < len(lines):
+            return lines[number].strip()
     return ""
 
 

@@ -15,7 +15,6 @@ from typing import Final
 import torch
 from torch import nn
 
-from ..linked_list.opcodes import Opcode, Target
 from ..proxy import TraceError
 from ..recording import frames
 from ..torch_private import pytree
@@ -94,26 +93,6 @@ class State:
 def path_among(value: Value, named: Iterable[tuple[str, Value]]) -> str | None:
     """The name of `value` itself among named values."""
     return next((name for name, other in named if other is value), None)
-
-
-def root_argument() -> str:
-    """The message where the root itself, whose path is "", is to be fetched."""
-    return (
-        "the root module is an argument of a call that is recorded, "
-        f"and no node can fetch it\n  in\n  {frames.where()}\n"
-        "  Pass the parts of it that the function needs, or trace a "
-        "module that has this one as a child."
-    )
-
-
-def finished_trace(kind: Opcode, target: Target) -> str:
-    """The message where a proxy records something after its trace."""
-    return (
-        f"a Proxy of a finished trace is used: {kind} of {target} "
-        "would come after the output of its graph. To edit the "
-        "graph, set an insert point (graph.inserting_before) and "
-        "wrap its nodes: Proxy(node)"
-    )
 
 
 def refuse_proxies_in(value: Value) -> None:

@@ -40,14 +40,7 @@ from ..use_def.annotations import annotations_of
 from ..use_def.values import Argument, Value, overrides_new
 from .inputs import method_of, not_a_function, root_call, undecorated
 from .patching import TRACES
-from .state import (
-    STORED,
-    State,
-    finished_trace,
-    path_among,
-    refuse_proxies_in,
-    root_argument,
-)
+from .state import STORED, State, path_among, refuse_proxies_in
 from .wrapping import (
     ORIGINAL,
     QUESTIONS,
@@ -503,7 +496,12 @@ class Tracer(TracerBase):
     def _fetch(self, path: str, value: Value) -> Node:
         """A new get_attr node, for a value that code has without a proxy."""
         if not path:
-            raise TraceError(root_argument())
+            raise TraceError(
+                "the root module is an argument of a call that is recorded, "
+                f"and no node can fetch it\n  in\n  {frames.where()}\n"
+                "  Pass the parts of it that the function needs, or trace a "
+                "module that has this one as a child."
+            )
         node = self.create_node("get_attr", path, (), {})
         self._watch.fetched(node, value)
         return node
@@ -543,7 +541,12 @@ class Tracer(TracerBase):
     def check_unfinished(self, kind: Opcode, target: Target) -> None:
         """Refuse a node that would come after the graph's output."""
         if self.graph.inserts_at_end:
-            raise RuntimeError(finished_trace(kind, target))
+            raise RuntimeError(
+                f"a Proxy of a finished trace is used: {kind} of {target} "
+                "would come after the output of its graph. To edit the "
+                "graph, set an insert point (graph.inserting_before) and "
+                "wrap its nodes: Proxy(node)"
+            )
 
     def __deepcopy__(self, memo: dict[int, Value]) -> Tracer:
         """A copy that shares the Python modules, which cannot be copied."""
@@ -718,17 +721,17 @@ def replacing(
         vars(replacement)[ORIGINAL] = original
         return replacement
 
-    # Kept, because each trace replaces those of math and torch anew.
+    # Kept, because each trace replaces those of math and torch anew; a user's
+    # function would be kept alive.
     keep = functools.lru_cache(maxsize=256)(make)
 
-    return lambda f: (keep if _is_librarys(f) else make)(f)
+    def keep_or_make(called: Function) -> Function:
+        is_librarys = type(called) is BuiltinFunctionType or (
+            type(called) is FunctionType and called.__module__[:6] == "torch."
+        )
+        return (keep if is_librarys else make)(called)
 
-
-def _is_librarys(function: Function) -> bool:
-    """Whether a function is Python's or torch's, so that it may be kept."""
-    return type(function) is BuiltinFunctionType or (
-        type(function) is FunctionType and function.__module__[:6] == "torch."
-    )
+    return keep_or_make
 
 
 _module_call: Final = replacing(TraceRun.call_module)

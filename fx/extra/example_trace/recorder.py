@@ -142,9 +142,8 @@ class Recorder(Tracer):
         self.graph: Graph = Graph(tracer_cls=type(chosen))
         state = self._state = State(root)
         self.held: list[Held] = held_in(state.modules)
-        for module, path in state.modules.items():
-            for held in dicts_of(module):
-                self.held.append((path and f"{path}.", held, dict(held)))
+        for m, path in state.modules.items():
+            self.held += [(path and f"{path}.", d, {**d}) for d in dicts_of(m)]
         self.submodule_paths = state.modules
         self.tensor_attrs.update(state.constants)
         self.entered: Entered = Entered(state.modules)
